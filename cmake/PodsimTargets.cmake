@@ -1,0 +1,44 @@
+option(PODSIM_WERROR "Warnings are errors" OFF)
+option(PODSIM_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
+
+add_library(pod_warnings INTERFACE)
+target_compile_options(
+  pod_warnings
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion
+            -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wcast-qual
+            -Wcast-align -Wwrite-strings -Wundef -Wswitch-enum -Wvla -Wnull-dereference
+            -Wimplicit-fallthrough -Wredundant-decls -Wdate-time -fno-common -ffp-contract=off)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(pod_warnings INTERFACE -Wduplicated-cond -Wduplicated-branches -Wlogical-op
+                                                -Wjump-misses-init)
+elseif(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(pod_warnings INTERFACE -Wcomma -Wunreachable-code
+                                                -Wconditional-uninitialized -Wassign-enum)
+endif()
+if(PODSIM_WERROR)
+  target_compile_options(pod_warnings INTERFACE -Werror)
+endif()
+if(PODSIM_SANITIZE)
+  target_compile_options(pod_warnings INTERFACE -fsanitize=address,undefined
+                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(pod_warnings INTERFACE -fsanitize=address,undefined)
+endif()
+
+# pod_add_module(NAME PUBLIC targets… PRIVATE targets…): one static library per folder of src/.
+function(pod_add_module name)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${name}/*.c")
+  if(sources)
+    add_library(pod_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(pod_${name} PRIVATE ${arg_PRIVATE} pod_warnings)
+    target_compile_definitions(
+      pod_${name} PRIVATE _POSIX_C_SOURCE=200809L)
+  else()
+    add_library(pod_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(pod_${name} ${scope} "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  target_link_libraries(pod_${name} ${scope} ${arg_PUBLIC})
+  add_library(pod::${name} ALIAS pod_${name})
+endfunction()

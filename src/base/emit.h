@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file base/emit.h  One emitter behind `--format table|csv|json`.
+ *
+ *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
+ *  columns. Table: aligned columns with the unit line of nccl-tests (numbers right, text left);
+ *  csv: the header of CLI.md, exact; json: {"schema":1,"command":…,"rows":[{…}]}. Doubles are
+ *  printed so that they read back exactly in csv and json, and to `decimals` digits in tables. NaN and infinity are
+ *  never emitted (POD_ASSERT). Notes are free lines that only the table shows.
+ *
+ *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
+ *  stays behind. Ownership: the emitter copies what it is given. Threads: none. */
+#pragma once
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+typedef enum pod_format { POD_FORMAT_TABLE, POD_FORMAT_CSV, POD_FORMAT_JSON } pod_format;
+
+typedef struct pod_emit_column {
+    const char *name;  /**< CSV and JSON name, e.g. "time_us" */
+    const char *title; /**< table heading; NULL = name */
+    const char *unit;  /**< second heading line of the table, e.g. "us"; NULL = none */
+    int decimals;      /**< digits behind the point of a double in the table; -1 = shortest exact */
+} pod_emit_column;
+
+typedef struct pod_emit pod_emit;
+
+/** @param command  e.g. "collective"; @param columns  `ncolumns`, copied. Not collective. */
+pod_status pod_emit_new(pod_format format, const char *command, const pod_emit_column *columns,
+                        int ncolumns, pod_emit **emit, pod_error *err);
+void pod_emit_free(pod_emit *emit);
+
+/** Next cell of the current row; a row ends after its last column. */
+void pod_emit_text(pod_emit *emit, const char *value);
+void pod_emit_i64(pod_emit *emit, int64_t value);
+void pod_emit_double(pod_emit *emit, double value);
+/** "-" in table and csv, null in json. */
+void pod_emit_none(pod_emit *emit);
+
+/** A free line below the table; ignored in csv and json. */
+__attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
+
+/** The whole text, owned by the emitter, `*size` bytes without the final NUL. Every cell of the
+ *  last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory. */
+pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err);

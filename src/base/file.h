@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file base/file.h  Whole files in and out, and where podsim's own tables are.
+ *
+ *  Tables are looked up in this order: $PODSIM_DATA, the build tree that the program runs from, the
+ *  install prefix (share/podsim beside the program's bin/). Threads: none.
+ *  Errors: POD_E_IO with the file's name and the system's reason. */
+#pragma once
+
+#include "base/status.h"
+
+/** Read a whole file. *data is heap memory of the caller (free), terminated by a NUL that *size
+ *  doesn't count. Not collective: only rank 0 reads files (engine/par.h broadcasts). */
+pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err);
+
+/** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename). */
+pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err);
+
+/** Path of one of podsim's tables, e.g. "topologies/chips.csv", into buf[size].
+ *  POD_E_IO, naming the folders tried, if it is in none of them. */
+pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error *err);
