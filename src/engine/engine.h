@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file engine/engine.h  Conservative parallel discrete-event simulation of `ncells` cells.
+ *
+ *  Model. A cell is anything with a state of its own (podsim: one chip, or one host). Cells are
+ *  spread over the ranks in contiguous blocks (or as engine/placement.h says). A cell reacts to events
+ *  and to one timer; its handlers may touch only its own state, post events and set its own timer.
+ *
+ *  Order. Each cell handles its events by the key (time_ps, src, seq): seq counts the posts of a
+ *  source cell. At equal times the timer comes before events. The key doesn't depend on ranks, so
+ *  neither does anything that cells do.
+ *
+ *  Windows. An event for another cell lies at least lookahead_ps in the future. Ranks agree
+ *  on the earliest pending time T of all and each processes [T, T + lookahead_cross_ps), in
+ *  sub-windows of lookahead_ps, cell by cell from a bucket queue; then they exchange the events that
+ *  crossed ranks. lookahead_cross_ps >= lookahead_ps is the smallest latency between cells of
+ *  different ranks.
+ *
+ *  Payloads. An event may carry reference-counted bytes. Inside a rank they are shared, between
+ *  ranks they follow the event header. The receiver must not write to them.
+ *
+ *  The engine knows nothing of what cells are. Threads: one per rank. */
+#pragma once
+
+#include "base/units.h"
+#include "engine/par.h"
+
+typedef struct pod_engine pod_engine;
+
+/** Reference-counted bytes that travel with an event. */
+typedef struct pod_payload {
+    int64_t size_bytes;
+    int32_t references;
+    int32_t reserved;
+    unsigned char bytes[]; /**< 16-byte aligned */
+} pod_payload;
+
+/** 64 bytes, plain data: the arguments belong to the model. */
+typedef struct pod_event {
+    pod_time_ps time_ps;
+    int32_t dst;
+    int32_t src;       /**< set by pod_engine_post */
+    uint32_t seq;      /**< set by pod_engine_post */
+    uint16_t kind;
+    uint16_t small;
+    uint64_t arg[4];
+    pod_payload *payload; /**< or NULL */
+} pod_event;
+
+/** What cells do. All callbacks run for cells of this rank only. */
+typedef struct pod_engine_model {
+    void *context;
+    /** An event has come. The engine drops its reference to the payload afterwards; keep it with
+     *  pod_payload_retain. */
+    void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
+    /** The cell's timer has run out (it is unset before the call). */
+    void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
+    /** When nothing is left to happen: true if the cell still waits for something, and whom for
+     *  (one short line). NULL if cells never wait. */
+    bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
+} pod_engine_model;
+
+typedef struct pod_engine_options {
+    int32_t ncells;
+    pod_time_ps lookahead_ps;       /**< > 0 */
+    pod_time_ps lookahead_cross_ps; /**< >= lookahead_ps; 0 = the same */
+    const int32_t *first_cell;      /**< first_cell[size + 1]: rank r has cells first_cell[r] to
+                                         first_cell[r + 1] - 1; NULL = even blocks */
+    /** Ranks this rank's cells can send to, or NULL = all (sparse exchange): peers[npeers]; must be
+     *  symmetric. */
+    const int32_t *peers;
+    int npeers;
+    /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached; may be NULL. */
+    void (*progress)(void *context, pod_time_ps now_ps, int64_t events);
+} pod_engine_options;
+
+typedef struct pod_engine_counts {
+    int64_t events;   /**< handled, all ranks */
+    int64_t timers;   /**< timer calls, all ranks */
+    int64_t windows;  /**< agreed windows */
+    int64_t crossed;  /**< events that went between ranks */
+} pod_engine_counts;
+
+/** Collective. POD_E_USAGE when there are more ranks than cells. */
+pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
+                          const pod_engine_model *model, pod_engine **engine, pod_error *err);
+void pod_engine_free(pod_engine *engine);
+
+/** Cells of this rank: [*first, *first + return value). */
+int32_t pod_engine_cells(const pod_engine *engine, int32_t *first);
+int pod_engine_rank_of(const pod_engine *engine, int32_t cell);
+
+/** Post an event; it is copied, its payload reference is taken over. From a handler of cell src, or
+ *  before pod_engine_run for a cell of this rank (src = the cell it starts from).
+ *  event->time_ps >= now for dst == src, >= now + lookahead_ps otherwise (POD_ASSERT). */
+void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event);
+/** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */
+void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps);
+
+/** Run until no event and no timer is left on any rank. Collective.
+ *  @return POD_E_INTERNAL when cells are still blocked then (the text lists the first of them and
+ *          whom they wait for), the same on every rank; POD_E_NOMEM */
+pod_status pod_engine_run(pod_engine *engine, pod_error *err);
+/** Stop at the end of the window with this error, on every rank. From a handler. */
+void pod_engine_fail(pod_engine *engine, pod_status status, const char *text);
+
+/** Time reached: of the current handler inside one, else of the last thing handled on any rank. */
+pod_time_ps pod_engine_now(const pod_engine *engine);
+void pod_engine_counts_get(const pod_engine *engine, pod_engine_counts *counts);
+
+/** New payload with one reference, bytes undefined; NULL when memory is out. */
+pod_payload *pod_payload_new(int64_t size_bytes);
+pod_payload *pod_payload_retain(pod_payload *payload);
+void pod_payload_release(pod_payload *payload);
