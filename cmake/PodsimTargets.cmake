@@ -7,7 +7,8 @@ target_compile_options(
   INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion
             -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wcast-qual
             -Wcast-align -Wwrite-strings -Wundef -Wswitch-enum -Wvla -Wnull-dereference
-            -Wimplicit-fallthrough -Wredundant-decls -Wdate-time -fno-common -ffp-contract=off)
+            -Wimplicit-fallthrough -Wredundant-decls -Wdate-time -fno-common -ffp-contract=off
+            "-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   target_compile_options(pod_warnings INTERFACE -Wduplicated-cond -Wduplicated-branches -Wlogical-op
                                                 -Wjump-misses-init)
@@ -24,6 +25,9 @@ if(PODSIM_SANITIZE)
   target_link_options(pod_warnings INTERFACE -fsanitize=address,undefined)
 endif()
 
+# What base/banned.h poisons is poisoned in every source file of src/.
+set(POD_BANNED "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/base/banned.h\"")
+
 # pod_add_module(NAME PUBLIC targets… PRIVATE targets…): one static library per folder of src/.
 function(pod_add_module name)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
@@ -32,8 +36,8 @@ function(pod_add_module name)
     add_library(pod_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_link_libraries(pod_${name} PRIVATE ${arg_PRIVATE} pod_warnings)
-    target_compile_definitions(
-      pod_${name} PRIVATE _POSIX_C_SOURCE=200809L)
+    target_compile_definitions(pod_${name} PRIVATE _XOPEN_SOURCE=700)
+    target_compile_options(pod_${name} PRIVATE ${POD_BANNED})
   else()
     add_library(pod_${name} INTERFACE)
     set(scope INTERFACE)

@@ -3,9 +3,10 @@
  *
  *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
  *  columns. Table: aligned columns with the unit line of nccl-tests (numbers right, text left);
- *  csv: the header of CLI.md, exact; json: {"schema":1,"command":…,"rows":[{…}]}. Doubles are
- *  printed so that they read back exactly in csv and json, and to `decimals` digits in tables. NaN and infinity are
- *  never emitted (POD_ASSERT). Notes are free lines that only the table shows.
+ *  csv: one header line, then the rows, quoted where RFC 4180 asks for it; json:
+ *  {"schema":1,"command":…,"rows":[{…}]}, a row per line. Doubles are printed so that they read
+ * back exactly in csv and json, and to `decimals` digits in tables. NaN and infinity are never
+ * emitted (POD_ASSERT). Notes are free lines that only the table shows.
  *
  *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
  *  stays behind. Ownership: the emitter copies what it is given. Threads: none. */

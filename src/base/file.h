@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file base/file.h  Whole files in and out, and where podsim's own tables are.
  *
- *  Tables are looked up in this order: $PODSIM_DATA, the build tree that the program runs from, the
- *  install prefix (share/podsim beside the program's bin/). Threads: none.
+ *  Tables are looked up first in $PODSIM_DATA, then in ../share/podsim beside the folder of the
+ *  running program. The build tree and an installed prefix have that same layout, so either can be
+ *  moved. Threads: none.
  *  Errors: POD_E_IO with the file's name and the system's reason. */
 #pragma once
 
@@ -12,7 +13,8 @@
  *  doesn't count. Not collective: only rank 0 reads files (engine/par.h broadcasts). */
 pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err);
 
-/** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename). */
+/** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename).
+ *  A symbolic link is followed; a device or pipe is written in place. */
 pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err);
 
 /** Path of one of podsim's tables, e.g. "topologies/chips.csv", into buf[size].

@@ -2,10 +2,10 @@
 /** @file base/table.h  A CSV table in memory, with positions for error messages.
  *
  *  Model: the first row names the columns; every later row has as many fields. RFC 4180 quoting,
- *  LF or CRLF, an optional UTF-8 BOM, a last line without newline. libcsv does the parsing (strict).
- *  Refused with file:line:column: an empty file, an empty or duplicate column name, a row of the
- *  wrong width, stray quotes, NUL bytes. Readers of figures refuse NaN, infinities, text behind the
- *  number, and values out of range.
+ *  LF or CRLF, an optional UTF-8 BOM, a last line without newline. libcsv does the parsing
+ * (strict). Refused with file:line:column: an empty file, an empty or duplicate column name, a row
+ * of the wrong width, stray quotes, NUL bytes. Readers of figures refuse NaN, infinities, text
+ * behind the number, and values out of range.
  *
  *  Ownership: the table owns all strings it returns. Threads: none.
  *  Errors: POD_E_IO (can't be read), POD_E_TABLE (contents), POD_E_NOMEM. */
@@ -25,7 +25,7 @@ pod_status pod_table_parse(const char *name, const char *data, size_t size, pod_
                            pod_error *err);
 void pod_table_free(pod_table *table);
 
-int pod_table_rows(const pod_table *table);    /**< without the header */
+int pod_table_rows(const pod_table *table); /**< without the header */
 int pod_table_columns(const pod_table *table);
 const char *pod_table_name(const pod_table *table);
 /** Column index of a name, or -1. */

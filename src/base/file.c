@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pod_status fail_io(pod_error *err, const char *verb, const char *path)
+{
+    const int reason = errno;
+    return pod_fail(err, POD_E_IO, "can't %s '%s': %s", verb, path, strerror(reason));
+}
+
+/* Reads to the end in growing steps: pipes and /proc files don't tell their size. */
+static pod_status read_all(FILE *file, const char *path, char **data, size_t *size, pod_error *err)
+{
+    size_t capacity = 1 << 16;
+    size_t used = 0;
+    char *buffer = malloc(capacity);
+    while (buffer != NULL) {
+        used += fread(buffer + used, 1, capacity - 1 - used, file);
+        if (used < capacity - 1) {
+            break;
+        }
+        char *larger = realloc(buffer, capacity * 2);
+        if (larger == NULL) {
+            free(buffer);
+        }
+        buffer = larger;
+        capacity *= 2;
+    }
+    if (buffer == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the contents of '%s'", path);
+    }
+    if (ferror(file)) {
+        const pod_status status = fail_io(err, "read", path);
+        free(buffer);
+        return status;
+    }
+    buffer[used] = '\0';
+    *data = buffer;
+    *size = used;
+    return POD_OK;
+}
+
+pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return fail_io(err, "read", path);
+    }
+    const pod_status status = read_all(file, path, data, size, err);
+    (void)fclose(file);
+    return status;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        const ssize_t wrote = write(fd, data, size);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote < 0) {
+            return false;
+        }
+        data += wrote;
+        size -= (size_t)wrote;
+    }
+    return true;
+}
+
+/* A device or pipe can't be replaced by a rename (as root, that would remove /dev/null). */
+static pod_status write_in_place(const char *path, const char *data, size_t size, pod_error *err)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail_io(err, "write", path);
+    }
+    const pod_status status = write_all(fd, data, size) ? POD_OK : fail_io(err, "write", path);
+    (void)close(fd);
+    return status;
+}
+
+static pod_status write_and_rename(const char *target, const char *path, const char *data,
+                                   size_t size, pod_error *err)
+{
+    char temporary[PATH_MAX];
+    const int length = snprintf(temporary, sizeof temporary, "%s.%ld", target, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof temporary) {
+        errno = ENAMETOOLONG;
+        return fail_io(err, "write", path);
+    }
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return fail_io(err, "write", path);
+    }
+    bool ok = write_all(fd, data, size) && fsync(fd) == 0;
+    pod_status status = ok ? POD_OK : fail_io(err, "write", path);
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        status = fail_io(err, "write", path);
+    }
+    if (ok && rename(temporary, target) != 0) {
+        ok = false;
+        status = fail_io(err, "write", path);
+    }
+    if (!ok) {
+        (void)unlink(temporary);
+    }
+    return status;
+}
+
+pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err)
+{
+    struct stat info;
+    const bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return fail_io(err, "write", path);
+    }
+    if (exists && !S_ISREG(info.st_mode)) {
+        return write_in_place(path, data, size, err);
+    }
+    /* Through a symbolic link, so that the link survives. */
+    char *target = exists ? realpath(path, NULL) : NULL;
+    const pod_status status =
+        write_and_rename(target != NULL ? target : path, path, data, size, err);
+    free(target);
+    return status;
+}
+
+/* "PREFIX/share/podsim" for the program PREFIX/bin/podsim; "" if the system doesn't say. */
+static void installed_data_dir(char *buf, size_t size)
+{
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    buf[0] = '\0';
+    if (length <= 0) {
+        return;
+    }
+    program[length] = '\0';
+    for (int level = 0; level < 2; level++) {
+        char *slash = strrchr(program, '/');
+        if (slash == NULL) {
+            return;
+        }
+        *slash = '\0';
+    }
+    const int wrote = snprintf(buf, size, "%s/share/podsim", program);
+    if (wrote < 0 || (size_t)wrote >= size) {
+        buf[0] = '\0';
+    }
+}
+
+pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error *err)
+{
+    const char *chosen = getenv("PODSIM_DATA");
+    char installed[PATH_MAX];
+    installed_data_dir(installed, sizeof installed);
+    const char *const folders[] = {chosen != NULL ? chosen : "", installed};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        if (folders[i][0] == '\0') {
+            continue;
+        }
+        const int wrote = snprintf(buf, size, "%s/%s", folders[i], relative);
+        if (wrote >= 0 && (size_t)wrote < size && access(buf, R_OK) == 0) {
+            return POD_OK;
+        }
+    }
+    return pod_fail(err, POD_E_IO,
+                    "can't find '%s' in %s%s%s; set PODSIM_DATA to the folder that holds it",
+                    relative, folders[0], folders[0][0] != '\0' ? " or " : "", folders[1]);
+}
