@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file collectives/algorithm.h  The table of algorithms, their predicted cost, and the choice.
+ *
+ *  Model: one row per algorithm: name, operations, whether it applies to a request (with the reason and the
+ *  algorithm that does apply, when not), predicted time with its terms, and how to build the
+ *  schedule. `auto` is the cheapest prediction over all rows that apply; ties go to the earlier row.
+ *  Threads: read-only. */
+#pragma once
+
+#include "base/units.h"
+#include "collectives/schedule.h"
+
+/** What is asked for. Pointers are borrowed. */
+typedef struct pod_coll_request {
+    pod_coll_op op;
+    const pod_slice *slice;
+    const pod_group *group;
+    int64_t elements;          /**< of the full buffer per chip */
+    int32_t element_bytes;
+    pod_rate link_rate;        /**< one way, of a healthy link */
+    pod_time_ps hop_latency_ps;
+    pod_time_ps launch_ps;
+    int32_t root;              /**< broadcast: rank */
+    const int32_t *source_of;  /**< permute: source_of[rank], -1 = receives nothing; else NULL */
+} pod_coll_request;
+
+enum { POD_COLL_TERMS_MAX = 6 };
+
+/** Predicted time and how it comes about: total = sum of the terms. */
+typedef struct pod_coll_prediction {
+    pod_time_ps total_ps;
+    int nterms;
+    struct {
+        const char *what;  /**< static, e.g. "12 hops of 1 us" is what="hop latency" and the value */
+        pod_time_ps time_ps;
+    } term[POD_COLL_TERMS_MAX];
+} pod_coll_prediction;
+
+typedef struct pod_coll_algorithm {
+    const char *name;
+    const char *summary;   /**< one line for `podsim list algorithms` */
+    unsigned ops;          /**< bit 1 << op */
+    bool in_auto;          /**< a candidate of `auto` (rows of the cost table are not) */
+    /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
+    pod_status (*applies)(const pod_coll_request *request, pod_error *err);
+    pod_status (*predict)(const pod_coll_request *request, pod_coll_prediction *prediction,
+                          pod_error *err);
+    pod_status (*build)(const pod_coll_request *request, pod_coll_schedule **schedule,
+                        pod_error *err);
+} pod_coll_algorithm;
+
+int pod_coll_algorithm_count(void);
+const pod_coll_algorithm *pod_coll_algorithm_at(int index);
+/** POD_E_USAGE with the nearest name. */
+pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **algorithm,
+                                   pod_error *err);
+/** True when the algorithm does this op and applies to the request. */
+bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request);
+
+/** The cheapest predicted. Groups of one rank and zero bytes get an empty schedule ("none"). */
+pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
+                           pod_coll_prediction *prediction, pod_error *err);
