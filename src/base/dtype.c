@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 
-#include "base/nearest.h"
+#include "base/names.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -39,9 +39,7 @@ pod_status pod_dtype_parse(const char *text, pod_dtype *dtype, pod_error *err)
             return POD_OK;
         }
     }
-    return pod_fail(err, POD_E_USAGE,
-                    "unknown dtype '%s'; did you mean '%s'? Known: bf16, f32, int8, fp8, fp8_e5m2",
-                    text, pod_nearest_name(text, dtype_names, POD_DTYPE_COUNT));
+    return pod_fail_unknown(err, POD_E_USAGE, "dtype", text, dtype_names, POD_DTYPE_COUNT);
 }
 
 static inline uint32_t bits_of(float value)
