@@ -11,13 +11,12 @@
  *      fp8_e5m2  1      s1 e5 m2 (OCP E5M2)      57344      in f32, rounded to fp8_e5m2
  *
  *  Rounding is to nearest, ties to even, subnormals kept; it agrees bit for bit with the types of
- * JAX (ml_dtypes). Overflow gives infinity; e4m3fn has none and gives NaN. A NaN becomes the quiet
- * NaN of its sign: bf16 7fc0, fp8 7f, fp8_e5m2 7e (| sign bit). f32 to int8 rounds likewise, clamps
- * to
- *  [-128, 127] and takes NaN to 0.
+ *  JAX (ml_dtypes). Overflow gives infinity; e4m3fn has none and gives NaN. A NaN becomes the quiet
+ *  NaN of its sign: bf16 7fc0, fp8 7f, fp8_e5m2 7e (| sign bit). f32 to int8 rounds likewise, clamps
+ *  to [-128, 127] and takes NaN to 0.
  *
  *  Storage: little-endian arrays of uint16_t (bf16), float, int8_t or uint8_t, aligned to the
- * element. Threads: any (no state). Nothing here fails except parsing. */
+ *  element. Threads: any (no state). Nothing here fails except parsing. */
 #pragma once
 
 #include "base/status.h"
@@ -42,8 +41,8 @@ int pod_dtype_size(pod_dtype dtype);
 /** Name, static. Not collective. */
 const char *pod_dtype_name(pod_dtype dtype);
 
-/** Name to dtype. POD_E_USAGE, naming the nearest and the known ones, if it is none. Not
- * collective.
+/** Name to dtype. POD_E_USAGE, naming the nearest and the known ones, if it is none.
+ *  Not collective.
  *  @param[out] dtype  untouched on error */
 pod_status pod_dtype_parse(const char *text, pod_dtype *dtype, pod_error *err);
 
@@ -64,5 +63,5 @@ void pod_dtype_from_f32(pod_dtype dtype, void *out, const float *in, int64_t cou
 void pod_dtype_to_f32(pod_dtype dtype, float *out, const void *in, int64_t count);
 
 /** dst[i] = dst[i] + src[i] for `count` >= 0 elements of `dtype`: one step of a reduction. The
- * arrays must not overlap. Not collective. */
+ *  arrays must not overlap. Not collective. */
 void pod_dtype_add(pod_dtype dtype, void *dst, const void *src, int64_t count);

@@ -2,11 +2,13 @@
 /** @file base/emit.h  One emitter behind `--format table|csv|json`.
  *
  *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
- *  columns. Table: aligned columns with the unit line of nccl-tests (numbers right, text left);
- *  csv: one header line, then the rows, quoted where RFC 4180 asks for it; json:
- *  {"schema":1,"command":…,"rows":[{…}]}, a row per line. Doubles are printed so that they read
- * back exactly in csv and json, and to `decimals` digits in tables. NaN and infinity are never
- * emitted (POD_ASSERT). Notes are free lines that only the table shows.
+ *  columns.
+ *  - table: aligned columns with the unit line of nccl-tests (numbers right, text left); doubles to
+ *    `decimals` digits; below them the notes, which only the table shows.
+ *  - csv: one header line, then the rows, quoted where RFC 4180 asks for it.
+ *  - json: {"schema":1,"command":…,"rows":[{…}]}, a row per line.
+ *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
+ *  emitted (POD_ASSERT). Text is UTF-8.
  *
  *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
  *  stays behind. Ownership: the emitter copies what it is given. Threads: none. */
@@ -43,5 +45,6 @@ void pod_emit_none(pod_emit *emit);
 __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
 
 /** The whole text, owned by the emitter, `*size` bytes without the final NUL. Every cell of the
- *  last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory. */
+ *  last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
+ *  POD_E_INVALID if a text in json is not UTF-8. */
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err);

@@ -3,8 +3,8 @@
  *
  *  Model: edit distance (Levenshtein, with a swap of two neighbours as one edit: Damerau's
  *  "optimal string alignment"); case doesn't count. A name is near when at most a third of the
- *  longer one (and at least one character) has to change. Ties go to the earlier name, so the
- * answer depends on nothing but the arguments. Names longer than 63 characters are near to nothing.
+ *  longer one (and at least one character) has to change. Ties go to the earlier name, so that
+ *  the answer depends on the arguments alone. Names over 63 characters are near to nothing.
  *
  *  Ownership: returns one of the caller's strings. Threads: none (no state). */
 #pragma once

@@ -2,8 +2,8 @@
 /** @file base/status.h  How functions say that they failed.
  *
  *  Model: every fallible function returns a pod_status. Detail (one line that says what is wrong
- * and what would be right, and where in which file) goes to an optional pod_error of the caller.
- * Local functions never print, exit or communicate; only src/cli turns a status into an exit code.
+ *  and what would be right, and where in which file) goes to an optional pod_error of the caller.
+ *  Local functions never print, exit or communicate; only src/cli turns a status into an exit code.
  *
  *  Ownership: pod_error is plain storage of the caller. Threads: none. */
 #pragma once

@@ -82,8 +82,8 @@ enum { POD_FORMAT_MAX = 32 };
 
 /** Format into buf (always terminated): the whole number of units if it has at most four digits,
  *  binary or decimal, whichever is the smaller number ("64 MiB", "17 MB"); else four significant
- * digits of the decimal unit ("12.35 MB"). @param bytes >= 0 @return buf */
+ *  digits of the decimal unit ("12.35 MB"). @param bytes >= 0 @return buf */
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size);
 /** Format into buf: the fewest digits that read back to exactly the same double; whole numbers
- * below 1e15 without exponent. @param value  finite @return buf */
+ *  below 1e15 without exponent. @param value  finite @return buf */
 const char *pod_format_double(double value, char *buf, size_t size);

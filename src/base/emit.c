@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/emit.h"
+
+#include "base/text.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum { POD_EMIT_SCHEMA = 1 };
+
+typedef enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER } cell_kind;
+
+/* A cell holds its final text; JSON puts quotes around CELL_TEXT and writes null for CELL_NONE. */
+typedef struct cell {
+    cell_kind kind;
+    char *text;
+} cell;
+
+typedef struct column {
+    char *name;
+    char *title;
+    char *unit; /* "(us)", or "" */
+    int decimals;
+} column;
+
+struct pod_emit {
+    pod_format format;
+    char *command;
+    column *columns;
+    int ncolumns;
+    cell *cells; /* row-major */
+    size_t ncells;
+    size_t cells_capacity;
+    pod_text notes;
+    pod_text output;
+    bool out_of_memory;
+    bool not_utf8;
+};
+
+static bool copy_column(column *to, const pod_emit_column *from)
+{
+    const char *unit = from->unit != NULL ? from->unit : "";
+    const size_t unit_size = strlen(unit) + 3;
+    to->decimals = from->decimals;
+    to->name = strdup(from->name);
+    to->title = strdup(from->title != NULL ? from->title : from->name);
+    to->unit = malloc(unit_size);
+    if (to->unit != NULL) {
+        (void)snprintf(to->unit, unit_size, unit[0] != '\0' ? "(%s)" : "%s", unit);
+    }
+    return to->name != NULL && to->title != NULL && to->unit != NULL;
+}
+
+pod_status pod_emit_new(pod_format format, const char *command, const pod_emit_column *columns,
+                        int ncolumns, pod_emit **emit, pod_error *err)
+{
+    POD_ASSERT(ncolumns > 0);
+    pod_emit *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    made->format = format;
+    made->ncolumns = ncolumns;
+    made->command = strdup(command);
+    made->columns = calloc((size_t)ncolumns, sizeof *made->columns);
+    bool ok = made->command != NULL && made->columns != NULL;
+    for (int i = 0; i < ncolumns && ok; i++) {
+        ok = copy_column(&made->columns[i], &columns[i]);
+    }
+    if (!ok) {
+        pod_emit_free(made);
+        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    *emit = made;
+    return POD_OK;
+}
+
+void pod_emit_free(pod_emit *emit)
+{
+    if (emit == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < emit->ncells; i++) {
+        free(emit->cells[i].text);
+    }
+    for (int i = 0; i < emit->ncolumns && emit->columns != NULL; i++) {
+        free(emit->columns[i].name);
+        free(emit->columns[i].title);
+        free(emit->columns[i].unit);
+    }
+    free(emit->cells);
+    free(emit->columns);
+    free(emit->command);
+    pod_text_free(&emit->notes);
+    pod_text_free(&emit->output);
+    free(emit);
+}
+
+static void add_cell(pod_emit *emit, cell_kind kind, const char *text)
+{
+    if (emit->ncells == emit->cells_capacity) {
+        const size_t larger = emit->cells_capacity * 2 + 64;
+        cell *cells = realloc(emit->cells, larger * sizeof *cells);
+        if (cells == NULL) {
+            emit->out_of_memory = true;
+            return;
+        }
+        emit->cells = cells;
+        emit->cells_capacity = larger;
+    }
+    char *copy = strdup(text);
+    if (copy == NULL) {
+        emit->out_of_memory = true;
+        return;
+    }
+    emit->cells[emit->ncells++] = (cell){.kind = kind, .text = copy};
+}
+
+void pod_emit_text(pod_emit *emit, const char *value)
+{
+    add_cell(emit, CELL_TEXT, value);
+}
+
+void pod_emit_i64(pod_emit *emit, int64_t value)
+{
+    char text[POD_FORMAT_MAX];
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    add_cell(emit, CELL_NUMBER, text);
+}
+
+void pod_emit_double(pod_emit *emit, double value)
+{
+    POD_ASSERT(isfinite(value));
+    const int decimals = emit->columns[emit->ncells % (size_t)emit->ncolumns].decimals;
+    char text[512]; /* %f of the largest double has 309 digits */
+    if (emit->format == POD_FORMAT_TABLE && decimals >= 0) {
+        (void)snprintf(text, sizeof text, "%.*f", decimals, value);
+    } else {
+        (void)pod_format_double(value, text, sizeof text);
+    }
+    add_cell(emit, CELL_NUMBER, text);
+}
+
+void pod_emit_none(pod_emit *emit)
+{
+    add_cell(emit, CELL_NONE, "-");
+}
+
+void pod_emit_note(pod_emit *emit, const char *format, ...)
+{
+    char *line = NULL;
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0 || (line = malloc((size_t)length + 1)) == NULL) {
+        emit->out_of_memory = true;
+        return;
+    }
+    va_start(args, format);
+    (void)vsnprintf(line, (size_t)length + 1, format, args);
+    va_end(args);
+    pod_text_add(&emit->notes, line);
+    pod_text_add(&emit->notes, "\n");
+    free(line);
+}
+
+/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
+static size_t display_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xC0U) != 0x80U;
+    }
+    return width;
+}
+
+typedef struct layout {
+    size_t width;
+    bool left; /* a column with any text in it reads from the left */
+} layout;
+
+static layout column_layout(const pod_emit *emit, int index)
+{
+    const column *heading = &emit->columns[index];
+    layout result = {.width = display_width(heading->title)};
+    const size_t unit_width = display_width(heading->unit);
+    result.width = unit_width > result.width ? unit_width : result.width;
+    for (size_t i = (size_t)index; i < emit->ncells; i += (size_t)emit->ncolumns) {
+        const size_t width = display_width(emit->cells[i].text);
+        result.width = width > result.width ? width : result.width;
+        result.left = result.left || emit->cells[i].kind == CELL_TEXT;
+    }
+    return result;
+}
+
+static void put_aligned(pod_text *out, const char *text, layout place, bool last)
+{
+    const size_t padding = place.width - display_width(text);
+    if (!place.left) {
+        pod_text_fill(out, ' ', padding);
+    }
+    pod_text_add(out, text);
+    if (place.left && !last) {
+        pod_text_fill(out, ' ', padding);
+    }
+    pod_text_add(out, last ? "" : "  ");
+}
+
+/* Ends a line of the table; what only padded its last cells goes away. */
+static void end_line(pod_text *out)
+{
+    while (out->size > 0 && out->data[out->size - 1] == ' ') {
+        out->data[--out->size] = '\0';
+    }
+    pod_text_add(out, "\n");
+}
+
+static void render_table(pod_emit *emit)
+{
+    layout *places = calloc((size_t)emit->ncolumns, sizeof *places);
+    if (places == NULL) {
+        emit->out_of_memory = true;
+        return;
+    }
+    pod_text *out = &emit->output;
+    const int last = emit->ncolumns - 1;
+    bool any_unit = false;
+    for (int i = 0; i <= last; i++) {
+        places[i] = column_layout(emit, i);
+        any_unit = any_unit || emit->columns[i].unit[0] != '\0';
+        put_aligned(out, emit->columns[i].title, places[i], i == last);
+    }
+    end_line(out);
+    for (int i = 0; i <= last && any_unit; i++) {
+        put_aligned(out, emit->columns[i].unit, places[i], i == last);
+    }
+    if (any_unit) {
+        end_line(out);
+    }
+    for (size_t i = 0; i < emit->ncells; i++) {
+        const int index = (int)(i % (size_t)emit->ncolumns);
+        put_aligned(out, emit->cells[i].text, places[index], index == last);
+        if (index == last) {
+            end_line(out);
+        }
+    }
+    pod_text_append(out, emit->notes.data, emit->notes.size);
+    free(places);
+}
+
+static void put_csv_field(pod_text *out, const char *text)
+{
+    if (text[strcspn(text, "\",\r\n")] == '\0') {
+        pod_text_add(out, text);
+        return;
+    }
+    pod_text_add(out, "\"");
+    for (; *text != '\0'; text++) {
+        pod_text_append(out, "\"\"", *text == '"' ? 1 : 0);
+        pod_text_append(out, text, 1);
+    }
+    pod_text_add(out, "\"");
+}
+
+static void render_csv(pod_emit *emit)
+{
+    pod_text *out = &emit->output;
+    for (int i = 0; i < emit->ncolumns; i++) {
+        put_csv_field(out, emit->columns[i].name);
+        pod_text_add(out, i + 1 < emit->ncolumns ? "," : "\n");
+    }
+    for (size_t i = 0; i < emit->ncells; i++) {
+        put_csv_field(out, emit->cells[i].text);
+        pod_text_add(out, (i + 1) % (size_t)emit->ncolumns != 0 ? "," : "\n");
+    }
+}
+
+/* jansson escapes strings. Numbers are pod_format_double's, because jansson 2.14 prints 0.1 with 17
+ * digits where csv has 0.1, and later releases don't. */
+static void put_json_string(pod_emit *emit, const char *text)
+{
+    json_t *string = json_string(text); /* NULL unless text is UTF-8 */
+    if (string == NULL) {
+        emit->not_utf8 = true;
+        return;
+    }
+    char *dumped = json_dumps(string, JSON_ENCODE_ANY);
+    if (dumped == NULL) {
+        emit->out_of_memory = true;
+    } else {
+        pod_text_add(&emit->output, dumped);
+    }
+    free(dumped);
+    json_decref(string);
+}
+
+static void put_json_cell(pod_emit *emit, const cell *value)
+{
+    switch (value->kind) {
+    case CELL_NONE:
+        pod_text_add(&emit->output, "null");
+        break;
+    case CELL_TEXT:
+        put_json_string(emit, value->text);
+        break;
+    case CELL_NUMBER:
+        pod_text_add(&emit->output, value->text);
+        break;
+    }
+}
+
+static void render_json(pod_emit *emit)
+{
+    pod_text *out = &emit->output;
+    pod_text_printf(out, "{\"schema\":%d,\"command\":", POD_EMIT_SCHEMA);
+    put_json_string(emit, emit->command);
+    pod_text_add(out, ",\"rows\":[");
+    for (size_t i = 0; i < emit->ncells; i++) {
+        const size_t index = i % (size_t)emit->ncolumns;
+        const char *row_start = i == 0 ? "\n{" : ",\n{";
+        pod_text_add(out, index == 0 ? row_start : ",");
+        put_json_string(emit, emit->columns[index].name);
+        pod_text_add(out, ":");
+        put_json_cell(emit, &emit->cells[i]);
+        pod_text_add(out, index + 1 == (size_t)emit->ncolumns ? "}" : "");
+    }
+    pod_text_add(out, "\n]}\n");
+}
+
+pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err)
+{
+    if (!emit->out_of_memory) {
+        POD_ASSERT(emit->ncells % (size_t)emit->ncolumns == 0);
+        pod_text_free(&emit->output);
+        switch (emit->format) {
+        case POD_FORMAT_TABLE:
+            render_table(emit);
+            break;
+        case POD_FORMAT_CSV:
+            render_csv(emit);
+            break;
+        case POD_FORMAT_JSON:
+            render_json(emit);
+            break;
+        }
+    }
+    if (emit->out_of_memory || emit->notes.out_of_memory || emit->output.out_of_memory) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    if (emit->not_utf8) {
+        return pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table");
+    }
+    *text = emit->output.data;
+    *size = emit->output.size;
+    return POD_OK;
+}

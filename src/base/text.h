@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file base/text.h  A string that grows.
+ *
+ *  Model: append, then use `data` (never NULL once something was appended, always terminated).
+ *  Running out of memory is remembered in `out_of_memory` and makes later appends do nothing, so a
+ *  caller checks once at the end.
+ *
+ *  Ownership: storage of the caller, initialised with {0}; pod_text_free frees the contents.
+ *  Threads: none. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct pod_text {
+    char *data;
+    size_t size; /**< without the final NUL */
+    size_t capacity;
+    bool out_of_memory;
+} pod_text;
+
+/** Append `size` bytes. Not collective. */
+void pod_text_append(pod_text *text, const char *bytes, size_t size);
+/** Append a string. */
+void pod_text_add(pod_text *text, const char *string);
+/** Append one character `count` times. */
+void pod_text_fill(pod_text *text, char c, size_t count);
+__attribute__((format(printf, 2, 3))) void pod_text_printf(pod_text *text, const char *format, ...);
+/** Free the contents and leave an empty text. */
+void pod_text_free(pod_text *text);
