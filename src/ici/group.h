@@ -3,13 +3,22 @@
  *
  *  Model: the chips of a slice are split into `count` groups of `size` ranks; all groups run the
  *  same collective at once and contend for the links. A group is a grid of ndims dims; a dim
- *  is a physical axis or a part of it: `size` positions, `stride` chips apart (stride 1 = a block
- *  of neighbours or the whole axis). rank = i0 + size0·(i1 + size1·(i2 + …)): dim 0 fastest, as chip
- *  numbers count x fastest. A dim is closed when its last position is one stride before its first
- *  over the wrap. Groups are numbered by their smallest chip.
+ *  is a physical axis or a part of it: `size` positions, `stride` chips apart. On an axis of 8:
  *
- *  A group without grid structure (a mesh that JAX lays in an order of its own) has ndims 0 and
- *  only the lists.
+ *      {x, 8, 1}  0 1 2 3 4 5 6 7    the whole axis
+ *      {x, 4, 1}  0 1 2 3            a block of neighbours; the other group is 4 5 6 7
+ *      {x, 2, 4}  0 4                strided; the other groups are 1 5, 2 6, 3 7
+ *
+ *  Dims of one axis nest like digits of the coordinate: {x, 4, 1} and {x, 2, 4} together are the
+ *  whole axis. rank = i0 + size0·(i1 + size1·(i2 + …)): dim 0 fastest, as chip numbers count x
+ *  fastest. Dims of size 1 are dropped.
+ *
+ *  A dim is closed when its last position is one stride before its first over the wrap: the axis
+ *  wraps without twist and size·stride is the axis. (A twisted wrap leads to another line of the
+ *  axis: on k,k,2k x and y are open and z closed; on k,2k,2k x is open, y and z closed.)
+ *
+ *  Groups are numbered by their smallest chip. A group without grid structure (a mesh that JAX lays
+ *  in an order of its own) has ndims 0 and only the lists; so has a group of one chip.
  *
  *  Ownership: init allocates the three arrays, fini frees. Threads: read-only after init. */
 #pragma once
@@ -35,21 +44,30 @@ typedef struct pod_group {
     int32_t *rank_of;  /**< rank_of[chip] */
 } pod_group;
 
-/** Groups that span whole physical axes. On a twisted slice an axis ring is not closed.
- *  @param axes  bit a set = axis a; 0 = groups of one chip */
+/** Groups that span whole physical axes. Not collective.
+ *  @param axes  bit a set = axis a; 0 = groups of one chip
+ *  @return POD_E_INVALID (an axis that the chip doesn't have), POD_E_NOMEM */
 pod_status pod_group_init_axes(pod_group *group, const pod_slice *slice, unsigned axes,
                                pod_error *err);
-/** Groups over parts of axes. @param dims  `ndims`; size·stride must divide the axis or equal it.
- *  Dims of one axis must nest (e.g. {x, 4, 1} and {x, 2, 4} of an axis of 8). */
+/** Groups over parts of axes. Not collective.
+ *  @param dims  `ndims` <= POD_GROUP_DIMS_MAX, of which `closed` is ignored (it is computed);
+ *               size·stride divides the axis, and dims of one axis nest: ordered by stride, each
+ *               stride is a multiple of the previous size·stride
+ *  @return POD_E_INVALID (a dim that does not fit so), POD_E_NOMEM */
 pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const pod_group_dim *dims,
                                int ndims, pod_error *err);
-/** Groups from lists. @param chips  chips[count * size], each chip of the slice exactly once */
+/** Groups from lists. Not collective. The order within a list is the order of ranks; the lists are
+ *  renumbered by their smallest chip.
+ *  @param chips  chips[count * size], each chip of the slice exactly once
+ *  @return POD_E_INVALID (a chip that is missing, repeated or not there), POD_E_NOMEM */
 pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
                                 int32_t count, int32_t size, pod_error *err);
+/** Free the arrays and zero the struct; a zeroed struct is fine. */
 void pod_group_fini(pod_group *group);
 
-/** Parse "xyz", "y", "none" into an axes mask; POD_E_INVALID for an axis the slice doesn't have,
- *  POD_E_USAGE for other letters or repeats. */
+/** Parse "xyz", "y", "none" (any order of letters) into an axes mask.
+ *  @return POD_E_INVALID for an axis the chip doesn't have, POD_E_USAGE for other letters, repeats
+ *          and an empty text */
 pod_status pod_axes_parse(const char *text, const pod_slice *slice, unsigned *axes, pod_error *err);
-/** "xyz" into buf[4]; "none" needs 5. */
+/** "xyz", "y" or "none" into buf; returns buf. */
 const char *pod_axes_name(unsigned axes, char buf[8]);

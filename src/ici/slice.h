@@ -8,9 +8,16 @@
  *  the chip it leaves.
  *
  *  An axis of size 1 has no cables, even when wrapped. An axis of size 2 has one cable, or two when
- *  it is wrapped explicitly. A wrapped axis closes; on a twisted slice crossing the wrap of axis a in
- *  + direction also adds twist[a] to the other coordinates (Camarero et al., arXiv 1311.2019), so
- *  that the slice is the Cayley graph of Z^3 over a lattice and every chip sees the same slice.
+ *  it is wrapped. A wrapped axis closes; on a twisted slice crossing the wrap of axis a in
+ *  + direction also adds twist[a][b] to each other coordinate b (Camarero et al., arXiv 1311.2019):
+ *
+ *      k,k,2k    x and y wraps land k further along z; z wraps plainly
+ *      k,2k,2k   the x wrap lands k further along y and along z; y and z wrap plainly
+ *
+ *  With all axes wrapped the slice is then Z^3 over a lattice: every chip sees the same slice.
+ *
+ *  A host (virtual machine) holds a block of 2x2x1 chips, cut off at the edge of the slice; this is
+ *  what slices.csv counts for every generation.
  *
  *  Ownership: caller's storage, no heap inside. Threads: read-only after it is built. */
 #pragma once
@@ -21,47 +28,74 @@
 #include <stdint.h>
 
 enum {
-    POD_AXES = 3,      /**< axes of the largest torus */
+    POD_AXES = 3, /**< axes of the largest torus */
     POD_DIRECTIONS = 6,
     POD_SLICE_FAULTS_MAX = 64,
-    POD_SLICE_NAME_MAX = 96
+    POD_SLICE_NAME_MAX = 96,
+    POD_CHIP_NAME_MAX = 16
 };
 
-typedef enum pod_fault_kind { POD_FAULT_LINK_DEAD, POD_FAULT_LINK_SLOW, POD_FAULT_CHIP_SLOW } pod_fault_kind;
+typedef enum pod_fault_kind {
+    POD_FAULT_LINK_DEAD,
+    POD_FAULT_LINK_SLOW,
+    POD_FAULT_CHIP_SLOW
+} pod_fault_kind;
 
-/** A fault of a cable (both ways) or of a chip. */
+/** A fault of a cable (both ways) or of a chip (its compute and its links). */
 typedef struct pod_fault {
     pod_fault_kind kind;
-    int32_t chip;
-    int direction;   /**< for link faults */
-    double factor;   /**< >= 1, times slower; for the slow kinds */
+    int32_t chip;  /**< the cable leaves this chip in + direction */
+    int direction; /**< of link faults: +x, +y or +z; else -1 */
+    double factor; /**< of slow faults: >= 1, times slower; else 0 */
 } pod_fault;
 
 typedef struct pod_slice {
-    char chip_name[16];              /**< generation as in chips.csv, "v5p" */
-    char name[POD_SLICE_NAME_MAX];   /**< as printed: "v5p:4x4x4", "2*v5e:4x8" */
-    int naxes;                       /**< axes that chips of this generation have: 2 or 3 */
+    char chip_name[POD_CHIP_NAME_MAX]; /**< generation as in chips.csv, "v5p" */
+    char name[POD_SLICE_NAME_MAX];     /**< as printed: "v5p:4x4x4", "2*v5e:4x8" */
+    int naxes;                         /**< axes that chips of this generation have: 2 or 3 */
     int32_t dims[POD_AXES];
     bool wrap[POD_AXES];
-    bool twisted;
-    int32_t twist[POD_AXES][POD_AXES];
-    int32_t nchips;                  /**< of one slice */
-    int32_t nslices;
-    int32_t nhosts;                  /**< virtual machines of one slice, as slices.csv counts them */
+    bool twisted;                      /**< some wrap that is there is twisted */
+    int32_t twist[POD_AXES][POD_AXES]; /**< twist[a][b]: added to b by crossing the wrap of a */
+    int32_t nchips;                    /**< of one slice */
+    int32_t nslices;                   /**< slices of this kind; faults hold in each */
+    int32_t nhosts;                    /**< virtual machines of one slice */
     int nfaults;
     pod_fault faults[POD_SLICE_FAULTS_MAX];
 } pod_slice;
 
-/** Fill a slice from its shape alone (no table, no faults): nchips, twist vectors.
- *  @param dims  `POD_AXES` sizes >= 1; product must fit int32
- *  @return POD_E_INVALID (zero or negative size, twist of a shape that is not k,k,2k or k,2k,2k),
- *          POD_E_RANGE */
+/** Fill a slice from its shape alone: no table, no faults, one slice. Not collective.
+ *  @param chip_name  copied; shorter than POD_CHIP_NAME_MAX
+ *  @param naxes      2 or 3; the dims beyond must be 1
+ *  @param dims       `POD_AXES` sizes >= 1; product must fit int32
+ *  @param wrap       `POD_AXES` flags; kept also for axes of size 1, where they mean nothing
+ *  @param twisted    twist the wraps that are there
+ *  @param[out] slice  named CHIP:AxBxC, with `_twisted` when it is; undefined on error
+ *  @return POD_E_INVALID (zero or negative size, more axes than naxes, twist of a shape that is not
+ *          k,k,2k or k,2k,2k with k a multiple of 4), POD_E_RANGE (product) */
 pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[POD_AXES],
                           const bool wrap[POD_AXES], bool twisted, pod_slice *slice,
                           pod_error *err);
 
+/** True for k,k,2k and k,2k,2k with k a multiple of 4, in this order of axes. */
+bool pod_dims_can_twist(const int32_t dims[POD_AXES]);
+
+/** Choose which axes close. A wrap that was twisted stays twisted; a slice that loses all of its
+ *  twisted wraps is plain. @param axes  bit a set = axis a closes */
+void pod_slice_wrap_axes(pod_slice *slice, unsigned axes);
+/** Mask of the axes that close: wrapped and longer than 1. */
+unsigned pod_slice_closed_axes(const pod_slice *slice);
+
+/** "4x4x8" or, for chips with two axes, "4x8". @param buf  `size` bytes; 40 always suffice */
+const char *pod_slice_dims_text(const pod_slice *slice, char *buf, size_t size);
+
+/** Chip number of coordinates, each in [0, dims[a]). */
 int32_t pod_slice_chip(const pod_slice *slice, const int32_t coords[POD_AXES]);
 void pod_slice_coords(const pod_slice *slice, int32_t chip, int32_t coords[POD_AXES]);
+/** "1,2,3" or, for chips with two axes, "1,2". @param buf  `size` bytes; 40 always suffice */
+const char *pod_slice_chip_text(const pod_slice *slice, int32_t chip, char *buf, size_t size);
+/** Host of a chip, in [0, nhosts): blocks of 2x2x1, counted x fastest. */
+int32_t pod_slice_host(const pod_slice *slice, int32_t chip);
 
 /** The chip one hop away, or -1 where there is no cable. Faults don't count here. */
 int32_t pod_slice_neighbor(const pod_slice *slice, int32_t chip, int direction);
@@ -70,8 +104,21 @@ int pod_direction_reverse(int direction);
 /** "+x" … "-z", static. */
 const char *pod_direction_name(int direction);
 
-/** Relative slowness of a link: 1 healthy, > 1 slow (its own and its chips' faults multiplied), 0 dead
- *  or absent. */
+/** Add a fault. @param direction  of link faults, any of the six; -1 for POD_FAULT_CHIP_SLOW
+ *  @param factor  >= 1 for the slow kinds, ignored for dead links
+ *  @return POD_E_INVALID (no such chip; no cable there, saying which directions the chip has),
+ *          POD_E_USAGE (factor below 1 or not finite), POD_E_RANGE (too many faults) */
+pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t chip,
+                                  int direction, double factor, pod_error *err);
+
+/** How many times slower than a healthy one a link is: the largest factor among the faults of its
+ *  cable and of the chips at both ends (the weakest part decides); 1 healthy, 0 dead or absent. */
 double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int direction);
+/** How many times slower a chip computes: the largest factor among its faults, 1 healthy. */
+double pod_slice_chip_slowness(const pod_slice *slice, int32_t chip);
+/** Links that leave this chip and are not dead, 0 to 6. */
+int pod_slice_chip_links(const pod_slice *slice, int32_t chip);
+/** True if some cable is dead. */
+bool pod_slice_has_dead_links(const pod_slice *slice);
 /** Cables that exist and are not dead. */
 int64_t pod_slice_cables(const pod_slice *slice);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ici/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Position of a coordinate on a dim: the dim's digit of it. */
+static int32_t dim_digit(const pod_group_dim *dim, int32_t coord)
+{
+    return coord / dim->stride % dim->size;
+}
+
+static pod_status arrays_new(pod_group *group, const pod_slice *slice, pod_error *err)
+{
+    size_t n = (size_t)slice->nchips;
+    group->chip_of = calloc(n, sizeof *group->chip_of);
+    group->group_of = calloc(n, sizeof *group->group_of);
+    group->rank_of = calloc(n, sizeof *group->rank_of);
+    if (!group->chip_of || !group->group_of || !group->rank_of) {
+        pod_group_fini(group);
+        return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
+                        (int)slice->nchips);
+    }
+    return POD_OK;
+}
+
+void pod_group_fini(pod_group *group)
+{
+    free(group->rank_of);
+    free(group->group_of);
+    free(group->chip_of);
+    memset(group, 0, sizeof *group);
+}
+
+static pod_status dim_check(const pod_slice *slice, const pod_group_dim *dim, pod_error *err)
+{
+    if (dim->axis < 0 || dim->axis >= slice->naxes) {
+        return pod_fail(err, POD_E_INVALID, "%s has no axis number %d; it has %d axes", slice->name,
+                        dim->axis, slice->naxes);
+    }
+    int64_t span = (int64_t)dim->size * dim->stride;
+    int32_t axis_size = slice->dims[dim->axis];
+    if (dim->size < 1 || dim->stride < 1 || span > axis_size || axis_size % span != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%d positions of stride %d do not fit axis %c of %d; size times stride "
+                        "must divide the axis",
+                        (int)dim->size, (int)dim->stride, 'x' + dim->axis, (int)axis_size);
+    }
+    return POD_OK;
+}
+
+/* Two dims of one axis are digits of the coordinate only if one lies wholly below the other. */
+static pod_status dims_check_nesting(const pod_group_dim *a, const pod_group_dim *b, pod_error *err)
+{
+    const pod_group_dim *low = a->stride <= b->stride ? a : b;
+    const pod_group_dim *high = low == a ? b : a;
+    if (a->axis == b->axis && high->stride % (low->size * low->stride) != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "dims {%c, %d, %d} and {%c, %d, %d} overlap; the larger stride must be a "
+                        "multiple of the other's size times stride",
+                        'x' + low->axis, (int)low->size, (int)low->stride, 'x' + high->axis,
+                        (int)high->size, (int)high->stride);
+    }
+    return POD_OK;
+}
+
+static bool dim_is_closed(const pod_slice *slice, const pod_group_dim *dim)
+{
+    const int32_t *twist = slice->twist[dim->axis];
+    bool twisted = twist[0] != 0 || twist[1] != 0 || twist[2] != 0;
+    return slice->wrap[dim->axis] && !twisted && dim->size * dim->stride == slice->dims[dim->axis];
+}
+
+/* Copy the dims that count into the group, and the size of a group. */
+static pod_status dims_take(pod_group *group, const pod_slice *slice, const pod_group_dim *dims,
+                            int ndims, pod_error *err)
+{
+    group->size = 1;
+    for (int i = 0; i < ndims; i++) {
+        pod_status st = dim_check(slice, &dims[i], err);
+        for (int j = 0; j < i && st == POD_OK; j++) {
+            st = dims[i].size > 1 && dims[j].size > 1 ? dims_check_nesting(&dims[i], &dims[j], err)
+                                                      : POD_OK;
+        }
+        if (st != POD_OK) {
+            return st;
+        }
+        if (dims[i].size > 1) {
+            group->dim[group->ndims] = dims[i];
+            group->dim[group->ndims].closed = dim_is_closed(slice, &dims[i]);
+            group->ndims++;
+            group->size *= dims[i].size;
+        }
+    }
+    group->count = slice->nchips / group->size;
+    return POD_OK;
+}
+
+/* Rank of a chip, and the chip that has rank 0 in its group. */
+static int32_t chip_rank(const pod_group *group, const pod_slice *slice, int32_t chip,
+                         int32_t *first_chip)
+{
+    int32_t coords[POD_AXES];
+    pod_slice_coords(slice, chip, coords);
+    int32_t first[POD_AXES] = {coords[0], coords[1], coords[2]};
+    int32_t rank = 0;
+    int32_t weight = 1;
+    for (int i = 0; i < group->ndims; i++) {
+        const pod_group_dim *dim = &group->dim[i];
+        int32_t digit = dim_digit(dim, coords[dim->axis]);
+        rank += weight * digit;
+        weight *= dim->size;
+        first[dim->axis] -= digit * dim->stride;
+    }
+    *first_chip = pod_slice_chip(slice, first);
+    return rank;
+}
+
+pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const pod_group_dim *dims,
+                               int ndims, pod_error *err)
+{
+    memset(group, 0, sizeof *group);
+    if (ndims > POD_GROUP_DIMS_MAX) {
+        return pod_fail(err, POD_E_INVALID, "a group of %d dims; at most %d", ndims,
+                        POD_GROUP_DIMS_MAX);
+    }
+    pod_status st = dims_take(group, slice, dims, ndims, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    st = arrays_new(group, slice, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    /* Rank 0 of a group is its smallest chip, so it is met before the others. */
+    int32_t count = 0;
+    for (int32_t chip = 0; chip < slice->nchips; chip++) {
+        int32_t first_chip = 0;
+        int32_t rank = chip_rank(group, slice, chip, &first_chip);
+        int32_t number = first_chip == chip ? count++ : group->group_of[first_chip];
+        group->group_of[chip] = number;
+        group->rank_of[chip] = rank;
+        group->chip_of[(size_t)number * (size_t)group->size + (size_t)rank] = chip;
+    }
+    return POD_OK;
+}
+
+pod_status pod_group_init_axes(pod_group *group, const pod_slice *slice, unsigned axes,
+                               pod_error *err)
+{
+    pod_group_dim dims[POD_AXES];
+    int ndims = 0;
+    memset(group, 0, sizeof *group);
+    for (int a = 0; a < POD_AXES; a++) {
+        if ((axes >> a & 1U) == 0) {
+            continue;
+        }
+        if (a >= slice->naxes) {
+            return pod_fail(err, POD_E_INVALID, "%s has no axis %c; it has %d axes", slice->name,
+                            'x' + a, slice->naxes);
+        }
+        dims[ndims++] = (pod_group_dim){.axis = a, .size = slice->dims[a], .stride = 1};
+    }
+    return pod_group_init_dims(group, slice, dims, ndims, err);
+}
+
+/* Number the lists by their smallest chip and fill chip_of; group_of holds the list of each chip. */
+static void lists_renumber(pod_group *group, const int32_t *chips)
+{
+    int32_t n = group->count * group->size;
+    int32_t *number_of_list = group->chip_of; /* free until the lists are copied */
+    for (int32_t list = 0; list < group->count; list++) {
+        number_of_list[list] = -1;
+    }
+    int32_t count = 0;
+    for (int32_t chip = 0; chip < n; chip++) {
+        int32_t list = group->group_of[chip];
+        if (number_of_list[list] < 0) {
+            number_of_list[list] = count++;
+        }
+        group->group_of[chip] = number_of_list[list];
+    }
+    for (int32_t i = 0; i < n; i++) {
+        int32_t chip = chips[i];
+        group->rank_of[chip] = i % group->size;
+    }
+    for (int32_t chip = 0; chip < n; chip++) {
+        group->chip_of[group->group_of[chip] * group->size + group->rank_of[chip]] = chip;
+    }
+}
+
+pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                                int32_t count, int32_t size, pod_error *err)
+{
+    memset(group, 0, sizeof *group);
+    if (count < 1 || size < 1 || (int64_t)count * size != slice->nchips) {
+        return pod_fail(err, POD_E_INVALID, "%d groups of %d chips; %s has %d chips", (int)count,
+                        (int)size, slice->name, (int)slice->nchips);
+    }
+    group->size = size;
+    group->count = count;
+    pod_status st = arrays_new(group, slice, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    for (int32_t chip = 0; chip < slice->nchips; chip++) {
+        group->group_of[chip] = -1;
+    }
+    for (int32_t i = 0; i < slice->nchips; i++) {
+        bool exists = chips[i] >= 0 && chips[i] < slice->nchips;
+        if (!exists || group->group_of[chips[i]] >= 0) {
+            pod_group_fini(group);
+            return pod_fail(err, POD_E_INVALID, "chip %d is %s; each of the chips 0 to %d once",
+                            (int)chips[i], exists ? "in two places" : "not in the slice",
+                            (int)slice->nchips - 1);
+        }
+        group->group_of[chips[i]] = i / size;
+    }
+    lists_renumber(group, chips);
+    return POD_OK;
+}
+
+pod_status pod_axes_parse(const char *text, const pod_slice *slice, unsigned *axes, pod_error *err)
+{
+    unsigned mask = 0;
+    bool none = strcmp(text, "none") == 0;
+    for (const char *c = none ? "" : text; *c != '\0'; c++) {
+        unsigned bit = *c >= 'x' && *c <= 'z' ? 1U << (*c - 'x') : 0U;
+        if (bit == 0 || (mask & bit) != 0) {
+            return pod_fail(err, POD_E_USAGE,
+                            "\"%s\" does not name axes; write none or letters out of x, y, z, "
+                            "each once",
+                            text);
+        }
+        if (*c - 'x' >= slice->naxes) {
+            return pod_fail(err, POD_E_INVALID, "%s has no axis %c; it has %s", slice->name, *c,
+                            slice->naxes == 2 ? "x and y" : "x, y and z");
+        }
+        mask |= bit;
+    }
+    if (!none && mask == 0) {
+        return pod_fail(err, POD_E_USAGE, "no axes given; write none or letters out of x, y, z");
+    }
+    *axes = mask;
+    return POD_OK;
+}
+
+const char *pod_axes_name(unsigned axes, char buf[8])
+{
+    size_t used = 0;
+    for (int a = 0; a < POD_AXES; a++) {
+        if ((axes >> a & 1U) != 0) {
+            buf[used++] = (char)('x' + a);
+        }
+    }
+    buf[used] = '\0';
+    if (used == 0) {
+        memcpy(buf, "none", sizeof "none");
+    }
+    return buf;
+}
