@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/emit.h"
+
+#include "base/table.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+static const pod_emit_column columns[] = {
+    {.name = "slice"  },
+    {.name = "bytes",   .title = "size", .unit = "B"},
+    {.name = "time_us",      .title = "time", .unit = "us", .decimals = 2},
+    {.name = "wrong"},
+};
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+
+static pod_emit *two_rows(pod_format format)
+{
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(format, "collective", columns, NCOLUMNS, &emit, NULL), POD_OK);
+    pod_emit_text(emit, "v5p:4x4x4");
+    pod_emit_i64(emit, 1024);
+    pod_emit_double(emit, 18.100000000000001);
+    pod_emit_none(emit);
+    pod_emit_text(emit, "a \"b\", ü");
+    pod_emit_i64(emit, INT64_MIN);
+    pod_emit_double(emit, 0.1);
+    pod_emit_i64(emit, 0);
+    pod_emit_note(emit, "%d rows", 2);
+    return emit;
+}
+
+static const char *finished(pod_emit *emit)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    cr_assert_eq(pod_emit_finish(emit, &text, &size, NULL), POD_OK);
+    cr_expect_eq(strlen(text), size);
+    return text;
+}
+
+Test(emit, a_table_is_aligned)
+{
+    pod_emit *emit = two_rows(POD_FORMAT_TABLE);
+    cr_expect_str_eq(finished(emit), "slice                      size   time  wrong\n"
+                                     "                            (B)   (us)\n"
+                                     "v5p:4x4x4                  1024  18.10      -\n"
+                                     "a \"b\", ü   -9223372036854775808   0.10      0\n"
+                                     "2 rows\n");
+    pod_emit_free(emit);
+}
+
+Test(emit, a_table_without_units_has_one_heading_line)
+{
+    static const pod_emit_column plain[] = {
+        {.name = "n"},
+        {.name = "x", .decimals = -1},
+        {.name = "name"          }
+    };
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_TABLE, "list", plain, 3, &emit, NULL), POD_OK);
+    pod_emit_i64(emit, 5);
+    pod_emit_double(emit, 0.125);
+    pod_emit_text(emit, "v4");
+    cr_expect_str_eq(finished(emit), "n      x  name\n"
+                                     "5  0.125  v4\n");
+    pod_emit_free(emit);
+}
+
+Test(emit, csv_is_quoted_where_needed)
+{
+    pod_emit *emit = two_rows(POD_FORMAT_CSV);
+    cr_expect_str_eq(finished(emit), "slice,bytes,time_us,wrong\n"
+                                     "v5p:4x4x4,1024,18.1,-\n"
+                                     "\"a \"\"b\"\", ü\",-9223372036854775808,0.1,0\n");
+    pod_emit_free(emit);
+}
+
+Test(emit, csv_reads_back_through_the_table_reader)
+{
+    static const char *const texts[] = {"plain", "com,ma", "quo\"te", "new\nline", "", "cr\rlf"};
+    static const pod_emit_column two[] = {{.name = "text"}, {.name = "end"}};
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "list", two, 2, &emit, NULL), POD_OK);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        pod_emit_text(emit, texts[i]);
+        pod_emit_text(emit, "|");
+    }
+    const char *text = finished(emit);
+    pod_table *table = NULL;
+    cr_assert_eq(pod_table_parse("out", text, strlen(text), &table, NULL), POD_OK);
+    for (int i = 0; i < pod_table_rows(table); i++) {
+        cr_expect_str_eq(pod_table_text(table, i, 0), texts[i]);
+    }
+    pod_table_free(table);
+    pod_emit_free(emit);
+}
+
+Test(emit, json_is_what_jansson_reads)
+{
+    pod_emit *emit = two_rows(POD_FORMAT_JSON);
+    json_error_t problem;
+    json_t *root = json_loads(finished(emit), JSON_REJECT_DUPLICATES, &problem);
+    cr_assert_not_null(root, "%s", problem.text);
+    cr_expect_eq(json_integer_value(json_object_get(root, "schema")), 1);
+    cr_expect_str_eq(json_string_value(json_object_get(root, "command")), "collective");
+    const json_t *rows = json_object_get(root, "rows");
+    cr_assert_eq(json_array_size(rows), 2U);
+    const json_t *first = json_array_get(rows, 0);
+    cr_expect_eq(json_object_size(first), (size_t)NCOLUMNS);
+    cr_expect_eq(json_real_value(json_object_get(first, "time_us")), 18.100000000000001);
+    cr_expect(json_is_null(json_object_get(first, "wrong")));
+    const json_t *second = json_array_get(rows, 1);
+    cr_expect_str_eq(json_string_value(json_object_get(second, "slice")), "a \"b\", ü");
+    cr_expect_eq(json_integer_value(json_object_get(second, "bytes")), INT64_MIN);
+    json_decref(root);
+    pod_emit_free(emit);
+}
+
+Test(emit, no_rows_are_valid_in_every_format)
+{
+    static const char *const expected[] = {
+        "slice  size  time  wrong\n        (B)  (us)\n", "slice,bytes,time_us,wrong\n",
+        "{\"schema\":1,\"command\":\"collective\",\"rows\":[\n]}\n"};
+    for (int format = POD_FORMAT_TABLE; format <= POD_FORMAT_JSON; format++) {
+        pod_emit *emit = NULL;
+        cr_assert_eq(pod_emit_new((pod_format)format, "collective", columns, NCOLUMNS, &emit, NULL),
+                     POD_OK);
+        cr_expect_str_eq(finished(emit), expected[format]);
+        cr_expect_str_eq(finished(emit), expected[format], "finishing twice changes nothing");
+        pod_emit_free(emit);
+    }
+    pod_emit_free(NULL);
+}
+
+Test(emit, json_refuses_text_that_is_not_utf8)
+{
+    pod_emit *emit = NULL;
+    pod_error err = {.status = POD_OK};
+    const char *text = NULL;
+    size_t size = 0;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_JSON, "list", columns, 1, &emit, NULL), POD_OK);
+    pod_emit_text(emit, "\xff");
+    cr_expect_eq(pod_emit_finish(emit, &text, &size, &err), POD_E_INVALID);
+    cr_expect_str_eq(err.text, "json output needs names in UTF-8; use csv or table");
+    pod_emit_free(emit);
+}
+
+Test(emit, an_unfinished_row_is_a_bug, .signal = SIGABRT)
+{
+    pod_emit *emit = NULL;
+    const char *text = NULL;
+    size_t size = 0;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "x", columns, NCOLUMNS, &emit, NULL), POD_OK);
+    pod_emit_text(emit, "only one cell");
+    (void)pod_emit_finish(emit, &text, &size, NULL);
+}
+
+Test(emit, a_nan_is_a_bug, .signal = SIGABRT)
+{
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "x", columns, NCOLUMNS, &emit, NULL), POD_OK);
+    pod_emit_double(emit, (double)NAN);
+}
