@@ -15,8 +15,9 @@ enum {
     SHORT_AXIS_MAX = 192,   /* 172: short (4x4x172, 4x8x172)       212: long (4x4x212) 192   */
     SHORT_SHARE_MAX = 16384 /* 16 KiB a chip: short (v6e 8x8)      32 KiB: ring (4x8)  16 KiB */
 };
-/* 1 MiB: short; 64 MiB: long; taken: their geometric mean. */
-static const int64_t SHORT_PAYLOAD_MAX_BYTES = (int64_t)8 << 20;
+/* 1 MiB: short; 64 MiB: long. Serving configurations raise the compiler's own limit to 8 MiB (google/saxml
+ * sets xla_tpu_nd_short_transfer_max_chunks=2048; a chunk is 4 KiB), so it is less; taken: 4 MiB. */
+static const int64_t SHORT_PAYLOAD_MAX_BYTES = (int64_t)4 << 20;
 static const int64_t SEEN_SHORT_BYTES = (int64_t)1 << 20;
 static const int64_t SEEN_LONG_BYTES = (int64_t)64 << 20;
 
@@ -394,8 +395,16 @@ static const char *caveat_of(const request *req, const pod_xla_choice *choice)
     if (req->rotated && longest_axis(req) > ONE_WAY_RING_MAX && streams) {
         return "streams of twisted slices were seen up to 8 chips along an axis";
     }
-    if (streams && req->traits->short_form && req->query->bytes > SEEN_SHORT_BYTES
-        && req->query->bytes < SEEN_LONG_BYTES) {
+    if (req->query->bytes >= SEEN_LONG_BYTES) {
+        return "";
+    }
+    if (!req->whole) {
+        return "groups within a slice were seen at 64 MiB only";
+    }
+    if (req->query->bytes < SEEN_SHORT_BYTES) {
+        return "payloads below 1 MiB were not seen; the smallest may have a form of their own";
+    }
+    if (streams && req->traits->short_form && req->query->bytes > SEEN_SHORT_BYTES) {
         return "where the short form ends was not seen: 1 MiB is short, 64 MiB is long";
     }
     return "";

@@ -106,7 +106,7 @@ Test(collectives_xla_choice, axes_of_one_chip_do_not_count)
 
 Test(collectives_xla_choice, short_form_ends_with_size_and_with_long_axes)
 {
-    pod_xla_query query = whole("v5p", 4, 4, 8, POD_XLA_ALL_REDUCE, 8 * MIB);
+    pod_xla_query query = whole("v5p", 4, 4, 8, POD_XLA_ALL_REDUCE, 4 * MIB);
     cr_expect_str_eq(choose(query).name, "xla:short:2xboth:yxz/xyz");
     cr_expect(strlen(choose(query).caveat) > 0);
     query.bytes++;
@@ -114,6 +114,22 @@ Test(collectives_xla_choice, short_form_ends_with_size_and_with_long_axes)
     query = whole("v5p", 4, 4, 212, POD_XLA_ALL_REDUCE, MIB);
     cr_expect_str_eq(choose(query).name, "xla:2xboth:yxz/xyz");
     cr_expect_str_empty(choose(query).caveat);
+}
+
+Test(collectives_xla_choice, says_where_no_row_backs_it)
+{
+    pod_xla_query query = whole("v5p", 4, 4, 4, POD_XLA_ALL_REDUCE, MIB);
+    cr_expect_str_empty(choose(query).caveat);
+    query.bytes = MIB - 1;
+    cr_expect(strstr(choose(query).caveat, "below 1 MiB") != NULL);
+    query.bytes = 64 * MIB;
+    query.axes = 3U;
+    cr_expect_str_empty(choose(query).caveat);
+    query.bytes = MIB;
+    cr_expect(strstr(choose(query).caveat, "within a slice") != NULL);
+    query = whole("v5p", 4, 4, 8, POD_XLA_ALL_REDUCE, 64 * MIB);
+    query.twisted = true;
+    cr_expect(strstr(choose(query).caveat, "twisted") != NULL);
 }
 
 Test(collectives_xla_choice, unknown_chips_borrow_rules_and_say_so)
