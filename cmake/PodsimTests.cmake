@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+
+find_program(MPIEXEC_FOR_TESTS NAMES mpirun mpiexec REQUIRED)
+
+# What every launched test runs with: root may launch, more ranks than cores may run, idle ranks give
+# way, and shared memory works without ptrace rights (containers). Open MPI leaks by itself.
+set(POD_MPI_ENVIRONMENT
+    OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_MCA_mpi_yield_when_idle=1
+    OMPI_MCA_btl_vader_single_copy_mechanism=none
+    OPENBLAS_NUM_THREADS=1
+    ASAN_OPTIONS=detect_leaks=0)
+
+# pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
+# the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
+# passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead.
+function(pod_add_unit_test module source)
+  get_filename_component(file "${source}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" file "${file}")
+  set(target "unit_${module}_${file}")
+  set(name "unit.${module}.${file}")
+  add_executable(${target} "${source}")
+  target_link_libraries(${target} PRIVATE pod_${module} ${ARGN} PkgConfig::CRITERION m pod_warnings)
+  target_compile_definitions(${target} PRIVATE _XOPEN_SOURCE=700
+                                               POD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set(wrapper)
+  if(PODSIM_SANITIZE)
+    set(wrapper bash "${PROJECT_SOURCE_DIR}/tests/unit/fail_on_leaks")
+  endif()
+  add_test(NAME "${name}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
+  set_tests_properties(
+    "${name}" PROPERTIES LABELS "unit" TIMEOUT 120 PROCESSORS 1 ENVIRONMENT
+                         "OPENBLAS_NUM_THREADS=1;PODSIM_DATA=${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# pod_add_mpi_test(NAME subject SOURCE file RANKS 1 2 4 [LINKS target…] [ARGS arg…] [TIMEOUT seconds]
+# [SLOW]): a plain program (tests/mpi/mpi_check.h) run at each number of ranks. In tests/mpi/MODULE it
+# becomes mpi.MODULE.subject.npN. Every launch costs about half a second, so batch cases per program.
+function(pod_add_mpi_test)
+  cmake_parse_arguments(arg "SLOW" "NAME;SOURCE;TIMEOUT" "RANKS;LINKS;ARGS" ${ARGN})
+  get_filename_component(module "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  set(target "mpi_${module}_${arg_NAME}")
+  add_executable(${target} "${arg_SOURCE}")
+  target_link_libraries(${target} PRIVATE ${arg_LINKS} MPI::MPI_C m pod_warnings)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/mpi")
+  target_compile_definitions(${target} PRIVATE _XOPEN_SOURCE=700)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  set(labels mpi)
+  if(arg_SLOW)
+    list(APPEND labels slow)
+  endif()
+  foreach(ranks ${arg_RANKS})
+    set(name "mpi.${module}.${arg_NAME}.np${ranks}")
+    add_test(NAME "${name}" COMMAND "${MPIEXEC_FOR_TESTS}" -n ${ranks} $<TARGET_FILE:${target}>
+                                    ${arg_ARGS})
+    set_tests_properties(
+      "${name}" PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} ENVIRONMENT
+                           "${POD_MPI_ENVIRONMENT};PODSIM_DATA=${PROJECT_SOURCE_DIR}")
+  endforeach()
+endfunction()
