@@ -8,12 +8,11 @@
 #include <string.h>
 
 /* Thresholds. The rows have payloads of 1 MiB and 64 MiB and the ring sizes of real slices, so each
- * figure is known only between two that were seen; source: tests/data/xla.
- *                             seen below or at                    seen above          taken */
+ * figure is known only between two that were seen; source: tests/data/xla. */
 enum {
-    ONE_WAY_RING_MAX = 8,   /* 8: one way                          12: both            8     */
-    SHORT_AXIS_MAX = 192,   /* 172: short (4x4x172, 4x8x172)       212: long (4x4x212) 192   */
-    SHORT_SHARE_MAX = 16384 /* 16 KiB a chip: short (v6e 8x8)      32 KiB: ring (4x8)  16 KiB */
+    ONE_WAY_RING_MAX_CHIPS = 8,   /* 8: one way; 12: both */
+    SHORT_AXIS_MAX_CHIPS = 192,   /* 172: short (4x4x172, 4x8x172); 212: long (4x4x212) */
+    SHORT_SHARE_MAX_BYTES = 16384 /* 16 KiB: short (v6e 8x8); 32 KiB: ring (v6e 4x8) */
 };
 /* 1 MiB: short; 64 MiB: long. Serving configurations raise the compiler's own limit to 8 MiB (google/saxml
  * sets xla_tpu_nd_short_transfer_max_chunks=2048; a chunk is 4 KiB), so it is less; taken: 4 MiB. */
@@ -24,7 +23,6 @@ static const int64_t SEEN_LONG_BYTES = (int64_t)64 << 20;
 /** What differs from chip to chip. */
 typedef struct chip_traits {
     const char *chip;
-    int max_axes;
     bool short_form;      /**< has the short form: v4 rows are long at 1 MiB, all others short */
     int ring_slice_chips; /**< whole slices up to this size are one ring: 2x2 and 2x4 of v5e, v6e */
     int gather_ring_max;  /**< ag2d up to this ring: v5e 16x16 takes one ring, v6e 16x16 two axes */
@@ -32,22 +30,23 @@ typedef struct chip_traits {
     const char *caveat;
 } chip_traits;
 
-static const char CAVEAT_2D[] = "no rows for this chip: the rules of v6e";
+static const char CAVEAT_2D[] =
+    "no rows for this chip: the rules of v6e, on v2 and v3 without the short form";
 static const char CAVEAT_3D[] = "no rows for this chip: the rules of v5p";
 static const char CAVEAT_TPU7X[] =
     "tpu7x runs collectives on its SparseCores and reports nothing: the rules of v5p";
 
 static const chip_traits TRAITS[] = {
-    {"v2",    2, false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
-    {"v3",    2, false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
-    {"v4",    3, false, 0, INT_MAX, INT_MAX, ""          },
-    {"v5e",   2, true,  8, 8,       32,      ""          },
-    {"v5p",   3, true,  0, INT_MAX, INT_MAX, ""          },
-    {"v6e",   2, true,  8, INT_MAX, INT_MAX, ""          },
-    {"tpu7x", 3, true,  0, INT_MAX, INT_MAX, CAVEAT_TPU7X},
+    {"v2",    false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
+    {"v3",    false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
+    {"v4",    false, 0, INT_MAX, INT_MAX, ""          },
+    {"v5e",   true,  8, 8,       32,      ""          },
+    {"v5p",   true,  0, INT_MAX, INT_MAX, ""          },
+    {"v6e",   true,  8, INT_MAX, INT_MAX, ""          },
+    {"tpu7x", true,  0, INT_MAX, INT_MAX, CAVEAT_TPU7X},
 };
-static const chip_traits UNKNOWN_2D = {"", 2, true, 8, INT_MAX, INT_MAX, CAVEAT_2D};
-static const chip_traits UNKNOWN_3D = {"", 3, true, 0, INT_MAX, INT_MAX, CAVEAT_3D};
+static const chip_traits UNKNOWN_2D = {"", true, 8, INT_MAX, INT_MAX, CAVEAT_2D};
+static const chip_traits UNKNOWN_3D = {"", true, 0, INT_MAX, INT_MAX, CAVEAT_3D};
 
 static const char LONG_EMITTER[] = "RotatedPincerEmitter";
 static const char SHORT_EMITTER[] = "RotatedPincerShortEmitter";
@@ -177,7 +176,7 @@ static bool goes_one_way(const request *req, const pod_xla_colours *colours)
         return false;
     }
     for (int p = 0; p < req->group.naxes && p < 2; p++) {
-        if (ring_chips(req, colours->order[0], p) > ONE_WAY_RING_MAX) {
+        if (ring_chips(req, colours->order[0], p) > ONE_WAY_RING_MAX_CHIPS) {
             return false;
         }
     }
@@ -234,7 +233,7 @@ static void choose_streams(const request *req, pod_xla_choice *choice)
     pod_xla_way way = !small && goes_one_way(req, &colours) ? POD_XLA_ONE : POD_XLA_BOTH;
     take_colours(req, &colours, way, choice);
     print_orders(req, &colours, choice);
-    choice->short_form = small && longest_axis(req) <= SHORT_AXIS_MAX;
+    choice->short_form = small && longest_axis(req) <= SHORT_AXIS_MAX_CHIPS;
     choice->emitter = choice->short_form ? SHORT_EMITTER : LONG_EMITTER;
 }
 
@@ -248,7 +247,7 @@ static bool is_ring_slice(const request *req)
 static bool has_small_share(const request *req)
 {
     return req->traits->short_form && !is_ring_slice(req)
-           && req->query->bytes <= SHORT_SHARE_MAX * req->group_chips
+           && req->query->bytes <= SHORT_SHARE_MAX_BYTES * req->group_chips
            && req->query->bytes <= SHORT_PAYLOAD_MAX_BYTES;
 }
 
@@ -262,7 +261,7 @@ static void choose_all_reduce(const request *req, pod_xla_choice *choice)
     choice->form = POD_XLA_FORM_RING;
     choice->emitter = LONG_EMITTER;
     snprintf(choice->orders, sizeof choice->orders, "ring");
-    if (req->group_chips <= ONE_WAY_RING_MAX) {
+    if (req->group_chips <= ONE_WAY_RING_MAX_CHIPS) {
         choice->streams = 2;
         choice->way = POD_XLA_ONE;
         choice->stream[1] = choice->stream[0];
@@ -309,8 +308,9 @@ static void choose_all_gather(const request *req, pod_xla_choice *choice)
     } else {
         take_ring(req, choice);
         choice->form = POD_XLA_FORM_AG1D;
-        choice->emitter = req->group_chips <= ONE_WAY_RING_MAX ? "1DAllGatherNonMajorDim"
-                                                               : "1DAllGatherNonMajorDimImbalanced";
+        choice->emitter = req->group_chips <= ONE_WAY_RING_MAX_CHIPS
+                              ? "1DAllGatherNonMajorDim"
+                              : "1DAllGatherNonMajorDimImbalanced";
     }
 }
 
@@ -392,7 +392,7 @@ static const char *caveat_of(const request *req, const pod_xla_choice *choice)
     if (req->rotated && strcmp(req->traits->chip, "v4") != 0) {
         return "twisted slices were seen on v4 only";
     }
-    if (req->rotated && longest_axis(req) > ONE_WAY_RING_MAX && streams) {
+    if (req->rotated && longest_axis(req) > ONE_WAY_RING_MAX_CHIPS && streams) {
         return "streams of twisted slices were seen up to 8 chips along an axis";
     }
     if (req->query->bytes >= SEEN_LONG_BYTES) {
