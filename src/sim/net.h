@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/net.h  Ports, links and routers: how messages get from cell to cell.
+ *
+ *  Model. Every cell of the engine has ports; a port is the sending end of one link (rate, latency,
+ *  the cell at the other end). A message of `bytes` follows a path of ports, hop by hop.
+ *
+ *  Link service is fair sharing at packet grain, in the fluid limit: n messages on a link get 1/n of
+ *  its rate each (processor sharing). The link keeps a virtual clock v that runs at 1/n; a message
+ *  of work w = bytes / rate that joins at v leaves at v + w, so that one number per message is
+ *  enough (generalised processor sharing, Parekh & Gallager 1993).
+ *
+ *  Routers cut through: the head of a message reaches the next cell one latency after it starts to
+ *  be served, and joins the next link at once; its tail leaves a link when it has had its service
+ *  there and the tail has come in from the link before. Uncontended: hops · latency + bytes / rate.
+ *  No link ever carries more than its rate.
+ *
+ *  A message may be split into fragments over several paths; it has arrived when all have.
+ *
+ *  All times and works are integer picoseconds, so the order of everything is exact.
+ *  Ownership: the net owns ports and messages in flight. Threads: one per rank. */
+#pragma once
+
+#include "engine/engine.h"
+
+#include <stdbool.h>
+
+enum { POD_NET_SEGMENTS_MAX = 10, POD_NET_PORTS_MAX = 16, POD_NET_RUN_MAX = 255 };
+
+/** The sending end of one link. */
+typedef struct pod_net_port {
+    int32_t peer;           /**< cell at the other end; the cell itself for an inner resource; -1 = no link */
+    pod_rate rate;
+    pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
+} pod_net_port;
+
+/** A path packed for travel: up to POD_NET_SEGMENTS_MAX runs of (port, hops), first run first. */
+typedef struct pod_net_path {
+    uint64_t word[2];
+} pod_net_path;
+
+/** Append `hops` >= 1 hops through `port` to a path (which starts as {{0, 0}}).
+ *  @return false when it would need too many segments; the path is then undefined */
+bool pod_net_path_append(pod_net_path *path, int port, int32_t hops);
+
+/** Names a message to its sender and its receiver; the meaning is the client's. */
+typedef struct pod_net_tag {
+    uint16_t kind;
+    uint16_t instance;
+    int32_t channel;
+    int32_t step;
+} pod_net_tag;
+
+/** What the net tells the layer above, inside engine handlers. */
+typedef struct pod_net_client {
+    void *context;
+    /** A message for this cell has arrived whole. The payload is borrowed for the call. */
+    void (*arrived)(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload);
+    /** The tail of a message (all its fragments) has left this cell, which sent it. */
+    void (*sent)(void *context, int32_t cell, pod_net_tag tag);
+    /** What the client asked for with pod_net_wake. */
+    void (*woke)(void *context, int32_t cell, uint64_t argument);
+    /** As in pod_engine_model. */
+    bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
+} pod_net_client;
+
+typedef struct pod_net pod_net;
+
+typedef struct pod_net_options {
+    pod_engine_options engine;
+    /** Ports of a cell of this rank: fills ports[POD_NET_PORTS_MAX], returns how many. */
+    int (*ports)(void *context, int32_t cell, pod_net_port *ports);
+    void *ports_context;
+    const pod_net_client *client; /**< copied */
+} pod_net_options;
+
+/** Collective. */
+pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **net, pod_error *err);
+void pod_net_free(pod_net *net);
+pod_engine *pod_net_engine(pod_net *net);
+
+/** Send over one link to the cell at its end. Takes over the payload reference (may be NULL).
+ *  From a handler of `cell`. */
+void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                  pod_payload *payload);
+/** Send over paths that share the bytes as evenly as whole bytes allow.
+ *  @param paths  paths[npaths], npaths in [1, POD_NET_PATHS_MAX] */
+enum { POD_NET_PATHS_MAX = 64 };
+void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
+                        int64_t bytes, pod_net_tag tag, pod_payload *payload);
+/** Have client->woke called for this cell at a time >= now. From a handler of the cell, or before
+ *  pod_net_run. */
+void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument);
+pod_time_ps pod_net_now(const pod_net *net);
+
+/** Run to the end. Collective. */
+pod_status pod_net_run(pod_net *net, pod_error *err);
+
+/** What a link has carried. */
+typedef struct pod_net_link_record {
+    int64_t bytes;
+    pod_time_ps busy_ps;
+} pod_net_link_record;
+
+/** Records of all links on rank 0 (NULL elsewhere): records[cell * POD_NET_PORTS_MAX + port], heap
+ *  memory of the caller. Collective. */
+pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
+                           pod_error *err);
+/** Message-hops of this rank: one message (or fragment) at one link counts one. */
+int64_t pod_net_hops(const pod_net *net);
