@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libcsv ships no .pc file.
 find_path(CSV_INCLUDE_DIR csv.h)
 find_library(CSV_LIBRARY csv)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 option(PODSIM_WERROR "Warnings are errors" OFF)
 option(PODSIM_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
 

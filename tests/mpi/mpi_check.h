@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file mpi_check.h  What launched tests are made of.
  *
- *  Model: a test is a plain program: mpi_check_begin, a list of cases, mpi_check_end. Criterion isn't
- *  used here, because it runs each test in a new process and mpirun accepts one client per rank.
- *  A failed check prints rank, place and values, and ends the whole job at once with MPI_Abort: after
- *  a failure on one rank the others may wait for it for ever.
+ *  Model: a test is a plain program: mpi_check_begin, a list of cases, mpi_check_end. It doesn't use
+ *  Criterion, which runs each test in a new process, where mpirun accepts one client per rank.
+ *  A failed check prints rank, place and values, and ends the whole job at once with MPI_Abort:
+ *  after a failure on one rank the others may wait for it for ever.
  *
  *      int main(int argc, char **argv)
  *      {
@@ -91,7 +91,7 @@ static inline void mpi_check_text(const char *file, int line, const char *what, 
             mpi_check_fail(__FILE__, __LINE__, "check failed: " #condition);                       \
         }                                                                                          \
     } while (0)
-#define MPI_CHECK_I64(got, expected) mpi_check_i64(__FILE__, __LINE__, #got, (got), (expected))
+#define MPI_CHECK_I64(got, expected)  mpi_check_i64(__FILE__, __LINE__, #got, (got), (expected))
 #define MPI_CHECK_TEXT(got, expected) mpi_check_text(__FILE__, __LINE__, #got, (got), (expected))
 
 /** Collective: the value is the same on every rank. */

@@ -3,8 +3,8 @@
 
 #include <criterion/criterion.h>
 
-/* Known answers of philox4x32-10 in Random123's tests/kat_vectors. Their counter is (index, stream),
- * their key the seed, low words first; the answer here is their first two words, low word first. */
+/* Known answers of philox4x32-10 in Random123's tests/kat_vectors. Their counter is (index, stream)
+ * and their key the seed, low words first; here the answer is their first two words, likewise. */
 Test(rng, gives_the_known_answers_of_random123)
 {
     cr_expect_eq(pod_rng_u64(0, 0, 0), UINT64_C(0xe169c58d6627e8d5));
