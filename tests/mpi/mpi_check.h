@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file mpi_check.h  What launched tests are made of.
  *
- *  Model: a test is a plain program: mpi_check_begin, a list of cases, mpi_check_end. It doesn't use
+ *  Model: a test is a plain program: mpi_check_begin, a list of cases, mpi_check_end. No
  *  Criterion, which runs each test in a new process, where mpirun accepts one client per rank.
  *  A failed check prints rank, place and values, and ends the whole job at once with MPI_Abort:
  *  after a failure on one rank the others may wait for it for ever.
