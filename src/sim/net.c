@@ -38,7 +38,7 @@ typedef struct net_link {
     int32_t flows;
     int32_t peer;
     pod_time_ps latency_ps;
-    uint64_t ps_per_byte_q40;
+    pod_rate rate;
     int64_t bytes;
     pod_time_ps busy_ps;
 } net_link;
@@ -212,8 +212,7 @@ static pod_time_ps link_done(const pod_net *net, const net_link *link)
 static void link_join(pod_net *net, int32_t at, int32_t flow, int64_t bytes, pod_time_ps now)
 {
     net_link *link = &net->links[at];
-    const pod_rate rate = {.ps_per_byte_q40 = link->ps_per_byte_q40};
-    const pod_time_ps work = pod_rate_time_ps(rate, bytes);
+    const pod_time_ps work = pod_rate_time_ps(link->rate, bytes);
     link_update(link, now);
     if (work > POD_TIME_NEVER / 4 - link->virtual_ps) {
         pod_engine_fail(net->engine, POD_E_RANGE,
@@ -513,7 +512,7 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
                                             .tail = -1,
                                             .peer = ports[port].peer,
                                             .latency_ps = ports[port].latency_ps,
-                                            .ps_per_byte_q40 = ports[port].rate.ps_per_byte_q40};
+                                            .rate = ports[port].rate};
         }
     }
     net->done = malloc(((size_t)used + 1) * sizeof *net->done);
