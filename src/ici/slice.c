@@ -229,6 +229,19 @@ static pod_status no_cable(const pod_slice *slice, int32_t chip, int direction, 
                     pod_direction_name(direction), used > 0 ? has : " none");
 }
 
+/* True if the fault kills a cable that is dead already. */
+static bool is_known_dead(const pod_slice *slice, const pod_fault *fault)
+{
+    for (int i = 0; i < slice->nfaults && fault->kind == POD_FAULT_LINK_DEAD; i++) {
+        const pod_fault *known = &slice->faults[i];
+        if (known->kind == POD_FAULT_LINK_DEAD && known->chip == fault->chip
+            && known->direction == fault->direction) {
+            return true;
+        }
+    }
+    return false;
+}
+
 pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t chip,
                                   int direction, double factor, pod_error *err)
 {
@@ -255,7 +268,9 @@ pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t
         fault.chip = is_minus(direction) ? other : chip;
         fault.direction = direction & ~1;
     }
-    slice->faults[slice->nfaults++] = fault;
+    if (!is_known_dead(slice, &fault)) {
+        slice->faults[slice->nfaults++] = fault;
+    }
     return POD_OK;
 }
 
@@ -318,23 +333,6 @@ bool pod_slice_has_dead_links(const pod_slice *slice)
     return false;
 }
 
-/* True if fault i is the first that kills its cable. */
-static bool kills_first(const pod_slice *slice, int i)
-{
-    const pod_fault *fault = &slice->faults[i];
-    if (fault->kind != POD_FAULT_LINK_DEAD) {
-        return false;
-    }
-    for (int j = 0; j < i; j++) {
-        const pod_fault *earlier = &slice->faults[j];
-        if (earlier->kind == POD_FAULT_LINK_DEAD && earlier->chip == fault->chip
-            && earlier->direction == fault->direction) {
-            return false;
-        }
-    }
-    return true;
-}
-
 int64_t pod_slice_cables(const pod_slice *slice)
 {
     int64_t cables = 0;
@@ -344,7 +342,7 @@ int64_t pod_slice_cables(const pod_slice *slice)
         cables += n == 1 ? 0 : lines * (n - 1 + (slice->wrap[a] ? 1 : 0));
     }
     for (int i = 0; i < slice->nfaults; i++) {
-        cables -= kills_first(slice, i) ? 1 : 0;
+        cables -= slice->faults[i].kind == POD_FAULT_LINK_DEAD ? 1 : 0;
     }
     return cables;
 }

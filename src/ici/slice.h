@@ -104,7 +104,8 @@ int pod_direction_reverse(int direction);
 /** "+x" … "-z", static. */
 const char *pod_direction_name(int direction);
 
-/** Add a fault. @param direction  of link faults, any of the six; -1 for POD_FAULT_CHIP_SLOW
+/** Add a fault; a cable that is dead already is not counted again. Not collective.
+ *  @param direction  of link faults, any of the six; -1 for POD_FAULT_CHIP_SLOW
  *  @param factor  >= 1 for the slow kinds, ignored for dead links
  *  @return POD_E_INVALID (no such chip; no cable there, saying which directions the chip has),
  *          POD_E_USAGE (factor below 1 or not finite), POD_E_RANGE (too many faults) */
