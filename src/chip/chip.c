@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chip/chip.h"
+
+#include "base/names.h"
+#include "chip/columns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const rates_names[] = {"measured", "book", "vendor"};
+
+enum { NRATES = (int)(sizeof rates_names / sizeof rates_names[0]) };
+
+/* What the scaling book takes of the vendor's link rate: 45 of 50 and 90 of 100 GB/s. */
+static const double book_of_vendor_link_frac = 0.9;
+
+static const double per_giga = 1e9;
+static const double per_tera = 1e12;
+static const double per_mega = 1e6;
+static const double s_per_us = 1e-6;
+static const double bytes_per_gib = 1073741824.0;
+static const double bytes_per_mib = 1048576.0;
+
+pod_status pod_rates_parse(const char *text, pod_rates *rates, pod_error *err)
+{
+    for (int i = 0; i < NRATES; i++) {
+        if (strcmp(text, rates_names[i]) == 0) {
+            *rates = (pod_rates)i;
+            return POD_OK;
+        }
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, "--rates", text, rates_names, NRATES);
+}
+
+const char *pod_rates_name(pod_rates rates)
+{
+    POD_ASSERT((unsigned)rates < NRATES);
+    return rates_names[rates];
+}
+
+const char *pod_chips_name(const pod_table *chips, int row)
+{
+    return pod_table_text(chips, row, pod_table_column(chips, "chip"));
+}
+
+int pod_chips_find(const pod_table *chips, const char *name, pod_error *err)
+{
+    enum { KNOWN_MAX = 64 };
+    const int chip = pod_table_column(chips, "chip");
+    const int alias = pod_table_column(chips, "alias");
+    const int row = pod_table_find(chips, chip, name);
+    if (row >= 0) {
+        return row;
+    }
+    const int aliased = name[0] != '\0' ? pod_table_find(chips, alias, name) : -1;
+    if (aliased >= 0) {
+        return aliased;
+    }
+    const char *known[KNOWN_MAX];
+    int nknown = 0;
+    for (int i = 0; i < pod_table_rows(chips) && nknown < KNOWN_MAX; i++) {
+        known[nknown++] = pod_table_text(chips, i, chip);
+    }
+    (void)pod_fail_unknown(err, POD_E_USAGE, "chip", name, known, nknown);
+    return -1;
+}
+
+/* The book's figure under book rates where it has one, else the vendor's. */
+static double pick(const struct pod_chip_row *row, pod_rates rates, int vendor, int book)
+{
+    const bool use_book = rates == POD_RATES_BOOK && row->present[book];
+    return row->value[use_book ? book : vendor];
+}
+
+static void fill_compute(const struct pod_chip_row *row, pod_chip_spec *spec)
+{
+    const double *value = row->value;
+    spec->devices = (int)value[FIG_DEVICES];
+    spec->cores = (int)value[FIG_CORES];
+    spec->mxus_per_core = (int)value[FIG_MXUS];
+    spec->mxu_dim = (int)value[FIG_MXU_DIM];
+    spec->clock_hz = value[FIG_CLOCK] * per_mega;
+
+    double *peak = spec->peak_ops_per_s;
+    const double bf16 = pick(row, spec->rates, FIG_PEAK_BF16, FIG_PEAK_BOOK_BF16) * per_tera;
+    const double int8 = pick(row, spec->rates, FIG_PEAK_INT8, FIG_PEAK_BOOK_INT8) * per_tera;
+    const double fp8 = value[FIG_PEAK_FP8] * per_tera;
+    peak[POD_DTYPE_BF16] = bf16;
+    peak[POD_DTYPE_F32] = bf16 / value[FIG_F32_PASSES];
+    peak[POD_DTYPE_INT8] = int8 > 0 ? int8 : bf16;
+    peak[POD_DTYPE_FP8] = fp8 > 0 ? fp8 : bf16;
+    peak[POD_DTYPE_FP8_E5M2] = peak[POD_DTYPE_FP8];
+    spec->vpu_ops_per_s =
+        value[FIG_VPU_LANES] * value[FIG_VPU_ALUS] * value[FIG_CORES] * spec->clock_hz;
+}
+
+static void fill_memory(const struct pod_chip_row *row, pod_chip_spec *spec)
+{
+    const double *value = row->value;
+    spec->hbm_bytes = llround(value[FIG_HBM_SIZE] * bytes_per_gib);
+    spec->hbm_usable_bytes = llround(value[FIG_HBM_USABLE] * bytes_per_gib);
+    spec->hbm_bytes_per_s = pick(row, spec->rates, FIG_HBM_RATE, FIG_HBM_BOOK) * per_giga;
+    spec->vmem_bytes = llround(value[FIG_VMEM_SIZE] * bytes_per_mib);
+    spec->vmem_bytes_per_s = spec->hbm_bytes_per_s * value[FIG_VMEM_RATIO];
+}
+
+static void fill_network(const struct pod_chip_row *row, pod_chip_spec *spec)
+{
+    const double *value = row->value;
+    const bool from_vendor = spec->rates == POD_RATES_BOOK && !row->present[FIG_LINK_BOOK];
+    const double link = pick(row, spec->rates, FIG_LINK_VENDOR, FIG_LINK_BOOK) * per_giga;
+    spec->ici_axes = (int)value[FIG_ICI_AXES];
+    spec->ici_links = (int)value[FIG_ICI_LINKS];
+    spec->link_nominal_bytes_per_s = from_vendor ? link * book_of_vendor_link_frac : link;
+    spec->link_oneway_bytes_per_s = spec->link_nominal_bytes_per_s;
+    spec->link_compiler_bytes_per_s = value[FIG_LINK_COMPILER] * per_giga;
+    spec->hop_latency_ps = pod_time_from_s(value[FIG_HOP] * s_per_us);
+    spec->core_link_bytes_per_s = value[FIG_CORE_LINK] * per_giga;
+    spec->dcn_bytes_per_s = value[FIG_DCN] * per_giga;
+    spec->dcn_latency_ps = pod_time_from_s(value[FIG_DCN_LATENCY] * s_per_us);
+    spec->pcie_bytes_per_s = value[FIG_PCIE] * per_giga;
+    memcpy(spec->host_dims, row->host_dims, sizeof spec->host_dims);
+    memcpy(spec->vm_dims, row->vm_dims, sizeof spec->vm_dims);
+    memcpy(spec->pod_dims, row->pod_dims, sizeof spec->pod_dims);
+}
+
+static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
+{
+    const double *value = row->value;
+    const bool measured = spec->rates == POD_RATES_MEASURED;
+    spec->mxu_eff_frac = measured ? value[FIG_MXU_EFF] : 1;
+    spec->vpu_eff_frac = measured ? value[FIG_VPU_EFF] : 1;
+    spec->hbm_eff_frac = measured ? value[FIG_HBM_EFF] : 1;
+    spec->dcn_eff_frac = measured ? value[FIG_DCN_EFF] : 1;
+    spec->multi_axis_eff_frac = measured ? value[FIG_MULTI_AXIS] : 1;
+    if (!measured) {
+        return;
+    }
+    spec->link_oneway_bytes_per_s *= value[FIG_LINK_EFF];
+    spec->kernel_start_ps = pod_time_from_s(value[FIG_KERNEL_START] * s_per_us);
+    spec->matmul_launch_ps = pod_time_from_s(value[FIG_MATMUL_LAUNCH] * s_per_us);
+    spec->block_step_ps = pod_time_from_s(value[FIG_BLOCK_STEP] * s_per_us);
+    spec->copy_launch_ps = pod_time_from_s(value[FIG_COPY_LAUNCH] * s_per_us);
+    spec->collective_launch_ps = pod_time_from_s(value[FIG_COLLECTIVE_LAUNCH] * s_per_us);
+}
+
+pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rates,
+                         const char *const *settings, int nsettings, pod_chip_spec *spec,
+                         pod_error *err)
+{
+    pod_status st = pod_chips_check(chips, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const int index = pod_chips_find(chips, name, err);
+    if (index < 0) {
+        return POD_E_USAGE;
+    }
+    struct pod_chip_row row;
+    st = pod_chip_row_read(chips, index, &row, err);
+    if (st == POD_OK) {
+        st = pod_chip_row_set(&row, rates, settings, nsettings, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    *spec = (pod_chip_spec){.rates = rates};
+    (void)snprintf(spec->name, sizeof spec->name, "%s", pod_chips_name(chips, index));
+    fill_compute(&row, spec);
+    fill_memory(&row, spec);
+    fill_network(&row, spec);
+    fill_losses(&row, spec);
+    return POD_OK;
+}
+
+pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip)
+{
+    pod_chip_spec core = *chip;
+    const int cores = chip->cores;
+    for (int i = 0; i < POD_DTYPE_COUNT; i++) {
+        core.peak_ops_per_s[i] /= cores;
+    }
+    core.cores = 1;
+    core.devices = 1;
+    core.vpu_ops_per_s /= cores;
+    core.hbm_bytes /= cores;
+    core.hbm_usable_bytes /= cores;
+    core.hbm_bytes_per_s /= cores;
+    core.vmem_bytes /= cores;
+    core.vmem_bytes_per_s /= cores;
+    return core;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file chip/chip.h  One generation of TPU chips: its figures, from topologies/chips.csv.
+ *
+ *  Model: a chip is TensorCores with systolic arrays (MXU) and a vector unit (VPU), VMEM beside
+ *  each, one HBM, links to its neighbours (ICI), and by its host PCIe and the data-centre network.
+ *  chips.csv has one row per generation and one column per figure, the unit in the name; this module
+ *  turns a row into SI units under one of three sets of rates:
+ *
+ *      measured  data sheet times efficiencies, plus launch costs, fitted to published measurements
+ *      book      constants of the scaling book, no launch cost, no losses; where the book has no figure,
+ *                0.9 of the vendor's link rate and the vendor's other figures
+ *      vendor    data sheet, no launch cost, no losses
+ *
+ *  Settings (`--set KEY=VALUE`) replace a figure of the table by name before it is turned. Figures
+ *  that follow from others follow: peaks scale with clock, cores, MXUs and array, usable HBM with
+ *  capacity, unless they are set themselves. A setting that the rates in force don't look at is
+ *  refused, because a what-if that changes nothing misleads.
+ *
+ *  Ownership: pod_chip_spec is a plain value. Threads: none.
+ *  Errors: POD_E_TABLE with the place in chips.csv; POD_E_USAGE for names and settings. */
+#pragma once
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "base/table.h"
+#include "base/units.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { POD_CHIP_NAME_SIZE = 16, POD_CHIP_AXES = 3 };
+
+typedef enum pod_rates { POD_RATES_MEASURED, POD_RATES_BOOK, POD_RATES_VENDOR } pod_rates;
+
+/** One chip in SI units under the rates in force. All rates are of the whole chip and, for
+ *  transfers, one way. Efficiencies are 1 and launch costs 0 under book and vendor. */
+typedef struct pod_chip_spec {
+    char name[POD_CHIP_NAME_SIZE]; /**< "v5p" */
+    pod_rates rates;
+
+    int devices;       /**< devices that JAX sees per chip: 2 when each core is one, else 1 */
+    int cores;         /**< TensorCores */
+    int mxus_per_core; /**< systolic arrays of a core */
+    int mxu_dim;       /**< rows and columns of an array */
+    double clock_hz;
+    double peak_ops_per_s[POD_DTYPE_COUNT]; /**< multiply and add count as two */
+    double mxu_eff_frac;                    /**< what a large matmul sustains of the peak */
+    pod_time_ps kernel_start_ps; /**< a matmul inside a program: first DMA until last DMA is seen */
+    pod_time_ps
+        matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
+    pod_time_ps block_step_ps; /**< least time of one block of a blocked matmul */
+
+    double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
+    double vpu_eff_frac;
+
+    int64_t hbm_bytes;
+    int64_t hbm_usable_bytes; /**< what programs may use, all devices together */
+    double hbm_bytes_per_s;   /**< nominal; times hbm_eff_frac is what is reached */
+    double hbm_eff_frac;
+    pod_time_ps copy_launch_ps; /**< an HBM copy run alone */
+    int64_t vmem_bytes;
+    double vmem_bytes_per_s; /**< between VMEM and the units */
+
+    int ici_axes;
+    int ici_links;                    /**< links of a chip that has all its neighbours */
+    double link_oneway_bytes_per_s;   /**< in force: what a long message reaches */
+    double link_nominal_bytes_per_s;  /**< the same without measured losses */
+    double link_compiler_bytes_per_s; /**< what the TPU compiler plans with; 0 = not known */
+    pod_time_ps hop_latency_ps;
+    pod_time_ps collective_launch_ps;
+    double multi_axis_eff_frac;   /**< of the link rate when one collective drives several axes */
+    double core_link_bytes_per_s; /**< between the two devices of a chip; 0 = one device */
+
+    double dcn_bytes_per_s; /**< egress of one chip's share of its host's network cards */
+    double dcn_eff_frac;
+    pod_time_ps dcn_latency_ps;
+    double pcie_bytes_per_s;      /**< one chip to its host, one way */
+    int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share network cards; 1s fill up */
+    int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
+    int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */
+} pod_chip_spec;
+
+/** Name to rates: measured, book, vendor. POD_E_USAGE otherwise. Not collective. */
+pod_status pod_rates_parse(const char *text, pod_rates *rates, pod_error *err);
+/** Name of rates, static. Not collective. */
+const char *pod_rates_name(pod_rates rates);
+
+/** Check all of chips.csv: columns, one row per name, every figure in its range, figures that
+ *  must agree with each other. POD_E_TABLE at the field. Not collective. */
+pod_status pod_chips_check(const pod_table *chips, pod_error *err);
+
+/** Row of a chip by name or alias, or -1 with POD_E_USAGE and the nearest name in err.
+ *  Not collective. */
+int pod_chips_find(const pod_table *chips, const char *name, pod_error *err);
+/** Name of the chip in a row, owned by the table. Not collective. */
+const char *pod_chips_name(const pod_table *chips, int row);
+
+/** One chip under the rates in force. Checks the whole table first. Not collective.
+ *  @param chips      the parsed chips.csv
+ *  @param name       name or alias: "v5e", "tpu7x", "v7"
+ *  @param settings   `nsettings` texts "KEY=VALUE", KEY a column, VALUE a number in that column's unit;
+ *                    may be NULL when nsettings is 0; the last of equal keys wins
+ *  @param[out] spec  undefined on error
+ *  @return POD_OK; POD_E_TABLE; POD_E_USAGE: no such chip or key (with the nearest), value no number or
+ *          out of the column's range, or no effect under these rates (saying what has) */
+pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rates,
+                         const char *const *settings, int nsettings, pod_chip_spec *spec,
+                         pod_error *err);
+
+/** Spec of one core of the chip as a device of its own: half of everything on a chip of two cores
+ *  (peak, HBM and its rate, VMEM, VPU); the same chip when it has one core. Not collective. */
+pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip);
