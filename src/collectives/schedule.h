@@ -15,6 +15,9 @@
  *   - Receives complete in step order. The receive of step s completes when its message has
  *     arrived whole, the receives before it are complete, and the channel's sends of all steps <= s have
  *     been issued. Then the data is stored or reduced into its slots.
+ *   - A step that sends nothing still waits: it holds back the sends after it (steps in a row can wait
+ *     for more channels than one step has room for).
+ *   - A rank may send to itself: a copy, which takes no time.
  *   - A chip is done when all its steps are.
  *
  *  Example, all-gather on a one-way ring of 4, one channel, slot b = block b:
@@ -29,8 +32,8 @@
  *      all-gather      slot block_slot(p, r): r's block          → slots [0, blocks): all blocks
  *      reduce-scatter  slots [0, blocks): r's contribution       → slot block_slot(p, r): sum
  *      broadcast       root: slots [0, blocks)                   → the same on all ranks
- *      all-to-all      slot d: the block for rank d              → slot n + s: the block from rank s
- *                      (slot n + r holds r's own block from the start)
+ *      all-to-all      slot b(d): the block for rank d           → slot n + b(s): the block from rank s
+ *                      (b(d) = block_slot(p, d); slot n + b(r) holds r's own block from the start)
  *      permute         slot 0: r's vector                        → slot 1: the vector of its source
  *  Slots behind those are scratch.
  *
@@ -38,7 +41,8 @@
  *  starts at b·q + min(b, elements mod blocks), q = elements / blocks. Every element belongs to
  *  exactly one block. For all-gather and reduce-scatter rank r's block of the collective is the
  *  union of its blocks of all parts. For all-to-all blocks = n: the block for rank d has the same
- *  size on every source, and slot n + s of rank r has the size of block r.
+ *  size on every source, and slots n to 2n - 1 of rank r have the size of block b(r). An algorithm whose
+ *  scratch needs other sizes says where slots begin (slot_offset).
  *
  *  No state, no communication: step() depends on its arguments only. Threads: read-only. */
 #pragma once
@@ -87,6 +91,7 @@ typedef struct pod_coll_step {
     int32_t send_step;      /**< step of the receiver (same channel) that takes it */
     int32_t send_slot;      /**< first slot sent */
     int32_t send_slots;     /**< number of slots, >= 0 */
+    int32_t send_gap;       /**< slots left out between one sent slot and the next; 0 = a run */
     int8_t send_direction;  /**< 0–5: over this one link of the sender to its neighbour; -1: routed */
     uint8_t priority;       /**< when the schedule is `ordered`: lower goes first on a link */
     int32_t wait_recv;      /**< of this channel */
@@ -120,6 +125,10 @@ typedef struct pod_coll_schedule_ops {
                  int32_t step, pod_coll_step *out);
     /** Slot of rank's own block in a part; NULL = the rank. */
     int32_t (*block_slot)(const pod_coll_schedule *schedule, int32_t part, int32_t rank);
+    /** Elements before a slot in the work buffer of a part on a rank; slot = slots gives them all.
+     *  NULL = by the sizes above. */
+    int64_t (*slot_offset)(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
+                           int32_t slot);
     void (*free)(pod_coll_schedule *schedule);
 } pod_coll_schedule_ops;
 
@@ -148,5 +157,8 @@ void pod_coll_place_make(const pod_group *group, int32_t rank, pod_coll_place *p
  *  @param[out] offset  elements from the start of the part's work buffer */
 void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t part, int32_t slot,
                     int32_t slots, int64_t *offset, int64_t *elements);
+/** Elements that a step of a rank sends: those of its slots, with the gaps left out. */
+int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
+                               const pod_coll_step *step);
 /** Elements of the whole work buffer of a part on a rank. */
 int64_t pod_coll_work_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t part);
