@@ -10,14 +10,14 @@
 enum { EARLY_BITS = 32, NOT_QUEUED = -1 };
 
 typedef struct coll_channel {
-    int32_t issued;    /* steps whose sends have been issued */
-    int32_t received;  /* steps whose receives are complete */
-    uint32_t early;    /* bit i: the message of step received + i is here (or the step has none) */
-    uint16_t far;      /* early ones beyond the bits, kept in the map */
-    bool sending;      /* a send has not left the chip */
-    bool waits;        /* the next step waits for another channel */
+    int32_t issued;   /* steps whose sends have been issued */
+    int32_t received; /* steps whose receives are complete */
+    uint32_t early;   /* bit i: the message of step received + i is here (or the step has none) */
+    uint16_t far;     /* early ones beyond the bits, kept in the map */
+    bool sending;     /* a send has not left the chip */
+    bool waits;       /* the next step waits for another channel */
     int32_t steps;
-    int8_t direction;  /* that the send under way leaves by, in ordered schedules */
+    int8_t direction; /* that the send under way leaves by, in ordered schedules */
     int8_t reserved[3];
 } coll_channel;
 
@@ -38,8 +38,8 @@ typedef struct coll_chip {
     int32_t channels_left;
     int32_t waiting; /* channels whose next step waits for another channel */
     bool started;
-    bool woken;      /* a receive completed while waiting channels were looked through */
-    uint8_t busy;    /* bit d: the link of direction d has a message of this collective (ordered) */
+    bool woken;   /* a receive completed while waiting channels were looked through */
+    uint8_t busy; /* bit d: the link of direction d has a message of this collective (ordered) */
     int32_t ready[POD_DIRECTIONS];
 } coll_chip;
 
@@ -52,7 +52,7 @@ struct pod_collective {
     int64_t element_bytes;
     coll_channel *channels; /* channels[local chip * nchannels + channel] */
     coll_chip *chips;
-    void **work; /* work[local chip * nparts + part] */
+    void **work;      /* work[local chip * nparts + part] */
     pod_map far;      /* (channel; chip, step) → present */
     pod_map payloads; /* (channel; chip, step) → payload that came early */
     coll_ready *ready;
@@ -239,8 +239,8 @@ static void send_routed(pod_collective *coll, int32_t chip, const coll_chip *sta
                         int32_t channel, const pod_coll_step *step, pod_payload *payload)
 {
     const pod_group *group = coll->schedule->group;
-    const int32_t to = group->chip_of[(size_t)state->group * (size_t)group->size
-                                      + (size_t)step->send_to];
+    const int32_t to =
+        group->chip_of[(size_t)state->group * (size_t)group->size + (size_t)step->send_to];
     pod_net_path paths[POD_NET_PATHS_MAX];
     const int npaths = pod_machine_paths(coll->options.machine, chip, to, paths);
     pod_net_send_paths(coll->options.net, chip, paths, npaths, bytes,
@@ -456,8 +456,9 @@ bool pod_collective_blocked(const pod_collective *coll, int32_t chip, char *text
         return false;
     }
     for (int32_t channel = 0; channel < coll->nchannels; channel++) {
-        const coll_channel *ch = &coll->channels[(size_t)(chip - coll->first)
-                                                 * (size_t)coll->nchannels + (size_t)channel];
+        const coll_channel *ch =
+            &coll->channels[(size_t)(chip - coll->first) * (size_t)coll->nchannels
+                            + (size_t)channel];
         if (ch->received == ch->steps && !ch->sending) {
             continue;
         }
@@ -516,8 +517,8 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->free_ready = -1;
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
-    coll->channels = calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1,
-                            sizeof *coll->channels);
+    coll->channels =
+        calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
     coll->chips = calloc((size_t)coll->nlocal + 1, sizeof *coll->chips);
     if (!coll->channels || !coll->chips) {
         pod_collective_free(coll);

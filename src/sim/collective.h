@@ -26,7 +26,7 @@ typedef struct pod_collective_options {
     const pod_coll_schedule *schedule; /**< borrowed */
     uint16_t instance;                 /**< names it in tags */
     pod_dtype dtype;
-    bool data;                         /**< allocate work buffers and move elements */
+    bool data; /**< allocate work buffers and move elements */
     /** Called when all steps of a chip are done; may be NULL. */
     void (*done)(void *context, int32_t chip, uint16_t instance);
     void *context;

@@ -75,8 +75,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
         pod_placement_blocks(nchips, size, first_cell);
         npeers = peers_find(machine, first_cell, peers);
     }
-    pod_status st = npeers >= 0 ? POD_OK
-                                : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
+    pod_status st =
+        npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
     st = pod_par_agree(machine->par, st, err);
     if (st == POD_OK) {
         pod_machine ports_context = *machine;
@@ -103,7 +103,9 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
     pod_path routes[POD_ROUTE_PATHS_MAX];
     const int count = pod_router_paths(machine->router, src, dst, routes);
     for (int i = 0; i < count; i++) {
-        paths[i] = (pod_net_path){{0, 0}};
+        paths[i] = (pod_net_path){
+            {0, 0}
+        };
         for (int32_t j = 0; j < routes[i].nsegments; j++) {
             const bool fits =
                 pod_net_path_append(&paths[i], routes[i].direction[j], routes[i].hops[j]);

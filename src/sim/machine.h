@@ -13,9 +13,9 @@ typedef struct pod_machine {
     pod_par *par;
     const pod_slice *slice;
     const pod_router *router;
-    double link_bytes_per_s;        /**< one way, of a healthy link, in force for this run */
-    pod_time_ps hop_latency_ps;     /**< > 0 */
-    pod_time_ps launch_ps;          /**< before the first byte of a collective or a message */
+    double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */
+    pod_time_ps hop_latency_ps; /**< > 0 */
+    pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */
     void *progress_context;
 } pod_machine;
@@ -32,11 +32,11 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
 
 /** The busiest link of a run, and totals over all links, on every rank. */
 typedef struct pod_link_summary {
-    int64_t max_bytes;      /**< on the busiest link */
-    int32_t busiest_chip;   /**< the lowest (chip, direction) that has it; -1 when nothing moved */
+    int64_t max_bytes;    /**< on the busiest link */
+    int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
     int busiest_direction;
-    int64_t total_bytes;    /**< over all links */
-    int64_t hops;           /**< message-hops */
+    int64_t total_bytes; /**< over all links */
+    int64_t hops;        /**< message-hops */
     pod_engine_counts counts;
 } pod_link_summary;
 /** Collective. */

@@ -63,8 +63,9 @@ struct pod_net {
     int64_t hops;
     pod_map transit;  /* (cell, cell before; flow there) → flow here */
     pod_map arriving; /* (tag; cell, step) → fragments still to come */
-    pod_map holding;  /* (tag; cell, step) → payload of a message whose other fragments are on the way */
-    pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
+    pod_map
+        holding; /* (tag; cell, step) → payload of a message whose other fragments are on the way */
+    pod_map leaving; /* (tag; cell, step) → fragments that have not left their sender */
 };
 
 /* ---- paths ---- */
@@ -350,10 +351,11 @@ static uint64_t transit_key(int32_t cell, int32_t before)
 
 static void on_head(pod_net *net, int32_t cell, const pod_event *event)
 {
-    pod_net_path path = {{event->arg[2], event->arg[3]}};
+    pod_net_path path = {
+        {event->arg[2], event->arg[3]}
+    };
     const int port = path_pop(&path);
-    const int32_t flow =
-        flow_start(net, cell, port, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
+    const int32_t flow = flow_start(net, cell, port, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
     pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
 }
 
@@ -368,7 +370,7 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     flow->step = (uint32_t)event->arg[1];
     flow->fragments = event->small;
     flow->payload = event->payload ? pod_payload_retain(event->payload) : NULL;
-    flow->flags &= (uint8_t)~(unsigned)FLOW_NO_TAIL;
+    flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
     if (flow->flags & FLOW_SERVED) {
         const int32_t at = net->cells[cell - net->first].first_link + flow->port;
         flow_leave(net, cell, &net->links[at], (int32_t)found, event->time_ps);
@@ -445,7 +447,9 @@ static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
 void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                   pod_payload *payload)
 {
-    static const pod_net_path nothing_left = {{0, 0}};
+    static const pod_net_path nothing_left = {
+        {0, 0}
+    };
     const int32_t flow = flow_start(net, cell, port, &nothing_left, bytes, FLOW_OWN);
     net->flows[flow].tag = tag_pack(tag);
     net->flows[flow].step = (uint32_t)tag.step;
@@ -478,7 +482,8 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
 void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
 {
     const pod_event event = {
-        .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}};
+        .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}
+    };
     pod_engine_post(net->engine, cell, &event);
 }
 
@@ -505,8 +510,7 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
             }
             net->links = links;
         }
-        net->cells[i] =
-            (net_cell){.first_link = used, .links = count, .timer_ps = POD_TIME_NEVER};
+        net->cells[i] = (net_cell){.first_link = used, .links = count, .timer_ps = POD_TIME_NEVER};
         for (int port = 0; port < count; port++) {
             net->links[used++] = (net_link){.head = -1,
                                             .tail = -1,

@@ -28,7 +28,7 @@ enum { POD_NET_SEGMENTS_MAX = 10, POD_NET_PORTS_MAX = 16, POD_NET_RUN_MAX = 255 
 
 /** The sending end of one link. */
 typedef struct pod_net_port {
-    int32_t peer;           /**< cell at the other end; the cell itself for an inner resource; -1 = no link */
+    int32_t peer; /**< cell at the other end; the cell itself for an inner resource; -1 = no link */
     pod_rate rate;
     pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
 } pod_net_port;

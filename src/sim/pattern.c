@@ -32,8 +32,8 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
 {
     const int64_t limit = exact_max(dtype);
     const int64_t share = sums ? limit / nranks : limit;
-    *pattern = (pod_pattern){
-        .dtype = dtype, .seed = seed, .nranks = nranks, .classes = CLASSES_PLAIN};
+    *pattern =
+        (pod_pattern){.dtype = dtype, .seed = seed, .nranks = nranks, .classes = CLASSES_PLAIN};
     if (share == 0) {
         /* ones in one class of so many that at most `limit` ranks contribute to an element */
         pattern->classes = (int32_t)((nranks + limit - 1) / limit) + 1;
@@ -47,8 +47,7 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
             pattern->value[i] = i == 0 ? 1.0F : 0.0F;
         } else {
             const uint64_t bound = share < 1000 ? (uint64_t)share : 1000;
-            pattern->value[i] =
-                (float)(1 + pod_rng_below(seed, STREAM_VALUES, (uint64_t)i, bound));
+            pattern->value[i] = (float)(1 + pod_rng_below(seed, STREAM_VALUES, (uint64_t)i, bound));
         }
     }
     return POD_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file sim/run.h  Whole simulated experiments: one collective, one traffic pattern.
+/** @file sim/run.h  A whole simulated experiment: one collective on a slice.
  *
  *  Model: builds the net of a machine, lets every chip start after the launch cost, runs to the end,
  *  and returns the same result on every rank. With data, contributions follow sim/pattern.h and every
@@ -21,9 +21,9 @@ typedef struct pod_run_collective_args {
 } pod_run_collective_args;
 
 typedef struct pod_run_result {
-    pod_time_ps time_ps;        /**< when the last chip is done */
-    int64_t wrong;              /**< elements that differ in any bit, 0 without data */
-    int64_t checked;            /**< elements compared */
+    pod_time_ps time_ps; /**< when the last chip is done */
+    int64_t wrong;       /**< elements that differ in any bit, 0 without data */
+    int64_t checked;     /**< elements compared */
     pod_link_summary links;
 } pod_run_result;
 
@@ -35,22 +35,3 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
 /** Bytes of work buffers that a data run of this schedule needs on all chips of the slice. */
 int64_t pod_run_data_bytes(const pod_coll_schedule *schedule, const pod_slice *slice,
                            pod_dtype dtype);
-
-/** One message of a traffic pattern. */
-typedef struct pod_message {
-    int32_t src;
-    int32_t dst;
-    int64_t bytes;
-} pod_message;
-
-typedef struct pod_run_traffic_result {
-    pod_time_ps time_ps;        /**< when the last message has arrived whole */
-    pod_time_ps first_byte_ps;  /**< launch and hop latency of the farthest message's first byte */
-    double mean_hops;           /**< over messages */
-    pod_link_summary links;
-} pod_run_traffic_result;
-
-/** Send all messages at once. @param messages  messages[count], the same on every rank, sorted by (src,
- *  then as given); src == dst takes no time. */
-pod_status pod_run_traffic(const pod_machine *machine, const pod_message *messages, int64_t count,
-                           pod_run_traffic_result *result, pod_error *err);

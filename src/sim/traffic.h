@@ -1,39 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file sim/traffic.h  The patterns of `podsim traffic` as lists of messages.
+/** @file sim/traffic.h  Point-to-point traffic on a slice.
  *
  *      pair         one message from one chip to another
- *      neighbor     every chip sends to its neighbour in each direction of its live links
- *      transpose    (x, y, z) sends to the chip whose coordinates are shifted cyclically one axis on,
- *                   (y, z, x), modulo the sizes
- *      tornado      every chip sends ceil(k/2) - 1 positions ahead along each axis
+ *      neighbor     every chip sends to the neighbour behind each of its live links
+ *      transpose    (x, y, z) sends to (y, z, x), each coordinate modulo the size of its new axis
+ *      tornado      every chip sends ceil(k/2) - 1 positions ahead along each axis of size k
  *                   (Dally & Towles, Principles and Practices of Interconnection Networks, table 3.1)
- *      permutation  a random permutation without fixed points where possible (seeded)
- *      uniform      every chip sends its bytes in equal shares to all other chips
- *      hotspot      every chip sends to chip 0
+ *      permutation  a random permutation, seeded
+ *      uniform      every chip sends to all other chips
+ *      hotspot      every other chip sends to chip 0
  *
- *  Bytes are what one chip sends in all. Threads: none. */
+ *  `bytes` is what one chip sends in all; where it has several receivers they get equal shares
+ *  (differing by one byte at most). A message to the chip itself takes the launch only. All chips
+ *  start at once; a chip keeps up to POD_TRAFFIC_WINDOW messages under way and starts the next when
+ *  one has left, so that memory doesn't grow with the square of the chips.
+ *
+ *  Ownership: init/fini. Threads: one per rank. */
 #pragma once
 
-#include "ici/slice.h"
-#include "sim/run.h"
+#include "sim/machine.h"
 
+enum { POD_TRAFFIC_WINDOW = 64 };
+
+#define POD_TRAFFIC_LIST(X)                                                                        \
+    X(POD_TRAFFIC_PAIR, "pair")                                                                    \
+    X(POD_TRAFFIC_NEIGHBOR, "neighbor")                                                            \
+    X(POD_TRAFFIC_TRANSPOSE, "transpose")                                                          \
+    X(POD_TRAFFIC_TORNADO, "tornado")                                                              \
+    X(POD_TRAFFIC_PERMUTATION, "permutation")                                                      \
+    X(POD_TRAFFIC_UNIFORM, "uniform")                                                              \
+    X(POD_TRAFFIC_HOTSPOT, "hotspot")
+
+#define POD_TRAFFIC_ENUM(id, name) id,
 typedef enum pod_traffic_pattern {
-    POD_TRAFFIC_PAIR,
-    POD_TRAFFIC_NEIGHBOR,
-    POD_TRAFFIC_TRANSPOSE,
-    POD_TRAFFIC_TORNADO,
-    POD_TRAFFIC_PERMUTATION,
-    POD_TRAFFIC_UNIFORM,
-    POD_TRAFFIC_HOTSPOT,
-    POD_TRAFFIC_COUNT
+    POD_TRAFFIC_LIST(POD_TRAFFIC_ENUM) POD_TRAFFIC_COUNT
 } pod_traffic_pattern;
+#undef POD_TRAFFIC_ENUM
 
+/** Static. */
 const char *pod_traffic_name(pod_traffic_pattern pattern);
 /** POD_E_USAGE with the nearest name. */
 pod_status pod_traffic_parse(const char *text, pod_traffic_pattern *pattern, pod_error *err);
 
-/** @param from, to  chips, for pair only
- *  @param[out] messages  heap memory of the caller, *count of them */
-pod_status pod_traffic_messages(const pod_slice *slice, pod_traffic_pattern pattern, int64_t bytes,
-                                int32_t from, int32_t to, uint64_t seed, pod_message **messages,
-                                int64_t *count, pod_error *err);
+typedef struct pod_traffic {
+    pod_traffic_pattern pattern;
+    const pod_slice *slice; /**< borrowed */
+    int64_t bytes;          /**< >= 0 */
+    int32_t from;           /**< pair only */
+    int32_t to;             /**< pair only */
+    int32_t *target;        /**< permutation only: target[chip] */
+} pod_traffic;
+
+/** Not collective. @param from, to  chips, for pair only */
+pod_status pod_traffic_init(pod_traffic *traffic, const pod_slice *slice,
+                            pod_traffic_pattern pattern, int64_t bytes, int32_t from, int32_t to,
+                            uint64_t seed, pod_error *err);
+void pod_traffic_fini(pod_traffic *traffic);
+
+/** Messages that a chip sends, and the receiver and size of the i-th. */
+int32_t pod_traffic_messages(const pod_traffic *traffic, int32_t chip);
+void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, int32_t *dst,
+                         int64_t *bytes);
+
+typedef struct pod_traffic_result {
+    pod_time_ps time_ps;       /**< when the last message has arrived whole */
+    pod_time_ps first_byte_ps; /**< launch, and the hops of the farthest message */
+    int64_t messages;
+    double mean_hops; /**< over messages; 0 when there are none */
+    pod_link_summary links;
+} pod_traffic_result;
+
+/** Run it. Collective; the same result on every rank. */
+pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffic,
+                           pod_traffic_result *result, pod_error *err);

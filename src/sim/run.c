@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/run.h"
+
+#include "sim/pattern.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct collective_run {
+    const pod_run_collective_args *args;
+    pod_net *net;
+    pod_collective *coll;
+    pod_pattern pattern;
+    pod_time_ps last_ps;
+    int64_t wrong;
+    int64_t checked;
+} collective_run;
+
+/* ---- the test data of one chip ---- */
+
+/* Elements of the vector before part p: parts lie behind one another. */
+static int64_t part_first(const pod_coll_schedule *schedule, int32_t part)
+{
+    int64_t first = 0;
+    for (int32_t i = 0; i < part; i++) {
+        first += schedule->parts[i].elements;
+    }
+    return first;
+}
+
+typedef struct slot_run {
+    int32_t part;
+    int32_t slot; /* first slot */
+    int32_t slots;
+    int32_t block;  /* the first of the blocks whose elements they hold */
+    int32_t source; /* rank whose contribution they hold; -1 = the sum of all */
+} slot_run;
+
+static int64_t block_first(const pod_coll_schedule *schedule, int32_t part, int32_t block)
+{
+    const int64_t elements = schedule->parts[part].elements;
+    const int64_t blocks = schedule->parts[part].blocks;
+    const int64_t rest = elements % blocks;
+    return part_first(schedule, part) + block * (elements / blocks) + (block < rest ? block : rest);
+}
+
+static void run_fill(collective_run *run, int32_t chip, int32_t rank, const slot_run *slots)
+{
+    const pod_coll_schedule *schedule = run->args->schedule;
+    int64_t offset = 0;
+    int64_t elements = 0;
+    pod_coll_slots(schedule, rank, slots->part, slots->slot, slots->slots, &offset, &elements);
+    void *table = pod_pattern_table(&run->pattern, slots->source);
+    POD_ASSERT(table != NULL);
+    unsigned char *work = pod_collective_work(run->coll, chip, slots->part);
+    pod_pattern_fill(&run->pattern, table, block_first(schedule, slots->part, slots->block),
+                     elements, work + offset * pod_dtype_size(run->args->dtype));
+    free(table);
+}
+
+static void run_check(collective_run *run, int32_t chip, int32_t rank, const slot_run *slots)
+{
+    const pod_coll_schedule *schedule = run->args->schedule;
+    int64_t offset = 0;
+    int64_t elements = 0;
+    pod_coll_slots(schedule, rank, slots->part, slots->slot, slots->slots, &offset, &elements);
+    void *table = pod_pattern_table(&run->pattern, slots->source);
+    POD_ASSERT(table != NULL);
+    const unsigned char *work = pod_collective_work(run->coll, chip, slots->part);
+    run->wrong +=
+        pod_pattern_wrong(&run->pattern, table, block_first(schedule, slots->part, slots->block),
+                          elements, work + offset * pod_dtype_size(run->args->dtype));
+    run->checked += elements;
+    free(table);
+}
+
+static int32_t own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
+}
+
+typedef void slot_visitor(collective_run *run, int32_t chip, int32_t rank, const slot_run *slots);
+
+/* Slots that hold data of rank's own before the collective starts. */
+static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_visitor *visit)
+{
+    const pod_coll_schedule *schedule = run->args->schedule;
+    for (int32_t part = 0; part < schedule->nparts; part++) {
+        const int32_t blocks = schedule->parts[part].blocks;
+        const int32_t own = own_slot(schedule, part, rank);
+        slot_run slots = {.part = part, .slot = 0, .slots = blocks, .block = 0, .source = rank};
+        switch (schedule->op) {
+        case POD_ALL_GATHER:
+            slots.slot = own;
+            slots.block = own;
+            slots.slots = 1;
+            break;
+        case POD_BROADCAST:
+            slots.slots = rank == schedule->root ? blocks : 0;
+            break;
+        case POD_ALL_TO_ALL:
+            visit(run, chip, rank, &slots);
+            slots = (slot_run){
+                .part = part, .slot = blocks + rank, .slots = 1, .block = rank, .source = rank};
+            break;
+        case POD_ALL_REDUCE:
+        case POD_REDUCE_SCATTER:
+        case POD_PERMUTE:
+        case POD_COLL_OP_COUNT:
+            break;
+        }
+        if (slots.slots > 0) {
+            visit(run, chip, rank, &slots);
+        }
+    }
+}
+
+/* Slots that must hold the result at the end. */
+static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visitor *visit)
+{
+    const pod_coll_schedule *schedule = run->args->schedule;
+    for (int32_t part = 0; part < schedule->nparts; part++) {
+        const int32_t blocks = schedule->parts[part].blocks;
+        slot_run slots = {.part = part, .slot = 0, .slots = blocks, .block = 0, .source = -1};
+        switch (schedule->op) {
+        case POD_REDUCE_SCATTER:
+            slots.slot = own_slot(schedule, part, rank);
+            slots.block = slots.slot;
+            slots.slots = 1;
+            break;
+        case POD_BROADCAST:
+            slots.source = schedule->root;
+            break;
+        case POD_PERMUTE:
+            slots.slot = blocks;
+            slots.source = run->args->source_of ? run->args->source_of[rank] : rank;
+            slots.slots = slots.source >= 0 ? blocks : 0;
+            break;
+        case POD_ALL_GATHER:
+        case POD_ALL_TO_ALL:
+            for (int32_t other = 0; other < schedule->group->size; other++) {
+                const int32_t theirs = own_slot(schedule, part, other);
+                const bool exchange = schedule->op == POD_ALL_TO_ALL;
+                slots = (slot_run){.part = part,
+                                   .slot = exchange ? blocks + other : theirs,
+                                   .slots = 1,
+                                   .block = exchange ? rank : theirs,
+                                   .source = other};
+                visit(run, chip, rank, &slots);
+            }
+            slots.slots = 0;
+            break;
+        case POD_ALL_REDUCE:
+        case POD_COLL_OP_COUNT:
+            break;
+        }
+        if (slots.slots > 0) {
+            visit(run, chip, rank, &slots);
+        }
+    }
+}
+
+/* ---- the net's calls ---- */
+
+static void run_woke(void *context, int32_t chip, uint64_t argument)
+{
+    (void)argument;
+    collective_run *run = context;
+    pod_collective_start(run->coll, chip);
+}
+
+static void run_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payload *payload)
+{
+    collective_run *run = context;
+    pod_collective_arrived(run->coll, chip, tag, payload);
+}
+
+static void run_sent(void *context, int32_t chip, pod_net_tag tag)
+{
+    collective_run *run = context;
+    pod_collective_sent(run->coll, chip, tag);
+}
+
+static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
+{
+    const collective_run *run = context;
+    return pod_collective_blocked(run->coll, chip, text, size);
+}
+
+static void run_done(void *context, int32_t chip, uint16_t instance)
+{
+    (void)chip;
+    (void)instance;
+    collective_run *run = context;
+    const pod_time_ps now = pod_net_now(run->net);
+    run->last_ps = now > run->last_ps ? now : run->last_ps;
+}
+
+static pod_status run_prepare(collective_run *run, pod_error *err)
+{
+    const pod_run_collective_args *args = run->args;
+    const pod_coll_schedule *schedule = args->schedule;
+    const pod_collective_options options = {
+        .machine = args->machine,
+        .net = run->net,
+        .schedule = schedule,
+        .dtype = args->dtype,
+        .data = args->data,
+        .done = run_done,
+        .context = run,
+    };
+    pod_status st = pod_collective_new(&options, &run->coll, err);
+    if (st != POD_OK || !args->data) {
+        return st;
+    }
+    const bool sums = schedule->op == POD_ALL_REDUCE || schedule->op == POD_REDUCE_SCATTER;
+    st = pod_pattern_init(&run->pattern, args->dtype, args->seed, schedule->group->size, sums, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    int32_t first = 0;
+    const int32_t nlocal = pod_engine_cells(pod_net_engine(run->net), &first);
+    for (int32_t chip = first; chip < first + nlocal; chip++) {
+        visit_start(run, chip, schedule->group->rank_of[chip], run_fill);
+    }
+    return POD_OK;
+}
+
+static void run_verify(collective_run *run)
+{
+    int32_t first = 0;
+    const int32_t nlocal = pod_engine_cells(pod_net_engine(run->net), &first);
+    for (int32_t chip = first; chip < first + nlocal; chip++) {
+        visit_end(run, chip, run->args->schedule->group->rank_of[chip], run_check);
+    }
+}
+
+pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,
+                              pod_error *err)
+{
+    pod_par *par = args->machine->par;
+    collective_run run = {.args = args};
+    const pod_net_client client = {.context = &run,
+                                   .arrived = run_arrived,
+                                   .sent = run_sent,
+                                   .woke = run_woke,
+                                   .blocked = run_blocked};
+    pod_status st = pod_machine_net(args->machine, &client, &run.net, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    st = pod_par_agree(par, run_prepare(&run, err), err);
+    if (st == POD_OK) {
+        int32_t first = 0;
+        const int32_t nlocal = pod_engine_cells(pod_net_engine(run.net), &first);
+        for (int32_t chip = first; chip < first + nlocal; chip++) {
+            pod_net_wake(run.net, chip, args->machine->launch_ps, 0);
+        }
+        st = pod_net_run(run.net, err);
+    }
+    if (st == POD_OK && args->data) {
+        run_verify(&run);
+    }
+    if (st == POD_OK) {
+        st = pod_machine_links(args->machine, run.net, &result->links, err);
+    }
+    if (st == POD_OK) {
+        int64_t sums[2] = {run.wrong, run.checked};
+        pod_par_sum_i64(par, sums, 2);
+        pod_par_max_i64(par, &run.last_ps, 1);
+        result->time_ps = run.last_ps;
+        result->wrong = sums[0];
+        result->checked = sums[1];
+    }
+    pod_pattern_fini(&run.pattern);
+    pod_collective_free(run.coll);
+    pod_net_free(run.net);
+    return st;
+}
+
+int64_t pod_run_data_bytes(const pod_coll_schedule *schedule, const pod_slice *slice,
+                           pod_dtype dtype)
+{
+    int64_t total = 0;
+    for (int32_t rank = 0; rank < schedule->group->size; rank++) {
+        for (int32_t part = 0; part < schedule->nparts; part++) {
+            const int64_t elements = pod_coll_work_elements(schedule, rank, part);
+            int64_t bytes = 0;
+            if (!pod_mul_i64(elements, (int64_t)pod_dtype_size(dtype) * schedule->group->count,
+                             &bytes)
+                || !pod_add_i64(total, bytes, &total)) {
+                return INT64_MAX;
+            }
+        }
+    }
+    (void)slice;
+    return total;
+}
