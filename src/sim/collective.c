@@ -43,6 +43,13 @@ typedef struct coll_chip {
     int32_t ready[POD_DIRECTIONS];
 } coll_chip;
 
+/* Sizes of a part's blocks, ready for the hot path. */
+typedef struct coll_part {
+    int64_t block_elements; /* of the shorter blocks */
+    int32_t longer;         /* the first blocks have one element more */
+    int32_t plain_slots;    /* slots that have these sizes */
+} coll_part;
+
 struct pod_collective {
     pod_collective_options options;
     const pod_coll_schedule *schedule;
@@ -50,6 +57,7 @@ struct pod_collective {
     int32_t nlocal;
     int32_t nchannels;
     int64_t element_bytes;
+    coll_part *parts;
     coll_channel *channels; /* channels[local chip * nchannels + channel] */
     coll_chip *chips;
     void **work;      /* work[local chip * nparts + part] */
@@ -79,35 +87,40 @@ static unsigned char *slot_address(pod_collective *coll, int32_t chip, int32_t p
     return work + offset * coll->element_bytes;
 }
 
-/* Elements of a run of slots; the common case without a call. */
-static int64_t slots_elements(const pod_collective *coll, const coll_chip *state, int32_t part,
-                              int32_t slot, int32_t slots)
+/* Elements that a step sends; the common case, a run of blocks, without a call. */
+static int64_t send_elements(const pod_collective *coll, const coll_chip *state, int32_t channel,
+                             const pod_coll_step *step)
 {
-    const pod_coll_part *p = &coll->schedule->parts[part];
-    if (p->elements == 0) {
-        return 0;
+    const int32_t part = coll->schedule->channels[channel].part;
+    const coll_part *sizes = &coll->parts[part];
+    const int32_t end = step->send_slot + step->send_slots;
+    if (end > sizes->plain_slots || step->send_gap > 0) {
+        return pod_coll_send_elements(coll->schedule, state->place.rank, channel, step);
     }
-    if (p->blocks == 1 && slot == 0) {
-        return slots == 0 ? 0 : p->elements;
-    }
-    int64_t offset = 0;
-    int64_t elements = 0;
-    pod_coll_slots(coll->schedule, state->place.rank, part, slot, slots, &offset, &elements);
-    return elements;
+    const int32_t longer_before = step->send_slot < sizes->longer ? step->send_slot : sizes->longer;
+    const int32_t longer_end = end < sizes->longer ? end : sizes->longer;
+    return step->send_slots * sizes->block_elements + longer_end - longer_before;
 }
 
+/* What the slots of a step hold now, one behind the other. */
 static pod_payload *slots_snapshot(pod_collective *coll, int32_t chip, const coll_chip *state,
-                                   int32_t part, const pod_coll_step *step)
+                                   int32_t part, const pod_coll_step *step, int64_t bytes)
 {
-    int64_t offset = 0;
-    int64_t elements = 0;
-    pod_coll_slots(coll->schedule, state->place.rank, part, step->send_slot, step->send_slots,
-                   &offset, &elements);
-    pod_payload *payload = pod_payload_new(elements * coll->element_bytes);
+    pod_payload *payload = pod_payload_new(bytes);
     POD_ASSERT(payload != NULL);
-    if (elements > 0) {
-        memcpy(payload->bytes, slot_address(coll, chip, part, offset),
-               (size_t)(elements * coll->element_bytes));
+    unsigned char *to = payload->bytes;
+    const int32_t runs = step->send_gap > 0 ? step->send_slots : 1;
+    const int32_t run_slots = step->send_gap > 0 ? 1 : step->send_slots;
+    for (int32_t i = 0; i < runs; i++) {
+        int64_t offset = 0;
+        int64_t elements = 0;
+        pod_coll_slots(coll->schedule, state->place.rank, part,
+                       step->send_slot + i * (step->send_gap + 1), run_slots, &offset, &elements);
+        const size_t run_bytes = (size_t)(elements * coll->element_bytes);
+        if (run_bytes > 0) {
+            memcpy(to, slot_address(coll, chip, part, offset), run_bytes);
+        }
+        to += run_bytes;
     }
     return payload;
 }
@@ -247,28 +260,6 @@ static void send_routed(pod_collective *coll, int32_t chip, const coll_chip *sta
                        tag_make(coll, channel, step->send_step), payload);
 }
 
-static void step_send(pod_collective *coll, int32_t chip, coll_chip *state, int32_t channel,
-                      const pod_coll_step *step)
-{
-    const int32_t part = coll->schedule->channels[channel].part;
-    const int64_t bytes =
-        slots_elements(coll, state, part, step->send_slot, step->send_slots) * coll->element_bytes;
-    pod_payload *payload =
-        coll->options.data ? slots_snapshot(coll, chip, state, part, step) : NULL;
-    channel_at(coll, chip, channel)->sending = true;
-    if (step->send_direction < 0) {
-        send_routed(coll, chip, state, bytes, channel, step, payload);
-        return;
-    }
-    if (coll->schedule->ordered) {
-        channel_at(coll, chip, channel)->direction = step->send_direction;
-        ordered_send(coll, chip, state, channel, step, bytes, payload);
-        return;
-    }
-    pod_net_send(coll->options.net, chip, step->send_direction, bytes,
-                 tag_make(coll, channel, step->send_step), payload);
-}
-
 /* Note that the message of a step is here, or that the step has none. */
 static void early_note(pod_collective *coll, int32_t chip, int32_t channel, int32_t step)
 {
@@ -280,6 +271,42 @@ static void early_note(pod_collective *coll, int32_t chip, int32_t channel, int3
         pod_map_put(&coll->far, (uint64_t)channel, step_key(chip, step), 1);
         state->far++;
     }
+}
+
+/* Keep a message for the receive that it belongs to. Takes over the payload. */
+static void message_note(pod_collective *coll, int32_t chip, pod_net_tag tag, pod_payload *payload)
+{
+    if (payload) {
+        pod_map_put(&coll->payloads, (uint64_t)tag.channel, step_key(chip, tag.step),
+                    (uint64_t)(uintptr_t)payload);
+    }
+    early_note(coll, chip, tag.channel, tag.step);
+}
+
+static void step_send(pod_collective *coll, int32_t chip, coll_chip *state, int32_t channel,
+                      const pod_coll_step *step)
+{
+    coll_channel *ch = channel_at(coll, chip, channel);
+    const int32_t part = coll->schedule->channels[channel].part;
+    const int64_t bytes = send_elements(coll, state, channel, step) * coll->element_bytes;
+    pod_payload *payload =
+        coll->options.data ? slots_snapshot(coll, chip, state, part, step, bytes) : NULL;
+    if (step->send_to == state->place.rank) {
+        message_note(coll, chip, tag_make(coll, channel, step->send_step), payload);
+        return;
+    }
+    ch->sending = true;
+    if (step->send_direction < 0) {
+        send_routed(coll, chip, state, bytes, channel, step, payload);
+        return;
+    }
+    if (coll->schedule->ordered) {
+        ch->direction = step->send_direction;
+        ordered_send(coll, chip, state, channel, step, bytes, payload);
+        return;
+    }
+    pod_net_send(coll->options.net, chip, step->send_direction, bytes,
+                 tag_make(coll, channel, step->send_step), payload);
 }
 
 static void early_shift(pod_collective *coll, int32_t chip, int32_t channel, coll_channel *state)
@@ -424,11 +451,7 @@ void pod_collective_arrived(pod_collective *coll, int32_t chip, pod_net_tag tag,
                             pod_payload *payload)
 {
     coll_chip *state = &coll->chips[chip - coll->first];
-    if (payload) {
-        pod_map_put(&coll->payloads, (uint64_t)tag.channel, step_key(chip, tag.step),
-                    (uint64_t)(uintptr_t)pod_payload_retain(payload));
-    }
-    early_note(coll, chip, tag.channel, tag.step);
+    message_note(coll, chip, tag, payload ? pod_payload_retain(payload) : NULL);
     if (state->started) {
         channel_advance(coll, chip, state, tag.channel);
         waiting_advance(coll, chip, state);
@@ -520,10 +543,19 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->channels =
         calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
     coll->chips = calloc((size_t)coll->nlocal + 1, sizeof *coll->chips);
-    if (!coll->channels || !coll->chips) {
+    coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
+    if (!coll->channels || !coll->chips || !coll->parts) {
         pod_collective_free(coll);
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d channels on %d chips",
                         schedule->nchannels, coll->nlocal);
+    }
+    for (int32_t i = 0; i < schedule->nparts; i++) {
+        const pod_coll_part *part = &schedule->parts[i];
+        coll->parts[i] = (coll_part){
+            .block_elements = part->elements / part->blocks,
+            .longer = (int32_t)(part->elements % part->blocks),
+            .plain_slots = schedule->ops->slot_offset ? 0 : part->blocks,
+        };
     }
     const size_t nstates = (size_t)coll->nlocal * (size_t)coll->nchannels;
     for (size_t i = 0; i < nstates; i++) {
@@ -559,6 +591,7 @@ void pod_collective_free(pod_collective *coll)
     pod_map_fini(&coll->payloads);
     pod_map_fini(&coll->far);
     free(coll->ready);
+    free(coll->parts);
     free(coll->chips);
     free(coll->channels);
     free(coll);

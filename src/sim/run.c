@@ -142,11 +142,13 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
             for (int32_t other = 0; other < schedule->group->size; other++) {
                 const int32_t theirs = own_slot(schedule, part, other);
                 const bool exchange = schedule->op == POD_ALL_TO_ALL;
-                slots = (slot_run){.part = part,
-                                   .slot = exchange ? blocks + other : theirs,
-                                   .slots = 1,
-                                   .block = exchange ? rank : theirs,
-                                   .source = other};
+                slots = (slot_run){
+                    .part = part,
+                    .slot = exchange ? blocks + theirs : theirs,
+                    .slots = 1,
+                    .block = exchange ? own_slot(schedule, part, rank) : theirs,
+                    .source = other,
+                };
                 visit(run, chip, rank, &slots);
             }
             slots.slots = 0;
