@@ -2,6 +2,7 @@
 #include "sim/collective.h"
 
 #include "sim/map.h"
+#include "sim/ready.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,17 +21,6 @@ typedef struct coll_channel {
     int8_t direction; /* that the send under way leaves by, in ordered schedules */
     int8_t reserved[3];
 } coll_channel;
-
-/* A send that is ready and waits for its link (ordered schedules): a node of a pairing heap. */
-typedef struct coll_ready {
-    uint64_t key; /* priority, channel, step: unique on a chip */
-    int64_t bytes;
-    pod_payload *payload;
-    int32_t channel;
-    int32_t step;
-    int32_t child;
-    int32_t sibling;
-} coll_ready;
 
 typedef struct coll_chip {
     pod_coll_place place;
@@ -63,9 +53,7 @@ struct pod_collective {
     void **work;      /* work[local chip * nparts + part] */
     pod_map far;      /* (channel; chip, step) → present */
     pod_map payloads; /* (channel; chip, step) → payload that came early */
-    coll_ready *ready;
-    int32_t nready;
-    int32_t free_ready;
+    pod_ready_pool pool;
 };
 
 static coll_channel *channel_at(pod_collective *coll, int32_t chip, int32_t channel)
@@ -143,64 +131,7 @@ static void payload_place(pod_collective *coll, int32_t chip, const coll_chip *s
     }
 }
 
-/* ---- ordered links: a pairing heap of ready sends per chip and direction ---- */
-
-static int32_t ready_meld(coll_ready *nodes, int32_t a, int32_t b)
-{
-    if (a < 0 || b < 0) {
-        return a < 0 ? b : a;
-    }
-    const int32_t parent = nodes[a].key < nodes[b].key ? a : b;
-    const int32_t other = parent == a ? b : a;
-    nodes[other].sibling = nodes[parent].child;
-    nodes[parent].child = other;
-    return parent;
-}
-
-/* Meld the children in pairs, then the pairs from the last to the first. */
-static int32_t ready_pop(coll_ready *nodes, int32_t root)
-{
-    int32_t pairs = -1;
-    int32_t child = nodes[root].child;
-    while (child >= 0) {
-        const int32_t second = nodes[child].sibling;
-        const int32_t rest = second >= 0 ? nodes[second].sibling : -1;
-        nodes[child].sibling = -1;
-        if (second >= 0) {
-            nodes[second].sibling = -1;
-        }
-        const int32_t pair = ready_meld(nodes, child, second);
-        nodes[pair].sibling = pairs;
-        pairs = pair;
-        child = rest;
-    }
-    int32_t heap = -1;
-    while (pairs >= 0) {
-        const int32_t rest = nodes[pairs].sibling;
-        nodes[pairs].sibling = -1;
-        heap = ready_meld(nodes, heap, pairs);
-        pairs = rest;
-    }
-    return heap;
-}
-
-static int32_t ready_new(pod_collective *coll)
-{
-    if (coll->free_ready < 0) {
-        const int32_t count = coll->nready ? 2 * coll->nready : 256;
-        coll_ready *nodes = realloc(coll->ready, (size_t)count * sizeof *nodes);
-        POD_ASSERT(nodes != NULL);
-        coll->ready = nodes;
-        for (int32_t i = count - 1; i >= coll->nready; i--) {
-            nodes[i].sibling = coll->free_ready;
-            coll->free_ready = i;
-        }
-        coll->nready = count;
-    }
-    const int32_t node = coll->free_ready;
-    coll->free_ready = coll->ready[node].sibling;
-    return node;
-}
+/* ---- ordered links ---- */
 
 static pod_net_tag tag_make(const pod_collective *coll, int32_t channel, int32_t step)
 {
@@ -210,18 +141,15 @@ static pod_net_tag tag_make(const pod_collective *coll, int32_t channel, int32_t
                          .step = step};
 }
 
+/* Give the link its next message, or leave it idle. */
 static void ordered_next(pod_collective *coll, int32_t chip, coll_chip *state, int direction)
 {
-    const int32_t node = state->ready[direction];
-    if (node < 0) {
+    pod_ready ready;
+    if (!pod_ready_take(&coll->pool, &state->ready[direction], &ready)) {
         state->busy &= (uint8_t) ~(1U << direction);
         return;
     }
     state->busy |= (uint8_t)(1U << direction);
-    state->ready[direction] = ready_pop(coll->ready, node);
-    const coll_ready ready = coll->ready[node];
-    coll->ready[node].sibling = coll->free_ready;
-    coll->free_ready = node;
     pod_net_send(coll->options.net, chip, direction, ready.bytes,
                  tag_make(coll, ready.channel, ready.step), ready.payload);
 }
@@ -230,17 +158,15 @@ static void ordered_send(pod_collective *coll, int32_t chip, coll_chip *state, i
                          const pod_coll_step *step, int64_t bytes, pod_payload *payload)
 {
     const int direction = step->send_direction;
-    const int32_t node = ready_new(coll);
-    coll->ready[node] =
-        (coll_ready){.key = (uint64_t)step->priority << 56 | (uint64_t)(uint32_t)channel << 32
-                            | (uint32_t)step->send_step,
-                     .bytes = bytes,
-                     .payload = payload,
-                     .channel = channel,
-                     .step = step->send_step,
-                     .child = -1,
-                     .sibling = -1};
-    state->ready[direction] = ready_meld(coll->ready, state->ready[direction], node);
+    const pod_ready ready = {
+        .key = (uint64_t)step->priority << 56 | (uint64_t)(uint32_t)channel << 32
+               | (uint32_t)step->send_step,
+        .bytes = bytes,
+        .payload = payload,
+        .channel = channel,
+        .step = step->send_step,
+    };
+    pod_ready_put(&coll->pool, &state->ready[direction], &ready);
     if (!(state->busy & 1U << direction)) {
         ordered_next(coll, chip, state, direction);
     }
@@ -537,7 +463,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->nlocal = pod_engine_cells(pod_net_engine(options->net), &coll->first);
     coll->nchannels = schedule->nchannels;
     coll->element_bytes = pod_dtype_size(options->dtype);
-    coll->free_ready = -1;
+    pod_ready_init(&coll->pool);
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
     coll->channels =
@@ -590,7 +516,7 @@ void pod_collective_free(pod_collective *coll)
     free(coll->work);
     pod_map_fini(&coll->payloads);
     pod_map_fini(&coll->far);
-    free(coll->ready);
+    pod_ready_fini(&coll->pool);
     free(coll->parts);
     free(coll->chips);
     free(coll->channels);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/net.h"
 
-#include "sim/map.h"
+#include "sim/net_impl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { EVENT_ARRIVE, EVENT_HEAD, EVENT_TAIL, EVENT_WAKE };
-
-enum { SEGMENT_BITS = 12, SEGMENTS_PER_WORD = 5 };
 
 enum {
     FLOW_OWN = 1,     /* sent by this cell, not only passing through */
@@ -16,100 +13,6 @@ enum {
     FLOW_NO_TAIL = 4, /* passing through, and its tail has not come in yet */
     FLOW_SERVED = 8   /* has had its service, waits for its tail */
 };
-
-/* A message (or fragment) on a link. On the link's list, sorted by `finish`, until served. */
-typedef struct net_flow {
-    pod_time_ps finish; /* virtual time at which it has had its service */
-    int32_t next;
-    int32_t prev;
-    uint64_t tag;
-    uint32_t step;
-    uint16_t fragments;
-    uint8_t flags;
-    uint8_t port;
-    pod_payload *payload;
-} net_flow;
-
-typedef struct net_link {
-    pod_time_ps virtual_ps; /* service that each message on it has had since the link began */
-    pod_time_ps updated_ps; /* when virtual_ps was true */
-    int32_t head;
-    int32_t tail;
-    int32_t flows;
-    int32_t peer;
-    pod_time_ps latency_ps;
-    pod_rate rate;
-    int64_t bytes;
-    pod_time_ps busy_ps;
-} net_link;
-
-typedef struct net_cell {
-    int32_t first_link;
-    int32_t links;
-    pod_time_ps timer_ps; /* what the engine's timer is set to */
-} net_cell;
-
-struct pod_net {
-    pod_engine *engine;
-    pod_net_client client;
-    int32_t first;
-    int32_t ncells;
-    net_cell *cells;
-    net_link *links;
-    pod_time_ps *done; /* done[link]: when its first message has had its service */
-    net_flow *flows;
-    int32_t nflows;
-    int32_t free_flow;
-    int64_t hops;
-    pod_map transit;  /* (cell, cell before; flow there) → flow here */
-    pod_map arriving; /* (tag; cell, step) → fragments still to come */
-    pod_map
-        holding; /* (tag; cell, step) → payload of a message whose other fragments are on the way */
-    pod_map leaving; /* (tag; cell, step) → fragments that have not left their sender */
-};
-
-/* ---- paths ---- */
-
-static int path_segments(const pod_net_path *path)
-{
-    int segments = 0;
-    for (int word = 0; word < 2; word++) {
-        for (uint64_t rest = path->word[word]; rest; rest >>= SEGMENT_BITS) {
-            segments++;
-        }
-    }
-    return segments;
-}
-
-bool pod_net_path_append(pod_net_path *path, int port, int32_t hops)
-{
-    int at = path_segments(path);
-    while (hops > 0) {
-        const int32_t run = hops < POD_NET_RUN_MAX ? hops : POD_NET_RUN_MAX;
-        if (at == POD_NET_SEGMENTS_MAX) {
-            return false;
-        }
-        const uint64_t segment = (uint64_t)port | (uint64_t)run << 4;
-        path->word[at / SEGMENTS_PER_WORD] |= segment << (SEGMENT_BITS * (at % SEGMENTS_PER_WORD));
-        hops -= run;
-        at++;
-    }
-    return true;
-}
-
-/* Take the next hop off a path. */
-static int path_pop(pod_net_path *path)
-{
-    const int port = (int)(path->word[0] & 15U);
-    path->word[0] -= 1U << 4;
-    if (((path->word[0] >> 4) & POD_NET_RUN_MAX) == 0) {
-        const uint64_t moved = path->word[1] & ((UINT64_C(1) << SEGMENT_BITS) - 1);
-        path->word[0] =
-            path->word[0] >> SEGMENT_BITS | moved << (SEGMENT_BITS * (SEGMENTS_PER_WORD - 1));
-        path->word[1] >>= SEGMENT_BITS;
-    }
-    return port;
-}
 
 /* ---- tags ---- */
 
@@ -354,7 +257,7 @@ static void on_head(pod_net *net, int32_t cell, const pod_event *event)
     pod_net_path path = {
         {event->arg[2], event->arg[3]}
     };
-    const int port = path_pop(&path);
+    const int port = pod_net_path_pop(&path);
     const int32_t flow = flow_start(net, cell, port, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
     pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
 }
@@ -469,7 +372,7 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
     }
     for (int i = 0; i < fragments; i++) {
         pod_net_path path = paths[i];
-        const int port = path_pop(&path);
+        const int port = pod_net_path_pop(&path);
         const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
         const int32_t flow = flow_start(net, cell, port, &path, share, FLOW_OWN);
         net->flows[flow].tag = tag_pack(tag);
@@ -492,133 +395,5 @@ pod_time_ps pod_net_now(const pod_net *net)
     return pod_engine_now(net->engine);
 }
 
-/* ---- life ---- */
-
-static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_error *err)
-{
-    int32_t capacity = 0;
-    int32_t used = 0;
-    for (int32_t i = 0; i < net->ncells; i++) {
-        pod_net_port ports[POD_NET_PORTS_MAX];
-        const int count = options->ports(options->ports_context, net->first + i, ports);
-        if (used + count > capacity) {
-            capacity = 2 * capacity + POD_NET_PORTS_MAX;
-            net_link *links = realloc(net->links, (size_t)capacity * sizeof *links);
-            if (!links) {
-                return pod_fail(err, POD_E_NOMEM, "out of memory for %d links; use more ranks",
-                                capacity);
-            }
-            net->links = links;
-        }
-        net->cells[i] = (net_cell){.first_link = used, .links = count, .timer_ps = POD_TIME_NEVER};
-        for (int port = 0; port < count; port++) {
-            net->links[used++] = (net_link){.head = -1,
-                                            .tail = -1,
-                                            .peer = ports[port].peer,
-                                            .latency_ps = ports[port].latency_ps,
-                                            .rate = ports[port].rate};
-        }
-    }
-    net->done = malloc(((size_t)used + 1) * sizeof *net->done);
-    if (!net->done) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %d links; use more ranks", used);
-    }
-    for (int32_t i = 0; i < used; i++) {
-        net->done[i] = POD_TIME_NEVER;
-    }
-    return POD_OK;
-}
-
-pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **out, pod_error *err)
-{
-    *out = NULL;
-    pod_net *net = calloc(1, sizeof *net);
-    pod_status st = net ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the network");
-    st = pod_par_agree(par, st, err);
-    if (st != POD_OK) {
-        free(net);
-        return st;
-    }
-    net->client = *options->client;
-    net->free_flow = -1;
-    pod_map_init(&net->transit);
-    pod_map_init(&net->arriving);
-    pod_map_init(&net->holding);
-    pod_map_init(&net->leaving);
-    const pod_engine_model model = {
-        .context = net, .handle = on_event, .timer = on_timer, .blocked = on_blocked};
-    st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
-    if (st == POD_OK) {
-        net->ncells = pod_engine_cells(net->engine, &net->first);
-        net->cells = calloc((size_t)net->ncells + 1, sizeof *net->cells);
-        st = net->cells ? ports_build(net, options, err)
-                        : pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
-                                   net->ncells);
-        st = pod_par_agree(par, st, err);
-    }
-    if (st != POD_OK) {
-        pod_net_free(net);
-        return st;
-    }
-    *out = net;
-    return POD_OK;
-}
-
-void pod_net_free(pod_net *net)
-{
-    if (!net) {
-        return;
-    }
-    pod_engine_free(net->engine);
-    pod_map_fini(&net->leaving);
-    pod_map_fini(&net->holding);
-    pod_map_fini(&net->arriving);
-    pod_map_fini(&net->transit);
-    free(net->flows);
-    free(net->done);
-    free(net->links);
-    free(net->cells);
-    free(net);
-}
-
-pod_engine *pod_net_engine(pod_net *net)
-{
-    return net->engine;
-}
-
-pod_status pod_net_run(pod_net *net, pod_error *err)
-{
-    return pod_engine_run(net->engine, err);
-}
-
-int64_t pod_net_hops(const pod_net *net)
-{
-    return net->hops;
-}
-
-pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
-                           pod_error *err)
-{
-    *records = NULL;
-    const size_t count = (size_t)net->ncells * POD_NET_PORTS_MAX;
-    pod_net_link_record *own = calloc(count + 1, sizeof *own);
-    pod_status st = own ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for link records");
-    st = pod_par_agree(par, st, err);
-    if (st != POD_OK) {
-        free(own);
-        return st;
-    }
-    for (int32_t i = 0; i < net->ncells; i++) {
-        for (int32_t port = 0; port < net->cells[i].links; port++) {
-            const net_link *link = &net->links[net->cells[i].first_link + port];
-            own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] =
-                (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
-        }
-    }
-    void *all = NULL;
-    size_t total = 0;
-    st = pod_par_gather(par, own, count * sizeof *own, &all, &total, err);
-    free(own);
-    *records = all;
-    return st;
-}
+const pod_engine_model pod_net_model = {
+    .handle = on_event, .timer = on_timer, .blocked = on_blocked};
