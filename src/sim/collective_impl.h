@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/collective_impl.h  What the files of sim/collective share. Private. */
+#pragma once
+
+#include "sim/collective.h"
+#include "sim/map.h"
+#include "sim/ready.h"
+
+enum { NOT_QUEUED = -1 };
+
+typedef struct coll_channel {
+    int32_t issued;   /* steps whose sends have been issued */
+    int32_t received; /* steps whose receives are complete */
+    uint32_t early;   /* bit i: the message of step received + i is here (or the step has none) */
+    uint16_t far;     /* early ones beyond the bits, kept in the map */
+    bool sending;     /* a send has not left the chip */
+    bool waits;       /* the next step waits for another channel */
+    int32_t steps;
+    int8_t direction; /* that the send under way leaves by, in ordered schedules */
+    int8_t reserved[3];
+} coll_channel;
+
+typedef struct coll_chip {
+    pod_coll_place place;
+    int32_t group;
+    int32_t channels_left;
+    int32_t waiting; /* channels whose next step waits for another channel */
+    bool started;
+    bool woken;   /* a receive completed while waiting channels were looked through */
+    uint8_t busy; /* bit d: the link of direction d has a message of this collective (ordered) */
+    int32_t ready[POD_DIRECTIONS];
+} coll_chip;
+
+/* Sizes of a part's blocks, ready for the hot path. */
+typedef struct coll_part {
+    int64_t block_elements; /* of the shorter blocks */
+    int32_t longer;         /* the first blocks have one element more */
+    int32_t plain_slots;    /* slots that have these sizes */
+} coll_part;
+
+struct pod_collective {
+    pod_collective_options options;
+    const pod_coll_schedule *schedule;
+    int32_t first;
+    int32_t nlocal;
+    int32_t nchannels;
+    int64_t element_bytes;
+    coll_part *parts;
+    coll_channel *channels; /* channels[local chip * nchannels + channel] */
+    coll_chip *chips;
+    void **work;      /* work[local chip * nparts + part] */
+    pod_map far;      /* (channel; chip, step) → present */
+    pod_map payloads; /* (channel; chip, step) → payload that came early */
+    pod_ready_pool pool;
+};
+
+static inline coll_channel *channel_at(pod_collective *coll, int32_t chip, int32_t channel)
+{
+    return &coll->channels[(size_t)(chip - coll->first) * (size_t)coll->nchannels
+                           + (size_t)channel];
+}
