@@ -29,6 +29,7 @@ typedef struct column {
     char *title;
     char *unit; /* "(us)", or "" */
     int decimals;
+    bool table_hidden;
 } column;
 
 struct pod_emit {
@@ -39,6 +40,7 @@ struct pod_emit {
     cell *cells; /* row-major */
     size_t ncells;
     size_t cells_capacity;
+    pod_text headings;
     pod_text notes;
     pod_text output;
     bool out_of_memory;
@@ -50,6 +52,7 @@ static bool copy_column(column *to, const pod_emit_column *from)
     const char *unit = from->unit != NULL ? from->unit : "";
     const size_t unit_size = strlen(unit) + 3;
     to->decimals = from->decimals;
+    to->table_hidden = from->table_hidden;
     to->name = strdup(from->name);
     to->title = strdup(from->title != NULL ? from->title : from->name);
     to->unit = malloc(unit_size);
@@ -99,6 +102,7 @@ void pod_emit_free(pod_emit *emit)
     free(emit->cells);
     free(emit->columns);
     free(emit->command);
+    pod_text_free(&emit->headings);
     pod_text_free(&emit->notes);
     pod_text_free(&emit->output);
     free(emit);
@@ -154,23 +158,38 @@ void pod_emit_none(pod_emit *emit)
     add_cell(emit, CELL_NONE, "-");
 }
 
-void pod_emit_note(pod_emit *emit, const char *format, ...)
+static void add_line(pod_emit *emit, pod_text *lines, const char *format, va_list args)
 {
     char *line = NULL;
-    va_list args;
-    va_start(args, format);
-    const int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (length < 0 || (line = malloc((size_t)length + 1)) == NULL) {
         emit->out_of_memory = true;
         return;
     }
-    va_start(args, format);
     (void)vsnprintf(line, (size_t)length + 1, format, args);
-    va_end(args);
-    pod_text_add(&emit->notes, line);
-    pod_text_add(&emit->notes, "\n");
+    pod_text_add(lines, line);
+    pod_text_add(lines, "\n");
     free(line);
+}
+
+void pod_emit_heading(pod_emit *emit, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    pod_text_add(&emit->headings, "# ");
+    add_line(emit, &emit->headings, format, args);
+    va_end(args);
+}
+
+void pod_emit_note(pod_emit *emit, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_line(emit, &emit->notes, format, args);
+    va_end(args);
 }
 
 /* Characters, not bytes: continuation bytes of UTF-8 take no room. */
@@ -202,17 +221,12 @@ static layout column_layout(const pod_emit *emit, int index)
     return result;
 }
 
-static void put_aligned(pod_text *out, const char *text, layout place, bool last)
+static void put_aligned(pod_text *out, const char *text, layout place)
 {
     const size_t padding = place.width - display_width(text);
-    if (!place.left) {
-        pod_text_fill(out, ' ', padding);
-    }
+    pod_text_fill(out, ' ', place.left ? 0 : padding);
     pod_text_add(out, text);
-    if (place.left && !last) {
-        pod_text_fill(out, ' ', padding);
-    }
-    pod_text_add(out, last ? "" : "  ");
+    pod_text_fill(out, ' ', (place.left ? padding : 0) + 2);
 }
 
 /* Ends a line of the table; what only padded its last cells goes away. */
@@ -224,6 +238,39 @@ static void end_line(pod_text *out)
     pod_text_add(out, "\n");
 }
 
+static const char *column_title(const column *heading)
+{
+    return heading->title;
+}
+
+static const char *column_unit(const column *heading)
+{
+    return heading->unit;
+}
+
+static void put_heading(pod_emit *emit, const layout *places, const char *margin,
+                        const char *(*text)(const column *))
+{
+    pod_text_add(&emit->output, margin);
+    for (int i = 0; i < emit->ncolumns; i++) {
+        if (!emit->columns[i].table_hidden) {
+            put_aligned(&emit->output, text(&emit->columns[i]), places[i]);
+        }
+    }
+    end_line(&emit->output);
+}
+
+static void put_notes(pod_emit *emit, const char *margin)
+{
+    const char *line = emit->notes.data;
+    while (line != NULL && *line != '\0') {
+        const size_t length = strcspn(line, "\n") + 1;
+        pod_text_add(&emit->output, margin);
+        pod_text_append(&emit->output, line, length);
+        line += length;
+    }
+}
+
 static void render_table(pod_emit *emit)
 {
     layout *places = calloc((size_t)emit->ncolumns, sizeof *places);
@@ -232,28 +279,29 @@ static void render_table(pod_emit *emit)
         return;
     }
     pod_text *out = &emit->output;
-    const int last = emit->ncolumns - 1;
+    const bool commented = emit->headings.size > 0;
+    const char *margin = commented ? "# " : "";
     bool any_unit = false;
-    for (int i = 0; i <= last; i++) {
+    for (int i = 0; i < emit->ncolumns; i++) {
         places[i] = column_layout(emit, i);
-        any_unit = any_unit || emit->columns[i].unit[0] != '\0';
-        put_aligned(out, emit->columns[i].title, places[i], i == last);
+        any_unit = any_unit || (emit->columns[i].unit[0] != '\0' && !emit->columns[i].table_hidden);
     }
-    end_line(out);
-    for (int i = 0; i <= last && any_unit; i++) {
-        put_aligned(out, emit->columns[i].unit, places[i], i == last);
-    }
+    pod_text_append(out, emit->headings.data, emit->headings.size);
+    put_heading(emit, places, margin, column_title);
     if (any_unit) {
-        end_line(out);
+        put_heading(emit, places, margin, column_unit);
     }
     for (size_t i = 0; i < emit->ncells; i++) {
         const int index = (int)(i % (size_t)emit->ncolumns);
-        put_aligned(out, emit->cells[i].text, places[index], index == last);
-        if (index == last) {
+        pod_text_add(out, index == 0 && commented ? "  " : "");
+        if (!emit->columns[index].table_hidden) {
+            put_aligned(out, emit->cells[i].text, places[index]);
+        }
+        if (index == emit->ncolumns - 1) {
             end_line(out);
         }
     }
-    pod_text_append(out, emit->notes.data, emit->notes.size);
+    put_notes(emit, margin);
     free(places);
 }
 
@@ -353,7 +401,8 @@ pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_
             break;
         }
     }
-    if (emit->out_of_memory || emit->notes.out_of_memory || emit->output.out_of_memory) {
+    if (emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
+        || emit->output.out_of_memory) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the output");
     }
     if (emit->not_utf8) {

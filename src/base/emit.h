@@ -4,7 +4,9 @@
  *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
  *  columns.
  *  - table: aligned columns with the unit line of nccl-tests (numbers right, text left); doubles to
- *    `decimals` digits; below them the notes, which only the table shows.
+ *    `decimals` digits; below them the notes, which only the table shows. With lines above the table
+ *    (pod_emit_heading) it reads as that of nccl-tests: all lines but the rows begin with "#", and
+ *    columns whose value those lines give can stay out of it (`table_hidden`).
  *  - csv: one header line, then the rows, quoted where RFC 4180 asks for it.
  *  - json: {"schema":1,"command":…,"rows":[{…}]}, a row per line.
  *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
@@ -16,6 +18,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum pod_format { POD_FORMAT_TABLE, POD_FORMAT_CSV, POD_FORMAT_JSON } pod_format;
@@ -25,6 +28,7 @@ typedef struct pod_emit_column {
     const char *title; /**< table heading; NULL = name */
     const char *unit;  /**< second heading line of the table, e.g. "us"; NULL = none */
     int decimals;      /**< digits behind the point of a double in the table; -1 = shortest exact */
+    bool table_hidden; /**< only in csv and json */
 } pod_emit_column;
 
 typedef struct pod_emit pod_emit;
@@ -41,6 +45,9 @@ void pod_emit_double(pod_emit *emit, double value);
 /** "-" in table and csv, null in json. */
 void pod_emit_none(pod_emit *emit);
 
+/** A line above the table ("# " is put in front); ignored in csv and json. */
+__attribute__((format(printf, 2, 3))) void pod_emit_heading(pod_emit *emit, const char *format,
+                                                            ...);
 /** A free line below the table; ignored in csv and json. */
 __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
 

@@ -71,6 +71,32 @@ Test(emit, a_table_without_units_has_one_heading_line)
     pod_emit_free(emit);
 }
 
+Test(emit, a_table_with_headings_reads_as_that_of_nccl_tests)
+{
+    static const pod_emit_column some[] = {
+        {.name = "slice", .table_hidden = true},
+        {                 .name = "bytes",   .title = "size",                        .unit = "B"},
+        { .name = "time_us", .title = "time",                      .unit = "us", .decimals = 2},
+    };
+    for (int format = 0; format < 2; format++) {
+        pod_emit *emit = NULL;
+        cr_assert_eq(pod_emit_new((pod_format)format, "collective", some, 3, &emit, NULL), POD_OK);
+        pod_emit_heading(emit, "%d chips", 64);
+        pod_emit_text(emit, "v5p:4x4x4");
+        pod_emit_i64(emit, 1024);
+        pod_emit_double(emit, 18.125);
+        pod_emit_note(emit, "wrong 0");
+        cr_expect_str_eq(finished(emit), format == POD_FORMAT_TABLE ? "# 64 chips\n"
+                                                                      "# size   time\n"
+                                                                      "#  (B)   (us)\n"
+                                                                      "  1024  18.12\n"
+                                                                      "# wrong 0\n"
+                                                                    : "slice,bytes,time_us\n"
+                                                                      "v5p:4x4x4,1024,18.125\n");
+        pod_emit_free(emit);
+    }
+}
+
 Test(emit, csv_is_quoted_where_needed)
 {
     pod_emit *emit = two_rows(POD_FORMAT_CSV);
