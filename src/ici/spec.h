@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file ici/spec.h  From what users write to slices: specs, accelerator types, slice files.
  *
- *  Model: `[N*]CHIP:AxB[xC][_twisted|_untwisted]`, an accelerator type (`v5p-128`), or a CSV file
- *  with the columns key,value. slices.csv says hosts, wrap and twist of shapes that can be rented;
- *  other shapes follow the rules of the generation and set *listed = false. See CLI.md and docs/.
+ *  Grammar (case doesn't count; docs/slices.md):
  *
- *  Ownership: the catalogue owns its rows. Threads: read-only after load. */
+ *      spec    [N*] CHIP : A [x B [x C]] [_twisted | _untwisted]     v5p:4x4x4, 2*v6e:16x16
+ *              [N*] TYPE - COUNT                                     v5p-128, v5litepod-16
+ *      file    CSV with the columns key,value: chip, dims, wrap, twist, slices, once each, and any
+ *              number of fail_link, slow_link, slow_chip
+ *
+ *  Missing axes are 1. slices.csv says wrap, twist and accelerator type of the shapes that can be
+ *  rented; other shapes follow the rules of ici/generation.h and set *listed = false. Where a type
+ *  or a shape names two rows, it means the one with default = 1.
+ *
+ *  Slices are named by the shortest spec that reads back to the same shape and twist:
+ *  v5p:4x4x8 (twisted by default), v5p:4x4x8_untwisted, v4:4x4x8_twisted.
+ *
+ *  Ownership: the catalogue owns its rows. Threads: read-only after load. None is collective. */
 #pragma once
 
 #include "base/table.h"
@@ -13,7 +23,12 @@
 
 typedef struct pod_slice_catalog pod_slice_catalog;
 
-/** Load topologies/slices.csv. POD_E_TABLE with position for anything it should not hold. */
+/** Load topologies/slices.csv: chip,accelerator_type,shape,chips,hosts,wrap,twisted,default,source,
+ *  note. @param table  borrowed for the call
+ *  @return POD_E_TABLE with position for anything it should not hold: unknown chip, shape with too
+ *          many axes, counts of chips or hosts that don't fit the shape, a type that doesn't fit the
+ *          chips, a twist that the shape doesn't have, two rows alike, a type without exactly one
+ *          default; POD_E_NOMEM */
 pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **catalog,
                                   pod_error *err);
 void pod_slice_catalog_free(pod_slice_catalog *catalog);
@@ -26,20 +41,27 @@ void pod_slice_catalog_row(const pod_slice_catalog *catalog, int row, pod_slice 
 bool pod_slice_spec_is_file(const char *text);
 
 /** Parse a spec or accelerator type.
+ *  @param[out] slice   untouched on error
  *  @param[out] listed  false when the shape is in no table and wrap came by rule (caller warns)
- *  @return POD_E_USAGE (no such chip, with the nearest name; not a spec), POD_E_INVALID (zero, too many axes, unknown
- *          suffix, twist that the shape doesn't have), POD_E_RANGE */
+ *  @return POD_E_USAGE (no such chip, with the nearest name; not a spec), POD_E_INVALID (no such
+ *          type, with its neighbours; zero, too many axes, unknown suffix, twist that the shape
+ *          doesn't have), POD_E_RANGE (too many chips) */
 pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
                            bool *listed, pod_error *err);
-/** Same from the contents of a slice file. */
+/** Same from the contents of a slice file. @return POD_E_TABLE with position */
 pod_status pod_slice_parse_file(const pod_slice_catalog *catalog, const pod_table *table,
                                 pod_slice *slice, bool *listed, pod_error *err);
 
-/** Apply `--wrap`: none, x, y, z, xy, xz, yz, xyz. Twisted slices stay twisted. */
+/** Apply `--wrap`: none, x, y, z, xy, xz, yz, xyz. What closes on a twisted slice stays twisted.
+ *  @return POD_E_USAGE or POD_E_INVALID as pod_axes_parse; POD_E_INVALID if a fault of the slice is
+ *          on a cable that would go */
 pod_status pod_slice_wrap_set(pod_slice *slice, const char *wrap, pod_error *err);
-/** Apply `--fail-link X,Y,Z:DIR`, `--slow-link X,Y,Z:DIR:FACTOR` or `--slow-chip X,Y,Z:FACTOR`. */
+/** Apply `--fail-link X,Y,Z:DIR`, `--slow-link X,Y,Z:DIR:FACTOR` or `--slow-chip X,Y,Z:FACTOR`.
+ *  @return POD_E_USAGE (not of this form; a factor below 1), else as pod_slice_fault_insert */
 pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char *text,
                                pod_error *err);
-/** Parse "X,Y[,Z]" (missing axes are 0) into a chip number. */
+/** Parse "X,Y[,Z]" (missing axes are 0) into a chip number.
+ *  @param what  names the value in errors, "--from"
+ *  @return POD_E_USAGE (not of this form), POD_E_INVALID (outside the slice) */
 pod_status pod_slice_chip_parse(const pod_slice *slice, const char *text, const char *what,
                                 int32_t *chip, pod_error *err);

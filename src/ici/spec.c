@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ici/spec.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+#include "ici/catalog.h"
+#include "ici/group.h"
+
+enum { SPEC_MAX = 200, FAULT_MAX = 120 };
+
+bool pod_slice_spec_is_file(const char *text)
+{
+    static const char ending[] = ".csv";
+    size_t length = strlen(text);
+    size_t n = sizeof ending - 1;
+    return strchr(text, '/') != NULL || (length > n && strcasecmp(text + length - n, ending) == 0);
+}
+
+static pod_status not_a_spec(const char *text, pod_error *err)
+{
+    return pod_fail(err, POD_E_USAGE,
+                    "'%s' is no slice; write CHIP:SHAPE as in v5p:4x4x4, an accelerator type as in "
+                    "v5p-128, or a CSV file",
+                    text);
+}
+
+/* Read all of [text, text + length) as a number. @return false if it is none; large ones saturate */
+static bool number_read(const char *text, size_t length, int64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return false;
+        }
+        *number = *number > INT32_MAX ? *number : 10 * *number + (text[i] - '0');
+    }
+    return length > 0;
+}
+
+static pod_status count_parse(const char *text, size_t length, const char *whole, int32_t *nslices,
+                              pod_error *err)
+{
+    int64_t number = 0;
+    if (!number_read(text, length, &number)) {
+        return not_a_spec(whole, err);
+    }
+    if (number == 0) {
+        return pod_fail(err, POD_E_INVALID, "'%s' asks for 0 slices; at least 1", whole);
+    }
+    if (number > INT32_MAX) {
+        return pod_fail(err, POD_E_RANGE, "'%s' asks for too many slices; at most %d chips fit",
+                        whole, (int)INT32_MAX);
+    }
+    *nslices = (int32_t)number;
+    return POD_OK;
+}
+
+static pod_status suffix_parse(const char *suffix, pod_twist_request *twist, pod_error *err)
+{
+    if (strcmp(suffix, "_twisted") == 0) {
+        *twist = POD_TWIST_ON;
+    } else if (strcmp(suffix, "_untwisted") == 0) {
+        *twist = POD_TWIST_OFF;
+    } else {
+        return pod_fail(err, POD_E_INVALID,
+                        "unknown suffix '%s' of a shape; there are _twisted and _untwisted",
+                        suffix);
+    }
+    return POD_OK;
+}
+
+/* "v5p:4x4x8_untwisted", with `colon` at its colon. */
+static pod_status shape_spec_parse(const char *text, const char *colon, pod_shape_request *request,
+                                   pod_error *err)
+{
+    pod_status st = pod_generation_parse(text, (size_t)(colon - text), &request->generation, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const char *shape = colon + 1;
+    size_t length = strcspn(shape, "_");
+    st = pod_shape_parse(request->generation, shape, length, request->dims, err);
+    if (st == POD_OK && shape[length] == '_') {
+        st = suffix_parse(shape + length, &request->twist, err);
+    }
+    return st;
+}
+
+/* "v5p-128", with `dash` at its dash. */
+static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *text,
+                                  const char *dash, const char *whole, pod_shape_request *request,
+                                  pod_error *err)
+{
+    const pod_generation *generation = NULL;
+    pod_status st = pod_generation_parse(text, (size_t)(dash - text), &generation, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    int64_t count = 0;
+    if (!number_read(dash + 1, strlen(dash + 1), &count)) {
+        return not_a_spec(whole, err);
+    }
+    return pod_slice_catalog_type(catalog, generation, count, request, err);
+}
+
+pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
+                           bool *listed, pod_error *err)
+{
+    char lower[SPEC_MAX];
+    size_t length = strlen(text);
+    if (length >= sizeof lower) {
+        return pod_fail(err, POD_E_USAGE, "a slice of %zu characters; write e.g. v5p:4x4x4",
+                        length);
+    }
+    for (size_t i = 0; i <= length; i++) {
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    }
+    pod_shape_request request = {.twist = POD_TWIST_DEFAULT, .nslices = 1};
+    const char *start = lower;
+    const char *star = strchr(lower, '*');
+    pod_status st = POD_OK;
+    if (star) {
+        st = count_parse(lower, (size_t)(star - lower), text, &request.nslices, err);
+        start = star + 1;
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    const char *colon = strchr(start, ':');
+    const char *dash = strchr(start, '-');
+    if (colon) {
+        st = shape_spec_parse(start, colon, &request, err);
+    } else if (dash) {
+        st = type_spec_parse(catalog, start, dash, text, &request, err);
+    } else {
+        st = not_a_spec(text, err);
+    }
+    return st == POD_OK ? pod_slice_resolve(catalog, &request, slice, listed, err) : st;
+}
+
+/* The first fault whose cable is gone, or -1. */
+static int fault_without_cable(const pod_slice *slice)
+{
+    for (int i = 0; i < slice->nfaults; i++) {
+        const pod_fault *fault = &slice->faults[i];
+        if (fault->kind != POD_FAULT_CHIP_SLOW
+            && pod_slice_neighbor(slice, fault->chip, fault->direction) < 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+pod_status pod_slice_wrap_set(pod_slice *slice, const char *wrap, pod_error *err)
+{
+    unsigned axes = 0;
+    pod_status st = pod_axes_parse(wrap, slice, &axes, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    pod_slice changed = *slice;
+    pod_slice_wrap_axes(&changed, axes);
+    int lost = fault_without_cable(&changed);
+    if (lost >= 0) {
+        const pod_fault *fault = &changed.faults[lost];
+        char chip[40];
+        return pod_fail(err, POD_E_INVALID,
+                        "wrap %s takes away the cable %s:%s that has a fault; drop the fault or "
+                        "keep the wrap",
+                        wrap, pod_slice_chip_text(slice, fault->chip, chip, sizeof chip),
+                        pod_direction_name(fault->direction));
+    }
+    *slice = changed;
+    return POD_OK;
+}
+
+/* Coordinates of "X,Y[,Z]" in [text, text + length). @return false if it has another form */
+static bool coords_read(const char *text, size_t length, int64_t coords[POD_AXES])
+{
+    size_t at = 0;
+    for (int a = 0; a < POD_AXES; a++) {
+        coords[a] = 0;
+    }
+    for (int a = 0; a < POD_AXES; a++) {
+        size_t digits = 0;
+        while (at + digits < length && text[at + digits] != ',') {
+            digits++;
+        }
+        if (!number_read(text + at, digits, &coords[a])) {
+            return false;
+        }
+        at += digits;
+        if (at == length) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
+static pod_status chip_parse(const pod_slice *slice, const char *text, size_t length,
+                             const char *what, int32_t *chip, pod_error *err)
+{
+    int64_t coords[POD_AXES];
+    int shown = (int)(length < FAULT_MAX ? length : FAULT_MAX);
+    if (!coords_read(text, length, coords)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s: '%.*s' is not a chip; write its coordinates as in %s", what, shown,
+                        text, slice->naxes == 2 ? "1,2" : "1,2,3");
+    }
+    for (int a = 0; a < POD_AXES; a++) {
+        if (coords[a] >= slice->dims[a]) {
+            char shape[40];
+            return pod_fail(err, POD_E_INVALID, "%s: chip %.*s is outside %s; %c runs from 0 to %d",
+                            what, shown, text, pod_slice_dims_text(slice, shape, sizeof shape),
+                            'x' + a, (int)slice->dims[a] - 1);
+        }
+    }
+    const int32_t at[POD_AXES] = {(int32_t)coords[0], (int32_t)coords[1], (int32_t)coords[2]};
+    *chip = pod_slice_chip(slice, at);
+    return POD_OK;
+}
+
+pod_status pod_slice_chip_parse(const pod_slice *slice, const char *text, const char *what,
+                                int32_t *chip, pod_error *err)
+{
+    return chip_parse(slice, text, strlen(text), what, chip, err);
+}
+
+/** How each kind of fault is written. */
+static const struct {
+    const char *what;
+    const char *form;
+    bool has_direction;
+    bool has_factor;
+} fault_forms[] = {
+    [POD_FAULT_LINK_DEAD] = {"fail-link", "X,Y,Z:DIR as in 0,0,0:+x",          true,  false},
+    [POD_FAULT_LINK_SLOW] = {"slow-link", "X,Y,Z:DIR:FACTOR as in 0,0,0:+x:2", true,  true },
+    [POD_FAULT_CHIP_SLOW] = {"slow-chip", "X,Y,Z:FACTOR as in 0,0,0:2",        false, true },
+};
+
+static int direction_read(const char *text)
+{
+    for (int d = 0; d < POD_DIRECTIONS; d++) {
+        if (strcmp(text, pod_direction_name(d)) == 0) {
+            return d;
+        }
+    }
+    return -1;
+}
+
+/* Cut text at its colons. @return the number of parts, at most `max` + 1 */
+static int parts_cut(char *text, char **parts, int max)
+{
+    int nparts = 0;
+    for (char *next = text; next; nparts++) {
+        char *part = next;
+        next = strchr(part, ':');
+        if (next) {
+            *next++ = '\0';
+        }
+        if (nparts == max) {
+            return max + 1;
+        }
+        parts[nparts] = part;
+    }
+    return nparts;
+}
+
+pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char *text,
+                               pod_error *err)
+{
+    const char *what = fault_forms[kind].what;
+    bool has_direction = fault_forms[kind].has_direction;
+    bool has_factor = fault_forms[kind].has_factor;
+    char copy[FAULT_MAX];
+    char *parts[3];
+    int expected = 1 + (has_direction ? 1 : 0) + (has_factor ? 1 : 0);
+    size_t length = strlen(text);
+    bool fits = length < sizeof copy;
+    memcpy(copy, text, fits ? length + 1 : 0);
+    if (!fits || parts_cut(copy, parts, 3) != expected) {
+        return pod_fail(err, POD_E_USAGE, "%s: '%.100s' is no fault; write %s", what, text,
+                        fault_forms[kind].form);
+    }
+    int32_t chip = 0;
+    double factor = 0;
+    int direction = has_direction ? direction_read(parts[1]) : -1;
+    pod_status st = pod_slice_chip_parse(slice, parts[0], what, &chip, err);
+    if (st == POD_OK && has_direction && direction < 0) {
+        st = pod_fail(err, POD_E_USAGE, "%s: '%s' is no direction; write +x, -x, +y, -y, +z or -z",
+                      what, parts[1]);
+    }
+    if (st == POD_OK && has_factor) {
+        st = pod_parse_double(parts[expected - 1], what, -1e300, 1e300, &factor, err);
+    }
+    return st == POD_OK ? pod_slice_fault_insert(slice, kind, chip, direction, factor, err) : st;
+}
