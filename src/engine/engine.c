@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/placement.h"
+#include "engine/state.h"
+
+enum { WINDOW_TICKS_BITS = 4, BLOCKED_SHOWN = 6, BLOCKED_TEXT = 96 };
+
+#define PROGRESS_NS INT64_C(200000000)
+#define BOUND_FAILED INT64_C(-1)
+#define BOUND_NOTHING INT64_MAX
+
+/* Ticks of 1/16 to 1/32 of the lookahead: a window starts at the tick of the earliest event and is
+ * a whole number of ticks, so that little of the lookahead is lost. */
+static int tick_shift(pod_time_ps lookahead_ps)
+{
+    int bits = 63 - __builtin_clzll((uint64_t)lookahead_ps);
+    return bits > WINDOW_TICKS_BITS ? bits - WINDOW_TICKS_BITS : 0;
+}
+
+static pod_status check_options(pod_par *par, const pod_engine_options *options, pod_error *err)
+{
+    if (options->ncells < pod_par_size(par)) {
+        return pod_fail(err, POD_E_USAGE, "%d ranks for %d cells; use at most one rank per cell",
+                        pod_par_size(par), options->ncells);
+    }
+    if (options->lookahead_ps <= 0
+        || (options->lookahead_cross_ps != 0
+            && options->lookahead_cross_ps < options->lookahead_ps)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "lookahead %lld ps, %lld ps between ranks; the first must be > 0 and the "
+                        "second not smaller",
+                        (long long)options->lookahead_ps, (long long)options->lookahead_cross_ps);
+    }
+    const int32_t *first = options->first_cell;
+    int size = pod_par_size(par);
+    for (int rank = 0; first != NULL && rank < size; rank++) {
+        if (first[0] != 0 || first[size] != options->ncells || first[rank + 1] <= first[rank]) {
+            return pod_fail(err, POD_E_INVALID,
+                            "cells of rank %d; each rank needs a block of cells, in order", rank);
+        }
+    }
+    return POD_OK;
+}
+
+static pod_status allocate(pod_engine *engine, const pod_engine_options *options, pod_error *err)
+{
+    int size = pod_par_size(engine->par);
+    engine->first_cell = malloc(((size_t)size + 1) * sizeof *engine->first_cell);
+    if (engine->first_cell == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the cells of %d ranks", size);
+    }
+    if (options->first_cell != NULL) {
+        memcpy(engine->first_cell, options->first_cell,
+               ((size_t)size + 1) * sizeof *engine->first_cell);
+    } else {
+        pod_placement_blocks(options->ncells, size, engine->first_cell);
+    }
+    int rank = pod_par_rank(engine->par);
+    engine->first = engine->first_cell[rank];
+    engine->nlocal = engine->first_cell[rank + 1] - engine->first;
+    engine->places = calloc((size_t)engine->nlocal, sizeof *engine->places);
+    engine->active = calloc((size_t)engine->nlocal / 64 + 1, sizeof *engine->active);
+    if (engine->places == NULL || engine->active == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for %d cells", engine->nlocal);
+    }
+    int shift = tick_shift(engine->lookahead_ps);
+    engine->window_ticks = (uint64_t)engine->lookahead_ps >> shift;
+    engine->cross_ticks = (uint64_t)engine->lookahead_cross_ps >> shift;
+    pod_status status = pod_queue_init(&engine->queue, engine->nlocal, shift, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    return pod_exchange_init(&engine->exchange, engine->par, options->peers, options->npeers, err);
+}
+
+pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
+                          const pod_engine_model *model, pod_engine **out, pod_error *err)
+{
+    pod_engine *engine = NULL;
+    pod_status status = check_options(par, options, err);
+    if (status == POD_OK) {
+        engine = calloc(1, sizeof *engine);
+        status = engine != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for an engine");
+    }
+    if (status == POD_OK) {
+        engine->par = par;
+        engine->model = *model;
+        engine->lookahead_ps = options->lookahead_ps;
+        engine->lookahead_cross_ps = options->lookahead_cross_ps != 0 ? options->lookahead_cross_ps
+                                                                      : options->lookahead_ps;
+        engine->ncells = options->ncells;
+        engine->cell = -1;
+        engine->progress = pod_par_rank(par) == 0 ? options->progress : NULL;
+        status = allocate(engine, options, err);
+    }
+    status = pod_par_agree(par, status, err);
+    if (status != POD_OK) {
+        pod_engine_free(engine);
+        return status;
+    }
+    *out = engine;
+    return POD_OK;
+}
+
+void pod_engine_free(pod_engine *engine)
+{
+    if (engine == NULL) {
+        return;
+    }
+    for (int64_t i = 0; i < engine->agenda.count; i++) {
+        pod_payload_release(engine->agenda.heap[i].payload);
+    }
+    pod_exchange_fini(&engine->exchange);
+    pod_queue_fini(&engine->queue);
+    free(engine->agenda.heap);
+    free(engine->entries);
+    free(engine->places);
+    free(engine->active);
+    free(engine->first_cell);
+    free(engine);
+}
+
+int32_t pod_engine_cells(const pod_engine *engine, int32_t *first)
+{
+    *first = engine->first;
+    return engine->nlocal;
+}
+
+int pod_engine_rank_of(const pod_engine *engine, int32_t cell)
+{
+    int low = 0;
+    int high = pod_par_size(engine->par);
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (engine->first_cell[middle] <= cell) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
+{
+    int32_t from = src - engine->first;
+    int32_t to = event->dst - engine->first;
+    POD_ASSERT((uint32_t)from < (uint32_t)engine->nlocal);
+    POD_ASSERT(engine->cell < 0 || engine->cell == src);
+    pod_event *room = NULL;
+    if (to == from) {
+        POD_ASSERT(event->time_ps >= engine->now_ps && event->time_ps < POD_TIME_NEVER);
+        if (event->time_ps < engine->end_ps) {
+            pod_event own = *event;
+            own.src = src;
+            own.seq = engine->queue.cells[from].seq++;
+            pod_agenda_push(engine, &own);
+            return;
+        }
+        room = pod_queue_reserve(&engine->queue, event->time_ps);
+    } else if ((uint32_t)to < (uint32_t)engine->nlocal) {
+        POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_ps);
+        room = pod_queue_reserve(&engine->queue, event->time_ps);
+    } else {
+        POD_ASSERT((uint32_t)event->dst < (uint32_t)engine->ncells);
+        POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
+        room = pod_exchange_reserve(&engine->exchange, pod_engine_rank_of(engine, event->dst),
+                                    event->time_ps >> engine->queue.shift, event->payload);
+    }
+    if (room != NULL) {
+        *room = *event;
+        room->src = src;
+        room->seq = engine->queue.cells[from].seq++;
+    } else {
+        pod_payload_release(event->payload);
+    }
+}
+
+void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps)
+{
+    int32_t local = cell - engine->first;
+    POD_ASSERT((uint32_t)local < (uint32_t)engine->nlocal);
+    POD_ASSERT(time_ps >= engine->now_ps);
+    engine->queue.cells[local].timer_ps = time_ps;
+    if (engine->cell < 0) {
+        pod_queue_timer_enter(&engine->queue, local);
+        return;
+    }
+    POD_ASSERT(engine->cell == cell);
+}
+
+/* Of several failures the earliest counts, which doesn't depend on ranks or windows. */
+void pod_engine_fail(pod_engine *engine, pod_status status, const char *text)
+{
+    POD_ASSERT(status != POD_OK);
+    bool earlier = engine->now_ps < engine->failure_ps
+                   || (engine->now_ps == engine->failure_ps
+                       && engine->cell < engine->failure_cell);
+    if (engine->failure != POD_OK && !earlier) {
+        return;
+    }
+    engine->failure = status;
+    engine->failure_ps = engine->now_ps;
+    engine->failure_cell = engine->cell;
+    (void)snprintf(engine->failure_text, sizeof engine->failure_text, "%s", text);
+}
+
+static void note_memory(pod_engine *engine)
+{
+    if (engine->queue.out_of_memory && engine->failure == POD_OK) {
+        pod_engine_fail(engine, POD_E_NOMEM, "no memory for pending events");
+    }
+}
+
+static void run_until(pod_engine *engine, uint64_t end_tick)
+{
+    pod_queue *queue = &engine->queue;
+    while (engine->failure == POD_OK) {
+        uint64_t tick = pod_queue_first(queue);
+        if (tick >= end_tick) {
+            return;
+        }
+        pod_queue_advance(queue, tick);
+        uint64_t end = tick + engine->window_ticks;
+        uint64_t horizon = pod_queue_horizon(queue);
+        end = end < horizon ? end : horizon;
+        pod_window_run(engine, end < end_tick ? end : end_tick);
+        note_memory(engine);
+    }
+}
+
+static void show_progress(pod_engine *engine)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (now_ns >= engine->progress_next_ns) {
+        if (engine->progress_next_ns != 0) {
+            engine->progress(engine->model.context, engine->latest_ps, engine->local.events);
+        }
+        engine->progress_next_ns = now_ns + PROGRESS_NS;
+    }
+}
+
+/* All ranks take the failure of the earliest time, and of the lowest cell then. */
+static pod_status agree_failure(pod_engine *engine, pod_error *err)
+{
+    int64_t time_ps = engine->failure != POD_OK ? engine->failure_ps : INT64_MAX;
+    pod_par_min_i64(engine->par, &time_ps, 1);
+    bool mine = engine->failure != POD_OK && engine->failure_ps == time_ps;
+    int64_t cell = mine ? engine->failure_cell : INT64_MAX;
+    pod_par_min_i64(engine->par, &cell, 1);
+    pod_status status = POD_OK;
+    if (mine && engine->failure_cell == cell) {
+        status = pod_fail(err, engine->failure, "%s", engine->failure_text);
+    }
+    return pod_par_agree(engine->par, status, err);
+}
+
+typedef struct pod_blocked {
+    char text[BLOCKED_TEXT];
+} pod_blocked;
+
+/* Blocked cells of this rank; the first of them go to shown[BLOCKED_SHOWN]. */
+static int64_t find_blocked(const pod_engine *engine, pod_blocked *shown)
+{
+    int64_t count = 0;
+    for (int32_t local = 0; engine->model.blocked != NULL && local < engine->nlocal; local++) {
+        char text[BLOCKED_TEXT] = "";
+        if (engine->model.blocked(engine->model.context, engine->first + local, text,
+                                  sizeof text)) {
+            if (count < BLOCKED_SHOWN) {
+                memcpy(shown[count].text, text, sizeof text);
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Nothing is left to happen, yet `total` cells wait. */
+static pod_status report_blocked(pod_engine *engine, const pod_blocked *shown, int64_t count,
+                                 int64_t total, pod_error *err)
+{
+    void *all = NULL;
+    size_t size = 0;
+    size_t mine = (size_t)(count < BLOCKED_SHOWN ? count : BLOCKED_SHOWN) * sizeof *shown;
+    pod_status status = pod_par_gather(engine->par, shown, mine, &all, &size, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    if (pod_par_rank(engine->par) == 0) {
+        const pod_blocked *blocked = all;
+        char text[POD_ERROR_TEXT_MAX] = "";
+        size_t used = 0;
+        for (size_t i = 0; i < size / sizeof *blocked && i < BLOCKED_SHOWN; i++) {
+            int wrote = snprintf(text + used, sizeof text - used, "; %s", blocked[i].text);
+            used += (size_t)wrote;
+        }
+        status = pod_fail(err, POD_E_INTERNAL, "nothing is left to happen, but %lld %s%s%s",
+                          (long long)total, total == 1 ? "cell waits" : "cells wait", text,
+                          total > BLOCKED_SHOWN ? "; …" : "");
+    }
+    free(all);
+    return pod_par_agree(engine->par, status, err);
+}
+
+/* Collective: sum up, and look for cells that still wait. */
+static pod_status finish(pod_engine *engine, bool failed, pod_error *err)
+{
+    pod_blocked shown[BLOCKED_SHOWN];
+    int64_t blocked = failed ? 0 : find_blocked(engine, shown);
+    int64_t sums[] = {engine->local.events, engine->local.timers, engine->exchange.crossed,
+                      blocked};
+    pod_par_sum_i64(engine->par, sums, 4);
+    int64_t latest_ps = engine->latest_ps;
+    pod_par_max_i64(engine->par, &latest_ps, 1);
+    engine->now_ps = latest_ps;
+    engine->latest_ps = latest_ps;
+    engine->total = (pod_engine_counts){.events = sums[0],
+                                        .timers = sums[1],
+                                        .windows = engine->local.windows,
+                                        .crossed = sums[2]};
+    if (failed) {
+        return agree_failure(engine, err);
+    }
+    return sums[3] == 0 ? POD_OK : report_blocked(engine, shown, blocked, sums[3], err);
+}
+
+pod_status pod_engine_run(pod_engine *engine, pod_error *err)
+{
+    for (;;) {
+        uint64_t tick = pod_queue_first(&engine->queue);
+        int64_t bound = tick == POD_TICK_NEVER ? BOUND_NOTHING : (int64_t)tick;
+        if (engine->failure != POD_OK) {
+            bound = BOUND_FAILED;
+        }
+        pod_exchange_run(&engine->exchange, &engine->queue, &bound);
+        if (bound == BOUND_FAILED || bound == BOUND_NOTHING) {
+            return finish(engine, bound == BOUND_FAILED, err);
+        }
+        engine->local.windows++;
+        run_until(engine, (uint64_t)bound + engine->cross_ticks);
+        if (engine->progress != NULL) {
+            show_progress(engine);
+        }
+    }
+}
+
+pod_time_ps pod_engine_now(const pod_engine *engine)
+{
+    return engine->now_ps;
+}
+
+void pod_engine_counts_get(const pod_engine *engine, pod_engine_counts *counts)
+{
+    *counts = engine->total;
+}

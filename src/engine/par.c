@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/par.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/par_mpi.h"
+
+/* Tests of an unfinished request before the core is given away, when there is a core per rank. */
+enum { SPINS = 2000 };
+
+void pod_par_mpi_failed(int code, const char *call, const char *file, int line)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    fprintf(stderr, "podsim: error: %s:%d: %s: %s\n", file, line, call, text);
+    pod_par_abort(pod_status_exit_code(POD_E_SYSTEM));
+}
+
+void pod_par_abort(int exit_code)
+{
+    fflush(NULL);
+    int initialized = 0;
+    int finalized = 0;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (initialized && !finalized) {
+        MPI_Abort(MPI_COMM_WORLD, exit_code);
+    }
+    _Exit(exit_code);
+}
+
+/* The handler of pod_panic. */
+static void end_job(int exit_code)
+{
+    pod_par_abort(exit_code);
+}
+
+/* Ranks on this node: the launcher says so (Open MPI, MPICH), else MPI is asked, which costs more. */
+static int local_size_get(MPI_Comm comm, int size)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
+    int local = size == 1 ? 1 : 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && local == 0; i++) {
+        const char *value = getenv(names[i]);
+        long number = value != NULL ? strtol(value, NULL, 10) : 0;
+        local = number > 0 && number <= size ? (int)number : 0;
+    }
+    int known = local > 0;
+    POD_MPI(MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, comm));
+    if (!known) {
+        MPI_Comm node = MPI_COMM_NULL;
+        POD_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+        POD_MPI(MPI_Comm_size(node, &local));
+        POD_MPI(MPI_Comm_free(&node));
+    }
+    return local;
+}
+
+pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
+{
+    pod_par *par = calloc(1, sizeof *par);
+    if (par == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
+    }
+    int initialized = 0;
+    POD_MPI(MPI_Initialized(&initialized));
+    if (!initialized) {
+        POD_MPI(MPI_Init(argc, argv));
+        par->finalize = true;
+    }
+    POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
+    POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
+    POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
+    POD_MPI(MPI_Comm_size(par->comm, &par->size));
+    pod_panic_handler_set(end_job);
+    par->local_size = local_size_get(par->comm, par->size);
+    int64_t crowded = par->local_size > sysconf(_SC_NPROCESSORS_ONLN);
+    pod_par_max_i64(par, &crowded, 1);
+    par->oversubscribed = crowded != 0;
+    *out = par;
+    return POD_OK;
+}
+
+void pod_par_stop(pod_par *par)
+{
+    if (par == NULL) {
+        return;
+    }
+    bool finalize = par->finalize;
+    POD_MPI(MPI_Comm_free(&par->comm));
+    pod_panic_handler_set(NULL);
+    free(par);
+    if (finalize) {
+        POD_MPI(MPI_Finalize());
+    }
+}
+
+int pod_par_rank(const pod_par *par)
+{
+    return par->rank;
+}
+
+int pod_par_size(const pod_par *par)
+{
+    return par->size;
+}
+
+bool pod_par_oversubscribed(const pod_par *par)
+{
+    return par->oversubscribed;
+}
+
+void pod_par_wait(const pod_par *par, MPI_Request *requests, int count)
+{
+    int done = 0;
+    for (int64_t tests = 0; !done; tests++) {
+        if (tests > (par->oversubscribed ? 0 : SPINS)) {
+            sched_yield();
+        }
+        POD_MPI(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));
+    }
+}
+
+static void reduce_i64(pod_par *par, int64_t *values, int count, MPI_Op op)
+{
+    if (par->size == 1) {
+        return;
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    POD_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, op, par->comm, &request));
+    pod_par_wait(par, &request, 1);
+}
+
+void pod_par_sum_i64(pod_par *par, int64_t *values, int count)
+{
+    reduce_i64(par, values, count, MPI_SUM);
+}
+
+void pod_par_max_i64(pod_par *par, int64_t *values, int count)
+{
+    reduce_i64(par, values, count, MPI_MAX);
+}
+
+void pod_par_min_i64(pod_par *par, int64_t *values, int count)
+{
+    reduce_i64(par, values, count, MPI_MIN);
+}
+
+static int piece_bytes(size_t left)
+{
+    return (int)(left < POD_PAR_PIECE_BYTES ? left : POD_PAR_PIECE_BYTES);
+}
+
+static void bcast_from(pod_par *par, int root, void *data, size_t size)
+{
+    unsigned char *bytes = data;
+    for (size_t at = 0; at < size && par->size > 1; at += POD_PAR_PIECE_BYTES) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        POD_MPI(MPI_Ibcast(bytes + at, piece_bytes(size - at), MPI_BYTE, root, par->comm, &request));
+        pod_par_wait(par, &request, 1);
+    }
+}
+
+void pod_par_bcast(pod_par *par, void *data, size_t size)
+{
+    bcast_from(par, 0, data, size);
+}
+
+/* One number decides: the exit code first, then the lowest rank. */
+pod_status pod_par_agree(pod_par *par, pod_status status, pod_error *err)
+{
+    if (par->size == 1) {
+        return status;
+    }
+    int64_t vote = 0;
+    if (status != POD_OK) {
+        vote = (int64_t)pod_status_exit_code(status) * par->size + (par->size - par->rank);
+    }
+    pod_par_max_i64(par, &vote, 1);
+    if (vote == 0) {
+        return POD_OK;
+    }
+    int winner = par->size - 1 - (int)((vote - 1) % par->size);
+    pod_error agreed = {.status = POD_OK};
+    if (winner == par->rank) {
+        if (err != NULL && err->status == status) {
+            agreed = *err;
+        } else {
+            (void)pod_fail(&agreed, status, "%s", pod_status_text(status));
+        }
+    }
+    bcast_from(par, winner, &agreed, sizeof agreed);
+    if (err != NULL) {
+        *err = agreed;
+    }
+    return agreed.status;
+}
+
+pod_status pod_par_bcast_blob(pod_par *par, char **data, size_t *size, pod_error *err)
+{
+    pod_par_bcast(par, size, sizeof *size);
+    pod_status status = POD_OK;
+    if (par->rank != 0) {
+        *data = malloc(*size + 1);
+        if (*data == NULL) {
+            status = pod_fail(err, POD_E_NOMEM, "no memory for %zu bytes from rank 0", *size);
+        }
+    }
+    status = pod_par_agree(par, status, err);
+    if (status != POD_OK) {
+        if (par->rank != 0) {
+            free(*data);
+            *data = NULL;
+        }
+        return status;
+    }
+    pod_par_bcast(par, *data, *size);
+    if (par->rank != 0) {
+        (*data)[*size] = '\0';
+    }
+    return POD_OK;
+}
+
+static void send_to_0(pod_par *par, const unsigned char *bytes, size_t size)
+{
+    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        POD_MPI(MPI_Isend(bytes + at, piece_bytes(size - at), MPI_BYTE, 0, 0, par->comm, &request));
+        pod_par_wait(par, &request, 1);
+    }
+}
+
+static void receive_from(pod_par *par, int rank, unsigned char *bytes, size_t size)
+{
+    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        POD_MPI(
+            MPI_Irecv(bytes + at, piece_bytes(size - at), MPI_BYTE, rank, 0, par->comm, &request));
+        pod_par_wait(par, &request, 1);
+    }
+}
+
+/* sizes[size] of what each rank gives, on every rank; heap memory of the caller. */
+static pod_status gather_sizes(pod_par *par, size_t size, int64_t **out, pod_error *err)
+{
+    int64_t *sizes = calloc((size_t)par->size, sizeof *sizes);
+    pod_status status = POD_OK;
+    if (sizes == NULL) {
+        status = pod_fail(err, POD_E_NOMEM, "no memory for the sizes of %d ranks", par->size);
+    }
+    status = pod_par_agree(par, status, err);
+    if (status != POD_OK) {
+        free(sizes);
+        return status;
+    }
+    sizes[par->rank] = (int64_t)size;
+    pod_par_sum_i64(par, sizes, par->size);
+    *out = sizes;
+    return POD_OK;
+}
+
+pod_status pod_par_gather(pod_par *par, const void *data, size_t size, void **all, size_t *total,
+                          pod_error *err)
+{
+    *all = NULL;
+    *total = 0;
+    int64_t *sizes = NULL;
+    pod_status status = gather_sizes(par, size, &sizes, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    for (int rank = 0; rank < par->size; rank++) {
+        *total += (size_t)sizes[rank];
+    }
+    unsigned char *bytes = NULL;
+    if (par->rank == 0) {
+        bytes = malloc(*total + 1);
+        if (bytes == NULL) {
+            status = pod_fail(err, POD_E_NOMEM, "no memory to gather %zu bytes", *total);
+        }
+    }
+    status = pod_par_agree(par, status, err);
+    if (status != POD_OK) {
+        free(bytes);
+    } else if (par->rank != 0) {
+        send_to_0(par, data, size);
+    } else {
+        if (size > 0) {
+            memcpy(bytes, data, size);
+        }
+        size_t at = size;
+        for (int rank = 1; rank < par->size; rank++) {
+            receive_from(par, rank, bytes + at, (size_t)sizes[rank]);
+            at += (size_t)sizes[rank];
+        }
+        *all = bytes;
+    }
+    free(sizes);
+    return status;
+}

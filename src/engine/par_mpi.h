@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file engine/par_mpi.h  What engine/ shares about MPI; the rest of podsim sees engine/par.h.
+ *
+ *  Model: every MPI call goes through POD_MPI. The communicator returns errors, POD_MPI prints them
+ *  and ends the job, because MPI says nothing about its state after an error.
+ *
+ *  Waiting: pod_par_wait tests all requests and gives the core away between tests when ranks outnumber
+ *  cores, after a short spin otherwise. */
+#pragma once
+
+#include "engine/par.h"
+
+#include <mpi.h>
+
+struct pod_par {
+    MPI_Comm comm; /**< a duplicate of the world */
+    int rank;
+    int size;
+    int local_size; /**< ranks on this node */
+    bool oversubscribed;
+    bool finalize; /**< pod_par_start called MPI_Init */
+};
+
+/** Prints the error of `call` and ends the job. */
+_Noreturn void pod_par_mpi_failed(int code, const char *call, const char *file, int line);
+
+#define POD_MPI(call)                                                                              \
+    do {                                                                                           \
+        int pod_mpi_code = (call);                                                                 \
+        if (pod_mpi_code != MPI_SUCCESS) {                                                         \
+            pod_par_mpi_failed(pod_mpi_code, #call, __FILE__, __LINE__);                           \
+        }                                                                                          \
+    } while (0)
+
+/** Wait for all of requests[count]; they become MPI_REQUEST_NULL. */
+void pod_par_wait(const pod_par *par, MPI_Request *requests, int count);
+
+/** Bytes one MPI message carries at most; longer data goes in pieces. */
+#define POD_PAR_PIECE_BYTES ((size_t)1 << 30)
