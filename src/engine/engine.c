@@ -11,8 +11,8 @@
 
 enum { WINDOW_TICKS_BITS = 4, BLOCKED_SHOWN = 6, BLOCKED_TEXT = 96 };
 
-#define PROGRESS_NS INT64_C(200000000)
-#define BOUND_FAILED INT64_C(-1)
+#define PROGRESS_NS   INT64_C(200000000)
+#define BOUND_FAILED  INT64_C(-1)
 #define BOUND_NOTHING INT64_MAX
 
 /* Ticks of 1/16 to 1/32 of the lookahead: a window starts at the tick of the earliest event and is
@@ -92,8 +92,8 @@ pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
         engine->par = par;
         engine->model = *model;
         engine->lookahead_ps = options->lookahead_ps;
-        engine->lookahead_cross_ps = options->lookahead_cross_ps != 0 ? options->lookahead_cross_ps
-                                                                      : options->lookahead_ps;
+        engine->lookahead_cross_ps =
+            options->lookahead_cross_ps != 0 ? options->lookahead_cross_ps : options->lookahead_ps;
         engine->ncells = options->ncells;
         engine->cell = -1;
         engine->progress = pod_par_rank(par) == 0 ? options->progress : NULL;
@@ -200,8 +200,7 @@ void pod_engine_fail(pod_engine *engine, pod_status status, const char *text)
 {
     POD_ASSERT(status != POD_OK);
     bool earlier = engine->now_ps < engine->failure_ps
-                   || (engine->now_ps == engine->failure_ps
-                       && engine->cell < engine->failure_cell);
+                   || (engine->now_ps == engine->failure_ps && engine->cell < engine->failure_cell);
     if (engine->failure != POD_OK && !earlier) {
         return;
     }
@@ -323,10 +322,8 @@ static pod_status finish(pod_engine *engine, bool failed, pod_error *err)
     pod_par_max_i64(engine->par, &latest_ps, 1);
     engine->now_ps = latest_ps;
     engine->latest_ps = latest_ps;
-    engine->total = (pod_engine_counts){.events = sums[0],
-                                        .timers = sums[1],
-                                        .windows = engine->local.windows,
-                                        .crossed = sums[2]};
+    engine->total = (pod_engine_counts){
+        .events = sums[0], .timers = sums[1], .windows = engine->local.windows, .crossed = sums[2]};
     if (failed) {
         return agree_failure(engine, err);
     }

@@ -38,8 +38,8 @@ typedef struct pod_payload {
 typedef struct pod_event {
     pod_time_ps time_ps;
     int32_t dst;
-    int32_t src;       /**< set by pod_engine_post */
-    uint32_t seq;      /**< set by pod_engine_post */
+    int32_t src;  /**< set by pod_engine_post */
+    uint32_t seq; /**< set by pod_engine_post */
     uint16_t kind;
     uint16_t small;
     uint64_t arg[4];
@@ -74,10 +74,10 @@ typedef struct pod_engine_options {
 } pod_engine_options;
 
 typedef struct pod_engine_counts {
-    int64_t events;   /**< handled, all ranks */
-    int64_t timers;   /**< timer calls, all ranks */
-    int64_t windows;  /**< agreed windows */
-    int64_t crossed;  /**< events that went between ranks */
+    int64_t events;  /**< handled, all ranks */
+    int64_t timers;  /**< timer calls, all ranks */
+    int64_t windows; /**< agreed windows */
+    int64_t crossed; /**< events that went between ranks */
 } pod_engine_counts;
 
 /** Collective. POD_E_USAGE when there are more ranks than cells. */

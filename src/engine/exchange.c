@@ -128,30 +128,34 @@ static MPI_Request *request_add(const pod_exchange *exchange, MPI_Request **requ
     return &(*requests)[(*count)++];
 }
 
-static int piece_bytes(size_t left)
+static void send_one(pod_exchange *exchange, int rank, int tag, const unsigned char *bytes,
+                     int count)
 {
-    return (int)(left < POD_PAR_PIECE_BYTES ? left : POD_PAR_PIECE_BYTES);
+    MPI_Request *request =
+        request_add(exchange, &exchange->sends, &exchange->nsends, &exchange->sends_size);
+    POD_MPI(MPI_Isend(bytes, count, MPI_BYTE, rank, tag, exchange->par->comm, request));
+}
+
+static void receive_one(pod_exchange *exchange, int rank, int tag, unsigned char *bytes, int count)
+{
+    MPI_Request *request =
+        request_add(exchange, &exchange->receives, &exchange->nreceives, &exchange->receives_size);
+    POD_MPI(MPI_Irecv(bytes, count, MPI_BYTE, rank, tag, exchange->par->comm, request));
 }
 
 static void send_pieces(pod_exchange *exchange, int rank, int tag, const unsigned char *bytes,
                         size_t size)
 {
-    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
-        MPI_Request *request = request_add(exchange, &exchange->sends, &exchange->nsends,
-                                           &exchange->sends_size);
-        POD_MPI(MPI_Isend(bytes + at, piece_bytes(size - at), MPI_BYTE, rank, tag,
-                          exchange->par->comm, request));
+    for (size_t at = 0; at < size; at += exchange->par->piece_bytes) {
+        send_one(exchange, rank, tag, bytes + at, pod_par_piece(exchange->par, size - at));
     }
 }
 
 static void receive_pieces(pod_exchange *exchange, int rank, int tag, unsigned char *bytes,
                            size_t size)
 {
-    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
-        MPI_Request *request = request_add(exchange, &exchange->receives, &exchange->nreceives,
-                                           &exchange->receives_size);
-        POD_MPI(MPI_Irecv(bytes + at, piece_bytes(size - at), MPI_BYTE, rank, tag,
-                          exchange->par->comm, request));
+    for (size_t at = 0; at < size; at += exchange->par->piece_bytes) {
+        receive_one(exchange, rank, tag, bytes + at, pod_par_piece(exchange->par, size - at));
     }
 }
 
@@ -186,7 +190,7 @@ static void peer_send(pod_exchange *exchange, pod_peer *peer, int64_t bound)
     peer->head.bound = bound;
     memcpy(peer->send.bytes, &peer->head, sizeof peer->head);
     size_t first = peer->send.used < POD_EXCHANGE_EAGER ? peer->send.used : POD_EXCHANGE_EAGER;
-    send_pieces(exchange, peer->rank, TAG_FIRST, peer->send.bytes, first);
+    send_one(exchange, peer->rank, TAG_FIRST, peer->send.bytes, (int)first);
     send_pieces(exchange, peer->rank, TAG_REST, peer->send.bytes + first, peer->send.used - first);
     for (int64_t k = 0; k < peer->head.npayloads; k++) {
         const pod_payload *payload = payload_at(peer, k);
@@ -265,7 +269,7 @@ void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int64_t *bound)
     }
     for (int i = 0; i < exchange->npeers; i++) {
         pod_peer *peer = &exchange->peers[i];
-        receive_pieces(exchange, peer->rank, TAG_FIRST, peer->receive.bytes, POD_EXCHANGE_EAGER);
+        receive_one(exchange, peer->rank, TAG_FIRST, peer->receive.bytes, POD_EXCHANGE_EAGER);
     }
     for (int i = 0; i < exchange->npeers; i++) {
         peer_send(exchange, &exchange->peers[i], agreed);

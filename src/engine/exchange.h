@@ -39,9 +39,9 @@ typedef struct pod_buffer {
 
 typedef struct pod_peer {
     int rank;
-    pod_exchange_head head;  /**< of what is being collected */
-    pod_buffer send;         /**< head and events, at the exchange also sizes and small payloads */
-    pod_buffer payloads;     /**< pod_payload *[head.npayloads], references owned */
+    pod_exchange_head head; /**< of what is being collected */
+    pod_buffer send;        /**< head and events, at the exchange also sizes and small payloads */
+    pod_buffer payloads;    /**< pod_payload *[head.npayloads], references owned */
     pod_buffer receive;
 } pod_peer;
 
@@ -49,10 +49,10 @@ typedef struct pod_exchange {
     pod_par *par; /**< borrowed */
     pod_peer *peers;
     int npeers;
-    int32_t *peer_of; /**< peer_of[size]: index into peers of a rank, -1 = no peer */
-    bool fold;        /**< bounds travel in the heads */
-    int64_t sent_bound; /**< earliest tick sent since the last exchange */
-    int64_t crossed;    /**< events sent so far */
+    int32_t *peer_of;      /**< peer_of[size]: index into peers of a rank, -1 = no peer */
+    bool fold;             /**< bounds travel in the heads */
+    int64_t sent_bound;    /**< earliest tick sent since the last exchange */
+    int64_t crossed;       /**< events sent so far */
     MPI_Request *receives; /**< requests, growing */
     int nreceives;
     int receives_size;

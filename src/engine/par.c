@@ -12,6 +12,8 @@
 /* Tests of an unfinished request before the core is given away, when there is a core per rank. */
 enum { SPINS = 2000 };
 
+#define PIECE_BYTES ((size_t)1 << 30)
+
 void pod_par_mpi_failed(int code, const char *call, const char *file, int line)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -67,6 +69,7 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
     if (par == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
     }
+    par->piece_bytes = PIECE_BYTES;
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
     if (!initialized) {
@@ -151,17 +154,13 @@ void pod_par_min_i64(pod_par *par, int64_t *values, int count)
     reduce_i64(par, values, count, MPI_MIN);
 }
 
-static int piece_bytes(size_t left)
-{
-    return (int)(left < POD_PAR_PIECE_BYTES ? left : POD_PAR_PIECE_BYTES);
-}
-
 static void bcast_from(pod_par *par, int root, void *data, size_t size)
 {
     unsigned char *bytes = data;
-    for (size_t at = 0; at < size && par->size > 1; at += POD_PAR_PIECE_BYTES) {
+    for (size_t at = 0; at < size && par->size > 1; at += par->piece_bytes) {
         MPI_Request request = MPI_REQUEST_NULL;
-        POD_MPI(MPI_Ibcast(bytes + at, piece_bytes(size - at), MPI_BYTE, root, par->comm, &request));
+        POD_MPI(MPI_Ibcast(bytes + at, pod_par_piece(par, size - at), MPI_BYTE, root, par->comm,
+                           &request));
         pod_par_wait(par, &request, 1);
     }
 }
@@ -228,19 +227,20 @@ pod_status pod_par_bcast_blob(pod_par *par, char **data, size_t *size, pod_error
 
 static void send_to_0(pod_par *par, const unsigned char *bytes, size_t size)
 {
-    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
+    for (size_t at = 0; at < size; at += par->piece_bytes) {
         MPI_Request request = MPI_REQUEST_NULL;
-        POD_MPI(MPI_Isend(bytes + at, piece_bytes(size - at), MPI_BYTE, 0, 0, par->comm, &request));
+        POD_MPI(MPI_Isend(bytes + at, pod_par_piece(par, size - at), MPI_BYTE, 0, 0, par->comm,
+                          &request));
         pod_par_wait(par, &request, 1);
     }
 }
 
 static void receive_from(pod_par *par, int rank, unsigned char *bytes, size_t size)
 {
-    for (size_t at = 0; at < size; at += POD_PAR_PIECE_BYTES) {
+    for (size_t at = 0; at < size; at += par->piece_bytes) {
         MPI_Request request = MPI_REQUEST_NULL;
-        POD_MPI(
-            MPI_Irecv(bytes + at, piece_bytes(size - at), MPI_BYTE, rank, 0, par->comm, &request));
+        POD_MPI(MPI_Irecv(bytes + at, pod_par_piece(par, size - at), MPI_BYTE, rank, 0, par->comm,
+                          &request));
         pod_par_wait(par, &request, 1);
     }
 }

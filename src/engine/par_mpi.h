@@ -18,7 +18,8 @@ struct pod_par {
     int size;
     int local_size; /**< ranks on this node */
     bool oversubscribed;
-    bool finalize; /**< pod_par_start called MPI_Init */
+    bool finalize;      /**< pod_par_start called MPI_Init */
+    size_t piece_bytes; /**< one message carries at most this; longer data goes in pieces */
 };
 
 /** Prints the error of `call` and ends the job. */
@@ -35,5 +36,8 @@ _Noreturn void pod_par_mpi_failed(int code, const char *call, const char *file, 
 /** Wait for all of requests[count]; they become MPI_REQUEST_NULL. */
 void pod_par_wait(const pod_par *par, MPI_Request *requests, int count);
 
-/** Bytes one MPI message carries at most; longer data goes in pieces. */
-#define POD_PAR_PIECE_BYTES ((size_t)1 << 30)
+/** Length of the next piece of `left` bytes. */
+static inline int pod_par_piece(const pod_par *par, size_t left)
+{
+    return (int)(left < par->piece_bytes ? left : par->piece_bytes);
+}

@@ -10,13 +10,13 @@
 #include "engine/par.h"
 
 typedef struct pod_host_facts {
-    char machine[64];   /**< processor model as hwloc reports it, or "" */
+    char machine[64]; /**< processor model as hwloc reports it, or "" */
     int packages;
     int numa_nodes;
     int cores;
-    int threads;        /**< processing units this job may use on this node */
+    int threads; /**< processing units this job may use on this node */
     int64_t memory_bytes;
-    int nodes;          /**< nodes of the job */
+    int nodes; /**< nodes of the job */
 } pod_host_facts;
 
 /** Collective. */

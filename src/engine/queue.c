@@ -15,9 +15,8 @@ pod_status pod_queue_init(pod_queue *queue, int32_t ncells, int shift, pod_error
         return pod_fail(err, POD_E_NOMEM, "no memory for the queue of %d cells", ncells);
     }
     for (int32_t cell = 0; cell < ncells; cell++) {
-        queue->cells[cell] = (pod_cell){.timer_ps = POD_TIME_NEVER,
-                                        .near_tick = POD_TICK_NEVER,
-                                        .far_tick = POD_TICK_NEVER};
+        queue->cells[cell] = (pod_cell){
+            .timer_ps = POD_TIME_NEVER, .near_tick = POD_TICK_NEVER, .far_tick = POD_TICK_NEVER};
     }
     return POD_OK;
 }

@@ -27,22 +27,22 @@ struct pod_engine {
     pod_time_ps lookahead_cross_ps;
     uint64_t window_ticks; /**< whole ticks in lookahead_ps, >= 1 */
     uint64_t cross_ticks;
-    int32_t ncells;        /**< of all ranks */
-    int32_t first;         /**< first cell of this rank */
+    int32_t ncells; /**< of all ranks */
+    int32_t first;  /**< first cell of this rank */
     int32_t nlocal;
-    int32_t *first_cell;   /**< first_cell[size + 1] */
+    int32_t *first_cell; /**< first_cell[size + 1] */
     pod_queue queue;
     pod_exchange exchange;
 
-    int32_t cell;          /**< the one being handled, -1 outside handlers */
+    int32_t cell; /**< the one being handled, -1 outside handlers */
     pod_time_ps now_ps;
     pod_time_ps latest_ps; /**< last thing handled on this rank */
     pod_time_ps end_ps;    /**< of the window being handled; 0 outside */
     pod_agenda agenda;
-    pod_entry *entries;    /**< of the window, by cell */
+    pod_entry *entries; /**< of the window, by cell */
     int64_t entries_size;
-    uint32_t *places;      /**< places[nlocal]: events of a cell, then where its next entry goes */
-    uint64_t *active;      /**< bit per cell that has something to do in the window */
+    uint32_t *places; /**< places[nlocal]: events of a cell, then where its next entry goes */
+    uint64_t *active; /**< bit per cell that has something to do in the window */
 
     pod_status failure;
     pod_time_ps failure_ps;
