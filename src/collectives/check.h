@@ -20,5 +20,5 @@ typedef struct pod_coll_counts {
     int64_t max_link_elements; /**< busiest directed link of single-hop messages */
     int32_t max_steps;       /**< longest channel */
 } pod_coll_counts;
-pod_status pod_coll_count(const pod_coll_schedule *schedule, const pod_slice *slice,
-                          pod_coll_counts *counts, pod_error *err);
+pod_status pod_coll_count(const pod_coll_schedule *schedule, pod_coll_counts *counts,
+                          pod_error *err);

@@ -140,6 +140,8 @@ struct pod_coll_schedule {
     const pod_group *group;     /**< borrowed for the schedule's life */
     int64_t elements;           /**< of the full buffer per chip */
     int32_t root;               /**< broadcast only */
+    const int32_t *source_of;   /**< permute only, else NULL: source_of[rank], -1 = receives nothing;
+                                     borrowed from the request */
     int32_t nparts;
     pod_coll_part *parts;
     int32_t nchannels;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file collectives/algorithm_list.h  The rows of the table of algorithms.
+ *
+ *  X(name) stands for a `const pod_coll_algorithm pod_coll_<name>` in the file of that algorithm. On
+ *  equal predictions `auto` takes the earlier row. Add a row here and nothing else knows. */
+#pragma once
+
+#include "collectives/algorithm.h"
+
+#define POD_COLL_ALGORITHM_LIST(X)                                                                 \
+    X(none)                                                                                        \
+    X(hamiltonian_ring_1dir)                                                                       \
+    X(hamiltonian_rings_2D_disjoint)                                                               \
+    X(bucket_1port)                                                                                \
+    X(bucket_2D_ports)
+
+#define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
+POD_COLL_ALGORITHM_LIST(POD_COLL_ALGORITHM_DECLARE)
+#undef POD_COLL_ALGORITHM_DECLARE

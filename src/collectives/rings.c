@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/rings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX };
+
+/* The numbering of blocks that belongs to an order of the axes. */
+typedef struct ring_order {
+    int levels;
+    int axis[POD_GROUP_DIMS_MAX];
+    int32_t length[POD_GROUP_DIMS_MAX];   /* of the ring at a level */
+    int32_t span[POD_GROUP_DIMS_MAX + 1]; /* product of the lengths before */
+    int32_t *digit;                       /* [rank][level] */
+} ring_order;
+
+/* One level in one direction, as one channel sees it. */
+typedef struct phase {
+    int level;
+    bool gather;
+    bool closed;
+    int32_t length;
+    int32_t first; /* step of the channel that starts it */
+    int32_t steps;
+    int32_t half_step;  /* the step that moves half a run; -1 = none */
+    int32_t half_first; /* slots of the run before that half */
+    int32_t half_slots;
+    int32_t twin_first; /* receives of the other direction before this phase */
+    uint8_t priority;
+} phase;
+
+/* What all channels of one order, direction and bias do. */
+typedef struct program {
+    const ring_order *order;
+    int bias;
+    pod_ring_way way; /* of the stream */
+    int sign;         /* +1 or -1: of the channel */
+    int nphases;
+    int32_t steps;
+    phase phases[PHASES_MAX];
+    uint8_t *phase_of; /* [step] */
+} program;
+
+typedef struct rings {
+    pod_coll_schedule base;
+    pod_coll_axes axes;
+    int norders;
+    ring_order *orders;
+    int nprograms;
+    program *programs;
+    const program **program_of;  /* [channel] */
+    const ring_order **order_of; /* [part] */
+    int32_t *twin;               /* [channel], -1 = none */
+} rings;
+
+static int32_t digit_at(const ring_order *order, int32_t rank, int level)
+{
+    return order->digit[(int64_t)rank * order->levels + level];
+}
+
+/* First slot of my run when the digit at a level were 0. */
+static int32_t run_base(const ring_order *order, int32_t rank, int level)
+{
+    int32_t base = 0;
+    for (int l = level + 1; l < order->levels; ++l) {
+        base += digit_at(order, rank, l) * order->span[l];
+    }
+    return base;
+}
+
+static int32_t rings_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                           int32_t channel)
+{
+    (void)me;
+    return schedule->channels[channel].max_steps;
+}
+
+/* Closed ring: send the run of digit `to - sign`… of one position, receive that of the position before. */
+static void ring_digits(const phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
+                        int32_t *received)
+{
+    const int32_t away = f->gather ? -t : f->steps - t;
+    int32_t digit = mine + sign * away;
+    digit += digit < 0 ? f->length : 0;
+    digit -= digit >= f->length ? f->length : 0;
+    *sent = digit;
+    digit -= sign;
+    digit += digit < 0 ? f->length : 0;
+    digit -= digit >= f->length ? f->length : 0;
+    *received = digit;
+}
+
+/* Line, seen in the direction of the channel; -1 = nothing to send or receive. */
+static void line_digits(const phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
+                        int32_t *received)
+{
+    const int32_t last = f->length - 1;
+    const int32_t at = sign > 0 ? mine : last - mine;
+    int32_t out;
+    int32_t in;
+    if (f->gather) {
+        out = at < last ? at - t : -1;
+        in = at - t - 1;
+    } else {
+        out = f->length - t > at && t >= 1 ? f->length - t : -1;
+        in = at > 0 && last - t >= at ? last - t : -1;
+    }
+    *sent = sign > 0 || out < 0 ? out : last - out;
+    *received = sign > 0 || in < 0 ? in : last - in;
+}
+
+static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
+                       int32_t step, pod_coll_step *out)
+{
+    const rings *self = (const rings *)schedule;
+    const program *p = self->program_of[channel];
+    const phase *f = &p->phases[p->phase_of[step]];
+    const ring_order *order = p->order;
+    const int minus = p->sign < 0;
+    const pod_coll_hop *hops = pod_coll_axes_hop(&self->axes, me->rank, order->axis[f->level], 0);
+    const int32_t t = step - f->first;
+    const int32_t mine = digit_at(order, me->rank, f->level);
+    int32_t sent;
+    int32_t received;
+    if (f->closed) {
+        ring_digits(f, p->sign, mine, t, &sent, &received);
+    } else {
+        line_digits(f, p->sign, mine, t, &sent, &received);
+    }
+    const int32_t span = order->span[f->level];
+    int32_t base = run_base(order, me->rank, f->level);
+    int32_t slots = span;
+    if (t == f->half_step) {
+        base += f->half_first;
+        slots = f->half_slots;
+    }
+    *out = (pod_coll_step){
+        .send_to = sent < 0 ? -1 : hops[minus].rank,
+        .send_step = f->closed || f->gather ? step : step - 1,
+        .send_slot = base + sent * span,
+        .send_slots = slots,
+        .send_direction = hops[minus].direction,
+        .priority = f->priority,
+        .wait_recv = step,
+        .wait = {{.channel = t <= 1 ? self->twin[channel] : -1, .recv = f->twin_first},
+                 {.channel = -1}},
+        .recv_from = received < 0 ? -1 : hops[1 - minus].rank,
+        .recv_slot = base + received * span,
+        .recv_op = f->gather ? POD_RECV_STORE : POD_RECV_REDUCE,
+        .recv_also = -1,
+    };
+}
+
+static int32_t rings_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    const rings *self = (const rings *)schedule;
+    return run_base(self->order_of[part], rank, -1);
+}
+
+static void rings_free(pod_coll_schedule *schedule)
+{
+    rings *self = (rings *)schedule;
+    for (int i = 0; self->programs && i < self->nprograms; ++i) {
+        free(self->programs[i].phase_of);
+    }
+    for (int i = 0; self->orders && i < self->norders; ++i) {
+        free(self->orders[i].digit);
+    }
+    free(self->programs);
+    free(self->orders);
+    free(self->program_of);
+    free(self->order_of);
+    free(self->twin);
+    free(self->base.parts);
+    free(self->base.channels);
+    pod_coll_axes_fini(&self->axes);
+    free(self);
+}
+
+static const pod_coll_schedule_ops rings_ops = {
+    .steps = rings_steps, .step = rings_step, .block_slot = rings_block_slot, .free = rings_free};
+
+/* Rings over quotients: walk the first axis until it meets itself, then from all of these ranks
+ * along the next until that meets them, and so on. */
+static void number_quotients(ring_order *order, const pod_coll_axes *axes, int32_t *seen)
+{
+    const int levels = order->levels;
+    int32_t found = 1;
+    for (int32_t r = 0; r < axes->nranks; ++r) {
+        seen[r] = -1;
+    }
+    seen[0] = 0; /* seen[slot] = rank, filled in slot order */
+    for (int level = 0; level < levels; ++level) {
+        const int32_t span = found;
+        int32_t length = 1;
+        for (;;) {
+            const int32_t start = seen[found - span];
+            const int32_t next = pod_coll_axes_hop(axes, start, order->axis[level], 0)->rank;
+            bool met = false;
+            for (int32_t i = 0; i < span && !met; ++i) {
+                met = seen[i] == next;
+            }
+            if (met) {
+                break;
+            }
+            for (int32_t i = 0; i < span; ++i, ++found) {
+                seen[found] =
+                    pod_coll_axes_hop(axes, seen[found - span], order->axis[level], 0)->rank;
+            }
+            ++length;
+        }
+        order->length[level] = length;
+        order->span[level + 1] = span * length;
+    }
+    for (int32_t slot = 0; slot < axes->nranks; ++slot) {
+        for (int level = 0; level < levels; ++level) {
+            order->digit[(int64_t)seen[slot] * levels + level] =
+                slot / order->span[level] % order->length[level];
+        }
+    }
+}
+
+static bool number_blocks(ring_order *order, const pod_coll_axes *axes)
+{
+    const int levels = order->levels;
+    const size_t n = (size_t)axes->nranks;
+    order->span[0] = 1;
+    order->digit = calloc(n * (size_t)(levels ? levels : 1), sizeof *order->digit);
+    if (!order->digit) {
+        return false;
+    }
+    if (axes->quotient) {
+        int32_t *seen = malloc(n * sizeof *seen);
+        if (seen) {
+            number_quotients(order, axes, seen);
+        }
+        free(seen);
+        return seen != NULL;
+    }
+    for (int level = 0; level < levels; ++level) {
+        order->length[level] = axes->axis[order->axis[level]].length;
+        order->span[level + 1] = order->span[level] * order->length[level];
+        for (int32_t r = 0; r < axes->nranks; ++r) {
+            order->digit[(int64_t)r * levels + level] =
+                axes->position[(int64_t)r * axes->naxes + order->axis[level]];
+        }
+    }
+    return true;
+}
+
+/* The order with these axes, numbered when it is new; NULL without memory. */
+static ring_order *order_find(rings *self, const pod_ring_stream *stream)
+{
+    const size_t size = (size_t)stream->naxes * sizeof *stream->axis;
+    for (int i = 0; i < self->norders; ++i) {
+        ring_order *known = &self->orders[i];
+        if (known->levels == stream->naxes && memcmp(known->axis, stream->axis, size) == 0) {
+            return known;
+        }
+    }
+    ring_order *order = &self->orders[self->norders++];
+    order->levels = stream->naxes;
+    memcpy(order->axis, stream->axis, size);
+    return number_blocks(order, &self->axes) ? order : NULL;
+}
+
+/* Steps and half step of a phase on a closed ring. */
+static void close_phase(phase *f, const program *p, int32_t span)
+{
+    f->half_step = -1;
+    f->steps = f->length - 1;
+    if (p->way != POD_RING_BOTH) {
+        return;
+    }
+    f->steps = f->length / 2;
+    if (f->length % 2 != 0) {
+        return;
+    }
+    const int32_t plus = (span + p->bias) / 2;
+    f->half_first = p->sign > 0 ? 0 : plus;
+    f->half_slots = p->sign > 0 ? plus : span - plus;
+    if (f->half_slots == 0) {
+        --f->steps;
+    } else {
+        f->half_step = f->gather ? f->steps - 1 : 0;
+    }
+}
+
+static uint8_t priority_of(pod_ring_rule rule, int phase_index, int nphases)
+{
+    switch (rule) {
+    case POD_RING_EARLIEST:
+        return (uint8_t)phase_index;
+    case POD_RING_LATEST:
+        return (uint8_t)(nphases - 1 - phase_index);
+    case POD_RING_FAIR:
+    case POD_RING_STREAM:
+    case POD_RING_RULES:
+        break;
+    }
+    return 0;
+}
+
+static bool program_fill(program *p, const rings *self, pod_ring_rule rule)
+{
+    const int levels = p->order->levels;
+    const bool scatters = self->base.op != POD_ALL_GATHER;
+    const bool gathers = self->base.op != POD_REDUCE_SCATTER;
+    p->nphases = levels * (scatters + gathers);
+    for (int i = 0; i < p->nphases; ++i) {
+        phase *f = &p->phases[i];
+        f->gather = !scatters || i >= levels;
+        f->level = f->gather ? i % levels : levels - 1 - i;
+        f->length = p->order->length[f->level];
+        f->closed = self->axes.axis[p->order->axis[f->level]].closed;
+        f->first = p->steps;
+        f->half_step = -1;
+        f->priority = priority_of(rule, i, p->nphases);
+        if (f->closed) {
+            close_phase(f, p, p->order->span[f->level]);
+        } else {
+            f->steps = f->gather ? f->length - 1 : f->length;
+        }
+        p->steps += f->steps;
+    }
+    p->phase_of = malloc((size_t)p->steps + 1);
+    for (int i = 0; p->phase_of && i < p->nphases; ++i) {
+        memset(p->phase_of + p->phases[i].first, i, (size_t)p->phases[i].steps);
+    }
+    return p->phase_of != NULL;
+}
+
+static program *program_find(rings *self, const ring_order *order, pod_ring_way way, int sign,
+                             int bias, pod_ring_rule rule)
+{
+    for (int i = 0; i < self->nprograms; ++i) {
+        program *p = &self->programs[i];
+        if (p->order == order && p->way == way && p->sign == sign && p->bias == bias) {
+            return p;
+        }
+    }
+    program *p = &self->programs[self->nprograms++];
+    *p = (program){.order = order, .bias = bias, .way = way, .sign = sign};
+    return program_fill(p, self, rule) ? p : NULL;
+}
+
+/* Where each phase of a channel finds the other direction. */
+static void join_twins(rings *self, int32_t plus)
+{
+    program *a = &self->programs[self->program_of[plus] - self->programs];
+    program *b = &self->programs[self->program_of[plus + 1] - self->programs];
+    self->twin[plus] = plus + 1;
+    self->twin[plus + 1] = plus;
+    for (int i = 0; i < a->nphases; ++i) {
+        a->phases[i].twin_first = b->phases[i].first;
+        b->phases[i].twin_first = a->phases[i].first;
+    }
+}
+
+static bool add_channel(rings *self, int32_t part, const ring_order *order,
+                        const pod_ring_stream *stream, int sign, pod_ring_rule rule)
+{
+    const int32_t channel = self->base.nchannels++;
+    const program *p = program_find(self, order, stream->way, sign, stream->bias, rule);
+    if (!p) {
+        return false;
+    }
+    self->program_of[channel] = p;
+    self->twin[channel] = -1;
+    self->base.channels[channel] = (pod_coll_channel){.part = part, .max_steps = p->steps};
+    return true;
+}
+
+static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream, pod_ring_rule rule)
+{
+    const ring_order *order = order_find(self, stream);
+    if (!order) {
+        return false;
+    }
+    self->order_of[part] = order;
+    if (order->levels == 0) {
+        return true;
+    }
+    const int32_t first = self->base.nchannels;
+    if (stream->way != POD_RING_MINUS && !add_channel(self, part, order, stream, 1, rule)) {
+        return false;
+    }
+    if (stream->way != POD_RING_PLUS && !add_channel(self, part, order, stream, -1, rule)) {
+        return false;
+    }
+    if (stream->way == POD_RING_BOTH) {
+        join_twins(self, first);
+    }
+    return true;
+}
+
+static bool add_streams(rings *self, const pod_rings_plan *plan)
+{
+    double before = 0.0;
+    int64_t first = 0;
+    for (int32_t i = 0; i < plan->nstreams; ++i) {
+        before += plan->stream[i].share;
+        int64_t end = (int64_t)(before * (double)self->base.elements + 0.5);
+        end = i == plan->nstreams - 1 || end > self->base.elements ? self->base.elements : end;
+        self->base.parts[i] = (pod_coll_part){
+            .elements = end - first, .blocks = self->axes.nranks, .slots = self->axes.nranks};
+        first = end;
+        if (!add_stream(self, i, &plan->stream[i], plan->rule)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
+                           const pod_rings_plan *plan, pod_coll_schedule **schedule, pod_error *err)
+{
+    const size_t streams = (size_t)plan->nstreams;
+    rings *self = calloc(1, sizeof *self);
+    if (!self) {
+        pod_coll_axes_fini(axes);
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    self->axes = *axes;
+    *axes = (pod_coll_axes){0};
+    self->base = (pod_coll_schedule){.ops = &rings_ops,
+                                     .algorithm = plan->algorithm,
+                                     .op = request->op,
+                                     .group = request->group,
+                                     .elements = request->elements,
+                                     .nparts = plan->nstreams,
+                                     .ordered = plan->rule != POD_RING_FAIR};
+    self->base.parts = calloc(streams, sizeof *self->base.parts);
+    self->base.channels = calloc(2 * streams, sizeof *self->base.channels);
+    self->orders = calloc(streams, sizeof *self->orders);
+    self->programs = calloc(2 * streams, sizeof *self->programs);
+    self->program_of = calloc(2 * streams, sizeof *self->program_of);
+    self->order_of = calloc(streams, sizeof *self->order_of);
+    self->twin = calloc(2 * streams, sizeof *self->twin);
+    if (!self->base.parts || !self->base.channels || !self->orders || !self->programs
+        || !self->program_of || !self->order_of || !self->twin || !add_streams(self, plan)) {
+        rings_free(&self->base);
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    *schedule = &self->base;
+    return POD_OK;
+}

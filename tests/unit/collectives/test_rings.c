@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+static const pod_coll_op ring_ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
+
+/* Check a schedule on paper and follow it: symmetric and rank by rank. */
+static void prove(const fixture *f, const pod_coll_algorithm *algorithm)
+{
+    pod_error err = {0};
+    pod_coll_schedule *schedule = NULL;
+    pod_status st = algorithm->build(&f->request, &schedule, &err);
+    cr_assert(st == POD_OK, "%s on %s: %s", algorithm->name, f->name, err.text);
+    st = pod_coll_check(schedule, &err);
+    cr_assert(st == POD_OK, "%s on %s: %s", algorithm->name, f->name, err.text);
+    pod_coll_schedule_free(schedule);
+}
+
+static bool is_mine(const pod_coll_algorithm *algorithm)
+{
+    return (algorithm->ops & 1U << POD_ALL_REDUCE) != 0
+           && (algorithm->ops & 1U << POD_ALL_GATHER) != 0;
+}
+
+Test(collectives_rings, move_every_contribution_once, .timeout = 100)
+{
+    int proved = 0;
+    for (int s = 0; s < ALL_SHAPES; ++s) {
+        for (int o = 0; o < 3; ++o) {
+            fixture f;
+            fixture_init(&f, &all_shapes[s], ring_ops[o], 0);
+            const int64_t n = f.group.size;
+            const int64_t sizes[] = {1, n - 1, n, n + 1, 1000 * n + 7};
+            for (int e = 0; e < 5; ++e) {
+                f.request.elements = sizes[e];
+                for (int i = 0; i < pod_coll_algorithm_count(); ++i) {
+                    const pod_coll_algorithm *a = pod_coll_algorithm_at(i);
+                    if (is_mine(a) && pod_coll_algorithm_fits(a, &f.request)) {
+                        prove(&f, a);
+                        ++proved;
+                    }
+                }
+            }
+            fixture_fini(&f);
+        }
+    }
+    cr_assert_gt(proved, 1000);
+}
+
+/* COLLECTIVES.md section 3: alpha 1 us, 45 GB/s; times in us at 1 KiB, 1 MiB, 64 MiB of all-reduce. */
+static const struct {
+    int32_t dims[3];
+    const char *algorithm;
+    double us[3];
+} cost_table[] = {
+    {{4, 4, 1},   "hamiltonian_ring_1dir",         {30.043, 73.691, 2826.203}    },
+    {{4, 4, 1},   "hamiltonian_rings_2D_disjoint", {30.011, 40.923, 729.051}     },
+    {{4, 4, 1},   "bucket_1port",                  {12.043, 55.691, 2808.203}    },
+    {{4, 4, 1},   "bucket_2D_ports",               {12.011, 22.923, 711.051}     },
+    {{8, 8, 1},   "hamiltonian_ring_1dir",         {126.045, 171.875, 3062.013}  },
+    {{8, 8, 1},   "hamiltonian_rings_2D_disjoint", {126.011, 137.469, 860.003}   },
+    {{8, 8, 1},   "bucket_1port",                  {28.045, 73.875, 2964.013}    },
+    {{8, 8, 1},   "bucket_2D_ports",               {28.011, 39.469, 762.003}     },
+    {{16, 16, 1}, "hamiltonian_ring_1dir",         {510.045, 556.421, 3480.965}  },
+    {{16, 16, 1}, "hamiltonian_rings_2D_disjoint", {510.011, 521.605, 1252.741}  },
+    {{16, 16, 1}, "bucket_1port",                  {60.045, 106.421, 3030.965}   },
+    {{16, 16, 1}, "bucket_2D_ports",               {60.011, 71.605, 802.741}     },
+    {{4, 4, 4},   "hamiltonian_ring_1dir",         {126.045, 171.875, 3062.013}  },
+    {{4, 4, 4},   "bucket_1port",                  {18.045, 63.875, 2954.013}    },
+    {{4, 4, 4},   "bucket_2D_ports",               {18.007, 25.646, 507.335}     },
+    {{8, 8, 8},   "hamiltonian_ring_1dir",         {1022.045, 1068.512, 3998.791}},
+    {{8, 8, 8},   "bucket_1port",                  {42.045, 88.512, 3018.791}    },
+    {{8, 8, 8},   "bucket_2D_ports",               {42.008, 49.752, 538.132}     },
+};
+
+static double predicted_us(const fixture *f, const char *name)
+{
+    pod_error err = {0};
+    const pod_coll_algorithm *algorithm;
+    cr_assert(pod_coll_algorithm_find(name, &algorithm, &err) == POD_OK, "%s", err.text);
+    pod_coll_prediction prediction;
+    const pod_status st = algorithm->predict(&f->request, &prediction, &err);
+    cr_assert(st == POD_OK, "%s on %s: %s", name, f->name, err.text);
+    return pod_time_to_us(prediction.total_ps);
+}
+
+Test(collectives_rings, meet_the_cost_table)
+{
+    static const int64_t bytes[] = {1 << 10, 1 << 20, 1 << 26};
+    for (size_t i = 0; i < sizeof cost_table / sizeof *cost_table; ++i) {
+        shape s = {
+            {0,  0, 0},
+            "xyz", false, 7, 0, {{0}}
+        };
+        for (int a = 0; a < 3; ++a) {
+            s.dims[a] = cost_table[i].dims[a];
+        }
+        for (int b = 0; b < 3; ++b) {
+            fixture f;
+            fixture_init(&f, &s, POD_ALL_REDUCE, bytes[b] / 2);
+            const double us = predicted_us(&f, cost_table[i].algorithm);
+            cr_assert_float_eq(us / cost_table[i].us[b], 1.0, 0.001, "%s %s: %.3f us, not %.3f",
+                               cost_table[i].algorithm, f.name, us, cost_table[i].us[b]);
+            fixture_fini(&f);
+        }
+    }
+}
+
+Test(collectives_rings, one_rank_stands_for_all_of_a_closed_group)
+{
+    static const shape closed[] = {
+        {{5, 1, 1}, "x",   false, 7, 0, {{0}}},
+        {{4, 4, 1}, "xy",  false, 7, 0, {{0}}},
+        {{2, 3, 4}, "xyz", false, 7, 0, {{0}}},
+        {{4, 4, 8}, "xyz", true,  7, 0, {{0}}},
+    };
+    for (size_t s = 0; s < sizeof closed / sizeof *closed; ++s) {
+        for (int i = 0; i < pod_coll_algorithm_count(); ++i) {
+            const pod_coll_algorithm *a = pod_coll_algorithm_at(i);
+            fixture f;
+            fixture_init(&f, &closed[s], POD_ALL_REDUCE, 9600000);
+            if (is_mine(a) && pod_coll_algorithm_fits(a, &f.request)) {
+                pod_coll_schedule *schedule;
+                cr_assert(a->build(&f.request, &schedule, NULL) == POD_OK);
+                pod_coll_estimate one;
+                pod_coll_estimate all;
+                cr_assert(pod_coll_estimate_get(&f.request, schedule, true, &one, NULL) == POD_OK);
+                cr_assert(pod_coll_estimate_get(&f.request, schedule, false, &all, NULL) == POD_OK);
+                cr_assert_float_eq((double)one.time_ps / (double)all.time_ps, 1.0, 0.005,
+                                   "%s on %s: %lld and %lld ps", a->name, f.name,
+                                   (long long)one.time_ps, (long long)all.time_ps);
+                pod_coll_schedule_free(schedule);
+            }
+            fixture_fini(&f);
+        }
+    }
+}
