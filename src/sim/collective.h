@@ -4,7 +4,8 @@
  *  Model: one pod_collective is one instance of a schedule on all groups of a slice at once. It
  *  keeps, for each chip of this rank and each channel, how many sends have been issued and how many
  *  receives are complete, and follows the semantics of collectives/schedule.h. With data, it moves
- *  real elements between the chips' work buffers; without, only sizes.
+ *  real elements between the chips' work buffers; without, only sizes. Chips are named by their cells
+ *  (sim/machine.h), which differ from chip numbers on a folded machine only.
  *
  *  Steps with a direction go over that link; others are routed over all minimal paths. In an ordered
  *  schedule a chip hands each link one message at a time, lowest (priority, channel, step) first.
@@ -28,7 +29,7 @@ typedef struct pod_collective_options {
     pod_dtype dtype;
     bool data; /**< allocate work buffers and move elements */
     /** Called when all steps of a chip are done; may be NULL. */
-    void (*done)(void *context, int32_t chip, uint16_t instance);
+    void (*done)(void *context, int32_t cell, uint16_t instance);
     void *context;
 } pod_collective_options;
 
@@ -39,16 +40,16 @@ void pod_collective_free(pod_collective *collective);
 
 /** Work buffer of a part on a chip of this rank (slots as in schedule.h), NULL without data. The
  *  owner fills it before pod_collective_start and reads it after done. */
-void *pod_collective_work(pod_collective *collective, int32_t chip, int32_t part);
+void *pod_collective_work(pod_collective *collective, int32_t cell, int32_t part);
 
 /** A chip of this rank begins. From one of its handlers. */
-void pod_collective_start(pod_collective *collective, int32_t chip);
+void pod_collective_start(pod_collective *collective, int32_t cell);
 
 /** Hand on what the net says about messages whose tag names this instance. */
-void pod_collective_arrived(pod_collective *collective, int32_t chip, pod_net_tag tag,
+void pod_collective_arrived(pod_collective *collective, int32_t cell, pod_net_tag tag,
                             pod_payload *payload);
-void pod_collective_sent(pod_collective *collective, int32_t chip, pod_net_tag tag);
+void pod_collective_sent(pod_collective *collective, int32_t cell, pod_net_tag tag);
 
 /** True while the chip has steps to do; text says what it waits for. */
-bool pod_collective_blocked(const pod_collective *collective, int32_t chip, char *text,
+bool pod_collective_blocked(const pod_collective *collective, int32_t cell, char *text,
                             size_t size);

@@ -54,8 +54,8 @@ struct pod_collective {
     pod_ready_pool pool;
 };
 
-static inline coll_channel *channel_at(pod_collective *coll, int32_t chip, int32_t channel)
+static inline coll_channel *channel_at(pod_collective *coll, int32_t cell, int32_t channel)
 {
-    return &coll->channels[(size_t)(chip - coll->first) * (size_t)coll->nchannels
+    return &coll->channels[(size_t)(cell - coll->first) * (size_t)coll->nchannels
                            + (size_t)channel];
 }

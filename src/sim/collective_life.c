@@ -65,7 +65,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
         coll->channels[i].direction = NOT_QUEUED;
     }
     for (int32_t i = 0; i < coll->nlocal; i++) {
-        const int32_t chip = coll->first + i;
+        const int32_t chip = pod_machine_chip(options->machine, coll->first + i);
         pod_coll_place_make(schedule->group, schedule->group->rank_of[chip], &coll->chips[i].place);
         coll->chips[i].group = schedule->group->group_of[chip];
         for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
@@ -100,22 +100,22 @@ void pod_collective_free(pod_collective *coll)
     free(coll);
 }
 
-void *pod_collective_work(pod_collective *coll, int32_t chip, int32_t part)
+void *pod_collective_work(pod_collective *coll, int32_t cell, int32_t part)
 {
-    return coll->work ? coll->work[(size_t)(chip - coll->first) * (size_t)coll->schedule->nparts
+    return coll->work ? coll->work[(size_t)(cell - coll->first) * (size_t)coll->schedule->nparts
                                    + (size_t)part]
                       : NULL;
 }
 
-bool pod_collective_blocked(const pod_collective *coll, int32_t chip, char *text, size_t size)
+bool pod_collective_blocked(const pod_collective *coll, int32_t cell, char *text, size_t size)
 {
-    const coll_chip *state = &coll->chips[chip - coll->first];
+    const coll_chip *state = &coll->chips[cell - coll->first];
     if (!state->started || state->channels_left == 0) {
         return false;
     }
     for (int32_t channel = 0; channel < coll->nchannels; channel++) {
         const coll_channel *ch =
-            &coll->channels[(size_t)(chip - coll->first) * (size_t)coll->nchannels
+            &coll->channels[(size_t)(cell - coll->first) * (size_t)coll->nchannels
                             + (size_t)channel];
         if (ch->received == ch->steps && !ch->sending) {
             continue;
@@ -123,6 +123,7 @@ bool pod_collective_blocked(const pod_collective *coll, int32_t chip, char *text
         pod_coll_step step;
         coll->schedule->ops->step(coll->schedule, &state->place, channel, ch->received, &step);
         const pod_group *group = coll->schedule->group;
+        const int32_t chip = pod_machine_chip(coll->options.machine, cell);
         const int32_t from = step.recv_from < 0
                                  ? chip
                                  : group->chip_of[(size_t)state->group * (size_t)group->size

@@ -6,15 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int chip_ports(void *context, int32_t chip, pod_net_port *ports)
+static int32_t period_of(const pod_machine *machine, int axis)
+{
+    return machine->period[axis] > 0 ? machine->period[axis] : machine->slice->dims[axis];
+}
+
+int32_t pod_machine_cells(const pod_machine *machine)
+{
+    return period_of(machine, 0) * period_of(machine, 1) * period_of(machine, 2);
+}
+
+int32_t pod_machine_chip(const pod_machine *machine, int32_t cell)
+{
+    const int32_t x = period_of(machine, 0);
+    const int32_t y = period_of(machine, 1);
+    const int32_t coords[POD_AXES] = {cell % x, cell / x % y, cell / x / y};
+    return pod_slice_chip(machine->slice, coords);
+}
+
+int32_t pod_machine_cell(const pod_machine *machine, int32_t chip)
+{
+    int32_t at[POD_AXES];
+    pod_slice_coords(machine->slice, chip, at);
+    const int32_t x = period_of(machine, 0);
+    const int32_t y = period_of(machine, 1);
+    return at[0] % x + x * (at[1] % y + y * (at[2] % period_of(machine, 2)));
+}
+
+static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
 {
     const pod_machine *machine = context;
+    const int32_t chip = pod_machine_chip(machine, cell);
     for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
         const double slowness = pod_slice_link_slowness(machine->slice, chip, direction);
         const int32_t peer = pod_slice_neighbor(machine->slice, chip, direction);
         ports[direction] = (pod_net_port){.peer = -1, .latency_ps = machine->hop_latency_ps};
         if (slowness > 0 && peer >= 0) {
-            ports[direction].peer = peer;
+            ports[direction].peer = pod_machine_cell(machine, peer);
             ports[direction].rate = pod_rate_make(machine->link_bytes_per_s / slowness);
         }
     }
@@ -22,7 +50,7 @@ static int chip_ports(void *context, int32_t chip, pod_net_port *ports)
 }
 
 /* Ranks that own neighbours of this rank's chips. */
-static int peers_find(const pod_machine *machine, const int32_t *first_cell, int32_t *peers)
+static int peers_find(pod_machine *machine, const int32_t *first_cell, int32_t *peers)
 {
     const int rank = pod_par_rank(machine->par);
     const int size = pod_par_size(machine->par);
@@ -31,9 +59,11 @@ static int peers_find(const pod_machine *machine, const int32_t *first_cell, int
     if (!is_peer) {
         return -1;
     }
-    for (int32_t chip = first_cell[rank]; chip < first_cell[rank + 1]; chip++) {
+    for (int32_t cell = first_cell[rank]; cell < first_cell[rank + 1]; cell++) {
+        pod_net_port ports[POD_NET_PORTS_MAX];
+        cell_ports(machine, cell, ports);
         for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
-            const int32_t peer = pod_slice_neighbor(machine->slice, chip, direction);
+            const int32_t peer = ports[direction].peer;
             int low = 0;
             int high = size;
             while (peer >= 0 && high - low > 1) {
@@ -63,32 +93,32 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
 {
     *net = NULL;
     const int size = pod_par_size(machine->par);
-    const int32_t nchips = machine->slice->nchips;
-    if (size > nchips) {
+    const int32_t ncells = pod_machine_cells(machine);
+    if (size > ncells) {
         return pod_fail(err, POD_E_USAGE, "%d ranks for the %d chips of %s; use at most %d ranks",
-                        size, nchips, machine->slice->name, nchips);
+                        size, ncells, machine->slice->name, ncells);
     }
+    pod_machine own = *machine;
     int32_t *first_cell = calloc((size_t)size + 1, sizeof *first_cell);
     int32_t *peers = calloc((size_t)size + 1, sizeof *peers);
     int npeers = -1;
     if (first_cell && peers) {
-        pod_placement_blocks(nchips, size, first_cell);
-        npeers = peers_find(machine, first_cell, peers);
+        pod_placement_blocks(ncells, size, first_cell);
+        npeers = peers_find(&own, first_cell, peers);
     }
     pod_status st =
         npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
     st = pod_par_agree(machine->par, st, err);
     if (st == POD_OK) {
-        pod_machine ports_context = *machine;
         const pod_net_options options = {
-            .engine = {.ncells = nchips,
+            .engine = {.ncells = ncells,
                        .lookahead_ps = machine->hop_latency_ps,
                        .first_cell = first_cell,
                        .peers = peers,
                        .npeers = npeers,
                        .progress = machine->progress},
-            .ports = chip_ports,
-            .ports_context = &ports_context,
+            .ports = cell_ports,
+            .ports_context = &own,
             .client = client,
         };
         st = pod_net_new(machine->par, &options, net, err);
@@ -124,13 +154,14 @@ pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
         return st;
     }
     *summary = (pod_link_summary){.busiest_chip = -1, .busiest_direction = -1};
-    for (int32_t chip = 0; records && chip < machine->slice->nchips; chip++) {
+    const int32_t ncells = pod_machine_cells(machine);
+    for (int32_t cell = 0; records && cell < ncells; cell++) {
         for (int port = 0; port < POD_DIRECTIONS; port++) {
-            const int64_t bytes = records[(size_t)chip * POD_NET_PORTS_MAX + (size_t)port].bytes;
+            const int64_t bytes = records[(size_t)cell * POD_NET_PORTS_MAX + (size_t)port].bytes;
             summary->total_bytes += bytes;
             if (bytes > summary->max_bytes) {
                 summary->max_bytes = bytes;
-                summary->busiest_chip = chip;
+                summary->busiest_chip = pod_machine_chip(machine, cell);
                 summary->busiest_direction = port;
             }
         }

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file sim/machine.h  The simulated hardware as cells and ports.
  *
- *  Model: cell = chip number; port = direction (0–5) of ici/slice.h. Link rates are the healthy rate
+ *  Model: one cell per chip; port = direction (0–5) of ici/slice.h. Link rates are the healthy rate
  *  divided by the link's slowness; dead links have no port. The machine borrows slice and router.
+ *
+ *  Folding. Where all chips do the same, chips that a translation of the slice carries into one another
+ *  behave alike, so one cell can stand for all of them: with period[a] < dims[a], cells are the
+ *  chips with coordinates below the periods, and a link that leaves this box enters it again on the
+ *  other side. Times are those of the whole slice, as long as what the chips do has this symmetry
+ *  (closed axes, equal blocks, no faults, groups that repeat with the period). Records are of
+ *  the cells. A machine that isn't folded has period = dims.
+ *
  *  Threads: one per rank. */
 #pragma once
 
@@ -13,6 +21,7 @@ typedef struct pod_machine {
     pod_par *par;
     const pod_slice *slice;
     const pod_router *router;
+    int32_t period[POD_AXES];   /**< dims, or divisors of them to fold; 0 = dims */
     double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */
     pod_time_ps hop_latency_ps; /**< > 0 */
     pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
@@ -20,12 +29,18 @@ typedef struct pod_machine {
     void *progress_context;
 } pod_machine;
 
-/** A net of the machine's chips. Collective.
+/** Cells of the machine, and the chip that a cell is (or stands for). */
+int32_t pod_machine_cells(const pod_machine *machine);
+int32_t pod_machine_chip(const pod_machine *machine, int32_t cell);
+/** The cell that is (or stands for) a chip. */
+int32_t pod_machine_cell(const pod_machine *machine, int32_t chip);
+
+/** A net of the machine's cells. Collective.
  *  @return POD_E_USAGE when there are more ranks than chips */
 pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, pod_net **net,
                            pod_error *err);
 
-/** Paths of a message between two chips, ready to travel.
+/** Paths of a message between two chips, ready to travel from the first one's cell.
  *  @param[out] paths  room for POD_NET_PATHS_MAX
  *  @return their number, 0 when src == dst */
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths);

@@ -242,6 +242,7 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
                               pod_error *err)
 {
     pod_par *par = args->machine->par;
+    POD_ASSERT(!args->data || pod_machine_cells(args->machine) == args->machine->slice->nchips);
     collective_run run = {.args = args};
     const pod_net_client client = {.context = &run,
                                    .arrived = run_arrived,

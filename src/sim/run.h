@@ -3,7 +3,7 @@
  *
  *  Model: builds the net of a machine, lets every chip start after the launch cost, runs to the end,
  *  and returns the same result on every rank. With data, contributions follow sim/pattern.h and every
- *  element of every chip's result is compared bit by bit.
+ *  element of every chip's result is compared bit by bit; a folded machine can't move data.
  *
  *  All functions here are collective. Threads: one per rank. */
 #pragma once
