@@ -32,6 +32,16 @@ static double distance(const search *s, const pod_logical_mesh *mesh)
     return product;
 }
 
+/** Axes that would be gone, or new. */
+static int axes_changed(const search *s, const pod_logical_mesh *mesh)
+{
+    int changed = 0;
+    for (int l = 0; l < mesh->naxes; l++) {
+        changed += (s->wish->size[l] == 1) != (mesh->size[l] == 1);
+    }
+    return changed;
+}
+
 static bool is_better(const search *s, double now)
 {
     if (!s->found || now < s->best_distance * (1.0 - distance_slack)) {
@@ -39,6 +49,11 @@ static bool is_better(const search *s, double now)
     }
     if (now > s->best_distance * (1.0 + distance_slack)) {
         return false;
+    }
+    const int changed_now = axes_changed(s, &s->now);
+    const int changed_best = axes_changed(s, &s->best);
+    if (changed_now != changed_best) {
+        return changed_now < changed_best;
     }
     for (int l = s->wish->naxes - 1; l >= 0; l--) {
         const double here = ratio(s->wish->size[l], s->now.size[l]);

@@ -3,8 +3,8 @@
  *
  *  Model: all ways to write the number of devices as an ordered product over the mesh's axes that
  *  the layout rules accept. The distance of two meshes is Σ |log(size / other size)|, so doubling
- *  one axis and halving another counts as much either way; ties go to the mesh whose later axes
- *  (those that talk most) keep their size. */
+ *  one axis and halving another counts as much either way; ties go to the mesh that loses or
+ *  adds fewer axes (size 1), then to the one whose later axes, which talk most, keep their size. */
 #pragma once
 
 #include "mesh/layout.h"
