@@ -49,8 +49,9 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
     if (!coll->channels || !coll->chips || !coll->parts) {
         pod_collective_free(coll);
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %d channels on %d chips",
-                        schedule->nchannels, coll->nlocal);
+        return pod_fail(err, POD_E_NOMEM,
+                        "out of memory for %d channels on every chip; use more ranks",
+                        schedule->nchannels);
     }
     for (int32_t i = 0; i < schedule->nparts; i++) {
         const pod_coll_part *part = &schedule->parts[i];
