@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file ici/generation.h  What all slices of one chip generation have in common.
  *
- *  Rules (docs/slices.md), used for shapes that slices.csv doesn't list; a test holds every
- *  row of slices.csv against them:
+ *  Rules (docs/slices.md), used for shapes that slices.csv doesn't list; a test holds every row of
+ *  slices.csv against them:
  *
  *      v2, v3            2 axes; only the full pod wraps (16x16, 32x32)
  *      v5e, v6e          2 axes; an axis of 16 wraps
  *      v4, v5p, tpu7x    3 axes; all wrap when every dimension is a multiple of 4, else none
- *      twist             k,k,2k and k,2k,2k with k a multiple of 4, on the chips with 3 axes: v5p unless
- *                        asked not to, the others when asked to
+ *      twist             3 axes; k,k,2k and k,2k,2k with k a multiple of 4: v5p unless asked not
+ *                        to, v4 and tpu7x when asked to
  *
- *  Accelerator types count TensorCores (two a chip) on v2, v3, v4, v5p and tpu7x, chips on v5e and v6e.
+ *  Accelerator types count TensorCores (two a chip) on v2, v3, v4, v5p and tpu7x, and chips on v5e
+ *  and v6e.
  *
  *  Ownership: static data. Threads: any. */
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file tests/unit/ici/make.h  Slices for tests, and the small set of shapes that break simulators. */
+/** @file tests/unit/ici/make.h  Slices for tests, and small shapes that break simulators. */
 #pragma once
 
 #include <criterion/criterion.h>

@@ -133,57 +133,59 @@ Test(ici_spec, reads_specs_and_types)
 
 Test(ici_spec, refuses_what_is_no_slice)
 {
+    // clang-format off
     static const struct {
         const char *text;
         pod_status status;
         const char *message;
     } cases[] = {
-        {"",                               POD_E_USAGE,   "'' is no slice"                                             },
-        {"v5p",                            POD_E_USAGE,   "'v5p' is no slice; write CHIP:SHAPE"                        },
-        {"v5q:4x4x4",                      POD_E_USAGE,   "unknown chip 'v5q'"                                         },
-        {"v5q:4x4x4",                      POD_E_USAGE,   "v5p"                                                        },
-        {"h100:4x4",                       POD_E_USAGE,   "unknown chip 'h100'"                                        },
-        {":4x4",                           POD_E_USAGE,   "unknown chip"                                               },
-        {"v9-16",                          POD_E_USAGE,   "unknown chip 'v9'"                                          },
-        {"v5p:",                           POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:x",                          POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4x",                         POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4x4x4x",                     POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4x4x4 ",                     POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4xfourx4",                   POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4x4x4junk",                  POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4.5x4",                      POD_E_USAGE,   "is not a shape"                                             },
-        {"v5p:4x4x4x4",                    POD_E_INVALID, "more axes than a v5p, which has 3"                          },
-        {"v5e:4x4x4",                      POD_E_INVALID, "more axes than a v5e, which has 2"                          },
-        {"v5e:4x4x1",                      POD_E_INVALID, "more axes"                                                  },
-        {"v5p:0x4x4",                      POD_E_INVALID, "axis of 0"                                                  },
-        {"v5p:4x4x0",                      POD_E_INVALID, "axis of 0"                                                  },
-        {"v5p:-4x4x4",                     POD_E_INVALID, "less than 0"                                                },
-        {"v5p:4x4x8_bent",                 POD_E_INVALID, "unknown suffix '_bent'"                                     },
-        {"v5p:4x4x8_",                     POD_E_INVALID, "unknown suffix '_'"                                         },
-        {"v5p:4x4x8_twisted_twisted",      POD_E_INVALID, "unknown suffix"                                             },
-        {"v5p:4x4x4_twisted",              POD_E_INVALID, "no twisted form"                                            },
-        {"v4:8x4x4_twisted",               POD_E_INVALID, "no twisted form"                                            },
-        {"v4:2x2x4_twisted",               POD_E_INVALID, "no twisted form"                                            },
-        {"v5e:4x4_twisted",                POD_E_INVALID, "no twisted form"                                            },
-        {"v5p:99999x99999x99999",          POD_E_RANGE,   "too large"                                                  },
-        {"v5p:99999999999999999999999999", POD_E_RANGE,   "too large"                                                  },
-        {"v5p:2147483648",                 POD_E_RANGE,   "too large"                                                  },
-        {"0*v5p:4x4x4",                    POD_E_INVALID, "0 slices"                                                   },
-        {"x*v5p:4x4x4",                    POD_E_USAGE,   "is no slice"                                                },
-        {"*v5p:4x4x4",                     POD_E_USAGE,   "is no slice"                                                },
-        {"-1*v5p:4x4x4",                   POD_E_USAGE,   "is no slice"                                                },
-        {"2*2*v5p:4x4x4",                  POD_E_USAGE,   "unknown chip"                                               },
-        {"99999999999*v5p:4x4x4",          POD_E_RANGE,   "too many slices"                                            },
-        {"2000000000*v5p:4x4x4",           POD_E_RANGE,   "too many"                                                   },
-        {"v5p-",                           POD_E_USAGE,   "is no slice"                                                },
-        {"v5p-12x",                        POD_E_USAGE,   "is no slice"                                                },
-        {"v5p-100",                        POD_E_INVALID, "no accelerator type v5p-100; the nearest v5p-64 and v5p-128"},
-        {"v5litepod-512",                  POD_E_INVALID, "the nearest v5litepod-256, or"                              },
-        {"v2-2",                           POD_E_INVALID, "the nearest v2-8, or"                                       },
-        {"v5p-0",                          POD_E_INVALID, "the nearest v5p-8, or"                                      },
-        {"v5p-99999999999999999999",       POD_E_INVALID, "the nearest v5p-17920, or"                                  },
+        {"", POD_E_USAGE, "'' is no slice"},
+        {"v5p", POD_E_USAGE, "'v5p' is no slice; write CHIP:SHAPE"},
+        {"v5q:4x4x4", POD_E_USAGE, "unknown chip 'v5q'"},
+        {"v5pp:4x4x4", POD_E_USAGE, "did you mean 'v5p'?"},
+        {"h100:4x4", POD_E_USAGE, "unknown chip 'h100'"},
+        {":4x4", POD_E_USAGE, "unknown chip"},
+        {"v9-16", POD_E_USAGE, "unknown chip 'v9'"},
+        {"v5p:", POD_E_USAGE, "is not a shape"},
+        {"v5p:x", POD_E_USAGE, "is not a shape"},
+        {"v5p:4x", POD_E_USAGE, "is not a shape"},
+        {"v5p:4x4x4x", POD_E_USAGE, "is not a shape"},
+        {"v5p:4x4x4 ", POD_E_USAGE, "is not a shape"},
+        {"v5p:4xfourx4", POD_E_USAGE, "is not a shape"},
+        {"v5p:4x4x4junk", POD_E_USAGE, "is not a shape"},
+        {"v5p:4.5x4", POD_E_USAGE, "is not a shape"},
+        {"v5p:4x4x4x4", POD_E_INVALID, "more axes than a v5p, which has 3"},
+        {"v5e:4x4x4", POD_E_INVALID, "more axes than a v5e, which has 2"},
+        {"v5e:4x4x1", POD_E_INVALID, "more axes"},
+        {"v5p:0x4x4", POD_E_INVALID, "axis of 0"},
+        {"v5p:4x4x0", POD_E_INVALID, "axis of 0"},
+        {"v5p:-4x4x4", POD_E_INVALID, "less than 0"},
+        {"v5p:4x4x8_bent", POD_E_INVALID, "unknown suffix '_bent'"},
+        {"v5p:4x4x8_", POD_E_INVALID, "unknown suffix '_'"},
+        {"v5p:4x4x8_twisted_twisted", POD_E_INVALID, "unknown suffix"},
+        {"v5p:4x4x4_twisted", POD_E_INVALID, "no twisted form"},
+        {"v4:8x4x4_twisted", POD_E_INVALID, "no twisted form"},
+        {"v4:2x2x4_twisted", POD_E_INVALID, "no twisted form"},
+        {"v5e:4x4_twisted", POD_E_INVALID, "no twisted form"},
+        {"v5p:99999x99999x99999", POD_E_RANGE, "too large"},
+        {"v5p:99999999999999999999999999", POD_E_RANGE, "too large"},
+        {"v5p:2147483648", POD_E_RANGE, "too large"},
+        {"0*v5p:4x4x4", POD_E_INVALID, "0 slices"},
+        {"x*v5p:4x4x4", POD_E_USAGE, "is no slice"},
+        {"*v5p:4x4x4", POD_E_USAGE, "is no slice"},
+        {"-1*v5p:4x4x4", POD_E_USAGE, "is no slice"},
+        {"2*2*v5p:4x4x4", POD_E_USAGE, "unknown chip"},
+        {"99999999999*v5p:4x4x4", POD_E_RANGE, "too many slices"},
+        {"2000000000*v5p:4x4x4", POD_E_RANGE, "too many"},
+        {"v5p-", POD_E_USAGE, "is no slice"},
+        {"v5p-12x", POD_E_USAGE, "is no slice"},
+        {"v5p-100", POD_E_INVALID, "no accelerator type v5p-100; the nearest v5p-64 and v5p-128"},
+        {"v5litepod-512", POD_E_INVALID, "the nearest v5litepod-256, or"},
+        {"v2-2", POD_E_INVALID, "the nearest v2-8, or"},
+        {"v5p-0", POD_E_INVALID, "the nearest v5p-8, or"},
+        {"v5p-99999999999999999999", POD_E_INVALID, "the nearest v5p-17920, or"},
     };
+    // clang-format on
     pod_slice_catalog *catalog = catalog_load();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pod_slice slice = {.nchips = 77};
@@ -236,24 +238,26 @@ Test(ici_spec, refuses_a_bad_catalogue_with_position)
 {
     static const char header[] =
         "chip,accelerator_type,shape,chips,hosts,wrap,twisted,default,source,note\n";
+    // clang-format off
     static const struct {
         const char *rows, *message;
         int line, column;
     } cases[] = {
-        {"v9,v9-8,2x2x1,4,1,none,0,1,s,\n",                                "unknown chip 'v9'",                 2, 1},
-        {"v4,v4-8,2x2x1x1,4,1,none,0,1,s,\n",                              "more axes",                         2, 0},
-        {"v4,v4-8,2x0x1,4,1,none,0,1,s,\n",                                "axis of 0",                         2, 0},
-        {"v4,v4-8,2x2x1,5,1,none,0,1,s,\n",                                "chips is 5; the shape has 4",       2, 0},
-        {"v4,v4-8,2x2x1,4,2,none,0,1,s,\n",                                "hosts is 2; blocks of 2x2x1 are 1", 2, 0},
-        {"v4,v4-4,2x2x1,4,1,none,0,1,s,\n",                                "4 chips of v4 are v4-8",            2, 0},
-        {"v4,v4-8,2x2x1,4,1,q,0,1,s,\n",                                   "does not name axes",                2, 0},
-        {"v5e,v5litepod-4,2x2,4,1,xyz,0,1,s,\n",                           "no axis z",                         2, 0},
-        {"v4,v4-8,2x2x1,4,1,none,1,1,s,\n",                                "no twisted form",                   2, 0},
-        {"v4,v4-8,2x2x1,4,1,none,2,1,s,\n",                                "",                                  2, 0},
-        {"v4,v4-8,2x2x1,4,1,none,0,0,s,\n",                                "0 default rows",                    2, 0},
-        {"v4,v4-8,2x2x1,4,1,none,0,1,s,\nv4,v4-8,2x2x1,4,1,none,0,0,s,\n", "again",                             3, 0},
-        {"v4,v4-8,2x2x1,4,1,none,0,1,s,\nv4,v4-8,4x1x1,4,2,none,0,1,s,\n", "2 default rows",                    2, 0},
+        {"v9,v9-8,2x2x1,4,1,none,0,1,s,\n", "unknown chip 'v9'", 2, 1},
+        {"v4,v4-8,2x2x1x1,4,1,none,0,1,s,\n", "more axes", 2, 0},
+        {"v4,v4-8,2x0x1,4,1,none,0,1,s,\n", "axis of 0", 2, 0},
+        {"v4,v4-8,2x2x1,5,1,none,0,1,s,\n", "chips is 5; the shape has 4", 2, 0},
+        {"v4,v4-8,2x2x1,4,2,none,0,1,s,\n", "hosts is 2; blocks of 2x2x1 are 1", 2, 0},
+        {"v4,v4-4,2x2x1,4,1,none,0,1,s,\n", "4 chips of v4 are v4-8", 2, 0},
+        {"v4,v4-8,2x2x1,4,1,q,0,1,s,\n", "does not name axes", 2, 0},
+        {"v5e,v5litepod-4,2x2,4,1,xyz,0,1,s,\n", "no axis z", 2, 0},
+        {"v4,v4-8,2x2x1,4,1,none,1,1,s,\n", "no twisted form", 2, 0},
+        {"v4,v4-8,2x2x1,4,1,none,2,1,s,\n", "", 2, 0},
+        {"v4,v4-8,2x2x1,4,1,none,0,0,s,\n", "0 default rows", 2, 0},
+        {"v4,v4-8,2x2x1,4,1,none,0,1,s,\nv4,v4-8,2x2x1,4,1,none,0,0,s,\n", "again", 3, 0},
+        {"v4,v4-8,2x2x1,4,1,none,0,1,s,\nv4,v4-8,4x1x1,4,2,none,0,1,s,\n", "2 default rows", 2, 0},
     };
+    // clang-format on
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[1024];
         snprintf(text, sizeof text, "%s%s", header, cases[i].rows);
@@ -418,28 +422,30 @@ Test(ici_slice_file, takes_wrap_and_twist_from_the_table_when_silent)
 
 Test(ici_slice_file, refuses_with_position)
 {
+    // clang-format off
     static const struct {
         const char *text, *message;
         int line, column;
     } cases[] = {
-        {"key,value\nchip,v5p\n",                                 "no key 'dims'",            0, 0},
-        {"key,value\ndims,4x4\n",                                 "no key 'chip'",            0, 0},
-        {"key,value\n",                                           "no key 'chip'",            0, 0},
-        {"key,value\nchip,v5p\ndims,4x4x4\nfail_lnk,0:+x\n",      "'fail_link'",              4, 1},
-        {"key,value\nchip,v5p\nchip,v5p\ndims,4x4x4\n",           "a second time",            3, 1},
-        {"key,value\nchip,v5z\ndims,4x4x4\n",                     "unknown chip 'v5z'",       2, 6},
-        {"key,value\nchip,v5e\ndims,4x4x4\n",                     "more axes",                3, 6},
-        {"key,value\nchip,v5e\ndims,4x0\n",                       "axis of 0",                3, 6},
-        {"key,value\nchip,v5p\ndims,4x4x8_twisted\n",             "is not a shape",           3, 6},
-        {"key,value\nchip,v5p\ndims,4x4x4\ntwist,1\n",            "no twisted form",          4, 7},
-        {"key,value\nchip,v5p\ndims,4x4x4\ntwist,maybe\n",        "twist is 'maybe'",         4, 7},
-        {"key,value\nchip,v5e\ndims,4x4\nwrap,xyz\n",             "no axis z",                4, 6},
-        {"key,value\nchip,v5e\ndims,4x4\nslices,0\n",             "",                         4, 8},
-        {"key,value\nchip,v5e\ndims,4x4\nslices,nan\n",           "",                         4, 8},
+        {"key,value\nchip,v5p\n", "no key 'dims'", 0, 0},
+        {"key,value\ndims,4x4\n", "no key 'chip'", 0, 0},
+        {"key,value\n", "no key 'chip'", 0, 0},
+        {"key,value\nchip,v5p\ndims,4x4x4\nfail_lnk,0:+x\n", "'fail_link'", 4, 1},
+        {"key,value\nchip,v5p\nchip,v5p\ndims,4x4x4\n", "a second time", 3, 1},
+        {"key,value\nchip,v5z\ndims,4x4x4\n", "unknown chip 'v5z'", 2, 6},
+        {"key,value\nchip,v5e\ndims,4x4x4\n", "more axes", 3, 6},
+        {"key,value\nchip,v5e\ndims,4x0\n", "axis of 0", 3, 6},
+        {"key,value\nchip,v5p\ndims,4x4x8_twisted\n", "is not a shape", 3, 6},
+        {"key,value\nchip,v5p\ndims,4x4x4\ntwist,1\n", "no twisted form", 4, 7},
+        {"key,value\nchip,v5p\ndims,4x4x4\ntwist,maybe\n", "twist is 'maybe'", 4, 7},
+        {"key,value\nchip,v5e\ndims,4x4\nwrap,xyz\n", "no axis z", 4, 6},
+        {"key,value\nchip,v5e\ndims,4x4\nslices,0\n", "", 4, 8},
+        {"key,value\nchip,v5e\ndims,4x4\nslices,nan\n", "", 4, 8},
         {"key,value\nchip,v5e\ndims,4x4\nfail_link,\"0,0:-x\"\n", "no cable in direction -x", 4,
-         11                                                                                       },
-        {"key,value\nchip,v5e\ndims,40000x40000\nslices,9\n",     "too many",                 3, 6},
+         11},
+        {"key,value\nchip,v5e\ndims,40000x40000\nslices,9\n", "too many", 3, 6},
     };
+    // clang-format on
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pod_slice slice;
         pod_error err = {0};
