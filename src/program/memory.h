@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file program/memory.h  HBM that a program needs.
+ *
+ *  Model: buffers of persistent kinds all the time; the others from the op that first writes them to the op
+ *  that last reads them, in program order. The peak is the largest sum over ops; by_kind is its
+ *  composition at that op. Threads: none. */
+#pragma once
+
+#include "program/program.h"
+
+typedef struct pod_memory_use {
+    int64_t peak_bytes;
+    int32_t peak_op;
+    int64_t by_kind[POD_MEMORY_KINDS]; /**< adds up to peak_bytes */
+} pod_memory_use;
+
+pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err);

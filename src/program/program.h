@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file program/program.h  What a chip does in one step: a list of ops with dependencies.
+ *
+ *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource:
+ *
+ *      matmul, vector            the chip's core: one at a time, in program order
+ *      collective                links between the chips of a group (ICI), and between slices (DCN);
+ *                                starts as soon as its dependencies are done, any number at once
+ *      send, recv                a message to or from the same chip of another stage
+ *      host                      PCIe between chip and host
+ *
+ *  An op may start when all ops it depends on are done. Dependencies point backwards (dep < op), so
+ *  program order is a topological order. How far ahead gathers run is a dependency like any other.
+ *
+ *  Numerics. With real data an op also computes: on *buffers*, row-major matrices of one chip's shard.
+ *  An op reads `in` and writes `out` (and for matmuls may add to it); the arithmetic is in
+ *  program/exec.h. Collectives move `in` to `out`:
+ *
+ *      all-reduce      out = sum over the group of in                     [r, c] → [r, c]
+ *      all-gather      out = the shards of the group one behind the other along `dim`
+ *      reduce-scatter  out = this chip's shard along `dim` of the sum of in
+ *      permute         out = in of the chip `shift` positions before in the group's order
+ *
+ *  Position of a chip in its group: position_of_rank[rank] of the program's group. Timing-only
+ *  programs have the same ops; buffers then only say sizes.
+ *
+ *  Memory. Buffers of the persistent kinds live for the whole step; others from their first
+ *  writer to their last reader, in program order (program/memory.h).
+ *
+ *  Ownership: init/fini; the program owns all it points to. Building functions may fail for memory
+ *  only and say so once, in pod_program_finish. Threads: read-only once finished. */
+#pragma once
+
+#include "base/dtype.h"
+#include "base/units.h"
+#include "collectives/schedule.h"
+
+#include <stdbool.h>
+
+enum { POD_OP_INPUTS_MAX = 3, POD_OP_NONE = -1 };
+
+typedef enum pod_op_kind {
+    POD_OP_MATMUL,
+    POD_OP_VECTOR,
+    POD_OP_COLLECTIVE,
+    POD_OP_SEND,
+    POD_OP_RECV,
+    POD_OP_HOST
+} pod_op_kind;
+
+/** Arithmetic of a vector op, elementwise unless said otherwise; a, b, c = in[0..2], in f32 with
+ *  the result rounded to out's dtype. */
+typedef enum pod_vector_function {
+    POD_VEC_NONE,      /**< time only */
+    POD_VEC_COPY,      /**< a */
+    POD_VEC_RELU,      /**< max(a, 0) */
+    POD_VEC_RELU_GRAD, /**< a > 0 ? b : 0 */
+    POD_VEC_ADD,       /**< a + b */
+    POD_VEC_SUB,       /**< a - b */
+    POD_VEC_SGD,       /**< a - rate · b */
+    POD_VEC_ZERO       /**< 0 */
+} pod_vector_function;
+
+/** Kinds of memory, as `--memory` lists them. */
+#define POD_MEMORY_KIND_LIST(X)                                                                    \
+    X(POD_MEMORY_WEIGHTS, "weights")                                                               \
+    X(POD_MEMORY_OPTIMIZER, "optimizer")                                                           \
+    X(POD_MEMORY_GRADIENTS, "gradients")                                                           \
+    X(POD_MEMORY_ACTIVATIONS, "activations")                                                       \
+    X(POD_MEMORY_GATHERED, "gathered")                                                             \
+    X(POD_MEMORY_INPUT, "input")                                                                   \
+    X(POD_MEMORY_OTHER, "other")
+#define POD_MEMORY_KIND_ENUM(id, name) id,
+typedef enum pod_memory_kind {
+    POD_MEMORY_KIND_LIST(POD_MEMORY_KIND_ENUM) POD_MEMORY_KINDS
+} pod_memory_kind;
+#undef POD_MEMORY_KIND_ENUM
+
+typedef struct pod_buffer {
+    const char *name; /**< "w1.0" */
+    pod_memory_kind kind;
+    bool persistent; /**< lives from before the step to after it */
+    pod_dtype dtype;
+    int64_t rows; /**< of one chip's shard */
+    int64_t columns;
+} pod_buffer;
+
+/** Chips that work together in collectives. A copy of what mesh/device_mesh.h gives. */
+typedef struct pod_program_group {
+    const char *axes;          /**< mesh axes it spans, "fsdp" or "data,fsdp" */
+    pod_group group;           /**< inside a slice; size 1 if it spans slices only */
+    int32_t *position_of_rank; /**< position_of_rank[group.size]: place along the mesh axes */
+    int32_t dcn_size;          /**< slices it spans, 1 = inside one slice */
+    int32_t *slices; /**< slices[nslices] grouped as pod_mesh_slice_groups; NULL if dcn_size is 1 */
+    int32_t peers_in_flight; /**< unused by programs; number of such groups that share its links */
+} pod_program_group;
+
+typedef struct pod_op {
+    pod_op_kind kind;
+    const char *name; /**< "fwd.gather.w1": without the layer, so that equal ops have equal names */
+    int32_t layer;    /**< -1 = none */
+    int32_t first_dep; /**< program->deps[first_dep … first_dep + ndeps) */
+    int32_t ndeps;
+    int32_t in[POD_OP_INPUTS_MAX]; /**< buffers, POD_OP_NONE */
+    int32_t out;                   /**< buffer, POD_OP_NONE */
+    /* matmul: out[m, n] (+)= op(a)[m, k] · op(b)[k, n], `count` of them one after another */
+    int64_t m;
+    int64_t k;
+    int64_t n;
+    int64_t count;
+    pod_dtype dtype; /**< of the matmul's inputs, or of the elements that a collective moves */
+    bool transpose_a;
+    bool transpose_b;
+    bool accumulate; /**< add to out */
+    /* vector */
+    pod_vector_function function;
+    double flops;      /**< elementwise operations */
+    int64_t hbm_bytes; /**< read and written */
+    double rate;       /**< of POD_VEC_SGD */
+    /* collective, send, recv, host */
+    pod_coll_op op;
+    int32_t group;    /**< index in program->groups */
+    int64_t bytes;    /**< full buffer per chip, as in CLI.md; of a message for send, recv, host */
+    int dim;          /**< of gathers and scatters: 0 rows, 1 columns */
+    int32_t shift;    /**< of permutes: positions ahead in the group's order */
+    int32_t to_stage; /**< of send: stage that receives; of recv: stage that sends */
+    int32_t message;  /**< of send and recv: the same number on both sides */
+} pod_op;
+
+typedef struct pod_program {
+    int32_t stage; /**< pipeline stage that runs it; 0 without a pipeline */
+    int32_t nops;
+    pod_op *ops;
+    int32_t ndeps;
+    int32_t *deps;
+    int32_t nbuffers;
+    pod_buffer *buffers;
+    double model_flops; /**< useful FLOPs of one chip in the step, as the model counts them */
+} pod_program;
+
+/** The programs of all stages and what they share. */
+typedef struct pod_programs {
+    int32_t nstages;
+    pod_program *stages; /**< stages[nstages] */
+    int32_t ngroups;
+    pod_program_group *groups;
+    int32_t *stage_of; /**< stage_of[chip of a slice]; NULL when nstages is 1 */
+    int32_t
+        *next_stage_chip; /**< chip of the next stage with the same other coordinates, or NULL */
+    int32_t *previous_stage_chip;
+} pod_programs;
+
+/* ---- building ---- */
+
+/** Start an empty program. */
+void pod_program_init(pod_program *program, int32_t stage);
+void pod_program_fini(pod_program *program);
+void pod_programs_fini(pod_programs *programs);
+
+/** Add a buffer; returns its index. The name is copied. */
+int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,
+                           bool persistent, pod_dtype dtype, int64_t rows, int64_t columns);
+/** Add an op (copied; its deps are given apart); returns its index. @param deps  POD_OP_NONE entries
+ *  are skipped, repeats too */
+int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps);
+/** An op with the fields that mean "nothing" set so. */
+pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer);
+
+/** Check the program: deps point backwards, buffers and groups exist, shapes of matmuls and
+ *  collectives fit their buffers. POD_E_INTERNAL names the op; POD_E_NOMEM. */
+pod_status pod_program_finish(const pod_programs *programs, pod_program *program, pod_error *err);
+
+/** "matmul", … static. */
+const char *pod_op_kind_name(pod_op_kind kind);
+const char *pod_memory_kind_name(pod_memory_kind kind);

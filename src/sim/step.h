@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/step.h  One step of a program on all chips: cores, collectives, messages.
+ *
+ *  Model: each chip has a core that executes matmul and vector ops in program order, each as soon as
+ *  its dependencies are done; communication starts as soon as its dependencies are done. Collectives run as
+ *  schedules over the links of the machine (sim/collective.h), all at once, sharing links fairly.
+ *
+ *  Where the time goes. Each instant of a chip is compute while its core works. While the core waits, the instant
+ *  is charged to what it waits for: the op whose end lets the next core op (or, after the last core
+ *  op, the end of the step) begin: exposed ICI, DCN or host for communication under way; idle
+ *  when that communication had not begun (a pipeline bubble) or when the chip is done before others.
+ *  compute + exposed + idle = step time on every chip, to the picosecond.
+ *
+ *  On a folded machine one cell stands for many chips; sums are over cells.
+ *  Threads: one per rank. */
+#pragma once
+
+#include "chip/chip.h"
+#include "program/program.h"
+#include "sim/machine.h"
+
+/** What happened to one op, over all chips that ran it. */
+typedef struct pod_op_record {
+    int64_t chips; /**< cells that ran it */
+    pod_time_ps first_start_ps;
+    pod_time_ps last_end_ps;
+    pod_time_ps time_ps;    /**< sum over cells of end - start */
+    pod_time_ps exposed_ps; /**< sum over cells of the time charged to it */
+} pod_op_record;
+
+typedef struct pod_step_args {
+    const pod_machine *machine;
+    const pod_chip_spec *chip;
+    const pod_programs *programs;
+    const char *algorithm; /**< "auto" or a name for all collectives */
+    bool data;             /**< compute real numbers; not on a folded machine */
+    /** With data: fill a chip's persistent buffers before the step. */
+    void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
+    /** With data: look at a chip's buffers after the step. */
+    void (*store)(void *context, int32_t chip, const pod_program *program, void **buffers);
+    void *context;
+} pod_step_args;
+
+typedef struct pod_step_result {
+    pod_time_ps time_ps; /**< when the last chip is done */
+    int64_t cells;
+    int64_t compute_ps; /**< these five: sums over cells; they add up to cells · time_ps */
+    int64_t exposed_ici_ps;
+    int64_t exposed_dcn_ps;
+    int64_t exposed_host_ps;
+    int64_t idle_ps;
+    int64_t hbm_bound_ps; /**< the part of compute_ps in ops that HBM bounds */
+    pod_link_summary links;
+    int32_t nstages;
+    pod_op_record **ops; /**< ops[stage][op], heap; pod_step_result_fini */
+} pod_step_result;
+
+/** Collective; the same result on every rank.
+ *  @return POD_E_INTERNAL (deadlock; parts that don't add up), and what building schedules says */
+pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err);
+void pod_step_result_fini(pod_step_result *result);
