@@ -10,6 +10,7 @@ typedef struct message {
     int32_t from;
     int32_t slots;
     int32_t first; /* slot it was sent from */
+    int32_t pitch; /* from one slot sent to the next */
     /* followed by slots · (1 + words) words: block number, bit set */
     uint64_t content[];
 } message;
@@ -93,7 +94,8 @@ static void fill_start(const checker *c, int32_t part, int32_t rank)
         }
         break;
     case POD_ALL_TO_ALL:
-        hold(c, part, rank, c->n + rank, me * n + me, rank);
+        hold(c, part, rank, c->n + own_slot(c, part, rank),
+             me * n + (uint64_t)own_slot(c, part, rank), rank);
         break;
     case POD_ALL_REDUCE:
     case POD_REDUCE_SCATTER:
@@ -152,7 +154,8 @@ static bool ends_right(const checker *c, int32_t part, int32_t rank)
         return right;
     case POD_ALL_TO_ALL:
         for (int32_t r = 0; r < c->n; ++r) {
-            right = right && holds(c, part, rank, c->n + r, (uint64_t)r * n + (uint64_t)rank, r);
+            const uint64_t name = (uint64_t)r * n + (uint64_t)own_slot(c, part, rank);
+            right = right && holds(c, part, rank, c->n + own_slot(c, part, r), name, r);
         }
         return right;
     case POD_PERMUTE: {
@@ -192,7 +195,9 @@ static pod_status post(const checker *c, int32_t channel, int32_t rank, int32_t 
     if (step->send_to >= c->n) {
         return fault(c, channel, at, rank, "it sends to a rank that the group doesn't have");
     }
-    if (!range_is_inside(c, part, step->send_slot, step->send_slots)) {
+    const int32_t pitch = step->send_gap + 1;
+    const int32_t reach = step->send_slots > 0 ? (step->send_slots - 1) * pitch + 1 : 0;
+    if (pitch < 1 || !range_is_inside(c, part, step->send_slot, reach)) {
         return fault(c, channel, at, rank, "it sends slots outside the work buffer");
     }
     if (step->send_step < 0 || step->send_step >= cursor_at(c, channel, step->send_to)->steps) {
@@ -207,12 +212,12 @@ static pod_status post(const checker *c, int32_t channel, int32_t rank, int32_t 
     if (!m) {
         return pod_fail(c->err, POD_E_NOMEM, "no memory to check a schedule; use fewer chips");
     }
-    *m = (message){.from = rank, .slots = step->send_slots, .first = step->send_slot};
-    if (size > 0) {
-        memcpy(m->content, slot_at(c, part, rank, step->send_slot), size);
-    }
+    *m = (message){
+        .from = rank, .slots = step->send_slots, .first = step->send_slot, .pitch = pitch};
     *box = m;
     for (int32_t i = 0; i < m->slots; ++i) {
+        memcpy(&m->content[i * c->words], slot_at(c, part, rank, m->first + i * pitch),
+               (size_t)c->words * sizeof(uint64_t));
         if (m->content[i * c->words] == no_block) {
             return fault(c, channel, at, rank, "it sends a slot that holds nothing yet");
         }
@@ -228,10 +233,10 @@ static pod_status try_send(const checker *c, int32_t channel, int32_t rank, bool
     while (cur->next_send < cur->steps) {
         const int32_t at = cur->next_send;
         s->ops->step(s, &c->places[rank], channel, at, &step);
+        if (!waits_over(c, channel, rank, &step)) {
+            return POD_OK;
+        }
         if (step.send_to >= 0) {
-            if (!waits_over(c, channel, rank, &step)) {
-                return POD_OK;
-            }
             const pod_status st = post(c, channel, rank, at, &step);
             if (st != POD_OK) {
                 return st;
@@ -277,7 +282,7 @@ static pod_status deliver(const checker *c, int32_t channel, int32_t at, int32_t
         const uint64_t *from = &m->content[i * c->words];
         uint64_t *into = slot_at(c, part, rank, slot + i);
         if (slot_elements(c, part, rank, slot + i)
-            != slot_elements(c, part, m->from, m->first + i)) {
+            != slot_elements(c, part, m->from, m->first + i * m->pitch)) {
             return fault(c, channel, at, rank, "a slot has no room for the block it receives");
         }
         if (!reduce) {

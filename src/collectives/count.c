@@ -17,10 +17,7 @@ static void count_rank(const pod_coll_schedule *schedule, int32_t rank, pod_coll
             if (step.send_to < 0) {
                 continue;
             }
-            int64_t offset;
-            int64_t elements;
-            pod_coll_slots(schedule, rank, schedule->channels[channel].part, step.send_slot,
-                           step.send_slots, &offset, &elements);
+            const int64_t elements = pod_coll_send_elements(schedule, rank, channel, &step);
             ++counts->messages;
             counts->elements += elements;
             if (step.send_direction >= 0) {

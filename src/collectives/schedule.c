@@ -57,10 +57,17 @@ static int64_t offset_of(const pod_coll_schedule *schedule, int32_t rank, const 
                          int32_t slot)
 {
     const int32_t n = part->blocks;
+    if (schedule->ops->slot_offset) {
+        return schedule->ops->slot_offset(schedule, rank, (int32_t)(part - schedule->parts), slot);
+    }
     if (schedule->op != POD_ALL_TO_ALL || slot <= n) {
         return slot / n * part->elements + elements_before(part, slot % n);
     }
-    const int64_t own = elements_before(part, rank + 1) - elements_before(part, rank);
+    const int32_t block =
+        schedule->ops->block_slot
+            ? schedule->ops->block_slot(schedule, (int32_t)(part - schedule->parts), rank)
+            : rank;
+    const int64_t own = elements_before(part, block + 1) - elements_before(part, block);
     if (slot <= 2 * n) {
         return part->elements + (slot - n) * own;
     }
@@ -75,6 +82,23 @@ void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t par
     const pod_coll_part *p = &schedule->parts[part];
     *offset = offset_of(schedule, rank, p, slot);
     *elements = offset_of(schedule, rank, p, slot + slots) - *offset;
+}
+
+int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
+                               const pod_coll_step *step)
+{
+    const int32_t part = schedule->channels[channel].part;
+    const int32_t runs = step->send_gap > 0 ? step->send_slots : 1;
+    const int32_t run = step->send_gap > 0 ? 1 : step->send_slots;
+    int64_t sum = 0;
+    for (int32_t i = 0; i < runs; ++i) {
+        int64_t offset;
+        int64_t elements;
+        pod_coll_slots(schedule, rank, part, step->send_slot + i * (step->send_gap + 1), run,
+                       &offset, &elements);
+        sum += elements;
+    }
+    return sum;
 }
 
 int64_t pod_coll_work_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t part)

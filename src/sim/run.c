@@ -102,7 +102,7 @@ static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_vi
         case POD_ALL_TO_ALL:
             visit(run, chip, rank, &slots);
             slots = (slot_run){
-                .part = part, .slot = blocks + rank, .slots = 1, .block = rank, .source = rank};
+                .part = part, .slot = blocks + own, .slots = 1, .block = own, .source = rank};
             break;
         case POD_ALL_REDUCE:
         case POD_REDUCE_SCATTER:
