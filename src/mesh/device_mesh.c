@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "mesh/describe.h"
-#include "mesh/suggest.h"
+#include "mesh/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
-#include "mesh/suggest.h"
+#include "mesh/search.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -191,6 +191,22 @@ const char *pod_logical_mesh_print_dcn(const pod_logical_mesh *logical, char *bu
         }
     }
     return buf;
+}
+
+void pod_logical_mesh_compact(pod_logical_mesh *logical)
+{
+    int kept = 0;
+    for (int l = 0; l < logical->naxes; l++) {
+        const bool trivial = logical->size[l] == 1 && logical->dcn_size[l] == 1;
+        const bool last_hope = kept == 0 && l == logical->naxes - 1;
+        if (!trivial || last_hope) {
+            logical->axis[kept] = logical->axis[l];
+            logical->size[kept] = logical->size[l];
+            logical->dcn_size[kept] = logical->dcn_size[l];
+            kept++;
+        }
+    }
+    logical->naxes = kept;
 }
 
 /** JAX sees the cores of these chips as devices (COMPILER.md, "Devices and rates"). */

@@ -59,6 +59,9 @@ const char *pod_logical_mesh_print(const pod_logical_mesh *logical, char *buf, s
 /** "data=2" into buf, the sizes over slices; "" when there is one slice. @return buf */
 const char *pod_logical_mesh_print_dcn(const pod_logical_mesh *logical, char *buf, size_t size);
 
+/** Leave out the axes that have size 1 in and across slices; at least one stays. */
+void pod_logical_mesh_compact(pod_logical_mesh *logical);
+
 /** Devices on a chip: the cores if the mesh counts cores, else 1.
  *  @return POD_E_INVALID if it counts cores and this chip's cores are no devices of their own */
 pod_status pod_logical_mesh_cores(const pod_logical_mesh *logical, const pod_slice *slice,
