@@ -102,6 +102,7 @@ static void fill_memory(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->hbm_usable_bytes = llround(value[FIG_HBM_USABLE] * bytes_per_gib);
     spec->hbm_bytes_per_s = pick(row, spec->rates, FIG_HBM_RATE, FIG_HBM_BOOK) * per_giga;
     spec->vmem_bytes = llround(value[FIG_VMEM_SIZE] * bytes_per_mib);
+    spec->vmem_block_bytes = llround(value[FIG_VMEM_BLOCK] * bytes_per_mib);
     spec->vmem_bytes_per_s = spec->hbm_bytes_per_s * value[FIG_VMEM_RATIO];
 }
 

@@ -45,10 +45,10 @@ typedef struct pod_chip_spec {
     double clock_hz;
     double peak_ops_per_s[POD_DTYPE_COUNT]; /**< multiply and add count as two */
     double mxu_eff_frac;                    /**< what a large matmul sustains of the peak */
-    pod_time_ps kernel_start_ps; /**< a matmul inside a program: first DMA until last DMA is seen */
+    pod_time_ps kernel_start_ps;            /**< of a matmul: latency of its first and last DMA */
     pod_time_ps
         matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
-    pod_time_ps block_step_ps; /**< least time of one block of a blocked matmul */
+    pod_time_ps block_step_ps; /**< of a block's DMA besides its bytes */
 
     double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
     double vpu_eff_frac;
@@ -59,7 +59,8 @@ typedef struct pod_chip_spec {
     double hbm_eff_frac;
     pod_time_ps copy_launch_ps; /**< an HBM copy run alone */
     int64_t vmem_bytes;
-    double vmem_bytes_per_s; /**< between VMEM and the units */
+    int64_t vmem_block_bytes; /**< what the blocks of a matmul may use of one core's VMEM */
+    double vmem_bytes_per_s;  /**< between VMEM and the units */
 
     int ici_axes;
     int ici_links;                    /**< links of a chip that has all its neighbours */

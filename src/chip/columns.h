@@ -44,6 +44,7 @@ enum {
     X(FIG_HBM_EFF, "hbm_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_COPY_LAUNCH, "copy_launch_us", 0, 1e6, POD_FIG_MEASURED)                                 \
     X(FIG_VMEM_SIZE, "vmem_MiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                        \
+    X(FIG_VMEM_BLOCK, "vmem_block_MiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \
     X(FIG_VMEM_RATIO, "vmem_over_hbm_ratio", 1, 1e4, POD_FIG_ALWAYS)                               \
     X(FIG_ICI_AXES, "ici_axes", 1, 3, POD_FIG_WHOLE)                                               \
     X(FIG_ICI_LINKS, "ici_links", 2, 6, POD_FIG_WHOLE)                                             \

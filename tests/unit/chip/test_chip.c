@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chip/chip.h"
-
-#include "base/file.h"
+#include "fixture.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <criterion/criterion.h>
+static pod_table *chips(void)
+{
+    return table_read(CHIPS_CSV);
+}
 
-static const char chips_path[] = POD_SOURCE_DIR "/topologies/chips.csv";
+static pod_chip_spec loaded(const char *name, pod_rates rates, const char *setting)
+{
+    return chip_read(name, rates, setting);
+}
 
 static pod_table *table_of(const char *data, size_t size)
 {
@@ -18,28 +21,6 @@ static pod_table *table_of(const char *data, size_t size)
     pod_error err = {.status = POD_OK};
     cr_assert_eq(pod_table_parse("chips.csv", data, size, &table, &err), POD_OK, "%s", err.text);
     return table;
-}
-
-static pod_table *chips(void)
-{
-    char *data = NULL;
-    size_t size = 0;
-    cr_assert_eq(pod_file_read(chips_path, &data, &size, NULL), POD_OK);
-    pod_table *table = table_of(data, size);
-    free(data);
-    return table;
-}
-
-static pod_chip_spec loaded(const char *name, pod_rates rates, const char *setting)
-{
-    pod_table *table = chips();
-    pod_chip_spec spec;
-    pod_error err = {.status = POD_OK};
-    const pod_status st =
-        pod_chip_load(table, name, rates, &setting, setting != NULL ? 1 : 0, &spec, &err);
-    cr_assert_eq(st, POD_OK, "%s", err.text);
-    pod_table_free(table);
-    return spec;
 }
 
 /* Text of the error that a setting gives. */

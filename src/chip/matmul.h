@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file chip/matmul.h  How long a matmul takes on one chip, and why.
+ *
+ *  Model: C[m,n] = A[m,k] · B[k,n]. B is the weights and stands still in the systolic arrays:
+ *  ceil(k/dim)·ceil(n/dim) tiles, through each of which the m rows of A stream, one row a cycle, at least a
+ *  group of 8 (bf16[8,128] @ bf16[128,128] every 8 cycles: scaling book, tpus.md, appendix). The next tile
+ *  loads behind the current one, so the arrays fill and drain once (2·dim cycles). Rows divide over
+ *  the arrays of a core. On two cores m or n is halved, whichever is quicker.
+ *
+ *      mxu   = ceil(tiles · ceil(m/8) / arrays) · 8 rows · 2 · dim² / (peak per array · sustained fraction)
+ *
+ *  A and B pass through VMEM in blocks (bm x bk, bk x bn), each block of A and B read from HBM when
+ *  it is not the one already there, C written once; two buffers of each, so that the next block
+ *  loads behind the current one. Loops: m outside, then n, then k, or n outside, then m, then k:
+ *
+ *      A is read ceil(n/bn) times, once if bk = k and n is inside m; B likewise ceil(m/bm) times
+ *      hbm   = bytes / (HBM rate · efficiency) + (steps - 1) · block step
+ *      time  = launch + first blocks in + max(mxu, the rest of hbm, vmem) + last block out + fill
+ *
+ *  The block is the one that moves the fewest bytes among those that fit the VMEM set aside for blocks,
+ *  then the one with the fewest steps, then the quickest. Results are of the type that the compiler
+ *  gives: bf16 for bf16 and fp8, f32 for f32, int32 for int8.
+ *
+ *      bound = what the largest of these is: mxu, hbm, vmem or launch
+ *
+ *  Ownership: plain values. Threads: none. */
+#pragma once
+
+#include "chip/chip.h"
+
+typedef enum pod_bound { POD_BOUND_MXU, POD_BOUND_HBM, POD_BOUND_VMEM, POD_BOUND_LAUNCH } pod_bound;
+
+/** Sizes of a block, in rows of A, the contracted axis and columns of B; all 0 = choose. */
+typedef struct pod_matmul_block {
+    int64_t m;
+    int64_t k;
+    int64_t n;
+} pod_matmul_block;
+
+typedef struct pod_matmul_args {
+    int64_t m; /**< rows of A, >= 0 */
+    int64_t k; /**< contracted axis, >= 0 */
+    int64_t n; /**< columns of B, >= 0 */
+    pod_dtype dtype;
+    bool one_core;        /**< `--cores 1`: one core with its share of the HBM */
+    bool weights_in_vmem; /**< B is in VMEM already and stays there */
+    bool alone;           /**< run by itself: add the launch cost that benchmarks see */
+    pod_matmul_block block;
+} pod_matmul_args;
+
+typedef struct pod_matmul_time {
+    pod_time_ps time_ps;
+    pod_bound bound;
+    int cores;              /**< cores that took part */
+    pod_matmul_block block; /**< of one core, clipped to its part; 0 if there was nothing to do */
+    int64_t flops;          /**< 2·m·k·n, without padding */
+    int64_t hbm_bytes;      /**< read and written, by all cores together */
+    double peak_ops_per_s;  /**< of the cores that took part */
+    double ops_per_s;       /**< flops / time; 0 when time is 0 */
+    double peak_frac;       /**< ops_per_s / peak_ops_per_s */
+    int64_t steps;          /**< blocks that one core goes through */
+    /* the terms of the formula, per core */
+    pod_time_ps launch_ps;
+    pod_time_ps mxu_ps;
+    pod_time_ps hbm_ps;     /**< all HBM time, the exposed ends included */
+    pod_time_ps exposed_ps; /**< first blocks in and last block out */
+    pod_time_ps vmem_ps;
+    pod_time_ps fill_ps;
+} pod_matmul_time;
+
+/** "mxu", "hbm", "vmem" or "launch", static. Not collective. */
+const char *pod_bound_name(pod_bound bound);
+
+/** Bytes of one element of C for inputs of `dtype`. Not collective. */
+int pod_matmul_output_size(pod_dtype dtype);
+
+/** "512x1024x1024" into a block, every size >= 1. POD_E_USAGE. Not collective. */
+pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod_error *err);
+
+/** Time of one matmul. Not collective.
+ *  @param[out] out  untouched on error
+ *  @return POD_OK; POD_E_RANGE if a size is negative or flops, bytes or time exceed 63 bits;
+ *          POD_E_NOFIT if a given block or weights_in_vmem needs more VMEM than a core has */
+pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args *args,
+                               pod_matmul_time *out, pod_error *err);
+
+/** The formula with its numbers, for --explain, one line into buf (always terminated).
+ *  Not collective. @return buf */
+const char *pod_matmul_explain(const pod_matmul_time *time, char *buf, size_t size);
