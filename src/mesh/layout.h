@@ -22,7 +22,8 @@
  *      choices have begun; more of x, then of y, then of z. Of the mesh axes that share a physical
  *      axis the last has stride 1.
  *   6. contiguous: only the shapes of a short list, with y and z exchanged before rule 4.
- *  Wrap and twist play no part.
+ *  Wrap and twist play no part. Meshes of chips on v2, v3 and tpu7x, which JAX doesn't have, follow
+ *  rules 4 to 6.
  *
  *  In 1 to 3 there is an order of devices instead of parts.
  *
