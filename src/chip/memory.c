@@ -66,7 +66,7 @@ pod_status pod_hbm_ledger_check(const pod_hbm_ledger *ledger, const char *what, 
     return pod_fail(
         err, POD_E_NOFIT,
         "%s needs %.2f GiB of HBM a chip, %.2f GiB more than the %.2f GiB a program may "
-        "use; %s take %.2f GiB",
+        "use; the most is %s, %.2f GiB",
         what, (double)ledger->peak_bytes / gib,
         (double)(ledger->peak_bytes - ledger->usable_bytes) / gib,
         (double)ledger->usable_bytes / gib, pod_hbm_kind_name(kind),
