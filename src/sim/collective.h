@@ -25,11 +25,11 @@ typedef struct pod_collective_options {
     const pod_machine *machine;        /**< borrowed */
     pod_net *net;                      /**< borrowed */
     const pod_coll_schedule *schedule; /**< borrowed */
-    uint16_t instance;                 /**< names it in tags */
+    uint32_t instance;                 /**< names it in tags */
     pod_dtype dtype;
     bool data; /**< allocate work buffers and move elements */
     /** Called when all steps of a chip are done; may be NULL. */
-    void (*done)(void *context, int32_t cell, uint16_t instance);
+    void (*done)(void *context, int32_t cell, uint32_t instance);
     void *context;
 } pod_collective_options;
 

@@ -44,9 +44,9 @@ bool pod_net_path_append(pod_net_path *path, int port, int32_t hops);
 
 /** Names a message to its sender and its receiver; the meaning is the client's. */
 typedef struct pod_net_tag {
-    uint16_t kind;
-    uint16_t instance;
-    int32_t channel;
+    uint8_t kind;
+    uint32_t instance;
+    int32_t channel; /**< below 2^24 */
     int32_t step;
 } pod_net_tag;
 

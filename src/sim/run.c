@@ -190,7 +190,7 @@ static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
     return pod_collective_blocked(run->coll, chip, text, size);
 }
 
-static void run_done(void *context, int32_t chip, uint16_t instance)
+static void run_done(void *context, int32_t chip, uint32_t instance)
 {
     (void)chip;
     (void)instance;
