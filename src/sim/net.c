@@ -41,10 +41,10 @@ static uint64_t message_key(int32_t cell, uint32_t step)
 
 /* ---- flows ---- */
 
-static int32_t flow_new(pod_net *net)
+static int32_t flow_beyond(pod_net *net)
 {
     if (net->free_flow < 0) {
-        const int32_t count = net->nflows ? 2 * net->nflows : 1024;
+        const int32_t count = 2 * net->nflows;
         net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
         POD_ASSERT(flows != NULL);
         net->flows = flows;
@@ -59,8 +59,24 @@ static int32_t flow_new(pod_net *net)
     return flow;
 }
 
-static void flow_release(pod_net *net, int32_t flow)
+static int32_t flow_new(pod_net *net, int32_t local)
 {
+    net_cell *state = &net->cells[local];
+    if (state->free_flows == 0) {
+        return flow_beyond(net);
+    }
+    const int32_t own = __builtin_ctz(state->free_flows);
+    state->free_flows &= state->free_flows - 1;
+    return local * NET_OWN_FLOWS + own;
+}
+
+static void flow_release(pod_net *net, int32_t local, int32_t flow)
+{
+    const int32_t own = flow - local * NET_OWN_FLOWS;
+    if (own >= 0 && own < NET_OWN_FLOWS) {
+        net->cells[local].free_flows |= 1U << own;
+        return;
+    }
     net->flows[flow].next = net->free_flow;
     net->free_flow = flow;
 }
@@ -118,10 +134,20 @@ static pod_time_ps link_done(const pod_net *net, const net_link *link)
     return link->updated_ps + rest;
 }
 
-static void link_join(pod_net *net, int32_t at, int32_t flow, int64_t bytes, pod_time_ps now)
+static pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes)
 {
-    net_link *link = &net->links[at];
-    const pod_time_ps work = pod_rate_time_ps(link->rate, bytes);
+    if (bytes != wire->last_bytes) {
+        wire->last_bytes = bytes;
+        wire->last_work_ps = pod_rate_time_ps(wire->rate, bytes);
+    }
+    return wire->last_work_ps;
+}
+
+static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
+                      pod_time_ps now)
+{
+    net_link *link = &net->links[local * net->stride + port];
+    const pod_time_ps work = wire_work_ps(&net->wires[link->wire], bytes);
     link_update(link, now);
     if (work > POD_TIME_NEVER / 4 - link->virtual_ps) {
         pod_engine_fail(net->engine, POD_E_RANGE,
@@ -132,7 +158,7 @@ static void link_join(pod_net *net, int32_t at, int32_t flow, int64_t bytes, pod
     link->flows++;
     link->bytes += bytes;
     net->hops++;
-    net->done[at] = link_done(net, link);
+    net->cells[local].done[port] = link_done(net, link);
 }
 
 /* The tail of a flow leaves this cell: hand it on and tell the sender. */
@@ -141,7 +167,7 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
 {
     const net_flow left = net->flows[flow];
     pod_event event = {
-        .time_ps = now + link->latency_ps,
+        .time_ps = now + net->wires[link->wire].latency_ps,
         .dst = link->peer,
         .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
         .small = left.fragments,
@@ -149,7 +175,7 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
         .payload = left.payload,
     };
     pod_engine_post(net->engine, cell, &event);
-    flow_release(net, flow);
+    flow_release(net, cell - net->first, flow);
     if (!(left.flags & FLOW_OWN)) {
         return;
     }
@@ -166,9 +192,10 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
 }
 
 /* Messages of this link that have had their service by now. */
-static void link_serve(pod_net *net, int32_t cell, int32_t at, pod_time_ps now)
+static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
-    net_link *link = &net->links[at];
+    const int32_t local = cell - net->first;
+    net_link *link = &net->links[local * net->stride + port];
     link_update(link, now);
     link->virtual_ps = net->flows[link->head].finish;
     int32_t served = -1;
@@ -186,7 +213,7 @@ static void link_serve(pod_net *net, int32_t cell, int32_t at, pod_time_ps now)
     } else {
         link->tail = -1;
     }
-    net->done[at] = link_done(net, link);
+    net->cells[local].done[port] = link_done(net, link);
     while (served >= 0) {
         const int32_t flow = served;
         served = net->flows[flow].next;
@@ -203,9 +230,8 @@ static void link_serve(pod_net *net, int32_t cell, int32_t at, pod_time_ps now)
 static void cell_timer_refresh(pod_net *net, int32_t cell, net_cell *state)
 {
     pod_time_ps first = POD_TIME_NEVER;
-    const pod_time_ps *done = &net->done[state->first_link];
     for (int32_t i = 0; i < state->links; i++) {
-        first = done[i] < first ? done[i] : first;
+        first = state->done[i] < first ? state->done[i] : first;
     }
     if (first != state->timer_ps) {
         state->timer_ps = first;
@@ -220,8 +246,8 @@ static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_p
     net_cell *state = &net->cells[cell - net->first];
     state->timer_ps = POD_TIME_NEVER;
     for (int32_t i = 0; i < state->links; i++) {
-        if (net->done[state->first_link + i] <= now) {
-            link_serve(net, cell, state->first_link + i, now);
+        if (state->done[i] <= now) {
+            link_serve(net, cell, i, now);
         }
     }
     cell_timer_refresh(net, cell, state);
@@ -232,18 +258,19 @@ static int32_t flow_start(pod_net *net, int32_t cell, int port, const pod_net_pa
                           int64_t bytes, unsigned flags)
 {
     const pod_time_ps now = pod_engine_now(net->engine);
-    const int32_t at = net->cells[cell - net->first].first_link + port;
-    POD_DASSERT(port < net->cells[cell - net->first].links && net->links[at].peer >= 0);
-    const int32_t flow = flow_new(net);
+    const int32_t local = cell - net->first;
+    POD_DASSERT(port < net->cells[local].links);
+    const int32_t flow = flow_new(net, local);
     const bool last = path->word[0] == 0;
     net->flows[flow].flags = (uint8_t)(flags | (last ? FLOW_LAST : 0U));
     net->flows[flow].port = (uint8_t)port;
     net->flows[flow].payload = NULL;
-    link_join(net, at, flow, bytes, now);
+    link_join(net, local, port, flow, bytes, now);
     if (!last) {
-        pod_event head = {
-            .time_ps = now + net->links[at].latency_ps,
-            .dst = net->links[at].peer,
+        const net_link *link = &net->links[local * net->stride + port];
+        const pod_event head = {
+            .time_ps = now + net->wires[link->wire].latency_ps,
+            .dst = link->peer,
             .kind = EVENT_HEAD,
             .arg = {(uint32_t)flow, (uint64_t)bytes, path->word[0], path->word[1]},
         };
@@ -280,7 +307,7 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     flow->payload = event->payload ? pod_payload_retain(event->payload) : NULL;
     flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
     if (flow->flags & FLOW_SERVED) {
-        const int32_t at = net->cells[cell - net->first].first_link + flow->port;
+        const int32_t at = (cell - net->first) * net->stride + flow->port;
         flow_leave(net, cell, &net->links[at], (int32_t)found, event->time_ps);
     }
 }

@@ -5,55 +5,74 @@
 #include "sim/map.h"
 #include "sim/net.h"
 
+enum { NET_OWN_FLOWS = 8, NET_CACHE_LINE = 64 };
+
 /* A message (or fragment) on a link. On the link's list, sorted by `finish`, until served. */
 typedef struct net_flow {
     pod_time_ps finish; /* virtual time at which it has had its service */
+    uint64_t tag;
+    pod_payload *payload;
     int32_t next;
     int32_t prev;
-    uint64_t tag;
     uint32_t step;
     uint16_t fragments;
     uint8_t flags;
     uint8_t port;
-    pod_payload *payload;
 } net_flow;
 
+/* Rate and latency of links, of which a net has few different ones. */
+typedef struct net_wire {
+    pod_rate rate;
+    pod_time_ps latency_ps;
+    int64_t last_bytes; /* the latest size asked for, and its time: sizes repeat */
+    pod_time_ps last_work_ps;
+} net_wire;
+
+/* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
 typedef struct net_link {
     pod_time_ps virtual_ps; /* service that each message on it has had since the link began */
     pod_time_ps updated_ps; /* when virtual_ps was true */
+    pod_time_ps busy_ps;
+    int64_t bytes;
     int32_t head;
     int32_t tail;
     int32_t flows;
     int32_t peer;
-    pod_time_ps latency_ps;
-    pod_rate rate;
-    int64_t bytes;
-    pod_time_ps busy_ps;
+    int32_t wire;
+    int32_t reserved[3];
 } net_link;
+_Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
 
+/* The first line holds all that a chip with six ports needs. */
 typedef struct net_cell {
-    int32_t first_link;
-    int32_t links;
     pod_time_ps timer_ps; /* what the engine's timer is set to */
+    int32_t links;
+    uint32_t free_flows;                 /* bit i: flow i of the cell's own is free */
+    pod_time_ps done[POD_NET_PORTS_MAX]; /* when a link's first message has had its service */
+    pod_time_ps reserved[6];
 } net_cell;
+_Static_assert(sizeof(net_cell) % NET_CACHE_LINE == 0, "cells begin at cache lines");
 
 struct pod_net {
     pod_engine *engine;
     pod_net_client client;
     int32_t first;
     int32_t ncells;
+    int32_t stride; /* links per cell: links[local cell * stride + port] */
     net_cell *cells;
     net_link *links;
-    pod_time_ps *done; /* done[link]: when its first message has had its service */
+    net_wire *wires;
+    int32_t nwires;
+    /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
+     * the free list behind. */
     net_flow *flows;
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;
     pod_map transit;  /* (cell, cell before; flow there) → flow here */
     pod_map arriving; /* (tag; cell, step) → fragments still to come */
-    pod_map
-        holding; /* (tag; cell, step) → payload of a message whose other fragments are on the way */
-    pod_map leaving; /* (tag; cell, step) → fragments that have not left their sender */
+    pod_map holding;  /* (tag; cell, step) → payload, while other fragments are on the way */
+    pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
 };
 
 /** Take the next hop off a path: its port. */

@@ -3,37 +3,71 @@
 
 #include <stdlib.h>
 
+enum { WIRES_MAX = 4096 };
+
+/* The wire with this rate and latency; -1 when memory is out or there are too many. */
+static int32_t wire_find(pod_net *net, const pod_net_port *port)
+{
+    for (int32_t i = 0; i < net->nwires; i++) {
+        if (net->wires[i].rate.bytes_per_s == port->rate.bytes_per_s
+            && net->wires[i].latency_ps == port->latency_ps) {
+            return i;
+        }
+    }
+    net_wire *wires = realloc(net->wires, (size_t)(net->nwires + 1) * sizeof *wires);
+    if (!wires || net->nwires == WIRES_MAX) {
+        net->wires = wires ? wires : net->wires;
+        return -1;
+    }
+    net->wires = wires;
+    wires[net->nwires] =
+        (net_wire){.rate = port->rate, .latency_ps = port->latency_ps, .last_bytes = -1};
+    return net->nwires++;
+}
+
+static void *lines_allocate(size_t count, size_t size)
+{
+    void *lines = NULL;
+    return posix_memalign(&lines, NET_CACHE_LINE, (count + 1) * size) == 0 ? lines : NULL;
+}
+
+static pod_status cells_allocate(pod_net *net, const pod_net_options *options, pod_error *err)
+{
+    pod_net_port ports[POD_NET_PORTS_MAX];
+    for (int32_t i = 0; i < net->ncells; i++) {
+        const int count = options->ports(options->ports_context, net->first + i, ports);
+        net->stride = count > net->stride ? count : net->stride;
+    }
+    const size_t ncells = (size_t)net->ncells;
+    net->cells = lines_allocate(ncells, sizeof *net->cells);
+    net->links = lines_allocate(ncells * (size_t)net->stride, sizeof *net->links);
+    net->nflows = net->ncells * NET_OWN_FLOWS + 1;
+    net->flows = malloc((size_t)net->nflows * sizeof *net->flows);
+    if (!net->cells || !net->links || !net->flows) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
+                        net->ncells);
+    }
+    return POD_OK;
+}
+
 static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_error *err)
 {
-    int32_t capacity = 0;
-    int32_t used = 0;
     for (int32_t i = 0; i < net->ncells; i++) {
         pod_net_port ports[POD_NET_PORTS_MAX];
-        const int count = options->ports(options->ports_context, net->first + i, ports);
-        if (used + count > capacity) {
-            capacity = 2 * capacity + POD_NET_PORTS_MAX;
-            net_link *links = realloc(net->links, (size_t)capacity * sizeof *links);
-            if (!links) {
-                return pod_fail(err, POD_E_NOMEM, "out of memory for %d links; use more ranks",
-                                capacity);
+        net_cell *state = &net->cells[i];
+        *state = (net_cell){.timer_ps = POD_TIME_NEVER, .free_flows = (1U << NET_OWN_FLOWS) - 1};
+        state->links = options->ports(options->ports_context, net->first + i, ports);
+        for (int port = 0; port < state->links; port++) {
+            state->done[port] = POD_TIME_NEVER;
+            const int32_t wire = ports[port].peer >= 0 ? wire_find(net, &ports[port]) : 0;
+            if (wire < 0) {
+                return pod_fail(err, POD_E_NOMEM,
+                                "out of memory for links; at most %d different rates of links",
+                                WIRES_MAX);
             }
-            net->links = links;
+            net->links[i * net->stride + port] =
+                (net_link){.head = -1, .tail = -1, .peer = ports[port].peer, .wire = wire};
         }
-        net->cells[i] = (net_cell){.first_link = used, .links = count, .timer_ps = POD_TIME_NEVER};
-        for (int port = 0; port < count; port++) {
-            net->links[used++] = (net_link){.head = -1,
-                                            .tail = -1,
-                                            .peer = ports[port].peer,
-                                            .latency_ps = ports[port].latency_ps,
-                                            .rate = ports[port].rate};
-        }
-    }
-    net->done = malloc(((size_t)used + 1) * sizeof *net->done);
-    if (!net->done) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %d links; use more ranks", used);
-    }
-    for (int32_t i = 0; i < used; i++) {
-        net->done[i] = POD_TIME_NEVER;
     }
     return POD_OK;
 }
@@ -59,10 +93,10 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
     if (st == POD_OK) {
         net->ncells = pod_engine_cells(net->engine, &net->first);
-        net->cells = calloc((size_t)net->ncells + 1, sizeof *net->cells);
-        st = net->cells ? ports_build(net, options, err)
-                        : pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
-                                   net->ncells);
+        st = cells_allocate(net, options, err);
+        if (st == POD_OK) {
+            st = ports_build(net, options, err);
+        }
         st = pod_par_agree(par, st, err);
     }
     if (st != POD_OK) {
@@ -84,7 +118,7 @@ void pod_net_free(pod_net *net)
     pod_map_fini(&net->arriving);
     pod_map_fini(&net->transit);
     free(net->flows);
-    free(net->done);
+    free(net->wires);
     free(net->links);
     free(net->cells);
     free(net);
@@ -119,7 +153,7 @@ pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record
     }
     for (int32_t i = 0; i < net->ncells; i++) {
         for (int32_t port = 0; port < net->cells[i].links; port++) {
-            const net_link *link = &net->links[net->cells[i].first_link + port];
+            const net_link *link = &net->links[i * net->stride + port];
             own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] =
                 (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
         }
