@@ -158,29 +158,13 @@ void pod_emit_none(pod_emit *emit)
     add_cell(emit, CELL_NONE, "-");
 }
 
-static void add_line(pod_emit *emit, pod_text *lines, const char *format, va_list args)
-{
-    char *line = NULL;
-    va_list again;
-    va_copy(again, args);
-    const int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    if (length < 0 || (line = malloc((size_t)length + 1)) == NULL) {
-        emit->out_of_memory = true;
-        return;
-    }
-    (void)vsnprintf(line, (size_t)length + 1, format, args);
-    pod_text_add(lines, line);
-    pod_text_add(lines, "\n");
-    free(line);
-}
-
 void pod_emit_heading(pod_emit *emit, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     pod_text_add(&emit->headings, "# ");
-    add_line(emit, &emit->headings, format, args);
+    pod_text_vprintf(&emit->headings, format, args);
+    pod_text_add(&emit->headings, "\n");
     va_end(args);
 }
 
@@ -188,7 +172,8 @@ void pod_emit_note(pod_emit *emit, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add_line(emit, &emit->notes, format, args);
+    pod_text_vprintf(&emit->notes, format, args);
+    pod_text_add(&emit->notes, "\n");
     va_end(args);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,20 +50,26 @@ void pod_text_fill(pod_text *text, char c, size_t count)
     text->data[text->size] = '\0';
 }
 
+void pod_text_vprintf(pod_text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, args);
+    if (length < 0 || !reserve(text, (size_t)length)) {
+        text->out_of_memory = true;
+    } else {
+        (void)vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
+        text->size += (size_t)length;
+    }
+    va_end(again);
+}
+
 void pod_text_printf(pod_text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const int length = vsnprintf(NULL, 0, format, args);
+    pod_text_vprintf(text, format, args);
     va_end(args);
-    if (length < 0 || !reserve(text, (size_t)length)) {
-        text->out_of_memory = true;
-        return;
-    }
-    va_start(args, format);
-    (void)vsnprintf(text->data + text->size, (size_t)length + 1, format, args);
-    va_end(args);
-    text->size += (size_t)length;
 }
 
 void pod_text_free(pod_text *text)

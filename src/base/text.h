@@ -9,6 +9,7 @@
  *  Threads: none. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,5 +27,7 @@ void pod_text_add(pod_text *text, const char *string);
 /** Append one character `count` times. */
 void pod_text_fill(pod_text *text, char c, size_t count);
 __attribute__((format(printf, 2, 3))) void pod_text_printf(pod_text *text, const char *format, ...);
+__attribute__((format(printf, 2, 0))) void pod_text_vprintf(pod_text *text, const char *format,
+                                                            va_list args);
 /** Free the contents and leave an empty text. */
 void pod_text_free(pod_text *text);
