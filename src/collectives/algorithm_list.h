@@ -12,7 +12,14 @@
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \
-    X(bucket_2D_ports)
+    X(bucket_2D_ports)                                                                             \
+    X(recdoub_latency_1port)                                                                       \
+    X(halving_doubling_1port)                                                                      \
+    X(halving_doubling_2D_mirrored)                                                                \
+    X(swing_latency_1port)                                                                         \
+    X(swing_latency_2D)                                                                            \
+    X(swing_bw_2D)                                                                                 \
+    X(swing)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
 POD_COLL_ALGORITHM_LIST(POD_COLL_ALGORITHM_DECLARE)

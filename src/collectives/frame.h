@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file collectives/frame.h  The common members of a schedule: made, cut into parts, freed.
+ *
+ *  Ownership: init allocates parts and channels, fini frees them. Threads: none. */
+#pragma once
+
+#include "collectives/algorithm.h"
+
+/** Fill the first member of an algorithm's own struct. Parts get equal shares of the elements, 1 block and
+ *  1 slot; channel c works on part c mod nparts and has no steps; the caller changes what differs.
+ *  @param algorithm  static
+ *  @return POD_OK or POD_E_NOMEM */
+pod_status pod_coll_frame_init(pod_coll_schedule *schedule, const pod_coll_schedule_ops *ops,
+                               const char *algorithm, const pod_coll_request *request,
+                               int32_t nparts, int32_t nchannels, pod_error *err);
+void pod_coll_frame_fini(pod_coll_schedule *schedule);
+
+/** Give every part the same blocks and slots. */
+void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t slots);
+
+/** A step that neither sends nor receives nor waits. */
+static inline pod_coll_step pod_coll_step_idle(void)
+{
+    return (pod_coll_step){
+        .send_to = -1,
+        .send_direction = -1,
+        .wait = {{-1, 0}, {-1, 0}},
+        .recv_from = -1,
+        .recv_also = -1,
+    };
+}
