@@ -221,9 +221,10 @@ Test(ici_route, balances_the_links_of_larger_twisted_slices)
         int32_t x, y, z;
         int32_t diameter;
         double mean, busiest;
+        int64_t bisection;
     } rows[] = {
-        {8, 8,  16, 12, 6.9688, 1.1615},
-        {8, 16, 16, 12, 8.7188, 1.4531}
+        {8, 8,  16, 12, 6.9688, 1.1615, 256},
+        {8, 16, 16, 12, 8.7188, 1.4531, 512}
     };
     for (size_t i = 0; i < 2; i++) {
         pod_slice slice = slice_of(3, rows[i].x, rows[i].y, rows[i].z, 7, true);
@@ -245,6 +246,7 @@ Test(ici_route, balances_the_links_of_larger_twisted_slices)
         pod_router_figures(router, &figures);
         cr_assert_eq(figures.diameter_hops, rows[i].diameter);
         cr_assert_float_eq(figures.mean_hops, rows[i].mean, 5e-5);
+        cr_assert_eq(figures.bisection_cables, rows[i].bisection);
         pod_router_free(router);
     }
 }
