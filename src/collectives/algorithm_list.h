@@ -9,6 +9,9 @@
 
 #define POD_COLL_ALGORITHM_LIST(X)                                                                 \
     X(none)                                                                                        \
+    X(ring)                                                                                        \
+    X(line)                                                                                        \
+    X(bucket)                                                                                      \
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \

@@ -141,15 +141,12 @@ static void link_advance(run *r, link *l)
 static void link_plan(run *r, int32_t rank, int32_t index)
 {
     link *l = &r->links[rank * LINKS + index];
-    ++l->version;
-    if (l->count == 0) {
+    if (l->count == 0 || l->serving >= 0) {
         return;
     }
+    ++l->version;
     pod_time_ps end = r->now;
     if (r->schedule->ordered) {
-        if (l->serving >= 0) {
-            return;
-        }
         l->serving = l->head;
         for (int32_t m = l->head; m >= 0; m = r->pool[m].next) {
             l->serving = r->pool[m].key < r->pool[l->serving].key ? m : l->serving;
@@ -223,10 +220,7 @@ static int32_t routed_link(const run *r, int32_t from, int32_t to, int32_t *hops
 
 static void link_send(run *r, int32_t rank, int32_t c, int32_t at, const pod_coll_step *step)
 {
-    int64_t offset;
-    int64_t elements;
-    pod_coll_slots(r->schedule, rank, r->schedule->channels[c].part, step->send_slot,
-                   step->send_slots, &offset, &elements);
+    const int64_t elements = pod_coll_send_elements(r->schedule, rank, c, step);
     pod_time_ps work =
         pod_rate_time_ps(r->request->link_rate, elements * r->request->element_bytes);
     int32_t index = step->send_direction;
@@ -287,10 +281,12 @@ static void advance(run *r, int32_t rank, int32_t c)
     pod_coll_step step;
     while (!me->sending && me->next_send < me->steps && me->waits_for < 0 && !r->no_memory) {
         r->schedule->ops->step(r->schedule, &r->places[rank], c, me->next_send, &step);
-        if (step.send_to >= 0) {
-            if (me->next_recv < step.wait_recv || waits_for_other(r, rank, c, &step)) {
-                break;
-            }
+        if (me->next_recv < step.wait_recv || waits_for_other(r, rank, c, &step)) {
+            break;
+        }
+        if (step.send_to == rank) {
+            *arrived_at(r, rank, c, step.send_step) = 1;
+        } else if (step.send_to >= 0) {
             me->sending = true;
             link_send(r, rank, c, me->next_send, &step);
         }

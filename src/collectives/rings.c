@@ -249,6 +249,21 @@ static bool number_blocks(ring_order *order, const pod_coll_axes *axes)
     return true;
 }
 
+pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *axis, int32_t *length,
+                             pod_error *err)
+{
+    ring_order order = {.levels = naxes};
+    memcpy(order.axis, axis, (size_t)naxes * sizeof *axis);
+    const bool numbered = number_blocks(&order, axes);
+    free(order.digit);
+    if (!numbered) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the rings of %d chips; use fewer chips",
+                        (int)axes->nranks);
+    }
+    memcpy(length, order.length, (size_t)naxes * sizeof *length);
+    return POD_OK;
+}
+
 /* The order with these axes, numbered when it is new; NULL without memory. */
 static ring_order *order_find(rings *self, const pod_ring_stream *stream)
 {
@@ -287,22 +302,7 @@ static void close_phase(phase *f, const program *p, int32_t span)
     }
 }
 
-static uint8_t priority_of(pod_ring_rule rule, int phase_index, int nphases)
-{
-    switch (rule) {
-    case POD_RING_EARLIEST:
-        return (uint8_t)phase_index;
-    case POD_RING_LATEST:
-        return (uint8_t)(nphases - 1 - phase_index);
-    case POD_RING_FAIR:
-    case POD_RING_STREAM:
-    case POD_RING_RULES:
-        break;
-    }
-    return 0;
-}
-
-static bool program_fill(program *p, const rings *self, pod_ring_rule rule)
+static bool program_fill(program *p, const rings *self)
 {
     const int levels = p->order->levels;
     const bool scatters = self->base.op != POD_ALL_GATHER;
@@ -316,7 +316,7 @@ static bool program_fill(program *p, const rings *self, pod_ring_rule rule)
         f->closed = self->axes.axis[p->order->axis[f->level]].closed;
         f->first = p->steps;
         f->half_step = -1;
-        f->priority = priority_of(rule, i, p->nphases);
+        f->priority = (uint8_t)i;
         if (f->closed) {
             close_phase(f, p, p->order->span[f->level]);
         } else {
@@ -332,7 +332,7 @@ static bool program_fill(program *p, const rings *self, pod_ring_rule rule)
 }
 
 static program *program_find(rings *self, const ring_order *order, pod_ring_way way, int sign,
-                             int bias, pod_ring_rule rule)
+                             int bias)
 {
     for (int i = 0; i < self->nprograms; ++i) {
         program *p = &self->programs[i];
@@ -342,7 +342,7 @@ static program *program_find(rings *self, const ring_order *order, pod_ring_way 
     }
     program *p = &self->programs[self->nprograms++];
     *p = (program){.order = order, .bias = bias, .way = way, .sign = sign};
-    return program_fill(p, self, rule) ? p : NULL;
+    return program_fill(p, self) ? p : NULL;
 }
 
 /* Where each phase of a channel finds the other direction. */
@@ -359,10 +359,10 @@ static void join_twins(rings *self, int32_t plus)
 }
 
 static bool add_channel(rings *self, int32_t part, const ring_order *order,
-                        const pod_ring_stream *stream, int sign, pod_ring_rule rule)
+                        const pod_ring_stream *stream, int sign)
 {
     const int32_t channel = self->base.nchannels++;
-    const program *p = program_find(self, order, stream->way, sign, stream->bias, rule);
+    const program *p = program_find(self, order, stream->way, sign, stream->bias);
     if (!p) {
         return false;
     }
@@ -372,7 +372,7 @@ static bool add_channel(rings *self, int32_t part, const ring_order *order,
     return true;
 }
 
-static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream, pod_ring_rule rule)
+static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
 {
     const ring_order *order = order_find(self, stream);
     if (!order) {
@@ -383,10 +383,10 @@ static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream,
         return true;
     }
     const int32_t first = self->base.nchannels;
-    if (stream->way != POD_RING_MINUS && !add_channel(self, part, order, stream, 1, rule)) {
+    if (stream->way != POD_RING_MINUS && !add_channel(self, part, order, stream, 1)) {
         return false;
     }
-    if (stream->way != POD_RING_PLUS && !add_channel(self, part, order, stream, -1, rule)) {
+    if (stream->way != POD_RING_PLUS && !add_channel(self, part, order, stream, -1)) {
         return false;
     }
     if (stream->way == POD_RING_BOTH) {
@@ -406,7 +406,7 @@ static bool add_streams(rings *self, const pod_rings_plan *plan)
         self->base.parts[i] = (pod_coll_part){
             .elements = end - first, .blocks = self->axes.nranks, .slots = self->axes.nranks};
         first = end;
-        if (!add_stream(self, i, &plan->stream[i], plan->rule)) {
+        if (!add_stream(self, i, &plan->stream[i])) {
             return false;
         }
     }

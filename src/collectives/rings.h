@@ -27,8 +27,9 @@
  *        1    -         send a    send b    -
  *        2    -         -         send a    -
  *
- *  Channels of several streams run at once. In an ordered schedule a link carries one message at a
- *  time, by the stream's priority rule.
+ *  Channels of several streams run at once. Served one at a time, those in the earliest phase first, the
+ *  messages of later streams fill what earlier ones leave idle while theirs fly, and every stream
+ *  soon has work for its later axes. That is what makes cutting a vector into streams pay.
  *
  *  Ownership: the schedule owns all it needs but the request's group. Threads: read-only. */
 #pragma once
@@ -39,11 +40,8 @@ typedef enum pod_ring_way { POD_RING_PLUS, POD_RING_MINUS, POD_RING_BOTH } pod_r
 
 /** Which message goes first when several want one link. */
 typedef enum pod_ring_rule {
-    POD_RING_FAIR,     /**< all at once, sharing the link */
-    POD_RING_EARLIEST, /**< the one in the earliest phase, then the lower stream */
-    POD_RING_LATEST,   /**< the one in the latest phase, then the lower stream */
-    POD_RING_STREAM,   /**< the one of the lower stream */
-    POD_RING_RULES
+    POD_RING_FAIR,    /**< all at once, sharing the link */
+    POD_RING_EARLIEST /**< one at a time: the one in the earliest phase, then the lower stream */
 } pod_ring_rule;
 
 typedef struct pod_ring_stream {
@@ -60,6 +58,13 @@ typedef struct pod_rings_plan {
     int nstreams;
     const pod_ring_stream *stream; /**< borrowed for the call */
 } pod_rings_plan;
+
+/** Lengths of the rings when axes are walked in an order (they depend on it on a twisted slice).
+ *  @param axis    naxes axes, first to be gathered first
+ *  @param[out] length  naxes
+ *  @return POD_E_NOMEM */
+pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *axis, int32_t *length,
+                             pod_error *err);
 
 /** Build the schedule of an all-gather, reduce-scatter or all-reduce.
  *  @param axes  taken over: freed with the schedule, or here on error

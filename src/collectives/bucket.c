@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All axes and both directions at once, whatever their lengths.
+ *
+ * Each order of the axes takes a share of the vector such that all links carry the same (shares.h). A
+ * share walks its order ring by ring, both ways round each ring (rings.h). It is cut into streams, and
+ * links serve the streams in the earliest phase first: later phases of one stream fill the
+ * links that the first phase of the next leaves idle. With the right shares alone, or with streams alone, long
+ * shapes stay near 0.8 of the bound; both together pass 0.98.
+ *
+ * More streams fill better and cost messages, which take wall time to simulate. So the plan is the one with
+ * the fewest messages that follows (predict.h) close enough to the bound, else the fastest.
+ *
+ * Example, all-gather on a closed 2x2, blocks a b c d of (0,0) (1,0) (0,1) (1,1), halves of the vector: 1 takes x then
+ * y, 2 takes y then x; what (0,0) sends:
+ *     step   half 1 +           half 1 -           half 2 +           half 2 -
+ *       0    -                  a to (1,0)         a to (0,1)         -
+ *       1    a to (0,1)         b to (0,1)         a to (1,0)         c to (1,0)
+ * (the two ways round a ring of 2 are its two cables; of one block only the - way has a turn in half 1, only
+ * the + way in half 2)
+ */
+#include "collectives/algorithm_list.h"
+#include "collectives/predict.h"
+#include "collectives/rings.h"
+#include "collectives/shares.h"
+
+#include <string.h>
+
+enum { CUTS_MAX = 32, FOLLOWED_RANKS_MAX = 512, UNFOLLOWED_CUTS = 4 };
+
+/* A plan is close enough at this fraction of the time that its busiest link needs; beyond this
+ * many messages in all, wall time counts more and the second fraction does. */
+static const double close_enough = 0.98;
+static const double close_enough_for_many = 0.955;
+static const int64_t many_messages = 10000000;
+
+typedef struct bucket_plan {
+    bool even;
+    int cuts;
+    double link_s; /* what the busiest link needs */
+    int64_t hops;  /* of all phases */
+    pod_coll_estimate estimate;
+} bucket_plan;
+
+static pod_status bucket_applies(const pod_coll_request *request, pod_error *err)
+{
+    pod_coll_axes axes = {0};
+    const pod_status st = pod_coll_axes_init(&axes, request, err);
+    pod_coll_axes_fini(&axes);
+    return st;
+}
+
+/* Build with given shares; link_s and hops of the plan are filled. */
+static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
+                             pod_coll_schedule **schedule, pod_error *err)
+{
+    pod_coll_axes axes;
+    pod_coll_shares shares;
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    st = st == POD_OK ? pod_coll_shares_get(&axes, plan->even, &shares, err) : st;
+    if (st != POD_OK) {
+        pod_coll_axes_fini(&axes);
+        return st;
+    }
+    const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
+    plan->link_s = phases * shares.busiest * (double)request->elements * request->element_bytes
+                   / request->link_rate.bytes_per_s;
+    plan->hops = 0;
+    for (int a = 0; a < axes.naxes; ++a) {
+        const pod_coll_axis *axis = &axes.axis[a];
+        plan->hops += phases * (axis->closed ? axis->length / 2 : axis->length - 1);
+    }
+    pod_ring_stream stream[CUTS_MAX * POD_COLL_ORDERS_MAX];
+    int n = 0;
+    for (int cut = 0; cut < plan->cuts; ++cut) {
+        for (int o = 0; o < shares.norders; ++o) {
+            stream[n] = (pod_ring_stream){.naxes = axes.naxes,
+                                          .way = POD_RING_BOTH,
+                                          .bias = (cut + o) % 2,
+                                          .share = shares.share[o] / plan->cuts};
+            memcpy(stream[n++].axis, shares.axis[o], sizeof shares.axis[o]);
+        }
+    }
+    const pod_rings_plan rings = {
+        .algorithm = "bucket", .rule = POD_RING_EARLIEST, .nstreams = n, .stream = stream};
+    return pod_rings_build(request, &axes, &rings, schedule, err);
+}
+
+static pod_status follow(const pod_coll_request *request, bool symmetric, bucket_plan *plan,
+                         pod_error *err)
+{
+    pod_coll_schedule *schedule = NULL;
+    pod_status st = build_with(request, plan, &schedule, err);
+    if (st == POD_OK && (symmetric || request->group->size <= FOLLOWED_RANKS_MAX)) {
+        st = pod_coll_estimate_get(request, schedule, symmetric, &plan->estimate, err);
+    } else if (st == POD_OK) {
+        plan->estimate.link_ps = pod_time_from_s(plan->link_s);
+        plan->estimate.time_ps =
+            request->launch_ps + plan->estimate.link_ps + plan->hops * request->hop_latency_ps;
+    }
+    pod_coll_schedule_free(schedule);
+    return st;
+}
+
+static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
+{
+    const double took = pod_time_to_s(plan->estimate.time_ps - request->launch_ps);
+    const bool many = plan->estimate.messages * request->group->size > many_messages;
+    return plan->link_s >= took * (many ? close_enough_for_many : close_enough);
+}
+
+/* Try shares and cuts, few messages first, until two rounds of finer cuts gain nothing. */
+static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best, pod_error *err)
+{
+    pod_coll_axes axes;
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    const bool symmetric = st == POD_OK && pod_coll_axes_symmetric(&axes);
+    pod_coll_axes_fini(&axes);
+    *best = (bucket_plan){.even = true, .cuts = UNFOLLOWED_CUTS};
+    if (st != POD_OK || (!symmetric && request->group->size > FOLLOWED_RANKS_MAX)) {
+        return st == POD_OK ? follow(request, symmetric, best, err) : st;
+    }
+    *best = (bucket_plan){.estimate = {.time_ps = POD_TIME_NEVER}};
+    int idle = 0;
+    for (int cuts = 1; cuts <= CUTS_MAX && idle < 2; cuts *= 2) {
+        const pod_time_ps before = best->estimate.time_ps;
+        for (int even = 0; even < 2; ++even) {
+            bucket_plan plan = {.even = even != 0, .cuts = cuts};
+            st = follow(request, symmetric, &plan, err);
+            if (st != POD_OK) {
+                return st;
+            }
+            if (plan.estimate.time_ps < best->estimate.time_ps) {
+                *best = plan;
+            }
+            if (is_close(request, best)) {
+                return POD_OK;
+            }
+        }
+        idle = best->estimate.time_ps < before ? 0 : idle + 1;
+    }
+    return POD_OK;
+}
+
+static pod_status bucket_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                               pod_error *err)
+{
+    bucket_plan plan;
+    const pod_status st = choose_plan(request, &plan, err);
+    return st == POD_OK ? build_with(request, &plan, schedule, err) : st;
+}
+
+static pod_status bucket_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                 pod_error *err)
+{
+    bucket_plan plan;
+    const pod_status st = choose_plan(request, &plan, err);
+    if (st == POD_OK) {
+        pod_coll_prediction_from(request, &plan.estimate, prediction);
+    }
+    return st;
+}
+
+const pod_coll_algorithm pod_coll_bucket = {
+    .name = "bucket",
+    .summary = "all axes and both directions at once, shares and cuts chosen",
+    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .in_auto = true,
+    .applies = bucket_applies,
+    .predict = bucket_predict,
+    .build = bucket_build,
+};
