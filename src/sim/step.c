@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/step.h"
+
+#include "sim/step_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static step_cell *cell_at(step_run *run, int32_t cell)
+{
+    return &run->cells[cell - run->first];
+}
+
+static step_stage *stage_at(step_run *run, const step_cell *state)
+{
+    return &run->stages[state->stage];
+}
+
+static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+
+/* ---- where the time goes ---- */
+
+/* What an op that the core waits for is charged to: 0 ici, 1 dcn, 2 host. */
+static int op_resource(const step_run *run, const pod_op *op)
+{
+    if (op->kind == POD_OP_HOST) {
+        return 2;
+    }
+    if (op->kind == POD_OP_COLLECTIVE && run->args->programs->groups[op->group].dcn_size > 1) {
+        return 1;
+    }
+    return 0;
+}
+
+/* The core has waited since free_ps, for the op that ended last. A message from another stage was
+ * under way only since its sender began; before that the chip was idle. */
+static void wait_charge(step_run *run, step_cell *state, pod_time_ps now)
+{
+    const pod_time_ps waited = now - state->free_ps;
+    if (waited == 0) {
+        return;
+    }
+    step_stage *stage = stage_at(run, state);
+    const pod_op *op = &stage->program->ops[state->last_op];
+    pod_time_ps idle = 0;
+    if (op->kind == POD_OP_RECV && state->last_start_ps > state->free_ps) {
+        idle = state->last_start_ps - state->free_ps;
+    }
+    run->idle_ps += idle;
+    run->exposed_ps[op_resource(run, op)] += waited - idle;
+    stage->records[state->last_op].exposed_ps += waited - idle;
+    state->free_ps = now;
+}
+
+static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_time_ps end_ps)
+{
+    pod_op_record *record = &stage->records[op];
+    record->chips++;
+    record->time_ps += end_ps - start_ps;
+    if (start_ps < record->first_start_ps) {
+        record->first_start_ps = start_ps;
+    }
+    if (end_ps > record->last_end_ps) {
+        record->last_end_ps = end_ps;
+    }
+}
+
+/* ---- starting ops ---- */
+
+/* Give the core its next op if that is ready. */
+static void core_feed(step_run *run, int32_t cell)
+{
+    step_cell *state = cell_at(run, cell);
+    step_stage *stage = stage_at(run, state);
+    const int32_t op = state->core_op;
+    if (state->core_busy || op == stage->program->nops || state->deps_left[op] > 0) {
+        return;
+    }
+    const pod_time_ps now = pod_net_now(run->net);
+    wait_charge(run, state, now);
+    state->core_busy = true;
+    pod_net_wake(run->net, cell, now + stage->time_ps[op], pod_step_wake(WAKE_CORE, op));
+}
+
+static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number);
+
+static void collective_ready(step_run *run, int32_t cell, int32_t op)
+{
+    const step_cell *state = cell_at(run, cell);
+    const uint32_t number = (uint32_t)(run->stages[state->stage].first_instance + op);
+    step_instance *instance = instance_at(run, cell, number);
+    const pod_time_ps now = pod_net_now(run->net);
+    instance->start_ps[cell - run->first] = now;
+    pod_net_wake(run->net, cell, now + run->args->machine->launch_ps,
+                 pod_step_wake(WAKE_COLLECTIVE, op));
+}
+
+static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
+{
+    const pod_programs *programs = run->args->programs;
+    const step_cell *state = cell_at(run, cell);
+    const int32_t chip = pod_machine_chip(run->args->machine, cell);
+    const int32_t to = op->to_stage > state->stage ? programs->next_stage_chip[chip]
+                                                   : programs->previous_stage_chip[chip];
+    pod_net_path paths[POD_NET_PATHS_MAX];
+    const int npaths = pod_machine_paths(run->args->machine, chip, to, paths);
+    const pod_time_ps now = pod_net_now(run->net);
+    /* the payload of a message: when its sender began, then its data */
+    const int64_t data_bytes = run->args->data ? op->bytes : 0;
+    pod_payload *payload = pod_payload_new((int64_t)sizeof now + data_bytes);
+    POD_ASSERT(payload != NULL && npaths > 0);
+    memcpy(payload->bytes, &now, sizeof now);
+    if (data_bytes > 0) {
+        memcpy(payload->bytes + sizeof now, run->shards[cell - run->first].data[op->in[0]],
+               (size_t)data_bytes);
+    }
+    const pod_net_tag tag = {
+        .kind = POD_TAG_STAGE_MESSAGE, .instance = (uint32_t)op->message, .step = op_number};
+    pod_net_send_paths(run->net, cell, paths, npaths, op->bytes, tag, payload);
+}
+
+static void host_ready(step_run *run, int32_t cell, int32_t op)
+{
+    step_cell *state = cell_at(run, cell);
+    const pod_time_ps now = pod_net_now(run->net);
+    const pod_time_ps start = now > state->host_free_ps ? now : state->host_free_ps;
+    state->host_free_ps = start + stage_at(run, state)->time_ps[op];
+    pod_net_wake(run->net, cell, state->host_free_ps, pod_step_wake(WAKE_HOST, op));
+}
+
+/* A message that came before its recv op could take it ends that op now. */
+static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
+{
+    uint64_t start = 0;
+    if (pod_map_take(&run->recv_start, (uint32_t)cell, (uint32_t)op->message, &start)) {
+        op_done(run, cell, op_number, (pod_time_ps)start);
+    }
+}
+
+/* All dependencies of an op are done. */
+static void op_ready(step_run *run, int32_t cell, int32_t op_number)
+{
+    const pod_op *op = &stage_at(run, cell_at(run, cell))->program->ops[op_number];
+    switch (op->kind) {
+    case POD_OP_MATMUL:
+    case POD_OP_VECTOR:
+        core_feed(run, cell);
+        break;
+    case POD_OP_COLLECTIVE:
+        collective_ready(run, cell, op_number);
+        break;
+    case POD_OP_SEND:
+        send_ready(run, cell, op_number, op);
+        break;
+    case POD_OP_RECV:
+        recv_ready(run, cell, op_number, op);
+        break;
+    case POD_OP_HOST:
+        host_ready(run, cell, op_number);
+        break;
+    }
+}
+
+/* ---- ending ops ---- */
+
+static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
+{
+    step_cell *state = cell_at(run, cell);
+    step_stage *stage = stage_at(run, state);
+    const pod_time_ps now = pod_net_now(run->net);
+    op_record(stage, op, start_ps, now);
+    state->last_op = op;
+    state->last_start_ps = start_ps;
+    for (int32_t i = stage->first_user[op]; i < stage->first_user[op + 1]; i++) {
+        const int32_t user = stage->users[i];
+        if (--state->deps_left[user] == 0) {
+            op_ready(run, cell, user);
+        }
+    }
+    if (--state->ops_left == 0) {
+        wait_charge(run, state, now);
+        state->done = true;
+        state->done_ps = now;
+    }
+}
+
+static void core_done(step_run *run, int32_t cell, int32_t op)
+{
+    step_cell *state = cell_at(run, cell);
+    step_stage *stage = stage_at(run, state);
+    const pod_time_ps now = pod_net_now(run->net);
+    run->compute_ps += stage->time_ps[op];
+    run->hbm_bound_ps += stage->hbm_bound[op] ? stage->time_ps[op] : 0;
+    if (run->args->data
+        && pod_op_exec(stage->program, op, &run->shards[cell - run->first], &run->failure)
+               != POD_OK) {
+        pod_engine_fail(pod_net_engine(run->net), run->failure.status, run->failure.text);
+    }
+    state->core_busy = false;
+    state->core_op = stage->core_next[op];
+    state->free_ps = now;
+    op_done(run, cell, op, now - stage->time_ps[op]);
+    core_feed(run, cell);
+}
+
+/* ---- collectives ---- */
+
+void pod_step_instance_free(step_run *run, uint32_t number)
+{
+    step_instance *instance = run->instances[number];
+    if (instance) {
+        pod_collective_free(instance->collective);
+        free(instance->start_ps);
+        free(instance);
+        run->instances[number] = NULL;
+    }
+}
+
+/* A chip has done its steps: called from inside the collective, which is freed by the caller. */
+static void instance_done(void *context, int32_t cell, uint32_t number)
+{
+    step_run *run = context;
+    const step_cell *state = cell_at(run, cell);
+    const step_stage *stage = &run->stages[state->stage];
+    const int32_t op_number = (int32_t)number - stage->first_instance;
+    step_instance *instance = run->instances[number];
+    if (run->args->data) {
+        const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op_number]].schedule;
+        pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
+    }
+    instance->cells_left--;
+    op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
+}
+
+static void instance_release(step_run *run, uint32_t number)
+{
+    if (run->instances[number] && run->instances[number]->cells_left == 0) {
+        pod_step_instance_free(run, number);
+    }
+}
+
+/* The collective of an op, made when the first chip of this rank starts it or hears of it. */
+static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
+{
+    if (run->instances[number]) {
+        return run->instances[number];
+    }
+    const step_stage *stage = &run->stages[cell_at(run, cell)->stage];
+    const int32_t op = (int32_t)number - stage->first_instance;
+    step_instance *instance = calloc(1, sizeof *instance);
+    POD_ASSERT(instance != NULL);
+    instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
+    instance->cells_left = stage->cells;
+    const pod_collective_options options = {
+        .machine = run->args->machine,
+        .net = run->net,
+        .schedule = run->schedules[stage->schedule_of[op]].schedule,
+        .instance = number,
+        .dtype = stage->program->ops[op].dtype,
+        .data = run->args->data,
+        .done = instance_done,
+        .context = run,
+    };
+    const pod_status st = pod_collective_new(&options, &instance->collective, &run->failure);
+    POD_ASSERT(st == POD_OK && instance->start_ps != NULL);
+    run->instances[number] = instance;
+    return instance;
+}
+
+static void collective_begin(step_run *run, int32_t cell, int32_t op)
+{
+    const step_stage *stage = &run->stages[cell_at(run, cell)->stage];
+    const uint32_t number = (uint32_t)(stage->first_instance + op);
+    step_instance *instance = run->instances[number];
+    if (run->args->data) {
+        pod_step_load(run, cell, &stage->program->ops[op], instance->collective,
+                      run->schedules[stage->schedule_of[op]].schedule);
+    }
+    pod_collective_start(instance->collective, cell);
+    instance_release(run, number);
+}
+
+/* ---- the net's calls ---- */
+
+static void step_begin(step_run *run, int32_t cell)
+{
+    const step_cell *state = cell_at(run, cell);
+    const pod_program *program = run->stages[state->stage].program;
+    for (int32_t op = 0; op < program->nops; op++) {
+        if (program->ops[op].ndeps == 0) {
+            op_ready(run, cell, op);
+        }
+    }
+}
+
+static void step_woke(void *context, int32_t cell, uint64_t argument)
+{
+    step_run *run = context;
+    const int32_t op = (int32_t)(uint32_t)argument;
+    switch (argument >> 32) {
+    case WAKE_BEGIN:
+        step_begin(run, cell);
+        break;
+    case WAKE_CORE:
+        core_done(run, cell, op);
+        break;
+    case WAKE_COLLECTIVE:
+        collective_begin(run, cell, op);
+        break;
+    default:
+        op_done(run, cell, op,
+                pod_net_now(run->net) - run->stages[cell_at(run, cell)->stage].time_ps[op]);
+        break;
+    }
+}
+
+static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
+                            const pod_payload *payload)
+{
+    const step_cell *state = cell_at(run, cell);
+    const pod_program *program = run->stages[state->stage].program;
+    pod_time_ps start = 0;
+    memcpy(&start, payload->bytes, sizeof start);
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (op->kind != POD_OP_RECV || op->message != (int32_t)tag.instance) {
+            continue;
+        }
+        if (run->args->data) {
+            memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof start,
+                   (size_t)op->bytes);
+        }
+        if (state->deps_left[i] == 0) {
+            op_done(run, cell, i, start);
+        } else {
+            pod_map_put(&run->recv_start, (uint32_t)cell, tag.instance, (uint64_t)start);
+        }
+        return;
+    }
+    pod_engine_fail(pod_net_engine(run->net), POD_E_INTERNAL,
+                    "a message between stages has no receiver");
+}
+
+static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload)
+{
+    step_run *run = context;
+    if (tag.kind == POD_TAG_STAGE_MESSAGE) {
+        message_arrived(run, cell, tag, payload);
+        return;
+    }
+    pod_collective_arrived(instance_at(run, cell, tag.instance)->collective, cell, tag, payload);
+    instance_release(run, tag.instance);
+}
+
+static void step_sent(void *context, int32_t cell, pod_net_tag tag)
+{
+    step_run *run = context;
+    if (tag.kind == POD_TAG_STAGE_MESSAGE) {
+        op_done(run, cell, tag.step, pod_net_now(run->net));
+        return;
+    }
+    pod_collective_sent(run->instances[tag.instance]->collective, cell, tag);
+    instance_release(run, tag.instance);
+}
+
+static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
+{
+    step_run *run = context;
+    const step_cell *state = cell_at(run, cell);
+    if (state->done) {
+        return false;
+    }
+    const step_stage *stage = stage_at(run, state);
+    for (int32_t op = 0; op < stage->program->nops; op++) {
+        const step_instance *instance = run->instances[stage->first_instance + op];
+        if (instance && pod_collective_blocked(instance->collective, cell, text, size)) {
+            return true;
+        }
+    }
+    snprintf(text, size, "chip %d waits to run %s (%d ops left)",
+             pod_machine_chip(run->args->machine, cell),
+             state->core_op < stage->program->nops ? stage->program->ops[state->core_op].name
+                                                   : "the end",
+             state->ops_left);
+    return true;
+}
+
+pod_net_client pod_step_client(step_run *run)
+{
+    return (pod_net_client){.context = run,
+                            .arrived = step_arrived,
+                            .sent = step_sent,
+                            .woke = step_woke,
+                            .blocked = step_blocked};
+}

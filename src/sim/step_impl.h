@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/step_impl.h  What the files of sim/step share: the state of a step. Private. */
+#pragma once
+
+#include "program/exec.h"
+#include "sim/collective.h"
+#include "sim/map.h"
+#include "sim/step.h"
+
+enum { POD_TAG_STAGE_MESSAGE = 2 };
+
+/* A schedule that equal collectives share. */
+typedef struct step_schedule {
+    int32_t group;
+    pod_coll_op op;
+    int64_t elements;
+    pod_dtype dtype;
+    int32_t shift;
+    int32_t *source_of; /* permutes */
+    pod_coll_schedule *schedule;
+} step_schedule;
+
+/* A collective under way on this rank's cells. */
+typedef struct step_instance {
+    pod_collective *collective;
+    pod_time_ps *start_ps; /* start_ps[local cell] */
+    int32_t cells_left;
+} step_instance;
+
+/* What is the same for all cells of a stage. */
+typedef struct step_stage {
+    const pod_program *program;
+    int32_t first_instance; /* instance of op i = first_instance + i */
+    int32_t cells;          /* of this rank */
+    pod_time_ps *time_ps;   /* time_ps[op] of core and host ops */
+    bool *hbm_bound;        /* hbm_bound[op] */
+    int32_t *schedule_of;   /* schedule_of[op], collectives */
+    int32_t *core_next;     /* core_next[op]: the next core op; core_next[nops]: the first */
+    int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
+    int32_t *users;
+    pod_op_record *records; /* records[op], of this rank */
+} step_stage;
+
+typedef struct step_cell {
+    int32_t stage;
+    int32_t core_op; /* next (or running) core op; nops = none left */
+    bool core_busy;
+    bool done;
+    pod_time_ps free_ps; /* since when the core waits */
+    pod_time_ps host_free_ps;
+    pod_time_ps done_ps;
+    int32_t ops_left;
+    int32_t last_op;           /* the op that ended last */
+    pod_time_ps last_start_ps; /* and when it had begun */
+    uint16_t *deps_left;       /* deps_left[op] */
+} step_cell;
+
+typedef struct step_run {
+    const pod_step_args *args;
+    pod_net *net;
+    int32_t first;
+    int32_t ncells;
+    step_stage *stages;
+    step_cell *cells;
+    step_schedule *schedules;
+    int32_t nschedules;
+    step_instance **instances; /* instances[stage's first + op], NULL unless under way */
+    int32_t ninstances;
+    pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
+    pod_shards *shards; /* shards[local cell], with data */
+    int64_t compute_ps;
+    int64_t hbm_bound_ps;
+    int64_t exposed_ps[3]; /* ici, dcn, host */
+    int64_t idle_ps;
+    pod_error failure; /* of something inside a handler */
+} step_run;
+
+/** What a chip asked to be woken for, and the op. */
+enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST };
+static inline uint64_t pod_step_wake(int what, int32_t op)
+{
+    return (uint64_t)what << 32 | (uint32_t)op;
+}
+
+/** The step as a client of the net (step.c). */
+pod_net_client pod_step_client(step_run *run);
+void pod_step_instance_free(step_run *run, uint32_t number);
+
+/** Times of core ops, order of the core, users of each op (step_plan.c). */
+pod_status pod_step_plan(step_run *run, pod_error *err);
+void pod_step_plan_free(step_run *run);
+
+/** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
+void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
+                   const pod_coll_schedule *schedule);
+void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
+                    const pod_coll_schedule *schedule);

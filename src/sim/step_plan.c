@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chip/hbm.h"
+#include "chip/matmul.h"
+#include "collectives/algorithm.h"
+#include "sim/step_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool op_uses_core(const pod_op *op)
+{
+    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR;
+}
+
+/* ---- times ---- */
+
+static pod_status op_time(const pod_chip_spec *chip, const pod_op *op, pod_time_ps *time_ps,
+                          bool *hbm_bound, pod_error *err)
+{
+    *time_ps = 0;
+    *hbm_bound = false;
+    if (op->kind == POD_OP_MATMUL) {
+        const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
+        pod_matmul_time time;
+        const pod_status st = pod_matmul_time_get(chip, &args, &time, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        *hbm_bound = time.bound == POD_BOUND_HBM;
+        if (!pod_mul_i64(time.time_ps, op->count, time_ps)) {
+            return pod_fail(err, POD_E_RANGE, "%s takes more than 106 days; use smaller matmuls",
+                            op->name);
+        }
+        return POD_OK;
+    }
+    if (op->kind == POD_OP_VECTOR) {
+        pod_vector_time time;
+        const pod_status st =
+            pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &time, err);
+        *time_ps = st == POD_OK ? time.time_ps : 0;
+        *hbm_bound = st == POD_OK && time.hbm_ps >= time.vpu_ps;
+        return st;
+    }
+    if (op->kind == POD_OP_HOST) {
+        *time_ps = pod_rate_time_ps(pod_rate_make(chip->pcie_bytes_per_s), op->bytes);
+    }
+    return POD_OK;
+}
+
+/* ---- schedules ---- */
+
+static int axes_of(const pod_group *group)
+{
+    unsigned axes = 0;
+    for (int i = 0; i < group->ndims; i++) {
+        axes |= group->dim[i].size > 1 ? 1U << group->dim[i].axis : 0U;
+    }
+    return __builtin_popcount(axes);
+}
+
+/* source_of[rank] of a permute by `shift` positions in the group's order. */
+static pod_status shift_sources(const pod_program_group *group, int32_t shift, int32_t **sources,
+                                pod_error *err)
+{
+    const int32_t size = group->group.size;
+    int32_t *rank_at = malloc((size_t)size * sizeof *rank_at);
+    *sources = malloc((size_t)size * sizeof **sources);
+    if (!rank_at || !*sources) {
+        free(rank_at);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for a permute of %d chips", size);
+    }
+    for (int32_t rank = 0; rank < size; rank++) {
+        rank_at[group->position_of_rank[rank]] = rank;
+    }
+    for (int32_t rank = 0; rank < size; rank++) {
+        const int32_t from = (group->position_of_rank[rank] + size - shift % size) % size;
+        (*sources)[rank] = rank_at[from];
+    }
+    free(rank_at);
+    return POD_OK;
+}
+
+static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_error *err)
+{
+    const pod_step_args *args = run->args;
+    const pod_program_group *group = &args->programs->groups[entry->group];
+    if (entry->op == POD_PERMUTE) {
+        const pod_status st = shift_sources(group, entry->shift, &entry->source_of, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    const double frac = axes_of(&group->group) > 1 ? args->chip->multi_axis_eff_frac : 1.0;
+    const pod_coll_request request = {
+        .op = entry->op,
+        .slice = args->machine->slice,
+        .group = &group->group,
+        .elements = entry->elements,
+        .element_bytes = pod_dtype_size(entry->dtype),
+        .link_rate = pod_rate_make(args->machine->link_bytes_per_s * frac),
+        .hop_latency_ps = args->machine->hop_latency_ps,
+        .launch_ps = args->machine->launch_ps,
+        .source_of = entry->source_of,
+    };
+    const pod_coll_algorithm *algorithm = NULL;
+    pod_status st = POD_OK;
+    if (!args->algorithm || strcmp(args->algorithm, "auto") == 0) {
+        pod_coll_prediction prediction;
+        st = pod_coll_choose(&request, &algorithm, &prediction, err);
+    } else {
+        st = pod_coll_algorithm_find(args->algorithm, &algorithm, err);
+        if (st == POD_OK) {
+            st = algorithm->applies(&request, err);
+        }
+    }
+    return st == POD_OK ? algorithm->build(&request, &entry->schedule, err) : st;
+}
+
+static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index, pod_error *err)
+{
+    const int64_t elements = op->bytes / pod_dtype_size(op->dtype);
+    for (int32_t i = 0; i < run->nschedules; i++) {
+        const step_schedule *known = &run->schedules[i];
+        if (known->group == op->group && known->op == op->op && known->elements == elements
+            && known->dtype == op->dtype && known->shift == op->shift) {
+            *index = i;
+            return POD_OK;
+        }
+    }
+    step_schedule *grown =
+        realloc(run->schedules, (size_t)(run->nschedules + 1) * sizeof *run->schedules);
+    if (!grown) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d schedules", run->nschedules + 1);
+    }
+    run->schedules = grown;
+    *index = run->nschedules++;
+    grown[*index] = (step_schedule){.group = op->group,
+                                    .op = op->op,
+                                    .elements = elements,
+                                    .dtype = op->dtype,
+                                    .shift = op->shift};
+    return schedule_build(run, &grown[*index], err);
+}
+
+/* ---- stages ---- */
+
+/* Turn "op depends on dep" round: the users of each op. */
+static void users_list(step_stage *stage)
+{
+    const pod_program *program = stage->program;
+    for (int32_t i = 0; i < program->ndeps; i++) {
+        stage->first_user[program->deps[i] + 1]++;
+    }
+    for (int32_t i = 0; i < program->nops; i++) {
+        stage->first_user[i + 1] += stage->first_user[i];
+    }
+    int32_t *end = stage->core_next; /* borrowed as scratch; filled below */
+    for (int32_t i = 0; i < program->nops; i++) {
+        end[i] = stage->first_user[i];
+    }
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        for (int32_t j = 0; j < op->ndeps; j++) {
+            stage->users[end[program->deps[op->first_dep + j]]++] = i;
+        }
+    }
+}
+
+static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
+{
+    const pod_program *program = stage->program;
+    const size_t nops = (size_t)program->nops;
+    stage->time_ps = calloc(nops + 1, sizeof *stage->time_ps);
+    stage->hbm_bound = calloc(nops + 1, sizeof *stage->hbm_bound);
+    stage->schedule_of = calloc(nops + 1, sizeof *stage->schedule_of);
+    stage->core_next = calloc(nops + 1, sizeof *stage->core_next);
+    stage->first_user = calloc(nops + 2, sizeof *stage->first_user);
+    stage->users = calloc((size_t)program->ndeps + 1, sizeof *stage->users);
+    stage->records = calloc(nops + 1, sizeof *stage->records);
+    if (!stage->time_ps || !stage->hbm_bound || !stage->schedule_of || !stage->core_next
+        || !stage->first_user || !stage->users || !stage->records) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
+    }
+    users_list(stage);
+    int32_t next = program->nops;
+    for (int32_t i = program->nops - 1; i >= 0; i--) {
+        stage->core_next[i] = next;
+        next = op_uses_core(&program->ops[i]) ? i : next;
+    }
+    stage->core_next[program->nops] = next;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        stage->records[i].first_start_ps = POD_TIME_NEVER;
+        pod_status st = op_time(run->args->chip, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
+        if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
+            st = schedule_find(run, op, &stage->schedule_of[i], err);
+        }
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return POD_OK;
+}
+
+pod_status pod_step_plan(step_run *run, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    run->stages = calloc((size_t)programs->nstages, sizeof *run->stages);
+    if (!run->stages) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", programs->nstages);
+    }
+    for (int32_t i = 0; i < programs->nstages; i++) {
+        run->stages[i].program = &programs->stages[i];
+        run->stages[i].first_instance = run->ninstances;
+        run->ninstances += programs->stages[i].nops;
+        const pod_status st = stage_plan(run, &run->stages[i], err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    run->instances = calloc((size_t)run->ninstances + 1, sizeof(step_instance *));
+    return run->instances ? POD_OK
+                          : pod_fail(err, POD_E_NOMEM, "out of memory for %d ops", run->ninstances);
+}
+
+void pod_step_plan_free(step_run *run)
+{
+    for (int32_t i = 0; run->stages && i < run->args->programs->nstages; i++) {
+        free(run->stages[i].time_ps);
+        free(run->stages[i].hbm_bound);
+        free(run->stages[i].schedule_of);
+        free(run->stages[i].core_next);
+        free(run->stages[i].first_user);
+        free(run->stages[i].users);
+        free(run->stages[i].records);
+    }
+    free(run->stages);
+    for (int32_t i = 0; i < run->nschedules; i++) {
+        pod_coll_schedule_free(run->schedules[i].schedule);
+        free(run->schedules[i].source_of);
+    }
+    free(run->schedules);
+    free(run->instances);
+}

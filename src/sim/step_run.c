@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/step.h"
+
+#include "sim/step_impl.h"
+
+#include <stdlib.h>
+
+static pod_status cells_prepare(step_run *run, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    run->ncells = pod_engine_cells(pod_net_engine(run->net), &run->first);
+    run->cells = calloc((size_t)run->ncells + 1, sizeof *run->cells);
+    run->shards = calloc((size_t)run->ncells + 1, sizeof *run->shards);
+    if (!run->cells || !run->shards) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
+                        run->ncells);
+    }
+    for (int32_t i = 0; i < run->ncells; i++) {
+        step_cell *state = &run->cells[i];
+        const int32_t chip = pod_machine_chip(run->args->machine, run->first + i);
+        state->stage = programs->stage_of ? programs->stage_of[chip] : 0;
+        step_stage *stage = &run->stages[state->stage];
+        const pod_program *program = stage->program;
+        stage->cells++;
+        state->core_op = stage->core_next[program->nops];
+        state->ops_left = program->nops;
+        state->done = program->nops == 0;
+        state->deps_left = calloc((size_t)program->nops + 1, sizeof *state->deps_left);
+        if (!state->deps_left) {
+            return pod_fail(err, POD_E_NOMEM, "out of memory for %d ops on every chip",
+                            program->nops);
+        }
+        for (int32_t op = 0; op < program->nops; op++) {
+            state->deps_left[op] = (uint16_t)program->ops[op].ndeps;
+        }
+        if (run->args->data) {
+            const pod_status st = pod_shards_init(&run->shards[i], program, err);
+            if (st != POD_OK) {
+                return st;
+            }
+            run->args->load(run->args->context, chip, program, run->shards[i].data);
+        }
+        pod_net_wake(run->net, run->first + i, 0, pod_step_wake(WAKE_BEGIN, 0));
+    }
+    return POD_OK;
+}
+
+static void cells_free(step_run *run)
+{
+    for (int32_t i = 0; run->cells && i < run->ncells; i++) {
+        free(run->cells[i].deps_left);
+        if (run->args->data && run->shards) {
+            pod_shards_fini(&run->shards[i], run->stages[run->cells[i].stage].program);
+        }
+    }
+    free(run->cells);
+    free(run->shards);
+    for (int32_t i = 0; run->instances && i < run->ninstances; i++) {
+        pod_step_instance_free(run, (uint32_t)i);
+    }
+}
+
+static void records_combine(step_run *run, pod_step_result *result)
+{
+    pod_par *par = run->args->machine->par;
+    for (int32_t i = 0; i < result->nstages; i++) {
+        const int32_t nops = run->stages[i].program->nops;
+        for (int32_t op = 0; op < nops; op++) {
+            result->ops[i][op] = run->stages[i].records[op];
+        }
+        for (int32_t op = 0; op < nops && pod_par_size(par) > 1; op++) {
+            pod_op_record *record = &result->ops[i][op];
+            int64_t sums[3] = {record->chips, record->time_ps, record->exposed_ps};
+            pod_par_sum_i64(par, sums, 3);
+            pod_par_min_i64(par, &record->first_start_ps, 1);
+            pod_par_max_i64(par, &record->last_end_ps, 1);
+            record->chips = sums[0];
+            record->time_ps = sums[1];
+            record->exposed_ps = sums[2];
+        }
+    }
+}
+
+/* Combine the ranks' parts and check that every instant of every chip is accounted for. */
+static pod_status result_combine(step_run *run, pod_step_result *result, pod_error *err)
+{
+    pod_par *par = run->args->machine->par;
+    for (int32_t i = 0; i < run->ncells; i++) {
+        result->time_ps =
+            run->cells[i].done_ps > result->time_ps ? run->cells[i].done_ps : result->time_ps;
+    }
+    pod_par_max_i64(par, &result->time_ps, 1);
+    for (int32_t i = 0; i < run->ncells; i++) {
+        run->idle_ps += result->time_ps - run->cells[i].done_ps;
+    }
+    int64_t sums[7] = {run->ncells,        run->compute_ps, run->exposed_ps[0], run->exposed_ps[1],
+                       run->exposed_ps[2], run->idle_ps,    run->hbm_bound_ps};
+    pod_par_sum_i64(par, sums, 7);
+    result->cells = sums[0];
+    result->compute_ps = sums[1];
+    result->exposed_ici_ps = sums[2];
+    result->exposed_dcn_ps = sums[3];
+    result->exposed_host_ps = sums[4];
+    result->idle_ps = sums[5];
+    result->hbm_bound_ps = sums[6];
+    const int64_t parts = sums[1] + sums[2] + sums[3] + sums[4] + sums[5];
+    if (parts != result->cells * result->time_ps) {
+        return pod_fail(err, POD_E_INTERNAL,
+                        "compute, exposed and idle time add up to %lld ps, not to %lld",
+                        (long long)parts, (long long)(result->cells * result->time_ps));
+    }
+    records_combine(run, result);
+    return pod_machine_links(run->args->machine, run->net, &result->links, err);
+}
+
+static pod_status result_prepare(const step_run *run, pod_step_result *result, pod_error *err)
+{
+    const int32_t nstages = run->args->programs->nstages;
+    *result = (pod_step_result){.nstages = nstages};
+    result->ops = calloc((size_t)nstages, sizeof *result->ops);
+    for (int32_t i = 0; result->ops && i < nstages; i++) {
+        result->ops[i] = calloc((size_t)run->stages[i].program->nops + 1, sizeof *result->ops[i]);
+        if (!result->ops[i]) {
+            return pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
+        }
+    }
+    return result->ops ? POD_OK
+                       : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
+}
+
+pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err)
+{
+    pod_par *par = args->machine->par;
+    step_run run = {.args = args};
+    const pod_net_client client = pod_step_client(&run);
+    pod_map_init(&run.recv_start);
+    pod_status st = pod_step_plan(&run, err);
+    if (st == POD_OK) {
+        st = result_prepare(&run, result, err);
+    }
+    st = pod_par_agree(par, st, err);
+    if (st == POD_OK) {
+        st = pod_machine_net(args->machine, &client, &run.net, err);
+    }
+    if (st == POD_OK) {
+        st = pod_par_agree(par, cells_prepare(&run, err), err);
+    }
+    if (st == POD_OK) {
+        st = pod_net_run(run.net, err);
+    }
+    if (st == POD_OK) {
+        st = result_combine(&run, result, err);
+    }
+    for (int32_t i = 0; st == POD_OK && args->data && args->store && i < run.ncells; i++) {
+        args->store(args->context, pod_machine_chip(args->machine, run.first + i),
+                    run.stages[run.cells[i].stage].program, run.shards[i].data);
+    }
+    cells_free(&run);
+    pod_net_free(run.net);
+    pod_step_plan_free(&run);
+    pod_map_fini(&run.recv_start);
+    return st;
+}
+
+void pod_step_result_fini(pod_step_result *result)
+{
+    for (int32_t i = 0; result->ops && i < result->nstages; i++) {
+        free(result->ops[i]);
+    }
+    free(result->ops);
+    result->ops = NULL;
+}
