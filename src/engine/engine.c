@@ -65,7 +65,8 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
     engine->first = engine->first_cell[rank];
     engine->nlocal = engine->first_cell[rank + 1] - engine->first;
     engine->places = calloc((size_t)engine->nlocal, sizeof *engine->places);
-    engine->active = calloc((size_t)engine->nlocal / 64 + 1, sizeof *engine->active);
+    engine->nwords = (engine->nlocal + 63) / 64;
+    engine->active = calloc((size_t)engine->nwords, sizeof *engine->active);
     if (engine->places == NULL || engine->active == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for %d cells", engine->nlocal);
     }
@@ -113,13 +114,10 @@ void pod_engine_free(pod_engine *engine)
     if (engine == NULL) {
         return;
     }
-    for (int64_t i = 0; i < engine->agenda.count; i++) {
-        pod_payload_release(engine->agenda.heap[i].payload);
-    }
     pod_exchange_fini(&engine->exchange);
     pod_queue_fini(&engine->queue);
     free(engine->agenda.heap);
-    free(engine->entries);
+    free(engine->keys);
     free(engine->places);
     free(engine->active);
     free(engine->first_cell);
@@ -147,38 +145,62 @@ int pod_engine_rank_of(const pod_engine *engine, int32_t cell)
     return low;
 }
 
+/* Field by field, and volatile so that the compiler doesn't join the loads: the caller has just
+ * written these fields one by one, and a wider load has to wait until all of them have left the
+ * store buffer. */
+static void write_event(pod_engine *engine, pod_event *room, int32_t src, const pod_event *event)
+{
+    const volatile pod_event *from = event;
+    room->time_ps = from->time_ps;
+    room->dst = from->dst;
+    room->src = src;
+    room->seq = engine->queue.cells[src - engine->first].seq++;
+    room->kind = from->kind;
+    room->small = from->small;
+    for (int i = 0; i < 4; i++) {
+        room->arg[i] = from->arg[i];
+    }
+    room->payload = from->payload;
+}
+
+static void post_local(pod_engine *engine, int32_t src, const pod_event *event)
+{
+    pod_queue *queue = &engine->queue;
+    pod_time_ps time_ps = event->time_ps;
+    int32_t to = event->dst - engine->first;
+    POD_ASSERT(time_ps - engine->now_ps >= (event->dst == src ? 0 : engine->lookahead_ps));
+    uint32_t node = pod_queue_node(queue);
+    if (node == POD_NODE_NONE) {
+        pod_payload_release(event->payload);
+        return;
+    }
+    write_event(engine, pod_pool_event(&queue->pool, node), src, event);
+    if (time_ps < engine->end_ps) {
+        pod_agenda_push(engine, time_ps, node);
+    } else {
+        pod_queue_add(queue, time_ps, to, node);
+    }
+}
+
+static void post_away(pod_engine *engine, int32_t src, const pod_event *event)
+{
+    POD_ASSERT((uint32_t)event->dst < (uint32_t)engine->ncells);
+    POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
+    int rank = pod_engine_rank_of(engine, event->dst);
+    int64_t tick = event->time_ps >> engine->queue.shift;
+    pod_event *room = pod_exchange_reserve(&engine->exchange, rank, tick, event->payload);
+    write_event(engine, room, src, event);
+}
+
 void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
 {
-    int32_t from = src - engine->first;
-    int32_t to = event->dst - engine->first;
-    POD_ASSERT((uint32_t)from < (uint32_t)engine->nlocal);
+    POD_ASSERT((uint32_t)(src - engine->first) < (uint32_t)engine->nlocal);
     POD_ASSERT(engine->cell < 0 || engine->cell == src);
-    pod_event *room = NULL;
-    if (to == from) {
-        POD_ASSERT(event->time_ps >= engine->now_ps && event->time_ps < POD_TIME_NEVER);
-        if (event->time_ps < engine->end_ps) {
-            pod_event own = *event;
-            own.src = src;
-            own.seq = engine->queue.cells[from].seq++;
-            pod_agenda_push(engine, &own);
-            return;
-        }
-        room = pod_queue_reserve(&engine->queue, event->time_ps);
-    } else if ((uint32_t)to < (uint32_t)engine->nlocal) {
-        POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_ps);
-        room = pod_queue_reserve(&engine->queue, event->time_ps);
+    POD_ASSERT(event->time_ps < POD_TIME_NEVER);
+    if ((uint32_t)(event->dst - engine->first) < (uint32_t)engine->nlocal) {
+        post_local(engine, src, event);
     } else {
-        POD_ASSERT((uint32_t)event->dst < (uint32_t)engine->ncells);
-        POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
-        room = pod_exchange_reserve(&engine->exchange, pod_engine_rank_of(engine, event->dst),
-                                    event->time_ps >> engine->queue.shift, event->payload);
-    }
-    if (room != NULL) {
-        *room = *event;
-        room->src = src;
-        room->seq = engine->queue.cells[from].seq++;
-    } else {
-        pod_payload_release(event->payload);
+        post_away(engine, src, event);
     }
 }
 
@@ -338,7 +360,7 @@ pod_status pod_engine_run(pod_engine *engine, pod_error *err)
         if (engine->failure != POD_OK) {
             bound = BOUND_FAILED;
         }
-        pod_exchange_run(&engine->exchange, &engine->queue, &bound);
+        pod_exchange_run(&engine->exchange, &engine->queue, engine->first, &bound);
         if (bound == BOUND_FAILED || bound == BOUND_NOTHING) {
             return finish(engine, bound == BOUND_FAILED, err);
         }

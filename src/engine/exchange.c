@@ -221,18 +221,21 @@ static void peer_receive_rest(pod_exchange *exchange, pod_peer *peer)
 }
 
 /* All headers are here: queue the events, make their payloads, ask for the large ones. */
-static void peer_deliver(pod_exchange *exchange, pod_peer *peer, pod_queue *queue)
+static void peer_deliver(pod_exchange *exchange, pod_peer *peer, pod_queue *queue,
+                         int32_t first_cell)
 {
     const pod_exchange_head *head = received_head(peer);
     const pod_event *events = (const pod_event *)(const void *)(peer->receive.bytes + sizeof *head);
     const int64_t *sizes = (const int64_t *)(const void *)(events + head->nevents);
     const unsigned char *small = (const unsigned char *)(sizes + head->npayloads);
     for (int64_t i = 0; i < head->nevents; i++) {
-        pod_event *event = pod_queue_reserve(queue, events[i].time_ps);
-        if (event == NULL) {
-            out_of_memory(exchange, sizeof(pod_chunk));
+        uint32_t node = pod_queue_node(queue);
+        if (node == POD_NODE_NONE) {
+            out_of_memory(exchange, sizeof *events);
         }
+        pod_event *event = pod_pool_event(&queue->pool, node);
         *event = events[i];
+        pod_queue_add(queue, event->time_ps, event->dst - first_cell, node);
         if (event->payload == NULL) {
             continue;
         }
@@ -259,7 +262,7 @@ static void peer_sent(pod_exchange *exchange, pod_peer *peer)
     peer_clear(exchange, peer);
 }
 
-void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int64_t *bound)
+void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t *bound)
 {
     int64_t agreed = *bound < exchange->sent_bound ? *bound : exchange->sent_bound;
     exchange->sent_bound = INT64_MAX;
@@ -288,7 +291,7 @@ void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int64_t *bound)
     }
     receives_wait(exchange);
     for (int i = 0; i < exchange->npeers; i++) {
-        peer_deliver(exchange, &exchange->peers[i], queue);
+        peer_deliver(exchange, &exchange->peers[i], queue, first_cell);
     }
     receives_wait(exchange);
     if (exchange->nsends > 0) {

@@ -73,5 +73,6 @@ pod_event *pod_exchange_reserve(pod_exchange *exchange, int rank, int64_t tick,
                                 pod_payload *payload);
 
 /** Collective. Sends what was collected, puts what comes into `queue`.
+ *  @param first_cell      first cell of this rank: events are queued by local number
  *  @param[in,out] bound  in: this rank's; out: the smallest of all ranks, and of all events sent */
-void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int64_t *bound);
+void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t *bound);

@@ -2,13 +2,16 @@
 #include "engine/queue.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { SLAB_CHUNKS_FIRST = 16, SLAB_CHUNKS_MAX = 512 };
+#include "engine/pages.h"
+
+/* The first chunks come in small slabs, since a rank may have one cell and few events. */
+enum { SMALL_SLABS = 8, SMALL_SLAB_CHUNKS = 16, BLOCK_CHUNKS = POD_BLOCK_BYTES / POD_CHUNK_BYTES };
 
 pod_status pod_queue_init(pod_queue *queue, int32_t ncells, int shift, pod_error *err)
 {
     *queue = (pod_queue){.shift = shift, .ncells = ncells};
+    pod_pool_init(&queue->pool);
     queue->cells = malloc((size_t)ncells * sizeof *queue->cells);
     queue->levels = calloc(POD_QUEUE_LEVELS, sizeof *queue->levels);
     if (queue->cells == NULL || queue->levels == NULL) {
@@ -21,11 +24,36 @@ pod_status pod_queue_init(pod_queue *queue, int32_t ncells, int shift, pod_error
     return POD_OK;
 }
 
-static void release_payloads(const pod_chunk *chunk)
+static pod_chunk *chunk_of(const void *room)
 {
-    for (; chunk != NULL; chunk = chunk->next) {
-        for (int32_t i = 0; i < chunk->count; i++) {
-            pod_payload_release(chunk->of.events[i].payload);
+    return room == NULL ? NULL
+                        : (pod_chunk *)(((uintptr_t)room - 1) & ~(uintptr_t)(POD_CHUNK_BYTES - 1));
+}
+
+/* The slot's chunks of keys with all their counts. */
+static pod_chunk *key_chunks(const pod_slot *slot)
+{
+    pod_chunk *chunk = chunk_of(slot->next_key);
+    if (chunk != NULL) {
+        chunk->count = slot->next_key - chunk->of.keys;
+    }
+    return chunk;
+}
+
+static pod_chunk *hint_chunks(const pod_slot *slot)
+{
+    pod_chunk *chunk = chunk_of(slot->next_hint);
+    if (chunk != NULL) {
+        chunk->count = slot->next_hint - chunk->of.hints;
+    }
+    return chunk;
+}
+
+static void release_payloads(const pod_queue *queue, const pod_slot *slot)
+{
+    for (const pod_chunk *chunk = key_chunks(slot); chunk != NULL; chunk = chunk->next) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            pod_payload_release(pod_pool_event(&queue->pool, chunk->of.keys[i].node)->payload);
         }
     }
 }
@@ -34,7 +62,7 @@ void pod_queue_fini(pod_queue *queue)
 {
     for (int level = 0; queue->levels != NULL && level < POD_QUEUE_LEVELS; level++) {
         for (int digit = 0; digit < POD_QUEUE_SLOTS; digit++) {
-            release_payloads(queue->levels[level].slots[digit].events);
+            release_payloads(queue, &queue->levels[level].slots[digit]);
         }
     }
     for (int i = 0; i < queue->nslabs; i++) {
@@ -43,44 +71,65 @@ void pod_queue_fini(pod_queue *queue)
     free(queue->slabs);
     free(queue->levels);
     free(queue->cells);
+    pod_pool_fini(&queue->pool);
     *queue = (pod_queue){0};
 }
 
-/* The first slabs are small, since a rank may have one cell and few events. */
-pod_chunk *pod_queue_chunk_from_slab(pod_queue *queue)
+static bool add_slab(pod_queue *queue)
 {
     if (queue->nslabs == queue->slabs_size) {
         int size = queue->slabs_size + 32;
         void **slabs = realloc(queue->slabs, (size_t)size * sizeof *slabs);
         if (slabs == NULL) {
-            queue->out_of_memory = true;
-            return NULL;
+            return false;
         }
         queue->slabs = slabs;
         queue->slabs_size = size;
     }
-    int count = SLAB_CHUNKS_FIRST;
-    for (int i = 0; i < queue->nslabs && count < SLAB_CHUNKS_MAX; i++) {
-        count *= 2;
-    }
-    pod_chunk *slab = aligned_alloc(sizeof *slab, (size_t)count * sizeof *slab);
+    bool small = queue->nslabs < SMALL_SLABS;
+    int count = small ? SMALL_SLAB_CHUNKS : BLOCK_CHUNKS;
+    pod_chunk *slab =
+        small ? aligned_alloc(POD_CHUNK_BYTES, SMALL_SLAB_CHUNKS * sizeof *slab) : pod_block_new();
     if (slab == NULL) {
-        queue->out_of_memory = true;
-        return NULL;
+        return false;
     }
     queue->slabs[queue->nslabs++] = slab;
-    for (int i = count - 1; i > 0; i--) {
+    for (int i = count - 1; i >= 0; i--) {
         slab[i].next = queue->free_chunks;
         queue->free_chunks = &slab[i];
     }
-    slab->count = 0;
-    return slab;
+    return true;
 }
 
-static void free_chunk(pod_queue *queue, pod_chunk *chunk)
+static pod_chunk *new_chunk(pod_queue *queue)
 {
+    if (queue->free_chunks == NULL && !add_slab(queue)) {
+        queue->out_of_memory = true;
+        return NULL;
+    }
+    pod_chunk *chunk = queue->free_chunks;
+    queue->free_chunks = chunk->next;
+    return chunk;
+}
+
+bool pod_queue_more_keys(pod_queue *queue, pod_slot *slot)
+{
+    pod_chunk *chunk = new_chunk(queue);
+    if (chunk == NULL) {
+        return false;
+    }
+    chunk->next = key_chunks(slot);
+    slot->next_key = chunk->of.keys;
+    return true;
+}
+
+/* @return what came behind it */
+static pod_chunk *free_chunk(pod_queue *queue, pod_chunk *chunk)
+{
+    pod_chunk *next = chunk->next;
     chunk->next = queue->free_chunks;
     queue->free_chunks = chunk;
+    return next;
 }
 
 static int level_of(uint64_t tick, uint64_t cursor)
@@ -103,9 +152,8 @@ static pod_slot *mark_slot(pod_queue *queue, int level, uint64_t digit)
 pod_slot *pod_queue_far_slot(pod_queue *queue, uint64_t tick)
 {
     int level = level_of(tick, queue->cursor);
-    uint64_t digit = digit_of(tick, level);
-    pod_slot *slot = mark_slot(queue, level, digit);
-    if (slot->events == NULL || tick < slot->first_tick) {
+    pod_slot *slot = mark_slot(queue, level, digit_of(tick, level));
+    if (slot->next_key == NULL || tick < slot->first_tick) {
         slot->first_tick = tick;
     }
     return slot;
@@ -127,16 +175,15 @@ static uint64_t timer_tick(const pod_queue *queue, int32_t cell)
 
 static void push_hint(pod_queue *queue, pod_slot *slot, int32_t cell)
 {
-    pod_chunk *chunk = slot->timers;
-    if (chunk == NULL || chunk->count == POD_CHUNK_CELLS) {
-        chunk = pod_queue_chunk(queue);
+    if (((uintptr_t)slot->next_hint & (POD_CHUNK_BYTES - 1)) == 0) {
+        pod_chunk *chunk = new_chunk(queue);
         if (chunk == NULL) {
             return;
         }
-        chunk->next = slot->timers;
-        slot->timers = chunk;
+        chunk->next = hint_chunks(slot);
+        slot->next_hint = chunk->of.hints;
     }
-    chunk->of.cells[chunk->count++] = cell;
+    *slot->next_hint++ = cell;
 }
 
 void pod_queue_timer_enter(pod_queue *queue, int32_t cell)
@@ -149,7 +196,7 @@ void pod_queue_timer_enter(pod_queue *queue, int32_t cell)
     if ((tick ^ queue->cursor) < POD_QUEUE_SLOTS) {
         if (state->near_tick > tick) {
             state->near_tick = tick;
-            push_hint(queue, pod_queue_slot(queue, tick), cell);
+            push_hint(queue, mark_slot(queue, 0, digit_of(tick, 0)), cell);
         }
         return;
     }
@@ -182,42 +229,53 @@ static void requeue(pod_queue *queue, int32_t cell, int level)
     pod_queue_timer_enter(queue, cell);
 }
 
+/* Keep the hints of a chunk whose timers are due in the slot. @return the earliest of these */
+static uint64_t sift_hints(pod_queue *queue, pod_chunk *chunk, int level, uint64_t digit)
+{
+    uint64_t first = POD_TICK_NEVER;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < chunk->count; i++) {
+        int32_t cell = chunk->of.hints[i];
+        uint64_t tick = timer_tick(queue, cell);
+        bool live = hint_is_live(queue, cell, level, digit);
+        if (live && in_slot(queue, tick, level, digit)) {
+            chunk->of.hints[kept++] = cell;
+            first = tick < first ? tick : first;
+        } else if (live) {
+            requeue(queue, cell, level);
+        }
+    }
+    chunk->count = kept;
+    return first;
+}
+
 /* Earliest timer due in a slot; hints whose timer has gone elsewhere are dropped from it. At level 0
- * all ticks of a slot are equal, so that the first good hint ends the search. */
+ * all ticks of a slot are equal, so that the first chunk with a good hint ends the search. */
 static uint64_t first_timer(pod_queue *queue, int level, uint64_t digit)
 {
     pod_slot *slot = &queue->levels[level].slots[digit];
-    uint64_t first = POD_TICK_NEVER;
+    pod_chunk *rest = hint_chunks(slot);
     pod_chunk *kept = NULL;
-    while (slot->timers != NULL && (level > 0 || first == POD_TICK_NEVER)) {
-        pod_chunk *chunk = slot->timers;
-        slot->timers = chunk->next;
-        int32_t keep = 0;
-        for (int32_t i = 0; i < chunk->count; i++) {
-            int32_t cell = chunk->of.cells[i];
-            uint64_t tick = timer_tick(queue, cell);
-            bool live = hint_is_live(queue, cell, level, digit);
-            if (live && in_slot(queue, tick, level, digit)) {
-                chunk->of.cells[keep++] = cell;
-                first = tick < first ? tick : first;
-            } else if (live) {
-                requeue(queue, cell, level);
-            }
-        }
-        chunk->count = keep;
-        if (keep == 0) {
-            free_chunk(queue, chunk);
-        } else {
-            chunk->next = kept;
-            kept = chunk;
-        }
+    uint64_t first = POD_TICK_NEVER;
+    while (rest != NULL && (level > 0 || first == POD_TICK_NEVER)) {
+        pod_chunk *chunk = rest;
+        rest = chunk->next;
+        uint64_t tick = sift_hints(queue, chunk, level, digit);
+        first = tick < first ? tick : first;
+        chunk->next = kept;
+        kept = chunk;
     }
     while (kept != NULL) {
-        pod_chunk *next = kept->next;
-        kept->next = slot->timers;
-        slot->timers = kept;
-        kept = next;
+        pod_chunk *chunk = kept;
+        kept = chunk->next;
+        if (chunk->count == 0) {
+            (void)free_chunk(queue, chunk);
+        } else {
+            chunk->next = rest;
+            rest = chunk;
+        }
     }
+    slot->next_hint = rest != NULL ? rest->of.hints + rest->count : NULL;
     return first;
 }
 
@@ -235,12 +293,12 @@ static uint64_t first_occupied(const pod_level *level)
 static uint64_t slot_first(pod_queue *queue, int level, uint64_t digit)
 {
     const pod_slot *slot = &queue->levels[level].slots[digit];
-    if (level == 0 && slot->events != NULL) {
+    if (level == 0 && slot->next_key != NULL) {
         return (queue->cursor & ~(uint64_t)(POD_QUEUE_SLOTS - 1)) | digit;
     }
-    uint64_t events = slot->events != NULL ? slot->first_tick : POD_TICK_NEVER;
-    uint64_t timers = slot->timers != NULL ? first_timer(queue, level, digit) : POD_TICK_NEVER;
-    return events < timers ? events : timers;
+    uint64_t keys = slot->next_key != NULL ? slot->first_tick : POD_TICK_NEVER;
+    uint64_t timers = slot->next_hint != NULL ? first_timer(queue, level, digit) : POD_TICK_NEVER;
+    return keys < timers ? keys : timers;
 }
 
 uint64_t pod_queue_first(pod_queue *queue)
@@ -280,85 +338,67 @@ void pod_queue_advance(pod_queue *queue, uint64_t tick)
         queue->cursor = tick;
         return;
     }
-    uint64_t digit = digit_of(tick, level);
-    pod_slot slot = detach(queue, level, digit);
+    pod_slot slot = detach(queue, level, digit_of(tick, level));
     queue->cursor = tick;
-    while (slot.events != NULL) {
-        pod_chunk *chunk = slot.events;
-        slot.events = chunk->next;
-        for (int32_t i = 0; i < chunk->count; i++) {
-            const pod_event *event = &chunk->of.events[i];
-            pod_event *moved = pod_queue_reserve(queue, event->time_ps);
-            if (moved != NULL) {
-                *moved = *event;
-            } else {
-                pod_payload_release(event->payload);
-            }
+    for (pod_chunk *chunk = key_chunks(&slot); chunk != NULL; chunk = free_chunk(queue, chunk)) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            const pod_key *key = &chunk->of.keys[i];
+            pod_queue_add(queue, key->time_ps, key->cell, key->node);
         }
-        free_chunk(queue, chunk);
     }
-    while (slot.timers != NULL) {
-        pod_chunk *chunk = slot.timers;
-        slot.timers = chunk->next;
-        for (int32_t i = 0; i < chunk->count; i++) {
-            int32_t cell = chunk->of.cells[i];
+    for (pod_chunk *chunk = hint_chunks(&slot); chunk != NULL; chunk = free_chunk(queue, chunk)) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            int32_t cell = chunk->of.hints[i];
             uint64_t hint = queue->cells[cell].far_tick;
             if (hint != POD_TICK_NEVER && level_of(hint, tick) < level) {
                 requeue(queue, cell, level);
             }
         }
-        free_chunk(queue, chunk);
     }
 }
 
-static void take_timers(pod_queue *queue, pod_chunk *chunk, uint64_t tick, uint64_t end_tick,
+static void take_timers(pod_queue *queue, const pod_slot *slot, uint64_t tick, uint64_t end_tick,
                         uint64_t *active)
 {
-    while (chunk != NULL) {
-        for (int32_t i = 0; i < chunk->count; i++) {
-            int32_t cell = chunk->of.cells[i];
-            pod_cell *state = &queue->cells[cell];
-            if (state->near_tick != tick) {
+    for (pod_chunk *chunk = hint_chunks(slot); chunk != NULL; chunk = free_chunk(queue, chunk)) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            int32_t cell = chunk->of.hints[i];
+            if (queue->cells[cell].near_tick != tick) {
                 continue;
             }
-            state->near_tick = POD_TICK_NEVER;
+            queue->cells[cell].near_tick = POD_TICK_NEVER;
             if (timer_tick(queue, cell) < end_tick) {
                 active[cell / 64] |= UINT64_C(1) << (cell % 64);
             } else {
                 pod_queue_timer_enter(queue, cell);
             }
         }
-        pod_chunk *next = chunk->next;
-        free_chunk(queue, chunk);
-        chunk = next;
     }
 }
 
 void pod_queue_take(pod_queue *queue, uint64_t end_tick, pod_batch *batch, uint64_t *active)
 {
     *batch = (pod_batch){0};
-    pod_chunk **last = &batch->events;
+    pod_chunk **last = &batch->chunks;
     for (uint64_t tick = queue->cursor; tick < end_tick; tick++) {
         uint64_t digit = tick & (POD_QUEUE_SLOTS - 1);
         if ((queue->levels[0].occupied[digit / 64] >> (digit % 64) & 1) == 0) {
             continue;
         }
         pod_slot slot = detach(queue, 0, digit);
-        *last = slot.events;
+        *last = key_chunks(&slot);
         while (*last != NULL) {
             batch->count += (*last)->count;
             last = &(*last)->next;
         }
-        take_timers(queue, slot.timers, tick, end_tick, active);
+        take_timers(queue, &slot, tick, end_tick, active);
     }
 }
 
 void pod_queue_give_back(pod_queue *queue, pod_batch *batch)
 {
-    while (batch->events != NULL) {
-        pod_chunk *chunk = batch->events;
-        batch->events = chunk->next;
-        free_chunk(queue, chunk);
+    while (batch->chunks != NULL) {
+        batch->chunks = free_chunk(queue, batch->chunks);
     }
     batch->count = 0;
 }

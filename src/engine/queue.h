@@ -13,49 +13,57 @@
  *  When the cursor enters a slot of a higher level, its entries move down (each at most once per level).
  *  Every operation takes constant time, no matter how many events are pending or how far ahead.
  *
- *  Events in a slot are not ordered; the window that takes them out orders them (engine/window.c).
- *  They lie in chunks of 4 KiB that are filled in sequence and reused last in, first out.
+ *  Slots hold keys of 16 bytes; the events themselves lie in a pool (engine/pool.h). Keys in a slot
+ *  are not ordered; the window that takes them out orders them (engine/window.c). They lie in chunks of
+ *  2 KiB that are filled in sequence and reused last in, first out.
  *
  *  Timers: the truth is timer_ps of the cell; slots hold cell numbers as hints, checked when they
  *  are met. A cell has at most one live hint at level 0 (near_tick) and one above (far_tick), and
  *  one of them is never later than the timer. Moving a timer back therefore costs nothing.
  *
- *  Ownership: chunks and the payloads of queued events belong to the queue. Threads: none.
- *  Errors: pod_queue_reserve answers NULL when memory is out, once `spare` chunks are used up. */
+ *  Ownership: events and the payloads of queued events belong to the queue. Threads: none.
+ *  Errors: what finds no memory is dropped and out_of_memory set. */
 #pragma once
 
 #include "base/units.h"
 #include "engine/engine.h"
-
-#include <stdalign.h>
+#include "engine/pool.h"
 
 enum {
     POD_QUEUE_DIGIT_BITS = 9,
     POD_QUEUE_SLOTS = 1 << POD_QUEUE_DIGIT_BITS,
     POD_QUEUE_LEVELS = 7, /**< 63 bits of tick */
-    POD_CHUNK_EVENTS = 63,
-    POD_CHUNK_CELLS = POD_CHUNK_EVENTS * 16
+    POD_CHUNK_BYTES = 2048,
+    POD_CHUNK_KEYS = 127,
+    POD_CHUNK_HINTS = POD_CHUNK_KEYS * 4
 };
 
 #define POD_TICK_NEVER UINT64_MAX
 
-/** 4 KiB of events, or of timer hints. */
+/** A pending event: when, for which cell of this rank, where it lies. */
+typedef struct pod_key {
+    pod_time_ps time_ps;
+    int32_t cell;
+    uint32_t node;
+} pod_key;
+
+/** Keys, or timer hints (cells). Aligned to its size, so that a pointer just past the last key is
+ *  known by its low bits, and the chunk by any pointer into it. */
 typedef struct pod_chunk {
     struct pod_chunk *next;
-    int32_t count;
-    alignas(64) union {
-        pod_event events[POD_CHUNK_EVENTS];
-        int32_t cells[POD_CHUNK_CELLS];
+    int64_t count; /**< known for chunks taken out, and those behind the newest of a slot */
+    union {
+        pod_key keys[POD_CHUNK_KEYS];
+        int32_t hints[POD_CHUNK_HINTS];
     } of;
 } pod_chunk;
 
-_Static_assert(sizeof(pod_event) == 64, "an event is one cache line");
-_Static_assert(sizeof(pod_chunk) == 4096, "a chunk is one page");
+_Static_assert(sizeof(pod_chunk) == POD_CHUNK_BYTES, "chunks fill their alignment");
 
 typedef struct pod_slot {
-    pod_chunk *events;   /**< newest chunk first */
-    pod_chunk *timers;   /**< newest chunk first */
-    uint64_t first_tick; /**< earliest of `events`; kept above level 0 only */
+    pod_key *next_key;   /**< room in the newest chunk of keys; NULL = no keys */
+    int32_t *next_hint;  /**< room in the newest chunk of hints; NULL = no hints */
+    uint64_t first_tick; /**< earliest of the keys; kept above level 0 only */
 } pod_slot;
 
 typedef struct pod_level {
@@ -76,18 +84,19 @@ typedef struct pod_queue {
     int shift;
     pod_cell *cells; /**< cells[ncells], by local number */
     int32_t ncells;
+    pod_level *levels; /**< levels[POD_QUEUE_LEVELS] */
+    pod_pool pool;
     pod_chunk *free_chunks;
     void **slabs; /**< slabs[nslabs]: the memory of all chunks */
     int nslabs;
     int slabs_size;
-    bool out_of_memory; /**< a chunk was wanted and not to be had */
-    pod_level *levels;  /**< levels[POD_QUEUE_LEVELS] */
+    bool out_of_memory; /**< something was dropped */
 } pod_queue;
 
 /** What pod_queue_take takes out. */
 typedef struct pod_batch {
-    pod_chunk *events; /**< by rising tick */
-    int64_t count;     /**< of events */
+    pod_chunk *chunks; /**< of keys, slots by rising tick */
+    int64_t count;     /**< keys */
 } pod_batch;
 
 /** Not collective. @return POD_OK, POD_E_NOMEM (queue may be passed to fini) */
@@ -108,7 +117,7 @@ static inline uint64_t pod_queue_horizon(const pod_queue *queue)
     return (queue->cursor | (POD_QUEUE_SLOTS - 1)) + 1;
 }
 
-/** Take all events of ticks [cursor, end_tick) and set the bit active[cell] of each cell whose timer
+/** Take all keys of ticks [cursor, end_tick) and set the bit active[cell] of each cell whose timer
  *  is due in them. The cursor stays.
  *  @param end_tick  <= pod_queue_horizon
  *  @param active    bit per cell, (ncells + 63) / 64 words */
@@ -120,50 +129,44 @@ void pod_queue_give_back(pod_queue *queue, pod_batch *batch);
 /** Make sure that a hint for the cell's timer_ps is queued. */
 void pod_queue_timer_enter(pod_queue *queue, int32_t cell);
 
-/** A chunk with count = 0 from fresh memory; NULL if there is none. */
-pod_chunk *pod_queue_chunk_from_slab(pod_queue *queue);
-
 /** Slot of a tick above level 0, marked occupied. */
 pod_slot *pod_queue_far_slot(pod_queue *queue, uint64_t tick);
 
-static inline pod_chunk *pod_queue_chunk(pod_queue *queue)
-{
-    pod_chunk *chunk = queue->free_chunks;
-    if (chunk == NULL) {
-        return pod_queue_chunk_from_slab(queue);
-    }
-    queue->free_chunks = chunk->next;
-    chunk->count = 0;
-    return chunk;
-}
+/** The slot's newest chunk of keys is full, or there is none: start one.
+ *  @return false when memory is out */
+bool pod_queue_more_keys(pod_queue *queue, pod_slot *slot);
 
-static inline pod_slot *pod_queue_slot(pod_queue *queue, uint64_t tick)
-{
-    if ((tick ^ queue->cursor) >= POD_QUEUE_SLOTS) {
-        return pod_queue_far_slot(queue, tick);
-    }
-    uint64_t digit = tick & (POD_QUEUE_SLOTS - 1);
-    queue->levels[0].occupied[digit / 64] |= UINT64_C(1) << (digit % 64);
-    return &queue->levels[0].slots[digit];
-}
-
-/** Room for one event of time_ps, to be written by the caller at once.
- *  @param time_ps  not before the cursor's tick. @return NULL when memory is out */
-static inline pod_event *pod_queue_reserve(pod_queue *queue, pod_time_ps time_ps)
+/** Queue an event that lies in the pool.
+ *  @param time_ps  not before the cursor's tick */
+static inline void pod_queue_add(pod_queue *queue, pod_time_ps time_ps, int32_t cell, uint32_t node)
 {
     uint64_t tick = (uint64_t)time_ps >> queue->shift;
     POD_DASSERT(tick >= queue->cursor);
-    pod_slot *slot = pod_queue_slot(queue, tick);
-    pod_chunk *chunk = slot->events;
-    if (chunk == NULL || chunk->count == POD_CHUNK_EVENTS) {
-        chunk = pod_queue_chunk(queue);
-        if (chunk == NULL) {
-            return NULL;
-        }
-        chunk->next = slot->events;
-        slot->events = chunk;
+    pod_slot *slot = NULL;
+    if ((tick ^ queue->cursor) < POD_QUEUE_SLOTS) {
+        uint64_t digit = tick & (POD_QUEUE_SLOTS - 1);
+        queue->levels[0].occupied[digit / 64] |= UINT64_C(1) << (digit % 64);
+        slot = &queue->levels[0].slots[digit];
+    } else {
+        slot = pod_queue_far_slot(queue, tick);
     }
-    pod_event *event = &chunk->of.events[chunk->count++];
-    __builtin_prefetch(event + 1, 1);
-    return event;
+    if (((uintptr_t)slot->next_key & (POD_CHUNK_BYTES - 1)) == 0
+        && !pod_queue_more_keys(queue, slot)) {
+        pod_payload_release(pod_pool_event(&queue->pool, node)->payload);
+        pod_pool_give_back(&queue->pool, node);
+        return;
+    }
+    /* A slot's next line is far from all others: have it by the time it is written. */
+    __builtin_prefetch(slot->next_key + 4, 1);
+    *slot->next_key++ = (pod_key){.time_ps = time_ps, .cell = cell, .node = node};
+}
+
+/** A node for an event; POD_NODE_NONE when memory is out. */
+static inline uint32_t pod_queue_node(pod_queue *queue)
+{
+    uint32_t node = pod_pool_take(&queue->pool);
+    if (node == POD_NODE_NONE) {
+        queue->out_of_memory = true;
+    }
+    return node;
 }

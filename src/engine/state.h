@@ -6,16 +6,9 @@
 #include "engine/exchange.h"
 #include "engine/queue.h"
 
-/** An event of the window that is being handled, with its key. */
-typedef struct pod_entry {
-    pod_time_ps time_ps;
-    uint64_t order; /**< src, seq */
-    const pod_event *event;
-} pod_entry;
-
-/** What the cell being handled has posted to itself inside the window: a binary heap by key. */
+/** What the cell being handled has posted to itself inside the window: a binary heap. */
 typedef struct pod_agenda {
-    pod_event *heap;
+    pod_key *heap;
     int64_t count;
     int64_t size;
 } pod_agenda;
@@ -39,10 +32,11 @@ struct pod_engine {
     pod_time_ps latest_ps; /**< last thing handled on this rank */
     pod_time_ps end_ps;    /**< of the window being handled; 0 outside */
     pod_agenda agenda;
-    pod_entry *entries; /**< of the window, by cell */
-    int64_t entries_size;
-    uint32_t *places; /**< places[nlocal]: events of a cell, then where its next entry goes */
+    pod_key *keys; /**< of the window, by cell */
+    int64_t keys_size;
+    uint32_t *places; /**< places[nlocal]: events of a cell, then where its next key goes */
     uint64_t *active; /**< bit per cell that has something to do in the window */
+    int32_t nwords;   /**< of active */
 
     pod_status failure;
     pod_time_ps failure_ps;
@@ -55,13 +49,8 @@ struct pod_engine {
     int64_t progress_next_ns; /**< wall clock */
 };
 
-static inline uint64_t pod_event_order(const pod_event *event)
-{
-    return (uint64_t)(uint32_t)event->src << 32 | event->seq;
-}
-
 /** Handle everything from the queue's cursor up to end_tick (at most its horizon), cell by cell. */
 void pod_window_run(pod_engine *engine, uint64_t end_tick);
 
 /** Keep an event of the current cell to itself for later in this window. */
-void pod_agenda_push(pod_engine *engine, const pod_event *event);
+void pod_agenda_push(pod_engine *engine, pod_time_ps time_ps, uint32_t node);

@@ -7,129 +7,125 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSERTION_MAX = 24, PREFETCH_ENTRIES = 8 };
+enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16 };
 
-static bool entry_before(const pod_entry *a, const pod_entry *b)
+/* The order of one cell's events. */
+static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
 {
-    return a->time_ps < b->time_ps || (a->time_ps == b->time_ps && a->order < b->order);
+    if (a->time_ps != b->time_ps) {
+        return a->time_ps < b->time_ps;
+    }
+    const pod_event *x = pod_pool_event(pool, a->node);
+    const pod_event *y = pod_pool_event(pool, b->node);
+    return x->src != y->src ? x->src < y->src : x->seq < y->seq;
 }
 
-static void insertion_sort(pod_entry *entries, int64_t count)
+static void insertion_sort(const pod_pool *pool, pod_key *keys, int64_t count)
 {
     for (int64_t i = 1; i < count; i++) {
-        pod_entry entry = entries[i];
+        pod_key key = keys[i];
         int64_t at = i;
-        while (at > 0 && entry_before(&entry, &entries[at - 1])) {
-            entries[at] = entries[at - 1];
+        while (at > 0 && before(pool, &key, &keys[at - 1])) {
+            keys[at] = keys[at - 1];
             at--;
         }
-        entries[at] = entry;
+        keys[at] = key;
     }
 }
 
-/* Let entry sink from `at` in a heap whose root is the last in order. */
-static void sift_down(pod_entry *heap, int64_t count, int64_t at, pod_entry entry)
+/* Let `key` sink from `at` in a heap whose root is the first in order. */
+static void sift_down(const pod_pool *pool, pod_key *heap, int64_t count, int64_t at, pod_key key)
 {
     for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && entry_before(&heap[child], &heap[child + 1])) {
+        if (child + 1 < count && before(pool, &heap[child + 1], &heap[child])) {
             child++;
         }
-        if (!entry_before(&entry, &heap[child])) {
+        if (!before(pool, &heap[child], &key)) {
             break;
         }
         heap[at] = heap[child];
         at = child;
     }
-    heap[at] = entry;
+    heap[at] = key;
 }
 
-static void heap_sort(pod_entry *entries, int64_t count)
+/* Sorts backwards by taking the first key off the heap, then turns the array round. */
+static void heap_sort(const pod_pool *pool, pod_key *keys, int64_t count)
 {
     for (int64_t at = count / 2 - 1; at >= 0; at--) {
-        sift_down(entries, count, at, entries[at]);
+        sift_down(pool, keys, count, at, keys[at]);
     }
     for (int64_t left = count - 1; left > 0; left--) {
-        pod_entry last = entries[left];
-        entries[left] = entries[0];
-        sift_down(entries, left, 0, last);
+        pod_key last = keys[left];
+        keys[left] = keys[0];
+        sift_down(pool, keys, left, 0, last);
+    }
+    for (int64_t i = 0; i < count / 2; i++) {
+        pod_key key = keys[i];
+        keys[i] = keys[count - 1 - i];
+        keys[count - 1 - i] = key;
     }
 }
 
-static bool event_before(const pod_event *a, const pod_event *b)
-{
-    return a->time_ps < b->time_ps
-           || (a->time_ps == b->time_ps && pod_event_order(a) < pod_event_order(b));
-}
-
-void pod_agenda_push(pod_engine *engine, const pod_event *event)
+void pod_agenda_push(pod_engine *engine, pod_time_ps time_ps, uint32_t node)
 {
     pod_agenda *agenda = &engine->agenda;
+    pod_pool *pool = &engine->queue.pool;
     if (agenda->count == agenda->size) {
         int64_t size = agenda->size * 2 + 64;
-        pod_event *heap = realloc(agenda->heap, (size_t)size * sizeof *heap);
+        pod_key *heap = realloc(agenda->heap, (size_t)size * sizeof *heap);
         if (heap == NULL) {
             engine->queue.out_of_memory = true;
-            pod_payload_release(event->payload);
+            pod_payload_release(pod_pool_event(pool, node)->payload);
+            pod_pool_give_back(pool, node);
             return;
         }
         agenda->heap = heap;
         agenda->size = size;
     }
+    pod_key key = {.time_ps = time_ps, .node = node};
     int64_t at = agenda->count++;
-    while (at > 0 && event_before(event, &agenda->heap[(at - 1) / 2])) {
+    while (at > 0 && before(pool, &key, &agenda->heap[(at - 1) / 2])) {
         agenda->heap[at] = agenda->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    agenda->heap[at] = *event;
+    agenda->heap[at] = key;
 }
 
-static pod_event agenda_pop(pod_agenda *agenda)
+static uint32_t agenda_pop(const pod_pool *pool, pod_agenda *agenda)
 {
-    pod_event *heap = agenda->heap;
-    pod_event top = heap[0];
-    pod_event last = heap[--agenda->count];
-    int64_t at = 0;
-    for (int64_t child = 1; child < agenda->count; child = 2 * at + 1) {
-        if (child + 1 < agenda->count && event_before(&heap[child + 1], &heap[child])) {
-            child++;
-        }
-        if (!event_before(&heap[child], &last)) {
-            break;
-        }
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-    return top;
+    uint32_t node = agenda->heap[0].node;
+    agenda->count--;
+    sift_down(pool, agenda->heap, agenda->count, 0, agenda->heap[agenda->count]);
+    return node;
 }
 
-static bool entries_need(pod_engine *engine, int64_t count)
+static bool keys_need(pod_engine *engine, int64_t count)
 {
-    if (count + PREFETCH_ENTRIES <= engine->entries_size) {
+    if (count + PREFETCH_KEYS <= engine->keys_size) {
         return true;
     }
     int64_t size = count + count / 2 + 64;
-    free(engine->entries);
-    engine->entries = calloc((size_t)size, sizeof *engine->entries);
-    engine->entries_size = engine->entries != NULL ? size : 0;
-    return engine->entries != NULL;
+    free(engine->keys);
+    engine->keys = calloc((size_t)size, sizeof *engine->keys);
+    engine->keys_size = engine->keys != NULL ? size : 0;
+    return engine->keys != NULL;
 }
 
-/* Deal the events of a batch out to entries[], cell after cell in rising order. Afterwards places[c]
- * is the end of cell c's entries. */
+/* Deal the keys of a batch out to engine->keys, cell after cell in rising order. Afterwards
+ * places[c] is the end of cell c's keys. */
 static void deal_out(pod_engine *engine, const pod_batch *batch)
 {
     uint32_t *places = engine->places;
-    int32_t first = engine->first;
-    for (const pod_chunk *chunk = batch->events; chunk != NULL; chunk = chunk->next) {
-        for (int32_t i = 0; i < chunk->count; i++) {
-            int32_t cell = chunk->of.events[i].dst - first;
+    for (const pod_chunk *chunk = batch->chunks; chunk != NULL; chunk = chunk->next) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            int32_t cell = chunk->of.keys[i].cell;
             engine->active[cell / 64] |= UINT64_C(1) << (cell % 64);
             places[cell]++;
         }
     }
     uint32_t place = 0;
-    for (int32_t word = 0; word < (engine->nlocal + 63) / 64; word++) {
+    for (int32_t word = 0; word < engine->nwords; word++) {
         for (uint64_t bits = engine->active[word]; bits != 0; bits &= bits - 1) {
             int32_t cell = word * 64 + __builtin_ctzll(bits);
             uint32_t count = places[cell];
@@ -137,20 +133,23 @@ static void deal_out(pod_engine *engine, const pod_batch *batch)
             place += count;
         }
     }
-    for (const pod_chunk *chunk = batch->events; chunk != NULL; chunk = chunk->next) {
-        for (int32_t i = 0; i < chunk->count; i++) {
-            const pod_event *event = &chunk->of.events[i];
-            engine->entries[places[event->dst - first]++] = (pod_entry){
-                .time_ps = event->time_ps, .order = pod_event_order(event), .event = event};
+    for (const pod_chunk *chunk = batch->chunks; chunk != NULL; chunk = chunk->next) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            const pod_key *key = &chunk->of.keys[i];
+            engine->keys[places[key->cell]++] = *key;
         }
     }
 }
 
-static void handle(pod_engine *engine, const pod_event *event)
+static void handle(pod_engine *engine, uint32_t node)
 {
+    const pod_event *event = pod_pool_event(&engine->queue.pool, node);
     engine->now_ps = event->time_ps;
     engine->model.handle(engine->model.context, engine, engine->cell, event);
-    pod_payload_release(event->payload);
+    if (event->payload != NULL) {
+        pod_payload_release(event->payload);
+    }
+    pod_pool_give_back(&engine->queue.pool, node);
     engine->local.events++;
 }
 
@@ -162,37 +161,34 @@ static void run_timer(pod_engine *engine, pod_cell *state)
     engine->local.timers++;
 }
 
-/* Merge a cell's timer, its sorted entries and what it posts to itself on the way. */
-static void run_cell(pod_engine *engine, int32_t local, pod_entry *entry, int64_t count)
+/* Merge a cell's timer, its keys and what it posts to itself on the way. */
+static void run_cell(pod_engine *engine, int32_t local, pod_key *key, int64_t count)
 {
+    const pod_pool *pool = &engine->queue.pool;
+    pod_agenda *agenda = &engine->agenda;
     if (count <= INSERTION_MAX) {
-        insertion_sort(entry, count);
+        insertion_sort(pool, key, count);
     } else {
-        heap_sort(entry, count);
+        heap_sort(pool, key, count);
     }
     engine->cell = engine->first + local;
     pod_cell *state = &engine->queue.cells[local];
-    const pod_entry *end = entry + count;
+    const pod_key *end = key + count;
     for (;;) {
-        const pod_event *own = engine->agenda.count > 0 ? engine->agenda.heap : NULL;
-        pod_time_ps next_ps = engine->end_ps;
-        if (entry < end) {
-            next_ps = entry->time_ps;
-        }
-        if (own != NULL && own->time_ps < next_ps) {
-            next_ps = own->time_ps;
-        }
-        if (state->timer_ps <= next_ps && state->timer_ps < engine->end_ps) {
+        bool own = agenda->count > 0 && (key == end || before(pool, agenda->heap, key));
+        const pod_key *next = own ? agenda->heap : key;
+        bool none = !own && key == end;
+        pod_time_ps next_ps = none ? engine->end_ps - 1 : next->time_ps;
+        if (state->timer_ps <= next_ps) {
             run_timer(engine, state);
-        } else if (own != NULL && (entry == end || event_before(own, entry->event))) {
-            pod_event event = agenda_pop(&engine->agenda);
-            handle(engine, &event);
-        } else if (entry < end) {
-            __builtin_prefetch(entry[PREFETCH_ENTRIES].event);
-            handle(engine, entry->event);
-            entry++;
-        } else {
+        } else if (own) {
+            handle(engine, agenda_pop(pool, agenda));
+        } else if (none) {
             break;
+        } else {
+            __builtin_prefetch(pod_pool_event(pool, key[PREFETCH_KEYS].node));
+            handle(engine, key->node);
+            key++;
         }
     }
     if (engine->now_ps > engine->latest_ps) {
@@ -201,13 +197,16 @@ static void run_cell(pod_engine *engine, int32_t local, pod_entry *entry, int64_
     pod_queue_timer_enter(&engine->queue, local);
 }
 
-static void drop(pod_batch *batch)
+static void drop(pod_queue *queue, pod_batch *batch)
 {
-    for (const pod_chunk *chunk = batch->events; chunk != NULL; chunk = chunk->next) {
-        for (int32_t i = 0; i < chunk->count; i++) {
-            pod_payload_release(chunk->of.events[i].payload);
+    for (const pod_chunk *chunk = batch->chunks; chunk != NULL; chunk = chunk->next) {
+        for (int64_t i = 0; i < chunk->count; i++) {
+            uint32_t node = chunk->of.keys[i].node;
+            pod_payload_release(pod_pool_event(&queue->pool, node)->payload);
+            pod_pool_give_back(&queue->pool, node);
         }
     }
+    pod_queue_give_back(queue, batch);
 }
 
 void pod_window_run(pod_engine *engine, uint64_t end_tick)
@@ -218,26 +217,25 @@ void pod_window_run(pod_engine *engine, uint64_t end_tick)
     engine->end_ps =
         end_tick > last_tick ? POD_TIME_NEVER : (pod_time_ps)(end_tick << queue->shift);
     pod_queue_take(queue, end_tick, &batch, engine->active);
-    if (!entries_need(engine, batch.count)) {
+    if (!keys_need(engine, batch.count)) {
         queue->out_of_memory = true;
-        drop(&batch);
-        pod_queue_give_back(queue, &batch);
+        drop(queue, &batch);
         return;
     }
     deal_out(engine, &batch);
+    pod_queue_give_back(queue, &batch);
     uint32_t begin = 0;
-    for (int32_t word = 0; word < (engine->nlocal + 63) / 64; word++) {
+    for (int32_t word = 0; word < engine->nwords; word++) {
         uint64_t bits = engine->active[word];
         engine->active[word] = 0;
         for (; bits != 0; bits &= bits - 1) {
             int32_t local = word * 64 + __builtin_ctzll(bits);
             uint32_t end = engine->places[local];
             engine->places[local] = 0;
-            run_cell(engine, local, engine->entries + begin, (int64_t)(end - begin));
+            run_cell(engine, local, engine->keys + begin, (int64_t)(end - begin));
             begin = end;
         }
     }
     engine->cell = -1;
     engine->end_ps = 0;
-    pod_queue_give_back(queue, &batch);
 }

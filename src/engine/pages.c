@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* madvise */
+#include "engine/pages.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+void *pod_block_new(void)
+{
+    void *block = aligned_alloc(POD_BLOCK_BYTES, POD_BLOCK_BYTES);
+#ifdef MADV_HUGEPAGE
+    if (block != NULL) {
+        (void)madvise(block, POD_BLOCK_BYTES, MADV_HUGEPAGE);
+    }
+#endif
+    return block;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file engine/pages.h  Large blocks of memory for what is read in random order.
+ *
+ *  Model: random access to megabytes of 4 KiB pages costs more in address translation than in cache
+ *  misses, so a block asks for a huge page, which the system may grant or not. Threads: none. */
+#pragma once
+
+#include <stddef.h>
+
+/** Bytes of a block, and its alignment. */
+#define POD_BLOCK_BYTES ((size_t)2 << 20)
+
+/** POD_BLOCK_BYTES of undefined content, for free(); NULL when memory is out. */
+void *pod_block_new(void);

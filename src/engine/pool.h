@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file engine/pool.h  Memory of pending events: nodes of one cache line, named by 32-bit numbers.
+ *
+ *  Model: nodes lie in slabs that never move, so a pointer to a node stays good while others are
+ *  taken. Free nodes form a stack (linked through seq): the node that a handled event leaves is the
+ *  next to be used, while it is still in the nearest cache.
+ *
+ *  Ownership: the pool owns nodes, not the payloads of their events. Threads: none. */
+#pragma once
+
+#include "engine/engine.h"
+
+enum { POD_POOL_SLAB_BITS = 10, POD_POOL_SLAB_NODES = 1 << POD_POOL_SLAB_BITS };
+
+#define POD_NODE_NONE UINT32_MAX
+
+typedef struct pod_pool {
+    pod_event **slabs; /**< slabs[nslabs], each POD_POOL_SLAB_NODES long */
+    uint32_t nslabs;
+    uint32_t slabs_size;
+    uint32_t free_node; /**< top of the stack, POD_NODE_NONE = empty */
+} pod_pool;
+
+_Static_assert(sizeof(pod_event) == 64, "an event is one cache line");
+
+void pod_pool_init(pod_pool *pool);
+void pod_pool_fini(pod_pool *pool);
+
+/** Put a fresh slab on the stack. @return false when memory is out */
+bool pod_pool_grow(pod_pool *pool);
+
+static inline pod_event *pod_pool_event(const pod_pool *pool, uint32_t node)
+{
+    return pool->slabs[node >> POD_POOL_SLAB_BITS] + (node & (POD_POOL_SLAB_NODES - 1));
+}
+
+/** A node with undefined content; POD_NODE_NONE when memory is out. */
+static inline uint32_t pod_pool_take(pod_pool *pool)
+{
+    uint32_t node = pool->free_node;
+    if (node == POD_NODE_NONE) {
+        if (!pod_pool_grow(pool)) {
+            return POD_NODE_NONE;
+        }
+        node = pool->free_node;
+    }
+    pool->free_node = pod_pool_event(pool, node)->seq;
+    return node;
+}
+
+static inline void pod_pool_give_back(pod_pool *pool, uint32_t node)
+{
+    pod_pool_event(pool, node)->seq = pool->free_node;
+    pool->free_node = node;
+}
