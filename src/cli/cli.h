@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file cli/cli.h  What all commands share: one run of one command line.
+ *
+ *  Model: main.c starts the ranks and hands the command line to pod_cli_execute, which finds the
+ *  command in its table and calls it. A command parses its options (cli/options.h), loads tables
+ *  (cli/tables.h), computes, and leaves its result as text in cli->output; main.c delivers that. So
+ *  a command can also be run inside another one (`validate`), which reads the text instead.
+ *
+ *  Every rank does all of this with the same arguments and the same tables, so that every rank comes
+ *  to the same status by itself. What can fail on one rank alone (a file on rank 0, memory) is agreed
+ *  before anyone branches.
+ *
+ *  stdout: results only. stderr: rank 0 only, as `podsim: …`.
+ *
+ *  Ownership: pod_cli is the caller's storage; pod_cli_init / pod_cli_fini. Threads: one per rank. */
+#pragma once
+
+#include "base/emit.h"
+#include "base/text.h"
+#include "chip/chip.h"
+#include "engine/par.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct pod_cli_tables pod_cli_tables;
+typedef struct pod_cli_strings pod_cli_strings;
+
+/** Values of an option that may be given several times. */
+typedef struct pod_cli_list {
+    int count;
+    const char **text; /**< text[count] */
+} pod_cli_list;
+
+/** What the common options say (CLI.md). */
+typedef struct pod_cli_common {
+    pod_cli_list slices;
+    const char *wrap; /**< NULL = as the table says */
+    pod_rates rates;
+    pod_cli_list settings;
+    pod_cli_list fail_links;
+    pod_cli_list slow_links;
+    pod_cli_list slow_chips;
+    pod_format format;
+    const char *output_path; /**< NULL = standard output */
+    const char *data;        /**< "real", "none", or NULL = by size */
+    uint64_t seed;
+    bool explain;
+    bool verbose;
+    bool quiet;
+} pod_cli_common;
+
+typedef struct pod_cli {
+    pod_par *par;
+    pod_cli_tables *tables; /**< borrowed; shared by commands of one process */
+    pod_cli_common common;
+    bool help; /**< --help was given: output holds it, and the command has nothing to do */
+    pod_text output;
+    pod_cli_strings *strings; /**< what the options point to */
+    bool progress_shown;
+} pod_cli;
+
+void pod_cli_init(pod_cli *cli, pod_par *par, pod_cli_tables *tables);
+void pod_cli_fini(pod_cli *cli);
+
+/** A command: its name is argv[0]. Collective. */
+typedef pod_status pod_cli_run(pod_cli *cli, int argc, const char **argv, pod_error *err);
+
+/** Run `argv[0] argv[1] …`, e.g. {"collective", "--slice", "v5p:4x4x4", …}; the result is in
+ *  cli->output. Collective. POD_E_USAGE for an unknown command, else what the command returns;
+ *  POD_E_CHECK comes with an output. */
+pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error *err);
+
+/** The finished emitter's text becomes the output. */
+pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
+/** Write the output to where the options say. Rank 0 writes; the others return POD_OK. Not
+ *  collective. POD_E_IO. */
+pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err);
+
+/** Lines on stderr of rank 0: `podsim: warning: …` unless -q; `podsim: …` unless -q; the same with -v
+ *  only; `podsim: …` with --explain only. */
+__attribute__((format(printf, 2, 3))) void pod_cli_warn(const pod_cli *cli, const char *format,
+                                                        ...);
+__attribute__((format(printf, 2, 3))) void pod_cli_say(const pod_cli *cli, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void pod_cli_detail(const pod_cli *cli, const char *format,
+                                                          ...);
+__attribute__((format(printf, 2, 3))) void pod_cli_explain(const pod_cli *cli, const char *format,
+                                                           ...);
+/** For pod_machine.progress; context is the pod_cli. One line on stderr that is overwritten, when
+ *  stderr is a terminal and -q was not given. */
+void pod_cli_progress(void *context, int64_t now_ps, int64_t events);
+/** Remove the progress line. */
+void pod_cli_progress_end(pod_cli *cli);
+
+pod_cli_run pod_cmd_slice;
+pod_cli_run pod_cmd_list;
+pod_cli_run pod_cmd_matmul;
+pod_cli_run pod_cmd_copy;
+pod_cli_run pod_cmd_collective;
+pod_cli_run pod_cmd_traffic;
+pod_cli_run pod_cmd_host;

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim collective: one operation on all groups of a slice at once. */
+#include "cli/collective.h"
+
+#include "base/units.h"
+
+/* clang-format off */
+static const pod_emit_column columns[] = {
+    {.name = "slice",        .table_hidden = true},
+    {.name = "op",           .table_hidden = true},
+    {.name = "axes",         .table_hidden = true},
+    {.name = "group",        .table_hidden = true},
+    {.name = "algorithm"   },
+    {.name = "dtype",       .title = "type"                    },
+    {.name = "bytes",       .title = "size", .unit = "B"},
+    {.name = "time_us",      .title = "time",          .unit = "us", .decimals = 2},
+    {.name = "algbw_GBps",         .title = "algbw",      .unit = "GB/s", .decimals = 2},
+    {.name = "busbw_GBps",.title = "busbw",                             .unit = "GB/s", .decimals = 2},
+    {.name = "bound_us",                      .title = "bound",.unit = "us", .decimals = 2},
+    {.name = "bound_frac",        .title = "bound/time",                       .decimals = 4},
+    {.name = "limit"    },
+    {.name = "data"        },
+    {.name = "wrong",.title = "#wrong"},
+};
+/* clang-format on */
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+
+static const char about[] =
+    "Operations: all-reduce, all-gather, reduce-scatter, all-to-all, permute, broadcast. All\n"
+    "groups run at once. bytes = the full buffer per chip, as in nccl-tests (all-gather: the\n"
+    "gathered result; reduce-scatter: the input); algbw = bytes/time; busbw = algbw times\n"
+    "2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter, all-to-all, 1 else.\n"
+    "Times hold the launch cost. bound = what no algorithm can beat (without launch), limit what\n"
+    "sets it: latency, link, bisection or hops. wrong = elements that differ in any bit.\n"
+    "--pairs FILE has the columns source,target: ranks of a group (x fastest), or chips "
+    "\"X,Y,Z\".\n";
+
+/* State of one run of the command. */
+typedef struct collective_run {
+    pod_cli *cli;
+    pod_emit *emit;
+    int64_t wrong;
+} collective_run;
+
+static void add_row(pod_emit *emit, const pod_collective_case *run_case,
+                    const pod_collective_row *row)
+{
+    pod_emit_text(emit, run_case->target->slice.name);
+    pod_emit_text(emit, pod_coll_op_name(run_case->request->op));
+    pod_emit_text(emit, run_case->axes);
+    pod_emit_i64(emit, run_case->group.size);
+    pod_emit_text(emit, row->algorithm);
+    pod_emit_text(emit, pod_dtype_name(row->dtype));
+    pod_emit_i64(emit, row->bytes);
+    pod_emit_double(emit, pod_time_to_us(row->result.time_ps));
+    pod_emit_double(emit, row->algbw_GBps);
+    pod_emit_double(emit, row->busbw_GBps);
+    pod_emit_double(emit, pod_time_to_us(row->bound.time_ps));
+    pod_emit_double(emit, row->bound_frac);
+    pod_emit_text(emit, pod_limit_name(row->bound.limit));
+    pod_emit_text(emit, row->data ? "real" : "none");
+    if (row->data) {
+        pod_emit_i64(emit, row->result.wrong);
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
+/* What the faults cost: the same on the slice without them. */
+static pod_status compare_healthy(collective_run *run, pod_collective_case *healthy,
+                                  const pod_collective_row *row,
+                                  const pod_coll_algorithm *algorithm, pod_error *err)
+{
+    pod_collective_row sound;
+    const pod_status st =
+        pod_collective_row_run(&sound, run->cli, healthy, row->bytes, algorithm, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const double us = pod_time_to_us(row->result.time_ps);
+    const double healthy_us = pod_time_to_us(sound.result.time_ps);
+    const double more = healthy_us > 0 ? 100 * (us / healthy_us - 1) : 0;
+    pod_emit_note(run->emit,
+                  "faults: %lld bytes take %.2f us (%s), without faults %.2f us (%s): %+.1f %%",
+                  (long long)row->bytes, us, row->algorithm, healthy_us, sound.algorithm, more);
+    pod_cli_explain(run->cli,
+                    "  faults cost %.9g us - %.9g us (%s on the healthy slice) = %+.1f %%", us,
+                    healthy_us, sound.algorithm, more);
+    return POD_OK;
+}
+
+static pod_status run_one(collective_run *run, pod_collective_case *run_case,
+                          pod_collective_case *healthy, int64_t bytes,
+                          const pod_coll_algorithm *algorithm, pod_error *err)
+{
+    pod_collective_row row;
+    pod_status st = pod_collective_row_run(&row, run->cli, run_case, bytes, algorithm, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    pod_collective_explain(run->cli, run_case, &row);
+    add_row(run->emit, run_case, &row);
+    run->wrong += row.result.wrong;
+    return healthy != NULL ? compare_healthy(run, healthy, &row, algorithm, err) : POD_OK;
+}
+
+static pod_status run_size(collective_run *run, pod_collective_case *run_case,
+                           pod_collective_case *healthy, int64_t bytes, pod_error *err)
+{
+    const pod_collective_request *request = run_case->request;
+    if (request->choice != POD_ALGORITHM_ALL) {
+        return run_one(run, run_case, healthy, bytes, request->named, err);
+    }
+    pod_dtype dtype = POD_DTYPE_BF16;
+    pod_status st = pod_collective_dtype(request, bytes, &dtype, err);
+    for (int i = 0; i < pod_coll_algorithm_count() && st == POD_OK; i++) {
+        const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
+        if (pod_collective_fits(run_case, bytes, dtype, algorithm)) {
+            st = run_one(run, run_case, healthy, bytes, algorithm, err);
+        }
+    }
+    return st;
+}
+
+static void add_heading(pod_emit *emit, const pod_collective_case *run_case)
+{
+    const pod_slice *slice = &run_case->target->slice;
+    const pod_chip_spec *chip = &run_case->target->chip;
+    pod_emit_heading(emit, "podsim collective: %s on %s, %d chips: %d group%s of %d over %s",
+                     pod_coll_op_name(run_case->request->op), slice->name, slice->nchips,
+                     run_case->group.count, run_case->group.count == 1 ? "" : "s",
+                     run_case->group.size, run_case->axes);
+    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+                     pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
+                     pod_time_to_us(chip->hop_latency_ps),
+                     pod_time_to_us(chip->collective_launch_ps));
+}
+
+/* The comparison without faults is shown in the table and by --explain, so only they need it. */
+static bool wants_healthy(const pod_cli *cli, const pod_cli_target *target)
+{
+    return target->slice.nfaults > 0
+           && (cli->common.format == POD_FORMAT_TABLE || cli->common.explain);
+}
+
+static pod_status run_target(collective_run *run, const pod_collective_request *request,
+                             const pod_cli_target *target, pod_error *err)
+{
+    pod_collective_case run_case = {.request = NULL};
+    pod_collective_case healthy_case = {.request = NULL};
+    pod_cli_target healthy = {.router = NULL};
+    const bool compare = wants_healthy(run->cli, target);
+    pod_status st = pod_collective_case_init(&run_case, request, target, err);
+    if (st == POD_OK && compare) {
+        st = pod_cli_target_healthy(&healthy, target, err);
+    }
+    if (st == POD_OK && compare) {
+        st = pod_collective_case_init(&healthy_case, request, &healthy, err);
+        healthy_case.timing_only = true;
+    }
+    st = pod_par_agree(run->cli->par, st, err);
+    if (st == POD_OK) {
+        add_heading(run->emit, &run_case);
+    }
+    for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
+        st = run_size(run, &run_case, compare ? &healthy_case : NULL, request->sizes.bytes[i], err);
+    }
+    pod_collective_case_fini(&healthy_case);
+    pod_collective_case_fini(&run_case);
+    pod_cli_target_fini(&healthy);
+    return st;
+}
+
+static pod_status run_all(pod_cli *cli, pod_collective_request *request, pod_error *err)
+{
+    collective_run run = {.cli = cli};
+    pod_cli_targets targets = {0};
+    const int nextra = request->file.path != NULL ? 1 : 0;
+    pod_emit_column shown[NCOLUMNS];
+    for (int i = 0; i < NCOLUMNS; i++) {
+        shown[i] = columns[i];
+    }
+    shown[0].table_hidden = cli->common.slices.count < 2;
+    pod_status st = pod_cli_targets_init(&targets, cli, &request->file, nextra, err);
+    if (st == POD_OK) {
+        st = pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err);
+    }
+    for (int i = 0; i < targets.count && st == POD_OK; i++) {
+        st = run_target(&run, request, &targets.target[i], err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, run.emit, err);
+    }
+    if (st == POD_OK && run.wrong > 0) {
+        st = pod_fail(err, POD_E_CHECK,
+                      "%lld elements are wrong; each must equal the serial "
+                      "reference in every bit",
+                      (long long)run.wrong);
+    }
+    pod_emit_free(run.emit);
+    pod_cli_targets_fini(&targets);
+    return st;
+}
+
+pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    pod_collective_texts texts = {0};
+    /* clang-format off */
+    const pod_cli_option own[] = {
+        {"op", 0, POD_CLI_TEXT, &texts.op, "OP",
+         "all-reduce, all-gather, reduce-scatter, all-to-all, permute or broadcast"},
+        {"bytes", 0, POD_CLI_TEXT, &texts.bytes, "LIST",
+         "the full buffer per chip: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)"},
+        {"axes", 0, POD_CLI_TEXT, &texts.axes, "AXES",
+         "physical axes that a group spans, as x or xyz (default: all)"},
+        {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
+         "a logical mesh laid on the slice; with --axis it says what a group is"},
+        {"axis", 0, POD_CLI_TEXT, &texts.mesh_axis, "NAME",
+         "axes of the mesh that a group spans, as tensor or fsdp,tensor"},
+        {"split-axes", 0, POD_CLI_FLAG, &texts.split_axes, NULL,
+         "mesh axes may share a physical axis"},
+        {"algorithm", 0, POD_CLI_TEXT, &texts.algorithm, "NAME",
+         "auto (cheapest predicted), all, or one of podsim list algorithms (default: auto)"},
+        {"dtype", 0, POD_CLI_TEXT, &texts.dtype, "TYPE",
+         "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)"},
+        {"root", 0, POD_CLI_TEXT, &texts.root, "X,Y,Z",
+         "of a broadcast (default: 0,0,0)"},
+        {"pairs", 0, POD_CLI_TEXT, &texts.pairs, "PAIRS",
+         "of a permute: shift:AXIS:N, transpose, or a CSV file"},
+    };
+    /* clang-format on */
+    const pod_cli_usage usage = {
+        .synopsis = "--slice SPEC --op OP --bytes LIST",
+        .about = about,
+        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_DATA
+                  | POD_CLI_SEED | POD_CLI_EXPLAIN,
+        .options = own,
+        .noptions = (int)(sizeof own / sizeof own[0]),
+    };
+    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
+    if (st != POD_OK || cli->help) {
+        return st;
+    }
+    pod_collective_request request;
+    st = pod_collective_request_init(&request, &texts, err);
+    if (st == POD_OK) {
+        st = run_all(cli, &request, err);
+    }
+    pod_collective_request_fini(&request);
+    return st;
+}

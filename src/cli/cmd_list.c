@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim list: the tables that podsim works from. */
+#include "cli/options.h"
+#include "cli/tables.h"
+
+#include "base/names.h"
+#include "collectives/algorithm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char about[] =
+    "TABLE is chips, slices, models or algorithms. CSV and JSON hold all columns of a table, the\n"
+    "table format those that fit a screen. The names of the columns of chips are the KEYs of "
+    "--set.\n";
+
+/* A CSV table shown as it is. `shown` names the columns of the table format, ending with NULL. */
+typedef struct listing {
+    const char *name;
+    const char *path;
+    bool optional;
+    const char *empty; /* header of an optional table that isn't there */
+    const char *shown[16];
+} listing;
+
+static const listing listings[] = {
+    {.name = "chips",
+     .path = "topologies/chips.csv",
+     .shown = {"chip", "cores", "mxu_dim", "peak_bf16_TFLOPs", "hbm_GiB", "hbm_GBps", "ici_axes",
+               "link_vendor_GBps", "link_book_GBps", "hop_latency_us", "dcn_chip_GBps", NULL}                    },
+    { .name = "slices",
+     .path = "topologies/slices.csv",
+     .shown = {"chip", "accelerator_type", "shape", "chips", "hosts", "wrap", "twisted", NULL}},
+    {                                                                                    .name = "models",
+     .path = "models/models.csv",
+     .optional = true,
+     .empty = "model\n",
+     .shown = {"model", "layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab",
+               "experts", "top_k", NULL}},
+};
+enum { NLISTINGS = sizeof listings / sizeof listings[0], COLUMNS_MAX = 256 };
+
+static bool is_shown(const listing *list, const char *column)
+{
+    for (int i = 0; list->shown[i] != NULL; i++) {
+        if (strcmp(list->shown[i], column) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A field that reads as a number stays one in JSON and is aligned as one. */
+static void emit_field(pod_emit *emit, const char *text)
+{
+    char *end = NULL;
+    const long long whole = strtoll(text, &end, 10);
+    if (text[0] != '\0' && *end == '\0') {
+        pod_emit_i64(emit, whole);
+        return;
+    }
+    const double value = strtod(text, &end);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') {
+        pod_emit_double(emit, value);
+    } else {
+        pod_emit_text(emit, text);
+    }
+}
+
+static pod_status emit_table(pod_cli *cli, const listing *list, const pod_table *table,
+                             pod_error *err)
+{
+    pod_emit_column columns[COLUMNS_MAX];
+    const int ncolumns = pod_table_columns(table);
+    if (ncolumns > COLUMNS_MAX) {
+        return pod_fail(err, POD_E_TABLE, "%s has %d columns; at most %d can be listed", list->path,
+                        ncolumns, COLUMNS_MAX);
+    }
+    for (int i = 0; i < ncolumns; i++) {
+        const char *name = pod_table_column_name(table, i);
+        columns[i] =
+            (pod_emit_column){.name = name, .decimals = -1, .table_hidden = !is_shown(list, name)};
+    }
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(cli->common.format, "list", columns, ncolumns, &emit, err);
+    for (int row = 0; row < pod_table_rows(table) && st == POD_OK; row++) {
+        for (int i = 0; i < ncolumns; i++) {
+            emit_field(emit, pod_table_text(table, row, i));
+        }
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
+{
+    pod_cli_file file = {.path = list->path, .own = true, .optional = list->optional};
+    pod_status st = pod_cli_read(cli, &file, 1, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    pod_table *table = NULL;
+    const char *data = file.data != NULL ? file.data : list->empty;
+    st = pod_table_parse(list->path, data, strlen(data), &table, err);
+    if (st == POD_OK) {
+        st = emit_table(cli, list, table, err);
+    }
+    pod_table_free(table);
+    pod_cli_files_free(&file, 1);
+    return st;
+}
+
+static pod_status list_algorithms(pod_cli *cli, pod_error *err)
+{
+    static const pod_emit_column columns[] = {
+        {.name = "algorithm"},
+        {.name = "auto"},
+        {.name = "operations"},
+        {.name = "summary"},
+    };
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(cli->common.format, "list", columns, 4, &emit, err);
+    for (int i = 0; i < pod_coll_algorithm_count() && st == POD_OK; i++) {
+        const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
+        pod_text ops = {0};
+        for (int op = 0; op < POD_COLL_OP_COUNT; op++) {
+            if ((algorithm->ops & (1U << op)) != 0) {
+                pod_text_printf(&ops, "%s%s", ops.size > 0 ? " " : "",
+                                pod_coll_op_name((pod_coll_op)op));
+            }
+        }
+        pod_emit_text(emit, algorithm->name);
+        pod_emit_text(emit, algorithm->in_auto ? "yes" : "no");
+        pod_emit_text(emit, ops.size > 0 ? ops.data : "");
+        pod_emit_text(emit, algorithm->summary);
+        pod_text_free(&ops);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    static const char *const names[] = {"chips", "slices", "models", "algorithms"};
+    const char *what = NULL;
+    const pod_cli_usage usage = {
+        .synopsis = "chips|slices|models|algorithms",
+        .about = about,
+        .positional = &what,
+    };
+    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
+    if (st != POD_OK || cli->help) {
+        return st;
+    }
+    if (what == NULL) {
+        return pod_fail(err, POD_E_USAGE, "list what? Give chips, slices, models or algorithms");
+    }
+    for (int i = 0; i < NLISTINGS; i++) {
+        if (strcmp(what, listings[i].name) == 0) {
+            return list_table(cli, &listings[i], err);
+        }
+    }
+    return strcmp(what, "algorithms") == 0
+               ? list_algorithms(cli, err)
+               : pod_fail_unknown(err, POD_E_USAGE, "table", what, names, 4);
+}

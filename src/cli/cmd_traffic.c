@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim traffic: point-to-point patterns. */
+#include "cli/options.h"
+#include "cli/target.h"
+
+#include "base/units.h"
+#include "sim/traffic.h"
+
+#include <stdlib.h>
+
+/* clang-format off */
+static const pod_emit_column columns[] = {
+    {.name = "slice", .table_hidden = true},
+    {.name = "pattern", .table_hidden = true},
+    {.name = "bytes", .title = "size", .unit = "B"},
+    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2},
+    {.name = "first_byte_us", .title = "first byte", .unit = "us", .decimals = 2},
+    {.name = "mean_hops", .title = "mean hops", .decimals = 3},
+    {.name = "max_link_bytes", .title = "busiest link", .unit = "B"},
+    {.name = "busiest_link", .title = "which"},
+    {.name = "throughput_GBps_per_chip", .title = "per chip", .unit = "GB/s", .decimals = 2},
+};
+/* clang-format on */
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+
+static const char about[] =
+    "Patterns: pair (--from to --to), neighbor (each chip to all its neighbours), transpose\n"
+    "(x,y,z) to (y,z,x), tornado (ceil(k/2) - 1 ahead along each axis), permutation (random,\n"
+    "--seed), uniform (each to all others), hotspot (all to chip 0). All chips send at once.\n"
+    "Columns: bytes = what one chip sends in all; time_us = until the last message is there;\n"
+    "first_byte_us = launch and hops of the farthest message; mean_hops over messages;\n"
+    "busiest_link = chip:direction; throughput = bytes a sending chip gets out per second.\n";
+
+typedef struct traffic_options {
+    const char *pattern;
+    const char *bytes;
+    const char *from;
+    const char *to;
+} traffic_options;
+
+typedef struct traffic_request {
+    pod_traffic_pattern pattern;
+    pod_cli_sizes sizes;
+    int32_t from;
+    int32_t to;
+} traffic_request;
+
+static pod_status read_options(const traffic_options *options, traffic_request *request,
+                               pod_error *err)
+{
+    pod_status st = pod_cli_require(options->pattern, "--pattern", "uniform", err);
+    if (st == POD_OK) {
+        st = pod_traffic_parse(options->pattern, &request->pattern, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_require(options->bytes, "--bytes", "1MiB", err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_sizes_parse(options->bytes, "--bytes", &request->sizes, err);
+    }
+    const bool ends = options->from != NULL || options->to != NULL;
+    if (st == POD_OK && request->pattern != POD_TRAFFIC_PAIR && ends) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--from and --to are for --pattern pair; %s has its own pairs",
+                      pod_traffic_name(request->pattern));
+    }
+    if (st == POD_OK && request->pattern == POD_TRAFFIC_PAIR) {
+        st = pod_cli_require(options->from, "--from", "0,0,0", err);
+    }
+    if (st == POD_OK && request->pattern == POD_TRAFFIC_PAIR) {
+        st = pod_cli_require(options->to, "--to", "1,0,0", err);
+    }
+    return st;
+}
+
+/* The ends of a pair need the slice. */
+static pod_status read_ends(const traffic_options *options, const pod_slice *slice,
+                            traffic_request *request, pod_error *err)
+{
+    if (slice->nslices > 1) {
+        return pod_fail(err, POD_E_INVALID,
+                        "traffic runs inside one slice, and %s is %d; give one of them",
+                        slice->name, slice->nslices);
+    }
+    if (request->pattern != POD_TRAFFIC_PAIR) {
+        return POD_OK;
+    }
+    const pod_status st = pod_slice_chip_parse(slice, options->from, "--from", &request->from, err);
+    return st == POD_OK ? pod_slice_chip_parse(slice, options->to, "--to", &request->to, err) : st;
+}
+
+static void explain(const pod_cli *cli, const pod_machine *machine, const pod_traffic *traffic,
+                    const pod_traffic_result *result)
+{
+    pod_cli_explain(
+        cli,
+        "%s, %lld bytes a chip: %lld messages, mean %.9g hops; an uncontended one takes "
+        "launch %g us + hops x %g us + bytes / %g GB/s a path",
+        pod_traffic_name(traffic->pattern), (long long)traffic->bytes, (long long)result->messages,
+        result->mean_hops, pod_time_to_us(machine->launch_ps),
+        pod_time_to_us(machine->hop_latency_ps), machine->link_bytes_per_s / 1e9);
+    pod_cli_explain(
+        cli,
+        "busiest link: %lld bytes / %g GB/s = %g us of the %g us simulated; %lld events "
+        "(a message at a hop), %lld bytes over all links",
+        (long long)result->links.max_bytes, machine->link_bytes_per_s / 1e9,
+        (double)result->links.max_bytes / machine->link_bytes_per_s * 1e6,
+        pod_time_to_us(result->time_ps), (long long)result->links.hops,
+        (long long)result->links.total_bytes);
+}
+
+static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffic_result *result)
+{
+    const pod_slice *slice = traffic->slice;
+    const double time_s = pod_time_to_s(result->time_ps);
+    pod_emit_text(emit, slice->name);
+    pod_emit_text(emit, pod_traffic_name(traffic->pattern));
+    pod_emit_i64(emit, traffic->bytes);
+    pod_emit_double(emit, pod_time_to_us(result->time_ps));
+    pod_emit_double(emit, pod_time_to_us(result->first_byte_ps));
+    pod_emit_double(emit, result->mean_hops);
+    pod_emit_i64(emit, result->links.max_bytes);
+    if (result->links.busiest_chip < 0) {
+        pod_emit_none(emit);
+    } else {
+        char chip[40];
+        char link[48];
+        (void)snprintf(link, sizeof link, "%s:%s",
+                       pod_slice_chip_text(slice, result->links.busiest_chip, chip, sizeof chip),
+                       pod_direction_name(result->links.busiest_direction));
+        pod_emit_text(emit, link);
+    }
+    const bool moved = result->links.total_bytes > 0;
+    pod_emit_double(emit, moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0);
+}
+
+static pod_status run(pod_cli *cli, const pod_cli_target *target, const traffic_request *request,
+                      pod_emit *emit, pod_error *err)
+{
+    const pod_machine machine = pod_cli_machine(cli, target, target->chip.link_oneway_bytes_per_s,
+                                                target->chip.collective_launch_ps);
+    pod_status st = POD_OK;
+    for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
+        pod_traffic traffic = {.slice = NULL};
+        pod_traffic_result result;
+        st = pod_traffic_init(&traffic, &target->slice, request->pattern, request->sizes.bytes[i],
+                              request->from, request->to, cli->common.seed, err);
+        st = pod_par_agree(cli->par, st, err);
+        if (st == POD_OK) {
+            st = pod_traffic_run(&machine, &traffic, &result, err);
+        }
+        if (st == POD_OK) {
+            explain(cli, &machine, &traffic, &result);
+            add_row(emit, &traffic, &result);
+        }
+        pod_traffic_fini(&traffic);
+    }
+    pod_cli_progress_end(cli);
+    return st;
+}
+
+static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_cli_target *target,
+                        pod_traffic_pattern pattern)
+{
+    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", target->slice.name,
+                     target->slice.nchips, pod_traffic_name(pattern));
+    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+                     pod_rates_name(cli->common.rates), target->chip.link_oneway_bytes_per_s / 1e9,
+                     pod_time_to_us(target->chip.hop_latency_ps),
+                     pod_time_to_us(target->chip.collective_launch_ps));
+}
+
+pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    traffic_options options = {0};
+    /* clang-format off */
+    const pod_cli_option own[] = {
+        {"pattern", 0, POD_CLI_TEXT, &options.pattern, "NAME",
+         "pair, neighbor, transpose, tornado, permutation, uniform or hotspot"},
+        {"bytes", 0, POD_CLI_TEXT, &options.bytes, "LIST",
+         "bytes that a chip sends: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)"},
+        {"from", 0, POD_CLI_TEXT, &options.from, "X,Y,Z",
+         "sender of a pair"},
+        {"to", 0, POD_CLI_TEXT, &options.to, "X,Y,Z",
+         "receiver of a pair"},
+    };
+    /* clang-format on */
+    const pod_cli_usage usage = {
+        .synopsis = "--slice SPEC --pattern NAME --bytes LIST",
+        .about = about,
+        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_SEED
+                  | POD_CLI_EXPLAIN,
+        .options = own,
+        .noptions = (int)(sizeof own / sizeof own[0]),
+    };
+    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
+    if (st != POD_OK || cli->help) {
+        return st;
+    }
+    traffic_request request = {.from = -1, .to = -1};
+    pod_cli_targets targets = {0};
+    pod_emit *emit = NULL;
+    st = read_options(&options, &request, err);
+    if (st == POD_OK) {
+        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
+    }
+    if (st == POD_OK) {
+        st = read_ends(&options, &targets.target[0].slice, &request, err);
+    }
+    if (st == POD_OK) {
+        st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
+    }
+    if (st == POD_OK) {
+        add_heading(cli, emit, &targets.target[0], request.pattern);
+        st = run(cli, &targets.target[0], &request, emit, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, emit, err);
+    }
+    pod_emit_free(emit);
+    pod_cli_targets_fini(&targets);
+    free(request.sizes.bytes);
+    return st;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/collective.h"
+
+#include "base/names.h"
+#include "base/units.h"
+#include "mesh/device_mesh.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the request ---- */
+
+static pod_status read_algorithm(pod_collective_request *request, const char *text, pod_error *err)
+{
+    if (text == NULL || strcmp(text, "auto") == 0) {
+        request->choice = POD_ALGORITHM_AUTO;
+        return POD_OK;
+    }
+    if (strcmp(text, "all") == 0) {
+        request->choice = POD_ALGORITHM_ALL;
+        return POD_OK;
+    }
+    request->choice = POD_ALGORITHM_NAMED;
+    pod_status st = pod_coll_algorithm_find(text, &request->named, err);
+    if (st == POD_OK && (request->named->ops & (1U << request->op)) == 0) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "algorithm %s has no %s; podsim list algorithms shows "
+                      "what each does",
+                      text, pod_coll_op_name(request->op));
+    }
+    return st;
+}
+
+static bool is_preset(const char *pairs)
+{
+    return strcmp(pairs, "transpose") == 0 || strncmp(pairs, "shift:", strlen("shift:")) == 0;
+}
+
+/* Options that belong to one operation, or to each other. */
+static pod_status check_options(const pod_collective_request *request, pod_error *err)
+{
+    const pod_collective_texts *texts = request->texts;
+    const char *op = pod_coll_op_name(request->op);
+    if (texts->root != NULL && request->op != POD_BROADCAST) {
+        return pod_fail(err, POD_E_USAGE, "--root is for broadcast; %s has none", op);
+    }
+    if (texts->pairs != NULL && request->op != POD_PERMUTE) {
+        return pod_fail(err, POD_E_USAGE, "--pairs is for permute; %s has none", op);
+    }
+    if (request->op == POD_PERMUTE && texts->pairs == NULL) {
+        return pod_cli_require(NULL, "--pairs", "shift:x:1", err);
+    }
+    if (texts->mesh != NULL && texts->axes != NULL) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--axes and --mesh both say what a group is; give one of them");
+    }
+    if (texts->mesh != NULL) {
+        return pod_cli_require(texts->mesh_axis, "--axis", "data", err);
+    }
+    if (texts->mesh_axis != NULL || texts->split_axes) {
+        return pod_fail(err, POD_E_USAGE, "%s needs the mesh it speaks of; give --mesh too",
+                        texts->mesh_axis != NULL ? "--axis" : "--split-axes");
+    }
+    return POD_OK;
+}
+
+pod_status pod_collective_request_init(pod_collective_request *request,
+                                       const pod_collective_texts *texts, pod_error *err)
+{
+    *request = (pod_collective_request){.texts = texts};
+    pod_status st = pod_cli_require(texts->op, "--op", "all-reduce", err);
+    if (st == POD_OK) {
+        st = pod_coll_op_parse(texts->op, &request->op, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_require(texts->bytes, "--bytes", "1KiB:1GiB:4", err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_sizes_parse(texts->bytes, "--bytes", &request->sizes, err);
+    }
+    if (st == POD_OK) {
+        st = read_algorithm(request, texts->algorithm, err);
+    }
+    if (st == POD_OK && texts->dtype != NULL) {
+        request->dtype_given = true;
+        st = pod_dtype_parse(texts->dtype, &request->dtype, err);
+    }
+    if (st == POD_OK) {
+        st = check_options(request, err);
+    }
+    if (st == POD_OK && texts->pairs != NULL && !is_preset(texts->pairs)) {
+        request->file = (pod_cli_file){.path = texts->pairs};
+    }
+    return st;
+}
+
+void pod_collective_request_fini(pod_collective_request *request)
+{
+    free(request->sizes.bytes);
+    pod_cli_files_free(&request->file, 1);
+    *request = (pod_collective_request){.texts = NULL};
+}
+
+pod_status pod_collective_dtype(const pod_collective_request *request, int64_t bytes,
+                                pod_dtype *dtype, pod_error *err)
+{
+    if (!request->dtype_given) {
+        *dtype = bytes % pod_dtype_size(POD_DTYPE_BF16) == 0 ? POD_DTYPE_BF16 : POD_DTYPE_INT8;
+        return POD_OK;
+    }
+    *dtype = request->dtype;
+    if (bytes % pod_dtype_size(*dtype) != 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%lld bytes are not whole elements of %s; give a multiple of %d, or "
+                        "--dtype int8",
+                        (long long)bytes, pod_dtype_name(*dtype), pod_dtype_size(*dtype));
+    }
+    return POD_OK;
+}
+
+/* ---- the groups ---- */
+
+static pod_status mesh_axes(const pod_mesh *mesh, const char *text, unsigned *axes, pod_error *err)
+{
+    pod_mesh_axis axis;
+    *axes = 0;
+    for (const char *name = text;; name++) {
+        const size_t length = strcspn(name, ",");
+        const pod_status st = pod_mesh_axis_parse(name, length, &axis, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        const int index = pod_mesh_find(mesh, axis);
+        if (index < 0) {
+            return pod_fail(err, POD_E_USAGE, "--axis %s is not an axis of --mesh; name one of it",
+                            pod_mesh_axis_name(axis));
+        }
+        *axes |= 1U << index;
+        name += length;
+        if (*name == '\0') {
+            return POD_OK;
+        }
+    }
+}
+
+static void mesh_axes_text(const pod_mesh *mesh, unsigned axes, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < mesh->naxes; i++) {
+        if ((axes & (1U << i)) != 0 && used < size) {
+            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "+" : "",
+                                       mesh->axis[i].physical);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
+}
+
+static pod_status mesh_group(pod_collective_case *run_case, pod_error *err)
+{
+    const pod_collective_texts *texts = run_case->request->texts;
+    const pod_slice *slice = &run_case->target->slice;
+    pod_logical_mesh logical;
+    pod_status st = pod_logical_mesh_parse(texts->mesh, NULL, &logical, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    logical.split_axes = texts->split_axes;
+    pod_mesh mesh;
+    st = pod_mesh_init(&mesh, slice, &logical, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    unsigned axes = 0;
+    st = mesh_axes(&mesh, texts->mesh_axis, &axes, err);
+    if (st == POD_OK) {
+        mesh_axes_text(&mesh, axes, run_case->axes, sizeof run_case->axes);
+        st = pod_mesh_group(&mesh, slice, axes, &run_case->group, NULL, err);
+    }
+    pod_mesh_fini(&mesh);
+    return st;
+}
+
+static pod_status make_group(pod_collective_case *run_case, pod_error *err)
+{
+    const pod_collective_texts *texts = run_case->request->texts;
+    const pod_slice *slice = &run_case->target->slice;
+    if (texts->mesh != NULL) {
+        return mesh_group(run_case, err);
+    }
+    unsigned axes = (1U << slice->naxes) - 1;
+    pod_status st = POD_OK;
+    if (texts->axes != NULL) {
+        st = pod_axes_parse(texts->axes, slice, &axes, err);
+    }
+    if (st == POD_OK) {
+        (void)pod_axes_name(axes, run_case->axes);
+        st = pod_group_init_axes(&run_case->group, slice, axes, err);
+    }
+    return st;
+}
+
+/* Physical axes along which chips of a group differ. */
+static int driven_axes(const pod_slice *slice, const pod_group *group)
+{
+    int32_t first[POD_AXES];
+    unsigned differ = 0;
+    pod_slice_coords(slice, group->chip_of[0], first);
+    for (int32_t rank = 1; rank < group->size; rank++) {
+        int32_t coords[POD_AXES];
+        pod_slice_coords(slice, group->chip_of[rank], coords);
+        for (int a = 0; a < POD_AXES; a++) {
+            differ |= coords[a] != first[a] ? 1U << a : 0;
+        }
+    }
+    return __builtin_popcount(differ);
+}
+
+/* ---- the case ---- */
+
+static pod_status read_root(pod_collective_case *run_case, pod_error *err)
+{
+    const char *text = run_case->request->texts->root;
+    int32_t chip = 0;
+    if (text != NULL) {
+        const pod_status st =
+            pod_slice_chip_parse(&run_case->target->slice, text, "--root", &chip, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    run_case->root = run_case->group.rank_of[chip];
+    return POD_OK;
+}
+
+static pod_status read_pairs(pod_collective_case *run_case, pod_error *err)
+{
+    const pod_collective_request *request = run_case->request;
+    if (request->texts->pairs == NULL) {
+        return POD_OK;
+    }
+    run_case->source_of = malloc((size_t)run_case->group.size * sizeof *run_case->source_of);
+    if (run_case->source_of == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the pairs");
+    }
+    pod_table *table = NULL;
+    pod_status st = POD_OK;
+    if (request->file.path != NULL) {
+        st = pod_table_parse(request->file.path, request->file.data, request->file.size, &table,
+                             err);
+    }
+    if (st == POD_OK) {
+        st = pod_collective_pairs(&run_case->target->slice, &run_case->group, request->texts->pairs,
+                                  table, run_case->source_of, err);
+    }
+    pod_table_free(table);
+    return st;
+}
+
+pod_status pod_collective_case_init(pod_collective_case *run_case,
+                                    const pod_collective_request *request,
+                                    const pod_cli_target *target, pod_error *err)
+{
+    *run_case = (pod_collective_case){.request = request, .target = target};
+    if (target->slice.nslices > 1) {
+        return pod_fail(err, POD_E_INVALID,
+                        "a collective runs inside one slice, and %s is %d; give one of them",
+                        target->slice.name, target->slice.nslices);
+    }
+    pod_status st = make_group(run_case, err);
+    if (st == POD_OK) {
+        st = read_root(run_case, err);
+    }
+    if (st == POD_OK) {
+        st = read_pairs(run_case, err);
+    }
+    if (st == POD_OK) {
+        const bool several = driven_axes(&target->slice, &run_case->group) > 1;
+        run_case->link_bytes_per_s =
+            target->chip.link_oneway_bytes_per_s * (several ? target->chip.multi_axis_eff_frac : 1);
+    }
+    return st;
+}
+
+void pod_collective_case_fini(pod_collective_case *run_case)
+{
+    pod_group_fini(&run_case->group);
+    free(run_case->source_of);
+    *run_case = (pod_collective_case){.request = NULL};
+}

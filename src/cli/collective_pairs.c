@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The source of every rank of a permutation.
+ *
+ *  shift:x:1 on a group of 4 along x    0→1 1→2 2→3 3→0
+ *  transpose of a group of 2x3          rank x + 2·y goes to the place of (y, x) in 3x2: y + 3·x
+ *  a table                              source,target: ranks, or chips as "X,Y,Z" */
+#include "cli/collective.h"
+
+#include "base/units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static pod_status shift_axis(const char *text, const pod_slice *slice, const pod_group *group,
+                             int *dim, pod_error *err)
+{
+    const char letter[2] = {text[0], '\0'};
+    unsigned axes = 0;
+    const pod_status st = pod_axes_parse(letter, slice, &axes, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    int found = 0;
+    for (int i = 0; i < group->ndims; i++) {
+        if ((axes & (1U << group->dim[i].axis)) != 0) {
+            *dim = i;
+            found++;
+        }
+    }
+    if (found > 1) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--pairs shift:%s: the group has %d parts of axis %s; give a table of pairs", letter,
+            found, letter);
+    }
+    if (found == 0) {
+        *dim = -1;
+    }
+    return POD_OK;
+}
+
+/* N may be negative or larger than the axis. An axis that the group has no more than one chip of
+ * shifts every rank to itself. */
+static pod_status shift(const char *text, const pod_slice *slice, const pod_group *group,
+                        int32_t *source_of, pod_error *err)
+{
+    if (text[0] == '\0' || text[1] != ':') {
+        return pod_fail(err, POD_E_USAGE, "--pairs 'shift:%s' is not shift:AXIS:N, as shift:x:1",
+                        text);
+    }
+    int dim = -1;
+    int64_t by = 0;
+    pod_status st =
+        pod_parse_i64(text + 2, "the N of --pairs shift:AXIS:N", INT32_MIN, INT32_MAX, &by, err);
+    if (st == POD_OK) {
+        st = shift_axis(text, slice, group, &dim, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    const int64_t size = dim < 0 ? 1 : group->dim[dim].size;
+    int32_t stride = 1;
+    for (int i = 0; i < dim; i++) {
+        stride *= group->dim[i].size;
+    }
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        const int64_t at = rank / stride % size;
+        const int64_t from = ((at - by) % size + size) % size;
+        source_of[rank] = rank + (int32_t)(from - at) * stride;
+    }
+    return POD_OK;
+}
+
+/* Rank i0 + n0·(i1 + n1·i2) goes to i1 + n1·(i2 + n2·i0): the first dim becomes the last. */
+static pod_status transpose(const pod_group *group, int32_t *source_of, pod_error *err)
+{
+    if (group->ndims == 0 && group->size > 1) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--pairs transpose needs groups that are grids; give a "
+                        "table of pairs");
+    }
+    const int32_t first = group->ndims > 0 ? group->dim[0].size : 1;
+    const int32_t rest = group->size / first;
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        source_of[rank / first + rest * (rank % first)] = rank;
+    }
+    return POD_OK;
+}
+
+/* A rank, or the coordinates of a chip when there is one group. */
+static pod_status read_end(const pod_slice *slice, const pod_group *group, const pod_table *table,
+                           int row, int column, int32_t *rank, pod_error *err)
+{
+    const char *text = pod_table_text(table, row, column);
+    if (strchr(text, ',') == NULL) {
+        int64_t value = 0;
+        const pod_status st = pod_table_i64(table, row, column, 0, group->size - 1, &value, err);
+        *rank = (int32_t)value;
+        return st;
+    }
+    if (group->count > 1) {
+        return pod_table_fail(table, row, column, err,
+                              "'%s' is one chip, and %d groups run at once; give its rank in a "
+                              "group, 0 to %d",
+                              text, group->count, group->size - 1);
+    }
+    int32_t chip = 0;
+    pod_error inner = {0};
+    if (pod_slice_chip_parse(slice, text, "this", &chip, &inner) != POD_OK) {
+        return pod_table_fail(table, row, column, err, "%s", inner.text);
+    }
+    *rank = group->rank_of[chip];
+    return POD_OK;
+}
+
+static pod_status read_table(const pod_slice *slice, const pod_group *group, const pod_table *table,
+                             int32_t *source_of, bool *sends, pod_error *err)
+{
+    static const char *const names[] = {"source", "target"};
+    pod_status st = pod_table_expect(table, names, 2, false, err);
+    const int columns[] = {pod_table_column(table, "source"), pod_table_column(table, "target")};
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        source_of[rank] = -1;
+    }
+    for (int row = 0; row < pod_table_rows(table) && st == POD_OK; row++) {
+        int32_t source = 0;
+        int32_t target = 0;
+        st = read_end(slice, group, table, row, columns[0], &source, err);
+        if (st == POD_OK) {
+            st = read_end(slice, group, table, row, columns[1], &target, err);
+        }
+        if (st == POD_OK && sends[source]) {
+            st = pod_table_fail(table, row, columns[0], err,
+                                "'%s' sends twice; a permutation has each source once",
+                                pod_table_text(table, row, columns[0]));
+        }
+        if (st == POD_OK && source_of[target] >= 0) {
+            st = pod_table_fail(table, row, columns[1], err,
+                                "'%s' receives twice; a permutation has each target once",
+                                pod_table_text(table, row, columns[1]));
+        }
+        if (st == POD_OK) {
+            sends[source] = true;
+            source_of[target] = source;
+        }
+    }
+    return st;
+}
+
+pod_status pod_collective_pairs(const pod_slice *slice, const pod_group *group, const char *text,
+                                const pod_table *table, int32_t *source_of, pod_error *err)
+{
+    if (table == NULL && strcmp(text, "transpose") == 0) {
+        return transpose(group, source_of, err);
+    }
+    if (table == NULL) {
+        return shift(text + strlen("shift:"), slice, group, source_of, err);
+    }
+    bool *sends = calloc((size_t)group->size, sizeof *sends);
+    if (sends == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the pairs");
+    }
+    const pod_status st = read_table(slice, group, table, source_of, sends, err);
+    free(sends);
+    return st;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/tables.h"
+
+#include "base/file.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MAX = 128 };
+
+void pod_cli_files_free(pod_cli_file *files, int nfiles)
+{
+    for (int i = 0; i < nfiles; i++) {
+        free(files[i].data);
+        files[i].data = NULL;
+        files[i].size = 0;
+    }
+}
+
+void pod_cli_tables_free(pod_cli_tables *tables)
+{
+    pod_slice_catalog_free(tables->catalog);
+    pod_table_free(tables->slices);
+    pod_table_free(tables->chips);
+    *tables = (pod_cli_tables){0};
+}
+
+/* A missing optional table is not an error: its data stays NULL. */
+static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *err)
+{
+    char path[PATH_MAX];
+    const char *name = file->path;
+    if (file->own) {
+        const pod_status st =
+            pod_data_path(file->path, path, sizeof path, file->optional ? NULL : err);
+        if (st != POD_OK) {
+            return file->optional ? POD_OK : st;
+        }
+        name = path;
+    }
+    const pod_status st = pod_file_read(name, &file->data, &file->size, err);
+    if (st == POD_OK) {
+        pod_cli_detail(cli, "read %s, %zu bytes", name, file->size);
+    }
+    return st;
+}
+
+/* All contents in one piece: for each file its size (-1 = none), then its bytes. */
+static pod_status pack(const pod_cli_file *files, int nfiles, pod_text *packed, pod_error *err)
+{
+    for (int i = 0; i < nfiles; i++) {
+        const int64_t size = files[i].data != NULL ? (int64_t)files[i].size : -1;
+        pod_text_append(packed, (const char *)&size, sizeof size);
+        pod_text_append(packed, files[i].data != NULL ? files[i].data : "", files[i].size);
+    }
+    return packed->out_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the files") : POD_OK;
+}
+
+static pod_status unpack(const char *packed, pod_cli_file *files, int nfiles, pod_error *err)
+{
+    for (int i = 0; i < nfiles; i++) {
+        int64_t size = 0;
+        memcpy(&size, packed, sizeof size);
+        packed += sizeof size;
+        if (size < 0) {
+            continue;
+        }
+        files[i].size = (size_t)size;
+        files[i].data = malloc(files[i].size + 1);
+        if (files[i].data == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for %s", files[i].path);
+        }
+        memcpy(files[i].data, packed, files[i].size);
+        files[i].data[files[i].size] = '\0';
+        packed += files[i].size;
+    }
+    return POD_OK;
+}
+
+pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err)
+{
+    pod_text packed = {0};
+    pod_status st = POD_OK;
+    if (pod_par_rank(cli->par) == 0) {
+        for (int i = 0; i < nfiles && st == POD_OK; i++) {
+            st = read_one(cli, &files[i], err);
+        }
+        if (st == POD_OK && pod_par_size(cli->par) > 1) {
+            st = pack(files, nfiles, &packed, err);
+        }
+    }
+    if (pod_par_size(cli->par) > 1) {
+        st = pod_par_agree(cli->par, st, err);
+        if (st == POD_OK) {
+            st = pod_par_bcast_blob(cli->par, &packed.data, &packed.size, err);
+        }
+        if (st == POD_OK && pod_par_rank(cli->par) != 0) {
+            st = unpack(packed.data, files, nfiles, err);
+        }
+    }
+    if (st != POD_OK) {
+        pod_cli_files_free(files, nfiles);
+    }
+    pod_text_free(&packed);
+    return st;
+}
+
+static pod_status parse_tables(pod_cli_tables *tables, const pod_cli_file *chips,
+                               const pod_cli_file *slices, pod_error *err)
+{
+    pod_status st = pod_table_parse(chips->path, chips->data, chips->size, &tables->chips, err);
+    if (st == POD_OK) {
+        st = pod_chips_check(tables->chips, err);
+    }
+    if (st == POD_OK) {
+        st = pod_table_parse(slices->path, slices->data, slices->size, &tables->slices, err);
+    }
+    if (st == POD_OK) {
+        st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
+    }
+    if (st != POD_OK) {
+        pod_cli_tables_free(tables);
+    }
+    return st;
+}
+
+pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err)
+{
+    if (cli->tables->catalog != NULL) {
+        return nfiles > 0 ? pod_cli_read(cli, files, nfiles, err) : POD_OK;
+    }
+    if (nfiles + 2 > FILES_MAX) {
+        return pod_fail(err, POD_E_USAGE, "%d files; at most %d can be read", nfiles,
+                        FILES_MAX - 2);
+    }
+    pod_cli_file all[FILES_MAX] = {
+        {.path = "topologies/chips.csv",  .own = true},
+        {.path = "topologies/slices.csv", .own = true},
+    };
+    for (int i = 0; i < nfiles; i++) {
+        all[i + 2] = files[i];
+    }
+    pod_status st = pod_cli_read(cli, all, nfiles + 2, err);
+    if (st == POD_OK) {
+        st = parse_tables(cli->tables, &all[0], &all[1], err);
+    }
+    pod_cli_files_free(all, 2);
+    if (st != POD_OK) {
+        pod_cli_files_free(all + 2, nfiles);
+    }
+    for (int i = 0; i < nfiles; i++) {
+        files[i] = all[i + 2];
+    }
+    return st;
+}
+
+pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip, pod_error *err)
+{
+    const pod_cli_common *common = &cli->common;
+    const pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
+    return st == POD_OK ? pod_chip_load(cli->tables->chips, name, common->rates,
+                                        common->settings.text, common->settings.count, chip, err)
+                        : st;
+}

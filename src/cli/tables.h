@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file cli/tables.h  Files in, and the tables that come with podsim.
+ *
+ *  Model: only rank 0 touches the file system. pod_cli_read reads any number of files there, agrees
+ *  on the outcome once and broadcasts the contents once, since every exchange between
+ *  oversubscribed ranks costs milliseconds. Every rank then parses for itself.
+ *
+ *  Threads: one per rank. Errors: POD_E_IO, POD_E_TABLE with the place, POD_E_NOMEM. */
+#pragma once
+
+#include "cli/cli.h"
+#include "ici/spec.h"
+
+struct pod_cli_tables {
+    pod_table *chips;           /**< topologies/chips.csv, checked */
+    pod_table *slices;          /**< topologies/slices.csv */
+    pod_slice_catalog *catalog; /**< the same as slices */
+};
+
+void pod_cli_tables_free(pod_cli_tables *tables); /**< the contents */
+
+typedef struct pod_cli_file {
+    const char *path; /**< of the user, or of one of podsim's tables */
+    bool own;         /**< podsim's table, found by pod_data_path */
+    bool optional;    /**< a missing table of podsim's own reads as NULL */
+    char *data;       /**< out: heap memory, terminated by a NUL that size doesn't count */
+    size_t size;
+} pod_cli_file;
+
+/** Read files on rank 0, contents to all. Collective. On error no file has data. */
+pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
+void pod_cli_files_free(pod_cli_file *files, int nfiles);
+
+/** Load chips.csv and slices.csv into cli->tables unless they are there already, and read `nfiles`
+ *  further files on the way. Collective. */
+pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
+
+/** A chip of chips.csv under --rates and --set; loads the tables first. Collective. */
+pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip, pod_error *err);

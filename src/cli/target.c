@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/target.h"
+
+#include "ici/group.h"
+
+#include <stdlib.h>
+
+static pod_status add_faults(pod_slice *slice, pod_fault_kind kind, const pod_cli_list *texts,
+                             pod_error *err)
+{
+    for (int i = 0; i < texts->count; i++) {
+        const pod_status st = pod_slice_fault_add(slice, kind, texts->text[i], err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return POD_OK;
+}
+
+static pod_status parse_slice(pod_cli *cli, const char *spec, const pod_cli_file *file,
+                              pod_slice *slice, bool *listed, pod_error *err)
+{
+    const pod_slice_catalog *catalog = cli->tables->catalog;
+    if (file == NULL) {
+        return pod_slice_parse(catalog, spec, slice, listed, err);
+    }
+    pod_table *table = NULL;
+    pod_status st = pod_table_parse(file->path, file->data, file->size, &table, err);
+    if (st == POD_OK) {
+        st = pod_slice_parse_file(catalog, table, slice, listed, err);
+    }
+    pod_table_free(table);
+    return st;
+}
+
+static pod_status check_ranks(const pod_cli *cli, const pod_slice *slice, pod_error *err)
+{
+    const int ranks = pod_par_size(cli->par);
+    const int64_t chips = (int64_t)slice->nchips * slice->nslices;
+    return ranks <= chips ? POD_OK
+                          : pod_fail(err, POD_E_USAGE,
+                                     "%d ranks for the %lld chips of %s; at most one rank per chip",
+                                     ranks, (long long)chips, slice->name);
+}
+
+static pod_status target_init(pod_cli_target *target, pod_cli *cli, const char *spec,
+                              const pod_cli_file *file, pod_error *err)
+{
+    const pod_cli_common *common = &cli->common;
+    pod_slice *slice = &target->slice;
+    bool listed = true;
+    pod_status st = parse_slice(cli, spec, file, slice, &listed, err);
+    if (st == POD_OK) {
+        st = check_ranks(cli, slice, err);
+    }
+    if (st == POD_OK && common->wrap != NULL) {
+        st = pod_slice_wrap_set(slice, common->wrap, err);
+    }
+    if (st == POD_OK) {
+        st = add_faults(slice, POD_FAULT_LINK_DEAD, &common->fail_links, err);
+    }
+    if (st == POD_OK) {
+        st = add_faults(slice, POD_FAULT_LINK_SLOW, &common->slow_links, err);
+    }
+    if (st == POD_OK) {
+        st = add_faults(slice, POD_FAULT_CHIP_SLOW, &common->slow_chips, err);
+    }
+    if (st == POD_OK) {
+        st = pod_chip_load(cli->tables->chips, slice->chip_name, common->rates,
+                           common->settings.text, common->settings.count, &target->chip, err);
+    }
+    if (st == POD_OK) {
+        st = pod_router_new(slice, &target->router, err);
+    }
+    if (st == POD_OK && !listed && common->wrap == NULL) {
+        char wrap[8];
+        pod_cli_warn(cli, "%s is not in slices.csv; wrap by rule: %s", slice->name,
+                     pod_axes_name(pod_slice_closed_axes(slice), wrap));
+    } else if (st == POD_OK && !listed) {
+        pod_cli_warn(cli, "%s is not in slices.csv", slice->name);
+    }
+    return st;
+}
+
+void pod_cli_target_fini(pod_cli_target *target)
+{
+    pod_router_free(target->router);
+    *target = (pod_cli_target){.router = NULL};
+}
+
+/* `files` holds the slice files in the order of the specs that name one. */
+static pod_status init_all(pod_cli_targets *targets, pod_cli *cli, const pod_cli_file *files,
+                           pod_error *err)
+{
+    const pod_cli_list *specs = &cli->common.slices;
+    targets->target = calloc((size_t)specs->count, sizeof *targets->target);
+    if (targets->target == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
+    }
+    targets->count = specs->count;
+    pod_status st = POD_OK;
+    for (int i = 0; i < specs->count && st == POD_OK; i++) {
+        const bool from_file = pod_slice_spec_is_file(specs->text[i]);
+        st = target_init(&targets->target[i], cli, specs->text[i], from_file ? files++ : NULL, err);
+    }
+    return st;
+}
+
+pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_file *extra,
+                                int nextra, pod_error *err)
+{
+    *targets = (pod_cli_targets){0};
+    const pod_cli_list *specs = &cli->common.slices;
+    if (specs->count == 0) {
+        return pod_fail(err, POD_E_USAGE, "missing --slice; give it as in --slice v5p:4x4x4");
+    }
+    int nfiles = 0;
+    pod_cli_file *files = calloc((size_t)(specs->count + nextra), sizeof *files);
+    if (files == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
+    }
+    for (int i = 0; i < specs->count; i++) {
+        if (pod_slice_spec_is_file(specs->text[i])) {
+            files[nfiles++] = (pod_cli_file){.path = specs->text[i]};
+        }
+    }
+    for (int i = 0; i < nextra; i++) {
+        files[nfiles++] = extra[i];
+    }
+    pod_status st = pod_cli_tables_load(cli, files, nfiles, err);
+    for (int i = 0; i < nextra; i++) {
+        extra[i] = files[nfiles - nextra + i];
+        files[nfiles - nextra + i].data = NULL;
+    }
+    if (st == POD_OK) {
+        st = init_all(targets, cli, files, err);
+    }
+    pod_cli_files_free(files, nfiles);
+    free(files);
+    if (st != POD_OK) {
+        pod_cli_targets_fini(targets);
+        pod_cli_files_free(extra, nextra);
+    }
+    return st;
+}
+
+void pod_cli_targets_fini(pod_cli_targets *targets)
+{
+    for (int i = 0; i < targets->count; i++) {
+        pod_cli_target_fini(&targets->target[i]);
+    }
+    free(targets->target);
+    *targets = (pod_cli_targets){0};
+}
+
+pod_status pod_cli_target_healthy(pod_cli_target *healthy, const pod_cli_target *target,
+                                  pod_error *err)
+{
+    *healthy = *target;
+    healthy->router = NULL;
+    healthy->slice.nfaults = 0;
+    return pod_router_new(&healthy->slice, &healthy->router, err);
+}
+
+pod_machine pod_cli_machine(pod_cli *cli, const pod_cli_target *target, double link_bytes_per_s,
+                            pod_time_ps launch_ps)
+{
+    return (pod_machine){
+        .par = cli->par,
+        .slice = &target->slice,
+        .router = target->router,
+        .link_bytes_per_s = link_bytes_per_s,
+        .hop_latency_ps = target->chip.hop_latency_ps,
+        .launch_ps = launch_ps,
+        .progress = pod_cli_progress,
+        .progress_context = cli,
+    };
+}
