@@ -3,7 +3,6 @@
 
 #include "base/names.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -140,11 +139,19 @@ static inline float fp8_to_f32(uint8_t bits, struct fp8_format format)
     return float_of(choose(above(magnitude, format.largest), beyond, finite) | sign);
 }
 
+/* Magnitudes are cut at 256, rounded by adding 2^23, then limited to 127, or 128 below zero. */
 static inline int8_t int8_from_f32(float value)
 {
-    const float known = value == value ? value : 0.0F;
-    const float low = known < -128.0F ? -128.0F : known;
-    return (int8_t)lrintf(low > 127.0F ? 127.0F : low);
+    const uint32_t large = 0x43800000U;
+    const uint32_t magic = 0x4b000000U;
+    const uint32_t bits = bits_of(value);
+    const uint32_t sign = bits >> 31;
+    const uint32_t magnitude = bits & f32_abs;
+    const uint32_t cut = choose(above(magnitude, large), large, magnitude);
+    const uint32_t rounded = bits_of(float_of(cut) + float_of(magic)) - magic;
+    const uint32_t known = choose(above(magnitude, f32_infinity), 0, rounded);
+    const uint32_t limited = choose(above(known, 127U + sign), 127U + sign, known);
+    return (int8_t)(int32_t)((limited ^ (0U - sign)) + sign);
 }
 
 uint16_t pod_bf16_from_f32(float value)
@@ -177,21 +184,31 @@ float pod_fp8_e5m2_to_f32(uint8_t bits)
     return fp8_to_f32(bits, e5m2);
 }
 
+/* On x86 the loops exist twice, and the loader picks: the bits are the same, the vectors wider. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define VECTOR_CLONES
+#endif
+
 /* The three loops of one element type. A format that is a constant here is folded into the code. */
 #define DEFINE_LOOPS(name, type, from, to)                                                         \
-    static void name##_from_f32_all(type *restrict out, const float *restrict in, int64_t count)   \
+    VECTOR_CLONES static void name##_from_f32_all(type *restrict out, const float *restrict in,    \
+                                                  int64_t count)                                   \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             out[i] = from(in[i]);                                                                  \
         }                                                                                          \
     }                                                                                              \
-    static void name##_to_f32_all(float *restrict out, const type *restrict in, int64_t count)     \
+    VECTOR_CLONES static void name##_to_f32_all(float *restrict out, const type *restrict in,      \
+                                                int64_t count)                                     \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             out[i] = to(in[i]);                                                                    \
         }                                                                                          \
     }                                                                                              \
-    static void name##_add_all(type *restrict dst, const type *restrict src, int64_t count)        \
+    VECTOR_CLONES static void name##_add_all(type *restrict dst, const type *restrict src,         \
+                                             int64_t count)                                        \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             dst[i] = from(to(dst[i]) + to(src[i]));                                                \
@@ -222,14 +239,16 @@ DEFINE_LOOPS(bf16, uint16_t, bf16_from_f32, bf16_to_f32)
 DEFINE_LOOPS(e4m3fn, uint8_t, e4m3fn_from_f32, e4m3fn_to_f32)
 DEFINE_LOOPS(e5m2, uint8_t, e5m2_from_f32, e5m2_to_f32)
 
-static void int8_from_f32_all(int8_t *restrict out, const float *restrict in, int64_t count)
+VECTOR_CLONES static void int8_from_f32_all(int8_t *restrict out, const float *restrict in,
+                                            int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         out[i] = int8_from_f32(in[i]);
     }
 }
 
-static void int8_to_f32_all(float *restrict out, const int8_t *restrict in, int64_t count)
+VECTOR_CLONES static void int8_to_f32_all(float *restrict out, const int8_t *restrict in,
+                                          int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         out[i] = (float)in[i];
@@ -237,14 +256,15 @@ static void int8_to_f32_all(float *restrict out, const int8_t *restrict in, int6
 }
 
 /* Unsigned, because signed overflow is undefined: the bits are those of two's complement. */
-static void int8_add_all(uint8_t *restrict dst, const uint8_t *restrict src, int64_t count)
+VECTOR_CLONES static void int8_add_all(uint8_t *restrict dst, const uint8_t *restrict src,
+                                       int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         dst[i] = (uint8_t)(dst[i] + src[i]);
     }
 }
 
-static void f32_add_all(float *restrict dst, const float *restrict src, int64_t count)
+VECTOR_CLONES static void f32_add_all(float *restrict dst, const float *restrict src, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         dst[i] += src[i];
