@@ -3,8 +3,11 @@
  *
  *  Model: buffers are row-major in their dtype. A matmul takes its inputs as they are (already in
  *  the dtype), sums in f32 (int8: int32), adds to `out` in f32 if it accumulates and rounds once to
- *  out's dtype. Vector functions are those of program/program.h. Communication ops are not executed
- *  here. Threads: none. */
+ *  out's dtype. Vector functions are those of program/program.h, in f32, rounded once. Communication
+ *  ops are not executed here.
+ *
+ *  Ownership: init allocates data[] and every buffer, fini frees what is left: a caller that takes a
+ *  buffer sets its pointer to NULL. Threads: none. */
 #pragma once
 
 #include "program/program.h"
@@ -14,9 +17,15 @@ typedef struct pod_shards {
     void **data;
 } pod_shards;
 
-/** Allocate (zeroed) every buffer of a program. */
+/** Bytes of all buffers of a program on one chip: what real data needs. INT64_MAX if that exceeds
+ *  63 bits. */
+int64_t pod_program_data_bytes(const pod_program *program);
+
+/** Allocate (zeroed) every buffer of a program. POD_E_NOMEM; fini is fine then too. */
 pod_status pod_shards_init(pod_shards *shards, const pod_program *program, pod_error *err);
 void pod_shards_fini(pod_shards *shards, const pod_program *program);
 
-/** Execute a matmul or vector op. POD_E_NOMEM only. */
+/** Execute a matmul or vector op; other kinds and ops without buffers do nothing.
+ *  @return POD_E_NOMEM; POD_E_RANGE (a matrix of 2^31 elements or more); POD_E_INVALID (a dtype
+ *          that has no arithmetic here) */
 pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err);

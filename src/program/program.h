@@ -21,6 +21,8 @@
  *      reduce-scatter  out = this chip's shard along `dim` of the sum of in
  *      permute         out = in of the chip `shift` positions before in the group's order
  *
+ *  All-reduces, and vector functions, may work in place (in = out).
+ *
  *  Position of a chip in its group: position_of_rank[rank] of the program's group. Timing-only
  *  programs have the same ops; buffers then only say sizes.
  *
@@ -37,7 +39,7 @@
 
 #include <stdbool.h>
 
-enum { POD_OP_INPUTS_MAX = 3, POD_OP_NONE = -1 };
+enum { POD_OP_INPUTS_MAX = 3, POD_OP_NONE = -1, POD_PROGRAM_AXES_MAX = 64 };
 
 typedef enum pod_op_kind {
     POD_OP_MATMUL,
@@ -58,7 +60,11 @@ typedef enum pod_vector_function {
     POD_VEC_ADD,       /**< a + b */
     POD_VEC_SUB,       /**< a - b */
     POD_VEC_SGD,       /**< a - rate · b */
-    POD_VEC_ZERO       /**< 0 */
+    POD_VEC_ZERO,      /**< 0 */
+    /* Adam at its first step, moments 0 before it: weight a, gradient b, moments m and v */
+    POD_VEC_ADAM_M, /**< 0.9 · a + 0.1 · b */
+    POD_VEC_ADAM_V, /**< 0.999 · a + 0.001 · b² */
+    POD_VEC_ADAM_W  /**< a - rate · (b/0.1) / (sqrt(c/0.001) + 1e-8), b and c the moments */
 } pod_vector_function;
 
 /** Kinds of memory, as `--memory` lists them. */
@@ -77,7 +83,7 @@ typedef enum pod_memory_kind {
 #undef POD_MEMORY_KIND_ENUM
 
 typedef struct pod_buffer {
-    const char *name; /**< "w1.0" */
+    char *name; /**< "w1.0" */
     pod_memory_kind kind;
     bool persistent; /**< lives from before the step to after it */
     pod_dtype dtype;
@@ -87,12 +93,11 @@ typedef struct pod_buffer {
 
 /** Chips that work together in collectives. A copy of what mesh/device_mesh.h gives. */
 typedef struct pod_program_group {
-    const char *axes;          /**< mesh axes it spans, "fsdp" or "data,fsdp" */
-    pod_group group;           /**< inside a slice; size 1 if it spans slices only */
-    int32_t *position_of_rank; /**< position_of_rank[group.size]: place along the mesh axes */
-    int32_t dcn_size;          /**< slices it spans, 1 = inside one slice */
+    char axes[POD_PROGRAM_AXES_MAX]; /**< mesh axes it spans, "fsdp" or "data,fsdp" */
+    pod_group group;                 /**< inside a slice; size 1 if it spans slices only */
+    int32_t *position_of_rank;       /**< position_of_rank[group.size]: place along the mesh axes */
+    int32_t dcn_size;                /**< slices it spans, 1 = inside one slice */
     int32_t *slices; /**< slices[nslices] grouped as pod_mesh_slice_groups; NULL if dcn_size is 1 */
-    int32_t peers_in_flight; /**< unused by programs; number of such groups that share its links */
 } pod_program_group;
 
 typedef struct pod_op {
@@ -131,11 +136,13 @@ typedef struct pod_program {
     int32_t stage; /**< pipeline stage that runs it; 0 without a pipeline */
     int32_t nops;
     pod_op *ops;
+    char **op_names; /**< owns what ops[i].name points to */
     int32_t ndeps;
     int32_t *deps;
     int32_t nbuffers;
     pod_buffer *buffers;
     double model_flops; /**< useful FLOPs of one chip in the step, as the model counts them */
+    bool out_of_memory; /**< while building; pod_program_finish tells */
 } pod_program;
 
 /** The programs of all stages and what they share. */
@@ -160,15 +167,21 @@ void pod_programs_fini(pod_programs *programs);
 /** Add a buffer; returns its index. The name is copied. */
 int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,
                            bool persistent, pod_dtype dtype, int64_t rows, int64_t columns);
-/** Add an op (copied; its deps are given apart); returns its index. @param deps  POD_OP_NONE entries
- *  are skipped, repeats too */
+/** Bytes of a buffer. */
+int64_t pod_buffer_bytes(const pod_buffer *buffer);
+/** Add an op; returns its index. The op and its name are copied, its first_dep and ndeps set.
+ *  @param deps  `ndeps` ops; POD_OP_NONE entries and repeats are skipped */
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps);
-/** An op with the fields that mean "nothing" set so. */
+/** An op with the fields that mean "nothing" set so: buffers and group POD_OP_NONE, count 1. */
 pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer);
 
-/** Check the program: deps point backwards, buffers and groups exist, shapes of matmuls and
- *  collectives fit their buffers. POD_E_INTERNAL names the op; POD_E_NOMEM. */
-pod_status pod_program_finish(const pod_programs *programs, pod_program *program, pod_error *err);
+/** Check one program: deps point backwards, buffers and groups exist, shapes of matmuls, vectors,
+ *  collectives and messages fit their buffers.
+ *  @return POD_E_INTERNAL naming the op; POD_E_NOMEM if building ran out of memory */
+pod_status pod_program_finish(const pod_programs *programs, const pod_program *program,
+                              pod_error *err);
+/** Check all programs, and that each message has one sender and one receiver with the same bytes. */
+pod_status pod_programs_finish(const pod_programs *programs, pod_error *err);
 
 /** "matmul", … static. */
 const char *pod_op_kind_name(pod_op_kind kind);

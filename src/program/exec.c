@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/exec.h"
+
+#include "chip/numerics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t pod_program_data_bytes(const pod_program *program)
+{
+    int64_t total = 0;
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        if (!pod_add_i64(total, pod_buffer_bytes(&program->buffers[b]), &total)) {
+            return INT64_MAX;
+        }
+    }
+    return total;
+}
+
+pod_status pod_shards_init(pod_shards *shards, const pod_program *program, pod_error *err)
+{
+    shards->data = calloc((size_t)program->nbuffers + 1, sizeof *shards->data);
+    bool complete = shards->data != NULL;
+    for (int32_t b = 0; complete && b < program->nbuffers; b++) {
+        shards->data[b] = calloc(1, (size_t)pod_buffer_bytes(&program->buffers[b]) + 1);
+        complete = shards->data[b] != NULL;
+    }
+    return complete ? POD_OK
+                    : pod_fail(err, POD_E_NOMEM,
+                               "out of memory for the data of a chip, %lld bytes; use --data none "
+                               "or more ranks on more machines",
+                               (long long)pod_program_data_bytes(program));
+}
+
+void pod_shards_fini(pod_shards *shards, const pod_program *program)
+{
+    for (int32_t b = 0; shards->data != NULL && b < program->nbuffers; b++) {
+        free(shards->data[b]);
+    }
+    free(shards->data);
+    shards->data = NULL;
+}
+
+/* ---- matmul ---- */
+
+enum { TILE = 32 };
+
+/* out[columns, rows] = in[rows, columns] transposed, tile by tile. Inline, so that `size` is a
+ * constant where the elements are copied. */
+static inline void transpose_sized(const unsigned char *in, int64_t rows, int64_t columns,
+                                   size_t size, unsigned char *out)
+{
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE) {
+        const int64_t i1 = i0 + TILE < rows ? i0 + TILE : rows;
+        for (int64_t j = 0; j < columns; j++) {
+            for (int64_t i = i0; i < i1; i++) {
+                memcpy(out + (size_t)(j * rows + i) * size, in + (size_t)(i * columns + j) * size,
+                       size);
+            }
+        }
+    }
+}
+
+static void transpose(const unsigned char *in, int64_t rows, int64_t columns, pod_dtype dtype,
+                      unsigned char *out)
+{
+    switch (pod_dtype_size(dtype)) {
+    case 1:
+        transpose_sized(in, rows, columns, 1, out);
+        break;
+    case 2:
+        transpose_sized(in, rows, columns, 2, out);
+        break;
+    default:
+        transpose_sized(in, rows, columns, 4, out);
+        break;
+    }
+}
+
+/* An operand as [rows, columns]: itself, or a transposed copy in *copy. NULL when out of memory. */
+static const void *operand(const void *data, bool transposed, int64_t rows, int64_t columns,
+                           pod_dtype dtype, void **copy)
+{
+    if (!transposed) {
+        return data;
+    }
+    *copy = malloc((size_t)(rows * columns * pod_dtype_size(dtype)) + 1);
+    if (*copy != NULL) {
+        transpose(data, columns, rows, dtype, *copy);
+    }
+    return *copy;
+}
+
+static pod_status matmul_exec(const pod_program *program, const pod_op *op, pod_shards *shards,
+                              pod_error *err)
+{
+    const pod_buffer *out = &program->buffers[op->out];
+    const pod_gemm_shape shape = {.m = op->m, .k = op->k, .n = op->n};
+    const size_t elements = (size_t)(op->m * op->n);
+    void *a_copy = NULL;
+    void *b_copy = NULL;
+    const void *a =
+        operand(shards->data[op->in[0]], op->transpose_a, op->m, op->k, op->dtype, &a_copy);
+    const void *b =
+        operand(shards->data[op->in[1]], op->transpose_b, op->k, op->n, op->dtype, &b_copy);
+    float *sums = malloc(elements * sizeof *sums + 1);
+    pod_status st = POD_OK;
+    if (a == NULL || b == NULL || sums == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "out of memory for a matmul of %lld x %lld results",
+                      (long long)op->m, (long long)op->n);
+    } else if (op->dtype == POD_DTYPE_INT8) {
+        st = pod_fail(err, POD_E_INVALID,
+                      "no data in int8: its sums don't fit the next op's inputs; use --data none");
+    } else {
+        if (op->accumulate) {
+            pod_dtype_to_f32(out->dtype, sums, shards->data[op->out], (int64_t)elements);
+        }
+        st = pod_gemm_f32(op->dtype, shape, a, b, op->accumulate, sums, err);
+    }
+    if (st == POD_OK) {
+        pod_dtype_from_f32(out->dtype, shards->data[op->out], sums, (int64_t)elements);
+    }
+    free(a_copy);
+    free(b_copy);
+    free(sums);
+    return st;
+}
+
+/* ---- vectors ---- */
+
+static float adam_weight(float w, float m, float v, float rate)
+{
+    return w - rate * (m / 0.1F) / (sqrtf(v / 0.001F) + 1e-8F);
+}
+
+static float vector_value(const pod_op *op, float a, float b, float c)
+{
+    const float rate = (float)op->rate;
+    switch (op->function) {
+    case POD_VEC_NONE:
+    case POD_VEC_COPY:
+        return a;
+    case POD_VEC_RELU:
+        return a > 0 ? a : 0;
+    case POD_VEC_RELU_GRAD:
+        return a > 0 ? b : 0;
+    case POD_VEC_ADD:
+        return a + b;
+    case POD_VEC_SUB:
+        return a - b;
+    case POD_VEC_SGD:
+        return a - rate * b;
+    case POD_VEC_ZERO:
+        return 0;
+    case POD_VEC_ADAM_M:
+        return 0.9F * a + 0.1F * b;
+    case POD_VEC_ADAM_V:
+        return 0.999F * a + 0.001F * b * b;
+    case POD_VEC_ADAM_W:
+        return adam_weight(a, b, c, rate);
+    }
+    return 0;
+}
+
+enum { CHUNK = 1024 };
+
+/* Elements [first, first + count) of an input as floats; zeros without one. */
+static void chunk_load(const pod_program *program, int32_t buffer, const pod_shards *shards,
+                       int64_t first, int64_t count, float *out)
+{
+    if (buffer == POD_OP_NONE) {
+        memset(out, 0, (size_t)count * sizeof *out);
+        return;
+    }
+    const pod_dtype dtype = program->buffers[buffer].dtype;
+    const unsigned char *data = shards->data[buffer];
+    pod_dtype_to_f32(dtype, out, data + first * pod_dtype_size(dtype), count);
+}
+
+static void vector_exec(const pod_program *program, const pod_op *op, pod_shards *shards)
+{
+    const pod_buffer *out = &program->buffers[op->out];
+    unsigned char *result = shards->data[op->out];
+    float in[POD_OP_INPUTS_MAX][CHUNK];
+    float value[CHUNK];
+    const int64_t elements = out->rows * out->columns;
+    for (int64_t first = 0; first < elements; first += CHUNK) {
+        const int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
+        for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
+            chunk_load(program, op->in[k], shards, first, count, in[k]);
+        }
+        for (int64_t i = 0; i < count; i++) {
+            value[i] = vector_value(op, in[0][i], in[1][i], in[2][i]);
+        }
+        pod_dtype_from_f32(out->dtype, result + first * pod_dtype_size(out->dtype), value, count);
+    }
+}
+
+pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err)
+{
+    const pod_op *what = &program->ops[op];
+    if (what->out == POD_OP_NONE) {
+        return POD_OK;
+    }
+    if (what->kind == POD_OP_MATMUL) {
+        return matmul_exec(program, what, shards, err);
+    }
+    if (what->kind == POD_OP_VECTOR && what->function != POD_VEC_NONE) {
+        vector_exec(program, what, shards);
+    }
+    return POD_OK;
+}

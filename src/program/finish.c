@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every program must obey: deps point backwards, shapes fit, messages pair up. */
+#include "program/program.h"
+
+/* The op under check. */
+typedef struct op_check {
+    const pod_programs *programs;
+    const pod_program *program;
+    int32_t number;
+    pod_error *err;
+} op_check;
+
+static pod_status op_fail(const op_check *check, const char *what)
+{
+    return pod_fail(check->err, POD_E_INTERNAL, "op %d (%s, layer %d) of stage %d: %s",
+                    (int)check->number, check->program->ops[check->number].name,
+                    (int)check->program->ops[check->number].layer, (int)check->program->stage,
+                    what);
+}
+
+static const pod_buffer *buffer_at(const op_check *check, int32_t index)
+{
+    return index == POD_OP_NONE ? NULL : &check->program->buffers[index];
+}
+
+static bool index_fits(int32_t index, int32_t count)
+{
+    return index == POD_OP_NONE || (index >= 0 && index < count);
+}
+
+static pod_status references_check(const op_check *check, const pod_op *op)
+{
+    for (int32_t i = 0; i < op->ndeps; i++) {
+        const int32_t dep = check->program->deps[op->first_dep + i];
+        if (dep < 0 || dep >= check->number) {
+            return op_fail(check, "depends on an op that does not come before it");
+        }
+    }
+    for (int i = 0; i < POD_OP_INPUTS_MAX; i++) {
+        if (!index_fits(op->in[i], check->program->nbuffers)) {
+            return op_fail(check, "reads a buffer that does not exist");
+        }
+    }
+    if (!index_fits(op->out, check->program->nbuffers)) {
+        return op_fail(check, "writes a buffer that does not exist");
+    }
+    const bool wants_group = op->kind == POD_OP_COLLECTIVE;
+    if (wants_group && (op->group < 0 || op->group >= check->programs->ngroups)) {
+        return op_fail(check, "works on a group that does not exist");
+    }
+    return POD_OK;
+}
+
+static bool shape_is(const pod_buffer *buffer, int64_t rows, int64_t columns)
+{
+    return buffer == NULL || (buffer->rows == rows && buffer->columns == columns);
+}
+
+static pod_status matmul_check(const op_check *check, const pod_op *op)
+{
+    const pod_buffer *a = buffer_at(check, op->in[0]);
+    const pod_buffer *b = buffer_at(check, op->in[1]);
+    const bool fits = (op->transpose_a ? shape_is(a, op->k, op->m) : shape_is(a, op->m, op->k))
+                      && (op->transpose_b ? shape_is(b, op->n, op->k) : shape_is(b, op->k, op->n))
+                      && shape_is(buffer_at(check, op->out), op->m, op->n);
+    if (!fits) {
+        return op_fail(check, "sizes of the matmul differ from its buffers");
+    }
+    if (op->in[0] != POD_OP_NONE && (op->out == op->in[0] || op->out == op->in[1])) {
+        return op_fail(check, "a matmul can't work in place");
+    }
+    return POD_OK;
+}
+
+static pod_status vector_check(const op_check *check, const pod_op *op)
+{
+    const pod_buffer *out = buffer_at(check, op->out);
+    for (int i = 0; i < POD_OP_INPUTS_MAX && out != NULL; i++) {
+        if (!shape_is(buffer_at(check, op->in[i]), out->rows, out->columns)) {
+            return op_fail(check, "an input has another shape than the result");
+        }
+    }
+    return POD_OK;
+}
+
+/** True if `part` is one of n pieces of `whole` along `dim`. */
+static bool is_piece(const pod_buffer *part, const pod_buffer *whole, int dim, int64_t n)
+{
+    return dim == 0 ? part->rows * n == whole->rows && part->columns == whole->columns
+                    : part->rows == whole->rows && part->columns * n == whole->columns;
+}
+
+static pod_status collective_check(const op_check *check, const pod_op *op)
+{
+    const pod_program_group *group = &check->programs->groups[op->group];
+    const pod_buffer *in = buffer_at(check, op->in[0]);
+    const pod_buffer *out = buffer_at(check, op->out);
+    if (in == NULL || out == NULL) {
+        return POD_OK; /* timing only: sizes are the op's own */
+    }
+    const int64_t n = (int64_t)group->group.size * group->dcn_size;
+    const pod_buffer *full = op->op == POD_ALL_GATHER ? out : in;
+    bool fits =
+        in->dtype == op->dtype && out->dtype == op->dtype && pod_buffer_bytes(full) == op->bytes;
+    if (op->op == POD_ALL_GATHER) {
+        fits = fits && is_piece(in, out, op->dim, n);
+    } else if (op->op == POD_REDUCE_SCATTER) {
+        fits = fits && is_piece(out, in, op->dim, n);
+    } else {
+        fits = fits && shape_is(in, out->rows, out->columns);
+    }
+    if (!fits) {
+        return op_fail(check, "sizes or dtype of the collective differ from its buffers");
+    }
+    if (op->in[0] == op->out && op->op != POD_ALL_REDUCE) {
+        return op_fail(check, "only all-reduces work in place");
+    }
+    return POD_OK;
+}
+
+static pod_status message_check(const op_check *check, const pod_op *op)
+{
+    const pod_buffer *buffer = buffer_at(check, op->kind == POD_OP_SEND ? op->in[0] : op->out);
+    if (buffer != NULL && pod_buffer_bytes(buffer) != op->bytes) {
+        return op_fail(check, "bytes of the message differ from its buffer");
+    }
+    if (op->to_stage < 0 || op->to_stage >= check->programs->nstages
+        || op->to_stage == check->program->stage) {
+        return op_fail(check, "the other stage does not exist");
+    }
+    return POD_OK;
+}
+
+static pod_status op_check_shapes(const op_check *check, const pod_op *op)
+{
+    switch (op->kind) {
+    case POD_OP_MATMUL:
+        return matmul_check(check, op);
+    case POD_OP_VECTOR:
+        return vector_check(check, op);
+    case POD_OP_COLLECTIVE:
+        return collective_check(check, op);
+    case POD_OP_SEND:
+    case POD_OP_RECV:
+        return message_check(check, op);
+    case POD_OP_HOST:
+        return POD_OK;
+    }
+    return POD_OK;
+}
+
+pod_status pod_program_finish(const pod_programs *programs, const pod_program *program,
+                              pod_error *err)
+{
+    if (program->out_of_memory) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops",
+                        (int)program->nops);
+    }
+    for (int32_t i = 0; i < program->nops; i++) {
+        const op_check check = {.programs = programs, .program = program, .number = i, .err = err};
+        pod_status st = references_check(&check, &program->ops[i]);
+        if (st == POD_OK) {
+            st = op_check_shapes(&check, &program->ops[i]);
+        }
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return POD_OK;
+}
+
+/** Ops of `program` with this message to or from a stage; *bytes of the last. */
+static int messages_count(const pod_program *program, pod_op_kind kind, int32_t stage,
+                          int32_t message, int64_t *bytes)
+{
+    int count = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (op->kind == kind && op->to_stage == stage && op->message == message) {
+            *bytes = op->bytes;
+            count++;
+        }
+    }
+    return count;
+}
+
+static pod_status messages_pair(const op_check *check, const pod_op *op)
+{
+    const bool sends = op->kind == POD_OP_SEND;
+    if (!sends && op->kind != POD_OP_RECV) {
+        return POD_OK;
+    }
+    const pod_program *other = &check->programs->stages[op->to_stage];
+    int64_t own_bytes = 0;
+    int64_t bytes = 0;
+    const int own = messages_count(check->program, op->kind, op->to_stage, op->message, &own_bytes);
+    const int theirs = messages_count(other, sends ? POD_OP_RECV : POD_OP_SEND,
+                                      check->program->stage, op->message, &bytes);
+    if (own != 1 || theirs != 1 || bytes != op->bytes) {
+        return op_fail(check, "its message has no partner, several, or one of another size");
+    }
+    return POD_OK;
+}
+
+pod_status pod_programs_finish(const pod_programs *programs, pod_error *err)
+{
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        const pod_status st = pod_program_finish(programs, &programs->stages[s], err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        const pod_program *program = &programs->stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const op_check check = {
+                .programs = programs, .program = program, .number = i, .err = err};
+            const pod_status st = messages_pair(&check, &program->ops[i]);
+            if (st != POD_OK) {
+                return st;
+            }
+        }
+    }
+    return POD_OK;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Arrays grow when their count is a power of two (or 0), to twice that, so no capacity is kept. */
+static bool array_grow(void **array, int32_t count, size_t element_size)
+{
+    if ((count & (count - 1)) != 0) {
+        return true;
+    }
+    const size_t capacity = count == 0 ? 1 : 2 * (size_t)count;
+    void *grown = realloc(*array, capacity * element_size);
+    if (grown != NULL) {
+        *array = grown;
+    }
+    return grown != NULL;
+}
+
+static char *text_copy(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
+void pod_program_init(pod_program *program, int32_t stage)
+{
+    *program = (pod_program){.stage = stage};
+}
+
+void pod_program_fini(pod_program *program)
+{
+    for (int32_t i = 0; i < program->nops; i++) {
+        free(program->op_names[i]);
+    }
+    for (int32_t i = 0; i < program->nbuffers; i++) {
+        free(program->buffers[i].name);
+    }
+    free(program->op_names);
+    free(program->ops);
+    free(program->deps);
+    free(program->buffers);
+    *program = (pod_program){0};
+}
+
+void pod_programs_fini(pod_programs *programs)
+{
+    for (int32_t i = 0; programs->stages != NULL && i < programs->nstages; i++) {
+        pod_program_fini(&programs->stages[i]);
+    }
+    for (int32_t i = 0; programs->groups != NULL && i < programs->ngroups; i++) {
+        pod_group_fini(&programs->groups[i].group);
+        free(programs->groups[i].position_of_rank);
+        free(programs->groups[i].slices);
+    }
+    free(programs->stages);
+    free(programs->groups);
+    free(programs->stage_of);
+    free(programs->next_stage_chip);
+    free(programs->previous_stage_chip);
+    *programs = (pod_programs){0};
+}
+
+int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,
+                           bool persistent, pod_dtype dtype, int64_t rows, int64_t columns)
+{
+    char *copy = text_copy(name);
+    void *buffers = program->buffers;
+    if (copy == NULL || !array_grow(&buffers, program->nbuffers, sizeof *program->buffers)) {
+        free(copy);
+        program->out_of_memory = true;
+        return POD_OP_NONE;
+    }
+    program->buffers = buffers;
+    program->buffers[program->nbuffers] = (pod_buffer){.name = copy,
+                                                       .kind = kind,
+                                                       .persistent = persistent,
+                                                       .dtype = dtype,
+                                                       .rows = rows,
+                                                       .columns = columns};
+    return program->nbuffers++;
+}
+
+int64_t pod_buffer_bytes(const pod_buffer *buffer)
+{
+    return buffer->rows * buffer->columns * pod_dtype_size(buffer->dtype);
+}
+
+static bool dep_known(const pod_program *program, const pod_op *op, int32_t dep)
+{
+    for (int32_t i = 0; i < op->ndeps; i++) {
+        if (program->deps[op->first_dep + i] == dep) {
+            return true;
+        }
+    }
+    return dep == POD_OP_NONE;
+}
+
+static void deps_add(pod_program *program, pod_op *op, const int32_t *deps, int ndeps)
+{
+    for (int i = 0; i < ndeps; i++) {
+        if (dep_known(program, op, deps[i])) {
+            continue;
+        }
+        void *grown = program->deps;
+        if (!array_grow(&grown, program->ndeps, sizeof *program->deps)) {
+            program->out_of_memory = true;
+            return;
+        }
+        program->deps = grown;
+        program->deps[program->ndeps++] = deps[i];
+        op->ndeps++;
+    }
+}
+
+int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps)
+{
+    char *name = text_copy(op->name);
+    void *ops = program->ops;
+    void *names = program->op_names;
+    bool grown = array_grow(&ops, program->nops, sizeof *program->ops);
+    program->ops = ops;
+    grown = array_grow(&names, program->nops, sizeof *program->op_names) && grown;
+    program->op_names = names;
+    if (name == NULL || !grown) {
+        free(name);
+        program->out_of_memory = true;
+        return POD_OP_NONE;
+    }
+    pod_op *added = &program->ops[program->nops];
+    *added = *op;
+    added->name = name;
+    added->first_dep = program->ndeps;
+    added->ndeps = 0;
+    program->op_names[program->nops] = name;
+    deps_add(program, added, deps, ndeps);
+    return program->nops++;
+}
+
+pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
+{
+    return (pod_op){
+        .kind = kind,
+        .name = name,
+        .layer = layer,
+        .in = {POD_OP_NONE, POD_OP_NONE, POD_OP_NONE},
+        .out = POD_OP_NONE,
+        .count = 1,
+        .group = POD_OP_NONE,
+        .to_stage = POD_OP_NONE,
+        .message = -1
+    };
+}
+
+const char *pod_op_kind_name(pod_op_kind kind)
+{
+    switch (kind) {
+    case POD_OP_MATMUL:
+        return "matmul";
+    case POD_OP_VECTOR:
+        return "vector";
+    case POD_OP_COLLECTIVE:
+        return "collective";
+    case POD_OP_SEND:
+        return "send";
+    case POD_OP_RECV:
+        return "recv";
+    case POD_OP_HOST:
+        return "host";
+    }
+    return "?";
+}
+
+const char *pod_memory_kind_name(pod_memory_kind kind)
+{
+#define KIND_NAME(id, name) [id] = (name),
+    static const char *const names[] = {POD_MEMORY_KIND_LIST(KIND_NAME)};
+#undef KIND_NAME
+    return names[kind];
+}
