@@ -54,6 +54,9 @@ typedef struct pod_engine_model {
     void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
     /** The cell's timer has run out (it is unset before the call). */
     void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
+    /** The cell will soon have something to do: a hint to bring its state near (prefetch). May be
+     *  NULL. */
+    void (*approach)(void *context, int32_t cell);
     /** When nothing is left to happen: true if the cell still waits for something, and whom for
      *  (one short line). NULL if cells never wait. */
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);

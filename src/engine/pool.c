@@ -13,7 +13,7 @@ enum { SMALL_SLABS = 8 };
 
 void pod_pool_init(pod_pool *pool)
 {
-    *pool = (pod_pool){.free_node = POD_NODE_NONE};
+    *pool = (pod_pool){.slabs = NULL};
 }
 
 void pod_pool_fini(pod_pool *pool)
@@ -22,6 +22,7 @@ void pod_pool_fini(pod_pool *pool)
         free(pool->slabs[i]);
     }
     free(pool->slabs);
+    free(pool->free_nodes);
     pod_pool_init(pool);
 }
 
@@ -36,6 +37,12 @@ static bool table_need(pod_pool *pool, uint32_t nslabs)
         return false;
     }
     pool->slabs = slabs;
+    uint32_t *free_nodes =
+        realloc(pool->free_nodes, (size_t)size * POD_POOL_SLAB_NODES * sizeof *free_nodes);
+    if (free_nodes == NULL) {
+        return false;
+    }
+    pool->free_nodes = free_nodes;
     pool->slabs_size = size;
     return true;
 }

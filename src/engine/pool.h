@@ -2,15 +2,20 @@
 /** @file engine/pool.h  Memory of pending events: nodes of one cache line, named by 32-bit numbers.
  *
  *  Model: nodes lie in slabs that never move, so a pointer to a node stays good while others are
- *  taken. Free nodes form a stack (linked through seq): the node that a handled event leaves is the
- *  next to be used, while it is still in the nearest cache.
+ *  taken. Free nodes form a stack: the node that a handled event leaves is the next to be used,
+ *  while it is still in the nearest cache. Where a window posts much before it handles anything, the
+ *  nodes have left the cache; so the stack is an array, and nodes are fetched before their turn.
  *
  *  Ownership: the pool owns nodes, not the payloads of their events. Threads: none. */
 #pragma once
 
 #include "engine/engine.h"
 
-enum { POD_POOL_SLAB_BITS = 10, POD_POOL_SLAB_NODES = 1 << POD_POOL_SLAB_BITS };
+enum {
+    POD_POOL_SLAB_BITS = 10,
+    POD_POOL_SLAB_NODES = 1 << POD_POOL_SLAB_BITS,
+    POD_POOL_FETCH_AHEAD = 12
+};
 
 #define POD_NODE_NONE UINT32_MAX
 
@@ -18,7 +23,8 @@ typedef struct pod_pool {
     pod_event **slabs; /**< slabs[nslabs], each POD_POOL_SLAB_NODES long */
     uint32_t nslabs;
     uint32_t slabs_size;
-    uint32_t free_node; /**< top of the stack, POD_NODE_NONE = empty */
+    uint32_t *free_nodes; /**< the stack: free_nodes[nfree], room for all nodes */
+    uint32_t nfree;
 } pod_pool;
 
 _Static_assert(sizeof(pod_event) == 64, "an event is one cache line");
@@ -37,19 +43,18 @@ static inline pod_event *pod_pool_event(const pod_pool *pool, uint32_t node)
 /** A node with undefined content; POD_NODE_NONE when memory is out. */
 static inline uint32_t pod_pool_take(pod_pool *pool)
 {
-    uint32_t node = pool->free_node;
-    if (node == POD_NODE_NONE) {
-        if (!pod_pool_grow(pool)) {
-            return POD_NODE_NONE;
-        }
-        node = pool->free_node;
+    if (pool->nfree == 0 && !pod_pool_grow(pool)) {
+        return POD_NODE_NONE;
     }
-    pool->free_node = pod_pool_event(pool, node)->seq;
+    const uint32_t node = pool->free_nodes[--pool->nfree];
+    if (pool->nfree >= POD_POOL_FETCH_AHEAD) {
+        const uint32_t soon = pool->free_nodes[pool->nfree - POD_POOL_FETCH_AHEAD];
+        __builtin_prefetch(pod_pool_event(pool, soon), 1);
+    }
     return node;
 }
 
 static inline void pod_pool_give_back(pod_pool *pool, uint32_t node)
 {
-    pod_pool_event(pool, node)->seq = pool->free_node;
-    pool->free_node = node;
+    pool->free_nodes[pool->nfree++] = node;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16 };
+enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, APPROACH_CELLS = 6 };
 
 /* The order of one cell's events. */
 static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
@@ -209,6 +209,27 @@ static void drop(pod_queue *queue, pod_batch *batch)
     pod_queue_give_back(queue, batch);
 }
 
+/* Walks over the active cells ahead of the one that runs. */
+typedef struct scout {
+    int32_t word;
+    uint64_t bits;
+} scout;
+
+static void scout_next(pod_engine *engine, scout *at)
+{
+    while (at->bits == 0) {
+        if (++at->word >= engine->nwords) {
+            at->word = engine->nwords;
+            return;
+        }
+        at->bits = engine->active[at->word];
+    }
+    const int32_t local = at->word * 64 + __builtin_ctzll(at->bits);
+    at->bits &= at->bits - 1;
+    __builtin_prefetch(&engine->queue.cells[local]);
+    engine->model.approach(engine->model.context, engine->first + local);
+}
+
 void pod_window_run(pod_engine *engine, uint64_t end_tick)
 {
     pod_queue *queue = &engine->queue;
@@ -225,6 +246,11 @@ void pod_window_run(pod_engine *engine, uint64_t end_tick)
     deal_out(engine, &batch);
     pod_queue_give_back(queue, &batch);
     uint32_t begin = 0;
+    scout ahead = {.word = -1};
+    const bool scouts = engine->model.approach != NULL;
+    for (int i = 0; scouts && i < APPROACH_CELLS; i++) {
+        scout_next(engine, &ahead);
+    }
     for (int32_t word = 0; word < engine->nwords; word++) {
         uint64_t bits = engine->active[word];
         engine->active[word] = 0;
@@ -232,6 +258,9 @@ void pod_window_run(pod_engine *engine, uint64_t end_tick)
             int32_t local = word * 64 + __builtin_ctzll(bits);
             uint32_t end = engine->places[local];
             engine->places[local] = 0;
+            if (scouts) {
+                scout_next(engine, &ahead);
+            }
             run_cell(engine, local, engine->keys + begin, (int64_t)(end - begin));
             begin = end;
         }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EARLY_BITS = 32 };
+enum { EARLY_BITS = 32, APPROACH_BYTES = 256 };
 
 static uint64_t step_key(int32_t cell, int32_t step)
 {
@@ -343,4 +343,15 @@ void pod_collective_sent(pod_collective *coll, int32_t cell, pod_net_tag tag)
     }
     channel_advance(coll, cell, state, tag.channel);
     waiting_advance(coll, cell, state);
+}
+
+void pod_collective_approach(const pod_collective *coll, int32_t cell)
+{
+    const size_t local = (size_t)(cell - coll->first);
+    const char *channels = (const char *)&coll->channels[local * (size_t)coll->nchannels];
+    const size_t bytes = (size_t)coll->nchannels * sizeof(coll_channel);
+    __builtin_prefetch(&coll->chips[local], 1);
+    for (size_t i = 0; i < bytes && i < APPROACH_BYTES; i += 64) {
+        __builtin_prefetch(channels + i, 1);
+    }
 }

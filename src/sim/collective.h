@@ -50,6 +50,9 @@ void pod_collective_arrived(pod_collective *collective, int32_t cell, pod_net_ta
                             pod_payload *payload);
 void pod_collective_sent(pod_collective *collective, int32_t cell, pod_net_tag tag);
 
+/** The cell will soon have something to do (pod_engine_model). */
+void pod_collective_approach(const pod_collective *collective, int32_t cell);
+
 /** True while the chip has steps to do; text says what it waits for. */
 bool pod_collective_blocked(const pod_collective *collective, int32_t cell, char *text,
                             size_t size);

@@ -371,6 +371,25 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
 }
 
+/* Links are the largest part of a cell's state: ask for all of them at once. */
+static void on_approach(void *context, int32_t cell)
+{
+    const pod_net *net = context;
+    const int32_t local = cell - net->first;
+    const net_link *link = &net->links[local * net->stride];
+    const net_flow *flow = &net->flows[local * NET_OWN_FLOWS];
+    __builtin_prefetch(&net->cells[local], 1);
+    for (int32_t i = 0; i < net->stride; i++) {
+        __builtin_prefetch(&link[i], 1);
+    }
+    for (int32_t i = 0; i < NET_OWN_FLOWS; i += 2) {
+        __builtin_prefetch(&flow[i], 1);
+    }
+    if (net->client.approach) {
+        net->client.approach(net->client.context, cell);
+    }
+}
+
 static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
 {
     const pod_net *net = context;
@@ -428,4 +447,4 @@ pod_time_ps pod_net_now(const pod_net *net)
 }
 
 const pod_engine_model pod_net_model = {
-    .handle = on_event, .timer = on_timer, .blocked = on_blocked};
+    .handle = on_event, .timer = on_timer, .approach = on_approach, .blocked = on_blocked};

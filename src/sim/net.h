@@ -59,7 +59,8 @@ typedef struct pod_net_client {
     void (*sent)(void *context, int32_t cell, pod_net_tag tag);
     /** What the client asked for with pod_net_wake. */
     void (*woke)(void *context, int32_t cell, uint64_t argument);
-    /** As in pod_engine_model. */
+    /** As in pod_engine_model; both may be NULL. */
+    void (*approach)(void *context, int32_t cell);
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
 } pod_net_client;
 

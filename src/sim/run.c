@@ -184,6 +184,12 @@ static void run_sent(void *context, int32_t chip, pod_net_tag tag)
     pod_collective_sent(run->coll, chip, tag);
 }
 
+static void run_approach(void *context, int32_t cell)
+{
+    const collective_run *run = context;
+    pod_collective_approach(run->coll, cell);
+}
+
 static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
 {
     const collective_run *run = context;
@@ -248,6 +254,7 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
                                    .arrived = run_arrived,
                                    .sent = run_sent,
                                    .woke = run_woke,
+                                   .approach = run_approach,
                                    .blocked = run_blocked};
     pod_status st = pod_machine_net(args->machine, &client, &run.net, err);
     if (st != POD_OK) {
