@@ -158,6 +158,16 @@ static int32_t rings_block_slot(const pod_coll_schedule *schedule, int32_t part,
     return run_base(self->order_of[part], rank, -1);
 }
 
+static void rings_approach(const pod_coll_schedule *schedule, int32_t rank)
+{
+    const rings *self = (const rings *)schedule;
+    for (int i = 0; i < self->norders; ++i) {
+        const ring_order *order = &self->orders[i];
+        __builtin_prefetch(&order->digit[(int64_t)rank * order->levels]);
+    }
+    __builtin_prefetch(pod_coll_axes_hop(&self->axes, rank, 0, 0));
+}
+
 static void rings_free(pod_coll_schedule *schedule)
 {
     rings *self = (rings *)schedule;
@@ -178,8 +188,11 @@ static void rings_free(pod_coll_schedule *schedule)
     free(self);
 }
 
-static const pod_coll_schedule_ops rings_ops = {
-    .steps = rings_steps, .step = rings_step, .block_slot = rings_block_slot, .free = rings_free};
+static const pod_coll_schedule_ops rings_ops = {.steps = rings_steps,
+                                                .step = rings_step,
+                                                .block_slot = rings_block_slot,
+                                                .approach = rings_approach,
+                                                .free = rings_free};
 
 /* Rings over quotients: walk the first axis until it meets itself, then from all of these ranks
  * along the next until that meets them, and so on. */

@@ -129,6 +129,9 @@ typedef struct pod_coll_schedule_ops {
      *  NULL = by the sizes above. */
     int64_t (*slot_offset)(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
                            int32_t slot);
+    /** step() will soon be asked about this rank: a hint to bring what it reads near (prefetch). NULL =
+     *  nothing to bring. */
+    void (*approach)(const pod_coll_schedule *schedule, int32_t rank);
     void (*free)(pod_coll_schedule *schedule);
 } pod_coll_schedule_ops;
 

@@ -354,4 +354,7 @@ void pod_collective_approach(const pod_collective *coll, int32_t cell)
     for (size_t i = 0; i < bytes && i < APPROACH_BYTES; i += 64) {
         __builtin_prefetch(channels + i, 1);
     }
+    if (coll->schedule->ops->approach) {
+        coll->schedule->ops->approach(coll->schedule, coll->ranks[local]);
+    }
 }

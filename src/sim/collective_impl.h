@@ -48,6 +48,7 @@ struct pod_collective {
     coll_part *parts;
     coll_channel *channels; /* channels[local chip * nchannels + channel] */
     coll_chip *chips;
+    int32_t *ranks;   /* ranks[local cell]: in its group */
     void **work;      /* work[local chip * nparts + part] */
     pod_map far;      /* (channel; chip, step) → present */
     pod_map payloads; /* (channel; chip, step) → payload that came early */

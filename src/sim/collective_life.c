@@ -46,8 +46,9 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->channels =
         calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
     coll->chips = calloc((size_t)coll->nlocal + 1, sizeof *coll->chips);
+    coll->ranks = calloc((size_t)coll->nlocal + 1, sizeof *coll->ranks);
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
-    if (!coll->channels || !coll->chips || !coll->parts) {
+    if (!coll->channels || !coll->chips || !coll->ranks || !coll->parts) {
         pod_collective_free(coll);
         return pod_fail(err, POD_E_NOMEM,
                         "out of memory for %d channels on every chip; use more ranks",
@@ -68,6 +69,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     for (int32_t i = 0; i < coll->nlocal; i++) {
         const int32_t chip = pod_machine_chip(options->machine, coll->first + i);
         pod_coll_place_make(schedule->group, schedule->group->rank_of[chip], &coll->chips[i].place);
+        coll->ranks[i] = coll->chips[i].place.rank;
         coll->chips[i].group = schedule->group->group_of[chip];
         for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
             coll->chips[i].ready[direction] = -1;
@@ -96,6 +98,7 @@ void pod_collective_free(pod_collective *coll)
     pod_map_fini(&coll->far);
     pod_ready_fini(&coll->pool);
     free(coll->parts);
+    free(coll->ranks);
     free(coll->chips);
     free(coll->channels);
     free(coll);
