@@ -14,12 +14,12 @@ pod_status pod_queue_init(pod_queue *queue, int32_t ncells, int shift, pod_error
     pod_pool_init(&queue->pool);
     queue->cells = malloc((size_t)ncells * sizeof *queue->cells);
     queue->levels = calloc(POD_QUEUE_LEVELS, sizeof *queue->levels);
-    if (queue->cells == NULL || queue->levels == NULL) {
+    queue->far_ticks = calloc((size_t)ncells * (POD_QUEUE_LEVELS - 1), sizeof *queue->far_ticks);
+    if (queue->cells == NULL || queue->levels == NULL || queue->far_ticks == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the queue of %d cells", ncells);
     }
     for (int32_t cell = 0; cell < ncells; cell++) {
-        queue->cells[cell] = (pod_cell){
-            .timer_ps = POD_TIME_NEVER, .near_tick = POD_TICK_NEVER, .far_tick = POD_TICK_NEVER};
+        queue->cells[cell] = (pod_cell){.timer_ps = POD_TIME_NEVER, .near_tick = POD_TICK_NEVER};
     }
     return POD_OK;
 }
@@ -71,6 +71,7 @@ void pod_queue_fini(pod_queue *queue)
     free(queue->slabs);
     free(queue->levels);
     free(queue->cells);
+    free(queue->far_ticks);
     pod_pool_fini(&queue->pool);
     *queue = (pod_queue){0};
 }
@@ -186,6 +187,23 @@ static void push_hint(pod_queue *queue, pod_slot *slot, int32_t cell)
     *slot->next_hint++ = cell;
 }
 
+/* Tick for which the cell's live hint at a level was made, POD_TICK_NEVER if it has none. */
+static uint64_t hint_tick(const pod_queue *queue, int32_t cell, int level)
+{
+    return level == 0
+               ? queue->cells[cell].near_tick
+               : queue->far_ticks[(size_t)(level - 1) * (size_t)queue->ncells + (size_t)cell] - 1;
+}
+
+static void set_hint_tick(pod_queue *queue, int32_t cell, int level, uint64_t tick)
+{
+    if (level == 0) {
+        queue->cells[cell].near_tick = tick;
+    } else {
+        queue->far_ticks[(size_t)(level - 1) * (size_t)queue->ncells + (size_t)cell] = tick + 1;
+    }
+}
+
 void pod_queue_timer_enter(pod_queue *queue, int32_t cell)
 {
     uint64_t tick = timer_tick(queue, cell);
@@ -200,32 +218,22 @@ void pod_queue_timer_enter(pod_queue *queue, int32_t cell)
         }
         return;
     }
-    if (state->far_tick <= tick) {
+    int level = level_of(tick, queue->cursor);
+    uint64_t digit = digit_of(tick, level);
+    uint64_t hint = hint_tick(queue, cell, level);
+    if (hint <= tick) {
         return;
     }
-    int level = level_of(tick, queue->cursor);
-    bool there = in_slot(queue, state->far_tick, level, digit_of(tick, level));
-    state->far_tick = tick;
-    if (!there) {
-        push_hint(queue, mark_slot(queue, level, digit_of(tick, level)), cell);
+    set_hint_tick(queue, cell, level, tick);
+    if (!in_slot(queue, hint, level, digit)) {
+        push_hint(queue, mark_slot(queue, level, digit), cell);
     }
-}
-
-static bool hint_is_live(const pod_queue *queue, int32_t cell, int level, uint64_t digit)
-{
-    const pod_cell *state = &queue->cells[cell];
-    uint64_t tick = level == 0 ? state->near_tick : state->far_tick;
-    return in_slot(queue, tick, level, digit);
 }
 
 /* Forget that the cell has a live hint at this level and queue one where its timer is now. */
 static void requeue(pod_queue *queue, int32_t cell, int level)
 {
-    if (level == 0) {
-        queue->cells[cell].near_tick = POD_TICK_NEVER;
-    } else {
-        queue->cells[cell].far_tick = POD_TICK_NEVER;
-    }
+    set_hint_tick(queue, cell, level, POD_TICK_NEVER);
     pod_queue_timer_enter(queue, cell);
 }
 
@@ -237,7 +245,7 @@ static uint64_t sift_hints(pod_queue *queue, pod_chunk *chunk, int level, uint64
     for (int64_t i = 0; i < chunk->count; i++) {
         int32_t cell = chunk->of.hints[i];
         uint64_t tick = timer_tick(queue, cell);
-        bool live = hint_is_live(queue, cell, level, digit);
+        bool live = in_slot(queue, hint_tick(queue, cell, level), level, digit);
         if (live && in_slot(queue, tick, level, digit)) {
             chunk->of.hints[kept++] = cell;
             first = tick < first ? tick : first;
@@ -349,7 +357,7 @@ void pod_queue_advance(pod_queue *queue, uint64_t tick)
     for (pod_chunk *chunk = hint_chunks(&slot); chunk != NULL; chunk = free_chunk(queue, chunk)) {
         for (int64_t i = 0; i < chunk->count; i++) {
             int32_t cell = chunk->of.hints[i];
-            uint64_t hint = queue->cells[cell].far_tick;
+            uint64_t hint = hint_tick(queue, cell, level);
             if (hint != POD_TICK_NEVER && level_of(hint, tick) < level) {
                 requeue(queue, cell, level);
             }

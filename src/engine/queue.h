@@ -18,8 +18,8 @@
  *  2 KiB that are filled in sequence and reused last in, first out.
  *
  *  Timers: the truth is timer_ps of the cell; slots hold cell numbers as hints, checked when they
- *  are met. A cell has at most one live hint at level 0 (near_tick) and one above (far_tick), and
- *  one of them is never later than the timer. Moving a timer back therefore costs nothing.
+ *  are met. A cell has at most one live hint at each level, and the one at the timer's level
+ *  is never later than the timer. Moving a timer back therefore costs nothing.
  *
  *  Ownership: events and the payloads of queued events belong to the queue. Threads: none.
  *  Errors: what finds no memory is dropped and out_of_memory set. */
@@ -75,7 +75,6 @@ typedef struct pod_level {
 typedef struct pod_cell {
     pod_time_ps timer_ps; /**< POD_TIME_NEVER = unset */
     uint64_t near_tick;   /**< slot of the live hint at level 0 */
-    uint64_t far_tick;    /**< tick for which the live hint above level 0 was made */
     uint32_t seq;         /**< posts so far */
 } pod_cell;
 
@@ -84,6 +83,9 @@ typedef struct pod_queue {
     int shift;
     pod_cell *cells; /**< cells[ncells], by local number */
     int32_t ncells;
+    uint64_t
+        *far_ticks;    /**< far_ticks[(level - 1) * ncells + cell]: 1 + the tick of the live hint at
+                              that level, 0 = none; untouched memory as long as no timer is far */
     pod_level *levels; /**< levels[POD_QUEUE_LEVELS] */
     pod_pool pool;
     pod_chunk *free_chunks;
