@@ -12,6 +12,7 @@
     X(ring)                                                                                        \
     X(line)                                                                                        \
     X(bucket)                                                                                      \
+    X(tree)                                                                                        \
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \

@@ -30,8 +30,8 @@ enum { CUTS_MAX = 32, FOLLOWED_RANKS_MAX = 512, UNFOLLOWED_CUTS = 4 };
 /* A plan is close enough at this fraction of the time that its busiest link needs; beyond this
  * many messages in all, wall time counts more and the second fraction does. */
 static const double close_enough = 0.98;
-static const double close_enough_for_many = 0.955;
-static const int64_t many_messages = 10000000;
+static const double close_enough_for_many = 0.96;
+static const int64_t many_messages = 4000000;
 
 typedef struct bucket_plan {
     bool even;

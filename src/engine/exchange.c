@@ -277,7 +277,9 @@ void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_ce
     for (int i = 0; i < exchange->npeers; i++) {
         peer_send(exchange, &exchange->peers[i], agreed);
     }
-    if (!exchange->fold) {
+    if (exchange->par->gate != NULL) {
+        pod_gate_reduce(exchange->par->gate, &agreed, 1, POD_GATE_MIN);
+    } else if (!exchange->fold) {
         MPI_Request *request = request_add(exchange, &exchange->receives, &exchange->nreceives,
                                            &exchange->receives_size);
         POD_MPI(MPI_Iallreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, exchange->par->comm,

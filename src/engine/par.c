@@ -42,8 +42,8 @@ static void end_job(int exit_code)
     pod_par_abort(exit_code);
 }
 
-/* Ranks on this node: the launcher says so (Open MPI, MPICH), else MPI is asked, which costs more. */
-static int local_size_get(MPI_Comm comm, int size)
+/* Ranks on this node as the launcher says (Open MPI, MPICH); 0 = it doesn't. */
+static int local_size_told(int size)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
     int local = size == 1 ? 1 : 0;
@@ -52,15 +52,48 @@ static int local_size_get(MPI_Comm comm, int size)
         long number = value != NULL ? strtol(value, NULL, 10) : 0;
         local = number > 0 && number <= size ? (int)number : 0;
     }
-    int known = local > 0;
-    POD_MPI(MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, comm));
-    if (!known) {
-        MPI_Comm node = MPI_COMM_NULL;
-        POD_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-        POD_MPI(MPI_Comm_size(node, &local));
-        POD_MPI(MPI_Comm_free(&node));
-    }
     return local;
+}
+
+/* Ask MPI, which costs more. */
+static int local_size_asked(MPI_Comm comm)
+{
+    MPI_Comm node = MPI_COMM_NULL;
+    int local = 0;
+    POD_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    POD_MPI(MPI_Comm_size(node, &local));
+    POD_MPI(MPI_Comm_free(&node));
+    return local;
+}
+
+/* Find out whether ranks outnumber cores, and open the gate if they do so on one node. */
+static void meet_others(pod_par *par)
+{
+    int local = local_size_told(par->size);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char name[POD_GATE_NAME] = "";
+    if (par->rank == 0 && local == par->size && local > cores) {
+        pod_gate_create(par->size, name);
+    }
+    POD_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, par->comm));
+    if (name[0] != '\0') {
+        par->gate = pod_gate_open(name, par->comm);
+    }
+    int facts[] = {local > 0, local <= cores, par->gate != NULL};
+    POD_MPI(MPI_Allreduce(MPI_IN_PLACE, facts, 3, MPI_INT, MPI_MIN, par->comm));
+    if (par->rank == 0 && name[0] != '\0') {
+        pod_gate_unlink(name);
+    }
+    if (!facts[2]) {
+        pod_gate_close(par->gate);
+        par->gate = NULL;
+    }
+    par->oversubscribed = !facts[1];
+    if (!facts[0]) {
+        int64_t crowded = local_size_asked(par->comm) > cores;
+        pod_par_max_i64(par, &crowded, 1);
+        par->oversubscribed = crowded != 0;
+    }
 }
 
 pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
@@ -81,10 +114,9 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
     POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
     POD_MPI(MPI_Comm_size(par->comm, &par->size));
     pod_panic_handler_set(end_job);
-    par->local_size = local_size_get(par->comm, par->size);
-    int64_t crowded = par->local_size > sysconf(_SC_NPROCESSORS_ONLN);
-    pod_par_max_i64(par, &crowded, 1);
-    par->oversubscribed = crowded != 0;
+    if (par->size > 1) {
+        meet_others(par);
+    }
     *out = par;
     return POD_OK;
 }
@@ -95,6 +127,7 @@ void pod_par_stop(pod_par *par)
         return;
     }
     bool finalize = par->finalize;
+    pod_gate_close(par->gate);
     POD_MPI(MPI_Comm_free(&par->comm));
     pod_panic_handler_set(NULL);
     free(par);
@@ -129,33 +162,44 @@ void pod_par_wait(const pod_par *par, MPI_Request *requests, int count)
     }
 }
 
-static void reduce_i64(pod_par *par, int64_t *values, int count, MPI_Op op)
+static void reduce_i64(pod_par *par, int64_t *values, int count, pod_gate_op op)
 {
+    static const MPI_Op mpi_ops[] = {
+        [POD_GATE_SUM] = MPI_SUM, [POD_GATE_MAX] = MPI_MAX, [POD_GATE_MIN] = MPI_MIN};
     if (par->size == 1) {
         return;
     }
+    if (par->gate != NULL && count <= POD_GATE_VALUES) {
+        pod_gate_reduce(par->gate, values, count, op);
+        return;
+    }
     MPI_Request request = MPI_REQUEST_NULL;
-    POD_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, op, par->comm, &request));
+    POD_MPI(
+        MPI_Iallreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, mpi_ops[op], par->comm, &request));
     pod_par_wait(par, &request, 1);
 }
 
 void pod_par_sum_i64(pod_par *par, int64_t *values, int count)
 {
-    reduce_i64(par, values, count, MPI_SUM);
+    reduce_i64(par, values, count, POD_GATE_SUM);
 }
 
 void pod_par_max_i64(pod_par *par, int64_t *values, int count)
 {
-    reduce_i64(par, values, count, MPI_MAX);
+    reduce_i64(par, values, count, POD_GATE_MAX);
 }
 
 void pod_par_min_i64(pod_par *par, int64_t *values, int count)
 {
-    reduce_i64(par, values, count, MPI_MIN);
+    reduce_i64(par, values, count, POD_GATE_MIN);
 }
 
 static void bcast_from(pod_par *par, int root, void *data, size_t size)
 {
+    if (par->gate != NULL && size <= POD_GATE_BYTES) {
+        pod_gate_bcast(par->gate, root, data, size);
+        return;
+    }
     unsigned char *bytes = data;
     for (size_t at = 0; at < size && par->size > 1; at += par->piece_bytes) {
         MPI_Request request = MPI_REQUEST_NULL;

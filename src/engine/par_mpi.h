@@ -8,6 +8,7 @@
  *  cores, after a short spin otherwise. */
 #pragma once
 
+#include "engine/gate.h"
 #include "engine/par.h"
 
 #include <mpi.h>
@@ -16,9 +17,9 @@ struct pod_par {
     MPI_Comm comm; /**< a duplicate of the world */
     int rank;
     int size;
-    int local_size; /**< ranks on this node */
     bool oversubscribed;
     bool finalize;      /**< pod_par_start called MPI_Init */
+    pod_gate *gate;     /**< when ranks outnumber the cores of the only node; else NULL */
     size_t piece_bytes; /**< one message carries at most this; longer data goes in pieces */
 };
 

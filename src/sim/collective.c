@@ -341,7 +341,11 @@ void pod_collective_sent(pod_collective *coll, int32_t cell, pod_net_tag tag)
         ch->direction = NOT_QUEUED;
         ordered_next(coll, cell, state, direction);
     }
-    channel_advance(coll, cell, state, tag.channel);
+    if (ch->received == ch->steps) {
+        channel_finish(coll, cell, state); /* this send was all that it waited for */
+    } else {
+        channel_advance(coll, cell, state, tag.channel);
+    }
     waiting_advance(coll, cell, state);
 }
 
