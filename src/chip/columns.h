@@ -24,8 +24,10 @@ enum {
     X(FIG_MXUS, "mxus_per_core", 1, 64, POD_FIG_ALWAYS | POD_FIG_WHOLE)                            \
     X(FIG_MXU_DIM, "mxu_dim", 8, 4096, POD_FIG_ALWAYS | POD_FIG_WHOLE)                             \
     X(FIG_CLOCK, "clock_MHz", 1, 1e5, POD_FIG_ALWAYS)                                              \
-    X(FIG_PEAK_BF16, "peak_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK) \
-    X(FIG_PEAK_INT8, "peak_int8_TOPs", 1e-3, 1e7, POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK | POD_FIG_OPTIONAL) \
+    X(FIG_PEAK_BF16, "peak_bf16_TFLOPs", 1e-3, 1e7,                                                \
+      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK)                                        \
+    X(FIG_PEAK_INT8, "peak_int8_TOPs", 1e-3, 1e7,                                                  \
+      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK | POD_FIG_OPTIONAL)                     \
     X(FIG_PEAK_FP8, "peak_fp8_TFLOPs", 1e-3, 1e7, POD_FIG_ALWAYS | POD_FIG_OPTIONAL)               \
     X(FIG_F32_PASSES, "f32_passes", 1, 64, POD_FIG_ALWAYS)                                         \
     X(FIG_PEAK_BOOK_BF16, "peak_book_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_BOOK | POD_FIG_OPTIONAL)     \
@@ -48,7 +50,8 @@ enum {
     X(FIG_VMEM_RATIO, "vmem_over_hbm_ratio", 1, 1e4, POD_FIG_ALWAYS)                               \
     X(FIG_ICI_AXES, "ici_axes", 1, 3, POD_FIG_WHOLE)                                               \
     X(FIG_ICI_LINKS, "ici_links", 2, 6, POD_FIG_WHOLE)                                             \
-    X(FIG_LINK_VENDOR, "link_vendor_GBps", 1e-6, 1e6, POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK) \
+    X(FIG_LINK_VENDOR, "link_vendor_GBps", 1e-6, 1e6,                                              \
+      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK)                                        \
     X(FIG_LINK_BOOK, "link_book_GBps", 1e-6, 1e6, POD_FIG_BOOK | POD_FIG_OPTIONAL)                 \
     X(FIG_LINK_COMPILER, "link_compiler_GBps", 1e-6, 1e6, POD_FIG_OPTIONAL)                        \
     X(FIG_LINK_EFF, "link_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                    \

@@ -15,13 +15,13 @@ typedef struct pod_coll_request {
     pod_coll_op op;
     const pod_slice *slice;
     const pod_group *group;
-    int64_t elements;          /**< of the full buffer per chip */
+    int64_t elements; /**< of the full buffer per chip */
     int32_t element_bytes;
-    pod_rate link_rate;        /**< one way, of a healthy link */
+    pod_rate link_rate; /**< one way, of a healthy link */
     pod_time_ps hop_latency_ps;
     pod_time_ps launch_ps;
-    int32_t root;              /**< broadcast: rank */
-    const int32_t *source_of;  /**< permute: source_of[rank], -1 = receives nothing; else NULL */
+    int32_t root;             /**< broadcast: rank */
+    const int32_t *source_of; /**< permute: source_of[rank], -1 = receives nothing; else NULL */
 } pod_coll_request;
 
 enum { POD_COLL_TERMS_MAX = 6 };
@@ -31,16 +31,16 @@ typedef struct pod_coll_prediction {
     pod_time_ps total_ps;
     int nterms;
     struct {
-        const char *what;  /**< static, e.g. "12 hops of 1 us" is what="hop latency" and the value */
+        const char *what; /**< static, e.g. "12 hops of 1 us" is what="hop latency" and the value */
         pod_time_ps time_ps;
     } term[POD_COLL_TERMS_MAX];
 } pod_coll_prediction;
 
 typedef struct pod_coll_algorithm {
     const char *name;
-    const char *summary;   /**< one line for `podsim list algorithms` */
-    unsigned ops;          /**< bit 1 << op */
-    bool in_auto;          /**< a candidate of `auto` (rows of the cost table are not) */
+    const char *summary; /**< one line for `podsim list algorithms` */
+    unsigned ops;        /**< bit 1 << op */
+    bool in_auto;        /**< a candidate of `auto` (rows of the cost table are not) */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);
     pod_status (*predict)(const pod_coll_request *request, pod_coll_prediction *prediction,

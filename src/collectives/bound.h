@@ -44,8 +44,8 @@ typedef enum pod_limit {
 } pod_limit;
 
 typedef struct pod_coll_bound {
-    pod_time_ps time_ps;       /**< the largest of the four */
-    pod_limit limit;           /**< which it is; the first of equals */
+    pod_time_ps time_ps; /**< the largest of the four */
+    pod_limit limit;     /**< which it is; the first of equals */
     pod_time_ps latency_ps;
     pod_time_ps link_ps;
     pod_time_ps bisection_ps;

@@ -26,12 +26,12 @@ typedef struct pod_bounds {
     pod_span span;
     pod_span_distances distances;
     pod_bound_ownership owned;
-    double *demand;     /* [box + 1]: elements · hops that its links must carry; last = all boxes */
-    double *pair_hops;  /* [box + 1]: the same of all-to-all and permute, with true distances */
-    double *across[2];  /* [direction][box + 1]: elements over a cut */
+    double *demand;    /* [box + 1]: elements · hops that its links must carry; last = all boxes */
+    double *pair_hops; /* [box + 1]: the same of all-to-all and permute, with true distances */
+    double *across[2]; /* [direction][box + 1]: elements over a cut */
     double *capacity[2];
     double latency_hops;
-    double link;        /* elements per healthy link, the largest quotient so far */
+    double link; /* elements per healthy link, the largest quotient so far */
     double bisection;
     double hops;
 } pod_bounds;

@@ -15,10 +15,10 @@ pod_status pod_coll_check(const pod_coll_schedule *schedule, pod_error *err);
 
 /** What a schedule moves, counted without running it. */
 typedef struct pod_coll_counts {
-    int64_t messages;        /**< of one group */
-    int64_t elements;        /**< sum over messages */
+    int64_t messages;          /**< of one group */
+    int64_t elements;          /**< sum over messages */
     int64_t max_link_elements; /**< busiest directed link of single-hop messages */
-    int32_t max_steps;       /**< longest channel */
+    int32_t max_steps;         /**< longest channel */
 } pod_coll_counts;
 pod_status pod_coll_count(const pod_coll_schedule *schedule, pod_coll_counts *counts,
                           pod_error *err);

@@ -87,20 +87,21 @@ typedef struct pod_coll_wait {
 
 typedef struct pod_coll_step {
     /* sending */
-    int32_t send_to;        /**< rank, -1 = this step sends nothing */
-    int32_t send_step;      /**< step of the receiver (same channel) that takes it */
-    int32_t send_slot;      /**< first slot sent */
-    int32_t send_slots;     /**< number of slots, >= 0 */
-    int32_t send_gap;       /**< slots left out between one sent slot and the next; 0 = a run */
-    int8_t send_direction;  /**< 0–5: over this one link of the sender to its neighbour; -1: routed */
-    uint8_t priority;       /**< when the schedule is `ordered`: lower goes first on a link */
-    int32_t wait_recv;      /**< of this channel */
+    int32_t send_to;    /**< rank, -1 = this step sends nothing */
+    int32_t send_step;  /**< step of the receiver (same channel) that takes it */
+    int32_t send_slot;  /**< first slot sent */
+    int32_t send_slots; /**< number of slots, >= 0 */
+    int32_t send_gap;   /**< slots left out between one sent slot and the next; 0 = a run */
+    int8_t
+        send_direction; /**< 0–5: over this one link of the sender to its neighbour; -1: routed */
+    uint8_t priority;   /**< when the schedule is `ordered`: lower goes first on a link */
+    int32_t wait_recv;  /**< of this channel */
     pod_coll_wait wait[POD_COLL_WAITS_MAX];
     /* receiving */
-    int32_t recv_from;      /**< rank, -1 = this step receives nothing */
-    int32_t recv_slot;      /**< first slot written; as many as were sent */
+    int32_t recv_from; /**< rank, -1 = this step receives nothing */
+    int32_t recv_slot; /**< first slot written; as many as were sent */
     pod_coll_recv recv_op;
-    int32_t recv_also;      /**< first slot of a second place where the data is reduced, -1 = none */
+    int32_t recv_also; /**< first slot of a second place where the data is reduced, -1 = none */
 } pod_coll_step;
 
 typedef struct pod_coll_part {
@@ -138,18 +139,18 @@ typedef struct pod_coll_schedule_ops {
 /** First member of every algorithm's own struct. */
 struct pod_coll_schedule {
     const pod_coll_schedule_ops *ops;
-    const char *algorithm;      /**< name as printed, owned by the schedule or static */
+    const char *algorithm; /**< name as printed, owned by the schedule or static */
     pod_coll_op op;
-    const pod_group *group;     /**< borrowed for the schedule's life */
-    int64_t elements;           /**< of the full buffer per chip */
-    int32_t root;               /**< broadcast only */
-    const int32_t *source_of;   /**< permute only, else NULL: source_of[rank], -1 = receives nothing;
+    const pod_group *group;   /**< borrowed for the schedule's life */
+    int64_t elements;         /**< of the full buffer per chip */
+    int32_t root;             /**< broadcast only */
+    const int32_t *source_of; /**< permute only, else NULL: source_of[rank], -1 = receives nothing;
                                      borrowed from the request */
     int32_t nparts;
     pod_coll_part *parts;
     int32_t nchannels;
     pod_coll_channel *channels;
-    bool ordered;               /**< a link carries one message of this collective at a time, lowest
+    bool ordered; /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
 };
 

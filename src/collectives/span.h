@@ -22,12 +22,13 @@ typedef struct pod_span {
     const pod_router *router;
     int32_t extent[POD_AXES];
     int32_t nboxes;
-    int32_t *box_of;    /**< box_of[chip] */
-    bool *closed_in;    /**< closed_in[box] */
-    double *chip_links; /**< chip_links[chip]: links that its messages may leave by, each 1/slowness */
-    double *box_links;  /**< box_links[box]: all links inside */
-    double all_links;   /**< all live links of the slice */
-    bool searched;      /**< distances are taken pair by pair */
+    int32_t *box_of; /**< box_of[chip] */
+    bool *closed_in; /**< closed_in[box] */
+    double
+        *chip_links; /**< chip_links[chip]: links that its messages may leave by, each 1/slowness */
+    double *box_links; /**< box_links[box]: all links inside */
+    double all_links;  /**< all live links of the slice */
+    bool searched;     /**< distances are taken pair by pair */
 } pod_span;
 
 /** Not collective. @return POD_OK or POD_E_NOMEM */

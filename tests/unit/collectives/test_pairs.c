@@ -37,7 +37,7 @@ Test(pairs, move_every_contribution_once, .timeout = 60)
             fixture_init(&f, &all_shapes[s], ops[o], 0);
             const int64_t n = f.group.size;
             const int64_t sizes[] = {1, n - 1, n, n + 1, 1000 * n + 7};
-            for (int i = n > 64 ? 4 : 0; i < 5 * NAMES; i += n > 64 ? 5 : 1) {
+            for (int i = n > 64 ? 4 : 0; i<5 * NAMES; i += n> 64 ? 5 : 1) {
                 f.request.elements = sizes[i % 5];
                 const pod_coll_algorithm *algorithm = find(names[i / 5]);
                 if (pod_coll_algorithm_fits(algorithm, &f.request)) {
