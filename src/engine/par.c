@@ -42,6 +42,21 @@ static void end_job(int exit_code)
     pod_par_abort(exit_code);
 }
 
+/* True if some launcher has started this process: Open MPI and PMIx, MPICH and its kin, Slurm. A process
+ * on its own needs no MPI, whose start as a lone process costs more than most simulations. */
+static bool was_launched(void)
+{
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",    "PMI_RANK",  "PMI_SIZE",
+        "MPI_LOCALNRANKS",      "SLURM_PROCID", "PODSIM_MPI"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (getenv(names[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Ranks on this node as the launcher says (Open MPI, MPICH); 0 = it doesn't. */
 static int local_size_told(int size)
 {
@@ -102,18 +117,21 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
     if (par == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
     }
-    par->piece_bytes = PIECE_BYTES;
+    *par = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
+    pod_panic_handler_set(end_job);
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
-    if (!initialized) {
+    if (!initialized && was_launched()) {
         POD_MPI(MPI_Init(argc, argv));
         par->finalize = true;
+        initialized = 1;
     }
-    POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
-    POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
-    POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
-    POD_MPI(MPI_Comm_size(par->comm, &par->size));
-    pod_panic_handler_set(end_job);
+    if (initialized) {
+        POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
+        POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
+        POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
+        POD_MPI(MPI_Comm_size(par->comm, &par->size));
+    }
     if (par->size > 1) {
         meet_others(par);
     }
@@ -128,7 +146,9 @@ void pod_par_stop(pod_par *par)
     }
     bool finalize = par->finalize;
     pod_gate_close(par->gate);
-    POD_MPI(MPI_Comm_free(&par->comm));
+    if (par->comm != MPI_COMM_NULL) {
+        POD_MPI(MPI_Comm_free(&par->comm));
+    }
     pod_panic_handler_set(NULL);
     free(par);
     if (finalize) {

@@ -18,7 +18,9 @@
 
 typedef struct pod_par pod_par;
 
-/** Start (MPI_Init if nobody did). Collective on the world. Sets the panic handler of base/status.h. */
+/** Start. MPI_Init is called if nobody did and a launcher (mpirun, srun, …) has started this process;
+ *  a process on its own is one rank and does without MPI (the variable PODSIM_MPI in the environment
+ *  makes it start MPI all the same). Collective on the world. Sets the panic handler of base/status.h. */
 pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err);
 /** Finish (MPI_Finalize if pod_par_start initialised). Collective. */
 void pod_par_stop(pod_par *par);

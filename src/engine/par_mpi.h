@@ -14,7 +14,7 @@
 #include <mpi.h>
 
 struct pod_par {
-    MPI_Comm comm; /**< a duplicate of the world */
+    MPI_Comm comm; /**< a duplicate of the world; MPI_COMM_NULL in a process on its own */
     int rank;
     int size;
     bool oversubscribed;

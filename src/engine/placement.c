@@ -39,6 +39,9 @@ static pod_status load_facts(pod_host_facts *facts, pod_error *err)
 /* A node is what can share memory. */
 static int count_nodes(const pod_par *par)
 {
+    if (par->size == 1) {
+        return 1;
+    }
     MPI_Comm node = MPI_COMM_NULL;
     int node_rank = 0;
     POD_MPI(MPI_Comm_split_type(par->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
