@@ -10,22 +10,25 @@ static int32_t dim_digit(const pod_group_dim *dim, int32_t coord)
     return coord / dim->stride % dim->size;
 }
 
-static pod_status arrays_new(pod_group *group, const pod_slice *slice, pod_error *err)
+static pod_status arrays_new(pod_group *group, int32_t nchips, pod_error *err)
 {
-    size_t n = (size_t)slice->nchips;
+    size_t n = (size_t)nchips;
     group->chip_of = calloc(n, sizeof *group->chip_of);
     group->group_of = calloc(n, sizeof *group->group_of);
     group->rank_of = calloc(n, sizeof *group->rank_of);
     if (!group->chip_of || !group->group_of || !group->rank_of) {
         pod_group_fini(group);
-        return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
-                        (int)slice->nchips);
+        return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips", (int)nchips);
     }
     return POD_OK;
 }
 
 void pod_group_fini(pod_group *group)
 {
+    if (group->inside) {
+        pod_group_fini(group->inside);
+        free(group->inside);
+    }
     free(group->rank_of);
     free(group->group_of);
     free(group->chip_of);
@@ -128,7 +131,7 @@ pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const p
     if (st != POD_OK) {
         return st;
     }
-    st = arrays_new(group, slice, err);
+    st = arrays_new(group, slice->nchips, err);
     if (st != POD_OK) {
         return st;
     }
@@ -199,7 +202,7 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
     }
     group->size = size;
     group->count = count;
-    pod_status st = arrays_new(group, slice, err);
+    pod_status st = arrays_new(group, slice->nchips, err);
     if (st != POD_OK) {
         return st;
     }
@@ -217,6 +220,78 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
         group->group_of[chips[i]] = i / size;
     }
     lists_renumber(group, chips);
+    return POD_OK;
+}
+
+/* ---- several slices ---- */
+
+/* A copy of the groups of one slice, owned by the group that spans slices. */
+static pod_status inside_copy(pod_group *group, const pod_group *inside, pod_error *err)
+{
+    const int32_t nchips = pod_group_chips(inside);
+    const size_t bytes = (size_t)nchips * sizeof *inside->chip_of;
+    group->inside = malloc(sizeof *group->inside);
+    if (!group->inside) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips", (int)nchips);
+    }
+    *group->inside = *inside;
+    const pod_status st = arrays_new(group->inside, nchips, err);
+    if (st == POD_OK) {
+        memcpy(group->inside->chip_of, inside->chip_of, bytes);
+        memcpy(group->inside->group_of, inside->group_of, bytes);
+        memcpy(group->inside->rank_of, inside->rank_of, bytes);
+    }
+    return st;
+}
+
+/* Group and rank of every chip of slice `slice`, the place-th of the slices in list `list`. */
+static void slice_fill(pod_group *group, int32_t slice, int32_t list, int32_t place)
+{
+    const pod_group *inside = group->inside;
+    const int32_t nchips = pod_group_chips(inside);
+    for (int32_t chip = 0; chip < nchips; chip++) {
+        group->group_of[slice * nchips + chip] = list * inside->count + inside->group_of[chip];
+        group->rank_of[slice * nchips + chip] = place * inside->size + inside->rank_of[chip];
+    }
+}
+
+pod_status pod_group_init_slices(pod_group *group, const pod_group *inside, int32_t nslices,
+                                 const int32_t *slice_list, int32_t span, pod_error *err)
+{
+    memset(group, 0, sizeof *group);
+    if (span < 2 || nslices < span || nslices % span != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "groups over %d of %d slices; the number must divide the slices", (int)span,
+                        (int)nslices);
+    }
+    const int64_t all = (int64_t)nslices * pod_group_chips(inside);
+    if (all > INT32_MAX) {
+        return pod_fail(err, POD_E_RANGE, "%lld chips in %d slices; use fewer", (long long)all,
+                        (int)nslices);
+    }
+    *group = (pod_group){
+        .size = inside->size * span, .count = inside->count * (nslices / span), .slices = span};
+    pod_status st = inside_copy(group, inside, err);
+    st = st == POD_OK ? arrays_new(group, (int32_t)all, err) : st;
+    if (st != POD_OK) {
+        pod_group_fini(group);
+        return st;
+    }
+    memset(group->group_of, -1, (size_t)all * sizeof *group->group_of);
+    for (int32_t i = 0; i < nslices; i++) {
+        const int32_t slice = slice_list ? slice_list[i] : i;
+        const bool exists = slice >= 0 && slice < nslices;
+        if (!exists || group->group_of[slice * pod_group_chips(inside)] >= 0) {
+            pod_group_fini(group);
+            return pod_fail(err, POD_E_INVALID, "slice %d is %s; each of the slices 0 to %d once",
+                            (int)slice, exists ? "in two places" : "not there", (int)nslices - 1);
+        }
+        slice_fill(group, slice, i / span, i % span);
+    }
+    for (int32_t chip = 0; chip < (int32_t)all; chip++) {
+        const size_t first = (size_t)group->group_of[chip] * (size_t)group->size;
+        group->chip_of[first + (size_t)group->rank_of[chip]] = chip;
+    }
     return POD_OK;
 }
 

@@ -20,7 +20,13 @@
  *  Groups are numbered by their smallest chip. A group without grid structure (a mesh that JAX lays
  *  in an order of its own) has ndims 0 and only the lists; so has a group of one chip.
  *
- *  Ownership: init allocates the three arrays, fini frees. Threads: read-only after init. */
+ *  Several slices. Chip c of slice s has number s · (chips of a slice) + c. A group inside a slice stands
+ *  for the same group of every slice: pod_group_chip leads from a rank to the chip in the slice
+ *  of another chip. A group that spans `slices` > 1 slices has the chips of all slices in its lists;
+ *  rank = rank inside + (ranks inside) · place among its slices, and `inside` keeps the groups of one
+ *  slice with their dims (it has none of its own).
+ *
+ *  Ownership: init allocates the arrays and `inside`, fini frees. Threads: read-only after init. */
 #pragma once
 
 #include "ici/slice.h"
@@ -37,11 +43,13 @@ typedef struct pod_group_dim {
 typedef struct pod_group {
     int ndims;
     pod_group_dim dim[POD_GROUP_DIMS_MAX];
-    int32_t size;      /**< ranks of one group */
-    int32_t count;     /**< groups */
-    int32_t *chip_of;  /**< chip_of[group * size + rank] */
-    int32_t *group_of; /**< group_of[chip] */
-    int32_t *rank_of;  /**< rank_of[chip] */
+    int32_t size;             /**< ranks of one group */
+    int32_t count;            /**< groups */
+    int32_t *chip_of;         /**< chip_of[group * size + rank] */
+    int32_t *group_of;        /**< group_of[chip] */
+    int32_t *rank_of;         /**< rank_of[chip] */
+    int32_t slices;           /**< that one group spans; 0 or 1 = it lies inside one */
+    struct pod_group *inside; /**< slices > 1: the groups of one slice, else NULL */
 } pod_group;
 
 /** Groups that span whole physical axes. Not collective.
@@ -62,8 +70,42 @@ pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const p
  *  @return POD_E_INVALID (a chip that is missing, repeated or not there), POD_E_NOMEM */
 pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
                                 int32_t count, int32_t size, pod_error *err);
+/** Groups over several slices: those of `inside` (copied) in each of the slices that go together.
+ *  Not collective.
+ *  @param nslices     slices in all
+ *  @param slice_list  nslices entries, each slice once: the lists of slices that go together, `span` each,
+ *                     one behind the other; NULL = all slices together, in order (span = nslices)
+ *  @param span        >= 2, divides nslices
+ *  @return POD_E_INVALID (span that doesn't divide; a slice missing or repeated), POD_E_RANGE (too many
+ *          chips), POD_E_NOMEM */
+pod_status pod_group_init_slices(pod_group *group, const pod_group *inside, int32_t nslices,
+                                 const int32_t *slice_list, int32_t span, pod_error *err);
 /** Free the arrays and zero the struct; a zeroed struct is fine. */
 void pod_group_fini(pod_group *group);
+
+/** Chips that the lists of a group cover: those of one slice, or of all. */
+static inline int32_t pod_group_chips(const pod_group *group)
+{
+    return group->size * group->count;
+}
+
+/** Rank and group of a chip of any slice, and the chip that has a rank in the group of `chip`. */
+static inline int32_t pod_group_rank(const pod_group *group, int32_t chip)
+{
+    return group->rank_of[chip % pod_group_chips(group)];
+}
+
+static inline int32_t pod_group_number(const pod_group *group, int32_t chip)
+{
+    return group->group_of[chip % pod_group_chips(group)];
+}
+
+static inline int32_t pod_group_chip(const pod_group *group, int32_t chip, int32_t rank)
+{
+    const int32_t local = chip % pod_group_chips(group);
+    const size_t first = (size_t)group->group_of[local] * (size_t)group->size;
+    return chip - local + group->chip_of[first + (size_t)rank];
+}
 
 /** Parse "xyz", "y", "none" (any order of letters) into an axes mask.
  *  @return POD_E_INVALID for an axis the chip doesn't have, POD_E_USAGE for other letters, repeats

@@ -120,15 +120,13 @@ static void ordered_send(pod_collective *coll, int32_t cell, coll_chip *state, i
 
 /* ---- steps ---- */
 
-static void send_routed(pod_collective *coll, int32_t cell, const coll_chip *state, int64_t bytes,
-                        int32_t channel, const pod_coll_step *step, pod_payload *payload)
+static void send_routed(pod_collective *coll, int32_t cell, int64_t bytes, int32_t channel,
+                        const pod_coll_step *step, pod_payload *payload)
 {
-    const pod_group *group = coll->schedule->group;
-    const int32_t to =
-        group->chip_of[(size_t)state->group * (size_t)group->size + (size_t)step->send_to];
+    const int32_t chip = pod_machine_chip(coll->options.machine, cell);
+    const int32_t to = pod_group_chip(coll->schedule->group, chip, step->send_to);
     pod_net_path paths[POD_NET_PATHS_MAX];
-    const int npaths = pod_machine_paths(coll->options.machine,
-                                         pod_machine_chip(coll->options.machine, cell), to, paths);
+    const int npaths = pod_machine_paths(coll->options.machine, chip, to, paths);
     pod_net_send_paths(coll->options.net, cell, paths, npaths, bytes,
                        tag_make(coll, channel, step->send_step), payload);
 }
@@ -170,7 +168,7 @@ static void step_send(pod_collective *coll, int32_t cell, coll_chip *state, int3
     }
     ch->sending = true;
     if (step->send_direction < 0) {
-        send_routed(coll, cell, state, bytes, channel, step, payload);
+        send_routed(coll, cell, bytes, channel, step, payload);
         return;
     }
     if (coll->schedule->ordered) {

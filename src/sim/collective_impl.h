@@ -22,7 +22,6 @@ typedef struct coll_channel {
 
 typedef struct coll_chip {
     pod_coll_place place;
-    int32_t group;
     int32_t channels_left;
     int32_t waiting; /* channels whose next step waits for another channel */
     bool started;

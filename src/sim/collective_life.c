@@ -68,9 +68,9 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     }
     for (int32_t i = 0; i < coll->nlocal; i++) {
         const int32_t chip = pod_machine_chip(options->machine, coll->first + i);
-        pod_coll_place_make(schedule->group, schedule->group->rank_of[chip], &coll->chips[i].place);
+        pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, chip),
+                            &coll->chips[i].place);
         coll->ranks[i] = coll->chips[i].place.rank;
-        coll->chips[i].group = schedule->group->group_of[chip];
         for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
             coll->chips[i].ready[direction] = -1;
         }
@@ -126,12 +126,9 @@ bool pod_collective_blocked(const pod_collective *coll, int32_t cell, char *text
         }
         pod_coll_step step;
         coll->schedule->ops->step(coll->schedule, &state->place, channel, ch->received, &step);
-        const pod_group *group = coll->schedule->group;
         const int32_t chip = pod_machine_chip(coll->options.machine, cell);
-        const int32_t from = step.recv_from < 0
-                                 ? chip
-                                 : group->chip_of[(size_t)state->group * (size_t)group->size
-                                                  + (size_t)step.recv_from];
+        const int32_t from =
+            step.recv_from < 0 ? chip : pod_group_chip(coll->schedule->group, chip, step.recv_from);
         snprintf(text, size, "chip %d waits for chip %d in channel %d, step %d of %d", chip, from,
                  channel, ch->received, ch->steps);
         return true;

@@ -2,6 +2,7 @@
 #include "sim/machine.h"
 
 #include "engine/placement.h"
+#include "sim/dcn_ports.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,80 +12,148 @@ static int32_t period_of(const pod_machine *machine, int axis)
     return machine->period[axis] > 0 ? machine->period[axis] : machine->slice->dims[axis];
 }
 
-int32_t pod_machine_cells(const pod_machine *machine)
+int32_t pod_machine_slice_cells(const pod_machine *machine)
 {
     return period_of(machine, 0) * period_of(machine, 1) * period_of(machine, 2);
+}
+
+static int32_t slices_of(const pod_machine *machine)
+{
+    return machine->dcn ? machine->slice->nslices : 1;
+}
+
+int32_t pod_machine_cells(const pod_machine *machine)
+{
+    return pod_machine_slice_cells(machine) * (machine->fold_slices ? 1 : slices_of(machine));
+}
+
+int32_t pod_machine_chips(const pod_machine *machine)
+{
+    return machine->slice->nchips * slices_of(machine);
 }
 
 int32_t pod_machine_chip(const pod_machine *machine, int32_t cell)
 {
     const int32_t x = period_of(machine, 0);
     const int32_t y = period_of(machine, 1);
-    const int32_t coords[POD_AXES] = {cell % x, cell / x % y, cell / x / y};
-    return pod_slice_chip(machine->slice, coords);
+    const int32_t z = period_of(machine, 2);
+    const int32_t coords[POD_AXES] = {cell % x, cell / x % y, cell / x / y % z};
+    const int32_t slice = cell / (x * y * z);
+    return slice * machine->slice->nchips + pod_slice_chip(machine->slice, coords);
 }
 
 int32_t pod_machine_cell(const pod_machine *machine, int32_t chip)
 {
     int32_t at[POD_AXES];
-    pod_slice_coords(machine->slice, chip, at);
+    const int32_t nchips = machine->slice->nchips;
+    pod_slice_coords(machine->slice, chip % nchips, at);
     const int32_t x = period_of(machine, 0);
     const int32_t y = period_of(machine, 1);
-    return at[0] % x + x * (at[1] % y + y * (at[2] % period_of(machine, 2)));
+    const int32_t z = period_of(machine, 2);
+    const int32_t slice = machine->fold_slices ? 0 : chip / nchips;
+    return at[0] % x + x * (at[1] % y + y * (at[2] % z + z * slice));
+}
+
+bool pod_machine_folds(const pod_machine *machine)
+{
+    for (int a = 0; machine->dcn && a < POD_AXES; a++) {
+        const int32_t host = machine->dcn->options.host_dims[a];
+        const int32_t period = period_of(machine, a);
+        if (period != machine->slice->dims[a] && period % host != 0 && host % period != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
 {
     const pod_machine *machine = context;
+    const int32_t nchips = machine->slice->nchips;
     const int32_t chip = pod_machine_chip(machine, cell);
+    const int32_t local = chip % nchips;
     for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
-        const double slowness = pod_slice_link_slowness(machine->slice, chip, direction);
-        const int32_t peer = pod_slice_neighbor(machine->slice, chip, direction);
+        const double slowness = pod_slice_link_slowness(machine->slice, local, direction);
+        const int32_t peer = pod_slice_neighbor(machine->slice, local, direction);
         ports[direction] = (pod_net_port){.peer = -1, .latency_ps = machine->hop_latency_ps};
         if (slowness > 0 && peer >= 0) {
-            ports[direction].peer = pod_machine_cell(machine, peer);
+            ports[direction].peer = pod_machine_cell(machine, chip - local + peer);
             ports[direction].rate = pod_rate_make(machine->link_bytes_per_s / slowness);
         }
     }
-    return POD_DIRECTIONS;
+    return machine->dcn ? pod_dcn_ports(machine, cell, ports) : POD_DIRECTIONS;
 }
 
-/* Ranks that own neighbours of this rank's chips. */
-static int peers_find(pod_machine *machine, const int32_t *first_cell, int32_t *peers)
+/* ---- ranks ---- */
+
+/* Which ranks own cells that ports of this rank lead to, and the smallest latency between. */
+typedef struct rank_peers {
+    const int32_t *first_cell;
+    int rank;
+    int size;
+    bool *is_peer;
+    pod_time_ps latency_ps; /* of the port that is looked at */
+    pod_time_ps cross_ps;
+} rank_peers;
+
+static void peer_note(void *context, int32_t cell)
 {
-    const int rank = pod_par_rank(machine->par);
+    rank_peers *peers = context;
+    int low = 0;
+    int high = peers->size;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (peers->first_cell[middle] <= cell) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    if (low != peers->rank) {
+        peers->is_peer[low] = true;
+        peers->cross_ps = peers->latency_ps < peers->cross_ps ? peers->latency_ps : peers->cross_ps;
+    }
+}
+
+static void peers_note(pod_machine *machine, rank_peers *peers)
+{
+    const int32_t end = peers->first_cell[peers->rank + 1];
+    for (int32_t cell = peers->first_cell[peers->rank]; cell < end; cell++) {
+        pod_net_port ports[POD_NET_PORTS_MAX];
+        const int nports = cell_ports(machine, cell, ports);
+        for (int port = 0; port < nports; port++) {
+            peers->latency_ps = ports[port].latency_ps;
+            if (ports[port].peer >= 0) {
+                peer_note(peers, ports[port].peer);
+            } else if (ports[port].peer == POD_NET_PEER_ADDRESSED) {
+                pod_dcn_peers(machine, cell, port, peer_note, peers);
+            }
+        }
+    }
+}
+
+/* Ranks that own neighbours of this rank's cells. @return their number, -1 when memory is out */
+static int peers_find(pod_machine *machine, const int32_t *first_cell, int32_t *list,
+                      pod_time_ps *cross_ps)
+{
     const int size = pod_par_size(machine->par);
-    int npeers = 0;
-    bool *is_peer = calloc((size_t)size, sizeof *is_peer);
-    if (!is_peer) {
+    rank_peers peers = {.first_cell = first_cell,
+                        .rank = pod_par_rank(machine->par),
+                        .size = size,
+                        .is_peer = calloc((size_t)size, sizeof *peers.is_peer),
+                        .cross_ps = *cross_ps};
+    if (!peers.is_peer) {
         return -1;
     }
-    for (int32_t cell = first_cell[rank]; cell < first_cell[rank + 1]; cell++) {
-        pod_net_port ports[POD_NET_PORTS_MAX];
-        cell_ports(machine, cell, ports);
-        for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
-            const int32_t peer = ports[direction].peer;
-            int low = 0;
-            int high = size;
-            while (peer >= 0 && high - low > 1) {
-                const int middle = (low + high) / 2;
-                if (first_cell[middle] <= peer) {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            if (peer >= 0 && low != rank) {
-                is_peer[low] = true;
-            }
-        }
-    }
+    peers_note(machine, &peers);
+    int npeers = 0;
     for (int other = 0; other < size; other++) {
-        if (is_peer[other]) {
-            peers[npeers++] = other;
+        if (peers.is_peer[other]) {
+            list[npeers++] = other;
         }
     }
-    free(is_peer);
+    free(peers.is_peer);
+    *cross_ps = peers.cross_ps;
     return npeers;
 }
 
@@ -98,27 +167,36 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
         return pod_fail(err, POD_E_USAGE, "%d ranks for the %d chips of %s; use at most %d ranks",
                         size, ncells, machine->slice->name, ncells);
     }
+    POD_ASSERT(pod_machine_folds(machine));
     pod_machine own = *machine;
+    const pod_time_ps lookahead_ps =
+        machine->dcn ? pod_dcn_near_ps(machine) : machine->hop_latency_ps;
+    pod_time_ps cross_ps = POD_TIME_NEVER;
     int32_t *first_cell = calloc((size_t)size + 1, sizeof *first_cell);
     int32_t *peers = calloc((size_t)size + 1, sizeof *peers);
     int npeers = -1;
     if (first_cell && peers) {
         pod_placement_blocks(ncells, size, first_cell);
-        npeers = peers_find(&own, first_cell, peers);
+        npeers = peers_find(&own, first_cell, peers, &cross_ps);
     }
     pod_status st =
         npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
     st = pod_par_agree(machine->par, st, err);
+    pod_par_min_i64(machine->par, &cross_ps, 1);
+    cross_ps = cross_ps == POD_TIME_NEVER ? lookahead_ps : cross_ps;
     if (st == POD_OK) {
         const pod_net_options options = {
             .engine = {.ncells = ncells,
-                       .lookahead_ps = machine->hop_latency_ps,
+                       .lookahead_ps = lookahead_ps,
+                       .lookahead_cross_ps = cross_ps,
                        .first_cell = first_cell,
                        .peers = peers,
                        .npeers = npeers,
                        .progress = machine->progress},
             .ports = cell_ports,
             .ports_context = &own,
+            .route = machine->dcn ? pod_dcn_route : NULL,
+            .route_context = machine,
             .client = client,
         };
         st = pod_net_new(machine->par, &options, net, err);
@@ -130,8 +208,13 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
 
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths)
 {
+    const int32_t nchips = machine->slice->nchips;
+    if (src / nchips != dst / nchips) {
+        paths[0] = pod_dcn_address(machine, src, dst);
+        return 1;
+    }
     pod_path routes[POD_ROUTE_PATHS_MAX];
-    const int count = pod_router_paths(machine->router, src, dst, routes);
+    const int count = pod_router_paths(machine->router, src % nchips, dst % nchips, routes);
     for (int i = 0; i < count; i++) {
         paths[i] = (pod_net_path){
             {0, 0}
@@ -145,6 +228,31 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
     return count;
 }
 
+/* What the ports of one cell have carried. */
+static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_link_record *record,
+                        pod_link_summary *summary)
+{
+    const int32_t chip = pod_machine_chip(machine, cell);
+    for (int port = 0; port < POD_DIRECTIONS; port++) {
+        summary->total_bytes += record[port].bytes;
+        if (record[port].bytes > summary->max_bytes) {
+            summary->max_bytes = record[port].bytes;
+            summary->busiest_chip = chip;
+            summary->busiest_direction = port;
+        }
+    }
+    summary->dcn_bytes += record[POD_PORT_NIC_OUT].bytes;
+    for (int port = POD_PORT_NIC_OUT; port <= POD_PORT_NIC_IN; port++) {
+        if (record[port].bytes > summary->dcn_max_bytes) {
+            const int32_t nchips = machine->slice->nchips;
+            summary->dcn_max_bytes = record[port].bytes;
+            summary->dcn_busy_ps = record[port].busy_ps;
+            summary->dcn_busiest_slice = chip / nchips;
+            summary->dcn_busiest_host = pod_dcn_host(machine->dcn, chip % nchips);
+        }
+    }
+}
+
 pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
                              pod_link_summary *summary, pod_error *err)
 {
@@ -153,25 +261,18 @@ pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
     if (st != POD_OK) {
         return st;
     }
-    *summary = (pod_link_summary){.busiest_chip = -1, .busiest_direction = -1};
+    *summary = (pod_link_summary){.busiest_chip = -1,
+                                  .busiest_direction = -1,
+                                  .dcn_busiest_slice = -1,
+                                  .dcn_busiest_host = -1};
     const int32_t ncells = pod_machine_cells(machine);
     for (int32_t cell = 0; records && cell < ncells; cell++) {
-        for (int port = 0; port < POD_DIRECTIONS; port++) {
-            const int64_t bytes = records[(size_t)cell * POD_NET_PORTS_MAX + (size_t)port].bytes;
-            summary->total_bytes += bytes;
-            if (bytes > summary->max_bytes) {
-                summary->max_bytes = bytes;
-                summary->busiest_chip = pod_machine_chip(machine, cell);
-                summary->busiest_direction = port;
-            }
-        }
+        summary_add(machine, cell, &records[(size_t)cell * POD_NET_PORTS_MAX], summary);
     }
     free(records);
+    summary->hops = 0;
+    pod_par_bcast(machine->par, summary, sizeof *summary);
     summary->hops = pod_net_hops(net);
-    pod_par_bcast(machine->par, &summary->max_bytes, sizeof summary->max_bytes);
-    pod_par_bcast(machine->par, &summary->busiest_chip, sizeof summary->busiest_chip);
-    pod_par_bcast(machine->par, &summary->busiest_direction, sizeof summary->busiest_direction);
-    pod_par_bcast(machine->par, &summary->total_bytes, sizeof summary->total_bytes);
     pod_par_sum_i64(machine->par, &summary->hops, 1);
     return POD_OK;
 }

@@ -11,9 +11,16 @@
  *  (closed axes, equal blocks, no faults, groups that repeat with the period). Records are of
  *  the cells. A machine that isn't folded has period = dims.
  *
+ *  Several slices. With a DCN, the cells are the chips of all slices, slice behind slice: chip c of
+ *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, network cards and
+ *  fabric (sim/dcn_ports.h), everything else is as in one slice. Folded slices: one stands for
+ *  all, when all do the same; a host then serves the chips that have cells with their share of its rates.
+ *  Ranks that hold whole slices see only DCN between them, and windows become as wide as its latency.
+ *
  *  Threads: one per rank. */
 #pragma once
 
+#include "dcn/dcn.h"
 #include "ici/route.h"
 #include "sim/net.h"
 
@@ -21,6 +28,8 @@ typedef struct pod_machine {
     pod_par *par;
     const pod_slice *slice;
     const pod_router *router;
+    const pod_dcn *dcn;         /**< joins slice->nslices slices; NULL = one slice alone */
+    bool fold_slices;           /**< with a DCN without faults: cells of one slice only */
     int32_t period[POD_AXES];   /**< dims, or divisors of them to fold; 0 = dims */
     double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */
     pod_time_ps hop_latency_ps; /**< > 0 */
@@ -31,11 +40,16 @@ typedef struct pod_machine {
 
 /** Cells of the machine, and the chip that a cell is (or stands for). */
 int32_t pod_machine_cells(const pod_machine *machine);
+int32_t pod_machine_slice_cells(const pod_machine *machine); /**< of one slice */
+int32_t pod_machine_chips(const pod_machine *machine);       /**< of all slices */
 int32_t pod_machine_chip(const pod_machine *machine, int32_t cell);
 /** The cell that is (or stands for) a chip. */
 int32_t pod_machine_cell(const pod_machine *machine, int32_t chip);
 
-/** A net of the machine's cells. Collective.
+/** True if the periods fit the hosts: on each axis one divides the other. Without a DCN always. */
+bool pod_machine_folds(const pod_machine *machine);
+
+/** A net of the machine's cells; borrows the machine. Collective.
  *  @return POD_E_USAGE when there are more ranks than chips */
 pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, pod_net **net,
                            pod_error *err);
@@ -45,13 +59,18 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
  *  @return their number, 0 when src == dst */
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths);
 
-/** The busiest link of a run, and totals over all links, on every rank. */
+/** The busiest link and host of a run, and totals, on every rank. Links are those between chips. */
 typedef struct pod_link_summary {
     int64_t max_bytes;    /**< on the busiest link */
     int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
     int busiest_direction;
-    int64_t total_bytes; /**< over all links */
-    int64_t hops;        /**< message-hops */
+    int64_t total_bytes;       /**< over all links */
+    int64_t dcn_bytes;         /**< that left their slice, over all hosts */
+    int64_t dcn_max_bytes;     /**< through the busiest host's NICs, one way */
+    pod_time_ps dcn_busy_ps;   /**< of those NICs */
+    int32_t dcn_busiest_slice; /**< the lowest (slice, host) that has it; -1 when nothing left */
+    int32_t dcn_busiest_host;
+    int64_t hops; /**< message-hops */
     pod_engine_counts counts;
 } pod_link_summary;
 /** Collective. */

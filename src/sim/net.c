@@ -48,6 +48,11 @@ static int32_t flow_beyond(pod_net *net)
         net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
         POD_ASSERT(flows != NULL);
         net->flows = flows;
+        if (net->flow_peer) {
+            int32_t *peers = realloc(net->flow_peer, (size_t)count * sizeof *peers);
+            POD_ASSERT(peers != NULL);
+            net->flow_peer = peers;
+        }
         for (int32_t i = count - 1; i >= net->nflows; i--) {
             flows[i].next = net->free_flow;
             net->free_flow = i;
@@ -161,6 +166,11 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->cells[local].done[port] = link_done(net, link);
 }
 
+static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
+{
+    return link->peer == POD_NET_PEER_ADDRESSED ? net->flow_peer[flow] : link->peer;
+}
+
 /* The tail of a flow leaves this cell: hand it on and tell the sender. */
 static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
                        pod_time_ps now)
@@ -168,7 +178,7 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
     const net_flow left = net->flows[flow];
     pod_event event = {
         .time_ps = now + net->wires[link->wire].latency_ps,
-        .dst = link->peer,
+        .dst = flow_peer(net, link, flow),
         .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
         .small = left.fragments,
         .arg = {left.tag, left.step | (uint64_t)(uint32_t)flow << 32, 0, 0},
@@ -253,24 +263,36 @@ static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_p
     cell_timer_refresh(net, cell, state);
 }
 
-/* A message joins the link of `port`; `path` is what is left after that hop. */
-static int32_t flow_start(pod_net *net, int32_t cell, int port, const pod_net_path *path,
+/* The next hop of a message at a cell, taken off its path. */
+static pod_net_hop path_next(const pod_net *net, int32_t cell, pod_net_path *path)
+{
+    if (path->word[1] & POD_NET_PATH_ADDRESSED) {
+        return net->route(net->route_context, cell, path);
+    }
+    return (pod_net_hop){.port = pod_net_path_pop(path), .peer = -1};
+}
+
+/* A message joins the link of `hop`; `path` is what is left after that hop. */
+static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod_net_path *path,
                           int64_t bytes, unsigned flags)
 {
     const pod_time_ps now = pod_engine_now(net->engine);
     const int32_t local = cell - net->first;
-    POD_DASSERT(port < net->cells[local].links);
+    POD_DASSERT(hop.port < net->cells[local].links);
     const int32_t flow = flow_new(net, local);
     const bool last = path->word[0] == 0;
     net->flows[flow].flags = (uint8_t)(flags | (last ? FLOW_LAST : 0U));
-    net->flows[flow].port = (uint8_t)port;
+    net->flows[flow].port = (uint8_t)hop.port;
     net->flows[flow].payload = NULL;
-    link_join(net, local, port, flow, bytes, now);
+    if (net->flow_peer) {
+        net->flow_peer[flow] = hop.peer;
+    }
+    link_join(net, local, hop.port, flow, bytes, now);
     if (!last) {
-        const net_link *link = &net->links[local * net->stride + port];
+        const net_link *link = &net->links[local * net->stride + hop.port];
         const pod_event head = {
             .time_ps = now + net->wires[link->wire].latency_ps,
-            .dst = link->peer,
+            .dst = flow_peer(net, link, flow),
             .kind = EVENT_HEAD,
             .arg = {(uint32_t)flow, (uint64_t)bytes, path->word[0], path->word[1]},
         };
@@ -289,8 +311,8 @@ static void on_head(pod_net *net, int32_t cell, const pod_event *event)
     pod_net_path path = {
         {event->arg[2], event->arg[3]}
     };
-    const int port = pod_net_path_pop(&path);
-    const int32_t flow = flow_start(net, cell, port, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
+    const pod_net_hop hop = path_next(net, cell, &path);
+    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
     pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
 }
 
@@ -404,7 +426,8 @@ void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_t
     static const pod_net_path nothing_left = {
         {0, 0}
     };
-    const int32_t flow = flow_start(net, cell, port, &nothing_left, bytes, FLOW_OWN);
+    const pod_net_hop hop = {.port = port, .peer = -1};
+    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, FLOW_OWN);
     net->flows[flow].tag = tag_pack(tag);
     net->flows[flow].step = (uint32_t)tag.step;
     net->flows[flow].fragments = 1;
@@ -423,9 +446,9 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
     }
     for (int i = 0; i < fragments; i++) {
         pod_net_path path = paths[i];
-        const int port = pod_net_path_pop(&path);
+        const pod_net_hop hop = path_next(net, cell, &path);
         const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
-        const int32_t flow = flow_start(net, cell, port, &path, share, FLOW_OWN);
+        const int32_t flow = flow_start(net, cell, hop, &path, share, FLOW_OWN);
         net->flows[flow].tag = tag_pack(tag);
         net->flows[flow].step = (uint32_t)tag.step;
         net->flows[flow].fragments = (uint16_t)fragments;

@@ -14,6 +14,9 @@
  *  there and the tail has come in from the link before. Uncontended: hops · latency + bytes / rate.
  *  No link ever carries more than its rate.
  *
+ *  Paths are explicit, or addressed: then the machine says at each cell by which port the message
+ *  goes on, and for ports that lead to many cells (a network card on a fabric) also to which.
+ *
  *  A message may be split into fragments over several paths; it has arrived when all have.
  *
  *  All times and works are integer picoseconds, so the order of everything is exact.
@@ -24,19 +27,29 @@
 
 #include <stdbool.h>
 
+enum { POD_NET_PEER_ADDRESSED = -2 };
 enum { POD_NET_SEGMENTS_MAX = 10, POD_NET_PORTS_MAX = 16, POD_NET_RUN_MAX = 255 };
 
 /** The sending end of one link. */
 typedef struct pod_net_port {
-    int32_t peer; /**< cell at the other end; the cell itself for an inner resource; -1 = no link */
+    int32_t peer; /**< cell at the other end; the cell itself for an inner resource; -1 = no link;
+                       POD_NET_PEER_ADDRESSED = every message says */
     pod_rate rate;
     pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
 } pod_net_port;
 
-/** A path packed for travel: up to POD_NET_SEGMENTS_MAX runs of (port, hops), first run first. */
+/** A path packed for travel: up to POD_NET_SEGMENTS_MAX runs of (port, hops), first run first. Or an
+ *  address: word[0] != 0, and word[1] with its highest bit set; the other bits are the machine's. */
 typedef struct pod_net_path {
     uint64_t word[2];
 } pod_net_path;
+#define POD_NET_PATH_ADDRESSED (UINT64_C(1) << 63)
+
+/** The next hop of an addressed message. */
+typedef struct pod_net_hop {
+    int port;
+    int32_t peer; /**< for ports with POD_NET_PEER_ADDRESSED: the cell that it goes to */
+} pod_net_hop;
 
 /** Append `hops` >= 1 hops through `port` to a path (which starts as {{0, 0}}).
  *  @return false when it would need too many segments; the path is then undefined */
@@ -71,6 +84,10 @@ typedef struct pod_net_options {
     /** Ports of a cell of this rank: fills ports[POD_NET_PORTS_MAX], returns how many. */
     int (*ports)(void *context, int32_t cell, pod_net_port *ports);
     void *ports_context;
+    /** Addressed paths only, else NULL: the next hop from `cell`. Brings *path up to date, to {{0, 0}}
+     *  at the last hop. Depends on its arguments only. */
+    pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
+    const void *route_context;    /**< borrowed for the net's life */
     const pod_net_client *client; /**< copied */
 } pod_net_options;
 

@@ -56,6 +56,8 @@ _Static_assert(sizeof(net_cell) % NET_CACHE_LINE == 0, "cells begin at cache lin
 struct pod_net {
     pod_engine *engine;
     pod_net_client client;
+    pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
+    const void *route_context;
     int32_t first;
     int32_t ncells;
     int32_t stride; /* links per cell: links[local cell * stride + port] */
@@ -66,6 +68,7 @@ struct pod_net {
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
      * the free list behind. */
     net_flow *flows;
+    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers */
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;

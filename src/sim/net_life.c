@@ -43,7 +43,10 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
     net->links = lines_allocate(ncells * (size_t)net->stride, sizeof *net->links);
     net->nflows = net->ncells * NET_OWN_FLOWS + 1;
     net->flows = malloc((size_t)net->nflows * sizeof *net->flows);
-    if (!net->cells || !net->links || !net->flows) {
+    if (options->route) {
+        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+    }
+    if (!net->cells || !net->links || !net->flows || (options->route && !net->flow_peer)) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
                         net->ncells);
     }
@@ -59,7 +62,7 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
         state->links = options->ports(options->ports_context, net->first + i, ports);
         for (int port = 0; port < state->links; port++) {
             state->done[port] = POD_TIME_NEVER;
-            const int32_t wire = ports[port].peer >= 0 ? wire_find(net, &ports[port]) : 0;
+            const int32_t wire = ports[port].peer != -1 ? wire_find(net, &ports[port]) : 0;
             if (wire < 0) {
                 return pod_fail(err, POD_E_NOMEM,
                                 "out of memory for links; at most %d different rates of links",
@@ -83,6 +86,8 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
         return st;
     }
     net->client = *options->client;
+    net->route = options->route;
+    net->route_context = options->route_context;
     net->free_flow = -1;
     pod_map_init(&net->transit);
     pod_map_init(&net->arriving);
@@ -117,6 +122,7 @@ void pod_net_free(pod_net *net)
     pod_map_fini(&net->holding);
     pod_map_fini(&net->arriving);
     pod_map_fini(&net->transit);
+    free(net->flow_peer);
     free(net->flows);
     free(net->wires);
     free(net->links);

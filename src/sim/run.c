@@ -230,7 +230,7 @@ static pod_status run_prepare(collective_run *run, pod_error *err)
     int32_t first = 0;
     const int32_t nlocal = pod_engine_cells(pod_net_engine(run->net), &first);
     for (int32_t chip = first; chip < first + nlocal; chip++) {
-        visit_start(run, chip, schedule->group->rank_of[chip], run_fill);
+        visit_start(run, chip, pod_group_rank(schedule->group, chip), run_fill);
     }
     return POD_OK;
 }
@@ -240,7 +240,7 @@ static void run_verify(collective_run *run)
     int32_t first = 0;
     const int32_t nlocal = pod_engine_cells(pod_net_engine(run->net), &first);
     for (int32_t chip = first; chip < first + nlocal; chip++) {
-        visit_end(run, chip, run->args->schedule->group->rank_of[chip], run_check);
+        visit_end(run, chip, pod_group_rank(run->args->schedule->group, chip), run_check);
     }
 }
 
@@ -248,7 +248,7 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
                               pod_error *err)
 {
     pod_par *par = args->machine->par;
-    POD_ASSERT(!args->data || pod_machine_cells(args->machine) == args->machine->slice->nchips);
+    POD_ASSERT(!args->data || pod_machine_cells(args->machine) == pod_machine_chips(args->machine));
     collective_run run = {.args = args};
     const pod_net_client client = {.context = &run,
                                    .arrived = run_arrived,
@@ -293,17 +293,18 @@ int64_t pod_run_data_bytes(const pod_coll_schedule *schedule, const pod_slice *s
                            pod_dtype dtype)
 {
     int64_t total = 0;
-    for (int32_t rank = 0; rank < schedule->group->size; rank++) {
+    const pod_group *group = schedule->group;
+    const int64_t groups =
+        group->slices > 1 ? group->count : (int64_t)group->count * slice->nslices;
+    for (int32_t rank = 0; rank < group->size; rank++) {
         for (int32_t part = 0; part < schedule->nparts; part++) {
             const int64_t elements = pod_coll_work_elements(schedule, rank, part);
             int64_t bytes = 0;
-            if (!pod_mul_i64(elements, (int64_t)pod_dtype_size(dtype) * schedule->group->count,
-                             &bytes)
+            if (!pod_mul_i64(elements, pod_dtype_size(dtype) * groups, &bytes)
                 || !pod_add_i64(total, bytes, &total)) {
                 return INT64_MAX;
             }
         }
     }
-    (void)slice;
     return total;
 }

@@ -32,6 +32,6 @@ typedef struct pod_run_result {
 pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,
                               pod_error *err);
 
-/** Bytes of work buffers that a data run of this schedule needs on all chips of the slice. */
+/** Bytes of work buffers that a data run of this schedule needs on all chips of all slices. */
 int64_t pod_run_data_bytes(const pod_coll_schedule *schedule, const pod_slice *slice,
                            pod_dtype dtype);

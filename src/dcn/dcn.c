@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dcn/dcn.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAULT_TEXT_MAX = 96, FAULT_PARTS = 3 };
+
+pod_status pod_dcn_init(pod_dcn *dcn, const pod_dcn_options *options, pod_error *err)
+{
+    *dcn = (pod_dcn){.options = *options, .nchips = 1, .nhosts = 1};
+    int64_t chips = options->nslices;
+    for (int a = 0; a < POD_DCN_AXES; a++) {
+        int32_t *host = &dcn->options.host_dims[a];
+        const int32_t size = options->dims[a];
+        if (size < 1 || *host < 1 || options->nslices < 1) {
+            return pod_fail(err, POD_E_INVALID,
+                            "%d slices with %d chips and %d chips a host along one axis; use sizes "
+                            "of at least 1",
+                            options->nslices, size, *host);
+        }
+        *host = *host < size ? *host : size;
+        dcn->hosts[a] = (size + *host - 1) / *host;
+        if (!pod_mul_i64(chips, size, &chips) || chips > INT32_MAX) {
+            return pod_fail(err, POD_E_RANGE, "too many chips in %d slices; use fewer",
+                            options->nslices);
+        }
+        dcn->nchips *= size;
+        dcn->nhosts *= dcn->hosts[a];
+    }
+    if (!(options->oversubscription >= 1.0) || !isfinite(options->oversubscription)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "oversubscription of the fabric is %g; use 1 (none) or more",
+                        options->oversubscription);
+    }
+    if (options->latency_ps < POD_DCN_LATENCY_MIN_PS) {
+        return pod_fail(err, POD_E_INVALID, "latency over DCN is %lld ps; use at least %d ps",
+                        (long long)options->latency_ps, (int)POD_DCN_LATENCY_MIN_PS);
+    }
+    return POD_OK;
+}
+
+/* ---- hosts ---- */
+
+int32_t pod_dcn_host(const pod_dcn *dcn, int32_t chip)
+{
+    const int32_t *dims = dcn->options.dims;
+    const int32_t *host = dcn->options.host_dims;
+    const int32_t x = chip % dims[0] / host[0];
+    const int32_t y = chip / dims[0] % dims[1] / host[1];
+    const int32_t z = chip / dims[0] / dims[1] / host[2];
+    return x + dcn->hosts[0] * (y + dcn->hosts[1] * z);
+}
+
+static void host_coords(const pod_dcn *dcn, int32_t host, int32_t at[POD_DCN_AXES])
+{
+    at[0] = host % dcn->hosts[0];
+    at[1] = host / dcn->hosts[0] % dcn->hosts[1];
+    at[2] = host / dcn->hosts[0] / dcn->hosts[1];
+}
+
+/* The chip of a host at a place inside its block, or the last before it where the edge cuts. */
+static int32_t chip_at(const pod_dcn *dcn, int32_t host, const int32_t place[POD_DCN_AXES])
+{
+    int32_t at[POD_DCN_AXES];
+    host_coords(dcn, host, at);
+    for (int a = 0; a < POD_DCN_AXES; a++) {
+        const int32_t last = dcn->options.dims[a] - 1;
+        at[a] = at[a] * dcn->options.host_dims[a] + place[a];
+        at[a] = at[a] < last ? at[a] : last;
+    }
+    return at[0] + dcn->options.dims[0] * (at[1] + dcn->options.dims[1] * at[2]);
+}
+
+int32_t pod_dcn_host_first(const pod_dcn *dcn, int32_t host)
+{
+    return chip_at(dcn, host, (const int32_t[POD_DCN_AXES]){0, 0, 0});
+}
+
+int32_t pod_dcn_host_chips(const pod_dcn *dcn, int32_t host)
+{
+    int32_t at[POD_DCN_AXES];
+    host_coords(dcn, host, at);
+    int32_t chips = 1;
+    for (int a = 0; a < POD_DCN_AXES; a++) {
+        const int32_t size = dcn->options.host_dims[a];
+        const int32_t rest = dcn->options.dims[a] - at[a] * size;
+        chips *= rest < size ? rest : size;
+    }
+    return chips;
+}
+
+/* ---- rates ---- */
+
+/* The largest factor among the faults of a kind. */
+static double slowness(const pod_dcn *dcn, pod_dcn_fault_kind kind, int32_t slice, int32_t host)
+{
+    double factor = 1.0;
+    for (int i = 0; i < dcn->nfaults; i++) {
+        const pod_dcn_fault *fault = &dcn->faults[i];
+        if (fault->kind == kind && fault->slice == slice && fault->host == host) {
+            factor = fmax(factor, fault->factor);
+        }
+    }
+    return factor;
+}
+
+double pod_dcn_host_slowness(const pod_dcn *dcn, int32_t slice, int32_t host)
+{
+    return slowness(dcn, POD_DCN_HOST_SLOW, slice, host);
+}
+
+bool pod_dcn_host_has_path(const pod_dcn *dcn, int32_t slice, int32_t host)
+{
+    for (int i = 0; i < dcn->nfaults; i++) {
+        const pod_dcn_fault *fault = &dcn->faults[i];
+        if (fault->kind == POD_DCN_PATH_LOST && fault->slice == slice && fault->host == host) {
+            return false;
+        }
+    }
+    return true;
+}
+
+double pod_dcn_pcie_bytes_per_s(const pod_dcn *dcn, int32_t slice, int32_t chip)
+{
+    return dcn->options.pcie_bytes_per_s
+           / pod_dcn_host_slowness(dcn, slice, pod_dcn_host(dcn, chip));
+}
+
+double pod_dcn_nic_bytes_per_s(const pod_dcn *dcn, int32_t slice, int32_t host)
+{
+    const double slower = fmax(slowness(dcn, POD_DCN_HOST_SLOW, slice, host),
+                               slowness(dcn, POD_DCN_NIC_SLOW, slice, host));
+    return dcn->options.nic_bytes_per_s * pod_dcn_host_chips(dcn, host) / slower;
+}
+
+double pod_dcn_uplink_bytes_per_s(const pod_dcn *dcn, int32_t slice)
+{
+    (void)slice;
+    const double over = dcn->options.oversubscription;
+    return over > 1.0 ? dcn->options.nic_bytes_per_s * dcn->nchips / over : (double)INFINITY;
+}
+
+double pod_dcn_slice_bytes_per_s(const pod_dcn *dcn, int32_t slice)
+{
+    double sum = 0.0;
+    for (int32_t host = 0; host < dcn->nhosts; host++) {
+        if (pod_dcn_host_has_path(dcn, slice, host)) {
+            sum += pod_dcn_nic_bytes_per_s(dcn, slice, host);
+        }
+    }
+    return fmin(sum, pod_dcn_uplink_bytes_per_s(dcn, slice));
+}
+
+int32_t pod_dcn_exit(const pod_dcn *dcn, int32_t slice, int32_t chip)
+{
+    const int32_t own = pod_dcn_host(dcn, chip);
+    if (dcn->nfaults == 0 || pod_dcn_host_has_path(dcn, slice, own)) {
+        return chip;
+    }
+    int32_t here[POD_DCN_AXES];
+    host_coords(dcn, own, here);
+    int32_t nearest = -1;
+    int32_t least = INT32_MAX;
+    for (int32_t host = 0; host < dcn->nhosts; host++) {
+        int32_t there[POD_DCN_AXES];
+        host_coords(dcn, host, there);
+        int32_t away = 0;
+        for (int a = 0; a < POD_DCN_AXES; a++) {
+            away += abs(there[a] - here[a]);
+        }
+        if (away < least && pod_dcn_host_has_path(dcn, slice, host)) {
+            least = away;
+            nearest = host;
+        }
+    }
+    POD_ASSERT(nearest >= 0);
+    const int32_t *dims = dcn->options.dims;
+    const int32_t place[POD_DCN_AXES] = {
+        chip % dims[0] % dcn->options.host_dims[0],
+        chip / dims[0] % dims[1] % dcn->options.host_dims[1],
+        chip / dims[0] / dims[1] % dcn->options.host_dims[2],
+    };
+    return chip_at(dcn, nearest, place);
+}
+
+/* ---- faults ---- */
+
+static int32_t paths_of(const pod_dcn *dcn, int32_t slice)
+{
+    int32_t paths = 0;
+    for (int32_t host = 0; host < dcn->nhosts; host++) {
+        paths += pod_dcn_host_has_path(dcn, slice, host) ? 1 : 0;
+    }
+    return paths;
+}
+
+pod_status pod_dcn_fault_insert(pod_dcn *dcn, pod_dcn_fault_kind kind, int32_t slice, int32_t host,
+                                double factor, pod_error *err)
+{
+    if (slice < 0 || slice >= dcn->options.nslices || host < 0 || host >= dcn->nhosts) {
+        return pod_fail(err, POD_E_INVALID,
+                        "no host %d in slice %d; there are slices 0 to %d with hosts 0 to %d", host,
+                        slice, dcn->options.nslices - 1, dcn->nhosts - 1);
+    }
+    const bool lost = kind == POD_DCN_PATH_LOST;
+    if (!lost && (!isfinite(factor) || factor < 1.0)) {
+        return pod_fail(err, POD_E_USAGE, "factor %g is not slower; use 1 or more", factor);
+    }
+    if (lost && !pod_dcn_host_has_path(dcn, slice, host)) {
+        return POD_OK;
+    }
+    if (lost && paths_of(dcn, slice) == 1) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "slice %d would be cut off without host %d; leave one of its %d hosts a path", slice,
+            host, dcn->nhosts);
+    }
+    if (dcn->nfaults == POD_DCN_FAULTS_MAX) {
+        return pod_fail(err, POD_E_RANGE, "more than %d faults of hosts; use fewer",
+                        (int)POD_DCN_FAULTS_MAX);
+    }
+    dcn->faults[dcn->nfaults++] =
+        (pod_dcn_fault){.kind = kind, .slice = slice, .host = host, .factor = lost ? 0.0 : factor};
+    return POD_OK;
+}
+
+typedef struct fault_form {
+    const char *option;
+    const char *form;
+    int parts;
+} fault_form;
+
+static const fault_form forms[] = {
+    [POD_DCN_HOST_SLOW] = {"--slow-host", "SLICE:HOST:FACTOR as in 1:0:2", 3},
+    [POD_DCN_NIC_SLOW] = {"--slow-nic",  "SLICE:HOST:FACTOR as in 1:0:2", 3},
+    [POD_DCN_PATH_LOST] = {"--fail-dcn",  "SLICE:HOST as in 1:0",          2},
+};
+
+/* Cut text at its colons. @return the number of parts, FAULT_PARTS + 1 if there are more */
+static int parts_cut(char *text, char *parts[FAULT_PARTS])
+{
+    int count = 0;
+    for (char *next = text; next; count++) {
+        if (count == FAULT_PARTS) {
+            return FAULT_PARTS + 1;
+        }
+        parts[count] = next;
+        next = strchr(next, ':');
+        if (next) {
+            *next++ = '\0';
+        }
+    }
+    return count;
+}
+
+pod_status pod_dcn_fault_add(pod_dcn *dcn, pod_dcn_fault_kind kind, const char *text,
+                             pod_error *err)
+{
+    const fault_form *form = &forms[kind];
+    char copy[FAULT_TEXT_MAX];
+    char *parts[FAULT_PARTS];
+    const size_t length = strlen(text);
+    memcpy(copy, text, length < sizeof copy ? length + 1 : 0);
+    if (length >= sizeof copy || parts_cut(copy, parts) != form->parts) {
+        return pod_fail(err, POD_E_USAGE, "%s: '%.60s' is no fault; write %s", form->option, text,
+                        form->form);
+    }
+    int64_t slice = 0;
+    int64_t host = 0;
+    double factor = 0.0;
+    pod_status st = pod_parse_i64(parts[0], form->option, 0, INT32_MAX, &slice, err);
+    st = st == POD_OK ? pod_parse_i64(parts[1], form->option, 0, INT32_MAX, &host, err) : st;
+    if (st == POD_OK && form->parts == FAULT_PARTS) {
+        st = pod_parse_double(parts[2], form->option, -1e300, 1e300, &factor, err);
+    }
+    return st == POD_OK
+               ? pod_dcn_fault_insert(dcn, kind, (int32_t)slice, (int32_t)host, factor, err)
+               : st;
+}
