@@ -45,8 +45,8 @@ static struct problem problem_of(const pod_matmul_args *part)
     };
 }
 
-/* VMEM that a block needs: two buffers each, unless a single step needs only one, and an accumulator
- * where the contracted axis is cut. Doubles, since a given block may be absurd. */
+/* VMEM that a block needs: two buffers each, unless a single step needs only one, and an
+ * accumulator where the contracted axis is cut. Doubles, since a given block may be absurd. */
 static double vmem_need(const struct problem *p, const pod_matmul_block *b)
 {
     const bool single = b->m >= p->m && b->k >= p->k && b->n >= p->n;
@@ -94,8 +94,8 @@ static bool better(const struct pod_blocking *x, const struct pod_blocking *y)
     return x->first_bytes + x->last_bytes < y->first_bytes + y->last_bytes;
 }
 
-/* Block sizes of one side worth trying: the side in 1, 2, … 16 and then about a quarter more parts,
- * in whole units. */
+/* Block sizes of one side worth trying: the side in 1, 2, … 16 parts and then about a quarter more
+ * each time, in whole units. */
 static int candidates(int64_t side, int64_t unit, int64_t sizes[CANDIDATES_MAX])
 {
     int count = 0;

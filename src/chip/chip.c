@@ -175,6 +175,12 @@ pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rat
     return POD_OK;
 }
 
+double pod_chip_link_bytes_per_s(const pod_chip_spec *chip, int links)
+{
+    enum { RING_LINKS = 2 };
+    return chip->link_oneway_bytes_per_s * (links > RING_LINKS ? chip->multi_axis_eff_frac : 1);
+}
+
 pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip)
 {
     pod_chip_spec core = *chip;

@@ -3,12 +3,12 @@
  *
  *  Model: a chip is TensorCores with systolic arrays (MXU) and a vector unit (VPU), VMEM beside
  *  each, one HBM, links to its neighbours (ICI), and by its host PCIe and the data-centre network.
- *  chips.csv has one row per generation and one column per figure, the unit in the name; this module
- *  turns a row into SI units under one of three sets of rates:
+ *  chips.csv has one row per generation and one column per figure, the unit in the name; this
+ *  module turns a row into SI units under one of three sets of rates:
  *
  *      measured  data sheet times efficiencies, plus launch costs, fitted to published measurements
- *      book      constants of the scaling book, no launch cost, no losses; where the book has no figure,
- *                0.9 of the vendor's link rate and the vendor's other figures
+ *      book      constants of the scaling book, no launch cost, no losses; where the book has no
+ *                figure, 0.9 of the vendor's link rate and the vendor's other figures
  *      vendor    data sheet, no launch cost, no losses
  *
  *  Settings (`--set KEY=VALUE`) replace a figure of the table by name before it is turned. Figures
@@ -99,14 +99,19 @@ const char *pod_chips_name(const pod_table *chips, int row);
 /** One chip under the rates in force. Checks the whole table first. Not collective.
  *  @param chips      the parsed chips.csv
  *  @param name       name or alias: "v5e", "tpu7x", "v7"
- *  @param settings   `nsettings` texts "KEY=VALUE", KEY a column, VALUE a number in that column's unit;
- *                    may be NULL when nsettings is 0; the last of equal keys wins
+ *  @param settings   `nsettings` texts "KEY=VALUE", KEY a column, VALUE a number in that column's
+ *                    unit; may be NULL when nsettings is 0; the last of equal keys wins
  *  @param[out] spec  undefined on error
- *  @return POD_OK; POD_E_TABLE; POD_E_USAGE: no such chip or key (with the nearest), value no number or
- *          out of the column's range, or no effect under these rates (saying what has) */
+ *  @return POD_OK; POD_E_TABLE; POD_E_USAGE: no such chip or key (with the nearest), value no number
+ *          or out of the column's range, or no effect under these rates (saying what has) */
 pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rates,
                          const char *const *settings, int nsettings, pod_chip_spec *spec,
                          pod_error *err);
+
+/** What each of the links reaches when one collective keeps `links` of a chip's links busy. Two
+ *  links (a ring through a chip) run at link_oneway_bytes_per_s; more share what feeds them.
+ *  Not collective. */
+double pod_chip_link_bytes_per_s(const pod_chip_spec *chip, int links);
 
 /** Spec of one core of the chip as a device of its own: half of everything on a chip of two cores
  *  (peak, HBM and its rate, VMEM, VPU); the same chip when it has one core. Not collective. */

@@ -17,6 +17,9 @@ enum {
     POD_FIG_FALLBACK = 32, /**< also looked at under book when the book's column is empty */
 };
 
+/** A figure of the data sheet for which the book may have one of its own. */
+enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
+
 /* clang-format off */
 #define POD_CHIP_FIGURES(X)                                                                        \
     X(FIG_DEVICES, "devices", 1, 2, POD_FIG_ALWAYS | POD_FIG_WHOLE)                                \
@@ -24,10 +27,8 @@ enum {
     X(FIG_MXUS, "mxus_per_core", 1, 64, POD_FIG_ALWAYS | POD_FIG_WHOLE)                            \
     X(FIG_MXU_DIM, "mxu_dim", 8, 4096, POD_FIG_ALWAYS | POD_FIG_WHOLE)                             \
     X(FIG_CLOCK, "clock_MHz", 1, 1e5, POD_FIG_ALWAYS)                                              \
-    X(FIG_PEAK_BF16, "peak_bf16_TFLOPs", 1e-3, 1e7,                                                \
-      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK)                                        \
-    X(FIG_PEAK_INT8, "peak_int8_TOPs", 1e-3, 1e7,                                                  \
-      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK | POD_FIG_OPTIONAL)                     \
+    X(FIG_PEAK_BF16, "peak_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_SHEET)                                 \
+    X(FIG_PEAK_INT8, "peak_int8_TOPs", 1e-3, 1e7, POD_FIG_SHEET | POD_FIG_OPTIONAL)                \
     X(FIG_PEAK_FP8, "peak_fp8_TFLOPs", 1e-3, 1e7, POD_FIG_ALWAYS | POD_FIG_OPTIONAL)               \
     X(FIG_F32_PASSES, "f32_passes", 1, 64, POD_FIG_ALWAYS)                                         \
     X(FIG_PEAK_BOOK_BF16, "peak_book_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_BOOK | POD_FIG_OPTIONAL)     \
@@ -41,7 +42,7 @@ enum {
     X(FIG_VPU_EFF, "vpu_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_HBM_SIZE, "hbm_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                          \
     X(FIG_HBM_USABLE, "hbm_usable_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \
-    X(FIG_HBM_RATE, "hbm_GBps", 1e-3, 1e7, POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK)   \
+    X(FIG_HBM_RATE, "hbm_GBps", 1e-3, 1e7, POD_FIG_SHEET)                                          \
     X(FIG_HBM_BOOK, "hbm_book_GBps", 1e-3, 1e7, POD_FIG_BOOK | POD_FIG_OPTIONAL)                   \
     X(FIG_HBM_EFF, "hbm_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_COPY_LAUNCH, "copy_launch_us", 0, 1e6, POD_FIG_MEASURED)                                 \
@@ -50,8 +51,7 @@ enum {
     X(FIG_VMEM_RATIO, "vmem_over_hbm_ratio", 1, 1e4, POD_FIG_ALWAYS)                               \
     X(FIG_ICI_AXES, "ici_axes", 1, 3, POD_FIG_WHOLE)                                               \
     X(FIG_ICI_LINKS, "ici_links", 2, 6, POD_FIG_WHOLE)                                             \
-    X(FIG_LINK_VENDOR, "link_vendor_GBps", 1e-6, 1e6,                                              \
-      POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK)                                        \
+    X(FIG_LINK_VENDOR, "link_vendor_GBps", 1e-6, 1e6, POD_FIG_SHEET)                               \
     X(FIG_LINK_BOOK, "link_book_GBps", 1e-6, 1e6, POD_FIG_BOOK | POD_FIG_OPTIONAL)                 \
     X(FIG_LINK_COMPILER, "link_compiler_GBps", 1e-6, 1e6, POD_FIG_OPTIONAL)                        \
     X(FIG_LINK_EFF, "link_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                    \

@@ -2,12 +2,13 @@
 /** @file chip/matmul.h  How long a matmul takes on one chip, and why.
  *
  *  Model: C[m,n] = A[m,k] · B[k,n]. B is the weights and stands still in the systolic arrays:
- *  ceil(k/dim)·ceil(n/dim) tiles, through each of which the m rows of A stream, one row a cycle, at least a
- *  group of 8 (bf16[8,128] @ bf16[128,128] every 8 cycles: scaling book, tpus.md, appendix). The next tile
- *  loads behind the current one, so the arrays fill and drain once (2·dim cycles). Rows divide over
- *  the arrays of a core. On two cores m or n is halved, whichever is quicker.
+ *  ceil(k/dim)·ceil(n/dim) tiles, through each of which the m rows of A stream, one row a cycle,
+ *  at least a group of 8 (bf16[8,128] @ bf16[128,128] every 8 cycles: scaling book, tpus.md,
+ *  appendix). The next tile loads behind the current one, so the arrays fill and drain once (2·dim
+ *  cycles). Rows divide over the arrays of a core. On two cores m or n is halved, whichever is
+ *  quicker.
  *
- *      mxu   = ceil(tiles · ceil(m/8) / arrays) · 8 rows · 2 · dim² / (peak per array · sustained fraction)
+ *      mxu   = ceil(tiles · ceil(m/8) / arrays) · 8 rows · 2 · dim² / (array's peak · sustained)
  *
  *  A and B pass through VMEM in blocks (bm x bk, bk x bn), each block of A and B read from HBM when
  *  it is not the one already there, C written once; two buffers of each, so that the next block
@@ -17,9 +18,9 @@
  *      hbm   = bytes / (HBM rate · efficiency) + (steps - 1) · block step
  *      time  = launch + first blocks in + max(mxu, the rest of hbm, vmem) + last block out + fill
  *
- *  The block is the one that moves the fewest bytes among those that fit the VMEM set aside for blocks,
- *  then the one with the fewest steps, then the quickest. Results are of the type that the compiler
- *  gives: bf16 for bf16 and fp8, f32 for f32, int32 for int8.
+ *  The block is the one that moves the fewest bytes among those that fit the VMEM set aside for
+ *  blocks, then the one with the fewest steps, then the one that exposes least. Results are of the
+ *  type that the compiler gives: bf16 for bf16 and fp8, f32 for f32, int32 for int8.
  *
  *      bound = what the largest of these is: mxu, hbm, vmem or launch
  *

@@ -48,7 +48,8 @@ const char *pod_hbm_kind_name(pod_hbm_kind kind);
 void pod_hbm_ledger_init(pod_hbm_ledger *ledger, const pod_chip_spec *chip);
 
 /** A buffer of `bytes` >= 0 comes. Not collective.
- *  @return POD_OK; POD_E_RANGE if bytes is negative or the total exceeds 63 bits (ledger unchanged) */
+ *  @return POD_OK; POD_E_RANGE if bytes is negative or the total exceeds 63 bits (the ledger is
+ *          unchanged) */
 pod_status pod_hbm_ledger_add(pod_hbm_ledger *ledger, pod_hbm_kind kind, int64_t bytes,
                               pod_error *err);
 

@@ -11,7 +11,7 @@
 enum {
     /* Rows of A that are widened at a time: enough for BLAS to block, little memory. */
     PANEL_ROWS = 256,
-    /* int8: products of two are below 2^14, so that f32 sums of 1024 of them are exact. */
+    /* int8: products are at most 2^14, so that f32 sums of 1024 of them are exact. */
     EXACT_DEPTH = 1024,
 };
 
@@ -101,7 +101,7 @@ struct int8_buffers {
     float *c; /* [PANEL_ROWS, n] */
 };
 
-/* Integers of |sum| < 2^24 are exact in f32, so each slice of depth is; slices add as unsigned, which
+/* Integers below 2^24 are exact in f32, so each slice of depth is; slices add as unsigned, which
  * wraps as two's complement does. */
 static void add_slice(pod_gemm_shape shape, int64_t depth, int64_t ndepth, const int8_t *a,
                       const struct int8_buffers *buffers, int32_t *c)

@@ -9,9 +9,10 @@
  *      f32        f32                            f32
  *      int8       exact, int32 sums that wrap    int32
  *
- *  Float sums go through BLAS (sgemm, one thread): the result depends on shapes and machine only by the
- *  order of the sums. Where every partial sum is exact (small integers), so is the result, in any order;
- *  that is what podsim's tests of distributed matmuls rely on. Integer sums are exact in any order.
+ *  Float sums go through BLAS (sgemm, one thread): the result depends on shapes and machine only by
+ *  the order of the sums. Where every partial sum is exact (small integers), so is the result, in
+ *  any order; that is what podsim's tests of distributed matmuls rely on. Integer sums are exact in
+ *  any order.
  *
  *  Ownership: the caller's arrays, which must not overlap. Threads: none. */
 #pragma once

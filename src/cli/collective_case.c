@@ -200,22 +200,6 @@ static pod_status make_group(pod_collective_case *run_case, pod_error *err)
     return st;
 }
 
-/* Physical axes along which chips of a group differ. */
-static int driven_axes(const pod_slice *slice, const pod_group *group)
-{
-    int32_t first[POD_AXES];
-    unsigned differ = 0;
-    pod_slice_coords(slice, group->chip_of[0], first);
-    for (int32_t rank = 1; rank < group->size; rank++) {
-        int32_t coords[POD_AXES];
-        pod_slice_coords(slice, group->chip_of[rank], coords);
-        for (int a = 0; a < POD_AXES; a++) {
-            differ |= coords[a] != first[a] ? 1U << a : 0;
-        }
-    }
-    return __builtin_popcount(differ);
-}
-
 /* ---- the case ---- */
 
 static pod_status read_root(pod_collective_case *run_case, pod_error *err)
@@ -275,9 +259,8 @@ pod_status pod_collective_case_init(pod_collective_case *run_case,
         st = read_pairs(run_case, err);
     }
     if (st == POD_OK) {
-        const bool several = driven_axes(&target->slice, &run_case->group) > 1;
-        run_case->link_bytes_per_s =
-            target->chip.link_oneway_bytes_per_s * (several ? target->chip.multi_axis_eff_frac : 1);
+        const int links = pod_group_links(&target->slice, &run_case->group);
+        run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&target->chip, links);
     }
     return st;
 }

@@ -334,3 +334,35 @@ const char *pod_axes_name(unsigned axes, char buf[8])
     }
     return buf;
 }
+
+/* Bit a is set when chips of the first group differ on axis a. */
+static unsigned differing_axes(const pod_slice *slice, const pod_group *group)
+{
+    int32_t first[POD_AXES];
+    unsigned axes = 0;
+    pod_slice_coords(slice, group->chip_of[0] % slice->nchips, first);
+    for (int32_t rank = 1; rank < group->size; rank++) {
+        int32_t coords[POD_AXES];
+        pod_slice_coords(slice, group->chip_of[rank] % slice->nchips, coords);
+        for (int a = 0; a < POD_AXES; a++) {
+            axes |= coords[a] != first[a] ? 1U << a : 0U;
+        }
+    }
+    return axes;
+}
+
+int pod_group_links(const pod_slice *slice, const pod_group *group)
+{
+    const unsigned axes = differing_axes(slice, group);
+    int most = 0;
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        const int32_t chip = group->chip_of[rank] % slice->nchips;
+        int links = 0;
+        for (int direction = 0; direction < 2 * POD_AXES; direction++) {
+            const bool driven = (axes >> (direction / 2) & 1U) != 0;
+            links += driven && pod_slice_neighbor(slice, chip, direction) >= 0;
+        }
+        most = links > most ? links : most;
+    }
+    return most;
+}

@@ -107,6 +107,11 @@ static inline int32_t pod_group_chip(const pod_group *group, int32_t chip, int32
     return chip - local + group->chip_of[first + (size_t)rank];
 }
 
+/** Links that the busiest chip of the first group has along the axes on which the group's chips
+ *  differ: what one collective over the group can keep busy there. 2x2 over both axes: 2; 16x16: 4.
+ *  Faults don't count. Not collective. */
+int pod_group_links(const pod_slice *slice, const pod_group *group);
+
 /** Parse "xyz", "y", "none" (any order of letters) into an axes mask.
  *  @return POD_E_INVALID for an axis the chip doesn't have, POD_E_USAGE for other letters, repeats
  *          and an empty text */

@@ -49,15 +49,6 @@ static pod_status op_time(const pod_chip_spec *chip, const pod_op *op, pod_time_
 
 /* ---- schedules ---- */
 
-static int axes_of(const pod_group *group)
-{
-    unsigned axes = 0;
-    for (int i = 0; i < group->ndims; i++) {
-        axes |= group->dim[i].size > 1 ? 1U << group->dim[i].axis : 0U;
-    }
-    return __builtin_popcount(axes);
-}
-
 /* source_of[rank] of a permute by `shift` positions in the group's order. */
 static pod_status shift_sources(const pod_program_group *group, int32_t shift, int32_t **sources,
                                 pod_error *err)
@@ -90,7 +81,9 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
             return st;
         }
     }
-    const double frac = axes_of(&group->group) > 1 ? args->chip->multi_axis_eff_frac : 1.0;
+    const int links = pod_group_links(args->machine->slice, &group->group);
+    const double frac =
+        pod_chip_link_bytes_per_s(args->chip, links) / args->chip->link_oneway_bytes_per_s;
     const pod_coll_request request = {
         .op = entry->op,
         .slice = args->machine->slice,

@@ -142,6 +142,17 @@ Test(chip, int8_and_fp8_run_as_bf16_where_there_is_no_faster_unit)
     cr_expect_eq(v7.peak_ops_per_s[POD_DTYPE_FP8], 2 * v7.peak_ops_per_s[POD_DTYPE_BF16]);
 }
 
+Test(chip, more_than_two_links_share_what_feeds_them)
+{
+    const pod_chip_spec chip = loaded("v6e", POD_RATES_MEASURED, NULL);
+    cr_expect_eq(pod_chip_link_bytes_per_s(&chip, 1), chip.link_oneway_bytes_per_s);
+    cr_expect_eq(pod_chip_link_bytes_per_s(&chip, 2), chip.link_oneway_bytes_per_s);
+    cr_expect_eq(pod_chip_link_bytes_per_s(&chip, 4),
+                 chip.link_oneway_bytes_per_s * chip.multi_axis_eff_frac);
+    const pod_chip_spec book = loaded("v6e", POD_RATES_BOOK, NULL);
+    cr_expect_eq(pod_chip_link_bytes_per_s(&book, 4), 9e10);
+}
+
 Test(chip, one_core_is_half_of_a_chip_of_two)
 {
     const pod_chip_spec chip = loaded("v7", POD_RATES_VENDOR, NULL);

@@ -93,7 +93,7 @@ Test(dtype, every_fp8_has_the_value_of_its_formula)
     }
 }
 
-/* Every finite neighbour pair of a format: the middle goes to the even one, the rest to the nearer. */
+/* Between finite neighbours of a format the middle goes to the even one, the rest to the nearer. */
 Test(dtype, fp8_rounds_to_the_nearest_everywhere)
 {
     for (uint32_t bits = 0; bits < 0x7eU; bits++) {

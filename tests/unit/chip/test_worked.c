@@ -115,7 +115,7 @@ Test(worked, weights_over_pcie)
     expect_printed("WP-011", bf16_peak("v6e") / book("v5e").pcie_bytes_per_s, 2);
 }
 
-/* int8[16384,4096] · int8[B,4096]: (6.7e7 + 2e4·B) / rate = 1.3e8·B / peak, the book's roundings. */
+/* int8[16384,4096] · int8[B,4096]: (6.7e7 + 2e4·B) / rate = 1.3e8·B / peak, as the book rounds. */
 static double turning_batch(double bytes_per_s)
 {
     return 6.7e7 / bytes_per_s / (1.3e8 / int8_peak("v5e") - 2e4 / bytes_per_s);
@@ -139,7 +139,7 @@ Test(worked, corner_to_corner)
     expect_printed("WP-015", hops_us + bytes / (2 * v5e.link_oneway_bytes_per_s) * 1e6, 3);
 }
 
-/* 16 GB spread over 16 chips' hosts: by PCIe to the chips, over two links to one, through its HBM. */
+/* 16 GB in the hosts of 16 chips: by PCIe to the chips, over two links to one, through its HBM. */
 Test(worked, gathering_to_one_chip)
 {
     const pod_chip_spec v5e = book("v5e");

@@ -238,3 +238,32 @@ Test(ici_group, reads_and_writes_sets_of_axes)
     cr_assert_eq(pod_axes_parse("", &two, &axes, NULL), POD_E_USAGE);
     cr_assert_eq(pod_axes_parse("nonex", &two, &axes, NULL), POD_E_USAGE);
 }
+
+Test(ici_group, counts_the_links_that_a_collective_can_drive)
+{
+    static const struct {
+        int naxes;
+        int32_t dims[3];
+        unsigned wrap;
+        unsigned axes;
+        int links;
+    } cases[] = {
+        {2, {16, 16, 1}, 3, 3, 4},
+        {2, {2, 2, 1},   0, 3, 2},
+        {2, {2, 4, 1},   0, 3, 3},
+        {2, {4, 4, 1},   0, 3, 4},
+        {3, {4, 4, 4},   7, 1, 2},
+        {3, {4, 4, 4},   7, 7, 6},
+        {2, {1, 2, 1},   0, 3, 1},
+        {2, {1, 1, 1},   0, 3, 0},
+        {3, {4, 4, 4},   7, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t *dims = cases[i].dims;
+        pod_slice slice = slice_of(cases[i].naxes, dims[0], dims[1], dims[2], cases[i].wrap, false);
+        pod_group group;
+        cr_assert_eq(pod_group_init_axes(&group, &slice, cases[i].axes, NULL), POD_OK);
+        cr_expect_eq(pod_group_links(&slice, &group), cases[i].links, "case %zu", i);
+        pod_group_fini(&group);
+    }
+}
