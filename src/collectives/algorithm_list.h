@@ -23,7 +23,8 @@
     X(swing_latency_1port)                                                                         \
     X(swing_latency_2D)                                                                            \
     X(swing_bw_2D)                                                                                 \
-    X(swing)
+    X(swing)                                                                                       \
+    X(gather)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
 POD_COLL_ALGORITHM_LIST(POD_COLL_ALGORITHM_DECLARE)

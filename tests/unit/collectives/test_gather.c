@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "collectives/bound.h"
+
+static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
+
+static const pod_coll_algorithm *gather(void)
+{
+    const pod_coll_algorithm *algorithm = NULL;
+    cr_assert(pod_coll_algorithm_find("gather", &algorithm, NULL) == POD_OK);
+    return algorithm;
+}
+
+static void prove(const fixture *f)
+{
+    pod_error err = {0};
+    pod_coll_schedule *schedule = NULL;
+    cr_assert(gather()->build(&f->request, &schedule, &err) == POD_OK, "%s", err.text);
+    cr_assert(pod_coll_check(schedule, &err) == POD_OK, "%s: %s", f->name, err.text);
+    pod_coll_schedule_free(schedule);
+}
+
+Test(gather, moves_every_contribution_once, .timeout = 60)
+{
+    for (int s = 0; s < ALL_SHAPES; ++s) {
+        for (int o = 0; o < 3; ++o) {
+            fixture f;
+            fixture_init(&f, &all_shapes[s], ops[o], 0);
+            cr_assert(gather()->applies(&f.request, &f.err) == POD_OK, "%s: %s", f.name,
+                      f.err.text);
+            const int64_t n = f.group.size;
+            const int64_t sizes[] = {1, n - 1, n, n + 1, 100 * n + 7};
+            for (int i = n > 64 ? 4 : 0; i < 5; ++i) {
+                f.request.elements = sizes[i];
+                prove(&f);
+            }
+            fixture_fini(&f);
+        }
+    }
+}
+
+Test(gather, floods_around_dead_links)
+{
+    static const shape shapes[] = {
+        {{4, 4, 1}, "xy",  false, 7, 0, {{0}}},
+        {{3, 3, 1}, "",    false, 7, 0, {{0}}},
+        {{2, 2, 2}, "xyz", false, 7, 0, {{0}}},
+        {{4, 4, 4}, "xyz", false, 1, 0, {{0}}},
+    };
+    for (int i = 0; i < 4; ++i) {
+        for (int o = 0; o < 3; ++o) {
+            fixture f;
+            fixture_init(&f, &shapes[i], ops[o], 50);
+            f.slice.faults[f.slice.nfaults++] =
+                (pod_fault){.kind = POD_FAULT_LINK_DEAD, .chip = 0, .direction = 0};
+            prove(&f);
+            fixture_fini(&f);
+        }
+    }
+}
+
+/* Two groups of 8 that are no grids: the left column of a 4x4 with one chip of the next pushed out. */
+Test(gather, floods_groups_that_are_only_lists)
+{
+    static const int32_t chips[] = {0, 4, 8, 12, 1, 5, 9, 2, 13, 14, 10, 6, 3, 7, 11, 15};
+    static const shape mesh = {
+        {4,  4, 1},
+        "", false, 7, 0, {{0}}
+    };
+    for (int o = 0; o < 3; ++o) {
+        fixture f;
+        fixture_init(&f, &mesh, ops[o], 40);
+        pod_group_fini(&f.group);
+        cr_assert(pod_group_init_lists(&f.group, &f.slice, chips, 1, 16, NULL) == POD_OK);
+        cr_assert(gather()->applies(&f.request, &f.err) == POD_OK, "%s", f.err.text);
+        prove(&f);
+        pod_group_fini(&f.group);
+        /* two groups that are not joined by links in the same places */
+        cr_assert(pod_group_init_lists(&f.group, &f.slice, chips, 2, 8, NULL) == POD_OK);
+        cr_assert(gather()->applies(&f.request, &f.err) == POD_E_INVALID);
+        cr_assert(strstr(f.err.text, "use ring"), "%s", f.err.text);
+        fixture_fini(&f);
+    }
+}
+
+Test(gather, of_a_large_twisted_slice_is_refused_and_says_what_works)
+{
+    static const shape large = {
+        {8,   8, 16},
+        "xyz", true, 7, 0, {{0}}
+    };
+    fixture f;
+    fixture_init(&f, &large, POD_ALL_REDUCE, 512);
+    cr_assert(gather()->applies(&f.request, &f.err) == POD_E_INVALID);
+    cr_assert(strstr(f.err.text, "use bucket"), "%s", f.err.text);
+    fixture_fini(&f);
+}
+
+/* The best of the cost table at 1 KiB on 8x8x8 is 15.057 us; one diameter is 12. */
+Test(gather, of_a_small_vector_takes_little_more_than_one_diameter)
+{
+    static const struct {
+        shape shape;
+        double diameter_us;
+    } cases[] = {
+        {{{8, 8, 8}, "xyz", false, 7, 0, {{0}}},  12.0},
+        {{{4, 4, 32}, "xyz", false, 7, 0, {{0}}}, 20.0},
+        {{{4, 4, 8}, "xyz", true, 7, 0, {{0}}},   6.0 },
+        {{{4, 8, 8}, "xyz", true, 7, 0, {{0}}},   6.0 },
+        {{{8, 8, 1}, "", false, 7, 0, {{0}}},     14.0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        for (int o = 0; o < 3; ++o) {
+            fixture f;
+            fixture_init(&f, &cases[i].shape, ops[o], 512);
+            pod_coll_prediction prediction;
+            cr_assert(gather()->predict(&f.request, &prediction, NULL) == POD_OK);
+            const double us = pod_time_to_us(prediction.total_ps);
+            cr_assert(us >= cases[i].diameter_us && us < 1.15 * cases[i].diameter_us, "%s: %g us",
+                      f.name, us);
+            fixture_fini(&f);
+        }
+    }
+}
