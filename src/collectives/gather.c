@@ -330,48 +330,83 @@ static pod_status relay_build(const pod_coll_request *request, pod_coll_schedule
     return POD_OK;
 }
 
-/* How far one part has come, for the prediction: parts that are on the same axis share its links. */
+/* How far one part has come, for the prediction. */
 typedef struct progress {
     int level;
     int32_t hops_left;
-    pod_time_ps next_ps;
+    double work_ps;    /* of one hop along its axis, alone */
+    double started_ps; /* its last hop, */
+    int started_axis;  /* along this axis */
+    double started_work_ps;
+    double next_ps; /* its next hop can start */
 } progress;
 
-static int32_t axis_hops(const pod_coll_axis *axis)
+typedef struct relay_clock {
+    const pod_coll_request *request;
+    const pod_coll_axes *axes;
+    progress parts[POD_GROUP_DIMS_MAX];
+} relay_clock;
+
+static int axis_now(const relay_clock *clock, int part)
 {
-    return axis->closed ? axis->length / 2 : axis->length - 1;
+    return (part + clock->parts[part].level) % clock->axes->naxes;
 }
 
-/* Bytes that pass a link of the axis in one step of a part. */
-static double bytes_per_hop(const pod_coll_request *request, const pod_coll_axes *axes, int part,
-                            int level)
+/* A part comes to the axis of its level. */
+static void begin_axis(relay_clock *clock, int part)
 {
-    double bytes = (double)request->elements * (double)request->element_bytes / (double)axes->naxes;
-    if (request->op == POD_ALL_REDUCE) {
-        return bytes;
-    }
-    for (int l = level; l < axes->naxes; ++l) {
+    const pod_coll_axes *axes = clock->axes;
+    const pod_coll_axis *axis = &axes->axis[axis_now(clock, part)];
+    progress *p = &clock->parts[part];
+    p->hops_left = axis->closed ? axis->length / 2 : axis->length - 1;
+    double bytes = (double)clock->request->elements * (double)clock->request->element_bytes
+                   / (double)axes->naxes;
+    for (int l = p->level; l < axes->naxes && clock->request->op != POD_ALL_REDUCE; ++l) {
         bytes /= (double)axes->axis[(part + l) % axes->naxes].length;
     }
-    return bytes;
+    p->work_ps =
+        (double)axis->stride * bytes * (double)POD_PS_PER_S / clock->request->link_rate.bytes_per_s;
 }
 
-static pod_time_ps hop_time(const pod_coll_request *request, const pod_coll_axes *axes,
-                            const progress *parts, int part)
+/* The part whose next hop starts first; parts that are through with their axis move on. -1 = all done */
+static int next_part(relay_clock *clock)
 {
-    const int axis = (part + parts[part].level) % axes->naxes;
-    const int32_t stride = axes->axis[axis].stride;
-    double bytes = 0.0;
-    for (int p = 0; p < axes->naxes; ++p) {
-        if (parts[p].level < axes->naxes && (p + parts[p].level) % axes->naxes == axis) {
-            bytes += bytes_per_hop(request, axes, p, parts[p].level);
+    int first = -1;
+    for (int p = 0; p < clock->axes->naxes; ++p) {
+        progress *part = &clock->parts[p];
+        if (part->hops_left == 0 && part->level + 1 < clock->axes->naxes) {
+            ++part->level;
+            begin_axis(clock, p);
+        }
+        if (part->hops_left > 0 && (first < 0 || part->next_ps < clock->parts[first].next_ps)) {
+            first = p;
         }
     }
-    return stride
-           * (request->hop_latency_ps + pod_time_from_s(bytes / request->link_rate.bytes_per_s));
+    return first;
 }
 
-/* Axis lengths from the fastest level up; reduce-scatter is the all-gather read backwards. */
+/* Parts that use the same links at the same time get equal shares. On a line the sums of an all-reduce
+ * go by once, so that parts meet only at the same hop. */
+static double hop_work(const relay_clock *clock, int part)
+{
+    const progress *mine = &clock->parts[part];
+    double work = mine->work_ps;
+    for (int p = 0; p < clock->axes->naxes; ++p) {
+        const progress *other = &clock->parts[p];
+        const int axis = axis_now(clock, part);
+        const bool soon = other->hops_left > 0 && axis_now(clock, p) == axis
+                          && other->next_ps < mine->next_ps + mine->work_ps;
+        const bool still = other->started_axis == axis
+                           && other->started_ps + other->started_work_ps > mine->next_ps;
+        const bool apart = clock->request->op == POD_ALL_REDUCE && !clock->axes->axis[axis].closed
+                           && other->hops_left != mine->hops_left;
+        if (p != part && !apart && (soon || still)) {
+            work += soon ? other->work_ps : other->started_work_ps;
+        }
+    }
+    return work;
+}
+
 static pod_status relay_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                 pod_error *err)
 {
@@ -380,32 +415,29 @@ static pod_status relay_predict(const pod_coll_request *request, pod_coll_predic
     if (st != POD_OK) {
         return st;
     }
-    progress parts[POD_GROUP_DIMS_MAX] = {{0}};
-    int64_t hops = 0;
+    relay_clock clock = {.request = request, .axes = &axes};
+    double hops_ps = 0.0;
     for (int p = 0; p < axes.naxes; ++p) {
-        parts[p].hops_left = axis_hops(&axes.axis[p]);
-        hops += (int64_t)parts[p].hops_left * axes.axis[p].stride;
+        begin_axis(&clock, p);
+        clock.parts[p].started_axis = -1;
+        hops_ps += (double)clock.parts[p].hops_left * (double)axes.axis[p].stride
+                   * (double)request->hop_latency_ps;
     }
-    pod_time_ps now = 0;
-    for (int left = axes.naxes; left > 0;) {
-        int first = -1;
-        for (int p = 0; p < axes.naxes; ++p) {
-            if (parts[p].level < axes.naxes
-                && (first < 0 || parts[p].next_ps < parts[first].next_ps)) {
-                first = p;
-            }
-        }
-        progress *part = &parts[first];
-        part->next_ps += hop_time(request, &axes, parts, first);
-        now = part->next_ps > now ? part->next_ps : now;
-        if (--part->hops_left == 0 && ++part->level < axes.naxes) {
-            part->hops_left = axis_hops(&axes.axis[(first + part->level) % axes.naxes]);
-        }
-        left -= part->level == axes.naxes && part->hops_left == 0;
+    double end = 0.0;
+    for (int p = next_part(&clock); p >= 0; p = next_part(&clock)) {
+        progress *part = &clock.parts[p];
+        const int32_t stride = axes.axis[axis_now(&clock, p)].stride;
+        const double work = hop_work(&clock, p);
+        part->started_ps = part->next_ps;
+        part->started_axis = axis_now(&clock, p);
+        part->started_work_ps = part->work_ps;
+        part->next_ps += work + (double)stride * (double)request->hop_latency_ps;
+        --part->hops_left;
+        end = part->next_ps > end ? part->next_ps : end;
     }
     pod_coll_axes_fini(&axes);
-    const pod_time_ps latency = hops * request->hop_latency_ps;
-    pod_coll_prediction_make(request, latency, now > latency ? now - latency : 0, prediction);
+    pod_coll_prediction_make(request, (pod_time_ps)hops_ps,
+                             end > hops_ps ? (pod_time_ps)(end - hops_ps) : 0, prediction);
     return POD_OK;
 }
 

@@ -265,7 +265,7 @@ static void channel_finish(pod_collective *coll, int32_t cell, coll_chip *state)
 static void channel_advance(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel)
 {
     coll_channel *ch = channel_at(coll, cell, channel);
-    if (ch->steps == ch->received && !ch->sending) {
+    if (ch->over) {
         return;
     }
     bool moved = true;
@@ -282,6 +282,7 @@ static void channel_advance(pod_collective *coll, int32_t cell, coll_chip *state
         moved = step_issue(coll, cell, state, channel) || moved;
     }
     if (ch->received == ch->steps && !ch->sending) {
+        ch->over = true;
         channel_finish(coll, cell, state);
     }
 }

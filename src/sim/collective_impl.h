@@ -17,7 +17,8 @@ typedef struct coll_channel {
     bool waits;       /* the next step waits for another channel */
     int32_t steps;
     int8_t direction; /* that the send under way leaves by, in ordered schedules */
-    int8_t reserved[3];
+    bool over;         /* all steps are done, and the chip knows */
+    int8_t reserved[2];
 } coll_channel;
 
 typedef struct coll_chip {
