@@ -18,12 +18,39 @@ static void touch(lifetime *lives, int32_t buffer, int32_t op)
     lives[buffer].last = op > lives[buffer].last ? op : lives[buffer].last;
 }
 
+static int32_t stacks_count(const pod_program *program)
+{
+    int32_t count = 0;
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        count = program->buffers[b].stack >= count ? program->buffers[b].stack + 1 : count;
+    }
+    return count;
+}
+
+/* Buffers of a stack leave with its last reader. */
+static void stacks_hold(const pod_program *program, lifetime *lives, int32_t *last_of)
+{
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        const int32_t stack = program->buffers[b].stack;
+        if (stack >= 0 && lives[b].last > last_of[stack]) {
+            last_of[stack] = lives[b].last;
+        }
+    }
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        if (program->buffers[b].stack >= 0 && lives[b].first <= lives[b].last) {
+            lives[b].last = last_of[program->buffers[b].stack];
+        }
+    }
+}
+
 static void lifetimes_find(const pod_program *program, lifetime *lives)
 {
     for (int32_t b = 0; b < program->nbuffers; b++) {
         lives[b] = (lifetime){.first = program->nops, .last = -1};
         if (program->buffers[b].persistent) {
             lives[b] = (lifetime){.first = 0, .last = program->nops};
+        } else if (program->buffers[b].given) {
+            lives[b] = (lifetime){.first = 0, .last = 0};
         }
     }
     for (int32_t i = 0; i < program->nops; i++) {
@@ -50,13 +77,16 @@ pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, p
 {
     lifetime *lives = calloc((size_t)program->nbuffers + 1, sizeof *lives);
     int64_t *change = calloc((size_t)program->nops + 2, sizeof *change);
-    if (lives == NULL || change == NULL) {
+    int32_t *last_of = calloc((size_t)stacks_count(program) + 1, sizeof *last_of);
+    if (lives == NULL || change == NULL || last_of == NULL) {
         free(lives);
         free(change);
+        free(last_of);
         return pod_fail(err, POD_E_NOMEM, "out of memory for the lifetimes of %d buffers",
                         (int)program->nbuffers);
     }
     lifetimes_find(program, lives);
+    stacks_hold(program, lives, last_of);
     changes_find(program, lives, change);
     *use = (pod_memory_use){0};
     int64_t now = 0;
@@ -74,5 +104,6 @@ pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, p
     }
     free(lives);
     free(change);
+    free(last_of);
     return POD_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file program/memory.h  HBM that a program needs.
  *
- *  Model: buffers of persistent kinds all the time; the others from the op that first writes them to the op
- *  that last reads them, in program order. The peak is the largest sum over ops; by_kind is its
+ *  Model: persistent buffers all the time; given ones from the start to the op that last reads them;
+ *  the others from the op that first writes them to the op that last reads them, in program order;
+ *  buffers of one stack until the last of them is read. The peak is the largest sum over ops; by_kind is its
  *  composition at that op. Threads: none. */
 #pragma once
 

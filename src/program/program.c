@@ -77,6 +77,7 @@ int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_ki
     program->buffers[program->nbuffers] = (pod_buffer){.name = copy,
                                                        .kind = kind,
                                                        .persistent = persistent,
+                                                       .stack = -1,
                                                        .dtype = dtype,
                                                        .rows = rows,
                                                        .columns = columns};

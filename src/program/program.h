@@ -26,8 +26,9 @@
  *  Position of a chip in its group: position_of_rank[rank] of the program's group. Timing-only
  *  programs have the same ops; buffers then only say sizes.
  *
- *  Memory. Buffers of the persistent kinds live for the whole step; others from their first
- *  writer to their last reader, in program order (program/memory.h).
+ *  Memory. Persistent buffers live for the whole step; others from their first writer to their last
+ *  reader, in program order. What a loop over layers keeps from forward to backward is one stacked
+ *  array on a TPU and leaves as a whole: buffers of one stack (program/memory.h).
  *
  *  Ownership: init/fini; the program owns all it points to. Building functions may fail for memory
  *  only and say so once, in pod_program_finish. Threads: read-only once finished. */
@@ -86,6 +87,8 @@ typedef struct pod_buffer {
     char *name; /**< "w1.0" */
     pod_memory_kind kind;
     bool persistent; /**< lives from before the step to after it */
+    bool given;      /**< is there before the step and lives until its last reader */
+    int32_t stack;   /**< buffers with the same number >= 0 leave together; -1: by itself */
     pod_dtype dtype;
     int64_t rows; /**< of one chip's shard */
     int64_t columns;

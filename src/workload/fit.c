@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts of a slice, and what to change when a step doesn't fit HBM. */
+#include "workload/step_request.h"
+
+#include "base/text.h"
+#include "mesh/search.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- layouts ---- */
+
+pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, pod_logical_mesh **list,
+                            int *count, pod_error *err)
+{
+    pod_logical_mesh wish = {
+        .naxes = 3,
+        .axis = {POD_MESH_DATA, POD_MESH_FSDP, POD_MESH_TENSOR},
+        .split_axes = split_axes
+    };
+    for (int i = 0; i < wish.naxes; i++) {
+        wish.size[i] = POD_MESH_REST;
+        wish.dcn_size[i] = i == 0 ? slice->nslices : 1;
+    }
+    const pod_status st = pod_logical_mesh_list(slice, &wish, 1, list, count, err);
+    for (int i = 0; st == POD_OK && i < *count; i++) {
+        pod_logical_mesh_compact(&(*list)[i]);
+    }
+    return st;
+}
+
+/* ---- a change that fits ---- */
+
+typedef struct fit_search {
+    const pod_step_request *request;
+    const pod_step_work *work;
+    const pod_chip_spec *chip;
+    pod_text advice;
+} fit_search;
+
+static bool request_fits(const fit_search *search, const pod_step_request *request)
+{
+    pod_step_work work;
+    const bool fits = pod_step_build(request, &work, NULL) == POD_OK
+                      && work.memory.peak_bytes <= search->chip->hbm_usable_bytes;
+    pod_step_work_fini(&work);
+    return fits;
+}
+
+/** Fewest microbatches that fit. */
+static bool try_microbatches(fit_search *search)
+{
+    pod_step_request request = *search->request;
+    const int64_t rows_per_chip =
+        search->work->rows
+        / pod_work_layout_pieces(&search->work->layout, &search->work->layout.rows);
+    for (int64_t m = request.microbatches + 1; m <= rows_per_chip && m <= 1024; m++) {
+        request.microbatches = (int32_t)m;
+        if (rows_per_chip % m == 0 && request_fits(search, &request)) {
+            pod_text_printf(&search->advice, "--microbatches %d", (int)m);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int32_t axis_size(const pod_logical_mesh *mesh, pod_mesh_axis axis)
+{
+    for (int i = 0; i < mesh->naxes; i++) {
+        if (mesh->axis[i] == axis) {
+            return mesh->size[i];
+        }
+    }
+    return 1;
+}
+
+static bool mesh_fits(const fit_search *search, const pod_logical_mesh *logical)
+{
+    pod_step_request request = *search->request;
+    pod_mesh mesh;
+    if (pod_mesh_init(&mesh, request.slice, logical, NULL) != POD_OK) {
+        return false;
+    }
+    request.mesh = &mesh;
+    const bool fits = request_fits(search, &request);
+    pod_mesh_fini(&mesh);
+    return fits;
+}
+
+/** How far a mesh is from the one asked for: more tensor is a larger change than more fsdp. */
+static bool mesh_is_nearer(const pod_logical_mesh *a, const pod_logical_mesh *b)
+{
+    const int32_t tensor_a = axis_size(a, POD_MESH_TENSOR);
+    const int32_t tensor_b = axis_size(b, POD_MESH_TENSOR);
+    return tensor_a != tensor_b ? tensor_a < tensor_b
+                                : axis_size(a, POD_MESH_FSDP) < axis_size(b, POD_MESH_FSDP);
+}
+
+/** The nearest mesh of data, fsdp and tensor with more fsdp, or more tensor, that fits. */
+static bool try_meshes(fit_search *search)
+{
+    const pod_logical_mesh *now = &search->request->mesh->logical;
+    const int32_t fsdp = axis_size(now, POD_MESH_FSDP);
+    const int32_t tensor = axis_size(now, POD_MESH_TENSOR);
+    pod_logical_mesh *list = NULL;
+    const pod_logical_mesh *best = NULL;
+    int count = 0;
+    if (search->request->mesh->nslices > 1
+        || pod_step_layouts(search->request->slice, now->split_axes, &list, &count, NULL)
+               != POD_OK) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        const int32_t its_fsdp = axis_size(&list[i], POD_MESH_FSDP);
+        const int32_t its_tensor = axis_size(&list[i], POD_MESH_TENSOR);
+        const bool grows =
+            its_tensor >= tensor && its_fsdp >= fsdp && (its_fsdp > fsdp || its_tensor > tensor);
+        if (grows && (best == NULL || mesh_is_nearer(&list[i], best))
+            && mesh_fits(search, &list[i])) {
+            best = &list[i];
+        }
+    }
+    if (best != NULL) {
+        char text[POD_MESH_TEXT_MAX];
+        pod_text_printf(&search->advice, "--mesh %s",
+                        pod_logical_mesh_print(best, text, sizeof text));
+    }
+    free(list);
+    return best != NULL;
+}
+
+/** The batch halved until it fits. */
+static bool try_batches(fit_search *search)
+{
+    pod_step_request request = *search->request;
+    if (request.model->kind == POD_MODEL_MATMUL) {
+        return false;
+    }
+    while (request.batch % 2 == 0) {
+        request.batch /= 2;
+        if (request_fits(search, &request)) {
+            pod_text_printf(&search->advice, "--batch %" PRId64, request.batch);
+            return true;
+        }
+    }
+    return false;
+}
+
+static pod_memory_kind largest_kind(const pod_memory_use *use)
+{
+    pod_memory_kind largest = POD_MEMORY_WEIGHTS;
+    for (int k = 0; k < POD_MEMORY_KINDS; k++) {
+        largest = use->by_kind[k] > use->by_kind[largest] ? (pod_memory_kind)k : largest;
+    }
+    return largest;
+}
+
+pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *work,
+                         const pod_chip_spec *chip, pod_error *err)
+{
+    const pod_memory_use *use = &work->memory;
+    fit_search search = {.request = request, .work = work, .chip = chip};
+    char needed[POD_FORMAT_MAX];
+    char usable[POD_FORMAT_MAX];
+    char most[POD_FORMAT_MAX];
+    if (use->peak_bytes <= chip->hbm_usable_bytes) {
+        return POD_OK;
+    }
+    const bool found = try_microbatches(&search) || try_meshes(&search) || try_batches(&search);
+    const pod_memory_kind kind = largest_kind(use);
+    const pod_status st = pod_fail(
+        err, POD_E_NOFIT, "needs %s a chip, of which %s %s, but a program may use %s on %s; %s%s",
+        pod_format_bytes(use->peak_bytes, needed, sizeof needed), pod_memory_kind_name(kind),
+        pod_format_bytes(use->by_kind[kind], most, sizeof most),
+        pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable), chip->name,
+        found ? "it fits with " : "no layout of this slice fits; use more chips",
+        found && search.advice.data != NULL ? search.advice.data : "");
+    pod_text_free(&search.advice);
+    return st;
+}

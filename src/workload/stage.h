@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/stage.h  Private to workload/: what a model does in one pipeline stage.
+ *
+ *  Model: workload/train.c drives every model alike: microbatches through the layers of a stage in
+ *  1F1B order, inputs and targets or messages at its ends, gradients and the update. A model says what
+ *  a layer does forward and backward, and which weights it uses, in pod_stage_ops.
+ *
+ *  Weights: stored cut over fsdp and tensor; `compute` is what products use: the same array, or its
+ *  copy in the model's dtype when weights are stored in f32.
+ *  Ownership: init/fini. Threads: none. */
+#pragma once
+
+#include "workload/build.h"
+#include "workload/step_request.h"
+
+typedef struct pod_weight {
+    char name[POD_SHARDED_NAME_MAX]; /**< "W1" */
+    int32_t layer;
+    pod_array stored;
+    pod_array compute;
+    pod_array gradient; /**< summed so far */
+    pod_array moments[2];
+} pod_weight;
+
+typedef struct pod_stage pod_stage;
+
+typedef struct pod_stage_ops {
+    int weights_per_layer;
+    int saved_per_layer; /**< arrays kept from forward to backward */
+    /** Sharding and whole size (of one microbatch) of what goes in, and of what comes out. */
+    pod_sharding (*input)(const pod_stage *stage, int64_t size[2]);
+    pod_sharding (*output)(const pod_stage *stage, int64_t size[2]);
+    /** Make weight number `index` of a layer. */
+    void (*weight)(pod_stage *stage, int32_t layer, int index, pod_weight *weight);
+    /** Which weight use number `use` of a layer is (0 … weights_per_layer). */
+    int (*use)(int use, bool backward);
+    pod_array (*forward)(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x);
+    /** @return the derivative by the layer's input */
+    pod_array (*backward)(pod_stage *stage, int32_t layer, int32_t part, const pod_array *dy);
+} pod_stage_ops;
+
+extern const pod_stage_ops pod_mlp_ops;
+extern const pod_stage_ops pod_matmul_ops;
+
+struct pod_stage {
+    const pod_step_request *request;
+    const pod_stage_ops *ops;
+    pod_build build;
+    int32_t number;
+    int32_t count;       /**< stages */
+    int32_t first_layer; /**< layers are counted over all stages */
+    int32_t layers;
+    int64_t rows;        /**< of one microbatch, all chips */
+    pod_weight *weights; /**< weights[(layer - first_layer) · weights_per_layer + index] */
+    pod_array *saved; /**< saved[(part · layers + layer - first_layer) · saved_per_layer + i] */
+    pod_array *ends;  /**< ends[part]: output, then derivative of the loss by it */
+};
+
+pod_weight *pod_stage_weight(const pod_stage *stage, int32_t layer, int index);
+pod_array *pod_stage_saved(const pod_stage *stage, int32_t layer, int32_t part, int i);
+/** Backward of `part` reads the array: it is stacked with those of the other layers. */
+void pod_stage_keep(pod_stage *stage, int32_t part, const pod_array *array);
+
+/** Make the arrays of a weight and name its tensors. @param sharding  as stored */
+void pod_weight_make(pod_stage *stage, pod_weight *weight, int32_t layer,
+                     const pod_sharding *sharding, const int64_t size[2]);
+/** gradient += a · b of microbatch `part`; complete after the last one. */
+void pod_weight_gradient(pod_stage *stage, pod_weight *weight, int32_t part, const pod_array *a,
+                         const pod_array *b);
+void pod_weight_update(pod_stage *stage, pod_weight *weight);
+
+/** Build the program of one stage. @return build's status */
+pod_status pod_stage_program(const pod_step_request *request, pod_step_work *work, int32_t number,
+                             pod_error *err);

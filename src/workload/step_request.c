@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/step_request.h"
+
+#include "base/names.h"
+#include "mesh/search.h"
+#include "program/exec.h"
+#include "workload/stage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const mode_names[] = {"train", "forward"};
+static const char *const optimizer_names[] = {"sgd", "adam"};
+
+const char *pod_step_mode_name(pod_step_mode mode)
+{
+    return mode_names[mode];
+}
+
+const char *pod_optimizer_name(pod_optimizer optimizer)
+{
+    return optimizer_names[optimizer];
+}
+
+static pod_status name_find(const char *what, const char *text, const char *const *names,
+                            int nnames, int *index, pod_error *err)
+{
+    for (int i = 0; i < nnames; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *index = i;
+            return POD_OK;
+        }
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, what, text, names, nnames);
+}
+
+pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error *err)
+{
+    int index = 0;
+    const pod_status st = name_find("mode", text, mode_names, 2, &index, err);
+    *mode = (pod_step_mode)index;
+    return st;
+}
+
+pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_error *err)
+{
+    int index = 0;
+    const pod_status st = name_find("optimizer", text, optimizer_names, 2, &index, err);
+    *optimizer = (pod_optimizer)index;
+    return st;
+}
+
+/* ---- building ---- */
+
+static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_error *err)
+{
+    const pod_model *model = request->model;
+    int64_t batch = request->batch;
+    if (model->kind == POD_MODEL_MATMUL) {
+        if (batch != 0 && batch != model->m) {
+            return pod_fail(err, POD_E_USAGE,
+                            "a batch of %" PRId64 " rows, but m = %" PRId64
+                            "; leave the batch out, m rows are it",
+                            batch, model->m);
+        }
+        batch = model->m;
+    }
+    if (batch < 1) {
+        return pod_fail(err, POD_E_USAGE, "%s needs a batch; give --batch or --batch-per-chip",
+                        model->name);
+    }
+    if (!pod_mul_i64(batch, request->seq, rows) || *rows > INT64_MAX / 8 / model->d_ff
+        || *rows > INT64_MAX / 8 / model->d_model) {
+        return pod_fail(err, POD_E_RANGE, "a batch of %" PRId64 " is too large", batch);
+    }
+    return POD_OK;
+}
+
+/** What doesn't divide, before any array is made: layers over stages, rows over microbatches. */
+static pod_status request_check(const pod_step_request *request, const pod_step_work *work,
+                                pod_error *err)
+{
+    const pod_axis_list pipeline = {.count = 1, .axis = {POD_MESH_PIPELINE}};
+    POD_ASSERT(request->microbatches >= 1 && request->gather_ahead >= 0 && request->seq >= 1);
+    const pod_status st =
+        pod_work_divides(&work->layout, "layers", request->model->layers, &pipeline, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    if (work->rows % request->microbatches != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%" PRId64 " rows do not divide into %d microbatches; use a divisor",
+                        work->rows, (int)request->microbatches);
+    }
+    return POD_OK;
+}
+
+static pod_status stages_place(pod_step_work *work, pod_error *err)
+{
+    pod_programs *programs = &work->programs;
+    const int32_t nchips = work->layout.slice->nchips;
+    if (work->layout.stages == 1) {
+        return POD_OK;
+    }
+    programs->stage_of = calloc((size_t)nchips, sizeof *programs->stage_of);
+    programs->next_stage_chip = calloc((size_t)nchips, sizeof *programs->next_stage_chip);
+    programs->previous_stage_chip = calloc((size_t)nchips, sizeof *programs->previous_stage_chip);
+    if (!programs->stage_of || !programs->next_stage_chip || !programs->previous_stage_chip) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the stages of %d chips", (int)nchips);
+    }
+    const int32_t last = work->layout.stages - 1;
+    for (int32_t chip = 0; chip < nchips; chip++) {
+        const int32_t stage = pod_work_layout_stage(&work->layout, chip);
+        programs->stage_of[chip] = stage;
+        programs->next_stage_chip[chip] =
+            pod_work_layout_stage_chip(&work->layout, chip, stage < last ? stage + 1 : stage);
+        programs->previous_stage_chip[chip] =
+            pod_work_layout_stage_chip(&work->layout, chip, stage > 0 ? stage - 1 : stage);
+    }
+    return POD_OK;
+}
+
+static pod_status stages_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    pod_programs *programs = &work->programs;
+    pod_status st = POD_OK;
+    programs->stages = calloc((size_t)work->layout.stages, sizeof *programs->stages);
+    if (programs->stages == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", (int)work->layout.stages);
+    }
+    programs->nstages = work->layout.stages;
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        pod_program_init(&programs->stages[s], s);
+    }
+    for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
+        st = pod_stage_program(request, work, s, err);
+        programs->stages[s].model_flops = work->model_flops / work->layout.mesh->ndevices;
+    }
+    return st;
+}
+
+/** Memory of the stage that needs most, and the bytes of real data. */
+static pod_status memory_measure(pod_step_work *work, pod_error *err)
+{
+    const int64_t chips = work->layout.slice->nchips / work->programs.nstages;
+    for (int32_t s = 0; s < work->programs.nstages; s++) {
+        pod_memory_use use;
+        int64_t bytes = 0;
+        const pod_status st = pod_program_memory(&work->programs.stages[s], &use, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        if (use.peak_bytes > work->memory.peak_bytes) {
+            work->memory = use;
+            work->stage = s;
+        }
+        if (!pod_mul_i64(pod_program_data_bytes(&work->programs.stages[s]), chips, &bytes)
+            || !pod_add_i64(work->data_bytes, bytes, &work->data_bytes)) {
+            work->data_bytes = INT64_MAX;
+        }
+    }
+    return POD_OK;
+}
+
+pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    *work = (pod_step_work){0};
+    pod_status st = pod_work_layout_init(&work->layout, request->mesh, request->slice, err);
+    if (st == POD_OK) {
+        st = rows_find(request, &work->rows, err);
+    }
+    if (st == POD_OK) {
+        st = request_check(request, work, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    work->model_flops =
+        pod_model_flops(request->model, work->rows, request->mode == POD_STEP_TRAIN);
+    st = stages_build(request, work, err);
+    if (st == POD_OK) {
+        st = stages_place(work, err);
+    }
+    if (st == POD_OK) {
+        st = pod_programs_finish(&work->programs, err);
+    }
+    return st == POD_OK ? memory_measure(work, err) : st;
+}
+
+void pod_step_work_fini(pod_step_work *work)
+{
+    pod_programs_fini(&work->programs);
+    pod_tensors_fini(&work->tensors);
+}
+
+/* ---- figures ---- */
+
+void pod_step_figures_get(const pod_step_request *request, const pod_step_work *work,
+                          const pod_chip_spec *chip, pod_time_ps time_ps, pod_step_figures *figures)
+{
+    const double chips = work->layout.mesh->ndevices;
+    const double seconds = pod_time_to_s(time_ps);
+    const double peak = chip->peak_ops_per_s[request->dtype];
+    const double flops_per_s = seconds > 0 ? work->model_flops / chips / seconds : 0;
+    *figures = (pod_step_figures){
+        .step_time_s = seconds,
+        .tokens_per_s_per_chip = seconds > 0 ? (double)work->rows / chips / seconds : 0,
+        .model_tflops_per_chip = flops_per_s / 1e12,
+        .mfu_frac = peak > 0 ? flops_per_s / peak : 0,
+        .hbm_bytes_per_chip = work->memory.peak_bytes,
+        .hbm_frac = (double)work->memory.peak_bytes / (double)chip->hbm_usable_bytes,
+    };
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "make.h"
+
+static const char *const small = "mlp:layers=2,d_model=512,d_ff=2048";
+
+static int count_ops(const step_case *c, int32_t stage, pod_op_kind kind, const char *name)
+{
+    const pod_program *program = &c->work.programs.stages[stage];
+    int count = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        count += program->ops[i].kind == kind
+                 && (name == NULL || strcmp(program->ops[i].name, name) == 0);
+    }
+    return count;
+}
+
+static double matmul_flops(const step_case *c)
+{
+    double flops = 0;
+    for (int32_t s = 0; s < c->work.programs.nstages; s++) {
+        const pod_program *program = &c->work.programs.stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op *op = &program->ops[i];
+            if (op->kind == POD_OP_MATMUL) {
+                flops += 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count;
+            }
+        }
+    }
+    return flops * c->slice.nchips / c->work.programs.nstages;
+}
+
+/* Every layout does the model's FLOPs, no more: 6 per weight and row. */
+Test(step_request, products_do_the_flops_of_the_model)
+{
+    static const char *const meshes[] = {"data=64",
+                                         "fsdp=64",
+                                         "tensor=64",
+                                         "fsdp=16,tensor=4",
+                                         "data=4,fsdp=4,tensor=4",
+                                         "pipeline=2,data=32",
+                                         "sequence=4,data=16"};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        for (int32_t parts = 1; parts <= 4; parts *= 2) {
+            step_case c;
+            step_prepare(&c, "v5p:4x4x4", "xyz", meshes[i], small, 512);
+            c.request.microbatches = parts;
+            step_build(&c);
+            cr_assert_float_eq(matmul_flops(&c), c.work.model_flops, 1, "%s", meshes[i]);
+            step_free(&c);
+        }
+    }
+}
+
+Test(step_request, one_chip_needs_no_collective)
+{
+    step_case c;
+    step_prepare(&c, "v5p:1x1x1", "none", "data=1", small, 64);
+    step_build(&c);
+    cr_assert_eq(count_ops(&c, 0, POD_OP_COLLECTIVE, NULL), 0);
+    cr_assert_eq(c.work.programs.ngroups, 0);
+    cr_assert_eq(count_ops(&c, 0, POD_OP_MATMUL, NULL), 2 * 6);
+    step_free(&c);
+}
+
+/* Use u is gathered once use u - 1 - ahead is over. */
+Test(step_request, gathers_wait_for_the_window)
+{
+    for (int32_t ahead = 0; ahead <= 3; ahead++) {
+        step_case c;
+        int32_t gather[8];
+        int32_t reader[8];
+        int ngathers = 0;
+        step_prepare(&c, "v5p:4x4x4", "xyz", "fsdp=64", small, 512);
+        c.request.mode = POD_STEP_FORWARD;
+        c.request.gather_ahead = ahead;
+        step_build(&c);
+        const pod_program *program = &c.work.programs.stages[0];
+        for (int32_t i = 0; i < program->nops; i++) {
+            if (program->ops[i].kind == POD_OP_COLLECTIVE) {
+                gather[ngathers++] = i;
+            }
+        }
+        cr_assert_eq(ngathers, 4);
+        for (int u = 0; u < ngathers; u++) {
+            for (int32_t i = 0; i < program->nops; i++) {
+                if (program->ops[i].in[1] == program->ops[gather[u]].out) {
+                    reader[u] = i;
+                }
+            }
+            const pod_op *op = &program->ops[gather[u]];
+            cr_assert_eq(op->ndeps, u > ahead ? 1 : 0);
+            if (u > ahead) {
+                cr_assert_eq(program->deps[op->first_dep], reader[u - 1 - ahead]);
+            }
+        }
+        step_free(&c);
+    }
+}
+
+Test(step_request, gradients_are_summed_over_data_after_the_last_microbatch)
+{
+    step_case c;
+    step_prepare(&c, "v5p:4x4x4", "xyz", "data=16,fsdp=4", small, 512);
+    c.request.microbatches = 4;
+    step_build(&c);
+    const int64_t weights = 2 * 2 * 512 * 2048 * 2;
+    cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "fsdp"), 4 * 2 * weights);
+    cr_assert_eq(step_bytes(&c, POD_REDUCE_SCATTER, "fsdp"), 4 * weights);
+    cr_assert_eq(step_bytes(&c, POD_ALL_REDUCE, "data"), weights / 4);
+    step_free(&c);
+}
+
+/* Narayanan et al.: stage s of S runs S - 1 - s forwards ahead, then alternates. */
+Test(step_request, pipelines_run_one_forward_one_backward)
+{
+    step_case c;
+    char order[2][32] = {"", ""};
+    step_prepare(&c, "v5p:4x4x4", "xyz", "pipeline=2,data=32", small, 512);
+    c.request.microbatches = 4;
+    step_build(&c);
+    cr_assert_eq(c.work.programs.nstages, 2);
+    for (int s = 0; s < 2; s++) {
+        const pod_program *program = &c.work.programs.stages[s];
+        const char *forward = "fwd.matmul.X";
+        const char *backward = "bwd.matmul.dX";
+        for (int32_t i = 0; i < program->nops; i++) {
+            if (strcmp(program->ops[i].name, forward) == 0) {
+                strcat(order[s], "F");
+            } else if (strcmp(program->ops[i].name, backward) == 0) {
+                strcat(order[s], "B");
+            }
+        }
+    }
+    cr_assert_str_eq(order[0], "FFBFBFBB");
+    cr_assert_str_eq(order[1], "FBFBFBFB");
+    for (int32_t chip = 0; chip < 64; chip++) {
+        const int32_t next = c.work.programs.next_stage_chip[chip];
+        if (c.work.programs.stage_of[chip] == 0) {
+            cr_assert_eq(c.work.programs.stage_of[next], 1);
+            cr_assert_eq(c.work.programs.previous_stage_chip[next], chip);
+        }
+    }
+    step_free(&c);
+}
+
+Test(step_request, adam_keeps_f32_weights_and_two_moments)
+{
+    step_case c;
+    step_prepare(&c, "v5p:4x4x4", "xyz", "fsdp=64", small, 512);
+    c.request.optimizer = POD_OPTIMIZER_ADAM;
+    step_build(&c);
+    const int64_t weights = 2 * 2 * 512 * 2048 / 64;
+    cr_assert_eq(c.work.memory.by_kind[POD_MEMORY_OPTIMIZER], 8 * weights);
+    cr_assert_geq(c.work.memory.by_kind[POD_MEMORY_WEIGHTS], 4 * weights);
+    step_free(&c);
+}
+
+static void expect_refused(const char *mesh, const char *model, int64_t batch, int32_t parts,
+                           pod_status status, const char *says)
+{
+    step_case c;
+    pod_error err = {0};
+    step_prepare(&c, "v5p:4x4x4", "xyz", mesh, model, batch);
+    c.request.microbatches = parts;
+    cr_assert_eq(pod_step_build(&c.request, &c.work, &err), status, "%s: %s", mesh, err.text);
+    cr_assert(strstr(err.text, says) != NULL, "%s: %s", mesh, err.text);
+    step_free(&c);
+}
+
+Test(step_request, what_does_not_divide_is_named_with_its_divisors)
+{
+    expect_refused("tensor=64", "mlp:layers=2,d_model=512,d_ff=96", 512, 1, POD_E_INVALID,
+                   "d_ff = 96 does not divide over tensor=64; its divisors are 1, 2, 3, 4");
+    expect_refused("fsdp=64", "mlp:layers=2,d_model=96,d_ff=512", 512, 1, POD_E_INVALID,
+                   "d_model = 96 does not divide over fsdp=64");
+    expect_refused("data=64", small, 500, 1, POD_E_INVALID,
+                   "rows = 500 does not divide over data=64");
+    expect_refused("pipeline=4,data=16", small, 512, 1, POD_E_INVALID,
+                   "layers = 2 does not divide over pipeline=4; its divisors are 1, 2");
+    expect_refused("data=64", small, 512, 3, POD_E_INVALID, "microbatches");
+    expect_refused("expert=64", small, 512, 1, POD_E_INVALID, "expert=64 has no experts");
+    expect_refused("data=64", small, 0, 1, POD_E_USAGE, "needs a batch");
+    expect_refused("data=64", "matmul:m=64,k=64,n=64", 128, 1, POD_E_USAGE, "m = 64");
+    expect_refused("data=64", "matmul:m=100,k=64,n=64", 0, 1, POD_E_INVALID, "m = 100 does not");
+}
+
+static pod_chip_spec chip_of(int64_t usable_bytes)
+{
+    return (pod_chip_spec){.name = "v5p", .hbm_usable_bytes = usable_bytes};
+}
+
+static void expect_advice(const char *mesh, int64_t batch, int64_t usable_bytes, const char *says)
+{
+    step_case c;
+    pod_error err = {0};
+    const pod_chip_spec chip = chip_of(usable_bytes);
+    step_prepare(&c, "v5p:4x4x4", "xyz", mesh, "mlp:layers=4,d_model=4096,d_ff=16384", batch);
+    step_build(&c);
+    cr_assert_eq(pod_step_fits(&c.request, &c.work, &chip, &err), POD_E_NOFIT);
+    cr_assert(strstr(err.text, says) != NULL, "%s", err.text);
+    step_free(&c);
+}
+
+Test(step_request, what_does_not_fit_is_refused_with_a_change_that_fits)
+{
+    expect_advice("data=64", 32768, INT64_C(1) << 31, "it fits with --mesh data=32,fsdp=2");
+    expect_advice("fsdp=64", 32768 * 64, INT64_C(2) << 30, "it fits with --microbatches");
+    expect_advice("fsdp=64", 32768, INT64_C(1) << 24, "no layout of this slice fits");
+}
+
+Test(step_request, what_fits_passes)
+{
+    step_case c;
+    step_prepare(&c, "v5p:4x4x4", "xyz", "data=64", small, 512);
+    step_build(&c);
+    pod_chip_spec chip = chip_of(c.work.memory.peak_bytes);
+    cr_assert_eq(pod_step_fits(&c.request, &c.work, &chip, NULL), POD_OK);
+    chip.hbm_usable_bytes--;
+    cr_assert_eq(pod_step_fits(&c.request, &c.work, &chip, NULL), POD_E_NOFIT);
+    step_free(&c);
+}
+
+Test(step_request, kinds_of_memory_add_up)
+{
+    static const char *const meshes[] = {"data=64", "fsdp=64", "tensor=64", "fsdp=16,tensor=4"};
+    for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
+        step_case c;
+        int64_t sum = 0;
+        step_prepare(&c, "v5p:4x4x4", "xyz", meshes[i], small, 512);
+        step_build(&c);
+        for (int k = 0; k < POD_MEMORY_KINDS; k++) {
+            sum += c.work.memory.by_kind[k];
+        }
+        cr_assert_eq(sum, c.work.memory.peak_bytes);
+        step_free(&c);
+    }
+}
+
+Test(step_request, figures_follow_from_the_time)
+{
+    step_case c;
+    step_prepare(&c, "v5p:4x4x4", "xyz", "data=64", small, 512);
+    step_build(&c);
+    pod_chip_spec chip = chip_of(1000 * c.work.memory.peak_bytes);
+    chip.peak_ops_per_s[POD_DTYPE_BF16] = 4e14;
+    pod_step_figures figures;
+    pod_step_figures_get(&c.request, &c.work, &chip, POD_PS_PER_MS, &figures);
+    cr_assert_float_eq(figures.step_time_s, 1e-3, 1e-15);
+    cr_assert_float_eq(figures.tokens_per_s_per_chip, 8000, 1e-6);
+    cr_assert_float_eq(figures.model_tflops_per_chip, 6.0 * 4 * 512 * 2048 * 8 / 1e-3 / 1e12, 1e-9);
+    cr_assert_float_eq(figures.mfu_frac, figures.model_tflops_per_chip / 400, 1e-12);
+    cr_assert_float_eq(figures.hbm_frac, 1e-3, 1e-12);
+    step_free(&c);
+}
+
+Test(step_request, all_layouts_are_listed_once)
+{
+    pod_logical_mesh *list = NULL;
+    int count = 0;
+    pod_error err = {0};
+    const pod_slice slice = slice_from("v5p:4x4x4", "xyz");
+    cr_assert_eq(pod_step_layouts(&slice, false, &list, &count, &err), POD_OK);
+    /* powers of 4 that multiply to 64: 4^a · 4^b · 4^c with a + b + c = 3 */
+    cr_assert_eq(count, 10);
+    free(list);
+    cr_assert_eq(pod_step_layouts(&slice, true, &list, &count, &err), POD_OK);
+    cr_assert_eq(count, 28); /* powers of 2: a + b + c = 6 */
+    for (int i = 0; i < count; i++) {
+        for (int a = 0; a < list[i].naxes; a++) {
+            cr_assert_gt(list[i].size[a], 1);
+        }
+    }
+    free(list);
+}
