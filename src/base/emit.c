@@ -290,9 +290,26 @@ static void render_table(pod_emit *emit)
     free(places);
 }
 
-static void put_csv_field(pod_text *out, const char *text)
+static bool is_blank(char c)
 {
-    if (text[strcspn(text, "\",\r\n")] == '\0') {
+    return c == ' ' || c == '\t';
+}
+
+/* RFC 4180 asks for quotes around delimiters. The others are what base/table.h would drop: blanks
+ * around a field, a leading byte-order mark, and the empty line of a row with one empty field. */
+static bool needs_quotes(const char *text, bool alone)
+{
+    const size_t size = strlen(text);
+    if (size == 0) {
+        return alone;
+    }
+    return text[strcspn(text, "\",\r\n")] != '\0' || is_blank(text[0]) || is_blank(text[size - 1])
+           || strncmp(text, "\xEF\xBB\xBF", 3) == 0;
+}
+
+static void put_csv_field(pod_text *out, const char *text, bool alone)
+{
+    if (!needs_quotes(text, alone)) {
         pod_text_add(out, text);
         return;
     }
@@ -308,11 +325,11 @@ static void render_csv(pod_emit *emit)
 {
     pod_text *out = &emit->output;
     for (int i = 0; i < emit->ncolumns; i++) {
-        put_csv_field(out, emit->columns[i].name);
+        put_csv_field(out, emit->columns[i].name, emit->ncolumns == 1);
         pod_text_add(out, i + 1 < emit->ncolumns ? "," : "\n");
     }
     for (size_t i = 0; i < emit->ncells; i++) {
-        put_csv_field(out, emit->cells[i].text);
+        put_csv_field(out, emit->cells[i].text, emit->ncolumns == 1);
         pod_text_add(out, (i + 1) % (size_t)emit->ncolumns != 0 ? "," : "\n");
     }
 }

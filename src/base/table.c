@@ -139,21 +139,23 @@ static pod_status fail_quote(const reader *in, int line, int column, const char 
                        "%s; write \"a \"\"quoted\"\" word\" for a \"quoted\" word", wrong);
 }
 
+/* Unless a field has begun, the next one starts here; an empty last one also ends here. */
+static void field_starts(reader *in)
+{
+    if (!in->field_begun) {
+        in->field_line = in->line;
+        in->field_column = in->column;
+    }
+}
+
 static pod_status read_byte(reader *in, struct csv_parser *parser, char byte)
 {
     if (byte == '\0') {
         return pod_fail_at(in->err, POD_E_TABLE, in->table->name, in->line, in->column,
                            "a NUL byte; a table is plain UTF-8 text");
     }
-    if (!in->field_begun && byte != '\n' && byte != '\r') {
-        in->field_begun = true;
-        in->field_line = in->line;
-        in->field_column = in->column;
-    } else if (!in->field_begun) {
-        /* An empty last field begins and ends at the line end. */
-        in->field_line = in->line;
-        in->field_column = in->column;
-    }
+    field_starts(in);
+    in->field_begun = in->field_begun || (byte != '\n' && byte != '\r');
     if (csv_parse(parser, &byte, 1, on_field, on_row, in) == 1) {
         return in->status;
     }
@@ -175,6 +177,7 @@ static pod_status read_bytes(reader *in, struct csv_parser *parser, const char *
         in->line += line_end;
         in->column = line_end ? 1 : in->column + 1;
     }
+    field_starts(in);
     if (csv_fini(parser, on_field, on_row, in) != 0) {
         return csv_error(parser) == CSV_EPARSE
                    ? fail_quote(in, in->field_line, in->field_column, "the quote is never closed")

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file collectives/packing.h  Many spanning trees that load the links of a group evenly.
  *
- *  Model: vertices are the ranks, links the live hops along the group's axes. A tree that reduces to its root and broadcasts
- *  back loads each of its cables both ways; a tree that only broadcasts loads each of its links away
- *  from the root. With K trees of 1/K of the vector each, the busiest link carries busiest/K of the vector,
- *  and that cannot be less than max((n-1)/E, 1/p) (bound.h).
+ *  Model: vertices are the ranks, links the live hops along the group's axes. A tree that reduces to
+ *  its root and broadcasts back loads each of its cables both ways; a tree that only broadcasts loads
+ *  each of its links away from the root. With K trees of 1/K of the vector each, the busiest link
+ *  carries busiest/K of the vector, and that cannot be less than max((n-1)/E, 1/p) (bound.h).
  *
  *  Trees are grown from the root like Prim's: the next rank is the one whose link has the least
  *  4 · load + depth, so that trees avoid busy links and stay shallow. Then every tree in turn is taken

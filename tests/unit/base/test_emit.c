@@ -108,7 +108,8 @@ Test(emit, csv_is_quoted_where_needed)
 
 Test(emit, csv_reads_back_through_the_table_reader)
 {
-    static const char *const texts[] = {"plain", "com,ma", "quo\"te", "new\nline", "", "cr\rlf"};
+    static const char *const texts[] = {"plain", "com,ma", "quo\"te",  "new\nline",
+                                        "",      "cr\rlf", " padded ", "\xEF\xBB\xBF"};
     static const pod_emit_column two[] = {{.name = "text"}, {.name = "end"}};
     pod_emit *emit = NULL;
     cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "list", two, 2, &emit, NULL), POD_OK);
@@ -123,6 +124,15 @@ Test(emit, csv_reads_back_through_the_table_reader)
         cr_expect_str_eq(pod_table_text(table, i, 0), texts[i]);
     }
     pod_table_free(table);
+    pod_emit_free(emit);
+}
+
+Test(emit, a_row_with_one_empty_field_is_no_empty_line)
+{
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "list", columns, 1, &emit, NULL), POD_OK);
+    pod_emit_text(emit, "");
+    cr_expect_str_eq(finished(emit), "slice\n\"\"\n");
     pod_emit_free(emit);
 }
 

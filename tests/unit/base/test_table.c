@@ -103,6 +103,17 @@ Test(table, knows_where_every_field_is)
     pod_table_free(table);
 }
 
+Test(table, an_empty_last_field_is_where_the_file_ends)
+{
+    pod_table *table = parsed("a,b\n1,");
+    int line = 0;
+    int column = 0;
+    pod_table_position(table, 0, 1, &line, &column);
+    cr_expect_eq(line, 2);
+    cr_expect_eq(column, 3);
+    pod_table_free(table);
+}
+
 Test(table, refuses_broken_tables_with_their_place)
 {
     expect_refused("", "1:1: the table is empty; its first line must name the columns");
