@@ -443,6 +443,7 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
                                      .group = request->group,
                                      .elements = request->elements,
                                      .nparts = plan->nstreams,
+                                     .sequential = true,
                                      .ordered = plan->rule != POD_RING_FAIR};
     self->base.parts = calloc(streams, sizeof *self->base.parts);
     self->base.channels = calloc(2 * streams, sizeof *self->base.channels);

@@ -79,145 +79,194 @@ static void payload_place(pod_collective *coll, int32_t cell, const coll_chip *s
 
 /* ---- ordered links ---- */
 
-static pod_net_tag tag_make(const pod_collective *coll, int32_t channel, int32_t step)
+/* One channel of one chip: what the functions below work on. */
+typedef struct place {
+    pod_collective *coll;
+    coll_chip *chip;
+    coll_channel *ch;
+    int32_t cell;
+    int32_t channel;
+} place;
+
+static place place_of(pod_collective *coll, int32_t cell, int32_t channel)
+{
+    return (place){.coll = coll,
+                   .chip = &coll->chips[cell - coll->first],
+                   .ch = channel_at(coll, cell, channel),
+                   .cell = cell,
+                   .channel = channel};
+}
+
+static pod_net_tag tag_make(const place *at, int32_t step)
 {
     return (pod_net_tag){.kind = POD_TAG_COLLECTIVE,
-                         .instance = coll->options.instance,
-                         .channel = channel,
+                         .instance = at->coll->options.instance,
+                         .channel = at->channel,
                          .step = step};
 }
 
-/* Give the link its next message, or leave it idle. */
-static void ordered_next(pod_collective *coll, int32_t cell, coll_chip *state, int direction)
+/* Bits of the channels that wait for the link of a direction: nwords of them. */
+static uint64_t *ready_bits(const pod_collective *coll, int32_t cell, int direction)
 {
-    pod_ready ready;
-    if (!pod_ready_take(&coll->pool, &state->ready[direction], &ready)) {
-        state->busy &= (uint8_t) ~(1U << direction);
-        return;
-    }
-    state->busy |= (uint8_t)(1U << direction);
-    pod_net_send(coll->options.net, cell, direction, ready.bytes,
-                 tag_make(coll, ready.channel, ready.step), ready.payload);
+    const size_t local = (size_t)(cell - coll->first);
+    return &coll->ready[(local * POD_DIRECTIONS + (size_t)direction) * (size_t)coll->nwords];
 }
 
-static void ordered_send(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel,
-                         const pod_coll_step *step, int64_t bytes, pod_payload *payload)
+static void ordered_start(const place *at, int direction)
+{
+    coll_channel *ch = at->ch;
+    at->chip->busy |= (uint8_t)(1U << direction);
+    pod_payload **held = at->coll->held ? &at->coll->held[ch - at->coll->channels] : NULL;
+    pod_net_send(at->coll->options.net, at->cell, direction, ch->ready_bytes,
+                 tag_make(at, ch->ready_step), held ? *held : NULL);
+}
+
+/* Give the link the ready message that comes first, or leave it idle. */
+static void ordered_next(pod_collective *coll, int32_t cell, coll_chip *state, int direction)
+{
+    state->busy &= (uint8_t) ~(1U << direction);
+    uint64_t *bits = ready_bits(coll, cell, direction);
+    int32_t first = -1;
+    int priority = 0;
+    for (int32_t word = 0; word < coll->nwords; word++) {
+        for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+            const int32_t channel = word * 64 + __builtin_ctzll(rest);
+            const int theirs = channel_at(coll, cell, channel)->priority;
+            if (first < 0 || theirs < priority) {
+                first = channel;
+                priority = theirs;
+            }
+        }
+    }
+    if (first >= 0) {
+        bits[first / 64] &= ~(UINT64_C(1) << (first % 64));
+        const place at = place_of(coll, cell, first);
+        ordered_start(&at, direction);
+    }
+}
+
+/* A channel has at most one message that is ready, so the channel keeps it. */
+static void ordered_send(const place *at, const pod_coll_step *step, int64_t bytes,
+                         pod_payload *payload)
 {
     const int direction = step->send_direction;
-    const pod_ready ready = {
-        .key = (uint64_t)step->priority << 56 | (uint64_t)(uint32_t)channel << 32
-               | (uint32_t)step->send_step,
-        .bytes = bytes,
-        .payload = payload,
-        .channel = channel,
-        .step = step->send_step,
-    };
-    pod_ready_put(&coll->pool, &state->ready[direction], &ready);
-    if (!(state->busy & 1U << direction)) {
-        ordered_next(coll, cell, state, direction);
+    coll_channel *ch = at->ch;
+    ch->direction = (int8_t)direction;
+    ch->priority = step->priority;
+    ch->ready_step = step->send_step;
+    ch->ready_bytes = bytes;
+    if (at->coll->held) {
+        at->coll->held[ch - at->coll->channels] = payload;
+    }
+    if (at->chip->busy & 1U << direction) {
+        ready_bits(at->coll, at->cell, direction)[at->channel / 64] |= UINT64_C(1)
+                                                                       << (at->channel % 64);
+    } else {
+        ordered_start(at, direction);
     }
 }
 
 /* ---- steps ---- */
 
-static void send_routed(pod_collective *coll, int32_t cell, int64_t bytes, int32_t channel,
-                        const pod_coll_step *step, pod_payload *payload)
+static void send_routed(const place *at, const pod_coll_step *step, int64_t bytes,
+                        pod_payload *payload)
 {
-    const int32_t chip = pod_machine_chip(coll->options.machine, cell);
-    const int32_t to = pod_group_chip(coll->schedule->group, chip, step->send_to);
+    const pod_machine *machine = at->coll->options.machine;
+    const int32_t chip = pod_machine_chip(machine, at->cell);
+    const int32_t to = pod_group_chip(at->coll->schedule->group, chip, step->send_to);
     pod_net_path paths[POD_NET_PATHS_MAX];
-    const int npaths = pod_machine_paths(coll->options.machine, chip, to, paths);
-    pod_net_send_paths(coll->options.net, cell, paths, npaths, bytes,
-                       tag_make(coll, channel, step->send_step), payload);
+    const int npaths = pod_machine_paths(machine, chip, to, paths);
+    pod_net_send_paths(at->coll->options.net, at->cell, paths, npaths, bytes,
+                       tag_make(at, step->send_step), payload);
 }
 
 /* Note that the message of a step is here, or that the step has none. */
-static void early_note(pod_collective *coll, int32_t cell, int32_t channel, int32_t step)
+static void early_note(const place *at, int32_t step)
 {
-    coll_channel *state = channel_at(coll, cell, channel);
-    const int32_t ahead = step - state->received;
+    const int32_t ahead = step - at->ch->received;
     if (ahead < EARLY_BITS) {
-        state->early |= 1U << ahead;
+        at->ch->early |= 1U << ahead;
     } else {
-        pod_map_put(&coll->far, (uint64_t)channel, step_key(cell, step), 1);
-        state->far++;
+        pod_map_put(&at->coll->far, (uint64_t)at->channel, step_key(at->cell, step), 1);
+        at->ch->far++;
     }
 }
 
 /* Keep a message for the receive that it belongs to. Takes over the payload. */
-static void message_note(pod_collective *coll, int32_t cell, pod_net_tag tag, pod_payload *payload)
+static void message_note(const place *at, int32_t step, pod_payload *payload)
 {
     if (payload) {
-        pod_map_put(&coll->payloads, (uint64_t)tag.channel, step_key(cell, tag.step),
+        pod_map_put(&at->coll->payloads, (uint64_t)at->channel, step_key(at->cell, step),
                     (uint64_t)(uintptr_t)payload);
     }
-    early_note(coll, cell, tag.channel, tag.step);
+    early_note(at, step);
 }
 
-static void step_send(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel,
-                      const pod_coll_step *step)
+static void step_send(const place *at, const pod_coll_step *step)
 {
-    coll_channel *ch = channel_at(coll, cell, channel);
-    const int32_t part = coll->schedule->channels[channel].part;
-    const int64_t bytes = send_elements(coll, state, channel, step) * coll->element_bytes;
+    pod_collective *coll = at->coll;
+    const int32_t part = coll->schedule->channels[at->channel].part;
+    const int64_t bytes = send_elements(coll, at->chip, at->channel, step) * coll->element_bytes;
     pod_payload *payload =
-        coll->options.data ? slots_snapshot(coll, cell, state, part, step, bytes) : NULL;
-    if (step->send_to == state->place.rank) {
-        message_note(coll, cell, tag_make(coll, channel, step->send_step), payload);
+        coll->options.data ? slots_snapshot(coll, at->cell, at->chip, part, step, bytes) : NULL;
+    if (step->send_to == at->chip->place.rank) {
+        message_note(at, step->send_step, payload);
         return;
     }
-    ch->sending = true;
+    at->ch->sending = true;
     if (step->send_direction < 0) {
-        send_routed(coll, cell, bytes, channel, step, payload);
-        return;
+        send_routed(at, step, bytes, payload);
+    } else if (coll->schedule->ordered) {
+        ordered_send(at, step, bytes, payload);
+    } else {
+        pod_net_send(coll->options.net, at->cell, step->send_direction, bytes,
+                     tag_make(at, step->send_step), payload);
     }
-    if (coll->schedule->ordered) {
-        ch->direction = step->send_direction;
-        ordered_send(coll, cell, state, channel, step, bytes, payload);
-        return;
-    }
-    pod_net_send(coll->options.net, cell, step->send_direction, bytes,
-                 tag_make(coll, channel, step->send_step), payload);
 }
 
-static void early_shift(pod_collective *coll, int32_t cell, int32_t channel, coll_channel *state)
+/* One receive is complete. */
+static void early_shift(const place *at)
 {
-    state->early >>= 1;
-    state->received++;
+    coll_channel *ch = at->ch;
+    ch->early >>= 1;
+    ch->received++;
     uint64_t ignored = 0;
-    const int32_t entering = state->received + EARLY_BITS - 1;
-    if (state->far > 0
-        && pod_map_take(&coll->far, (uint64_t)channel, step_key(cell, entering), &ignored)) {
-        state->early |= 1U << (EARLY_BITS - 1);
-        state->far--;
+    if (ch->far > 0
+        && pod_map_take(&at->coll->far, (uint64_t)at->channel,
+                        step_key(at->cell, ch->received + EARLY_BITS - 1), &ignored)) {
+        ch->early |= 1U << (EARLY_BITS - 1);
+        ch->far--;
     }
 }
 
 /* Store or reduce what came for the receive that completes now. */
-static void receive_data(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel,
-                         int32_t step_number)
+static void receive_data(const place *at)
 {
+    pod_collective *coll = at->coll;
     uint64_t value = 0;
-    if (!pod_map_take(&coll->payloads, (uint64_t)channel, step_key(cell, step_number), &value)) {
+    if (!pod_map_take(&coll->payloads, (uint64_t)at->channel, step_key(at->cell, at->ch->received),
+                      &value)) {
         return;
     }
     pod_payload *payload = (pod_payload *)(uintptr_t)value;
     pod_coll_step step;
-    coll->schedule->ops->step(coll->schedule, &state->place, channel, step_number, &step);
-    const int32_t part = coll->schedule->channels[channel].part;
-    payload_place(coll, cell, state, part, step.recv_slot, step.recv_op == POD_RECV_REDUCE,
+    coll->schedule->ops->step(coll->schedule, &at->chip->place, at->channel, at->ch->received,
+                              &step);
+    const int32_t part = coll->schedule->channels[at->channel].part;
+    payload_place(coll, at->cell, at->chip, part, step.recv_slot, step.recv_op == POD_RECV_REDUCE,
                   payload);
     if (step.recv_also >= 0) {
-        payload_place(coll, cell, state, part, step.recv_also, true, payload);
+        payload_place(coll, at->cell, at->chip, part, step.recv_also, true, payload);
     }
     pod_payload_release(payload);
 }
 
-static bool waits_are_over(pod_collective *coll, int32_t cell, const pod_coll_step *step)
+static bool waits_are_over(const place *at, const pod_coll_step *step)
 {
     for (int i = 0; i < POD_COLL_WAITS_MAX; i++) {
         const pod_coll_wait *wait = &step->wait[i];
-        if (wait->channel >= 0 && channel_at(coll, cell, wait->channel)->received < wait->recv) {
+        if (wait->channel >= 0
+            && channel_at(at->coll, at->cell, wait->channel)->received < wait->recv) {
             return false;
         }
     }
@@ -225,76 +274,77 @@ static bool waits_are_over(pod_collective *coll, int32_t cell, const pod_coll_st
 }
 
 /* Issue the next step's send if it may go. */
-static bool step_issue(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel)
+static bool step_issue(const place *at)
 {
-    coll_channel *ch = channel_at(coll, cell, channel);
-    if (ch->sending || ch->issued >= ch->steps) {
+    coll_channel *ch = at->ch;
+    const pod_coll_schedule *schedule = at->coll->schedule;
+    if (ch->sending || ch->issued >= ch->steps
+        || (schedule->sequential && ch->received < ch->issued)) {
         return false;
     }
     pod_coll_step step;
-    coll->schedule->ops->step(coll->schedule, &state->place, channel, ch->issued, &step);
+    schedule->ops->step(schedule, &at->chip->place, at->channel, ch->issued, &step);
     if (ch->received < step.wait_recv) {
         return false;
     }
-    const bool blocked = !waits_are_over(coll, cell, &step);
+    const bool blocked = !waits_are_over(at, &step);
     if (blocked != ch->waits) {
         ch->waits = blocked;
-        state->waiting += blocked ? 1 : -1;
+        at->chip->waiting += blocked ? 1 : -1;
     }
     if (blocked) {
         return false;
     }
     if (step.recv_from < 0) {
-        early_note(coll, cell, channel, ch->issued);
+        early_note(at, ch->issued);
     }
     ch->issued++;
     if (step.send_to >= 0) {
-        step_send(coll, cell, state, channel, &step);
+        step_send(at, &step);
     }
     return true;
 }
 
-static void channel_finish(pod_collective *coll, int32_t cell, coll_chip *state)
+static void channel_finish(const place *at)
 {
-    state->channels_left--;
-    if (state->channels_left == 0 && coll->options.done) {
-        coll->options.done(coll->options.context, cell, coll->options.instance);
+    const pod_collective *coll = at->coll;
+    at->chip->channels_left--;
+    if (at->chip->channels_left == 0 && coll->options.done) {
+        coll->options.done(coll->options.context, at->cell, coll->options.instance);
     }
 }
 
-static void channel_advance(pod_collective *coll, int32_t cell, coll_chip *state, int32_t channel)
+static void channel_advance(const place *at)
 {
-    coll_channel *ch = channel_at(coll, cell, channel);
+    coll_channel *ch = at->ch;
     if (ch->over) {
         return;
     }
-    bool moved = true;
-    while (moved) {
-        moved = false;
+    do {
         while (ch->received < ch->issued && (ch->early & 1U)) {
-            if (coll->options.data) {
-                receive_data(coll, cell, state, channel, ch->received);
+            if (at->coll->options.data) {
+                receive_data(at);
             }
-            early_shift(coll, cell, channel, ch);
-            state->woken = true;
-            moved = true;
+            early_shift(at);
+            at->chip->woken = true;
         }
-        moved = step_issue(coll, cell, state, channel) || moved;
-    }
+    } while (step_issue(at));
     if (ch->received == ch->steps && !ch->sending) {
         ch->over = true;
-        channel_finish(coll, cell, state);
+        channel_finish(at);
     }
 }
 
 /* Channels that wait for receives of other channels get another look after one completed. */
-static void waiting_advance(pod_collective *coll, int32_t cell, coll_chip *state)
+static void waiting_advance(const place *at)
 {
+    coll_chip *state = at->chip;
     while (state->woken && state->waiting > 0) {
         state->woken = false;
-        for (int32_t channel = 0; channel < coll->nchannels; channel++) {
-            if (channel_at(coll, cell, channel)->waits) {
-                channel_advance(coll, cell, state, channel);
+        for (int32_t channel = 0; channel < at->coll->nchannels; channel++) {
+            const place other = place_of(at->coll, at->cell, channel);
+            if (other.ch->waits) {
+                channel_advance(&other);
             }
         }
     }
@@ -305,47 +355,39 @@ void pod_collective_start(pod_collective *coll, int32_t cell)
 {
     coll_chip *state = &coll->chips[cell - coll->first];
     state->started = true;
-    state->channels_left = coll->nchannels + 1;
+    state->channels_left = coll->nchannels + 1; /* one too many, so that it doesn't end in here */
+    place at = {.coll = coll, .chip = state, .cell = cell};
     for (int32_t channel = 0; channel < coll->nchannels; channel++) {
-        coll_channel *ch = channel_at(coll, cell, channel);
-        ch->steps = coll->schedule->ops->steps(coll->schedule, &state->place, channel);
-        if (ch->steps == 0) {
-            channel_finish(coll, cell, state);
-        } else {
-            channel_advance(coll, cell, state, channel);
-        }
+        at = place_of(coll, cell, channel);
+        at.ch->steps = coll->schedule->ops->steps(coll->schedule, &state->place, channel);
+        channel_advance(&at);
     }
-    waiting_advance(coll, cell, state);
-    channel_finish(coll, cell, state); /* the one that kept the chip from ending too early */
+    waiting_advance(&at);
+    channel_finish(&at);
 }
 
 void pod_collective_arrived(pod_collective *coll, int32_t cell, pod_net_tag tag,
                             pod_payload *payload)
 {
-    coll_chip *state = &coll->chips[cell - coll->first];
-    message_note(coll, cell, tag, payload ? pod_payload_retain(payload) : NULL);
-    if (state->started) {
-        channel_advance(coll, cell, state, tag.channel);
-        waiting_advance(coll, cell, state);
+    const place at = place_of(coll, cell, tag.channel);
+    message_note(&at, tag.step, payload ? pod_payload_retain(payload) : NULL);
+    if (at.chip->started) {
+        channel_advance(&at);
+        waiting_advance(&at);
     }
 }
 
 void pod_collective_sent(pod_collective *coll, int32_t cell, pod_net_tag tag)
 {
-    coll_chip *state = &coll->chips[cell - coll->first];
-    coll_channel *ch = channel_at(coll, cell, tag.channel);
-    ch->sending = false;
-    if (coll->schedule->ordered && ch->direction >= 0) {
-        const int direction = ch->direction;
-        ch->direction = NOT_QUEUED;
-        ordered_next(coll, cell, state, direction);
+    const place at = place_of(coll, cell, tag.channel);
+    at.ch->sending = false;
+    const int direction = at.ch->direction;
+    if (direction >= 0) {
+        at.ch->direction = NOT_QUEUED;
+        ordered_next(coll, cell, at.chip, direction);
     }
-    if (ch->received == ch->steps) {
-        channel_finish(coll, cell, state); /* this send was all that it waited for */
-    } else {
-        channel_advance(coll, cell, state, tag.channel);
-    }
-    waiting_advance(coll, cell, state);
+    channel_advance(&at);
+    waiting_advance(&at);
 }
 
 void pod_collective_approach(const pod_collective *coll, int32_t cell)
@@ -356,6 +398,9 @@ void pod_collective_approach(const pod_collective *coll, int32_t cell)
     __builtin_prefetch(&coll->chips[local], 1);
     for (size_t i = 0; i < bytes && i < APPROACH_BYTES; i += 64) {
         __builtin_prefetch(channels + i, 1);
+    }
+    if (coll->ready) {
+        __builtin_prefetch(ready_bits(coll, cell, 0), 1);
     }
     if (coll->schedule->ops->approach) {
         coll->schedule->ops->approach(coll->schedule, coll->ranks[local]);

@@ -4,21 +4,23 @@
 
 #include "sim/collective.h"
 #include "sim/map.h"
-#include "sim/ready.h"
 
 enum { NOT_QUEUED = -1 };
 
 typedef struct coll_channel {
     int32_t issued;   /* steps whose sends have been issued */
     int32_t received; /* steps whose receives are complete */
-    uint32_t early;   /* bit i: the message of step received + i is here (or the step has none) */
-    uint16_t far;     /* early ones beyond the bits, kept in the map */
-    bool sending;     /* a send has not left the chip */
-    bool waits;       /* the next step waits for another channel */
+    uint32_t early;   /* bit i: the message of step received + i is here (or it has none) */
     int32_t steps;
-    int8_t direction; /* that the send under way leaves by, in ordered schedules */
-    bool over;         /* all steps are done, and the chip knows */
-    int8_t reserved[2];
+    uint16_t far; /* early ones beyond the bits, kept in the map */
+    bool sending; /* a send has not left the chip */
+    bool waits;   /* the next step waits for another channel */
+    bool over;    /* all steps are done, and the chip knows */
+    /* of the send under way in an ordered schedule */
+    int8_t direction; /* that it leaves by, or NOT_QUEUED */
+    uint8_t priority;
+    int32_t ready_step; /* of the receiver */
+    int64_t ready_bytes;
 } coll_channel;
 
 typedef struct coll_chip {
@@ -28,7 +30,6 @@ typedef struct coll_chip {
     bool started;
     bool woken;   /* a receive completed while waiting channels were looked through */
     uint8_t busy; /* bit d: the link of direction d has a message of this collective (ordered) */
-    int32_t ready[POD_DIRECTIONS];
 } coll_chip;
 
 /* Sizes of a part's blocks, ready for the hot path. */
@@ -52,7 +53,10 @@ struct pod_collective {
     void **work;      /* work[local chip * nparts + part] */
     pod_map far;      /* (channel; chip, step) → present */
     pod_map payloads; /* (channel; chip, step) → payload that came early */
-    pod_ready_pool pool;
+    /* ordered schedules: which channels wait for a link, nwords for each cell and direction */
+    uint64_t *ready;
+    int32_t nwords;
+    pod_payload **held; /* with data, held[channel of a cell]: what waits */
 };
 
 static inline coll_channel *channel_at(pod_collective *coll, int32_t cell, int32_t channel)

@@ -40,7 +40,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->nlocal = pod_engine_cells(pod_net_engine(options->net), &coll->first);
     coll->nchannels = schedule->nchannels;
     coll->element_bytes = pod_dtype_size(options->dtype);
-    pod_ready_init(&coll->pool);
+    coll->nwords = (coll->nchannels + 63) / 64;
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
     coll->channels =
@@ -48,7 +48,17 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->chips = calloc((size_t)coll->nlocal + 1, sizeof *coll->chips);
     coll->ranks = calloc((size_t)coll->nlocal + 1, sizeof *coll->ranks);
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
-    if (!coll->channels || !coll->chips || !coll->ranks || !coll->parts) {
+    const bool ordered = schedule->ordered;
+    if (ordered) {
+        coll->ready = calloc((size_t)coll->nlocal * POD_DIRECTIONS * (size_t)coll->nwords + 1,
+                             sizeof *coll->ready);
+    }
+    if (ordered && options->data) {
+        coll->held =
+            calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof(pod_payload *));
+    }
+    if ((ordered && (!coll->ready || (options->data && !coll->held))) || !coll->channels
+        || !coll->chips || !coll->ranks || !coll->parts) {
         pod_collective_free(coll);
         return pod_fail(err, POD_E_NOMEM,
                         "out of memory for %d channels on every chip; use more ranks",
@@ -71,9 +81,6 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
         pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, chip),
                             &coll->chips[i].place);
         coll->ranks[i] = coll->chips[i].place.rank;
-        for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
-            coll->chips[i].ready[direction] = -1;
-        }
     }
     const pod_status st = options->data ? work_allocate(coll, err) : POD_OK;
     if (st != POD_OK) {
@@ -96,7 +103,8 @@ void pod_collective_free(pod_collective *coll)
     free(coll->work);
     pod_map_fini(&coll->payloads);
     pod_map_fini(&coll->far);
-    pod_ready_fini(&coll->pool);
+    free(coll->held);
+    free(coll->ready);
     free(coll->parts);
     free(coll->ranks);
     free(coll->chips);

@@ -159,10 +159,19 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
                         "simulated time exceeds 26 days; use fewer bytes or faster links");
     }
     net->flows[flow].finish = link->virtual_ps + work;
-    link_insert(net, link, flow);
-    link->flows++;
     link->bytes += bytes;
     net->hops++;
+    if (link->flows == 0) { /* most often: the link to itself */
+        net->flows[flow].prev = -1;
+        net->flows[flow].next = -1;
+        link->head = flow;
+        link->tail = flow;
+        link->flows = 1;
+        net->cells[local].done[port] = now + work;
+        return;
+    }
+    link_insert(net, link, flow);
+    link->flows++;
     net->cells[local].done[port] = link_done(net, link);
 }
 
@@ -201,6 +210,17 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
     net->client.sent(net->client.context, cell, tag_unpack(left.tag, left.step));
 }
 
+/* A flow has had its service: it leaves unless its tail is still to come. */
+static void flow_served(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
+                        pod_time_ps now)
+{
+    if (net->flows[flow].flags & FLOW_NO_TAIL) {
+        net->flows[flow].flags |= FLOW_SERVED;
+    } else {
+        flow_leave(net, cell, link, flow, now);
+    }
+}
+
 /* Messages of this link that have had their service by now. */
 static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
@@ -208,6 +228,15 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     net_link *link = &net->links[local * net->stride + port];
     link_update(link, now);
     link->virtual_ps = net->flows[link->head].finish;
+    if (link->flows == 1) {
+        const int32_t only = link->head;
+        link->head = -1;
+        link->tail = -1;
+        link->flows = 0;
+        net->cells[local].done[port] = POD_TIME_NEVER;
+        flow_served(net, cell, link, only, now);
+        return;
+    }
     int32_t served = -1;
     int32_t *end = &served;
     while (link->head >= 0 && net->flows[link->head].finish <= link->virtual_ps) {
@@ -227,11 +256,7 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     while (served >= 0) {
         const int32_t flow = served;
         served = net->flows[flow].next;
-        if (net->flows[flow].flags & FLOW_NO_TAIL) {
-            net->flows[flow].flags |= FLOW_SERVED;
-        } else {
-            flow_leave(net, cell, link, flow, now);
-        }
+        flow_served(net, cell, link, flow, now);
     }
 }
 
