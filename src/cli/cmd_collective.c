@@ -108,7 +108,7 @@ static pod_status run_size(collective_run *run, pod_collective_case *run_case,
                            pod_collective_case *healthy, int64_t bytes, pod_error *err)
 {
     const pod_collective_request *request = run_case->request;
-    if (request->choice != POD_ALGORITHM_ALL) {
+    if (request->choice != POD_ALGORITHM_ALL || pod_collective_is_trivial(run_case, bytes)) {
         return run_one(run, run_case, healthy, bytes, request->named, err);
     }
     pod_dtype dtype = POD_DTYPE_BF16;

@@ -106,6 +106,9 @@ pod_status pod_collective_row_run(pod_collective_row *row, pod_cli *cli,
                                   pod_collective_case *run_case, int64_t bytes,
                                   const pod_coll_algorithm *algorithm, pod_error *err);
 
+/** True if nothing moves, whatever the algorithm: the launch is all there is. */
+bool pod_collective_is_trivial(const pod_collective_case *run_case, int64_t bytes);
+
 /** True if `--algorithm all` has a row for this algorithm. */
 bool pod_collective_fits(const pod_collective_case *run_case, int64_t bytes, pod_dtype dtype,
                          const pod_coll_algorithm *algorithm);

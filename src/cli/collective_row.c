@@ -34,6 +34,11 @@ bool pod_collective_fits(const pod_collective_case *run_case, int64_t bytes, pod
     return pod_coll_algorithm_fits(algorithm, &request);
 }
 
+bool pod_collective_is_trivial(const pod_collective_case *run_case, int64_t bytes)
+{
+    return bytes == 0 || run_case->group.size == 1;
+}
+
 /* Local: which algorithm, what it should cost, its schedule, and the bound. */
 static pod_status prepare(pod_collective_row *row, const pod_collective_case *run_case,
                           const pod_coll_algorithm *algorithm, const pod_coll_request *request,
@@ -131,6 +136,9 @@ pod_status pod_collective_row_run(pod_collective_row *row, pod_cli *cli,
     }
     const pod_coll_request request = make_request(run_case, bytes, row->dtype);
     pod_coll_schedule *schedule = NULL;
+    if (pod_collective_is_trivial(run_case, bytes)) {
+        algorithm = NULL;
+    }
     st = prepare(row, run_case, algorithm, &request, &schedule, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {

@@ -7,7 +7,7 @@
 
 static void print_error(const pod_error *err)
 {
-    (void)fputs("podsim: error: ", stderr);
+    (void)fputs(err->status == POD_E_CHECK ? "podsim: check failed: " : "podsim: error: ", stderr);
     if (err->file[0] != '\0' && err->line > 0) {
         (void)fprintf(stderr, "%s:%d:%d: ", err->file, err->line, err->column);
     } else if (err->file[0] != '\0') {
