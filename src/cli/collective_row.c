@@ -49,7 +49,7 @@ static pod_status prepare(pod_collective_row *row, const pod_collective_case *ru
         st = pod_coll_choose(request, &algorithm, &row->prediction, err);
         row->predicted = st == POD_OK;
     } else {
-        st = algorithm->applies(request, err);
+        st = pod_coll_algorithm_applies(algorithm, request, err);
         if (st == POD_OK && algorithm->predict != NULL) {
             row->predicted = algorithm->predict(request, &row->prediction, NULL) == POD_OK;
         }

@@ -35,9 +35,27 @@ pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **
     return pod_fail_unknown(err, POD_E_USAGE, "algorithm", name, names, ROWS);
 }
 
+pod_status pod_coll_algorithm_applies(const pod_coll_algorithm *algorithm,
+                                      const pod_coll_request *request, pod_error *err)
+{
+    if ((algorithm->ops >> request->op & 1U) == 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "algorithm '%s' has no %s; podsim list algorithms shows what each does",
+                        algorithm->name, pod_coll_op_name(request->op));
+    }
+    const bool across = request->group->slices > 1;
+    if (across != algorithm->across_slices && algorithm != &pod_coll_none) {
+        return pod_fail(err, POD_E_INVALID,
+                        across ? "algorithm '%s' stays inside one slice; use hier or flat"
+                               : "algorithm '%s' joins several slices, and here is one; use auto",
+                        algorithm->name);
+    }
+    return algorithm->applies(request, err);
+}
+
 bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request)
 {
-    return (algorithm->ops >> request->op & 1U) != 0 && algorithm->applies(request, NULL) == POD_OK;
+    return pod_coll_algorithm_applies(algorithm, request, NULL) == POD_OK;
 }
 
 pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,

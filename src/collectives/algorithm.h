@@ -9,13 +9,15 @@
 
 #include "base/units.h"
 #include "collectives/schedule.h"
+#include "dcn/dcn.h"
 
 /** What is asked for. Pointers are borrowed. */
 typedef struct pod_coll_request {
     pod_coll_op op;
     const pod_slice *slice;
     const pod_group *group;
-    int64_t elements; /**< of the full buffer per chip */
+    const pod_dcn *dcn; /**< of groups over several slices, else may be NULL */
+    int64_t elements;   /**< of the full buffer per chip */
     int32_t element_bytes;
     pod_rate link_rate; /**< one way, of a healthy link */
     pod_time_ps hop_latency_ps;
@@ -41,6 +43,7 @@ typedef struct pod_coll_algorithm {
     const char *summary; /**< one line for `podsim list algorithms` */
     unsigned ops;        /**< bit 1 << op */
     bool in_auto;        /**< a candidate of `auto` (rows of the cost table are not) */
+    bool across_slices;  /**< for groups over several slices, and only for them */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);
     pod_status (*predict)(const pod_coll_request *request, pod_coll_prediction *prediction,
@@ -54,7 +57,12 @@ const pod_coll_algorithm *pod_coll_algorithm_at(int index);
 /** POD_E_USAGE with the nearest name. */
 pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **algorithm,
                                    pod_error *err);
-/** True when the algorithm does this op and applies to the request. */
+/** POD_OK if the algorithm does this op on this request: POD_E_USAGE for the op, POD_E_INVALID for a
+ *  group over several slices that it can't serve (or one slice, if it serves only several), and
+ *  what its own `applies` says. */
+pod_status pod_coll_algorithm_applies(const pod_coll_algorithm *algorithm,
+                                      const pod_coll_request *request, pod_error *err);
+/** True when it does. */
 bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request);
 
 /** The cheapest predicted. Groups of one rank and zero bytes get an empty schedule ("none"). */

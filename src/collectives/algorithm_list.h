@@ -9,6 +9,10 @@
 
 #define POD_COLL_ALGORITHM_LIST(X)                                                                 \
     X(none)                                                                                        \
+    X(hier)                                                                                        \
+    X(hier_serial)                                                                                 \
+    X(routed)                                                                                      \
+    X(flat)                                                                                        \
     X(ring)                                                                                        \
     X(line)                                                                                        \
     X(bucket)                                                                                      \

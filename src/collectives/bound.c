@@ -9,16 +9,6 @@ const char *pod_limit_name(pod_limit limit)
     return names[limit];
 }
 
-static int64_t least_own(const pod_bound_ownership *o, int32_t rank)
-{
-    return o->own ? o->own[rank] : o->low;
-}
-
-static int64_t most_own(const pod_bound_ownership *o, int32_t rank)
-{
-    return o->own ? o->own[rank] : o->high;
-}
-
 /* Any cut into at most POD_BOUND_PARTS_MAX parts: blocks of one part differ by at most one. */
 static void own_any(pod_bound_ownership *o, int64_t elements, int32_t n)
 {
@@ -57,8 +47,8 @@ static double at_rank(const pod_bounds *b, int32_t rank)
     const pod_coll_request *request = b->request;
     const double all = (double)request->elements;
     const double others = (double)(request->group->size - 1);
-    const double low = (double)least_own(&b->owned, rank);
-    const double high = (double)most_own(&b->owned, rank);
+    const double low = (double)pod_bound_least_own(&b->owned, rank);
+    const double high = (double)pod_bound_most_own(&b->owned, rank);
     switch (request->op) {
     case POD_ALL_GATHER:
     case POD_REDUCE_SCATTER:
@@ -118,7 +108,7 @@ static double farthest(const pod_bounds *b, int32_t group)
         /* whoever owns an element; somebody does */
         hops = (double)b->distances.radius_hops;
         for (int32_t r = 0; r < g->size; ++r) {
-            if (least_own(&b->owned, r) > 0) {
+            if (pod_bound_least_own(&b->owned, r) > 0) {
                 hops = fmax(hops, (double)b->distances.ecc_hops[r]);
             }
         }
@@ -137,7 +127,7 @@ static double all_pairs(const pod_bounds *b)
     double least = INFINITY;
     int64_t rest = b->owned.total;
     for (int32_t d = 0; d < n; ++d) {
-        const int64_t own = least_own(&b->owned, d);
+        const int64_t own = pod_bound_least_own(&b->owned, d);
         sum += (double)own * b->distances.sum_hops[d];
         least = fmin(least, b->distances.sum_hops[d]);
         rest -= own;
@@ -273,7 +263,7 @@ static pod_status finish(const pod_bounds *b, pod_coll_bound *bound, pod_error *
     if (!pod_mul_i64((int64_t)b->latency_hops, b->request->hop_latency_ps, &latency)) {
         return pod_fail(err, POD_E_RANGE, "the bound exceeds 106 days; use a shorter hop latency");
     }
-    bound->latency_ps = latency;
+    bound->latency_ps = latency + b->latency_ps;
     pod_status st = time_of(b, b->link, &bound->link_ps, err);
     st = st == POD_OK ? time_of(b, b->bisection, &bound->bisection_ps, err) : st;
     st = st == POD_OK ? time_of(b, b->hops, &bound->hops_ps, err) : st;
@@ -300,6 +290,12 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
     pod_bounds b = {.request = request};
     own_any(&b.owned, request->elements, request->group->size);
     pod_status st = schedule ? own_by(&b.owned, schedule, err) : POD_OK;
+    if (request->group->slices > 1) {
+        st = st == POD_OK ? pod_bound_across(&b, err) : st;
+        st = st == POD_OK ? finish(&b, bound, err) : st;
+        free(b.owned.own);
+        return st;
+    }
     st = st == POD_OK ? pod_span_init(&b.span, request, router, err) : st;
     st = st == POD_OK ? pod_span_distances_init(&b.distances, &b.span, err) : st;
     st = st == POD_OK ? allocate(&b, err) : st;

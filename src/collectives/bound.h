@@ -22,6 +22,9 @@
  *  share a box (strided ones) share its links. Two exceptions, where routes do leave the box and all
  *  live links count: boxes with dead links inside, and some boxes of twisted slices.
  *
+ *  Groups over several slices have bounds of their own (hier_bound.c): a flight over DCN is `latency`, the
+ *  cut between a slice and the others `bisection`.
+ *
  *  Who owns what. All-gather, reduce-scatter and all-to-all depend on how an algorithm cuts the vector
  *  (its parts, schedule.h): pod_coll_bound_schedule uses the very blocks. Without a schedule, a
  *  vector in at most POD_BOUND_PARTS_MAX parts is assumed, which leaves own within that many

@@ -31,7 +31,8 @@ typedef struct pod_bounds {
     double *across[2]; /* [direction][box + 1]: elements over a cut */
     double *capacity[2];
     double latency_hops;
-    double link; /* elements per healthy link, the largest quotient so far */
+    pod_time_ps latency_ps; /* besides those hops */
+    double link;            /* elements per healthy link, the largest quotient so far */
     double bisection;
     double hops;
 } pod_bounds;
@@ -49,6 +50,20 @@ static inline int32_t pod_bound_source(const pod_coll_request *request, int32_t 
     const int32_t source = request->source_of[rank];
     return source == rank ? -1 : source;
 }
+
+/* Elements that a rank owns, at least and at most. */
+static inline int64_t pod_bound_least_own(const pod_bound_ownership *o, int32_t rank)
+{
+    return o->own ? o->own[rank] : o->low;
+}
+
+static inline int64_t pod_bound_most_own(const pod_bound_ownership *o, int32_t rank)
+{
+    return o->own ? o->own[rank] : o->high;
+}
+
+/** Groups over several slices: fills b->latency_ps, link and bisection (hier_bound.c). POD_E_NOMEM. */
+pod_status pod_bound_across(pod_bounds *b, pod_error *err);
 
 /** Bytes that must cross a cut: fills b->bisection. */
 void pod_bound_cuts(pod_bounds *b);

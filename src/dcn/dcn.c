@@ -185,6 +185,35 @@ int32_t pod_dcn_exit(const pod_dcn *dcn, int32_t slice, int32_t chip)
     return chip_at(dcn, nearest, place);
 }
 
+/* Chips whose messages go by a host. */
+static int32_t exits_by(const pod_dcn *dcn, int32_t slice, int32_t host)
+{
+    int32_t count = 0;
+    for (int32_t chip = 0; chip < dcn->nchips; chip++) {
+        count += pod_dcn_host(dcn, pod_dcn_exit(dcn, slice, chip)) == host ? 1 : 0;
+    }
+    return count;
+}
+
+double pod_dcn_chip_bytes_per_s(const pod_dcn *dcn)
+{
+    double least =
+        fmin(dcn->options.pcie_bytes_per_s,
+             fmin(dcn->options.nic_bytes_per_s, pod_dcn_uplink_bytes_per_s(dcn, 0) / dcn->nchips));
+    for (int i = 0; i < dcn->nfaults; i++) {
+        const int32_t slice = dcn->faults[i].slice;
+        for (int32_t host = 0; host < dcn->nhosts; host++) {
+            const int32_t chips = exits_by(dcn, slice, host);
+            if (chips > 0) {
+                least = fmin(least, pod_dcn_nic_bytes_per_s(dcn, slice, host) / chips);
+                least = fmin(least, dcn->options.pcie_bytes_per_s
+                                        / pod_dcn_host_slowness(dcn, slice, host));
+            }
+        }
+    }
+    return least;
+}
+
 /* ---- faults ---- */
 
 static int32_t paths_of(const pod_dcn *dcn, int32_t slice)

@@ -95,3 +95,6 @@ double pod_dcn_slice_bytes_per_s(const pod_dcn *dcn, int32_t slice);
 
 /** The chip of the slice through whose host a chip's messages go: itself unless the path is lost. */
 int32_t pod_dcn_exit(const pod_dcn *dcn, int32_t slice, int32_t chip);
+/** What every chip can send at once when all do: the least share of its PCIe, its exit's host or its
+ *  slice's uplink that any chip gets. */
+double pod_dcn_chip_bytes_per_s(const pod_dcn *dcn);

@@ -103,7 +103,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
     } else {
         st = pod_coll_algorithm_find(args->algorithm, &algorithm, err);
         if (st == POD_OK) {
-            st = algorithm->applies(&request, err);
+            st = pod_coll_algorithm_applies(algorithm, &request, err);
         }
     }
     return st == POD_OK ? algorithm->build(&request, &entry->schedule, err) : st;

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives over several slices: most of the work on ICI, the least possible over DCN.
+ *
+ *     all-reduce       reduce-scatter inside · exchange across · all-gather inside
+ *     reduce-scatter   reduce-scatter inside · reduce-scatter across
+ *     all-gather       all-gather across · all-gather inside
+ *     broadcast        the root spreads its vector over its slice · across · all-gather inside
+ *
+ * Every chip exchanges its own run with the chips at the same place of the other slices, so that all network
+ * cards of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
+ * a reduce-scatter, then an all-gather, S - 1 messages each; for two slices both swap their whole runs,
+ * which moves as many bytes in half the time of flight. Chunks run at the same time: while one crosses,
+ * the next is reduced and the one before is gathered.
+ *
+ * Example, all-reduce over 2 slices of 2 chips, one chunk; run 0 = blocks 0 1, run 1 = blocks 2 3; what
+ * rank 0 (slice 0) and rank 2 (slice 1) do:
+ *     channel   step   rank 0                        rank 2
+ *     scatter     0    send run 1 to 1, add run 0    send run 1 to 3, add run 0     inside the slices
+ *     cross       0    swap run 0 with 2, add        swap run 0 with 0, add         over DCN
+ *     gather      0    wait for cross                wait for cross
+ *                 1    send run 0 to 1, get run 1    send run 0 to 3, get run 1     inside the slices
+ */
+#include "collectives/frame.h"
+#include "collectives/hier_impl.h"
+
+#include <stdlib.h>
+
+enum { GATHER_PRIORITY = 100, PRIORITY_MAX = 255 };
+
+typedef enum hier_role { ROLE_SPREAD, ROLE_SCATTER, ROLE_CROSS, ROLE_GATHER } hier_role;
+
+typedef struct hier_channel {
+    hier_role role;
+    int32_t chunk;
+    int32_t inner; /* channel of the inner schedule; of a spread its number */
+} hier_channel;
+
+typedef struct hier_chunk {
+    const pod_hier_inner *inner;
+    int32_t first_part;
+    int32_t first_scatter; /* channels */
+    int32_t first_gather;
+} hier_chunk;
+
+typedef struct hier_part {
+    int32_t inner; /* part of the inner schedule */
+    int32_t chunk;
+    int32_t cross; /* its channel */
+    int32_t first_spread;
+} hier_part;
+
+typedef struct hier {
+    pod_coll_schedule base;
+    const pod_group *inside;
+    int32_t n;
+    int32_t slices;
+    int32_t spreads; /* channels per part in which a root spreads */
+    int nchunks;
+    pod_hier_inner inner[2]; /* chunks have one of two sizes */
+    hier_chunk *chunk;
+    hier_channel *channel;
+    hier_part *part;
+} hier;
+
+/* A rank in its slice. */
+typedef struct hier_me {
+    int32_t slice;
+    int32_t rank;
+    pod_coll_place place; /* inside */
+} hier_me;
+
+static hier_me me_of(const hier *self, int32_t rank)
+{
+    hier_me me = {.slice = rank / self->n, .rank = rank % self->n};
+    pod_coll_place_make(self->inside, me.rank, &me.place);
+    return me;
+}
+
+/* First slot of the run of an inner rank. */
+static int32_t run_of(const hier *self, int32_t part, int32_t rank)
+{
+    const hier_part *p = &self->part[part];
+    const pod_hier_inner *inner = self->chunk[p->chunk].inner;
+    const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
+    return any ? any->ops->block_slot(any, p->inner, rank) * self->slices : 0;
+}
+
+static int32_t hier_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    const hier *self = (const hier *)schedule;
+    return run_of(self, part, rank % self->n) + rank / self->n;
+}
+
+/* ---- inside ---- */
+
+/* A step of an inner schedule, in the terms of this one. `shift` = steps put before its own. */
+static void inner_step(const hier *self, const hier_me *me, const pod_coll_schedule *inner,
+                       int32_t inner_channel, int32_t first_channel, int32_t step, int32_t shift,
+                       pod_coll_step *out)
+{
+    const int32_t runs = self->slices;
+    const int32_t base = me->slice * self->n;
+    inner->ops->step(inner, &me->place, inner_channel, step, out);
+    out->send_to += out->send_to >= 0 ? base : 0;
+    out->send_step += shift;
+    out->send_slot *= runs;
+    out->send_slots *= runs;
+    out->wait_recv += shift;
+    for (int i = 0; i < POD_COLL_WAITS_MAX; ++i) {
+        out->wait[i].recv += shift;
+        out->wait[i].channel += out->wait[i].channel >= 0 ? first_channel : 0;
+    }
+    out->recv_from += out->recv_from >= 0 ? base : 0;
+    out->recv_slot *= runs;
+    out->recv_also *= out->recv_also >= 0 ? runs : 1;
+    POD_DASSERT(out->send_gap == 0);
+}
+
+/* All-gathers inside first wait for what comes from other slices. */
+static void gather_step(const hier *self, const hier_me *me, const hier_channel *ch, int32_t part,
+                        int32_t step, pod_coll_step *out)
+{
+    const hier_chunk *chunk = &self->chunk[ch->chunk];
+    if (step == 0) {
+        const int32_t cross = self->part[part].cross;
+        const pod_coll_place place = {.rank = me->slice * self->n + me->rank};
+        *out = pod_coll_step_idle();
+        out->wait[0] = (pod_coll_wait){cross, self->base.ops->steps(&self->base, &place, cross)};
+        return;
+    }
+    inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
+    const int priority = out->priority + GATHER_PRIORITY;
+    out->priority = (uint8_t)(priority < PRIORITY_MAX ? priority : PRIORITY_MAX);
+}
+
+/* ---- spreading from a root: rank d of its slice gets run d, in channel d mod spreads ---- */
+
+static int32_t spread_steps(const hier *self, const hier_me *me, int32_t spread)
+{
+    const int32_t root = self->base.root;
+    if (me->slice != root / self->n) {
+        return 0;
+    }
+    if (me->rank != root % self->n) {
+        return me->rank % self->spreads == spread ? 1 : 0;
+    }
+    const int32_t targets = (self->n - spread + self->spreads - 1) / self->spreads;
+    return targets - (root % self->n % self->spreads == spread ? 1 : 0);
+}
+
+static void spread_step(const hier *self, const hier_me *me, int32_t spread, int32_t part,
+                        int32_t step, pod_coll_step *out)
+{
+    const int32_t root = self->base.root % self->n;
+    *out = pod_coll_step_idle();
+    if (me->rank != root) {
+        out->recv_from = self->base.root;
+        out->recv_slot = run_of(self, part, me->rank);
+        return;
+    }
+    int32_t target = spread + step * self->spreads;
+    if (root % self->spreads == spread && target >= root) {
+        target += self->spreads;
+    }
+    out->send_to = me->slice * self->n + target;
+    out->send_slot = run_of(self, part, target);
+    out->send_slots = self->slices;
+}
+
+/* ---- across ---- */
+
+/* Channels of the phase before whose receives a rank's crossing waits for. */
+static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
+{
+    const hier_part *p = &self->part[part];
+    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
+    if (self->base.op == POD_BROADCAST) {
+        const int32_t root = self->base.root;
+        return me->slice == root / self->n && me->rank != root % self->n ? 1 : 0;
+    }
+    int32_t count = 0;
+    for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
+        count += scatter->channels[ch].part == p->inner ? 1 : 0;
+    }
+    return count;
+}
+
+static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
+{
+    const hier_part *p = &self->part[part];
+    if (self->base.op == POD_BROADCAST) {
+        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
+    }
+    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
+    int32_t at = -1;
+    for (int32_t found = -1; found < index;) {
+        ++at;
+        found += scatter->channels[at].part == p->inner ? 1 : 0;
+    }
+    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
+                           scatter->ops->steps(scatter, &me->place, at)};
+}
+
+/* Steps before the exchange that only wait: the first step of the exchange waits too. */
+static int32_t idle_steps(const hier *self, const hier_me *me, int32_t part)
+{
+    const int32_t waits = waits_count(self, me, part);
+    return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
+}
+
+/* Exchange steps: of slices that send first (a broadcast's root slice), and of all. */
+static int32_t cross_steps(const hier *self, const hier_me *me)
+{
+    const int32_t others = self->slices - 1;
+    const bool at_root = me->slice == self->base.root / self->n;
+    switch (self->base.op) {
+    case POD_ALL_REDUCE:
+        return others == 1 ? 1 : 2 * others;
+    case POD_BROADCAST:
+        return others == 1 ? 1 : others + (at_root ? others : 1);
+    case POD_ALL_GATHER:
+    case POD_REDUCE_SCATTER:
+    case POD_ALL_TO_ALL:
+    case POD_PERMUTE:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return others;
+}
+
+/* Rank at my place in slice `slice`. */
+static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
+{
+    return slice * self->n + me->rank;
+}
+
+/* Both slices of two swap a whole run. */
+static void swap_step(const hier *self, const hier_me *me, int32_t run, pod_coll_step *out)
+{
+    out->send_to = peer(self, me, 1 - me->slice);
+    out->send_slot = run;
+    out->send_slots = self->slices;
+    out->recv_from = out->send_to;
+    out->recv_slot = run;
+    out->recv_op = POD_RECV_REDUCE;
+}
+
+/* Step k of S - 1: to the slice k + 1 ahead, from the one as far behind. */
+static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool reduce, int32_t k,
+                          pod_coll_step *out)
+{
+    const int32_t to = (me->slice + k + 1) % self->slices;
+    const int32_t from = (me->slice + self->slices - k - 1) % self->slices;
+    out->send_to = peer(self, me, to);
+    out->send_slot = run + (reduce ? to : me->slice);
+    out->send_slots = 1;
+    out->recv_from = peer(self, me, from);
+    out->recv_slot = run + (reduce ? me->slice : from);
+    out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
+}
+
+/* The root's slice gives every other slice its slot of the run, which they then tell each other. */
+static void broadcast_step(const hier *self, const hier_me *me, int32_t run, int32_t k,
+                           pod_coll_step *out)
+{
+    const int32_t root = self->base.root / self->n;
+    const bool at_root = me->slice == root;
+    const int32_t others = self->slices - 1;
+    const int32_t before = at_root ? others : 1; /* steps of the first half */
+    if (k >= before) {
+        exchange_step(self, me, run, false, k - before, out);
+        out->send_to = (me->slice + k - before + 1) % self->slices == root ? -1 : out->send_to;
+        out->recv_from = at_root ? -1 : out->recv_from;
+        out->send_step = 1 + k - before;
+        out->wait_recv = at_root ? 0 : 1;
+        return;
+    }
+    const int32_t to = (root + k + 1) % self->slices;
+    const bool whole = others == 1;
+    if (at_root) {
+        out->send_to = peer(self, me, to);
+        out->send_slot = run + (whole ? 0 : to);
+        out->send_slots = whole ? self->slices : 1;
+        out->send_step = 0;
+    } else {
+        out->recv_from = peer(self, me, root);
+        out->recv_slot = run + (whole ? 0 : me->slice);
+    }
+}
+
+static void cross_step(const hier *self, const hier_me *me, int32_t part, int32_t step,
+                       pod_coll_step *out)
+{
+    const int32_t idle = idle_steps(self, me, part);
+    const int32_t waits = waits_count(self, me, part);
+    const int32_t others = self->slices - 1;
+    const int32_t run = run_of(self, part, me->rank);
+    const int32_t k = step - idle;
+    *out = pod_coll_step_idle();
+    for (int i = 0; i < POD_COLL_WAITS_MAX; ++i) {
+        const int32_t index = step * POD_COLL_WAITS_MAX + i;
+        if (index < waits) {
+            out->wait[i] = wait_at(self, me, part, index);
+        }
+    }
+    if (k < 0) {
+        return;
+    }
+    out->send_step = step;
+    if (self->base.op == POD_BROADCAST) {
+        broadcast_step(self, me, run, k, out);
+    } else if (self->base.op == POD_ALL_REDUCE && others == 1) {
+        swap_step(self, me, run, out);
+    } else {
+        const bool reduce = self->base.op != POD_ALL_GATHER && k < others;
+        exchange_step(self, me, run, reduce, k % others, out);
+        out->wait_recv = k >= others ? idle + others : 0;
+    }
+}
+
+/* ---- the schedule ---- */
+
+static int32_t hier_steps(const pod_coll_schedule *schedule, const pod_coll_place *place,
+                          int32_t channel)
+{
+    const hier *self = (const hier *)schedule;
+    const hier_me me = me_of(self, place->rank);
+    const hier_channel *ch = &self->channel[channel];
+    const pod_hier_inner *inner = self->chunk[ch->chunk].inner;
+    switch (ch->role) {
+    case ROLE_SPREAD:
+        return spread_steps(self, &me, ch->inner);
+    case ROLE_SCATTER:
+        return inner->scatter->ops->steps(inner->scatter, &me.place, ch->inner);
+    case ROLE_CROSS:
+        return idle_steps(self, &me, schedule->channels[channel].part) + cross_steps(self, &me);
+    case ROLE_GATHER:
+        break;
+    }
+    return 1 + inner->gather->ops->steps(inner->gather, &me.place, ch->inner);
+}
+
+static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *place,
+                      int32_t channel, int32_t step, pod_coll_step *out)
+{
+    const hier *self = (const hier *)schedule;
+    const hier_me me = me_of(self, place->rank);
+    const hier_channel *ch = &self->channel[channel];
+    const hier_chunk *chunk = &self->chunk[ch->chunk];
+    const int32_t part = schedule->channels[channel].part;
+    switch (ch->role) {
+    case ROLE_SPREAD:
+        spread_step(self, &me, ch->inner, part, step, out);
+        return;
+    case ROLE_SCATTER:
+        inner_step(self, &me, chunk->inner->scatter, ch->inner, chunk->first_scatter, step, 0, out);
+        return;
+    case ROLE_CROSS:
+        cross_step(self, &me, part, step, out);
+        return;
+    case ROLE_GATHER:
+        gather_step(self, &me, ch, part, step, out);
+        return;
+    }
+}
+
+static void hier_free(pod_coll_schedule *schedule)
+{
+    hier *self = (hier *)schedule;
+    pod_hier_inner_fini(&self->inner[0]);
+    pod_hier_inner_fini(&self->inner[1]);
+    free(self->part);
+    free(self->channel);
+    free(self->chunk);
+    pod_coll_frame_fini(&self->base);
+    free(self);
+}
+
+static const pod_coll_schedule_ops hier_ops = {
+    .steps = hier_steps, .step = hier_step, .block_slot = hier_block_slot, .free = hier_free};
+
+static int32_t channel_add(hier *self, hier_role role, int32_t chunk, int32_t inner, int32_t part,
+                           int32_t max_steps)
+{
+    const int32_t channel = self->base.nchannels++;
+    self->base.channels[channel] = (pod_coll_channel){.part = part, .max_steps = max_steps};
+    self->channel[channel] = (hier_channel){.role = role, .chunk = chunk, .inner = inner};
+    return channel;
+}
+
+/* Channels of one chunk, those of early phases first. */
+static void chunk_channels(hier *self, int32_t number, int32_t nparts)
+{
+    hier_chunk *chunk = &self->chunk[number];
+    const pod_coll_schedule *scatter = chunk->inner->scatter;
+    const pod_coll_schedule *gather = chunk->inner->gather;
+    const int32_t most = 4 * self->slices + POD_HIER_SPREADS;
+    for (int32_t p = 0; p < nparts && self->base.op == POD_BROADCAST; ++p) {
+        self->part[chunk->first_part + p].first_spread = self->base.nchannels;
+        for (int32_t i = 0; i < self->spreads; ++i) {
+            channel_add(self, ROLE_SPREAD, number, i, chunk->first_part + p, self->n);
+        }
+    }
+    chunk->first_scatter = self->base.nchannels;
+    for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
+        channel_add(self, ROLE_SCATTER, number, ch, chunk->first_part + scatter->channels[ch].part,
+                    scatter->channels[ch].max_steps);
+    }
+    for (int32_t p = 0; p < nparts; ++p) {
+        self->part[chunk->first_part + p].cross =
+            channel_add(self, ROLE_CROSS, number, 0, chunk->first_part + p, most);
+    }
+    chunk->first_gather = self->base.nchannels;
+    for (int32_t ch = 0; gather && ch < gather->nchannels; ++ch) {
+        channel_add(self, ROLE_GATHER, number, ch, chunk->first_part + gather->channels[ch].part,
+                    gather->channels[ch].max_steps + 1);
+    }
+}
+
+static void chunks_fill(hier *self, int32_t nparts)
+{
+    for (int32_t c = 0; c < self->nchunks; ++c) {
+        hier_chunk *chunk = &self->chunk[c];
+        const int64_t elements = pod_hier_chunk_elements(self->base.elements, self->nchunks, c);
+        chunk->inner = &self->inner[elements == self->inner[0].elements ? 0 : 1];
+        chunk->first_part = c * nparts;
+        const pod_coll_schedule *any =
+            chunk->inner->gather ? chunk->inner->gather : chunk->inner->scatter;
+        for (int32_t p = 0; p < nparts; ++p) {
+            self->part[chunk->first_part + p] = (hier_part){.inner = p, .chunk = c};
+            self->base.parts[chunk->first_part + p] =
+                (pod_coll_part){.elements = any ? any->parts[p].elements : elements,
+                                .blocks = self->n * self->slices,
+                                .slots = self->n * self->slices};
+        }
+        chunk_channels(self, c, nparts);
+    }
+}
+
+/* Room for everything, when the inner schedules are known. */
+static pod_status hier_allocate(hier *self, const pod_coll_request *request, const char *name,
+                                pod_error *err)
+{
+    const pod_hier_inner *inner = &self->inner[0];
+    const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
+    const int32_t nparts = any ? any->nparts : 1;
+    const int32_t channels = (inner->scatter ? inner->scatter->nchannels : 0)
+                             + (inner->gather ? inner->gather->nchannels : 0)
+                             + nparts * (1 + self->spreads);
+    const size_t chunks = (size_t)self->nchunks;
+    pod_status st = pod_coll_frame_init(&self->base, &hier_ops, name, request,
+                                        self->nchunks * nparts, self->nchunks * channels, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    self->chunk = calloc(chunks, sizeof *self->chunk);
+    self->part = calloc(chunks * (size_t)nparts, sizeof *self->part);
+    self->channel = calloc(chunks * (size_t)channels, sizeof *self->channel);
+    if (!self->chunk || !self->part || !self->channel) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    self->base.nchannels = 0;
+    self->base.ordered = true;
+    chunks_fill(self, nparts);
+    return POD_OK;
+}
+
+pod_status pod_hier_build(const pod_coll_request *request, const char *name, int nchunks,
+                          pod_coll_schedule **schedule, pod_error *err)
+{
+    hier *self = calloc(1, sizeof *self);
+    if (!self) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    self->base.ops = &hier_ops;
+    self->base.elements = request->elements;
+    self->inside = request->group->inside;
+    self->n = self->inside->size;
+    self->slices = request->group->slices;
+    self->spreads = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
+    self->nchunks = nchunks;
+    const int64_t large = pod_hier_chunk_elements(request->elements, nchunks, 0);
+    const int64_t small = pod_hier_chunk_elements(request->elements, nchunks, nchunks - 1);
+    pod_status st = pod_hier_inner_init(&self->inner[0], request, large, err);
+    if (st == POD_OK && small != large) {
+        st = pod_hier_inner_init(&self->inner[1], request, small, err);
+    }
+    st = st == POD_OK ? hier_allocate(self, request, name, err) : st;
+    if (st != POD_OK) {
+        hier_free(&self->base);
+        return st;
+    }
+    *schedule = &self->base;
+    return POD_OK;
+}
