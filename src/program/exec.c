@@ -96,27 +96,27 @@ static pod_status matmul_exec(const pod_program *program, const pod_op *op, pod_
                               pod_error *err)
 {
     const pod_buffer *out = &program->buffers[op->out];
+    const pod_dtype dtype = program->buffers[op->in[0]].dtype;
     const pod_gemm_shape shape = {.m = op->m, .k = op->k, .n = op->n};
     const size_t elements = (size_t)(op->m * op->n);
     void *a_copy = NULL;
     void *b_copy = NULL;
-    const void *a =
-        operand(shards->data[op->in[0]], op->transpose_a, op->m, op->k, op->dtype, &a_copy);
-    const void *b =
-        operand(shards->data[op->in[1]], op->transpose_b, op->k, op->n, op->dtype, &b_copy);
+    const void *a = operand(shards->data[op->in[0]], op->transpose_a, op->m, op->k, dtype, &a_copy);
+    const void *b = operand(shards->data[op->in[1]], op->transpose_b, op->k, op->n, dtype, &b_copy);
     float *sums = malloc(elements * sizeof *sums + 1);
     pod_status st = POD_OK;
     if (a == NULL || b == NULL || sums == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "out of memory for a matmul of %lld x %lld results",
                       (long long)op->m, (long long)op->n);
-    } else if (op->dtype == POD_DTYPE_INT8) {
+    } else if (dtype == POD_DTYPE_INT8 || program->buffers[op->in[1]].dtype != dtype) {
         st = pod_fail(err, POD_E_INVALID,
-                      "no data in int8: its sums don't fit the next op's inputs; use --data none");
+                      "%s has no arithmetic on its inputs' dtypes; use floats of one dtype",
+                      op->name);
     } else {
         if (op->accumulate) {
             pod_dtype_to_f32(out->dtype, sums, shards->data[op->out], (int64_t)elements);
         }
-        st = pod_gemm_f32(op->dtype, shape, a, b, op->accumulate, sums, err);
+        st = pod_gemm_f32(dtype, shape, a, b, op->accumulate, sums, err);
     }
     if (st == POD_OK) {
         pod_dtype_from_f32(out->dtype, shards->data[op->out], sums, (int64_t)elements);

@@ -116,7 +116,8 @@ typedef struct pod_op {
     int64_t k;
     int64_t n;
     int64_t count;
-    pod_dtype dtype; /**< of the matmul's inputs, or of the elements that a collective moves */
+    pod_dtype
+        dtype; /**< of the products of a matmul, which sets its speed; of a collective's elements */
     bool transpose_a;
     bool transpose_b;
     bool accumulate; /**< add to out */
