@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX };
+enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128 };
 
 /* The numbering of blocks that belongs to an order of the axes. */
 typedef struct ring_order {
@@ -408,13 +408,17 @@ static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
     return true;
 }
 
+/* Parts of whole multiples of the ranks have equal blocks, so that ranks that see the same graph stay in step to the
+ * picosecond; the last part takes the rest. Small vectors keep exact shares instead. */
 static bool add_streams(rings *self, const pod_rings_plan *plan)
 {
+    const int64_t n = self->axes.nranks;
+    const int64_t unit = self->base.elements / n / plan->nstreams >= BLOCK_ALIGNED_MIN ? n : 1;
     double before = 0.0;
     int64_t first = 0;
     for (int32_t i = 0; i < plan->nstreams; ++i) {
         before += plan->stream[i].share;
-        int64_t end = (int64_t)(before * (double)self->base.elements + 0.5);
+        int64_t end = (int64_t)(before * (double)(self->base.elements / unit) + 0.5) * unit;
         end = i == plan->nstreams - 1 || end > self->base.elements ? self->base.elements : end;
         self->base.parts[i] = (pod_coll_part){
             .elements = end - first, .blocks = self->axes.nranks, .slots = self->axes.nranks};

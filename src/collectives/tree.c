@@ -298,14 +298,14 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
     return POD_OK;
 }
 
-/* Time by the formula above, with the chunk count that makes a chunk take about two hop latencies. */
+/* Time by the formula above, with chunks that take a quarter of a hop latency. */
 static double estimate_s(const pod_coll_request *request, const pod_coll_packing *packing,
                          int32_t *chunks)
 {
     const double alpha = pod_time_to_s(request->hop_latency_ps);
     const double tree_s = (double)request->elements * request->element_bytes
                           / request->link_rate.bytes_per_s / packing->ntrees;
-    const double wanted = alpha > 0.0 ? tree_s / (2.0 * alpha) : CHUNKS_MAX;
+    const double wanted = alpha > 0.0 ? 4.0 * tree_s / alpha : CHUNKS_MAX;
     *chunks = wanted >= CHUNKS_MAX ? CHUNKS_MAX : wanted > 1.0 ? (int32_t)wanted : 1;
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
     return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
