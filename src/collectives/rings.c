@@ -12,8 +12,14 @@ typedef struct ring_order {
     int axis[POD_GROUP_DIMS_MAX];
     int32_t length[POD_GROUP_DIMS_MAX];   /* of the ring at a level */
     int32_t span[POD_GROUP_DIMS_MAX + 1]; /* product of the lengths before */
-    int32_t *digit;                       /* [rank][level] */
+    struct ring_digit *digits;            /* [rank][level] */
 } ring_order;
+
+/* Where a rank is in the ring at a level, and what step() makes of it: looked up, not computed. */
+typedef struct ring_digit {
+    int32_t digit;
+    int32_t base; /* first slot of the rank's run at this level if the digit were 0 */
+} ring_digit;
 
 /* One level in one direction, as one channel sees it. */
 typedef struct phase {
@@ -54,19 +60,19 @@ typedef struct rings {
     int32_t *twin;               /* [channel], -1 = none */
 } rings;
 
-static int32_t digit_at(const ring_order *order, int32_t rank, int level)
+static const ring_digit *digit_at(const ring_order *order, int32_t rank, int level)
 {
-    return order->digit[(int64_t)rank * order->levels + level];
+    return &order->digits[(int64_t)rank * order->levels + level];
 }
 
-/* First slot of my run when the digit at a level were 0. */
-static int32_t run_base(const ring_order *order, int32_t rank, int level)
+/* The slot of a rank's own block. */
+static int32_t block_of(const ring_order *order, int32_t rank)
 {
-    int32_t base = 0;
-    for (int l = level + 1; l < order->levels; ++l) {
-        base += digit_at(order, rank, l) * order->span[l];
+    if (order->levels == 0) {
+        return 0;
     }
-    return base;
+    const ring_digit *first = digit_at(order, rank, 0);
+    return first->base + first->digit * order->span[0];
 }
 
 static int32_t rings_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
@@ -120,16 +126,16 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
     const int minus = p->sign < 0;
     const pod_coll_hop *hops = pod_coll_axes_hop(&self->axes, me->rank, order->axis[f->level], 0);
     const int32_t t = step - f->first;
-    const int32_t mine = digit_at(order, me->rank, f->level);
+    const ring_digit *mine = digit_at(order, me->rank, f->level);
     int32_t sent;
     int32_t received;
     if (f->closed) {
-        ring_digits(f, p->sign, mine, t, &sent, &received);
+        ring_digits(f, p->sign, mine->digit, t, &sent, &received);
     } else {
-        line_digits(f, p->sign, mine, t, &sent, &received);
+        line_digits(f, p->sign, mine->digit, t, &sent, &received);
     }
     const int32_t span = order->span[f->level];
-    int32_t base = run_base(order, me->rank, f->level);
+    int32_t base = mine->base;
     int32_t slots = span;
     if (t == f->half_step) {
         base += f->half_first;
@@ -155,7 +161,7 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
 static int32_t rings_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
 {
     const rings *self = (const rings *)schedule;
-    return run_base(self->order_of[part], rank, -1);
+    return block_of(self->order_of[part], rank);
 }
 
 static void rings_approach(const pod_coll_schedule *schedule, int32_t rank)
@@ -163,7 +169,7 @@ static void rings_approach(const pod_coll_schedule *schedule, int32_t rank)
     const rings *self = (const rings *)schedule;
     for (int i = 0; i < self->norders; ++i) {
         const ring_order *order = &self->orders[i];
-        __builtin_prefetch(&order->digit[(int64_t)rank * order->levels]);
+        __builtin_prefetch(digit_at(order, rank, 0));
     }
     __builtin_prefetch(pod_coll_axes_hop(&self->axes, rank, 0, 0));
 }
@@ -175,7 +181,7 @@ static void rings_free(pod_coll_schedule *schedule)
         free(self->programs[i].phase_of);
     }
     for (int i = 0; self->orders && i < self->norders; ++i) {
-        free(self->orders[i].digit);
+        free(self->orders[i].digits);
     }
     free(self->programs);
     free(self->orders);
@@ -228,8 +234,21 @@ static void number_quotients(ring_order *order, const pod_coll_axes *axes, int32
     }
     for (int32_t slot = 0; slot < axes->nranks; ++slot) {
         for (int level = 0; level < levels; ++level) {
-            order->digit[(int64_t)seen[slot] * levels + level] =
+            order->digits[(int64_t)seen[slot] * levels + level].digit =
                 slot / order->span[level] % order->length[level];
+        }
+    }
+}
+
+/* base of a level = sum over the levels behind it of digit · span */
+static void sum_bases(ring_order *order, int32_t nranks)
+{
+    for (int32_t r = 0; r < nranks; ++r) {
+        ring_digit *digits = &order->digits[(int64_t)r * order->levels];
+        int32_t base = 0;
+        for (int level = order->levels - 1; level >= 0; --level) {
+            digits[level].base = base;
+            base += digits[level].digit * order->span[level];
         }
     }
 }
@@ -239,14 +258,15 @@ static bool number_blocks(ring_order *order, const pod_coll_axes *axes)
     const int levels = order->levels;
     const size_t n = (size_t)axes->nranks;
     order->span[0] = 1;
-    order->digit = calloc(n * (size_t)(levels ? levels : 1), sizeof *order->digit);
-    if (!order->digit) {
+    order->digits = calloc(n * (size_t)(levels ? levels : 1), sizeof *order->digits);
+    if (!order->digits) {
         return false;
     }
     if (axes->quotient) {
         int32_t *seen = malloc(n * sizeof *seen);
         if (seen) {
             number_quotients(order, axes, seen);
+            sum_bases(order, axes->nranks);
         }
         free(seen);
         return seen != NULL;
@@ -255,10 +275,11 @@ static bool number_blocks(ring_order *order, const pod_coll_axes *axes)
         order->length[level] = axes->axis[order->axis[level]].length;
         order->span[level + 1] = order->span[level] * order->length[level];
         for (int32_t r = 0; r < axes->nranks; ++r) {
-            order->digit[(int64_t)r * levels + level] =
+            order->digits[(int64_t)r * levels + level].digit =
                 axes->position[(int64_t)r * axes->naxes + order->axis[level]];
         }
     }
+    sum_bases(order, axes->nranks);
     return true;
 }
 
@@ -268,7 +289,7 @@ pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *ax
     ring_order order = {.levels = naxes};
     memcpy(order.axis, axis, (size_t)naxes * sizeof *axis);
     const bool numbered = number_blocks(&order, axes);
-    free(order.digit);
+    free(order.digits);
     if (!numbered) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the rings of %d chips; use fewer chips",
                         (int)axes->nranks);

@@ -336,7 +336,7 @@ static void channel_advance(const place *at)
 }
 
 /* Channels that wait for receives of other channels get another look after one completed. */
-static void waiting_advance(const place *at)
+static void waiting_look(const place *at)
 {
     coll_chip *state = at->chip;
     while (state->woken && state->waiting > 0) {
@@ -348,7 +348,14 @@ static void waiting_advance(const place *at)
             }
         }
     }
-    state->woken = false;
+}
+
+static inline void waiting_advance(const place *at)
+{
+    if (at->chip->waiting > 0) {
+        waiting_look(at);
+    }
+    at->chip->woken = false;
 }
 
 void pod_collective_start(pod_collective *coll, int32_t cell)
