@@ -148,6 +148,7 @@ static const command commands[] = {
     {"copy", pod_cmd_copy, "an HBM copy on one chip"},
     {"collective", pod_cmd_collective, "all-reduce, all-gather, ..., and how near they come to the bound"},
     {"traffic", pod_cmd_traffic, "point-to-point traffic on a slice"},
+    {"mesh", pod_cmd_mesh, "how a logical mesh lies on a slice"},
     {"host", pod_cmd_host, "this machine, and how chips are placed on ranks"},
 };
 /* clang-format on */

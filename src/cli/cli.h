@@ -98,4 +98,5 @@ pod_cli_run pod_cmd_matmul;
 pod_cli_run pod_cmd_copy;
 pod_cli_run pod_cmd_collective;
 pod_cli_run pod_cmd_traffic;
+pod_cli_run pod_cmd_mesh;
 pod_cli_run pod_cmd_host;

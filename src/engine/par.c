@@ -156,6 +156,21 @@ void pod_par_stop(pod_par *par)
     }
 }
 
+pod_status pod_par_self_new(pod_par **self, pod_error *err)
+{
+    *self = calloc(1, sizeof **self);
+    if (*self == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a job of one rank");
+    }
+    **self = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
+    return POD_OK;
+}
+
+void pod_par_self_free(pod_par *self)
+{
+    free(self);
+}
+
 int pod_par_rank(const pod_par *par)
 {
     return par->rank;

@@ -25,6 +25,10 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
 /** Finish (MPI_Finalize if pod_par_start initialised). Collective. */
 void pod_par_stop(pod_par *par);
 
+/** A job of this rank alone, for work that every rank does for itself. Not collective. POD_E_NOMEM. */
+pod_status pod_par_self_new(pod_par **self, pod_error *err);
+void pod_par_self_free(pod_par *self);
+
 int pod_par_rank(const pod_par *par);
 int pod_par_size(const pod_par *par);
 /** True when the ranks of some node outnumber its usable cores. Same on every rank. */

@@ -68,6 +68,14 @@ static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_t
 
 /* ---- starting ops ---- */
 
+/* How long an op keeps the core of this chip busy. */
+static pod_time_ps core_time(const step_stage *stage, const step_cell *state, int32_t op)
+{
+    const pod_time_ps healthy_ps = stage->time_ps[op];
+    return state->slowness > 1 ? (pod_time_ps)((double)healthy_ps * state->slowness + 0.5)
+                               : healthy_ps;
+}
+
 /* Give the core its next op if that is ready. */
 static void core_feed(step_run *run, int32_t cell)
 {
@@ -80,7 +88,7 @@ static void core_feed(step_run *run, int32_t cell)
     const pod_time_ps now = pod_net_now(run->net);
     wait_charge(run, state, now);
     state->core_busy = true;
-    pod_net_wake(run->net, cell, now + stage->time_ps[op], pod_step_wake(WAKE_CORE, op));
+    pod_net_wake(run->net, cell, now + core_time(stage, state, op), pod_step_wake(WAKE_CORE, op));
 }
 
 static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number);
@@ -190,8 +198,9 @@ static void core_done(step_run *run, int32_t cell, int32_t op)
     step_cell *state = cell_at(run, cell);
     step_stage *stage = stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
-    run->compute_ps += stage->time_ps[op];
-    run->hbm_bound_ps += stage->hbm_bound[op] ? stage->time_ps[op] : 0;
+    const pod_time_ps took_ps = core_time(stage, state, op);
+    run->compute_ps += took_ps;
+    run->hbm_bound_ps += stage->hbm_bound[op] ? took_ps : 0;
     if (run->args->data
         && pod_op_exec(stage->program, op, &run->shards[cell - run->first], &run->failure)
                != POD_OK) {
@@ -200,7 +209,7 @@ static void core_done(step_run *run, int32_t cell, int32_t op)
     state->core_busy = false;
     state->core_op = stage->core_next[op];
     state->free_ps = now;
-    op_done(run, cell, op, now - stage->time_ps[op]);
+    op_done(run, cell, op, now - took_ps);
     core_feed(run, cell);
 }
 

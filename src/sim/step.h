@@ -11,7 +11,12 @@
  *  when that communication had not begun (a pipeline bubble) or when the chip is done before others.
  *  compute + exposed + idle = step time on every chip, to the picosecond.
  *
- *  On a folded machine one cell stands for many chips; sums are over cells.
+ *  Slow chips (`--slow-chip`) take as many times longer for every core op.
+ *
+ *  Folding. With args->fold the step finds out which chips do the same, by comparing their stages and
+ *  the steps of their schedules, and simulates one cell for all of them (sim/machine.h); sums are over
+ *  cells then. Times and the busiest link are those of the whole slice. Few cells are
+ *  simulated by every rank for itself.
  *  Threads: one per rank. */
 #pragma once
 
@@ -33,6 +38,7 @@ typedef struct pod_step_args {
     const pod_chip_spec *chip;
     const pod_programs *programs;
     const char *algorithm; /**< "auto" or a name for all collectives */
+    bool fold;             /**< simulate equal chips once; no effect with data */
     bool data;             /**< compute real numbers; not on a folded machine */
     /** With data: fill a chip's persistent buffers before the step. */
     void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
@@ -43,8 +49,8 @@ typedef struct pod_step_args {
 
 typedef struct pod_step_result {
     pod_time_ps time_ps; /**< when the last chip is done */
-    int64_t cells;
-    int64_t compute_ps; /**< these five: sums over cells; they add up to cells · time_ps */
+    int64_t cells;       /**< chips simulated */
+    int64_t compute_ps;  /**< these five: sums over cells; they add up to cells · time_ps */
     int64_t exposed_ici_ps;
     int64_t exposed_dcn_ps;
     int64_t exposed_host_ps;

@@ -44,6 +44,7 @@ typedef struct step_stage {
 typedef struct step_cell {
     int32_t stage;
     int32_t core_op; /* next (or running) core op; nops = none left */
+    double slowness; /* of the chip: times its core takes longer */
     bool core_busy;
     bool done;
     pod_time_ps free_ps; /* since when the core waits */
@@ -89,6 +90,12 @@ void pod_step_instance_free(step_run *run, uint32_t number);
 /** Times of core ops, order of the core, users of each op (step_plan.c). */
 pod_status pod_step_plan(step_run *run, pod_error *err);
 void pod_step_plan_free(step_run *run);
+
+/** The smallest box of chips of which all others are translations (sim/machine.h): the same stage,
+ *  and in every schedule the same steps at the same offsets. An axis that closes may be folded, and an
+ *  open one along which nothing moves. Dims where nothing repeats; needs the plan. Local, and the
+ *  same on every rank. */
+void pod_step_fold(const step_run *run, int32_t period[POD_AXES]);
 
 /** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,

@@ -25,6 +25,8 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         state->core_op = stage->core_next[program->nops];
         state->ops_left = program->nops;
         state->done = program->nops == 0;
+        state->slowness = pod_slice_chip_slowness(run->args->machine->slice,
+                                                  chip % run->args->machine->slice->nchips);
         state->deps_left = calloc((size_t)program->nops + 1, sizeof *state->deps_left);
         if (!state->deps_left) {
             return pod_fail(err, POD_E_NOMEM, "out of memory for %d ops on every chip",
@@ -128,38 +130,75 @@ static pod_status result_prepare(const step_run *run, pod_step_result *result, p
                        : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
 }
 
+/* Fewer cells than this for each rank are not worth the exchange between ranks. */
+enum { CELLS_PER_RANK_MIN = 64 };
+
+/* Fold the machine of the run; *self is the job for a folded one that every rank runs for itself. */
+static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_par **self,
+                               pod_error *err)
+{
+    if (!run->args->fold || run->args->data) {
+        return POD_OK;
+    }
+    pod_step_fold(run, machine->period);
+    const int64_t cells = pod_machine_cells(machine);
+    const int ranks = pod_par_size(machine->par);
+    if (ranks == 1 || cells == machine->slice->nchips
+        || cells >= (int64_t)ranks * CELLS_PER_RANK_MIN) {
+        return POD_OK;
+    }
+    return pod_par_self_new(self, err);
+}
+
+/* Simulate what is planned. */
+static pod_status step_simulate(step_run *run, pod_step_result *result, pod_error *err)
+{
+    const pod_step_args *args = run->args;
+    const pod_net_client client = pod_step_client(run);
+    pod_status st = pod_machine_net(args->machine, &client, &run->net, err);
+    if (st == POD_OK) {
+        st = pod_par_agree(args->machine->par, cells_prepare(run, err), err);
+    }
+    if (st == POD_OK) {
+        st = pod_net_run(run->net, err);
+    }
+    if (st == POD_OK) {
+        st = result_combine(run, result, err);
+    }
+    for (int32_t i = 0; st == POD_OK && args->data && args->store && i < run->ncells; i++) {
+        args->store(args->context, pod_machine_chip(args->machine, run->first + i),
+                    run->stages[run->cells[i].stage].program, run->shards[i].data);
+    }
+    return st;
+}
+
 pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err)
 {
-    pod_par *par = args->machine->par;
-    step_run run = {.args = args};
-    const pod_net_client client = pod_step_client(&run);
+    pod_machine machine = *args->machine;
+    pod_step_args own = *args;
+    own.machine = &machine;
+    step_run run = {.args = &own};
+    pod_par *self = NULL;
+    *result = (pod_step_result){0};
     pod_map_init(&run.recv_start);
     pod_status st = pod_step_plan(&run, err);
     if (st == POD_OK) {
         st = result_prepare(&run, result, err);
     }
-    st = pod_par_agree(par, st, err);
     if (st == POD_OK) {
-        st = pod_machine_net(args->machine, &client, &run.net, err);
+        st = machine_fold(&run, &machine, &self, err);
     }
+    st = pod_par_agree(args->machine->par, st, err);
     if (st == POD_OK) {
-        st = pod_par_agree(par, cells_prepare(&run, err), err);
-    }
-    if (st == POD_OK) {
-        st = pod_net_run(run.net, err);
-    }
-    if (st == POD_OK) {
-        st = result_combine(&run, result, err);
-    }
-    for (int32_t i = 0; st == POD_OK && args->data && args->store && i < run.ncells; i++) {
-        args->store(args->context, pod_machine_chip(args->machine, run.first + i),
-                    run.stages[run.cells[i].stage].program, run.shards[i].data);
+        machine.par = self ? self : machine.par;
+        st = step_simulate(&run, result, err);
     }
     cells_free(&run);
     pod_net_free(run.net);
     pod_step_plan_free(&run);
     pod_map_fini(&run.recv_start);
-    return st;
+    pod_par_self_free(self);
+    return pod_par_agree(args->machine->par, st, err);
 }
 
 void pod_step_result_fini(pod_step_result *result)
