@@ -152,7 +152,7 @@ struct pod_coll_schedule {
     pod_coll_channel *channels;
     bool sequential; /**< every step s has wait_recv >= s: no send goes before the receives of the
                           steps before it. A hint that saves asking. */
-    bool ordered; /**< a link carries one message of this collective at a time, lowest
+    bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
 };
 
