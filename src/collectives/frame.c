@@ -24,10 +24,11 @@ pod_status pod_coll_frame_init(pod_coll_schedule *schedule, const pod_coll_sched
         pod_coll_frame_fini(schedule);
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
+    const int64_t unit = request->equal_blocks ? request->group->size : 1;
     for (int32_t p = 0; p < nparts; ++p) {
-        const int64_t each = request->elements / nparts;
-        schedule->parts[p] = (pod_coll_part){
-            .elements = each + (p < request->elements % nparts ? 1 : 0), .blocks = 1, .slots = 1};
+        const int64_t units = request->elements / unit;
+        const int64_t each = units / nparts + (p < units % nparts ? 1 : 0);
+        schedule->parts[p] = (pod_coll_part){.elements = each * unit, .blocks = 1, .slots = 1};
     }
     for (int32_t c = 0; c < nchannels; ++c) {
         schedule->channels[c].part = c % nparts;

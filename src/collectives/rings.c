@@ -430,11 +430,13 @@ static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
 }
 
 /* Parts of whole multiples of the ranks have equal blocks, so that ranks that see the same graph stay in step to the
- * picosecond; the last part takes the rest. Small vectors keep exact shares instead. */
-static bool add_streams(rings *self, const pod_rings_plan *plan)
+ * picosecond; the last part takes the rest. Small vectors keep exact shares instead, unless blocks must be equal. */
+static bool add_streams(rings *self, const pod_rings_plan *plan, bool equal_blocks)
 {
     const int64_t n = self->axes.nranks;
-    const int64_t unit = self->base.elements / n / plan->nstreams >= BLOCK_ALIGNED_MIN ? n : 1;
+    const bool aligned =
+        equal_blocks || self->base.elements / n / plan->nstreams >= BLOCK_ALIGNED_MIN;
+    const int64_t unit = aligned ? n : 1;
     double before = 0.0;
     int64_t first = 0;
     for (int32_t i = 0; i < plan->nstreams; ++i) {
@@ -478,7 +480,8 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
     self->order_of = calloc(streams, sizeof *self->order_of);
     self->twin = calloc(2 * streams, sizeof *self->twin);
     if (!self->base.parts || !self->base.channels || !self->orders || !self->programs
-        || !self->program_of || !self->order_of || !self->twin || !add_streams(self, plan)) {
+        || !self->program_of || !self->order_of || !self->twin
+        || !add_streams(self, plan, request->equal_blocks)) {
         rings_free(&self->base);
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }

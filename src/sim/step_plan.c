@@ -94,6 +94,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
         .hop_latency_ps = args->machine->hop_latency_ps,
         .launch_ps = args->machine->launch_ps,
         .source_of = entry->source_of,
+        .equal_blocks = entry->op == POD_ALL_GATHER || entry->op == POD_REDUCE_SCATTER,
     };
     const pod_coll_algorithm *algorithm = NULL;
     pod_status st = POD_OK;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file tests/mpi/workload/harness.h  Steps on simulated slices, from text. */
+#pragma once
+
+#include "mpi_check.h"
+
+#include "base/file.h"
+#include "engine/par.h"
+#include "sim/step.h"
+#include "workload/reference.h"
+
+/** A slice with its chip and router, a laid mesh and a built step. Must not move. */
+typedef struct bench {
+    pod_par *par;
+    pod_chip_spec chip;
+    pod_slice slice;
+    pod_router *router;
+    pod_mesh mesh;
+    pod_model model;
+    pod_step_request request;
+    pod_step_work work;
+} bench;
+
+static inline void bench_ok(pod_status st, const pod_error *err)
+{
+    if (st != POD_OK) {
+        mpi_check_fail(__FILE__, __LINE__, err->text);
+    }
+}
+
+/** v5p chips under some rates; dims as {4, 4, 4}, wrap bits x = 1, y = 2, z = 4. */
+static inline void bench_begin(bench *b, pod_par *par, pod_rates rates, int32_t x, int32_t y,
+                               int32_t z, unsigned wrap)
+{
+    const int32_t dims[POD_AXES] = {x, y, z};
+    const bool wraps[POD_AXES] = {(wrap & 1U) != 0, (wrap & 2U) != 0, (wrap & 4U) != 0};
+    pod_error err = {0};
+    char *data = NULL;
+    size_t size = 0;
+    pod_table *table = NULL;
+    *b = (bench){.par = par};
+    char path[512];
+    bench_ok(pod_data_path("topologies/chips.csv", path, sizeof path, &err), &err);
+    bench_ok(pod_file_read(path, &data, &size, &err), &err);
+    bench_ok(pod_table_parse("chips.csv", data, size, &table, &err), &err);
+    bench_ok(pod_chip_load(table, "v5p", rates, NULL, 0, &b->chip, &err), &err);
+    pod_table_free(table);
+    free(data);
+    bench_ok(pod_slice_make("v5p", 3, dims, wraps, false, &b->slice, &err), &err);
+    bench_ok(pod_router_new(&b->slice, &b->router, &err), &err);
+}
+
+static inline void bench_end(bench *b)
+{
+    pod_router_free(b->router);
+}
+
+/** Lay a mesh and prepare a request; the caller may change it before bench_build. */
+static inline void bench_prepare(bench *b, const char *mesh, const char *model, int64_t batch)
+{
+    pod_error err = {0};
+    pod_logical_mesh logical;
+    bench_ok(pod_logical_mesh_parse(mesh, "", &logical, &err), &err);
+    logical.split_axes = true;
+    bench_ok(pod_mesh_init(&b->mesh, &b->slice, &logical, &err), &err);
+    bench_ok(pod_model_parse(model, &b->model, &err), &err);
+    b->request = (pod_step_request){.model = &b->model,
+                                    .slice = &b->slice,
+                                    .mesh = &b->mesh,
+                                    .batch = batch,
+                                    .seq = 1,
+                                    .dtype = POD_DTYPE_BF16,
+                                    .microbatches = 1,
+                                    .gather_ahead = POD_GATHER_AHEAD_DEFAULT};
+}
+
+static inline void bench_build(bench *b)
+{
+    pod_error err = {0};
+    bench_ok(pod_step_build(&b->request, &b->work, &err), &err);
+}
+
+static inline void bench_clear(bench *b)
+{
+    pod_step_work_fini(&b->work);
+    pod_mesh_fini(&b->mesh);
+}
+
+/** Simulate the step; with a check also its numbers. */
+static inline void bench_run(bench *b, pod_step_check *check, pod_step_result *result)
+{
+    pod_error err = {0};
+    const pod_machine machine = {.par = b->par,
+                                 .slice = &b->slice,
+                                 .router = b->router,
+                                 .link_bytes_per_s = b->chip.link_oneway_bytes_per_s,
+                                 .hop_latency_ps = b->chip.hop_latency_ps,
+                                 .launch_ps = b->chip.collective_launch_ps};
+    const pod_step_args args = {.machine = &machine,
+                                .chip = &b->chip,
+                                .programs = &b->work.programs,
+                                .algorithm = "auto",
+                                .data = check != NULL,
+                                .load = pod_step_check_load,
+                                .store = pod_step_check_store,
+                                .context = check};
+    bench_ok(pod_step_run(&args, result, &err), &err);
+}
+
+/** The reference of the request, computed on rank 0. */
+static inline pod_reference *bench_reference(bench *b)
+{
+    pod_reference *reference = NULL;
+    pod_error err = {0};
+    char *blob = NULL;
+    size_t size = 0;
+    pod_status st = pod_reference_new(&b->request, 1, &reference, &err);
+    if (st == POD_OK && pod_par_rank(b->par) == 0) {
+        st = pod_reference_compute(reference, &err);
+        pod_reference_blob(reference, &blob, &size);
+    }
+    bench_ok(pod_par_agree(b->par, st, &err), &err);
+    bench_ok(pod_par_bcast_blob(b->par, &blob, &size, &err), &err);
+    if (pod_par_rank(b->par) != 0) {
+        bench_ok(pod_reference_take(reference, blob, size, &err), &err);
+    }
+    return reference;
+}
