@@ -101,6 +101,10 @@ pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
         status = allocate(engine, options, err);
     }
     status = pod_par_agree(par, status, err);
+    if (status == POD_OK && !pod_exchange_is_symmetric(&engine->exchange)) {
+        status = pod_fail(err, POD_E_INVALID,
+                          "ranks name peers that don't name them; peers must be mutual");
+    }
     if (status != POD_OK) {
         pod_engine_free(engine);
         return status;

@@ -69,10 +69,11 @@ typedef struct pod_engine_options {
     const int32_t *first_cell;      /**< first_cell[size + 1]: rank r has cells first_cell[r] to
                                          first_cell[r + 1] - 1; NULL = even blocks */
     /** Ranks this rank's cells can send to, or NULL = all (sparse exchange): peers[npeers]; must be
-     *  symmetric. */
+     *  symmetric (else POD_E_INVALID). */
     const int32_t *peers;
     int npeers;
-    /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached; may be NULL. */
+    /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached and the
+     *  events that rank 0 has handled; may be NULL. */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events);
 } pod_engine_options;
 
@@ -83,7 +84,8 @@ typedef struct pod_engine_counts {
     int64_t crossed; /**< events that went between ranks */
 } pod_engine_counts;
 
-/** Collective. POD_E_USAGE when there are more ranks than cells. */
+/** Collective; the same status on every rank: POD_E_USAGE when there are more ranks than cells,
+ *  POD_E_INVALID for a lookahead, blocks or peers that make no sense, POD_E_NOMEM. */
 pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
                           const pod_engine_model *model, pod_engine **engine, pod_error *err);
 void pod_engine_free(pod_engine *engine);

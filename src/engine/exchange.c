@@ -76,6 +76,23 @@ pod_status pod_exchange_init(pod_exchange *exchange, pod_par *par, const int32_t
     return POD_OK;
 }
 
+/* A number for the pair of ranks, added by its lower rank and taken away by its higher one. */
+bool pod_exchange_is_symmetric(const pod_exchange *exchange)
+{
+    uint32_t me = (uint32_t)exchange->par->rank;
+    int64_t sum = 0;
+    for (int i = 0; i < exchange->npeers; i++) {
+        uint32_t other = (uint32_t)exchange->peers[i].rank;
+        bool lower = me < other;
+        uint64_t pair = lower ? (uint64_t)me << 32 | other : (uint64_t)other << 32 | me;
+        pair = (pair + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        int64_t number = (int64_t)((pair ^ pair >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 32);
+        sum += lower ? number : -number;
+    }
+    pod_par_sum_i64(exchange->par, &sum, 1);
+    return sum == 0;
+}
+
 void pod_exchange_fini(pod_exchange *exchange)
 {
     for (int i = 0; exchange->peers != NULL && i < exchange->npeers; i++) {

@@ -67,6 +67,10 @@ pod_status pod_exchange_init(pod_exchange *exchange, pod_par *par, const int32_t
                              pod_error *err);
 void pod_exchange_fini(pod_exchange *exchange);
 
+/** Collective. @return true, on all ranks, if every peer of a rank has this rank as its peer (but for one
+ *  chance in 2^32 of not noticing that it hasn't) */
+bool pod_exchange_is_symmetric(const pod_exchange *exchange);
+
 /** Room for one event to `rank`, a peer, valid until the next call. @param tick  of its time
  *  @param payload  of the event or NULL; the reference is taken over */
 pod_event *pod_exchange_reserve(pod_exchange *exchange, int rank, int64_t tick,

@@ -145,6 +145,14 @@ static void bad_options_are_refused(pod_par *par)
     options.npeers = par->rank == par->size - 1 ? 1 : 0;
     MPI_CHECK_I64(pod_engine_new(par, &options, &callbacks, &engine, &err), POD_E_INVALID);
     MPI_CHECK(engine == NULL);
+
+    /* A ring in which each rank names its right neighbour only. */
+    pod_error_clear(&err);
+    peer = (par->rank + 1) % par->size;
+    options.npeers = par->size > 2 ? 1 : 0;
+    pod_status status = pod_engine_new(par, &options, &callbacks, &engine, &err);
+    MPI_CHECK_I64(status, par->size > 2 ? POD_E_INVALID : POD_OK);
+    pod_engine_free(engine);
 }
 
 int main(int argc, char **argv)
