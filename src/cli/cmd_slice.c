@@ -27,8 +27,8 @@ enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 static const char about[] =
     "Columns: hosts = virtual machines; links = cables, without dead ones; mean_hops over all\n"
     "ordered pairs, a chip with itself included; bisection_links = fewest cables cut by halving\n"
-    "the slice across one axis, bisection_GBps what they carry one way. All figures are of one\n"
-    "slice; slices says how many there are.\n";
+    "the slice across one axis, bisection_GBps the least that such a cut carries one way. All\n"
+    "figures are of one slice; slices says how many there are.\n";
 
 static void explain(const pod_cli *cli, const pod_cli_target *target,
                     const pod_slice_figures *figures)
@@ -46,9 +46,9 @@ static void explain(const pod_cli *cli, const pod_cli_target *target,
                     figures->diameter_hops);
     pod_cli_explain(cli, "mean_hops = mean of hops over %d^2 ordered pairs = %.9g", slice->nchips,
                     figures->mean_hops);
-    pod_cli_explain(cli, "bisection_GBps = %lld cables x %g GB/s (one way, rates %s)",
-                    (long long)figures->bisection_cables,
-                    target->chip.link_oneway_bytes_per_s / 1e9, pod_rates_name(target->chip.rates));
+    pod_cli_explain(cli, "bisection_GBps = %g cables of full rate x %g GB/s (one way, rates %s)",
+                    figures->bisection_links, target->chip.link_oneway_bytes_per_s / 1e9,
+                    pod_rates_name(target->chip.rates));
 }
 
 static void add_row(pod_emit *emit, const pod_cli_target *target, const pod_slice_figures *figures)
@@ -68,8 +68,7 @@ static void add_row(pod_emit *emit, const pod_cli_target *target, const pod_slic
     pod_emit_i64(emit, figures->diameter_hops);
     pod_emit_double(emit, figures->mean_hops);
     pod_emit_i64(emit, figures->bisection_cables);
-    pod_emit_double(emit,
-                    (double)figures->bisection_cables * target->chip.link_oneway_bytes_per_s / 1e9);
+    pod_emit_double(emit, figures->bisection_links * target->chip.link_oneway_bytes_per_s / 1e9);
 }
 
 pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -77,7 +76,7 @@ pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *e
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC",
         .about = about,
-        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_RATES | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_EXPLAIN,
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
     if (st != POD_OK || cli->help) {

@@ -78,7 +78,7 @@ pod_status pod_shape_parse(const pod_generation *generation, const char *text, s
         at += used;
         more = at < length && text[at] == 'x';
         if (used == 0 || (at < length && !more)) {
-            return pod_fail(err, POD_E_USAGE, "'%.*s' is not a shape; write sizes like %s", shown,
+            return pod_fail(err, POD_E_INVALID, "'%.*s' is not a shape; write sizes like %s", shown,
                             text, generation->naxes == 2 ? "4x8" : "4x4x8");
         }
         if (naxes == generation->naxes) {

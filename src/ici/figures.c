@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 
 #include "ici/route_impl.h"
@@ -58,55 +59,73 @@ static void search_distances(const pod_router *router, pod_slice_figures *figure
     free(hops);
 }
 
-/* Live cables of axis `axis` that leave position `at` in + direction. */
-static int64_t plane_cables(const pod_slice *slice, int axis, int32_t at)
+/* Live cables of a cut, and what they carry one way in links of full rate. */
+typedef struct cut {
+    int64_t cables;
+    double links;
+} cut;
+
+/* The cables of axis `axis` that leave position `at` in + direction. */
+static cut plane_cut(const pod_slice *slice, int axis, int32_t at)
 {
-    int32_t n = slice->dims[axis];
+    const int32_t n = slice->dims[axis];
     if (at == n - 1 && !slice->wrap[axis]) {
-        return 0;
+        return (cut){.cables = 0};
     }
-    int64_t cables = slice->nchips / n;
-    for (int i = 0; i < slice->nfaults; i++) {
-        const pod_fault *fault = &slice->faults[i];
-        if (fault->kind != POD_FAULT_LINK_DEAD || fault->direction / 2 != axis) {
-            continue;
-        }
+    if (slice->nfaults == 0) {
+        return (cut){.cables = slice->nchips / n, .links = slice->nchips / n};
+    }
+    cut found = {.cables = 0};
+    for (int32_t chip = 0; chip < slice->nchips; chip++) {
         int32_t coords[POD_AXES];
-        pod_slice_coords(slice, fault->chip, coords);
-        cables -= coords[axis] == at ? 1 : 0;
+        pod_slice_coords(slice, chip, coords);
+        const double slowness =
+            coords[axis] == at ? pod_slice_link_slowness(slice, chip, 2 * axis) : 0;
+        found.cables += slowness > 0 ? 1 : 0;
+        found.links += slowness > 0 ? 1 / slowness : 0;
     }
-    return cables;
+    return found;
+}
+
+static void cut_add(cut *sum, cut other)
+{
+    sum->cables += other.cables;
+    sum->links += other.links;
 }
 
 /* Cables between the positions [from, from + size) of an axis and the rest. A twisted wrap of
  * another axis moves by half of this one, so all its cables cross. */
-static int64_t halving_cables(const pod_slice *slice, int axis, int32_t from, int32_t size)
+static cut halving_cut(const pod_slice *slice, int axis, int32_t from, int32_t size)
 {
-    int32_t n = slice->dims[axis];
-    int64_t cables = plane_cables(slice, axis, (from + n - 1) % n)
-                     + plane_cables(slice, axis, (from + size - 1) % n);
+    const int32_t n = slice->dims[axis];
+    cut sum = plane_cut(slice, axis, (from + n - 1) % n);
+    cut_add(&sum, plane_cut(slice, axis, (from + size - 1) % n));
     for (int other = 0; other < POD_AXES; other++) {
         if (slice->twist[other][axis] != 0) {
-            cables += plane_cables(slice, other, slice->dims[other] - 1);
+            cut_add(&sum, plane_cut(slice, other, slice->dims[other] - 1));
         }
     }
-    return cables;
+    return sum;
 }
 
-static int64_t bisection(const pod_slice *slice)
+/* Fewest cables, and least that cables carry, over all halvings. */
+static void find_bisection(const pod_slice *slice, pod_slice_figures *figures)
 {
-    int64_t fewest = INT64_MAX;
+    cut fewest = {.cables = INT64_MAX, .links = HUGE_VAL};
     for (int a = 0; a < POD_AXES; a++) {
-        int32_t n = slice->dims[a];
+        const int32_t n = slice->dims[a];
         /* A line is halved only at its middle: the first part starts at 0 and has n/2 positions,
          * rounded down or up. A ring is halved from every position. */
-        int32_t step = slice->wrap[a] ? 1 : n - n / 2;
+        const int32_t step = slice->wrap[a] ? 1 : n - n / 2;
         for (int32_t from = 0; n > 1 && from < n; from += step) {
-            int64_t cables = halving_cables(slice, a, from, n / 2);
-            fewest = cables < fewest ? cables : fewest;
+            const cut here = halving_cut(slice, a, from, n / 2);
+            fewest.cables = here.cables < fewest.cables ? here.cables : fewest.cables;
+            fewest.links = here.links < fewest.links ? here.links : fewest.links;
         }
     }
-    return fewest == INT64_MAX ? 0 : fewest;
+    const bool none = fewest.cables == INT64_MAX;
+    figures->bisection_cables = none ? 0 : fewest.cables;
+    figures->bisection_links = none ? 0 : fewest.links;
 }
 
 pod_status pod_slice_figures_find(const pod_slice *slice, pod_slice_figures *figures,
@@ -114,7 +133,7 @@ pod_status pod_slice_figures_find(const pod_slice *slice, pod_slice_figures *fig
 {
     if (!slice->twisted && !pod_slice_has_dead_links(slice)) {
         figures->cables = pod_slice_cables(slice);
-        figures->bisection_cables = bisection(slice);
+        find_bisection(slice, figures);
         grid_distances(slice, figures);
         return POD_OK;
     }
@@ -131,7 +150,7 @@ void pod_router_figures(const pod_router *router, pod_slice_figures *figures)
 {
     const pod_slice *slice = router->slice;
     figures->cables = pod_slice_cables(slice);
-    figures->bisection_cables = bisection(slice);
+    find_bisection(slice, figures);
     if (router->has_dead_links || router->kind == POD_ROUTE_SEARCH) {
         search_distances(router, figures);
     } else if (router->kind == POD_ROUTE_LATTICE) {

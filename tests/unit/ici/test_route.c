@@ -158,6 +158,20 @@ static int64_t bisection_of(const pod_slice *slice)
     return figures.bisection_cables;
 }
 
+Test(ici_route, counts_slow_cables_of_the_bisection_by_what_they_carry)
+{
+    pod_slice slice = slice_of(3, 4, 4, 4, 7, false);
+    pod_slice_figures figures;
+    cr_assert_eq(pod_slice_figures_find(&slice, &figures, NULL), POD_OK);
+    cr_assert_eq(figures.bisection_links, 32);
+    cr_assert_eq(pod_slice_fault_insert(&slice, POD_FAULT_LINK_SLOW, 0, 0, 2, NULL), POD_OK);
+    cr_assert_eq(pod_slice_fault_insert(&slice, POD_FAULT_LINK_SLOW, 1, 0, 4, NULL), POD_OK);
+    cr_assert_eq(pod_slice_fault_insert(&slice, POD_FAULT_LINK_DEAD, 4, 0, 0, NULL), POD_OK);
+    cr_assert_eq(pod_slice_figures_find(&slice, &figures, NULL), POD_OK);
+    cr_assert_eq(figures.bisection_cables, 31);
+    cr_assert_eq(figures.bisection_links, 30.5, "x between 0 and 1: one dead, one half");
+}
+
 Test(ici_route, takes_minimal_paths_between_all_pairs_of_small_shapes)
 {
     for (int i = 0; i < SMALL_SHAPES; i++) {
