@@ -41,6 +41,9 @@ typedef struct pod_cli_common {
     pod_cli_list fail_links;
     pod_cli_list slow_links;
     pod_cli_list slow_chips;
+    pod_cli_list slow_hosts;
+    pod_cli_list slow_nics;
+    pod_cli_list failed_dcn;
     pod_format format;
     const char *output_path; /**< NULL = standard output */
     const char *data;        /**< "real", "none", or NULL = by size */

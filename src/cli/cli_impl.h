@@ -23,7 +23,7 @@ typedef struct pod_cli_common_texts {
 } pod_cli_common_texts;
 
 /** The group that belongs to every command, besides those of options.h. */
-enum { POD_CLI_ALWAYS = 256 };
+enum { POD_CLI_ALWAYS = 512 };
 
 /** Add the common options of some groups. */
 void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common *common,

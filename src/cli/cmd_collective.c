@@ -126,20 +126,26 @@ static void add_heading(pod_emit *emit, const pod_collective_case *run_case)
 {
     const pod_slice *slice = &run_case->target->slice;
     const pod_chip_spec *chip = &run_case->target->chip;
+    const int32_t groups = slice->nchips * slice->nslices / run_case->group.size;
     pod_emit_heading(emit, "podsim collective: %s on %s, %d chips: %d group%s of %d over %s",
-                     pod_coll_op_name(run_case->request->op), slice->name, slice->nchips,
-                     run_case->group.count, run_case->group.count == 1 ? "" : "s",
+                     pod_coll_op_name(run_case->request->op), slice->name,
+                     slice->nchips * slice->nslices, groups, groups == 1 ? "" : "s",
                      run_case->group.size, run_case->axes);
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
                      pod_time_to_us(chip->hop_latency_ps),
                      pod_time_to_us(chip->collective_launch_ps));
+    if (slice->nslices > 1) {
+        pod_emit_heading(emit, "DCN: %g GB/s a chip one way, latency %g us",
+                         chip->dcn_bytes_per_s * chip->dcn_eff_frac / 1e9,
+                         pod_time_to_us(chip->dcn_latency_ps));
+    }
 }
 
 /* The comparison without faults is shown in the table and by --explain, so only they need it. */
 static bool wants_healthy(const pod_cli *cli, const pod_cli_target *target)
 {
-    return target->slice.nfaults > 0
+    return pod_cli_target_faults(target) > 0
            && (cli->common.format == POD_FORMAT_TABLE || cli->common.explain);
 }
 
@@ -215,6 +221,8 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
          "physical axes that a group spans, as x or xyz (default: all)"},
         {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
          "a logical mesh laid on the slice; with --axis it says what a group is"},
+        {"dcn-mesh", 0, POD_CLI_TEXT, &texts.dcn_mesh, "AXIS=N,...",
+         "how mesh axes lie on several slices"},
         {"axis", 0, POD_CLI_TEXT, &texts.mesh_axis, "NAME",
          "axes of the mesh that a group spans, as tensor or fsdp,tensor"},
         {"split-axes", 0, POD_CLI_FLAG, &texts.split_axes, NULL,
@@ -232,8 +240,8 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --op OP --bytes LIST",
         .about = about,
-        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_DATA
-                  | POD_CLI_SEED | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
         .options = own,
         .noptions = (int)(sizeof own / sizeof own[0]),
     };

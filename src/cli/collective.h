@@ -22,6 +22,7 @@ typedef struct pod_collective_texts {
     const char *bytes;
     const char *axes;
     const char *mesh;
+    const char *dcn_mesh;
     const char *mesh_axis;
     bool split_axes;
     const char *algorithm;
@@ -77,6 +78,9 @@ pod_status pod_collective_case_init(pod_collective_case *run_case,
                                     const pod_collective_request *request,
                                     const pod_cli_target *target, pod_error *err);
 void pod_collective_case_fini(pod_collective_case *run_case);
+
+/** Fill in the case's group and its `axes`. Not collective. As pod_collective_case_init. */
+pod_status pod_collective_group(pod_collective_case *run_case, pod_error *err);
 
 /** Sources of a permutation from "shift:AXIS:N", "transpose" or a table of pairs.
  *  @param table  the contents of --pairs FILE, or NULL when text names a preset

@@ -3,7 +3,6 @@
 
 #include "base/names.h"
 #include "base/units.h"
-#include "mesh/device_mesh.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +56,13 @@ static pod_status check_options(const pod_collective_request *request, pod_error
     if (texts->mesh != NULL) {
         return pod_cli_require(texts->mesh_axis, "--axis", "data", err);
     }
-    if (texts->mesh_axis != NULL || texts->split_axes) {
-        return pod_fail(err, POD_E_USAGE, "%s needs the mesh it speaks of; give --mesh too",
-                        texts->mesh_axis != NULL ? "--axis" : "--split-axes");
-    }
-    return POD_OK;
+    const char *lonely = texts->mesh_axis != NULL  ? "--axis"
+                         : texts->dcn_mesh != NULL ? "--dcn-mesh"
+                         : texts->split_axes       ? "--split-axes"
+                                                   : NULL;
+    return lonely == NULL ? POD_OK
+                          : pod_fail(err, POD_E_USAGE,
+                                     "%s needs the mesh it speaks of; give --mesh too", lonely);
 }
 
 pod_status pod_collective_request_init(pod_collective_request *request,
@@ -118,88 +119,6 @@ pod_status pod_collective_dtype(const pod_collective_request *request, int64_t b
     return POD_OK;
 }
 
-/* ---- the groups ---- */
-
-static pod_status mesh_axes(const pod_mesh *mesh, const char *text, unsigned *axes, pod_error *err)
-{
-    pod_mesh_axis axis;
-    *axes = 0;
-    for (const char *name = text;; name++) {
-        const size_t length = strcspn(name, ",");
-        const pod_status st = pod_mesh_axis_parse(name, length, &axis, err);
-        if (st != POD_OK) {
-            return st;
-        }
-        const int index = pod_mesh_find(mesh, axis);
-        if (index < 0) {
-            return pod_fail(err, POD_E_USAGE, "--axis %s is not an axis of --mesh; name one of it",
-                            pod_mesh_axis_name(axis));
-        }
-        *axes |= 1U << index;
-        name += length;
-        if (*name == '\0') {
-            return POD_OK;
-        }
-    }
-}
-
-static void mesh_axes_text(const pod_mesh *mesh, unsigned axes, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < mesh->naxes; i++) {
-        if ((axes & (1U << i)) != 0 && used < size) {
-            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "+" : "",
-                                       mesh->axis[i].physical);
-            used += wrote > 0 ? (size_t)wrote : 0;
-        }
-    }
-}
-
-static pod_status mesh_group(pod_collective_case *run_case, pod_error *err)
-{
-    const pod_collective_texts *texts = run_case->request->texts;
-    const pod_slice *slice = &run_case->target->slice;
-    pod_logical_mesh logical;
-    pod_status st = pod_logical_mesh_parse(texts->mesh, NULL, &logical, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    logical.split_axes = texts->split_axes;
-    pod_mesh mesh;
-    st = pod_mesh_init(&mesh, slice, &logical, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    unsigned axes = 0;
-    st = mesh_axes(&mesh, texts->mesh_axis, &axes, err);
-    if (st == POD_OK) {
-        mesh_axes_text(&mesh, axes, run_case->axes, sizeof run_case->axes);
-        st = pod_mesh_group(&mesh, slice, axes, &run_case->group, NULL, err);
-    }
-    pod_mesh_fini(&mesh);
-    return st;
-}
-
-static pod_status make_group(pod_collective_case *run_case, pod_error *err)
-{
-    const pod_collective_texts *texts = run_case->request->texts;
-    const pod_slice *slice = &run_case->target->slice;
-    if (texts->mesh != NULL) {
-        return mesh_group(run_case, err);
-    }
-    unsigned axes = (1U << slice->naxes) - 1;
-    pod_status st = POD_OK;
-    if (texts->axes != NULL) {
-        st = pod_axes_parse(texts->axes, slice, &axes, err);
-    }
-    if (st == POD_OK) {
-        (void)pod_axes_name(axes, run_case->axes);
-        st = pod_group_init_axes(&run_case->group, slice, axes, err);
-    }
-    return st;
-}
-
 /* ---- the case ---- */
 
 static pod_status read_root(pod_collective_case *run_case, pod_error *err)
@@ -246,12 +165,7 @@ pod_status pod_collective_case_init(pod_collective_case *run_case,
                                     const pod_cli_target *target, pod_error *err)
 {
     *run_case = (pod_collective_case){.request = request, .target = target};
-    if (target->slice.nslices > 1) {
-        return pod_fail(err, POD_E_INVALID,
-                        "a collective runs inside one slice, and %s is %d; give one of them",
-                        target->slice.name, target->slice.nslices);
-    }
-    pod_status st = make_group(run_case, err);
+    pod_status st = pod_collective_group(run_case, err);
     if (st == POD_OK) {
         st = read_root(run_case, err);
     }

@@ -11,6 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The groups of one slice, which have dims. */
+static const pod_group *inside_of(const pod_group *group)
+{
+    return group->slices > 1 ? group->inside : group;
+}
+
 static pod_status shift_axis(const char *text, const pod_slice *slice, const pod_group *group,
                              int *dim, pod_error *err)
 {
@@ -53,15 +59,16 @@ static pod_status shift(const char *text, const pod_slice *slice, const pod_grou
     pod_status st =
         pod_parse_i64(text + 2, "the N of --pairs shift:AXIS:N", INT32_MIN, INT32_MAX, &by, err);
     if (st == POD_OK) {
-        st = shift_axis(text, slice, group, &dim, err);
+        st = shift_axis(text, slice, inside_of(group), &dim, err);
     }
     if (st != POD_OK) {
         return st;
     }
-    const int64_t size = dim < 0 ? 1 : group->dim[dim].size;
+    const pod_group_dim *dims = inside_of(group)->dim;
+    const int64_t size = dim < 0 ? 1 : dims[dim].size;
     int32_t stride = 1;
     for (int i = 0; i < dim; i++) {
-        stride *= group->dim[i].size;
+        stride *= dims[i].size;
     }
     for (int32_t rank = 0; rank < group->size; rank++) {
         const int64_t at = rank / stride % size;
@@ -71,9 +78,11 @@ static pod_status shift(const char *text, const pod_slice *slice, const pod_grou
     return POD_OK;
 }
 
-/* Rank i0 + n0·(i1 + n1·i2) goes to i1 + n1·(i2 + n2·i0): the first dim becomes the last. */
-static pod_status transpose(const pod_group *group, int32_t *source_of, pod_error *err)
+/* Rank i0 + n0·(i1 + n1·i2) goes to i1 + n1·(i2 + n2·i0): the first dim becomes the last. In every
+ * slice by itself. */
+static pod_status transpose(const pod_group *whole, int32_t *source_of, pod_error *err)
 {
+    const pod_group *group = inside_of(whole);
     if (group->ndims == 0 && group->size > 1) {
         return pod_fail(err, POD_E_INVALID,
                         "--pairs transpose needs groups that are grids; give a "
@@ -81,8 +90,9 @@ static pod_status transpose(const pod_group *group, int32_t *source_of, pod_erro
     }
     const int32_t first = group->ndims > 0 ? group->dim[0].size : 1;
     const int32_t rest = group->size / first;
-    for (int32_t rank = 0; rank < group->size; rank++) {
-        source_of[rank / first + rest * (rank % first)] = rank;
+    for (int32_t rank = 0; rank < whole->size; rank++) {
+        const int32_t at = rank % group->size;
+        source_of[rank - at + at / first + rest * (at % first)] = rank;
     }
     return POD_OK;
 }
@@ -98,11 +108,11 @@ static pod_status read_end(const pod_slice *slice, const pod_group *group, const
         *rank = (int32_t)value;
         return st;
     }
-    if (group->count > 1) {
+    if (group->count * slice->nslices > 1) {
         return pod_table_fail(table, row, column, err,
-                              "'%s' is one chip, and %d groups run at once; give its rank in a "
-                              "group, 0 to %d",
-                              text, group->count, group->size - 1);
+                              "'%s' is one chip, and there are %d groups in %d slices; give its "
+                              "rank in a group, 0 to %d",
+                              text, group->count, slice->nslices, group->size - 1);
     }
     int32_t chip = 0;
     pod_error inner = {0};

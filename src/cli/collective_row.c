@@ -17,6 +17,7 @@ static pod_coll_request make_request(const pod_collective_case *run_case, int64_
         .op = run_case->request->op,
         .slice = &target->slice,
         .group = &run_case->group,
+        .dcn = target->slice.nslices > 1 ? &target->dcn : NULL,
         .elements = bytes / pod_dtype_size(dtype),
         .element_bytes = pod_dtype_size(dtype),
         .link_rate = pod_rate_make(run_case->link_bytes_per_s),
@@ -187,11 +188,13 @@ void pod_collective_explain(const pod_cli *cli, const pod_collective_case *run_c
 {
     const pod_collective_request *request = run_case->request;
     const pod_chip_spec *chip = &run_case->target->chip;
+    const pod_slice *slice = &run_case->target->slice;
     const int32_t n = run_case->group.size;
-    pod_cli_explain(cli, "%s %s over %s (%d groups of %d), %lld bytes of %s%s, %s:",
-                    run_case->target->slice.name, pod_coll_op_name(request->op), run_case->axes,
-                    run_case->group.count, n, (long long)row->bytes, pod_dtype_name(row->dtype),
-                    request->dtype_given ? "" : " (default)", row->algorithm);
+    pod_cli_explain(cli, "%s %s over %s (%d groups of %d), %lld bytes of %s%s, %s:", slice->name,
+                    pod_coll_op_name(request->op), run_case->axes,
+                    slice->nchips * slice->nslices / n, n, (long long)row->bytes,
+                    pod_dtype_name(row->dtype), request->dtype_given ? "" : " (default)",
+                    row->algorithm);
     pod_cli_explain(cli, "  rates %s: link %g GB/s one way%s, hop %g us, launch %g us",
                     pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
                     run_case->link_bytes_per_s < chip->link_oneway_bytes_per_s
@@ -215,4 +218,13 @@ void pod_collective_explain(const pod_cli *cli, const pod_collective_case *run_c
                     "%lld on the busiest; %lld elements compared",
                     (long long)row->result.links.hops, (long long)row->result.links.total_bytes,
                     (long long)row->result.links.max_bytes, (long long)row->result.checked);
+    if (row->result.links.dcn_bytes > 0) {
+        pod_cli_explain(
+            cli,
+            "  DCN: %lld bytes between slices; the busiest host (slice %d, host %d) sent "
+            "%lld in %.9g us",
+            (long long)row->result.links.dcn_bytes, row->result.links.dcn_busiest_slice,
+            row->result.links.dcn_busiest_host, (long long)row->result.links.dcn_max_bytes,
+            pod_time_to_us(row->result.links.dcn_busy_ps));
+    }
 }

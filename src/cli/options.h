@@ -31,10 +31,11 @@ enum {
     POD_CLI_SLICES = 2, /**< --slice, repeatable */
     POD_CLI_SHAPE = 4,  /**< --wrap, --fail-link */
     POD_CLI_SLOW = 8,   /**< --slow-link, --slow-chip */
-    POD_CLI_RATES = 16, /**< --rates, --set */
-    POD_CLI_DATA = 32,  /**< --data */
-    POD_CLI_SEED = 64,  /**< --seed */
-    POD_CLI_EXPLAIN = 128
+    POD_CLI_DCN = 16,   /**< --slow-host, --slow-nic, --fail-dcn */
+    POD_CLI_RATES = 32, /**< --rates, --set */
+    POD_CLI_DATA = 64,  /**< --data */
+    POD_CLI_SEED = 128, /**< --seed */
+    POD_CLI_EXPLAIN = 256
 };
 
 typedef struct pod_cli_usage {

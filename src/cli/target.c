@@ -17,6 +17,56 @@ static pod_status add_faults(pod_slice *slice, pod_fault_kind kind, const pod_cl
     return POD_OK;
 }
 
+static pod_status add_dcn_faults(pod_dcn *dcn, pod_dcn_fault_kind kind, const pod_cli_list *texts,
+                                 pod_error *err)
+{
+    for (int i = 0; i < texts->count; i++) {
+        const pod_status st = pod_dcn_fault_add(dcn, kind, texts->text[i], err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return POD_OK;
+}
+
+/* The hosts and the network that join the slices; one slice alone has no use for them. */
+static pod_status join_slices(pod_cli_target *target, const pod_cli_common *common, pod_error *err)
+{
+    const pod_slice *slice = &target->slice;
+    const pod_chip_spec *chip = &target->chip;
+    const int nfaults =
+        common->slow_hosts.count + common->slow_nics.count + common->failed_dcn.count;
+    if (slice->nslices < 2) {
+        return nfaults == 0 ? POD_OK
+                            : pod_fail(err, POD_E_INVALID,
+                                       "%s is one slice, and its hosts have nothing to do; give "
+                                       "several, as 2*%s",
+                                       slice->name, slice->name);
+    }
+    pod_dcn_options options = {
+        .nslices = slice->nslices,
+        .nic_bytes_per_s = chip->dcn_bytes_per_s * chip->dcn_eff_frac,
+        .pcie_bytes_per_s = chip->pcie_bytes_per_s,
+        .oversubscription = 1,
+        .latency_ps = chip->dcn_latency_ps,
+    };
+    for (int a = 0; a < POD_AXES; a++) {
+        options.dims[a] = slice->dims[a];
+        options.host_dims[a] = chip->host_dims[a];
+    }
+    pod_status st = pod_dcn_init(&target->dcn, &options, err);
+    if (st == POD_OK) {
+        st = add_dcn_faults(&target->dcn, POD_DCN_HOST_SLOW, &common->slow_hosts, err);
+    }
+    if (st == POD_OK) {
+        st = add_dcn_faults(&target->dcn, POD_DCN_NIC_SLOW, &common->slow_nics, err);
+    }
+    if (st == POD_OK) {
+        st = add_dcn_faults(&target->dcn, POD_DCN_PATH_LOST, &common->failed_dcn, err);
+    }
+    return st;
+}
+
 static pod_status parse_slice(pod_cli *cli, const char *spec, const pod_cli_file *file,
                               pod_slice *slice, bool *listed, pod_error *err)
 {
@@ -68,6 +118,9 @@ static pod_status target_init(pod_cli_target *target, pod_cli *cli, const char *
     if (st == POD_OK) {
         st = pod_chip_load(cli->tables->chips, slice->chip_name, common->rates,
                            common->settings.text, common->settings.count, &target->chip, err);
+    }
+    if (st == POD_OK) {
+        st = join_slices(target, common, err);
     }
     if (st == POD_OK) {
         st = pod_router_new(slice, &target->router, err);
@@ -153,12 +206,18 @@ void pod_cli_targets_fini(pod_cli_targets *targets)
     *targets = (pod_cli_targets){0};
 }
 
+int pod_cli_target_faults(const pod_cli_target *target)
+{
+    return target->slice.nfaults + target->dcn.nfaults;
+}
+
 pod_status pod_cli_target_healthy(pod_cli_target *healthy, const pod_cli_target *target,
                                   pod_error *err)
 {
     *healthy = *target;
     healthy->router = NULL;
     healthy->slice.nfaults = 0;
+    healthy->dcn.nfaults = 0;
     return pod_router_new(&healthy->slice, &healthy->router, err);
 }
 
@@ -169,6 +228,7 @@ pod_machine pod_cli_machine(pod_cli *cli, const pod_cli_target *target, double l
         .par = cli->par,
         .slice = &target->slice,
         .router = target->router,
+        .dcn = target->slice.nslices > 1 ? &target->dcn : NULL,
         .link_bytes_per_s = link_bytes_per_s,
         .hop_latency_ps = target->chip.hop_latency_ps,
         .launch_ps = launch_ps,

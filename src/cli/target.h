@@ -3,13 +3,14 @@
  *
  *  Model: `--slice` (a spec, an accelerator type or a CSV file) with `--wrap` and the faults applied,
  *  its chip under `--rates` and `--set`, and its router. A command line has one target, or several
- *  to compare.
+ *  to compare. Several slices are joined by their hosts and the data-centre network, with its faults.
  *
  *  Ownership: init/fini on the caller's storage; a target must not move once it is initialised (the
  *  router borrows the slice). Threads: one per rank. */
 #pragma once
 
 #include "cli/tables.h"
+#include "dcn/dcn.h"
 #include "ici/route.h"
 #include "sim/machine.h"
 
@@ -17,6 +18,7 @@ typedef struct pod_cli_target {
     pod_slice slice;
     pod_chip_spec chip;
     pod_router *router;
+    pod_dcn dcn; /**< what joins the slices when there are several */
 } pod_cli_target;
 
 typedef struct pod_cli_targets {
@@ -31,6 +33,8 @@ pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_
                                 int nextra, pod_error *err);
 void pod_cli_targets_fini(pod_cli_targets *targets);
 
+/** Faults that the options and the slice file give it, of any kind. */
+int pod_cli_target_faults(const pod_cli_target *target);
 /** The same slice without its faults, for comparison. Local. */
 pod_status pod_cli_target_healthy(pod_cli_target *healthy, const pod_cli_target *target,
                                   pod_error *err);

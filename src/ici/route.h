@@ -70,7 +70,7 @@ typedef struct pod_slice_figures {
     int64_t bisection_cables; /**< fewest live cables cut by halving the slice across one axis: two
                                    blocks of adjacent positions, n/2 rounded down and up; 0 for one
                                    chip */
-    double bisection_links;   /**< least that the live cables of such a cut carry one way, in links of
+    double bisection_links; /**< least that the live cables of such a cut carry one way, in links of
                                    full rate: a cable that is f times slower counts 1/f */
 } pod_slice_figures;
 
