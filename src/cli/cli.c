@@ -149,6 +149,8 @@ static const command commands[] = {
     {"collective", pod_cmd_collective, "all-reduce, all-gather, ..., and how near they come to the bound"},
     {"traffic", pod_cmd_traffic, "point-to-point traffic on a slice"},
     {"mesh", pod_cmd_mesh, "how a logical mesh lies on a slice"},
+    {"step", pod_cmd_step, "a training step under one layout, and where its time goes"},
+    {"compare", pod_cmd_compare, "a step under many layouts, fastest first"},
     {"host", pod_cmd_host, "this machine, and how chips are placed on ranks"},
 };
 /* clang-format on */

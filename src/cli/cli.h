@@ -102,4 +102,6 @@ pod_cli_run pod_cmd_copy;
 pod_cli_run pod_cmd_collective;
 pod_cli_run pod_cmd_traffic;
 pod_cli_run pod_cmd_mesh;
+pod_cli_run pod_cmd_step;
+pod_cli_run pod_cmd_compare;
 pod_cli_run pod_cmd_host;

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim step: one step of a model under one layout. */
+#include "cli/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char about[] =
+    "Each instant of a chip is compute, else exposed (dcn, host or ici, by what it waits for), "
+    "else\n"
+    "idle; the columns are means over chips and add up to step_time_s. max_rel_err and wrong "
+    "compare\n"
+    "outputs, gradients and updated weights with one chip doing it alone (--data real). --what-if\n"
+    "KEY=FACTOR is the step if ici, dcn, hbm, mxu, vpu, hop or launch were FACTOR times faster, "
+    "and\n"
+    "all prints the elasticity of each: by how many % the time falls when it is 1 % faster.\n";
+
+/* Layout, then reference and simulation with data, or simulation alone. */
+static pod_status simulate(pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
+                           pod_step_result *result, pod_step_outcome *outcome, pod_error *err)
+{
+    pod_step_numbers numbers = {.checked = false};
+    pod_reference *reference = NULL;
+    pod_status st = POD_OK;
+    if (pod_step_wants_data(cli, run_case->work.data_bytes)) {
+        st = pod_step_reference_make(cli, run_case, &reference, err);
+        if (st == POD_OK) {
+            st = pod_step_case_run_data(run_case, cli, chip, reference, result, &numbers, err);
+        }
+        pod_reference_free(reference);
+    } else {
+        st = pod_step_case_run(run_case, cli, cli->par, chip, result, err);
+    }
+    if (st == POD_OK) {
+        pod_step_outcome_get(run_case, chip, result, numbers.checked ? &numbers : NULL, outcome);
+        const pod_logical_mesh *logical = &run_case->mesh.logical;
+        (void)pod_logical_mesh_print(logical, outcome->mesh, sizeof outcome->mesh);
+        (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
+    }
+    return st;
+}
+
+static void explain(const pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
+                    const pod_step_result *result)
+{
+    int32_t nops = 0;
+    for (int32_t s = 0; s < run_case->work.programs.nstages; s++) {
+        nops += run_case->work.programs.stages[s].nops;
+    }
+    pod_cli_explain(cli,
+                    "%d ops in %d stage%s; %lld of %d chips simulated: %lld messages at a hop; "
+                    "MFU = %.6g model FLOPs / (%d chips x %.6g FLOP/s x step)",
+                    nops, run_case->work.programs.nstages,
+                    run_case->work.programs.nstages == 1 ? "" : "s", (long long)result->cells,
+                    run_case->mesh.ndevices, (long long)result->links.hops,
+                    run_case->work.model_flops, run_case->mesh.ndevices,
+                    chip->peak_ops_per_s[run_case->request.dtype]);
+    pod_cli_explain(cli,
+                    "compute %lld + ici %lld + dcn %lld + host %lld + idle %lld ps = %lld "
+                    "chips x %lld ps",
+                    (long long)result->compute_ps, (long long)result->exposed_ici_ps,
+                    (long long)result->exposed_dcn_ps, (long long)result->exposed_host_ps,
+                    (long long)result->idle_ps, (long long)result->cells,
+                    (long long)result->time_ps);
+}
+
+static pod_status print(pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
+                        const pod_step_result *result, const pod_step_outcome *outcome,
+                        const pod_what_if *what, pod_error *err)
+{
+    const pod_slice *slice = &run_case->target->slice;
+    pod_emit_column columns[POD_STEP_COLUMNS];
+    pod_emit *emit = NULL;
+    pod_step_columns(columns, slice->nslices > 1);
+    pod_status st = pod_emit_new(cli->common.format, "step", columns, POD_STEP_COLUMNS, &emit, err);
+    if (st == POD_OK) {
+        pod_emit_heading(emit, "podsim step: %s, %d chips, %s, batch %lld, %s, %s", slice->name,
+                         run_case->mesh.ndevices, run_case->order->model.name,
+                         (long long)outcome->batch, pod_dtype_name(run_case->order->dtype),
+                         pod_step_mode_name(run_case->order->mode));
+        if (what != NULL) {
+            pod_emit_heading(emit, "as if %s were %g times faster", pod_what_if_keys[what->key],
+                             what->factor);
+        }
+        pod_step_emit(emit, run_case->order, slice, outcome);
+        st = pod_step_notes(emit, run_case, chip, result, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+static pod_status run(pod_cli *cli, const pod_step_case *run_case, const pod_what_if *what,
+                      pod_error *err)
+{
+    pod_step_result result = {0};
+    pod_step_outcome outcome = {0};
+    const pod_chip_spec chip =
+        what != NULL && !what->all
+            ? pod_what_if_chip(&run_case->target->chip, what->key, what->factor)
+            : run_case->target->chip;
+    pod_status st = simulate(cli, run_case, &chip, &result, &outcome, err);
+    if (st == POD_OK) {
+        explain(cli, run_case, &chip, &result);
+        st = what != NULL && what->all ? pod_what_if_table(cli, run_case, result.time_ps, err)
+                                       : print(cli, run_case, &chip, &result, &outcome, what, err);
+    }
+    if (st == POD_OK) {
+        st = pod_step_files_write(cli, run_case, &result, err);
+    }
+    pod_step_result_fini(&result);
+    return st == POD_OK ? pod_step_verdict(&outcome, err) : st;
+}
+
+static pod_status lay(pod_cli *cli, const pod_step_order *order, const pod_cli_target *target,
+                      pod_step_case *run_case, pod_error *err)
+{
+    pod_logical_mesh logical;
+    pod_status st =
+        pod_logical_mesh_parse(order->texts->mesh, order->texts->dcn_mesh, &logical, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    logical.split_axes = order->texts->split_axes;
+    st = order->best ? pod_step_case_best(run_case, cli, cli->par, order, target, &logical, err)
+                     : pod_step_case_init(run_case, order, target, &logical, NULL, err);
+    return pod_par_agree(cli->par, st, err);
+}
+
+pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    pod_step_texts texts = {0};
+    enum { OWN = 6 };
+    pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
+        {"mesh",        0, POD_CLI_TEXT, &texts.mesh,        "AXIS=N,...",
+         "axes of one slice, slowest first: data, fsdp, tensor, sequence, pipeline; one may be -1"                       },
+        {"dcn-mesh",    0, POD_CLI_TEXT, &texts.dcn_mesh,    "AXIS=N,...",
+         "how many slices along which axes"                                                                              },
+        {"seq",         0, POD_CLI_TEXT, &texts.seq,         "N",              "tokens of a sequence (matmul and mlp: 1)"},
+        {"what-if",     0, POD_CLI_TEXT, &texts.what_if,     "KEY=FACTOR|all",
+         "the step if a resource were FACTOR times faster, or the elasticity of each"                                    },
+        {"collectives", 0, POD_CLI_TEXT, &texts.collectives, "FILE",
+         "write every collective of the step to a CSV file"                                                              },
+        {"memory",      0, POD_CLI_TEXT, &texts.memory,      "FILE",           "write HBM by kind to a CSV file"         },
+    };
+    pod_step_shared_options(&texts, options + OWN);
+    const pod_cli_usage usage = {
+        .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
+        .about = about,
+        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_DATA
+                  | POD_CLI_SEED | POD_CLI_EXPLAIN,
+        .options = options,
+        .noptions = OWN + POD_STEP_SHARED_OPTIONS,
+    };
+    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
+    if (st != POD_OK || cli->help) {
+        return st;
+    }
+    pod_step_order order;
+    pod_what_if what;
+    pod_cli_targets targets = {0};
+    pod_step_case run_case = {.order = NULL};
+    st = pod_step_order_read(&order, &texts, err);
+    if (st == POD_OK) {
+        st = pod_cli_require(texts.mesh, "--mesh", "data=16,tensor=4", err);
+    }
+    if (st == POD_OK && texts.what_if != NULL) {
+        st = pod_what_if_parse(texts.what_if, &what, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
+    }
+    if (st == POD_OK) {
+        st = pod_step_slice_check(&targets.target[0].slice, err);
+    }
+    if (st == POD_OK) {
+        st = lay(cli, &order, &targets.target[0], &run_case, err);
+    }
+    if (st == POD_OK) {
+        st = run(cli, &run_case, texts.what_if != NULL ? &what : NULL, err);
+    }
+    pod_step_case_fini(&run_case);
+    pod_cli_targets_fini(&targets);
+    return st;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step's table says below its row, and the files of its collectives and its memory. */
+#include "cli/step.h"
+
+#include "base/file.h"
+#include "base/units.h"
+#include "report/breakdown.h"
+#include "report/remedy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TOP_COLLECTIVES = 5 };
+
+static void note_mesh(pod_emit *emit, const pod_mesh *mesh)
+{
+    for (int i = 0; i < mesh->naxes; i++) {
+        const pod_mesh_axis_info *axis = &mesh->axis[i];
+        pod_emit_note(emit, "  %-9s %5d  on %s, %s, %d link%s a chip",
+                      pod_mesh_axis_name(axis->axis), axis->size, axis->physical,
+                      axis->closed ? "closed" : "open", axis->links, axis->links == 1 ? "" : "s");
+    }
+}
+
+static void note_part(pod_emit *emit, const char *what, double part_s, double step_s)
+{
+    pod_emit_note(emit, "  %-28s %12.3f us  %5.1f %%", what, part_s * 1e6, 100 * part_s / step_s);
+}
+
+static void note_breakdown(pod_emit *emit, const pod_breakdown *b)
+{
+    if (b->step_s <= 0) {
+        return;
+    }
+    note_part(emit, "matmuls", b->matmul_s, b->step_s);
+    note_part(emit, "elementwise", b->vector_s, b->step_s);
+    note_part(emit, "(of these bound by HBM)", b->hbm_bound_s, b->step_s);
+    for (int i = 0; i < b->naxes; i++) {
+        char what[POD_PROGRAM_AXES_MAX + 16];
+        (void)snprintf(what, sizeof what, "exposed over %s", b->axis[i].axes);
+        note_part(emit, what, b->axis[i].exposed_s, b->step_s);
+    }
+    if (b->exposed_host_s > 0) {
+        note_part(emit, "exposed to the host", b->exposed_host_s, b->step_s);
+    }
+    note_part(emit, "idle", b->idle_s, b->step_s);
+    pod_emit_note(emit, "  the MXUs do %.1f %% of what they could", 100 * b->mxu_frac);
+}
+
+static pod_status note_collectives(pod_emit *emit, const pod_step_case *run_case,
+                                   const pod_step_result *result, pod_error *err)
+{
+    pod_collective_line *lines = NULL;
+    int count = 0;
+    const pod_status st =
+        pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    pod_collective_lines_sort(lines, count);
+    if (count > 0) {
+        pod_emit_note(emit, "Collectives, the most exposed first:");
+    }
+    for (int i = 0; i < count && i < TOP_COLLECTIVES; i++) {
+        char bytes[POD_FORMAT_MAX];
+        pod_emit_note(emit, "  %-24s %-14s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
+                      lines[i].name, lines[i].op, lines[i].axes, (long long)lines[i].count,
+                      pod_format_bytes(lines[i].bytes, bytes, sizeof bytes), lines[i].time_s * 1e6,
+                      lines[i].exposed_s * 1e6);
+    }
+    free(lines);
+    return POD_OK;
+}
+
+static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
+                      const pod_step_result *result)
+{
+    const pod_slice *slice = &run_case->target->slice;
+    const pod_link_summary *links = &result->links;
+    if (links->busiest_chip < 0 || result->time_ps == 0) {
+        return;
+    }
+    char at[40];
+    char bytes[POD_FORMAT_MAX];
+    const double rate = chip->link_oneway_bytes_per_s
+                        / pod_slice_link_slowness(slice, links->busiest_chip % slice->nchips,
+                                                  links->busiest_direction);
+    const double busy_s = (double)links->max_bytes / rate;
+    pod_emit_note(emit, "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
+                  pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
+                  pod_direction_name(links->busiest_direction),
+                  pod_format_bytes(links->max_bytes, bytes, sizeof bytes), busy_s * 1e6,
+                  pod_time_to_us(result->time_ps), 100 * busy_s / pod_time_to_s(result->time_ps));
+}
+
+static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chip_spec *chip)
+{
+    char bytes[POD_FORMAT_MAX];
+    char usable[POD_FORMAT_MAX];
+    pod_emit_note(emit, "Memory: %s a chip of %s usable",
+                  pod_format_bytes(use->peak_bytes, bytes, sizeof bytes),
+                  pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable));
+    for (int k = 0; k < POD_MEMORY_KINDS; k++) {
+        if (use->by_kind[k] > 0) {
+            pod_emit_note(emit, "  %-12s %s", pod_memory_kind_name((pod_memory_kind)k),
+                          pod_format_bytes(use->by_kind[k], bytes, sizeof bytes));
+        }
+    }
+}
+
+static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
+                        const pod_step_result *result, const pod_breakdown *breakdown)
+{
+    const pod_work_layout *layout = &run_case->work.layout;
+    const pod_remedy_facts facts = {
+        .breakdown = breakdown,
+        .tensor = layout->size[POD_MESH_TENSOR],
+        .stages = layout->stages,
+        .microbatches = run_case->request.microbatches,
+        .gather_ahead = run_case->request.gather_ahead,
+        .batch_is_fixed = run_case->request.model->kind == POD_MODEL_MATMUL,
+        .padding_s = pod_padding_s(&run_case->work.programs, result, chip->mxu_dim),
+        .mxu_dim = chip->mxu_dim,
+    };
+    pod_remedy remedy;
+    pod_remedy_find(&facts, &remedy);
+    if (remedy.text[0] != '\0') {
+        pod_emit_note(emit, "First remedy: %s; about %.0f %% less time a token", remedy.text,
+                      100 * remedy.gain_frac);
+    }
+}
+
+pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
+                          const pod_step_result *result, pod_error *err)
+{
+    pod_breakdown breakdown;
+    pod_breakdown_get(&run_case->work.programs, result,
+                      chip->peak_ops_per_s[run_case->request.dtype], &breakdown);
+    pod_emit_note(emit, "Mesh:");
+    note_mesh(emit, &run_case->mesh);
+    pod_emit_note(emit, "Where the time goes, mean over chips:");
+    note_breakdown(emit, &breakdown);
+    const pod_status st = note_collectives(emit, run_case, result, err);
+    note_link(emit, run_case, chip, result);
+    note_memory(emit, &run_case->work.memory, chip);
+    note_remedy(emit, run_case, chip, result, &breakdown);
+    return st;
+}
+
+/* ---- files ---- */
+
+static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    const pod_status st = pod_emit_finish(emit, &text, &size, err);
+    return st == POD_OK ? pod_file_write(path, text, size, err) : st;
+}
+
+static pod_status write_collectives(const char *path, const pod_step_case *run_case,
+                                    const pod_step_result *result, pod_error *err)
+{
+    static const pod_emit_column columns[] = {
+        {.name = "name"},  {.name = "op"},    {.name = "mesh_axis"}, {.name = "group"},
+        {.name = "bytes"}, {.name = "count"}, {.name = "time_us"},   {.name = "exposed_us"}};
+    pod_collective_line *lines = NULL;
+    int count = 0;
+    pod_emit *emit = NULL;
+    pod_status st = pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
+    if (st == POD_OK) {
+        st = pod_emit_new(POD_FORMAT_CSV, "step", columns, sizeof columns / sizeof columns[0],
+                          &emit, err);
+    }
+    for (int i = 0; st == POD_OK && i < count; i++) {
+        pod_emit_text(emit, lines[i].name);
+        pod_emit_text(emit, lines[i].op);
+        pod_emit_text(emit, lines[i].axes);
+        pod_emit_i64(emit, lines[i].group);
+        pod_emit_i64(emit, lines[i].bytes);
+        pod_emit_i64(emit, lines[i].count);
+        pod_emit_double(emit, lines[i].time_s * 1e6);
+        pod_emit_double(emit, lines[i].exposed_s * 1e6);
+    }
+    if (st == POD_OK) {
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    free(lines);
+    return st;
+}
+
+static pod_status write_memory(const char *path, const pod_memory_use *use, pod_error *err)
+{
+    static const pod_emit_column columns[] = {{.name = "kind"}, {.name = "bytes"}};
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(POD_FORMAT_CSV, "step", columns, 2, &emit, err);
+    for (int k = 0; st == POD_OK && k < POD_MEMORY_KINDS; k++) {
+        pod_emit_text(emit, pod_memory_kind_name((pod_memory_kind)k));
+        pod_emit_i64(emit, use->by_kind[k]);
+    }
+    if (st == POD_OK) {
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+pod_status pod_step_files_write(const pod_cli *cli, const pod_step_case *run_case,
+                                const pod_step_result *result, pod_error *err)
+{
+    const pod_step_texts *texts = run_case->order->texts;
+    pod_status st = POD_OK;
+    if (pod_par_rank(cli->par) != 0) {
+        return POD_OK;
+    }
+    if (texts->collectives != NULL) {
+        st = write_collectives(texts->collectives, run_case, result, err);
+    }
+    if (st == POD_OK && texts->memory != NULL) {
+        st = write_memory(texts->memory, &run_case->work.memory, err);
+    }
+    return st;
+}

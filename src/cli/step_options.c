@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the options of `podsim step` and `podsim compare` say. */
+#include "cli/step.h"
+
+#include "base/units.h"
+
+#include <string.h>
+
+void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
+{
+    /* clang-format off */
+    const pod_cli_option shared[POD_STEP_SHARED_OPTIONS] = {
+        {"model", 0, POD_CLI_TEXT, &texts->model, "MODEL",
+         "matmul:m=M,k=K,n=N or mlp:layers=L,d_model=D,d_ff=F"},
+        {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL,
+         "mesh axes may share a physical axis"},
+        {"batch", 0, POD_CLI_TEXT, &texts->batch, "N",
+         "rows of the step, all chips together (matmul: its m)"},
+        {"batch-per-chip", 0, POD_CLI_TEXT, &texts->batch_per_chip, "N",
+         "the same divided by the chips"},
+        {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
+         "of the products (default bf16)"},
+        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none",
+         "what is computed again instead of kept: matmul and mlp keep all (default auto)"},
+        {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward",
+         "a training step, or forward only (default train)"},
+        {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
+         "(default for matmul and mlp: sgd)"},
+        {"microbatches", 0, POD_CLI_TEXT, &texts->microbatches, "N",
+         "parts of the batch, one after another; gradients add up (default 1)"},
+        {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
+         "weights gathered before the one in use is done (default 1)"},
+        {"collective-matmul", 0, POD_CLI_TEXT, &texts->collective_matmul, "on|off",
+         "gather piece by piece inside the products (default off)"},
+        {"placement", 0, POD_CLI_TEXT, &texts->placement, "jax|best|AXIS:xy,...",
+         "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
+        {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
+         "simulate every chip, instead of one for all that do the same"},
+    };
+    /* clang-format on */
+    memcpy(options, shared, sizeof shared);
+}
+
+/* A count of at least 1 that fits 31 bits unless said otherwise; an option not given stays as it is. */
+static pod_status read_count(const char *text, const char *option, int64_t min, int64_t max,
+                             int64_t *count, pod_error *err)
+{
+    return text == NULL ? POD_OK : pod_parse_i64(text, option, min, max, count, err);
+}
+
+static pod_status read_batch(pod_step_order *order, pod_error *err)
+{
+    const pod_step_texts *texts = order->texts;
+    if (texts->batch != NULL && texts->batch_per_chip != NULL) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--batch and --batch-per-chip both say the batch; give one of them");
+    }
+    if (texts->batch == NULL && texts->batch_per_chip == NULL
+        && order->model.kind != POD_MODEL_MATMUL) {
+        return pod_cli_require(NULL, "--batch", "512", err);
+    }
+    const pod_status st = read_count(texts->batch, "--batch", 1, INT64_MAX, &order->batch, err);
+    return st == POD_OK ? read_count(texts->batch_per_chip, "--batch-per-chip", 1, INT32_MAX,
+                                     &order->batch_per_chip, err)
+                        : st;
+}
+
+static pod_status read_dtype(pod_step_order *order, pod_error *err)
+{
+    if (order->texts->dtype == NULL) {
+        return POD_OK;
+    }
+    const pod_status st = pod_dtype_parse(order->texts->dtype, &order->dtype, err);
+    if (st == POD_OK && order->dtype != POD_DTYPE_BF16 && order->dtype != POD_DTYPE_INT8
+        && order->dtype != POD_DTYPE_FP8) {
+        return pod_fail(err, POD_E_USAGE, "no step runs in %s; use bf16, int8 or fp8",
+                        order->texts->dtype);
+    }
+    return st;
+}
+
+static pod_status read_numbers(pod_step_order *order, pod_error *err)
+{
+    const pod_step_texts *texts = order->texts;
+    int64_t microbatches = 1;
+    int64_t ahead = POD_GATHER_AHEAD_DEFAULT;
+    int64_t seq = 1;
+    pod_status st =
+        read_count(texts->microbatches, "--microbatches", 1, INT32_MAX, &microbatches, err);
+    if (st == POD_OK) {
+        st = read_count(texts->gather_ahead, "--gather-ahead", 0, INT32_MAX, &ahead, err);
+    }
+    if (st == POD_OK) {
+        st = read_count(texts->seq, "--seq", 1, INT32_MAX, &seq, err);
+    }
+    if (st == POD_OK && seq != 1) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--seq is for transformers; rows of matmul and mlp are tokens already");
+    }
+    order->microbatches = (int32_t)microbatches;
+    order->gather_ahead = (int32_t)ahead;
+    return st;
+}
+
+/* Options whose other values these models have no use for. */
+static pod_status read_choices(pod_step_order *order, pod_error *err)
+{
+    static const char *const remats[] = {"auto", "none", "minimal", "full"};
+    static const char *const switches[] = {"off", "on"};
+    const pod_step_texts *texts = order->texts;
+    int remat = 0;
+    int on = 0;
+    pod_status st = pod_cli_choice_parse(texts->remat, "--remat", remats, 4, &remat, err);
+    if (st == POD_OK && remat > 1) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--remat %s is for transformers; matmul and mlp keep all, use none",
+                      texts->remat);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_choice_parse(texts->collective_matmul, "--collective-matmul", switches, 2, &on,
+                                  err);
+    }
+    if (st == POD_OK && on == 1) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--collective-matmul on is for transformers; matmul and mlp have no gather "
+                      "over tensor, use off");
+    }
+    if (st == POD_OK && texts->mode != NULL) {
+        st = pod_step_mode_parse(texts->mode, &order->mode, err);
+    }
+    if (st == POD_OK && texts->optimizer != NULL) {
+        st = pod_optimizer_parse(texts->optimizer, &order->optimizer, err);
+    }
+    return st;
+}
+
+pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_error *err)
+{
+    *order = (pod_step_order){
+        .texts = texts,
+        .dtype = POD_DTYPE_BF16,
+        .mode = POD_STEP_TRAIN,
+        .optimizer = POD_OPTIMIZER_SGD,
+        .exact = texts->exact,
+        .best = texts->placement != NULL && strcmp(texts->placement, "best") == 0,
+        .jax = texts->placement == NULL || strcmp(texts->placement, "jax") == 0,
+    };
+    pod_status st =
+        pod_cli_require(texts->model, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err);
+    if (st == POD_OK) {
+        st = pod_model_parse(texts->model, &order->model, err);
+    }
+    if (st == POD_OK) {
+        st = read_batch(order, err);
+    }
+    if (st == POD_OK) {
+        st = read_dtype(order, err);
+    }
+    if (st == POD_OK) {
+        st = read_numbers(order, err);
+    }
+    return st == POD_OK ? read_choices(order, err) : st;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row of a step: what came out of one layout. */
+#include "cli/step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+static const pod_emit_column all_columns[POD_STEP_COLUMNS] = {
+    {.name = "slice", .table_hidden = true},
+    {.name = "model", .table_hidden = true},
+    {.name = "mesh"},
+    {.name = "dcn_mesh", .title = "over slices"},
+    {.name = "placement"},
+    {.name = "batch", .table_hidden = true},
+    {.name = "seq", .table_hidden = true},
+    {.name = "dtype", .table_hidden = true},
+    {.name = "remat", .table_hidden = true},
+    {.name = "mode", .table_hidden = true},
+    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 6},
+    {.name = "tokens_per_s_per_chip", .title = "tokens/s", .unit = "per chip", .decimals = 0},
+    {.name = "model_tflops_per_chip", .title = "model", .unit = "TFLOP/s", .decimals = 1},
+    {.name = "mfu_frac", .title = "MFU", .decimals = 3},
+    {.name = "compute_s", .title = "compute", .unit = "s", .decimals = 6},
+    {.name = "exposed_ici_s", .title = "ICI", .unit = "s", .decimals = 6},
+    {.name = "exposed_dcn_s", .title = "DCN", .unit = "s", .decimals = 6},
+    {.name = "exposed_host_s", .title = "host", .unit = "s", .decimals = 6, .table_hidden = true},
+    {.name = "idle_s", .title = "idle", .unit = "s", .decimals = 6},
+    {.name = "hbm_bytes_per_chip", .title = "HBM", .unit = "B", .table_hidden = true},
+    {.name = "hbm_frac", .title = "HBM", .unit = "part", .decimals = 3},
+    {.name = "data"},
+    {.name = "max_rel_err", .title = "error", .unit = "relative", .decimals = 5},
+    {.name = "wrong"},
+};
+/* clang-format on */
+
+enum { FIRST_FIGURE = 10 };
+
+void pod_step_columns(pod_emit_column *columns, bool several_slices)
+{
+    memcpy(columns, all_columns, sizeof all_columns);
+    for (int i = 0; i < POD_STEP_COLUMNS && !several_slices; i++) {
+        if (strstr(columns[i].name, "dcn") != NULL) {
+            columns[i].table_hidden = true;
+        }
+    }
+}
+
+static double mean_s(int64_t sum_ps, int64_t cells)
+{
+    return pod_time_to_s(sum_ps) / (double)cells;
+}
+
+void pod_step_outcome_get(const pod_step_case *run_case, const pod_chip_spec *chip,
+                          const pod_step_result *result, const pod_step_numbers *numbers,
+                          pod_step_outcome *outcome)
+{
+    outcome->status = POD_OK;
+    memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
+    outcome->batch = run_case->work.rows;
+    outcome->time_ps = result->time_ps;
+    pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,
+                         &outcome->figures);
+    outcome->compute_s = mean_s(result->compute_ps, result->cells);
+    outcome->exposed_ici_s = mean_s(result->exposed_ici_ps, result->cells);
+    outcome->exposed_dcn_s = mean_s(result->exposed_dcn_ps, result->cells);
+    outcome->exposed_host_s = mean_s(result->exposed_host_ps, result->cells);
+    outcome->idle_s = mean_s(result->idle_ps, result->cells);
+    if (numbers != NULL) {
+        outcome->data = 1;
+        outcome->max_rel_err = numbers->max_rel_err;
+        outcome->wrong = numbers->wrong;
+    }
+}
+
+static void emit_figures(pod_emit *emit, const pod_step_outcome *outcome)
+{
+    const pod_step_figures *figures = &outcome->figures;
+    pod_emit_double(emit, figures->step_time_s);
+    pod_emit_double(emit, figures->tokens_per_s_per_chip);
+    pod_emit_double(emit, figures->model_tflops_per_chip);
+    pod_emit_double(emit, figures->mfu_frac);
+    pod_emit_double(emit, outcome->compute_s);
+    pod_emit_double(emit, outcome->exposed_ici_s);
+    pod_emit_double(emit, outcome->exposed_dcn_s);
+    pod_emit_double(emit, outcome->exposed_host_s);
+    pod_emit_double(emit, outcome->idle_s);
+    pod_emit_i64(emit, figures->hbm_bytes_per_chip);
+    pod_emit_double(emit, figures->hbm_frac);
+    pod_emit_text(emit, outcome->data != 0 ? "real" : "none");
+    if (outcome->data != 0) {
+        pod_emit_double(emit, outcome->max_rel_err);
+        pod_emit_i64(emit, outcome->wrong);
+    } else {
+        pod_emit_none(emit);
+        pod_emit_none(emit);
+    }
+}
+
+static void emit_text(pod_emit *emit, const char *text)
+{
+    if (text[0] != '\0') {
+        pod_emit_text(emit, text);
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
+void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice *slice,
+                   const pod_step_outcome *outcome)
+{
+    pod_emit_text(emit, slice->name);
+    pod_emit_text(emit, order->model.name);
+    emit_text(emit, outcome->mesh);
+    emit_text(emit, outcome->dcn_mesh);
+    emit_text(emit, outcome->placement);
+    if (outcome->batch > 0) {
+        pod_emit_i64(emit, outcome->batch);
+    } else {
+        pod_emit_none(emit);
+    }
+    pod_emit_i64(emit, 1);
+    pod_emit_text(emit, pod_dtype_name(order->dtype));
+    pod_emit_text(emit, "none");
+    pod_emit_text(emit, pod_step_mode_name(order->mode));
+    if (outcome->status == POD_OK) {
+        emit_figures(emit, outcome);
+        return;
+    }
+    for (int i = FIRST_FIGURE; i < POD_STEP_COLUMNS; i++) {
+        pod_emit_none(emit);
+    }
+}
+
+pod_status pod_step_verdict(const pod_step_outcome *outcome, pod_error *err)
+{
+    if (outcome->status != POD_OK || outcome->wrong == 0) {
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_CHECK,
+                    "%s: %lld elements differ from one chip's by more than their sums may round; "
+                    "please report this",
+                    outcome->mesh, (long long)outcome->wrong);
+}

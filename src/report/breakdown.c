@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/breakdown.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double mean_s(int64_t sum_ps, int64_t cells)
+{
+    return cells > 0 ? pod_time_to_s(sum_ps) / (double)cells : 0;
+}
+
+/* Mesh axes that a communicating op spans, or NULL. */
+static const char *op_axes(const pod_programs *programs, const pod_op *op)
+{
+    if (op->kind == POD_OP_COLLECTIVE) {
+        return programs->groups[op->group].axes;
+    }
+    return op->kind == POD_OP_SEND || op->kind == POD_OP_RECV ? "pipeline" : NULL;
+}
+
+static void axis_add(pod_breakdown *breakdown, const char *axes, double exposed_s)
+{
+    int i = 0;
+    while (i < breakdown->naxes && strcmp(breakdown->axis[i].axes, axes) != 0) {
+        i++;
+    }
+    if (i == breakdown->naxes) {
+        if (i == POD_BREAKDOWN_AXES_MAX) {
+            return;
+        }
+        breakdown->naxes++;
+        (void)snprintf(breakdown->axis[i].axes, sizeof breakdown->axis[i].axes, "%s", axes);
+    }
+    breakdown->axis[i].exposed_s += exposed_s;
+}
+
+/* Insertion keeps the order of axes that are alike. */
+static void axes_sort(pod_breakdown *breakdown)
+{
+    for (int i = 1; i < breakdown->naxes; i++) {
+        const pod_axis_exposure moved = breakdown->axis[i];
+        int j = i;
+        for (; j > 0 && breakdown->axis[j - 1].exposed_s < moved.exposed_s; j--) {
+            breakdown->axis[j] = breakdown->axis[j - 1];
+        }
+        breakdown->axis[j] = moved;
+    }
+}
+
+void pod_breakdown_get(const pod_programs *programs, const pod_step_result *result,
+                       double peak_ops_per_s, pod_breakdown *breakdown)
+{
+    const int64_t cells = result->cells;
+    *breakdown = (pod_breakdown){
+        .step_s = pod_time_to_s(result->time_ps),
+        .compute_s = mean_s(result->compute_ps, cells),
+        .hbm_bound_s = mean_s(result->hbm_bound_ps, cells),
+        .exposed_ici_s = mean_s(result->exposed_ici_ps, cells),
+        .exposed_dcn_s = mean_s(result->exposed_dcn_ps, cells),
+        .exposed_host_s = mean_s(result->exposed_host_ps, cells),
+        .idle_s = mean_s(result->idle_ps, cells),
+    };
+    double flops = 0; /* of all cells */
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        const pod_program *program = &programs->stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op *op = &program->ops[i];
+            const pod_op_record *record = &result->ops[s][i];
+            const char *axes = op_axes(programs, op);
+            if (op->kind == POD_OP_MATMUL) {
+                breakdown->matmul_s += mean_s(record->time_ps, cells);
+                flops += 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count
+                         * (double)record->chips;
+            } else if (op->kind == POD_OP_VECTOR) {
+                breakdown->vector_s += mean_s(record->time_ps, cells);
+            } else if (axes != NULL && record->exposed_ps > 0) {
+                axis_add(breakdown, axes, mean_s(record->exposed_ps, cells));
+            }
+        }
+    }
+    axes_sort(breakdown);
+    const double possible = peak_ops_per_s * breakdown->step_s * (double)cells;
+    breakdown->mxu_frac = possible > 0 ? flops / possible : 0;
+}
+
+/* ---- collectives ---- */
+
+static bool line_is_of(const pod_collective_line *line, const char *name, const char *op,
+                       const char *axes, int32_t group, int64_t bytes)
+{
+    return strcmp(line->name, name) == 0 && strcmp(line->op, op) == 0
+           && strcmp(line->axes, axes) == 0 && line->group == group && line->bytes == bytes;
+}
+
+typedef struct line_list {
+    pod_collective_line *lines;
+    int count;
+    int room;
+} line_list;
+
+/* The line of an op, new if need be; NULL when memory is out. */
+static pod_collective_line *line_of(line_list *list, const pod_programs *programs, const pod_op *op)
+{
+    const bool message = op->kind == POD_OP_RECV;
+    const char *name = op->name;
+    const char *what = pod_coll_op_name(message ? POD_PERMUTE : op->op);
+    const char *axes = op_axes(programs, op);
+    int32_t group = programs->nstages;
+    if (!message) {
+        const pod_program_group *of = &programs->groups[op->group];
+        group = of->group.size * (of->dcn_size > 1 ? of->dcn_size : 1);
+    }
+    char cut[POD_ROW_NAME_MAX];
+    (void)snprintf(cut, sizeof cut, "%s", name);
+    for (int i = 0; i < list->count; i++) {
+        if (line_is_of(&list->lines[i], cut, what, axes, group, op->bytes)) {
+            return &list->lines[i];
+        }
+    }
+    if (list->count == list->room) {
+        const int room = list->room > 0 ? 2 * list->room : 16;
+        pod_collective_line *grown = realloc(list->lines, (size_t)room * sizeof *grown);
+        if (grown == NULL) {
+            return NULL;
+        }
+        list->lines = grown;
+        list->room = room;
+    }
+    pod_collective_line *line = &list->lines[list->count++];
+    *line = (pod_collective_line){.op = what, .group = group, .bytes = op->bytes};
+    memcpy(line->name, cut, sizeof cut);
+    (void)snprintf(line->axes, sizeof line->axes, "%s", axes);
+    return line;
+}
+
+pod_status pod_collective_lines(const pod_programs *programs, const pod_step_result *result,
+                                pod_collective_line **lines, int *count, pod_error *err)
+{
+    line_list list = {0};
+    *lines = NULL;
+    *count = 0;
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        const pod_program *program = &programs->stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op *op = &program->ops[i];
+            const pod_op_record *record = &result->ops[s][i];
+            if (op->kind != POD_OP_COLLECTIVE && op->kind != POD_OP_RECV) {
+                continue;
+            }
+            pod_collective_line *line = line_of(&list, programs, op);
+            if (line == NULL) {
+                free(list.lines);
+                return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
+            }
+            line->count++;
+            line->time_s += mean_s(record->time_ps, record->chips);
+            line->exposed_s += mean_s(record->exposed_ps, result->cells);
+        }
+    }
+    *lines = list.lines;
+    *count = list.count;
+    return POD_OK;
+}
+
+static bool line_goes_before(const pod_collective_line *a, const pod_collective_line *b)
+{
+    return a->exposed_s != b->exposed_s ? a->exposed_s > b->exposed_s : a->time_s > b->time_s;
+}
+
+void pod_collective_lines_sort(pod_collective_line *lines, int count)
+{
+    for (int i = 1; i < count; i++) {
+        const pod_collective_line moved = lines[i];
+        int j = i;
+        for (; j > 0 && line_goes_before(&moved, &lines[j - 1]); j--) {
+            lines[j] = lines[j - 1];
+        }
+        lines[j] = moved;
+    }
+}
