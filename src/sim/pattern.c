@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASSES_PLAIN = 251, STREAM_VALUES = 1 };
+enum { CLASSES_PLAIN = 251, STREAM_VALUES = 1, RUN_ELEMENTS = 64 };
 
 /* Largest integer up to which every integer is exact. */
 static int64_t exact_max(pod_dtype dtype)
@@ -62,8 +62,9 @@ void pod_pattern_fini(pod_pattern *pattern)
 void *pod_pattern_table(const pod_pattern *pattern, int32_t rank)
 {
     const size_t classes = (size_t)pattern->classes;
-    float *plain = calloc(classes, sizeof *plain);
-    void *table = malloc(classes * (size_t)pod_dtype_size(pattern->dtype));
+    const size_t entries = classes + RUN_ELEMENTS;
+    float *plain = calloc(entries, sizeof *plain);
+    void *table = malloc(entries * (size_t)pod_dtype_size(pattern->dtype));
     if (!plain || !table) {
         free(plain);
         free(table);
@@ -80,76 +81,78 @@ void *pod_pattern_table(const pod_pattern *pattern, int32_t rank)
             plain[class] += (float)ranks * pattern->value[(class + i) % classes];
         }
     }
-    pod_dtype_from_f32(pattern->dtype, table, plain, pattern->classes);
+    for (size_t i = classes; i < entries; i++) {
+        plain[i] = plain[i - classes];
+    }
+    pod_dtype_from_f32(pattern->dtype, table, plain, (int64_t)entries);
     free(plain);
     return table;
 }
 
-/* Class of an element: the high half of a 32 x 32 bit product maps a hash to [0, classes). */
-static inline uint32_t class_of(uint32_t salt, uint32_t classes, int64_t element)
+/* Classes of the elements of a run count up from a hash of the run's number, so that a run is a
+ * piece of the (periodic) table and can be copied and compared as memory. */
+static size_t run_class(const pod_pattern *pattern, uint64_t salt, int64_t run)
 {
-    uint32_t hash = ((uint32_t)element ^ (uint32_t)(element >> 32)) * UINT32_C(0x9e3779b1) + salt;
-    hash ^= hash >> 15;
-    hash *= UINT32_C(0x85ebca77);
-    return (uint32_t)(((uint64_t)hash * classes) >> 32);
+    uint64_t hash = ((uint64_t)run + salt) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return (size_t)(((hash >> 32) * (uint64_t)pattern->classes) >> 32);
 }
 
-#define PATTERN_LOOPS(type, name)                                                                  \
-    static void fill_##name(const type *table, uint32_t salt, uint32_t classes, int64_t first,     \
-                            int64_t count, type *out)                                              \
-    {                                                                                              \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            out[i] = table[class_of(salt, classes, first + i)];                                    \
-        }                                                                                          \
-    }                                                                                              \
-    static int64_t wrong_##name(const type *table, uint32_t salt, uint32_t classes, int64_t first, \
-                                int64_t count, const type *data)                                   \
-    {                                                                                              \
-        int64_t wrong = 0;                                                                         \
-        for (int64_t i = 0; i < count; i++) {                                                      \
-            wrong += data[i] != table[class_of(salt, classes, first + i)];                         \
-        }                                                                                          \
-        return wrong;                                                                              \
-    }
+/* Elements of the vector from `element` on that lie in one run, at most `count`. */
+typedef struct run_piece {
+    const unsigned char *from; /* in the table */
+    int64_t count;
+} run_piece;
 
-PATTERN_LOOPS(uint8_t, u8)
-PATTERN_LOOPS(uint16_t, u16)
-PATTERN_LOOPS(uint32_t, u32)
-
-static uint32_t salt_of(const pod_pattern *pattern)
+static run_piece piece_at(const pod_pattern *pattern, uint64_t salt, const void *table,
+                          int64_t element, int64_t count)
 {
-    return (uint32_t)pod_rng_u64(pattern->seed, 0, 0);
+    const int64_t within = element % RUN_ELEMENTS;
+    const int64_t rest = RUN_ELEMENTS - within;
+    const size_t first = run_class(pattern, salt, element / RUN_ELEMENTS) + (size_t)within;
+    const unsigned char *bytes = table;
+    return (run_piece){.from = bytes + first * (size_t)pod_dtype_size(pattern->dtype),
+                       .count = rest < count ? rest : count};
+}
+
+static uint64_t salt_of(const pod_pattern *pattern)
+{
+    return pod_rng_u64(pattern->seed, 0, 0);
 }
 
 void pod_pattern_fill(const pod_pattern *pattern, const void *table, int64_t first, int64_t count,
                       void *out)
 {
-    const uint32_t salt = salt_of(pattern);
-    const uint32_t classes = (uint32_t)pattern->classes;
-    switch (pod_dtype_size(pattern->dtype)) {
-    case 1:
-        fill_u8(table, salt, classes, first, count, out);
-        break;
-    case 2:
-        fill_u16(table, salt, classes, first, count, out);
-        break;
-    default:
-        fill_u32(table, salt, classes, first, count, out);
-        break;
+    const uint64_t salt = salt_of(pattern);
+    const size_t size = (size_t)pod_dtype_size(pattern->dtype);
+    unsigned char *to = out;
+    while (count > 0) {
+        const run_piece piece = piece_at(pattern, salt, table, first, count);
+        memcpy(to, piece.from, (size_t)piece.count * size);
+        to += (size_t)piece.count * size;
+        first += piece.count;
+        count -= piece.count;
     }
 }
 
 int64_t pod_pattern_wrong(const pod_pattern *pattern, const void *table, int64_t first,
                           int64_t count, const void *data)
 {
-    const uint32_t salt = salt_of(pattern);
-    const uint32_t classes = (uint32_t)pattern->classes;
-    switch (pod_dtype_size(pattern->dtype)) {
-    case 1:
-        return wrong_u8(table, salt, classes, first, count, data);
-    case 2:
-        return wrong_u16(table, salt, classes, first, count, data);
-    default:
-        return wrong_u32(table, salt, classes, first, count, data);
+    const uint64_t salt = salt_of(pattern);
+    const size_t size = (size_t)pod_dtype_size(pattern->dtype);
+    const unsigned char *at = data;
+    int64_t wrong = 0;
+    while (count > 0) {
+        const run_piece piece = piece_at(pattern, salt, table, first, count);
+        if (memcmp(at, piece.from, (size_t)piece.count * size) != 0) {
+            for (int64_t i = 0; i < piece.count; i++) {
+                wrong += memcmp(at + (size_t)i * size, piece.from + (size_t)i * size, size) != 0;
+            }
+        }
+        at += (size_t)piece.count * size;
+        first += piece.count;
+        count -= piece.count;
     }
+    return wrong;
 }

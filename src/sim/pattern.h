@@ -2,7 +2,7 @@
 /** @file sim/pattern.h  Test data whose collective results are known in closed form.
  *
  *  Model: element e of rank r's contribution is value[(class(e) + r) mod classes], a small integer;
- *  class(e) is a hash of (seed, e). Every class has a sum over all ranks, computed once, so that
+ *  class(e) counts up from a hash of (seed, e / 64). Every class has a sum over all ranks, computed once, so that
  *  checking an all-reduce over n ranks costs one table look-up per element and not n.
  *
  *  Sums are exact in the dtype in whatever order they are formed: n contributions of at most v add up
@@ -31,7 +31,7 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
                             bool sums, pod_error *err);
 void pod_pattern_fini(pod_pattern *pattern);
 
-/** Elements of one class, encoded: table[classes] of dtype, heap memory of the caller.
+/** One element of each class, encoded: a table of dtype, heap memory of the caller.
  *  @param rank  whose contribution; -1 = the sum over all ranks
  *  @return NULL when memory is out */
 void *pod_pattern_table(const pod_pattern *pattern, int32_t rank);
