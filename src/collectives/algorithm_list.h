@@ -28,7 +28,8 @@
     X(swing_latency_2D)                                                                            \
     X(swing_bw_2D)                                                                                 \
     X(swing)                                                                                       \
-    X(gather)
+    X(gather)                                                                                      \
+    X(xla)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
 POD_COLL_ALGORITHM_LIST(POD_COLL_ALGORITHM_DECLARE)

@@ -70,7 +70,7 @@ const char *pod_coll_op_name(pod_coll_op op);
 /** POD_E_USAGE with the nearest name. */
 pod_status pod_coll_op_parse(const char *text, pod_coll_op *op, pod_error *err);
 
-enum { POD_COLL_WAITS_MAX = 2 };
+enum { POD_COLL_WAITS_MAX = 2, POD_COLL_NAME_MAX = 80 };
 
 typedef enum pod_coll_recv { POD_RECV_STORE, POD_RECV_REDUCE } pod_coll_recv;
 
@@ -139,6 +139,7 @@ typedef struct pod_coll_schedule_ops {
 /** First member of every algorithm's own struct. */
 struct pod_coll_schedule {
     const pod_coll_schedule_ops *ops;
+    char own_name[POD_COLL_NAME_MAX]; /**< room for a name that isn't static */
     const char *algorithm; /**< name as printed, owned by the schedule or static */
     pod_coll_op op;
     const pod_group *group;   /**< borrowed for the schedule's life */
