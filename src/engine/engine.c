@@ -80,36 +80,46 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
     return pod_exchange_init(&engine->exchange, engine->par, options->peers, options->npeers, err);
 }
 
-pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
-                          const pod_engine_model *model, pod_engine **out, pod_error *err)
+/* What each rank does by itself. @param[out] made  to be freed also on error; NULL if there is nothing */
+static pod_status make(pod_par *par, const pod_engine_options *options,
+                       const pod_engine_model *model, pod_engine **made, pod_error *err)
 {
-    pod_engine *engine = NULL;
     pod_status status = check_options(par, options, err);
-    if (status == POD_OK) {
-        engine = calloc(1, sizeof *engine);
-        status = engine != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for an engine");
-    }
-    if (status == POD_OK) {
-        engine->par = par;
-        engine->model = *model;
-        engine->lookahead_ps = options->lookahead_ps;
-        engine->lookahead_cross_ps =
-            options->lookahead_cross_ps != 0 ? options->lookahead_cross_ps : options->lookahead_ps;
-        engine->ncells = options->ncells;
-        engine->cell = -1;
-        engine->progress = pod_par_rank(par) == 0 ? options->progress : NULL;
-        status = allocate(engine, options, err);
-    }
-    status = pod_par_agree(par, status, err);
-    if (status == POD_OK && !pod_exchange_is_symmetric(&engine->exchange)) {
-        status = pod_fail(err, POD_E_INVALID,
-                          "ranks name peers that don't name them; peers must be mutual");
-    }
     if (status != POD_OK) {
-        pod_engine_free(engine);
         return status;
     }
-    *out = engine;
+    pod_engine *engine = calloc(1, sizeof *engine);
+    *made = engine;
+    if (engine == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for an engine");
+    }
+    engine->par = par;
+    engine->model = *model;
+    engine->lookahead_ps = options->lookahead_ps;
+    engine->lookahead_cross_ps =
+        options->lookahead_cross_ps != 0 ? options->lookahead_cross_ps : options->lookahead_ps;
+    engine->ncells = options->ncells;
+    engine->cell = -1;
+    engine->progress = pod_par_rank(par) == 0 ? options->progress : NULL;
+    return allocate(engine, options, err);
+}
+
+pod_status pod_engine_new(pod_par *par, const pod_engine_options *options,
+                          const pod_engine_model *model, pod_engine **engine, pod_error *err)
+{
+    pod_engine *made = NULL;
+    pod_status status = pod_par_agree(par, make(par, options, model, &made, err), err);
+    if (status != POD_OK) {
+        pod_engine_free(made);
+        return status;
+    }
+    POD_ASSERT(made != NULL);
+    if (!pod_exchange_is_symmetric(&made->exchange)) {
+        pod_engine_free(made);
+        return pod_fail(err, POD_E_INVALID,
+                        "ranks name peers that don't name them; peers must be mutual");
+    }
+    *engine = made;
     return POD_OK;
 }
 

@@ -9,8 +9,9 @@ enum { TAG_FIRST = 1, TAG_REST, TAG_PAYLOAD };
 
 static _Noreturn void out_of_memory(const pod_exchange *exchange, size_t bytes)
 {
-    fprintf(stderr, "podsim: error: [rank %d] no memory for %zu bytes of events between ranks\n",
-            pod_par_rank(exchange->par), bytes);
+    (void)fprintf(stderr,
+                  "podsim: error: [rank %d] no memory for %zu bytes of events between ranks\n",
+                  pod_par_rank(exchange->par), bytes);
     pod_par_abort(pod_status_exit_code(POD_E_NOMEM));
 }
 
@@ -123,7 +124,7 @@ pod_event *pod_exchange_reserve(pod_exchange *exchange, int rank, int64_t tick,
         exchange->sent_bound = tick;
     }
     if (payload != NULL) {
-        pod_payload **room = buffer_add(exchange, &peer->payloads, sizeof *room);
+        pod_payload **room = buffer_add(exchange, &peer->payloads, sizeof(pod_payload *));
         *room = payload;
         peer->head.npayloads++;
     }
@@ -135,9 +136,9 @@ static MPI_Request *request_add(const pod_exchange *exchange, MPI_Request **requ
 {
     if (*count == *size) {
         int grown = *size * 2 + 16;
-        MPI_Request *room = realloc(*requests, (size_t)grown * sizeof *room);
+        MPI_Request *room = realloc(*requests, (size_t)grown * sizeof(MPI_Request));
         if (room == NULL) {
-            out_of_memory(exchange, (size_t)grown * sizeof *room);
+            out_of_memory(exchange, (size_t)grown * sizeof(MPI_Request));
         }
         *requests = room;
         *size = grown;

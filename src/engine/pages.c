@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE /* madvise */
+/* For madvise. NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c): the C library's switch */
+#define _DEFAULT_SOURCE
 #include "engine/pages.h"
 
 #include <stdlib.h>

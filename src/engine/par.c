@@ -20,13 +20,13 @@ void pod_par_mpi_failed(int code, const char *call, const char *file, int line)
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    fprintf(stderr, "podsim: error: %s:%d: %s: %s\n", file, line, call, text);
+    (void)fprintf(stderr, "podsim: error: %s:%d: %s: %s\n", file, line, call, text);
     pod_par_abort(pod_status_exit_code(POD_E_SYSTEM));
 }
 
 void pod_par_abort(int exit_code)
 {
-    fflush(NULL);
+    (void)fflush(NULL);
     int initialized = 0;
     int finalized = 0;
     MPI_Initialized(&initialized);
@@ -112,31 +112,36 @@ static void meet_others(pod_par *par)
     }
 }
 
-pod_status pod_par_start(int *argc, char ***argv, pod_par **out, pod_error *err)
+/* Learn rank and size from MPI, which is started unless somebody did so. */
+static void attach(pod_par *par, int *argc, char ***argv, bool initialized)
 {
-    pod_par *par = calloc(1, sizeof *par);
-    if (par == NULL) {
+    if (!initialized) {
+        POD_MPI(MPI_Init(argc, argv));
+        par->finalize = true;
+    }
+    POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
+    POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
+    POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
+    POD_MPI(MPI_Comm_size(par->comm, &par->size));
+}
+
+pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
+{
+    pod_par *started = calloc(1, sizeof *started);
+    if (started == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
     }
-    *par = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
+    *started = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
     pod_panic_handler_set(end_job);
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
-    if (!initialized && was_launched()) {
-        POD_MPI(MPI_Init(argc, argv));
-        par->finalize = true;
-        initialized = 1;
+    if (initialized || was_launched()) {
+        attach(started, argc, argv, initialized != 0);
     }
-    if (initialized) {
-        POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
-        POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
-        POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
-        POD_MPI(MPI_Comm_size(par->comm, &par->size));
+    if (started->size > 1) {
+        meet_others(started);
     }
-    if (par->size > 1) {
-        meet_others(par);
-    }
-    *out = par;
+    *par = started;
     return POD_OK;
 }
 
@@ -198,6 +203,7 @@ void pod_par_wait(const pod_par *par, MPI_Request *requests, int count)
     }
 }
 
+/* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it doesn't see that pod_par_wait waits. */
 static void reduce_i64(pod_par *par, int64_t *values, int count, pod_gate_op op)
 {
     static const MPI_Op mpi_ops[] = {
@@ -244,6 +250,8 @@ static void bcast_from(pod_par *par, int root, void *data, size_t size)
         pod_par_wait(par, &request, 1);
     }
 }
+
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 void pod_par_bcast(pod_par *par, void *data, size_t size)
 {
@@ -298,6 +306,7 @@ pod_status pod_par_bcast_blob(pod_par *par, char **data, size_t *size, pod_error
         }
         return status;
     }
+    POD_ASSERT(*data != NULL);
     pod_par_bcast(par, *data, *size);
     if (par->rank != 0) {
         (*data)[*size] = '\0';
@@ -305,6 +314,7 @@ pod_status pod_par_bcast_blob(pod_par *par, char **data, size_t *size, pod_error
     return POD_OK;
 }
 
+/* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): as above. */
 static void send_to_0(pod_par *par, const unsigned char *bytes, size_t size)
 {
     for (size_t at = 0; at < size; at += par->piece_bytes) {
@@ -325,6 +335,8 @@ static void receive_from(pod_par *par, int rank, unsigned char *bytes, size_t si
     }
 }
 
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
+
 /* sizes[size] of what each rank gives, on every rank; heap memory of the caller. */
 static pod_status gather_sizes(pod_par *par, size_t size, int64_t **out, pod_error *err)
 {
@@ -338,10 +350,24 @@ static pod_status gather_sizes(pod_par *par, size_t size, int64_t **out, pod_err
         free(sizes);
         return status;
     }
+    POD_ASSERT(sizes != NULL);
     sizes[par->rank] = (int64_t)size;
     pod_par_sum_i64(par, sizes, par->size);
     *out = sizes;
     return POD_OK;
+}
+
+/* Rank 0's part: its own bytes, then those of the others as they are sent. */
+static void collect(pod_par *par, const void *data, const int64_t *sizes, unsigned char *bytes)
+{
+    size_t at = (size_t)sizes[0];
+    if (at > 0) {
+        memcpy(bytes, data, at);
+    }
+    for (int rank = 1; rank < par->size; rank++) {
+        receive_from(par, rank, bytes + at, (size_t)sizes[rank]);
+        at += (size_t)sizes[rank];
+    }
 }
 
 pod_status pod_par_gather(pod_par *par, const void *data, size_t size, void **all, size_t *total,
@@ -354,32 +380,24 @@ pod_status pod_par_gather(pod_par *par, const void *data, size_t size, void **al
     if (status != POD_OK) {
         return status;
     }
+    POD_ASSERT(sizes != NULL);
     for (int rank = 0; rank < par->size; rank++) {
         *total += (size_t)sizes[rank];
     }
-    unsigned char *bytes = NULL;
-    if (par->rank == 0) {
-        bytes = malloc(*total + 1);
-        if (bytes == NULL) {
-            status = pod_fail(err, POD_E_NOMEM, "no memory to gather %zu bytes", *total);
-        }
+    unsigned char *bytes = par->rank == 0 ? malloc(*total + 1) : NULL;
+    if (par->rank == 0 && bytes == NULL) {
+        status = pod_fail(err, POD_E_NOMEM, "no memory to gather %zu bytes", *total);
     }
     status = pod_par_agree(par, status, err);
-    if (status != POD_OK) {
-        free(bytes);
-    } else if (par->rank != 0) {
+    if (status == POD_OK && par->rank != 0) {
         send_to_0(par, data, size);
-    } else {
-        if (size > 0) {
-            memcpy(bytes, data, size);
-        }
-        size_t at = size;
-        for (int rank = 1; rank < par->size; rank++) {
-            receive_from(par, rank, bytes + at, (size_t)sizes[rank]);
-            at += (size_t)sizes[rank];
-        }
+    } else if (status == POD_OK) {
+        POD_ASSERT(bytes != NULL);
+        collect(par, data, sizes, bytes);
         *all = bytes;
+        bytes = NULL;
     }
+    free(bytes);
     free(sizes);
     return status;
 }

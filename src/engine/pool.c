@@ -32,7 +32,7 @@ static bool table_need(pod_pool *pool, uint32_t nslabs)
         return true;
     }
     uint32_t size = pool->slabs_size * 2 > nslabs ? pool->slabs_size * 2 : nslabs;
-    pod_event **slabs = realloc(pool->slabs, size * sizeof *slabs);
+    pod_event **slabs = realloc(pool->slabs, size * sizeof(pod_event *));
     if (slabs == NULL) {
         return false;
     }
