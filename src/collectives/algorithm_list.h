@@ -29,6 +29,8 @@
     X(swing_bw_2D)                                                                                 \
     X(swing)                                                                                       \
     X(gather)                                                                                      \
+    X(per_axis)                                                                                    \
+    X(direct)                                                                                      \
     X(xla)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;

@@ -88,6 +88,10 @@ int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, 
                                const pod_coll_step *step)
 {
     const int32_t part = schedule->channels[channel].part;
+    const pod_coll_part *p = &schedule->parts[part];
+    if (p->elements % p->blocks == 0) { /* all blocks are equal, and scratch holds blocks */
+        return step->send_slots * (p->elements / p->blocks);
+    }
     const int32_t runs = step->send_gap > 0 ? step->send_slots : 1;
     const int32_t run = step->send_gap > 0 ? 1 : step->send_slots;
     int64_t sum = 0;
