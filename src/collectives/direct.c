@@ -26,7 +26,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CHANNELS_MAX = 64, GRID_RANKS_MAX = 2048, RANKS_MAX = 4096, SAMPLES = 256 };
+enum { CHANNELS_MAX = 64, GRID_RANKS_MAX = 512, RANKS_MAX = 4096, SAMPLES = 256 };
 
 typedef struct direct_schedule {
     pod_coll_schedule base;
@@ -210,6 +210,18 @@ static pod_status direct_applies(const pod_coll_request *request, pod_error *err
 
 /* ---- prediction ---- */
 
+/* While links are mostly idle, the farthest message decides; else the busiest link, and half as many hops
+ * until the last messages are through. */
+static void overlap(const pod_coll_request *request, int64_t hops, double bytes,
+                    pod_coll_prediction *prediction)
+{
+    const pod_time_ps work = pod_time_from_s(bytes / request->link_rate.bytes_per_s);
+    const pod_time_ps hops_ps = hops * request->hop_latency_ps;
+    const pod_time_ps behind = hops_ps + work / request->group->size - work;
+    pod_coll_prediction_make(request, behind > hops_ps / 2 ? behind : hops_ps / 2, work,
+                             prediction);
+}
+
 static pod_status predict_grid(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
@@ -226,9 +238,7 @@ static pod_status predict_grid(const pod_coll_request *request, pod_coll_predict
     }
     pod_coll_axes_fini(&axes);
     const double bytes = (double)request->elements * (double)request->element_bytes;
-    pod_coll_prediction_make(request, hops * request->hop_latency_ps,
-                             pod_time_from_s(load * bytes / request->link_rate.bytes_per_s),
-                             prediction);
+    overlap(request, hops, load * bytes, prediction);
     return POD_OK;
 }
 
@@ -291,9 +301,7 @@ static pod_status predict_routes(const pod_coll_request *request, pod_coll_predi
                         : fmax(busiest, counts.load[l] * (double)skip);
     }
     const double bytes = (double)request->elements * (double)request->element_bytes / (double)n;
-    pod_coll_prediction_make(request, counts.farthest * request->hop_latency_ps,
-                             pod_time_from_s(busiest * bytes / request->link_rate.bytes_per_s),
-                             prediction);
+    overlap(request, counts.farthest, busiest * bytes, prediction);
     pod_router_free(router);
     free(counts.load);
     return POD_OK;

@@ -21,8 +21,25 @@ static inline double pod_exchange_load(const pod_coll_axis *axis)
     return load * (double)axis->stride;
 }
 
+/** Messages that a rank sends each way along the axis in turn, at most. */
+static inline int32_t pod_exchange_messages(const pod_coll_axis *axis)
+{
+    return axis->closed ? axis->length / 2 : axis->length - 1;
+}
+
 /** Hops of the farthest pair along the axis. */
 static inline int32_t pod_exchange_hops(const pod_coll_axis *axis)
 {
     return (axis->closed ? axis->length / 2 : axis->length - 1) * axis->stride;
 }
+
+/** Time of an all-to-all axis after axis in D parts, part p in the order p, p+1, …, p-1, without launch.
+ *
+ *  A phase alone on its axis takes the longer of two: the work of the busiest link and a hop; or, while links are
+ *  mostly idle, a rank's messages one by one and the hops of the farthest. Parts share an axis as fluid
+ *  flows, or take turns on it: then a phase waits for its part's last one and for the phase that the
+ *  part before has on its axis.
+ *  @param axes  at least one
+ *  @param[out] turns  which of the two is faster
+ *  @return the faster one's time in picoseconds */
+double pod_exchange_time(const pod_coll_request *request, const pod_coll_axes *axes, bool *turns);

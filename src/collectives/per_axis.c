@@ -29,9 +29,7 @@
 #include "collectives/frame.h"
 #include "collectives/stepcost.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct axis_schedule {
     pod_coll_schedule base;
@@ -154,6 +152,14 @@ static void wait_for_phase(const axis_schedule *self, int32_t channel, const pha
     }
 }
 
+/* Where step i of a phase sends; + opens with the copy, which goes nowhere. Then nearest first: all ranks are at
+ * the same distance at the same time, so that the busiest link, on a line the one in the middle, never
+ * idles. The tie of an even ring comes last; it needs both directions. */
+static int32_t displacement(bool minus, int32_t i)
+{
+    return minus ? -1 - i : i;
+}
+
 static void axis_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
                       int32_t step, pod_coll_step *out)
 {
@@ -164,10 +170,7 @@ static void axis_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     const phase f = phase_at(self, channel, step);
     const int32_t length = self->axes.axis[f.axis].length;
     const int32_t in_phase = step - f.first;
-    /* the copy goes nowhere, then the farthest first */
-    const int32_t reach = reach_of(&self->axes.axis[f.axis], minus);
-    int32_t by = minus ? in_phase - reach : reach + 1 - in_phase;
-    by = !minus && in_phase == 0 ? 0 : by;
+    const int32_t by = displacement(minus, in_phase);
     *out = pod_coll_step_idle();
     wait_for_phase(self, channel, &f, in_phase, out);
     out->send_to = rank_along(self, me->rank, f.axis, by);
@@ -274,118 +277,6 @@ static const pod_coll_schedule_ops axis_ops = {
     .free = axis_free,
 };
 
-/* ---- prediction: parts as fluid flows, each on one axis at a time ---- */
-
-typedef struct flow {
-    int level;
-    double left_ps;  /* alone on its axis */
-    double ready_ps; /* when it can go on */
-} flow;
-
-typedef struct flows {
-    const pod_coll_axes *axes;
-    double part_ps; /* one part over one link */
-    double hop_ps;
-    flow flow[POD_GROUP_DIMS_MAX];
-} flows;
-
-static int flow_axis(const flows *f, int p)
-{
-    return (p + f->flow[p].level) % f->axes->naxes;
-}
-
-/* How many parts are busy on the axis of part p at a time. */
-static int sharing(const flows *f, int p, double now)
-{
-    int count = 0;
-    for (int q = 0; q < f->axes->naxes; ++q) {
-        count += f->flow[q].level < f->axes->naxes && f->flow[q].ready_ps <= now
-                 && flow_axis(f, q) == flow_axis(f, p);
-    }
-    return count;
-}
-
-/* Until the next part is through with an axis or arrives at one; INFINITY when all are done. */
-static double next_change(const flows *f, double now)
-{
-    double step = (double)INFINITY;
-    for (int p = 0; p < f->axes->naxes; ++p) {
-        const flow *part = &f->flow[p];
-        if (part->level == f->axes->naxes) {
-            continue;
-        }
-        step = fmin(step, part->ready_ps > now ? part->ready_ps - now
-                                               : part->left_ps * (double)sharing(f, p, now));
-    }
-    return step;
-}
-
-static double run_flows(flows *f)
-{
-    double now = 0.0;
-    for (double step = next_change(f, now); step < (double)INFINITY; step = next_change(f, now)) {
-        double done[POD_GROUP_DIMS_MAX] = {0.0};
-        for (int p = 0; p < f->axes->naxes; ++p) {
-            if (f->flow[p].level < f->axes->naxes && f->flow[p].ready_ps <= now) {
-                done[p] = step / (double)sharing(f, p, now);
-            }
-        }
-        now += step;
-        for (int p = 0; p < f->axes->naxes; ++p) {
-            flow *part = &f->flow[p];
-            part->left_ps -= done[p];
-            if (done[p] > 0.0 && part->left_ps <= 1e-9 * f->part_ps) {
-                part->ready_ps =
-                    now + (double)pod_exchange_hops(&f->axes->axis[flow_axis(f, p)]) * f->hop_ps;
-                if (++part->level < f->axes->naxes) {
-                    part->left_ps = f->part_ps * pod_exchange_load(&f->axes->axis[flow_axis(f, p)]);
-                }
-            }
-        }
-    }
-    for (int p = 0; p < f->axes->naxes; ++p) {
-        now = fmax(now, f->flow[p].ready_ps);
-    }
-    return now;
-}
-
-/* The same when parts take turns: a phase ends so long after its part's last one, and after that of the part before
- * on its axis. */
-static double run_turns(const flows *f)
-{
-    const int d = f->axes->naxes;
-    double ended[POD_GROUP_DIMS_MAX] = {0.0};
-    double last = 0.0;
-    for (int level = 0; level < d; ++level) {
-        double before[POD_GROUP_DIMS_MAX];
-        memcpy(before, ended, sizeof before);
-        for (int p = 0; p < d; ++p) {
-            const pod_coll_axis *axis = &f->axes->axis[(p + level) % d];
-            ended[p] = fmax(before[p], before[(p + 1) % d]) + f->part_ps * pod_exchange_load(axis)
-                       + (double)pod_exchange_hops(axis) * f->hop_ps;
-            last = fmax(last, ended[p]);
-        }
-    }
-    return last;
-}
-
-/* Time of the better of the two ways; *turns tells which. */
-static double best_time(const pod_coll_request *request, const pod_coll_axes *axes, bool *turns)
-{
-    const double bytes = (double)request->elements * (double)request->element_bytes;
-    flows f = {.axes = axes,
-               .part_ps = bytes / (double)axes->naxes * (double)POD_PS_PER_S
-                          / request->link_rate.bytes_per_s,
-               .hop_ps = (double)request->hop_latency_ps};
-    const double in_turns = run_turns(&f);
-    for (int p = 0; p < axes->naxes; ++p) {
-        f.flow[p].left_ps = f.part_ps * pod_exchange_load(&axes->axis[p]);
-    }
-    const double sharing_time = run_flows(&f);
-    *turns = in_turns < sharing_time;
-    return *turns ? in_turns : sharing_time;
-}
-
 /* ---- building ---- */
 
 static pod_status number_cells(axis_schedule *self, pod_error *err)
@@ -424,7 +315,7 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
                       : st;
     st = st == POD_OK ? number_cells(self, err) : st;
     if (st == POD_OK && naxes > 1) {
-        best_time(request, &self->axes, &self->turns);
+        pod_exchange_time(request, &self->axes, &self->turns);
     }
     if (st != POD_OK) {
         axis_free(&self->base);
@@ -469,7 +360,7 @@ static pod_status axis_predict(const pod_coll_request *request, pod_coll_predict
         hops_ps += (double)pod_exchange_hops(&axes.axis[a]) * (double)request->hop_latency_ps;
     }
     bool turns = false;
-    const double time_ps = axes.naxes > 0 ? best_time(request, &axes, &turns) : 0.0;
+    const double time_ps = axes.naxes > 0 ? pod_exchange_time(request, &axes, &turns) : 0.0;
     pod_coll_prediction_make(request, (pod_time_ps)hops_ps,
                              time_ps > hops_ps ? (pod_time_ps)(time_ps - hops_ps) : 0, prediction);
     pod_coll_axes_fini(&axes);
