@@ -31,6 +31,7 @@
     X(gather)                                                                                      \
     X(per_axis)                                                                                    \
     X(direct)                                                                                      \
+    X(permute)                                                                                     \
     X(xla)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
