@@ -189,6 +189,9 @@ static pod_status run_all(pod_cli *cli, pod_collective_request *request, pod_err
     shown[0].table_hidden = cli->common.slices.count < 2;
     pod_status st = pod_cli_targets_init(&targets, cli, &request->file, nextra, err);
     if (st == POD_OK) {
+        st = pod_collective_request_parse(request, err);
+    }
+    if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err);
     }
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
@@ -228,7 +231,8 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
         {"split-axes", 0, POD_CLI_FLAG, &texts.split_axes, NULL,
          "mesh axes may share a physical axis"},
         {"algorithm", 0, POD_CLI_TEXT, &texts.algorithm, "NAME",
-         "auto (cheapest predicted), all, or one of podsim list algorithms (default: auto)"},
+         "auto (cheapest predicted), all, one of podsim list algorithms, or file:my.xml "
+         "(default: auto)"},
         {"dtype", 0, POD_CLI_TEXT, &texts.dtype, "TYPE",
          "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)"},
         {"root", 0, POD_CLI_TEXT, &texts.root, "X,Y,Z",

@@ -13,6 +13,7 @@
 #include "cli/target.h"
 
 #include "collectives/bound.h"
+#include "collectives/msccl.h"
 #include "ici/group.h"
 #include "sim/run.h"
 
@@ -46,12 +47,16 @@ typedef struct pod_collective_request {
     const pod_coll_algorithm *named; /**< for POD_ALGORITHM_NAMED */
     bool dtype_given;
     pod_dtype dtype;
-    pod_cli_file file; /**< --pairs FILE; path NULL when there is none */
+    pod_cli_file file; /**< --pairs FILE or --algorithm file:FILE; path NULL when there is none */
+    pod_msccl
+        *program; /**< the algorithm file, parsed by pod_collective_request_parse, else NULL */
 } pod_collective_request;
 
 /** Not collective: reads no file. POD_E_USAGE. */
 pod_status pod_collective_request_init(pod_collective_request *request,
                                        const pod_collective_texts *texts, pod_error *err);
+/** Parse the algorithm file once it has been read. Not collective. POD_E_TABLE with position. */
+pod_status pod_collective_request_parse(pod_collective_request *request, pod_error *err);
 void pod_collective_request_fini(pod_collective_request *request);
 
 /** The element type for a size: what was asked for, else bf16, or int8 when the bytes are odd.

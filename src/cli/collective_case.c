@@ -20,6 +20,12 @@ static pod_status read_algorithm(pod_collective_request *request, const char *te
         return POD_OK;
     }
     request->choice = POD_ALGORITHM_NAMED;
+    if (strncmp(text, "file:", strlen("file:")) == 0) {
+        request->file = (pod_cli_file){.path = text + strlen("file:")};
+        text = "file";
+    } else if (strcmp(text, "file") == 0) {
+        return pod_fail(err, POD_E_USAGE, "algorithm file needs a file; write file:my.xml");
+    }
     pod_status st = pod_coll_algorithm_find(text, &request->named, err);
     if (st == POD_OK && (request->named->ops & (1U << request->op)) == 0) {
         st = pod_fail(err, POD_E_USAGE,
@@ -95,8 +101,18 @@ pod_status pod_collective_request_init(pod_collective_request *request,
     return st;
 }
 
+pod_status pod_collective_request_parse(pod_collective_request *request, pod_error *err)
+{
+    if (request->named == NULL || strcmp(request->named->name, "file") != 0) {
+        return POD_OK;
+    }
+    return pod_msccl_parse(request->file.path, request->file.data, request->file.size,
+                           &request->program, err);
+}
+
 void pod_collective_request_fini(pod_collective_request *request)
 {
+    pod_msccl_free(request->program);
     free(request->sizes.bytes);
     pod_cli_files_free(&request->file, 1);
     *request = (pod_collective_request){.texts = NULL};
@@ -148,7 +164,7 @@ static pod_status read_pairs(pod_collective_case *run_case, pod_error *err)
     }
     pod_table *table = NULL;
     pod_status st = POD_OK;
-    if (request->file.path != NULL) {
+    if (request->op == POD_PERMUTE && request->file.path != NULL) {
         st = pod_table_parse(request->file.path, request->file.data, request->file.size, &table,
                              err);
     }

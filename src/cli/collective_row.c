@@ -25,6 +25,7 @@ static pod_coll_request make_request(const pod_collective_case *run_case, int64_
         .launch_ps = target->chip.collective_launch_ps,
         .root = run_case->root,
         .source_of = run_case->source_of,
+        .file = run_case->request->program,
     };
 }
 

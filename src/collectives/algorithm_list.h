@@ -32,7 +32,8 @@
     X(per_axis)                                                                                    \
     X(direct)                                                                                      \
     X(permute)                                                                                     \
-    X(xla)
+    X(xla)                                                                                         \
+    X(file)
 
 #define POD_COLL_ALGORITHM_DECLARE(name) extern const pod_coll_algorithm pod_coll_##name;
 POD_COLL_ALGORITHM_LIST(POD_COLL_ALGORITHM_DECLARE)
