@@ -292,7 +292,7 @@ void pod_dtype_from_f32(pod_dtype dtype, void *out, const float *in, int64_t cou
     case POD_DTYPE_COUNT:
         break;
     }
-    POD_ASSERT(!"known dtype");
+    pod_panic(__FILE__, __LINE__, "unknown dtype");
 }
 
 void pod_dtype_to_f32(pod_dtype dtype, float *out, const void *in, int64_t count)
@@ -316,7 +316,7 @@ void pod_dtype_to_f32(pod_dtype dtype, float *out, const void *in, int64_t count
     case POD_DTYPE_COUNT:
         break;
     }
-    POD_ASSERT(!"known dtype");
+    pod_panic(__FILE__, __LINE__, "unknown dtype");
 }
 
 void pod_dtype_add(pod_dtype dtype, void *dst, const void *src, int64_t count)
@@ -340,5 +340,5 @@ void pod_dtype_add(pod_dtype dtype, void *dst, const void *src, int64_t count)
     case POD_DTYPE_COUNT:
         break;
     }
-    POD_ASSERT(!"known dtype");
+    pod_panic(__FILE__, __LINE__, "unknown dtype");
 }

@@ -189,7 +189,7 @@ pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args 
     }
     const pod_chip_spec core = pod_chip_one_core(chip);
     const int cores = args->one_core ? 1 : chip->cores;
-    struct core_time t;
+    struct core_time t = {0};
     if (flops == 0) {
         t = empty_time(&core, args, cores);
     } else {

@@ -133,18 +133,22 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
 {
     pod_step_texts texts = {0};
     enum { OWN = 6 };
+    /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
-        {"mesh",        0, POD_CLI_TEXT, &texts.mesh,        "AXIS=N,...",
-         "axes of one slice, slowest first: data, fsdp, tensor, sequence, pipeline; one may be -1"                       },
-        {"dcn-mesh",    0, POD_CLI_TEXT, &texts.dcn_mesh,    "AXIS=N,...",
-         "how many slices along which axes"                                                                              },
-        {"seq",         0, POD_CLI_TEXT, &texts.seq,         "N",              "tokens of a sequence (matmul and mlp: 1)"},
-        {"what-if",     0, POD_CLI_TEXT, &texts.what_if,     "KEY=FACTOR|all",
-         "the step if a resource were FACTOR times faster, or the elasticity of each"                                    },
+        {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
+         "axes of one slice, slowest first: data, fsdp, tensor, sequence, pipeline; one may be -1"},
+        {"dcn-mesh", 0, POD_CLI_TEXT, &texts.dcn_mesh, "AXIS=N,...",
+         "how many slices along which axes"},
+        {"seq", 0, POD_CLI_TEXT, &texts.seq, "N",
+         "tokens of a sequence (matmul and mlp: 1)"},
+        {"what-if", 0, POD_CLI_TEXT, &texts.what_if, "KEY=FACTOR|all",
+         "the step if a resource were FACTOR times faster, or the elasticity of each"},
         {"collectives", 0, POD_CLI_TEXT, &texts.collectives, "FILE",
-         "write every collective of the step to a CSV file"                                                              },
-        {"memory",      0, POD_CLI_TEXT, &texts.memory,      "FILE",           "write HBM by kind to a CSV file"         },
-    };
+         "write every collective of the step to a CSV file"},
+        {"memory", 0, POD_CLI_TEXT, &texts.memory, "FILE",
+         "write HBM by kind to a CSV file"},
+};
+    /* clang-format on */
     pod_step_shared_options(&texts, options + OWN);
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",

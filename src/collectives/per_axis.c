@@ -12,9 +12,10 @@
  * The vector is cut into D parts; part p takes the axes in the order p, p+1, …, p-1, so that all axes work from
  * the start. Fair shares of an axis would let a part whose last axis is the longest delay one that has others to go.
  * Where bytes matter more than hops, parts therefore take turns on every axis: the part that has it as its j-th
- * waits for the one that had it as its (j-1)-th, so that the longest axis is never idle. A phase along an axis of k sends k - 1 messages of 1/k of the part, by the shorter way, half
- * a ring both ways: sum of (k - 1) · D messages per chip where `direct` needs n - 1. On wrapped shapes the longest
- * axis is busy throughout, which is the bound.
+ * waits for the one that had it as its (j-1)-th, so that the longest axis is never idle. A phase along
+ * an axis of k sends k - 1 messages of 1/k of the part, by the shorter way, half a ring both ways:
+ * sum of (k - 1) · D messages per chip where `direct` needs n - 1. On wrapped shapes the longest axis is
+ * busy throughout, which is the bound.
  *
  * Slots. With positions c, source s and destination d counted along the part's own order of axes, buffer j
  * (j = 0 the input, j = D the output) holds what a rank has before phase j: destinations with d_l = c_l for l < j and

@@ -140,7 +140,7 @@ typedef struct pod_coll_schedule_ops {
 struct pod_coll_schedule {
     const pod_coll_schedule_ops *ops;
     char own_name[POD_COLL_NAME_MAX]; /**< room for a name that isn't static */
-    const char *algorithm; /**< name as printed, owned by the schedule or static */
+    const char *algorithm;            /**< name as printed, owned by the schedule or static */
     pod_coll_op op;
     const pod_group *group;   /**< borrowed for the schedule's life */
     int64_t elements;         /**< of the full buffer per chip */
