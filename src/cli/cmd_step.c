@@ -147,7 +147,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
          "write every collective of the step to a CSV file"},
         {"memory", 0, POD_CLI_TEXT, &texts.memory, "FILE",
          "write HBM by kind to a CSV file"},
-};
+    };
     /* clang-format on */
     pod_step_shared_options(&texts, options + OWN);
     const pod_cli_usage usage = {
