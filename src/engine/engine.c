@@ -101,6 +101,7 @@ static pod_status make(pod_par *par, const pod_engine_options *options,
     engine->ncells = options->ncells;
     engine->cell = -1;
     engine->progress = pod_par_rank(par) == 0 ? options->progress : NULL;
+    engine->progress_context = options->progress_context;
     return allocate(engine, options, err);
 }
 
@@ -253,6 +254,19 @@ static void note_memory(pod_engine *engine)
     }
 }
 
+static void show_progress(pod_engine *engine)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (now_ns >= engine->progress_next_ns) {
+        if (engine->progress_next_ns != 0) {
+            engine->progress(engine->progress_context, engine->latest_ps, engine->local.events);
+        }
+        engine->progress_next_ns = now_ns + PROGRESS_NS;
+    }
+}
+
 static void run_until(pod_engine *engine, uint64_t end_tick)
 {
     pod_queue *queue = &engine->queue;
@@ -267,19 +281,9 @@ static void run_until(pod_engine *engine, uint64_t end_tick)
         end = end < horizon ? end : horizon;
         pod_window_run(engine, end < end_tick ? end : end_tick);
         note_memory(engine);
-    }
-}
-
-static void show_progress(pod_engine *engine)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    if (now_ns >= engine->progress_next_ns) {
-        if (engine->progress_next_ns != 0) {
-            engine->progress(engine->model.context, engine->latest_ps, engine->local.events);
+        if (engine->progress != NULL) {
+            show_progress(engine);
         }
-        engine->progress_next_ns = now_ns + PROGRESS_NS;
     }
 }
 
@@ -380,9 +384,6 @@ pod_status pod_engine_run(pod_engine *engine, pod_error *err)
         }
         engine->local.windows++;
         run_until(engine, (uint64_t)bound + engine->cross_ticks);
-        if (engine->progress != NULL) {
-            show_progress(engine);
-        }
     }
 }
 

@@ -75,6 +75,7 @@ typedef struct pod_engine_options {
     /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached and the
      *  events that rank 0 has handled; may be NULL. */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events);
+    void *progress_context;
 } pod_engine_options;
 
 typedef struct pod_engine_counts {

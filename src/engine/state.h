@@ -46,6 +46,7 @@ struct pod_engine {
     pod_engine_counts local;
     pod_engine_counts total;
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events);
+    void *progress_context;
     int64_t progress_next_ns; /**< wall clock */
 };
 
