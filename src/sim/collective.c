@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EARLY_BITS = 32, APPROACH_BYTES = 256 };
+enum { EARLY_BITS = 32, APPROACH_BYTES = 512 };
 
 static uint64_t step_key(int32_t cell, int32_t step)
 {
