@@ -21,7 +21,7 @@ pod_status pod_dcn_init(pod_dcn *dcn, const pod_dcn_options *options, pod_error 
                             options->nslices, size, *host);
         }
         *host = *host < size ? *host : size;
-        dcn->hosts[a] = (size + *host - 1) / *host;
+        dcn->hosts[a] = size / *host + (size % *host > 0 ? 1 : 0);
         if (!pod_mul_i64(chips, size, &chips) || chips > INT32_MAX) {
             return pod_fail(err, POD_E_RANGE, "too many chips in %d slices; use fewer",
                             options->nslices);
