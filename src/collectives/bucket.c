@@ -7,6 +7,8 @@
  * links that the first phase of the next leaves idle. With the right shares alone, or with streams alone, long
  * shapes stay near 0.8 of the bound; both together pass 0.98.
  *
+ * An axis so long that its way round shows (waves.h) is streamed: what has come goes on at once.
+ *
  * More streams fill better and cost messages, which take wall time to simulate. So the plan is the one with
  * the fewest messages that follows (predict.h) close enough to the bound, else the fastest.
  *
@@ -22,19 +24,32 @@
 #include "collectives/predict.h"
 #include "collectives/rings.h"
 #include "collectives/shares.h"
+#include "collectives/waves.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { CUTS_MAX = 32, FOLLOWED_RANKS_MAX = 512, UNFOLLOWED_CUTS = 4 };
+enum {
+    CUTS_MAX = 32,
+    WAVE_CUTS_MAX = 2,
+    WAVE_SEGMENTS = 16,
+    FOLLOWED_RANKS_MAX = 512,
+    UNFOLLOWED_CUTS = 4
+};
 
 /* A plan is close enough at this fraction of the time that its busiest link needs; beyond this
  * many messages in all, wall time counts more and the second fraction does. */
 static const double close_enough = 0.98;
-static const double close_enough_for_many = 0.96;
+static const double close_enough_for_many = 0.955;
 static const int64_t many_messages = 4000000;
+
+/* Waves are tried when the way round the longest axis takes this much of the busiest link's time. */
+static const double long_axis_min = 0.015;
+static const double long_axis_max = 0.5;
 
 typedef struct bucket_plan {
     bool even;
+    bool waves;
     int cuts;
     double link_s; /* what the busiest link needs */
     int64_t hops;  /* of all phases */
@@ -49,6 +64,50 @@ static pod_status bucket_applies(const pod_coll_request *request, pod_error *err
     return st;
 }
 
+static int longest_axis(const pod_coll_axes *axes)
+{
+    int longest = 0;
+    for (int a = 1; a < axes->naxes; ++a) {
+        longest = axes->axis[a].length > axes->axis[longest].length ? a : longest;
+    }
+    return longest;
+}
+
+static pod_status build_waves(const pod_coll_request *request, const bucket_plan *plan,
+                              pod_coll_axes *axes, const pod_coll_shares *shares,
+                              pod_coll_schedule **schedule, pod_error *err)
+{
+    const int axis = longest_axis(axes);
+    const int32_t length = axes->axis[axis].length;
+    const pod_waves_plan waves = {.algorithm = "bucket",
+                                  .long_axis = axis,
+                                  .segments =
+                                      length / 2 < WAVE_SEGMENTS ? length / 2 : WAVE_SEGMENTS,
+                                  .cuts = plan->cuts,
+                                  .shares = shares};
+    return pod_waves_build(request, axes, &waves, schedule, err);
+}
+
+static pod_status build_streams(const pod_coll_request *request, const bucket_plan *plan,
+                                pod_coll_axes *axes, const pod_coll_shares *shares,
+                                pod_coll_schedule **schedule, pod_error *err)
+{
+    pod_ring_stream stream[CUTS_MAX * POD_COLL_ORDERS_MAX];
+    int n = 0;
+    for (int cut = 0; cut < plan->cuts; ++cut) {
+        for (int o = 0; o < shares->norders; ++o) {
+            stream[n] = (pod_ring_stream){.naxes = axes->naxes,
+                                          .way = POD_RING_BOTH,
+                                          .bias = (cut + o) % 2,
+                                          .share = shares->share[o] / plan->cuts};
+            memcpy(stream[n++].axis, shares->axis[o], sizeof shares->axis[o]);
+        }
+    }
+    const pod_rings_plan rings = {
+        .algorithm = "bucket", .rule = POD_RING_EARLIEST, .nstreams = n, .stream = stream};
+    return pod_rings_build(request, axes, &rings, schedule, err);
+}
+
 /* Build with given shares; link_s and hops of the plan are filled. */
 static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
                              pod_coll_schedule **schedule, pod_error *err)
@@ -56,7 +115,10 @@ static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
     pod_coll_axes axes;
     pod_coll_shares shares;
     pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? pod_coll_shares_get(&axes, plan->even, &shares, err) : st;
+    if (st == POD_OK) {
+        const int end = plan->waves ? longest_axis(&axes) : -1;
+        st = pod_coll_shares_get_ending(&axes, plan->even, end, &shares, err);
+    }
     if (st != POD_OK) {
         pod_coll_axes_fini(&axes);
         return st;
@@ -69,28 +131,38 @@ static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
         const pod_coll_axis *axis = &axes.axis[a];
         plan->hops += phases * (axis->closed ? axis->length / 2 : axis->length - 1);
     }
-    pod_ring_stream stream[CUTS_MAX * POD_COLL_ORDERS_MAX];
-    int n = 0;
-    for (int cut = 0; cut < plan->cuts; ++cut) {
-        for (int o = 0; o < shares.norders; ++o) {
-            stream[n] = (pod_ring_stream){.naxes = axes.naxes,
-                                          .way = POD_RING_BOTH,
-                                          .bias = (cut + o) % 2,
-                                          .share = shares.share[o] / plan->cuts};
-            memcpy(stream[n++].axis, shares.axis[o], sizeof shares.axis[o]);
-        }
-    }
-    const pod_rings_plan rings = {
-        .algorithm = "bucket", .rule = POD_RING_EARLIEST, .nstreams = n, .stream = stream};
-    return pod_rings_build(request, &axes, &rings, schedule, err);
+    return plan->waves ? build_waves(request, plan, &axes, &shares, schedule, err)
+                       : build_streams(request, plan, &axes, &shares, schedule, err);
 }
 
-static pod_status follow(const pod_coll_request *request, bool symmetric, bucket_plan *plan,
-                         pod_error *err)
+/* Follow waves: they treat ranks that differ along the long axis only. */
+static pod_status follow_waves(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                               const pod_coll_axes *axes, pod_coll_estimate *estimate,
+                               pod_error *err)
 {
+    const int axis = longest_axis(axes);
+    int32_t *like = malloc((size_t)axes->nranks * sizeof *like);
+    if (!like) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    }
+    for (int32_t rank = 0; rank < axes->nranks; ++rank) {
+        like[rank] = axes->position[(int64_t)rank * axes->naxes + axis];
+    }
+    const pod_status st =
+        pod_coll_estimate_folded(request, schedule, like, axes->axis[axis].length, estimate, err);
+    free(like);
+    return st;
+}
+
+static pod_status follow(const pod_coll_request *request, const pod_coll_axes *axes,
+                         bucket_plan *plan, pod_error *err)
+{
+    const bool symmetric = pod_coll_axes_symmetric(axes);
     pod_coll_schedule *schedule = NULL;
     pod_status st = build_with(request, plan, &schedule, err);
-    if (st == POD_OK && (symmetric || request->group->size <= FOLLOWED_RANKS_MAX)) {
+    if (st == POD_OK && plan->waves) {
+        st = follow_waves(request, schedule, axes, &plan->estimate, err);
+    } else if (st == POD_OK && (symmetric || request->group->size <= FOLLOWED_RANKS_MAX)) {
         st = pod_coll_estimate_get(request, schedule, symmetric, &plan->estimate, err);
     } else if (st == POD_OK) {
         plan->estimate.link_ps = pod_time_from_s(plan->link_s);
@@ -101,6 +173,18 @@ static pod_status follow(const pod_coll_request *request, bool symmetric, bucket
     return st;
 }
 
+/* Waves pay when the longest axis is long, and the vector large enough to hide that. */
+static bool waves_may_pay(const pod_coll_request *request, const pod_coll_axes *axes,
+                          const bucket_plan *plan)
+{
+    if (!pod_waves_fit(axes, request->op)) {
+        return false;
+    }
+    const double round_s =
+        pod_time_to_s(request->hop_latency_ps) * (axes->axis[longest_axis(axes)].length / 2);
+    return round_s >= long_axis_min * plan->link_s && round_s <= long_axis_max * plan->link_s;
+}
+
 static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
 {
     const double took = pod_time_to_s(plan->estimate.time_ps - request->launch_ps);
@@ -108,37 +192,54 @@ static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
     return plan->link_s >= took * (many ? close_enough_for_many : close_enough);
 }
 
-/* Try shares and cuts, few messages first, until two rounds of finer cuts gain nothing. */
-static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best, pod_error *err)
+/* Follow a plan and keep it if it is the fastest so far. */
+static pod_status consider(const pod_coll_request *request, const pod_coll_axes *axes,
+                           bucket_plan plan, bucket_plan *best, pod_error *err)
 {
-    pod_coll_axes axes;
-    pod_status st = pod_coll_axes_init(&axes, request, err);
-    const bool symmetric = st == POD_OK && pod_coll_axes_symmetric(&axes);
-    pod_coll_axes_fini(&axes);
-    *best = (bucket_plan){.even = true, .cuts = UNFOLLOWED_CUTS};
-    if (st != POD_OK || (!symmetric && request->group->size > FOLLOWED_RANKS_MAX)) {
-        return st == POD_OK ? follow(request, symmetric, best, err) : st;
+    const pod_status st = follow(request, axes, &plan, err);
+    if (st == POD_OK && plan.estimate.time_ps < best->estimate.time_ps) {
+        *best = plan;
     }
+    return st;
+}
+
+/* Try shares and cuts, few messages first, until two rounds of finer cuts gain nothing. */
+static pod_status try_plans(const pod_coll_request *request, const pod_coll_axes *axes,
+                            bucket_plan *best, pod_error *err)
+{
     *best = (bucket_plan){.estimate = {.time_ps = POD_TIME_NEVER}};
     int idle = 0;
     for (int cuts = 1; cuts <= CUTS_MAX && idle < 2; cuts *= 2) {
         const pod_time_ps before = best->estimate.time_ps;
-        for (int even = 0; even < 2; ++even) {
-            bucket_plan plan = {.even = even != 0, .cuts = cuts};
-            st = follow(request, symmetric, &plan, err);
-            if (st != POD_OK) {
+        for (int variant = 0; variant < 3; ++variant) {
+            const bool waves = variant == 2;
+            if (waves && (cuts > WAVE_CUTS_MAX || !waves_may_pay(request, axes, best))) {
+                continue;
+            }
+            const bucket_plan plan = {.even = variant > 0, .waves = waves, .cuts = cuts};
+            const pod_status st = consider(request, axes, plan, best, err);
+            if (st != POD_OK || is_close(request, best)) {
                 return st;
-            }
-            if (plan.estimate.time_ps < best->estimate.time_ps) {
-                *best = plan;
-            }
-            if (is_close(request, best)) {
-                return POD_OK;
             }
         }
         idle = best->estimate.time_ps < before ? 0 : idle + 1;
     }
     return POD_OK;
+}
+
+static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best, pod_error *err)
+{
+    pod_coll_axes axes;
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    if (st == POD_OK
+        && (pod_coll_axes_symmetric(&axes) || request->group->size <= FOLLOWED_RANKS_MAX)) {
+        st = try_plans(request, &axes, best, err);
+    } else if (st == POD_OK) {
+        *best = (bucket_plan){.even = true, .cuts = UNFOLLOWED_CUTS};
+        st = follow(request, &axes, best, err);
+    }
+    pod_coll_axes_fini(&axes);
+    return st;
 }
 
 static pod_status bucket_build(const pod_coll_request *request, pod_coll_schedule **schedule,

@@ -50,8 +50,8 @@ typedef struct run {
     const pod_coll_request *request;
     const pod_coll_schedule *schedule;
     pod_error *err;
-    bool symmetric;
-    int32_t ranks;
+    const int32_t *like; /* [rank]: cell that stands for it; NULL = its own */
+    int32_t ranks;       /* cells that are followed */
     pod_coll_place *places;
     link *links;       /* [rank][LINKS] */
     channel *channels; /* [rank][channel] */
@@ -220,14 +220,14 @@ static int32_t routed_link(const run *r, int32_t from, int32_t to, int32_t *hops
 
 static void link_send(run *r, int32_t rank, int32_t c, int32_t at, const pod_coll_step *step)
 {
-    const int64_t elements = pod_coll_send_elements(r->schedule, rank, c, step);
+    const int64_t elements = pod_coll_send_elements(r->schedule, r->places[rank].rank, c, step);
     pod_time_ps work =
         pod_rate_time_ps(r->request->link_rate, elements * r->request->element_bytes);
     int32_t index = step->send_direction;
     int32_t hops = 1;
     if (index < 0) {
         double load;
-        index = routed_link(r, rank, step->send_to, &hops, &load);
+        index = routed_link(r, r->places[rank].rank, step->send_to, &hops, &load);
         work = (pod_time_ps)((double)work * load);
     }
     const int32_t m = pool_take(r);
@@ -241,7 +241,7 @@ static void link_send(run *r, int32_t rank, int32_t c, int32_t at, const pod_col
         .key = ((int64_t)step->priority << 48) + ((int64_t)c << 32) + at,
         .work_ps = work,
         .channel = c,
-        .to = r->symmetric ? rank : step->send_to,
+        .to = r->like ? r->like[step->send_to] : step->send_to,
         .to_step = step->send_step,
         .hops = hops,
         .next = l->head,
@@ -284,7 +284,7 @@ static void advance(run *r, int32_t rank, int32_t c)
         if (me->next_recv < step.wait_recv || waits_for_other(r, rank, c, &step)) {
             break;
         }
-        if (step.send_to == rank) {
+        if (step.send_to == r->places[rank].rank) {
             *arrived_at(r, rank, c, step.send_step) = 1;
         } else if (step.send_to >= 0) {
             me->sending = true;
@@ -379,8 +379,10 @@ static bool prepare(run *r)
             r->arrived_base[c] + r->schedule->channels[c].max_steps * (int64_t)r->ranks;
     }
     r->arrived = calloc((size_t)r->arrived_base[channels] + 1, 1);
+    for (int32_t rank = r->schedule->group->size - 1; rank >= 0; --rank) {
+        pod_coll_place_make(r->schedule->group, rank, &r->places[r->like ? r->like[rank] : rank]);
+    }
     for (int32_t rank = 0; rank < r->ranks; ++rank) {
-        pod_coll_place_make(r->schedule->group, rank, &r->places[rank]);
         for (int32_t c = 0; c < channels; ++c) {
             *channel_at(r, rank, c) =
                 (channel){.steps = r->schedule->ops->steps(r->schedule, &r->places[rank], c),
@@ -427,14 +429,11 @@ static bool is_stuck(const run *r)
     return false;
 }
 
-pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
-                                 bool symmetric, pod_coll_estimate *estimate, pod_error *err)
+pod_status pod_coll_estimate_folded(const pod_coll_request *request,
+                                    const pod_coll_schedule *schedule, const int32_t *like,
+                                    int32_t cells, pod_coll_estimate *estimate, pod_error *err)
 {
-    run r = {.request = request,
-             .schedule = schedule,
-             .err = err,
-             .symmetric = symmetric,
-             .ranks = symmetric ? 1 : schedule->group->size};
+    run r = {.request = request, .schedule = schedule, .err = err, .like = like, .ranks = cells};
     pod_status st = POD_OK;
     if (prepare(&r)) {
         follow(&r);
@@ -462,36 +461,5 @@ pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll
     free(r.channels);
     free(r.links);
     free(r.places);
-    return st;
-}
-
-void pod_coll_prediction_from(const pod_coll_request *request, const pod_coll_estimate *estimate,
-                              pod_coll_prediction *prediction)
-{
-    *prediction = (pod_coll_prediction){.total_ps = estimate->time_ps, .nterms = 3};
-    prediction->term[0].what = "launch";
-    prediction->term[0].time_ps = request->launch_ps;
-    prediction->term[1].what = "busiest link";
-    prediction->term[1].time_ps = estimate->link_ps;
-    prediction->term[2].what = "hops and waiting";
-    prediction->term[2].time_ps = estimate->time_ps - request->launch_ps - estimate->link_ps;
-}
-
-pod_status
-pod_coll_predict_by_running(const pod_coll_request *request,
-                            pod_status (*build)(const pod_coll_request *request,
-                                                pod_coll_schedule **schedule, pod_error *err),
-                            bool symmetric, pod_coll_prediction *prediction, pod_error *err)
-{
-    pod_coll_schedule *schedule = NULL;
-    pod_status st = build(request, &schedule, err);
-    if (st == POD_OK) {
-        pod_coll_estimate estimate;
-        st = pod_coll_estimate_get(request, schedule, symmetric, &estimate, err);
-        if (st == POD_OK) {
-            pod_coll_prediction_from(request, &estimate, prediction);
-        }
-    }
-    pod_coll_schedule_free(schedule);
     return st;
 }

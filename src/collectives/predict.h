@@ -24,6 +24,14 @@ typedef struct pod_coll_estimate {
     int64_t messages;    /**< of one rank, the mean */
 } pod_coll_estimate;
 
+/** Follow a schedule on cells that stand for all ranks that do the same at the same moment.
+ *  @param like   [rank]: its cell, in [0, cells); the lowest rank of a cell is followed. NULL = every
+ *                rank is its own
+ *  @return POD_E_NOMEM; POD_E_INTERNAL when the schedule gets stuck */
+pod_status pod_coll_estimate_folded(const pod_coll_request *request,
+                                    const pod_coll_schedule *schedule, const int32_t *like,
+                                    int32_t cells, pod_coll_estimate *estimate, pod_error *err);
+
 /** Follow a schedule.
  *  @param symmetric  every rank does the same: follow rank 0 only
  *  @return POD_E_NOMEM; POD_E_INTERNAL when the schedule gets stuck */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/rings.h"
 
+#include "collectives/ring_walk.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,10 +30,7 @@ typedef struct phase {
     bool closed;
     int32_t length;
     int32_t first; /* step of the channel that starts it */
-    int32_t steps;
-    int32_t half_step;  /* the step that moves half a run; -1 = none */
-    int32_t half_first; /* slots of the run before that half */
-    int32_t half_slots;
+    pod_ring_leg leg;
     int32_t twin_first; /* receives of the other direction before this phase */
     uint8_t priority;
 } phase;
@@ -82,21 +81,6 @@ static int32_t rings_steps(const pod_coll_schedule *schedule, const pod_coll_pla
     return schedule->channels[channel].max_steps;
 }
 
-/* Closed ring: send the run of digit `to - sign`… of one position, receive that of the position before. */
-static void ring_digits(const phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
-                        int32_t *received)
-{
-    const int32_t away = f->gather ? -t : f->steps - t;
-    int32_t digit = mine + sign * away;
-    digit += digit < 0 ? f->length : 0;
-    digit -= digit >= f->length ? f->length : 0;
-    *sent = digit;
-    digit -= sign;
-    digit += digit < 0 ? f->length : 0;
-    digit -= digit >= f->length ? f->length : 0;
-    *received = digit;
-}
-
 /* Line, seen in the direction of the channel; -1 = nothing to send or receive. */
 static void line_digits(const phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
                         int32_t *received)
@@ -130,16 +114,17 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
     int32_t sent;
     int32_t received;
     if (f->closed) {
-        ring_digits(f, p->sign, mine->digit, t, &sent, &received);
+        pod_ring_digits(f->length, mine->digit, p->sign, f->gather ? -t : f->leg.steps - t, &sent,
+                        &received);
     } else {
         line_digits(f, p->sign, mine->digit, t, &sent, &received);
     }
     const int32_t span = order->span[f->level];
     int32_t base = mine->base;
     int32_t slots = span;
-    if (t == f->half_step) {
-        base += f->half_first;
-        slots = f->half_slots;
+    if (t == f->leg.half_step) {
+        base += f->leg.half_first;
+        slots = f->leg.half_slots;
     }
     *out = (pod_coll_step){
         .send_to = sent < 0 ? -1 : hops[minus].rank,
@@ -314,26 +299,14 @@ static ring_order *order_find(rings *self, const pod_ring_stream *stream)
     return number_blocks(order, &self->axes) ? order : NULL;
 }
 
-/* Steps and half step of a phase on a closed ring. */
-static void close_phase(phase *f, const program *p, int32_t span)
+/* Steps and half step of a phase. */
+static pod_ring_leg leg_of(const phase *f, const program *p, int32_t span)
 {
-    f->half_step = -1;
-    f->steps = f->length - 1;
-    if (p->way != POD_RING_BOTH) {
-        return;
+    if (!f->closed) {
+        return (pod_ring_leg){.steps = f->gather ? f->length - 1 : f->length, .half_step = -1};
     }
-    f->steps = f->length / 2;
-    if (f->length % 2 != 0) {
-        return;
-    }
-    const int32_t plus = (span + p->bias) / 2;
-    f->half_first = p->sign > 0 ? 0 : plus;
-    f->half_slots = p->sign > 0 ? plus : span - plus;
-    if (f->half_slots == 0) {
-        --f->steps;
-    } else {
-        f->half_step = f->gather ? f->steps - 1 : 0;
-    }
+    return p->way == POD_RING_BOTH ? pod_ring_leg_make(f->length, span, p->sign, p->bias, f->gather)
+                                   : (pod_ring_leg){.steps = f->length - 1, .half_step = -1};
 }
 
 static bool program_fill(program *p, const rings *self)
@@ -349,18 +322,13 @@ static bool program_fill(program *p, const rings *self)
         f->length = p->order->length[f->level];
         f->closed = self->axes.axis[p->order->axis[f->level]].closed;
         f->first = p->steps;
-        f->half_step = -1;
         f->priority = (uint8_t)i;
-        if (f->closed) {
-            close_phase(f, p, p->order->span[f->level]);
-        } else {
-            f->steps = f->gather ? f->length - 1 : f->length;
-        }
-        p->steps += f->steps;
+        f->leg = leg_of(f, p, p->order->span[f->level]);
+        p->steps += f->leg.steps;
     }
     p->phase_of = malloc((size_t)p->steps + 1);
     for (int i = 0; p->phase_of && i < p->nphases; ++i) {
-        memset(p->phase_of + p->phases[i].first, i, (size_t)p->phases[i].steps);
+        memset(p->phase_of + p->phases[i].first, i, (size_t)p->phases[i].leg.steps);
     }
     return p->phase_of != NULL;
 }

@@ -17,7 +17,7 @@ typedef struct program {
 } program;
 
 /* Orders to choose from: all of up to three axes, else the cyclic ones. */
-static int list_orders(int naxes, int axis[POD_COLL_ORDERS_MAX][N])
+static int list_orders(int naxes, int end, int axis[POD_COLL_ORDERS_MAX][N])
 {
     static const int three[6][3] = {
         {0, 1, 2},
@@ -27,11 +27,16 @@ static int list_orders(int naxes, int axis[POD_COLL_ORDERS_MAX][N])
         {1, 0, 2},
         {0, 2, 1}
     };
-    const int norders = naxes == 3 ? 6 : naxes > 0 ? naxes : 1;
-    for (int o = 0; o < norders; ++o) {
-        for (int level = 0; level < naxes; ++level) {
-            axis[o][level] = naxes == 3 ? three[o][level] : (o + level) % naxes;
+    const int candidates = naxes == 3 ? 6 : naxes > 0 ? naxes : 1;
+    int norders = 0;
+    for (int o = 0; o < candidates; ++o) {
+        if (naxes == 3 && end >= 0 && three[o][1] == end) {
+            continue;
         }
+        for (int level = 0; level < naxes; ++level) {
+            axis[norders][level] = naxes == 3 ? three[o][level] : (o + level) % naxes;
+        }
+        ++norders;
     }
     return norders;
 }
@@ -155,11 +160,11 @@ static double optimum(const program *p, bool even, double *share)
     return best;
 }
 
-pod_status pod_coll_shares_get(const pod_coll_axes *axes, bool even, pod_coll_shares *shares,
-                               pod_error *err)
+pod_status pod_coll_shares_get_ending(const pod_coll_axes *axes, bool even, int end,
+                                      pod_coll_shares *shares, pod_error *err)
 {
     program p = {.naxes = axes->naxes};
-    p.norders = list_orders(axes->naxes, p.axis);
+    p.norders = list_orders(axes->naxes, end, p.axis);
     *shares = (pod_coll_shares){.norders = 1, .share = {1.0}};
     if (axes->naxes == 0) {
         return POD_OK;
@@ -188,4 +193,10 @@ pod_status pod_coll_shares_get(const pod_coll_axes *axes, bool even, pod_coll_sh
         }
     }
     return POD_OK;
+}
+
+pod_status pod_coll_shares_get(const pod_coll_axes *axes, bool even, pod_coll_shares *shares,
+                               pod_error *err)
+{
+    return pod_coll_shares_get_ending(axes, even, -1, shares, err);
 }

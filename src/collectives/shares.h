@@ -34,3 +34,7 @@ typedef struct pod_coll_shares {
  *  @return POD_E_NOMEM */
 pod_status pod_coll_shares_get(const pod_coll_axes *axes, bool even, pod_coll_shares *shares,
                                pod_error *err);
+
+/** The same from orders of three axes that have axis `end` first or last. */
+pod_status pod_coll_shares_get_ending(const pod_coll_axes *axes, bool even, int end,
+                                      pod_coll_shares *shares, pod_error *err);
