@@ -165,30 +165,28 @@ static float vector_value(const pod_op *op, float a, float b, float c)
 
 enum { CHUNK = 1024 };
 
-/* Elements [first, first + count) of an input as floats; zeros without one. */
-static void chunk_load(const pod_program *program, int32_t buffer, const pod_shards *shards,
-                       int64_t first, int64_t count, float *out)
+/* Elements [first, first + count) of an input as floats. */
+static void chunk_load(const pod_buffer *buffer, const void *data, int64_t first, int64_t count,
+                       float *out)
 {
-    if (buffer == POD_OP_NONE) {
-        memset(out, 0, (size_t)count * sizeof *out);
-        return;
-    }
-    const pod_dtype dtype = program->buffers[buffer].dtype;
-    const unsigned char *data = shards->data[buffer];
-    pod_dtype_to_f32(dtype, out, data + first * pod_dtype_size(dtype), count);
+    const unsigned char *bytes = data;
+    pod_dtype_to_f32(buffer->dtype, out, bytes + first * pod_dtype_size(buffer->dtype), count);
 }
 
 static void vector_exec(const pod_program *program, const pod_op *op, pod_shards *shards)
 {
     const pod_buffer *out = &program->buffers[op->out];
     unsigned char *result = shards->data[op->out];
-    float in[POD_OP_INPUTS_MAX][CHUNK];
+    float in[POD_OP_INPUTS_MAX][CHUNK] = {{0}}; /* what is no input stays 0 */
     float value[CHUNK];
     const int64_t elements = out->rows * out->columns;
     for (int64_t first = 0; first < elements; first += CHUNK) {
         const int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
         for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
-            chunk_load(program, op->in[k], shards, first, count, in[k]);
+            if (op->in[k] != POD_OP_NONE) {
+                chunk_load(&program->buffers[op->in[k]], shards->data[op->in[k]], first, count,
+                           in[k]);
+            }
         }
         for (int64_t i = 0; i < count; i++) {
             value[i] = vector_value(op, in[0][i], in[1][i], in[2][i]);

@@ -95,6 +95,10 @@ pod_array pod_build_gather(pod_build *build, const char *phase, int32_t layer,
 /** Reduce-scatter partial sums over an axis along `dim`. */
 pod_array pod_build_scatter(pod_build *build, const char *phase, int32_t layer,
                             const pod_array *array, int dim, pod_mesh_axis axis, const char *name);
+/** What the chip `shift` positions before along some axes holds. */
+pod_array pod_build_permute(pod_build *build, const char *phase, int32_t layer,
+                            const pod_array *array, const pod_axis_list *axes, int32_t shift,
+                            const char *name);
 
 typedef struct pod_elementwise {
     const char *name; /**< of the op */

@@ -34,6 +34,12 @@ static int matmul_use(int use, bool backward)
     return use;
 }
 
+static int matmul_saved(const pod_stage *stage)
+{
+    (void)stage;
+    return 1;
+}
+
 static pod_array matmul_forward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x)
 {
     int64_t size[2];
@@ -46,6 +52,7 @@ static pod_array matmul_forward(pod_stage *stage, int32_t layer, int32_t part, c
                                  .kind = POD_MEMORY_ACTIVATIONS,
                                  .sum_in_place = true};
     *pod_stage_saved(stage, layer, part, 0) = *x;
+    pod_stage_keep(stage, part, x);
     return pod_build_matmul(&stage->build, &product);
 }
 
@@ -54,6 +61,7 @@ static pod_array matmul_backward(pod_stage *stage, int32_t layer, int32_t part, 
     const bool input_first = stage->build.layout->tensor.count > 0;
     const pod_array *x = pod_stage_saved(stage, layer, part, 0);
     pod_weight *w = pod_stage_weight(stage, layer, 0);
+    const pod_gradient_piece which = {.part = part, .pieces = 1};
     int64_t size[2];
     pod_product product = {.phase = "bwd",
                            .layer = layer,
@@ -66,17 +74,17 @@ static pod_array matmul_backward(pod_stage *stage, int32_t layer, int32_t part, 
     product.result.array[1] = 'A';
     product.result.array[2] = '\0';
     if (!input_first) {
-        pod_weight_gradient(stage, w, part, x, dy);
+        pod_weight_gradient(stage, w, which, x, dy);
     }
     const pod_array dx = pod_build_matmul(&stage->build, &product);
     if (input_first) {
-        pod_weight_gradient(stage, w, part, x, dy);
+        pod_weight_gradient(stage, w, which, x, dy);
     }
     return dx;
 }
 
 const pod_stage_ops pod_matmul_ops = {.weights_per_layer = 1,
-                                      .saved_per_layer = 1,
+                                      .saved = matmul_saved,
                                       .input = matmul_input,
                                       .output = matmul_output,
                                       .weight = matmul_weight,

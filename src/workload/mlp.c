@@ -9,11 +9,11 @@
 #include "workload/stage.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { W1, W2, WEIGHTS };
 enum { SAVED_X, SAVED_H, SAVED };
 
-static pod_sharding activations(const pod_stage *stage, const char *name, bool hidden)
+pod_sharding pod_mlp_activations(const pod_stage *stage, const char *name, bool hidden)
 {
     const pod_work_layout *layout = stage->build.layout;
     const pod_axis_list whole = {0};
@@ -25,14 +25,14 @@ static pod_sharding mlp_input(const pod_stage *stage, int64_t size[2])
 {
     size[0] = stage->rows;
     size[1] = stage->request->model->d_model;
-    return activations(stage, "X", false);
+    return pod_mlp_activations(stage, "X", false);
 }
 
-static void mlp_weight(pod_stage *stage, int32_t layer, int index, pod_weight *weight)
+void pod_mlp_weight_make(pod_stage *stage, int32_t layer, int index, pod_weight *weight)
 {
     const pod_work_layout *layout = stage->build.layout;
     const pod_model *model = stage->request->model;
-    if (index == W1) {
+    if (index == POD_MLP_W1) {
         const int64_t size[2] = {model->d_model, model->d_ff};
         const pod_sharding sharding =
             pod_build_sharding("W1", "d_model", layout->fsdp, "d_ff", layout->tensor);
@@ -46,11 +46,13 @@ static void mlp_weight(pod_stage *stage, int32_t layer, int index, pod_weight *w
     pod_weight_make(stage, weight, layer, &sharding, size);
 }
 
-static int mlp_use(int use, bool backward)
+int pod_mlp_use(int use, bool backward)
 {
-    return backward ? WEIGHTS - 1 - use : use;
+    return backward ? POD_MLP_WEIGHTS - 1 - use : use;
 }
 
+/** A product with a weight. Sums of forward are waited for at once and write over their input; those of
+ *  backward run beside the next product. */
 static pod_array multiply(pod_stage *stage, const char *phase, int32_t layer, const char *name,
                           const pod_array *a, const pod_array *w, bool hidden)
 {
@@ -60,11 +62,27 @@ static pod_array multiply(pod_stage *stage, const char *phase, int32_t layer, co
                                  .name = buffer,
                                  .a = a,
                                  .b = w,
-                                 .result = activations(stage, name, hidden),
+                                 .result = pod_mlp_activations(stage, name, hidden),
                                  .kind = POD_MEMORY_ACTIVATIONS,
-                                 .sum_in_place = phase[0] == 'f'};
+                                 .sum_in_place = strcmp(phase, "fwd") == 0};
     snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
     return pod_build_matmul(&stage->build, &product);
+}
+
+pod_array pod_mlp_relu(pod_stage *stage, int32_t layer, const pod_array *h)
+{
+    const pod_elementwise relu = {.name = "fwd.relu",
+                                  .layer = layer,
+                                  .function = POD_VEC_RELU,
+                                  .in = {h},
+                                  .flops = 1}; /* fused into the product: no bytes of its own */
+    return pod_build_vector(&stage->build, &relu, h);
+}
+
+static int mlp_saved(const pod_stage *stage)
+{
+    (void)stage;
+    return SAVED;
 }
 
 static pod_array mlp_forward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x)
@@ -74,18 +92,13 @@ static pod_array mlp_forward(pod_stage *stage, int32_t layer, int32_t part, cons
     *saved_x = *x;
     pod_stage_keep(stage, part, x);
     *h = multiply(stage, "fwd", layer, "H", x, pod_build_use(&stage->build), true);
-    const pod_elementwise relu = {.name = "fwd.relu",
-                                  .layer = layer,
-                                  .function = POD_VEC_RELU,
-                                  .in = {h},
-                                  .flops = 1}; /* fused into the product: no bytes of its own */
-    *h = pod_build_vector(&stage->build, &relu, h);
+    *h = pod_mlp_relu(stage, layer, h);
     pod_stage_keep(stage, part, h);
     return multiply(stage, "fwd", layer, "X", h, pod_build_use(&stage->build), false);
 }
 
-static pod_array relu_backward(pod_stage *stage, int32_t layer, const pod_array *h,
-                               const pod_array *dh)
+pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array *h,
+                                const pod_array *dh)
 {
     const pod_elementwise grad = {
         .name = "bwd.relu",
@@ -103,28 +116,29 @@ static pod_array mlp_backward(pod_stage *stage, int32_t layer, int32_t part, con
     const bool input_first = stage->build.layout->tensor.count > 0;
     const pod_array *x = pod_stage_saved(stage, layer, part, SAVED_X);
     const pod_array *h = pod_stage_saved(stage, layer, part, SAVED_H);
-    pod_weight *w1 = pod_stage_weight(stage, layer, W1);
-    pod_weight *w2 = pod_stage_weight(stage, layer, W2);
+    pod_weight *w1 = pod_stage_weight(stage, layer, POD_MLP_W1);
+    pod_weight *w2 = pod_stage_weight(stage, layer, POD_MLP_W2);
+    const pod_gradient_piece which = {.part = part, .pieces = 1};
     const pod_array *use = pod_build_use(&stage->build);
     if (!input_first) {
-        pod_weight_gradient(stage, w2, part, h, dy);
+        pod_weight_gradient(stage, w2, which, h, dy);
     }
     pod_array dh = multiply(stage, "bwd", layer, "dH", dy, use, true);
     if (input_first) {
-        pod_weight_gradient(stage, w2, part, h, dy);
+        pod_weight_gradient(stage, w2, which, h, dy);
     }
-    dh = relu_backward(stage, layer, h, &dh);
+    dh = pod_mlp_relu_backward(stage, layer, h, &dh);
     use = pod_build_use(&stage->build);
     const pod_array dx = multiply(stage, "bwd", layer, "dX", &dh, use, false);
-    pod_weight_gradient(stage, w1, part, x, &dh);
+    pod_weight_gradient(stage, w1, which, x, &dh);
     return dx;
 }
 
-const pod_stage_ops pod_mlp_ops = {.weights_per_layer = WEIGHTS,
-                                   .saved_per_layer = SAVED,
+const pod_stage_ops pod_mlp_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
+                                   .saved = mlp_saved,
                                    .input = mlp_input,
                                    .output = mlp_input,
-                                   .weight = mlp_weight,
-                                   .use = mlp_use,
+                                   .weight = pod_mlp_weight_make,
+                                   .use = pod_mlp_use,
                                    .forward = mlp_forward,
                                    .backward = mlp_backward};

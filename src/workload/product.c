@@ -20,9 +20,10 @@ static void list_drop(pod_axis_list *list, pod_mesh_axis axis)
 typedef struct transfer {
     pod_coll_op op;
     const char *phase;
-    const char *verb; /**< "gather", "scatter", "sum" */
+    const char *verb; /**< "gather", "scatter", "sum", "pass" */
     int32_t layer;
     int dim;
+    int32_t shift;
     const pod_axis_list *axes;
     int32_t after; /**< one more op to wait for, or POD_OP_NONE */
 } transfer;
@@ -41,6 +42,7 @@ static void transfer_add(pod_build *build, const transfer *t, const pod_array *i
     op.op = t->op;
     op.group = group;
     op.dim = t->dim;
+    op.shift = t->shift;
     op.dtype = in->dtype;
     op.in[0] = in->buffer;
     op.out = out->buffer;
@@ -132,6 +134,26 @@ pod_array pod_build_sum(pod_build *build, const char *phase, int32_t layer, cons
 {
     const pod_axis_list axes = array->sharding.partial;
     return axes.count == 0 ? *array : sum_over(build, phase, layer, array, &axes, NULL);
+}
+
+pod_array pod_build_permute(pod_build *build, const char *phase, int32_t layer,
+                            const pod_array *array, const pod_axis_list *axes, int32_t shift,
+                            const char *name)
+{
+    const transfer t = {.op = POD_PERMUTE,
+                        .phase = phase,
+                        .verb = "pass",
+                        .layer = layer,
+                        .shift = shift,
+                        .axes = axes,
+                        .after = POD_OP_NONE};
+    if (build->st != POD_OK) {
+        return *array;
+    }
+    pod_array moved = array_like(build, array, &array->sharding, name,
+                                 build->program->buffers[array->buffer].kind);
+    transfer_add(build, &t, array, &moved);
+    return moved;
 }
 
 /* ---- products ---- */

@@ -145,7 +145,7 @@ typedef struct expected {
     const float *bounds; /* NULL: none */
 } expected;
 
-/** The next tensor in the blob, from *index and *at on. False at the end. */
+/** The next tensor in the blob, from *index and *at on. False at the end, or where the blob is short. */
 static bool blob_next(const pod_reference *ref, int32_t *index, const char **at, expected *out)
 {
     const pod_tensors *tensors = &ref->work.tensors;
@@ -159,6 +159,9 @@ static bool blob_next(const pod_reference *ref, int32_t *index, const char **at,
     out->tensor = &tensors->item[(*index)++];
     out->dtype = dtype_of(ref, out->tensor);
     out->values = *at;
+    if ((size_t)(ref->blob + ref->size - *at) < values_size(ref, out->tensor) + sizeof bounded) {
+        return false;
+    }
     *at += values_size(ref, out->tensor);
     memcpy(&bounded, *at, sizeof bounded);
     *at += sizeof bounded;
@@ -208,11 +211,8 @@ pod_status pod_reference_take(pod_reference *ref, char *data, size_t size, pod_e
     ref->blob = data;
     ref->size = size;
     while (blob_next(ref, &index, &at, &each)) {
-        if ((size_t)(at - data) > size) {
-            break;
-        }
     }
-    return (size_t)(at - data) == size
+    return index == ref->work.tensors.count && (size_t)(at - data) == size
                ? POD_OK
                : pod_fail(err, POD_E_INTERNAL, "the reference of rank 0 is of another model");
 }

@@ -18,7 +18,8 @@ typedef struct pod_weight {
     int32_t layer;
     pod_array stored;
     pod_array compute;
-    pod_array gradient; /**< summed so far */
+    pod_array partial;  /**< products so far, not summed over chips */
+    pod_array gradient; /**< summed over fsdp; complete after the last microbatch */
     pod_array moments[2];
 } pod_weight;
 
@@ -26,7 +27,8 @@ typedef struct pod_stage pod_stage;
 
 typedef struct pod_stage_ops {
     int weights_per_layer;
-    int saved_per_layer; /**< arrays kept from forward to backward */
+    /** Arrays kept from forward to backward, per layer and microbatch. */
+    int (*saved)(const pod_stage *stage);
     /** Sharding and whole size (of one microbatch) of what goes in, and of what comes out. */
     pod_sharding (*input)(const pod_stage *stage, int64_t size[2]);
     pod_sharding (*output)(const pod_stage *stage, int64_t size[2]);
@@ -40,6 +42,7 @@ typedef struct pod_stage_ops {
 } pod_stage_ops;
 
 extern const pod_stage_ops pod_mlp_ops;
+extern const pod_stage_ops pod_mlp_ring_ops; /**< products over tensor piece by piece */
 extern const pod_stage_ops pod_matmul_ops;
 
 struct pod_stage {
@@ -52,8 +55,9 @@ struct pod_stage {
     int32_t layers;
     int64_t rows;        /**< of one microbatch, all chips */
     pod_weight *weights; /**< weights[(layer - first_layer) · weights_per_layer + index] */
-    pod_array *saved; /**< saved[(part · layers + layer - first_layer) · saved_per_layer + i] */
-    pod_array *ends;  /**< ends[part]: output, then derivative of the loss by it */
+    pod_array *saved;   /**< saved[(part · layers + layer - first_layer) · saved_per_layer + i] */
+    pod_array *scratch; /**< scratch[ops->saved()], of one layer at a time */
+    pod_array *ends;    /**< ends[part]: output, then derivative of the loss by it */
 };
 
 pod_weight *pod_stage_weight(const pod_stage *stage, int32_t layer, int index);
@@ -64,10 +68,28 @@ void pod_stage_keep(pod_stage *stage, int32_t part, const pod_array *array);
 /** Make the arrays of a weight and name its tensors. @param sharding  as stored */
 void pod_weight_make(pod_stage *stage, pod_weight *weight, int32_t layer,
                      const pod_sharding *sharding, const int64_t size[2]);
-/** gradient += a · b of microbatch `part`; complete after the last one. */
-void pod_weight_gradient(pod_stage *stage, pod_weight *weight, int32_t part, const pod_array *a,
-                         const pod_array *b);
+/** Which of the products that add up to a gradient: microbatches, and pieces of each. */
+typedef struct pod_gradient_piece {
+    int32_t part;
+    int32_t piece;
+    int32_t pieces;
+} pod_gradient_piece;
+
+/** gradient += a · b; the collectives follow the last piece, or the last microbatch. */
+void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piece which,
+                         const pod_array *a, const pod_array *b);
 void pod_weight_update(pod_stage *stage, pod_weight *weight);
+
+/** A layer of an MLP, shared by both ways of doing it (mlp.c). */
+typedef enum pod_mlp_weight { POD_MLP_W1, POD_MLP_W2, POD_MLP_WEIGHTS } pod_mlp_weight;
+pod_sharding pod_mlp_activations(const pod_stage *stage, const char *name, bool hidden);
+void pod_mlp_weight_make(pod_stage *stage, int32_t layer, int index, pod_weight *weight);
+int pod_mlp_use(int use, bool backward);
+/** max(h, 0) in place. */
+pod_array pod_mlp_relu(pod_stage *stage, int32_t layer, const pod_array *h);
+/** (h > 0) · dh, in place of dh. */
+pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array *h,
+                                const pod_array *dh);
 
 /** Build the program of one stage. @return build's status */
 pod_status pod_stage_program(const pod_step_request *request, pod_step_work *work, int32_t number,

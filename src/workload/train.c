@@ -18,7 +18,7 @@ pod_weight *pod_stage_weight(const pod_stage *stage, int32_t layer, int index)
 pod_array *pod_stage_saved(const pod_stage *stage, int32_t layer, int32_t part, int i)
 {
     const int32_t place = part * stage->layers + layer - stage->first_layer;
-    return &stage->saved[place * stage->ops->saved_per_layer + i];
+    return &stage->saved[place * stage->ops->saved(stage) + i];
 }
 
 void pod_stage_keep(pod_stage *stage, int32_t part, const pod_array *array)
@@ -194,12 +194,22 @@ static pod_status stage_alloc(pod_stage *stage)
     stage->weights =
         calloc(layers * (size_t)stage->ops->weights_per_layer + 1, sizeof *stage->weights);
     stage->saved =
-        calloc(layers * parts * (size_t)stage->ops->saved_per_layer + 1, sizeof *stage->saved);
+        calloc(layers * parts * (size_t)stage->ops->saved(stage) + 1, sizeof *stage->saved);
     stage->ends = calloc(parts, sizeof *stage->ends);
-    return stage->weights && stage->saved && stage->ends
+    stage->scratch = calloc((size_t)stage->ops->saved(stage), sizeof *stage->scratch);
+    return stage->weights && stage->saved && stage->ends && stage->scratch
                ? POD_OK
                : pod_fail(stage->build.err, POD_E_NOMEM, "out of memory for %d layers",
                           (int)stage->layers);
+}
+
+static const pod_stage_ops *ops_of(const pod_step_request *request, const pod_work_layout *layout)
+{
+    if (request->model->kind == POD_MODEL_MATMUL) {
+        return &pod_matmul_ops;
+    }
+    const bool ring = request->collective_matmul && layout->tensor.count > 0;
+    return ring ? &pod_mlp_ring_ops : &pod_mlp_ops;
 }
 
 pod_status pod_stage_program(const pod_step_request *request, pod_step_work *work, int32_t number,
@@ -208,8 +218,7 @@ pod_status pod_stage_program(const pod_step_request *request, pod_step_work *wor
     const int32_t count = work->layout.stages;
     const int32_t layers = (int32_t)request->model->layers / count;
     pod_stage stage = {.request = request,
-                       .ops =
-                           request->model->kind == POD_MODEL_MLP ? &pod_mlp_ops : &pod_matmul_ops,
+                       .ops = ops_of(request, &work->layout),
                        .number = number,
                        .count = count,
                        .first_layer = number * layers,
@@ -233,6 +242,7 @@ pod_status pod_stage_program(const pod_step_request *request, pod_step_work *wor
     pod_build_fini(&stage.build);
     free(stage.weights);
     free(stage.saved);
+    free(stage.scratch);
     free(stage.ends);
     return st;
 }

@@ -96,35 +96,54 @@ static void gradient_add(pod_stage *stage, pod_weight *weight, const pod_array *
     weight->gradient = pod_build_vector(&stage->build, &add, &weight->gradient);
 }
 
-void pod_weight_gradient(pod_stage *stage, pod_weight *weight, int32_t part, const pod_array *a,
-                         const pod_array *b)
+/** What a product is to become: until the last piece partial sums over all row axes, whole over fsdp;
+ *  then as the weight is stored, but for sums that wait for the last microbatch. */
+static pod_sharding gradient_sharding(const pod_stage *stage, const pod_weight *weight,
+                                      pod_gradient_piece which)
 {
-    const int32_t parts = stage->request->microbatches;
+    pod_sharding sharding = weight->stored.sharding;
+    snprintf(sharding.array, sizeof sharding.array, "d%.*s", POD_SHARDED_NAME_MAX - 2,
+             weight->name);
+    if (which.piece == which.pieces - 1) {
+        if (stage->request->microbatches > 1) {
+            sharding.partial = late_axes(stage);
+        }
+        return sharding;
+    }
+    sharding.partial = stage->build.layout->rows;
+    for (int d = 0; d < 2; d++) {
+        pod_axis_list *cut = &sharding.dim[d].cut;
+        cut->count -= cut->count > 0 && cut->axis[cut->count - 1] == POD_MESH_FSDP;
+    }
+    return sharding;
+}
+
+void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piece which,
+                         const pod_array *a, const pod_array *b)
+{
     const bool scattered = stage->build.layout->fsdp.count > 0;
+    const bool first = which.piece == 0 && (which.part == 0 || scattered);
     char name[POD_TENSOR_NAME_MAX];
     pod_product product = {.phase = "bwd",
                            .layer = weight->layer,
                            .name = name,
                            .a = a,
                            .b = b,
-                           .result = weight->stored.sharding,
-                           .kind = POD_MEMORY_GRADIENTS};
-    snprintf(product.result.array, sizeof product.result.array, "d%.*s", POD_SHARDED_NAME_MAX - 2,
-             weight->name);
+                           .result = gradient_sharding(stage, weight, which),
+                           .kind = POD_MEMORY_GRADIENTS,
+                           .into = first ? NULL : &weight->partial};
     snprintf(name, sizeof name, "%s.%d", product.result.array, (int)weight->layer);
-    if (parts > 1) {
-        product.result.partial = late_axes(stage);
-    }
-    if (part > 0 && !scattered) {
-        product.into = &weight->gradient;
-    }
     const pod_array gradient = pod_build_matmul(&stage->build, &product);
-    if (part > 0 && scattered) {
+    weight->partial = gradient;
+    if (which.piece < which.pieces - 1) {
+        return;
+    }
+    if (which.part > 0 && scattered) {
         gradient_add(stage, weight, &gradient);
     } else {
         weight->gradient = gradient;
     }
-    if (part == parts - 1) {
+    if (which.part == stage->request->microbatches - 1) {
         weight->gradient = pod_build_sum(&stage->build, "bwd", weight->layer, &weight->gradient);
         tensor_add(stage, name, POD_TENSOR_GRADIENT, &weight->gradient);
     }

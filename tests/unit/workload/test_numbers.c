@@ -60,18 +60,25 @@ Test(numbers, microbatches_stages_optimizers_and_windows_agree_too)
         int32_t ahead;
         pod_optimizer optimizer;
         pod_step_mode mode;
+        bool pieces; /* collective matmuls */
     } cases[] = {
-        {"data=4,fsdp=4,tensor=4",     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"data=64",                    2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"fsdp=16,tensor=4",           4, 0, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"fsdp=16,tensor=4",           1, 5, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"fsdp=16,tensor=4",           1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN  },
-        {"data=16,tensor=4",           2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN  },
-        {"fsdp=16,tensor=4",           1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD},
-        {"pipeline=2,data=32",         4, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"pipeline=2,fsdp=8,tensor=4", 4, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
-        {"pipeline=2,fsdp=8,tensor=4", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD},
-        {"sequence=4,fsdp=4,tensor=4", 2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN  },
+        {"data=4,fsdp=4,tensor=4",     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"data=64",                    2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"fsdp=16,tensor=4",           4, 0, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"fsdp=16,tensor=4",           1, 5, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"fsdp=16,tensor=4",           1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   false},
+        {"data=16,tensor=4",           2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   false},
+        {"fsdp=16,tensor=4",           1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD, false},
+        {"pipeline=2,data=32",         4, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"pipeline=2,fsdp=8,tensor=4", 4, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"pipeline=2,fsdp=8,tensor=4", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD, false},
+        {"sequence=4,fsdp=4,tensor=4", 2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   false},
+        {"tensor=64",                  1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   true },
+        {"fsdp=32,tensor=2",           1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   true },
+        {"data=4,fsdp=4,tensor=4",     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   true },
+        {"data=16,tensor=4",           2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   true },
+        {"data=8,tensor=8",            1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD, true },
+        {"pipeline=2,data=8,tensor=4", 2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   true },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         step_case c;
@@ -80,6 +87,7 @@ Test(numbers, microbatches_stages_optimizers_and_windows_agree_too)
         c.request.gather_ahead = cases[i].ahead;
         c.request.optimizer = cases[i].optimizer;
         c.request.mode = cases[i].mode;
+        c.request.collective_matmul = cases[i].pieces;
         step_build(&c);
         expect_right(&c, cases[i].mesh);
         step_free(&c);

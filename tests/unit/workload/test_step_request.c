@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "make.h"
 
+#include "workload/build.h"
+
 static const char *const small = "mlp:layers=2,d_model=512,d_ff=2048";
 
 static int count_ops(const step_case *c, int32_t stage, pod_op_kind kind, const char *name)
@@ -48,6 +50,69 @@ Test(step_request, products_do_the_flops_of_the_model)
             cr_assert_float_eq(matmul_flops(&c), c.work.model_flops, 1, "%s", meshes[i]);
             step_free(&c);
         }
+    }
+}
+
+/* WP-036 of the scaling book's problems (transformers.md, question 2): A[B_X, D_Y] · W[D_Y, F] on a mesh of
+ * X = 4, Y = 8, Z = 4 does 2BDF/(XY) FLOPs a chip; Z does the same again. */
+Test(step_request, a_product_is_cut_by_the_axes_of_its_operands)
+{
+    enum { B = 64, D = 128, F = 32 };
+    const int64_t a_size[2] = {B, D};
+    const int64_t w_size[2] = {D, F};
+    const pod_axis_list whole = {0};
+    const pod_axis_list x = {.count = 1, .axis = {POD_MESH_DATA}};
+    const pod_axis_list y = {.count = 1, .axis = {POD_MESH_TENSOR}};
+    const pod_slice slice = slice_from("v5p:4x8x4", "xyz");
+    pod_mesh mesh = mesh_on(&slice, "data=4,tensor=8,sequence=4", "", false);
+    pod_work_layout layout;
+    pod_programs programs = {.nstages = 1, .stages = calloc(1, sizeof(pod_program))};
+    pod_tensors tensors = {0};
+    pod_build build;
+    pod_error err = {0};
+    cr_assert_eq(pod_work_layout_init(&layout, &mesh, &slice, &err), POD_OK);
+    pod_build_init(&build, &layout, &programs, &programs.stages[0], &tensors, &err);
+    const pod_sharding a_cut = pod_build_sharding("A", "B", x, "D", y);
+    const pod_sharding w_cut = pod_build_sharding("W", "D", y, "F", whole);
+    const pod_array a =
+        pod_build_array(&build, "a", POD_MEMORY_INPUT, true, POD_DTYPE_BF16, &a_cut, a_size);
+    const pod_array w =
+        pod_build_array(&build, "w", POD_MEMORY_WEIGHTS, true, POD_DTYPE_BF16, &w_cut, w_size);
+    const pod_product product = {.phase = "fwd",
+                                 .name = "c",
+                                 .a = &a,
+                                 .b = &w,
+                                 .result = pod_build_sharding("C", "B", x, "F", whole),
+                                 .kind = POD_MEMORY_ACTIVATIONS,
+                                 .sum_in_place = true};
+    (void)pod_build_matmul(&build, &product);
+    cr_assert_eq(build.st, POD_OK, "%s", err.text);
+    const pod_op *op = &programs.stages[0].ops[0];
+    cr_assert_eq(2 * op->m * op->k * op->n, 2 * B * D * F / (4 * 8));
+    cr_assert_eq(programs.stages[0].nops, 2);
+    cr_assert_eq(programs.stages[0].ops[1].op, POD_ALL_REDUCE);
+    cr_assert_str_eq(programs.groups[0].axes, "tensor");
+    cr_assert_eq(pod_programs_finish(&programs, &err), POD_OK, "%s", err.text);
+    pod_build_fini(&build);
+    pod_programs_fini(&programs);
+    pod_mesh_fini(&mesh);
+}
+
+/* A decomposed product moves the bytes of the gather and the scatter that it replaces: n - 1 of n pieces. */
+Test(step_request, collective_matmuls_pass_pieces_on)
+{
+    for (int32_t n = 2; n <= 64; n *= 2) {
+        char mesh[64];
+        step_case c;
+        snprintf(mesh, sizeof mesh, "data=%d,tensor=%d", 64 / (int)n, (int)n);
+        step_prepare(&c, "v5p:4x4x4", "xyz", mesh, small, 512);
+        c.request.collective_matmul = true;
+        step_build(&c);
+        const int64_t activations = INT64_C(512) * 512 * 2 / (64 / n);
+        cr_assert_eq(step_bytes(&c, POD_ALL_REDUCE, "tensor"), 0);
+        cr_assert_eq(step_bytes(&c, POD_PERMUTE, "tensor"), 2 * 4 * activations * (n - 1) / n);
+        cr_assert_float_eq(matmul_flops(&c), c.work.model_flops, 1, "%s", mesh);
+        step_free(&c);
     }
 }
 
