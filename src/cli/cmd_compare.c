@@ -2,6 +2,7 @@
 /* podsim compare: a step under many layouts, fastest first. */
 #include "cli/step.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,9 +59,13 @@ static bool is_reason(pod_status st)
     return st == POD_E_INVALID || st == POD_E_NOFIT || st == POD_E_RANGE;
 }
 
-static void note_reason(pod_step_outcome *outcome, pod_status st, const pod_error *failure)
+static void note_reason(pod_step_outcome *outcome, const pod_step_order *order, pod_status st,
+                        const pod_error *failure)
 {
     outcome->status = st;
+    outcome->batch = order->batch;
+    (void)snprintf(outcome->placement, sizeof outcome->placement, "%s",
+                   order->texts->placement != NULL ? order->texts->placement : "jax");
     memcpy(outcome->reason, failure->text, sizeof outcome->reason);
 }
 
@@ -105,7 +110,7 @@ static pod_status run_alone(comparison *c, int i, pod_par *self, bool only_build
     pod_step_result_fini(&result);
     pod_step_case_fini(&run_case);
     if (is_reason(st)) {
-        note_reason(outcome, st, &failure);
+        note_reason(outcome, c->order, st, &failure);
         return POD_OK;
     }
     if (st != POD_OK && err != NULL) {
@@ -276,13 +281,16 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
 {
     pod_step_texts texts = {0};
     enum { OWN = 3 };
+    /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
-        {"mesh",     0, POD_CLI_MANY, &texts.meshes,   "AXIS=N,...",
-         "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)"             },
+        {"mesh", 0, POD_CLI_MANY, &texts.meshes, "AXIS=N,...",
+         "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)"},
         {"dcn-mesh", 0, POD_CLI_TEXT, &texts.dcn_mesh, "AXIS=N,...",
-         "how many slices along which axes"                                                                    },
-        {"seq",      0, POD_CLI_TEXT, &texts.seq,      "N",          "tokens of a sequence (matmul and mlp: 1)"},
+         "how many slices along which axes"},
+        {"seq", 0, POD_CLI_TEXT, &texts.seq, "N",
+         "tokens of a sequence (matmul and mlp: 1)"},
     };
+    /* clang-format on */
     pod_step_shared_options(&texts, options + OWN);
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --batch N [--mesh AXIS=N,... ...]",
