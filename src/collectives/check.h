@@ -13,6 +13,19 @@
 /** @return POD_OK; POD_E_CHECK with channel, step and rank of the first fault; POD_E_NOMEM. */
 pod_status pod_coll_check(const pod_coll_schedule *schedule, pod_error *err);
 
+/** Where a schedule is wrong, for callers that can say it in the words of a file. */
+typedef struct pod_coll_fault {
+    int32_t channel; /**< -1: no step is to blame, the rank ends without its result */
+    int32_t step;
+    int32_t rank;
+    const char *what; /**< static, "it …"; NULL when there is no fault */
+} pod_coll_fault;
+/** The same with the place, and also with messages held back and let in one at a time, in `orders` random
+ *  orders: for schedules of which it isn't known that they wait for all that they need.
+ *  @param[out] fault  set when POD_E_CHECK is returned */
+pod_status pod_coll_check_orders(const pod_coll_schedule *schedule, int orders,
+                                 pod_coll_fault *fault, pod_error *err);
+
 /** What a schedule moves, counted without running it. */
 typedef struct pod_coll_counts {
     int64_t messages;          /**< of one group */

@@ -1,407 +1,483 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/msccl_impl.h"
-
+/* The compiler: thread blocks to channels (msccl.h), and the proof.
+ *
+ * Example, all-reduce over 2 chips in 2 chunks, in place; each chip one tb that sends to the other and receives
+ * from it:
+ *
+ *     chip 0                          chip 1                             channels
+ *     s    chunk 0                    rrcs chunk 0                       0: from chip 0 to chip 1
+ *     rrcs chunk 1 (waits for s)      s … becomes: send in channel 1,    1: from chip 1 to chip 0
+ *     r    chunk 0                    after the receive in channel 0
+ */
 #include "collectives/check.h"
+#include "collectives/frame.h"
+#include "collectives/msccl_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool sends(msccl_type type)
+enum { ORDERS = 16 }; /* of arrival, besides the eager one */
+static const double proof_words_max = 1 << 27;
+
+/* The steps of one chip in one channel, and the step of the file that each stands for (-1 = the last copy). */
+typedef struct lane {
+    pod_coll_step *steps;
+    int32_t *origin;
+    int32_t count;
+    int32_t capacity;
+} lane;
+
+typedef struct msccl_schedule {
+    pod_coll_schedule base;
+    char *name;
+    lane *lanes; /* lanes[rank · nchannels + channel] */
+} msccl_schedule;
+
+/* When a step is over: so many receives of a channel of its chip are complete. */
+typedef struct event {
+    int32_t channel; /* -1 = at once */
+    int32_t recv;
+} event;
+
+typedef struct compiler {
+    const pod_msccl *msccl;
+    const pod_coll_request *request;
+    msccl_schedule *schedule;
+    msccl_links links;
+    event *over;     /* of every step of the file */
+    int32_t *taken;  /* where the message of a sending step is received: step of the channel */
+    int32_t scratch; /* first slot of s */
+    int32_t spare;   /* first slot of the one per tb for rrs */
+    bool no_memory;
+} compiler;
+
+/* ---- schedule ---- */
+
+static lane *lane_at(const msccl_schedule *self, int32_t rank, int32_t channel)
 {
-    return type == MSCCL_SEND || type == MSCCL_RCS || type == MSCCL_RRS || type == MSCCL_RRCS;
+    return &self->lanes[(int64_t)rank * self->base.nchannels + channel];
 }
 
-static bool receives(msccl_type type)
+static int32_t msccl_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                           int32_t channel)
 {
-    return type >= MSCCL_RECV && type <= MSCCL_RRCS;
+    return lane_at((const msccl_schedule *)schedule, me->rank, channel)->count;
 }
 
-static bool same_place(const msccl_step *step)
+static void msccl_step_get(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                           int32_t channel, int32_t step, pod_coll_step *out)
 {
-    return step->src.buffer == step->dst.buffer && step->src.chunk == step->dst.chunk;
+    *out = lane_at((const msccl_schedule *)schedule, me->rank, channel)->steps[step];
 }
 
-/* Steps that one step of the file becomes. */
-static int32_t steps_made(const msccl_step *step)
-{
-    switch (step->type) {
-    case MSCCL_RCS:
-        return 2; /* receive; send */
-    case MSCCL_RRS:
-        return 3; /* copy src aside; receive onto it; send */
-    case MSCCL_RRC:
-        return same_place(step) ? 1 : 2; /* copy src to dst; receive onto it */
-    case MSCCL_RRCS:
-        return same_place(step) ? 2 : 3;
-    case MSCCL_SEND:
-    case MSCCL_RECV:
-    case MSCCL_COPY:
-    case MSCCL_REDUCE:
-    case MSCCL_NOP:
-        break;
-    }
-    return 1;
-}
-
-/* ---- steps ---- */
-
-static int32_t slot_of(const msccl_builder *b, int32_t gpu, msccl_place place)
-{
-    const pod_msccl *program = b->program;
-    if (place.buffer == 's') {
-        return b->scratch_slot + place.chunk;
-    }
-    const bool input = place.buffer == 'i';
-    switch (program->op) {
-    case POD_ALL_GATHER:
-        return input ? gpu + place.chunk : place.chunk;
-    case POD_REDUCE_SCATTER:
-        return input || program->inplace ? place.chunk : gpu + place.chunk;
-    case POD_ALL_TO_ALL:
-        return input ? place.chunk : program->ngpus + place.chunk;
-    case POD_ALL_REDUCE:
-    case POD_PERMUTE:
-    case POD_BROADCAST:
-    case POD_COLL_OP_COUNT:
-        break;
-    }
-    return (input ? b->input_slot : 0) + place.chunk;
-}
-
-/* The step of the receiver that takes the k-th send of a thread block; -1 = there is none. */
-static int32_t step_that_takes(const msccl_builder *b, const msccl_tb *tb, int32_t k)
-{
-    const pod_msccl *program = b->program;
-    const int32_t peer = pod_msccl_find_tb(program, tb->send, tb->gpu, tb->chan, true);
-    const msccl_tb *to = &program->tbs[peer];
-    for (int32_t i = 0; i < to->nsteps; i++) {
-        const msccl_step *step = &program->steps[to->first_step + i];
-        if (receives(step->type) && k-- == 0) {
-            const int32_t first = b->at[to->first_step + i] - b->out->first[peer];
-            const int32_t before =
-                step->type == MSCCL_RRS || (step->type >= MSCCL_RRC && !same_place(step)) ? 1 : 0;
-            return first + before;
-        }
-    }
-    return -1;
-}
-
-static pod_coll_step plain_step(int32_t number)
-{
-    return (pod_coll_step){
-        .send_to = -1,
-        .send_direction = -1,
-        .wait_recv = number,
-        .wait = {{.channel = -1}, {.channel = -1}},
-        .recv_from = -1,
-        .recv_also = -1,
-    };
-}
-
-static void make_copy(pod_coll_step *step, int32_t gpu, int32_t number, int32_t from, int32_t to,
-                      int32_t slots, pod_coll_recv op)
-{
-    step->send_to = gpu;
-    step->send_step = number;
-    step->send_slot = from;
-    step->send_slots = slots;
-    step->recv_from = gpu;
-    step->recv_slot = to;
-    step->recv_op = op;
-}
-
-static void make_wait(const msccl_builder *b, const msccl_tb *tb, const msccl_step *from,
-                      pod_coll_step *step)
-{
-    const pod_msccl *program = b->program;
-    for (int32_t i = 0; from->dep_tb >= 0 && i < program->ntbs; i++) {
-        const msccl_tb *dep = &program->tbs[i];
-        if (dep->gpu == tb->gpu && dep->id == from->dep_tb && dep != tb
-            && from->dep_step < dep->nsteps) {
-            step->wait[0].channel = b->channel_of[i];
-            step->wait[0].recv = b->at[dep->first_step + from->dep_step + 1] - b->out->first[i];
-        }
-    }
-}
-
-static pod_status dep_check(const msccl_builder *b, const msccl_tb *tb, const msccl_step *from,
-                            pod_error *err)
-{
-    const pod_msccl *program = b->program;
-    for (int32_t i = 0; from->dep_tb >= 0 && i < program->ntbs; i++) {
-        const msccl_tb *dep = &program->tbs[i];
-        if (dep == tb && from->dep_step >= (int32_t)(from - &program->steps[tb->first_step])) {
-            return pod_fail_at(err, POD_E_TABLE, program->file, from->line, 1,
-                               "step %d of thread block %d of gpu %d waits for its own step %d: a "
-                               "deadlock",
-                               (int)(from - &program->steps[tb->first_step]), tb->id, tb->gpu,
-                               from->dep_step);
-        }
-        if (dep->gpu == tb->gpu && dep->id == from->dep_tb) {
-            return from->dep_step >= 0 && from->dep_step < dep->nsteps
-                       ? POD_OK
-                       : pod_fail_at(err, POD_E_TABLE, program->file, from->line, 1,
-                                     "deps is %d; thread block %d of gpu %d has steps 0 to %d",
-                                     from->dep_step, dep->id, tb->gpu, dep->nsteps - 1);
-        }
-    }
-    return from->dep_tb < 0
-               ? POD_OK
-               : pod_fail_at(err, POD_E_TABLE, program->file, from->line, 1,
-                             "depid is %d; gpu %d has no such thread block", from->dep_tb, tb->gpu);
-}
-
-/* The steps that one step of the file becomes; *sent counts the sends of its thread block. */
-static pod_status make_steps(const msccl_builder *b, int32_t t, int32_t i, int32_t *sent,
-                             pod_error *err)
-{
-    const pod_msccl *program = b->program;
-    const msccl_tb *tb = &program->tbs[t];
-    const msccl_step *from = &program->steps[tb->first_step + i];
-    const int32_t at = b->at[tb->first_step + i];
-    const int32_t number = at - b->out->first[t];
-    const int32_t made = steps_made(from);
-    pod_coll_step *step = &b->out->steps[at];
-    for (int32_t j = 0; j < made; j++) {
-        step[j] = plain_step(number + j);
-    }
-    const int32_t src = slot_of(b, tb->gpu, from->src);
-    const int32_t passes = from->type == MSCCL_RRS ? b->spare[t] : 0;
-    const int32_t dst = from->type == MSCCL_RRS ? passes : slot_of(b, tb->gpu, from->dst);
-    make_wait(b, tb, from, step);
-    if (number == 0 && b->init_channel >= 0) {
-        step[0].wait[1] = (pod_coll_wait){.channel = b->init_channel, .recv = 1};
-    }
-    int32_t next = 0;
-    if (from->type == MSCCL_COPY || from->type == MSCCL_REDUCE) {
-        make_copy(&step[0], tb->gpu, number, src, dst, from->chunks,
-                  from->type == MSCCL_COPY ? POD_RECV_STORE : POD_RECV_REDUCE);
-    }
-    const bool sums = from->type >= MSCCL_RRS && from->type <= MSCCL_RRCS;
-    if (sums && src != dst) {
-        make_copy(&step[next], tb->gpu, number + next, src, dst, from->chunks, POD_RECV_STORE);
-        next++;
-    }
-    if (receives(from->type)) {
-        step[next].recv_from = tb->recv;
-        step[next].recv_slot = dst;
-        step[next].recv_op = sums ? POD_RECV_REDUCE : POD_RECV_STORE;
-        next++;
-    }
-    if (sends(from->type)) {
-        step[next].send_to = tb->send;
-        step[next].send_step = step_that_takes(b, tb, (*sent)++);
-        step[next].send_slot = from->type == MSCCL_SEND ? src : dst;
-        step[next].send_slots = from->chunks;
-        if (step[next].send_step < 0) {
-            return pod_fail_at(err, POD_E_TABLE, program->file, from->line, 1,
-                               "send %d of gpu %d to gpu %d has no receive there; step it into "
-                               "the peer's thread block",
-                               *sent, tb->gpu, tb->send);
-        }
-    }
-    return POD_OK;
-}
-
-/* ---- the schedule ---- */
-
-static int32_t file_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
-                          int32_t channel)
-{
-    const msccl_schedule *self = (const msccl_schedule *)schedule;
-    const int32_t tb =
-        self->tb_of[(size_t)channel * (size_t)schedule->group->size + (size_t)me->rank];
-    return tb < 0 ? 0 : self->first[tb + 1] - self->first[tb];
-}
-
-static void file_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
-                      int32_t step, pod_coll_step *out)
-{
-    const msccl_schedule *self = (const msccl_schedule *)schedule;
-    const int32_t tb =
-        self->tb_of[(size_t)channel * (size_t)schedule->group->size + (size_t)me->rank];
-    *out = self->steps[self->first[tb] + step];
-}
-
-static void file_free(pod_coll_schedule *schedule)
+static void msccl_schedule_free(pod_coll_schedule *schedule)
 {
     msccl_schedule *self = (msccl_schedule *)schedule;
-    free(self->base.channels);
-    free(self->tb_of);
-    free(self->first);
-    free(self->steps);
+    const int64_t lanes = self->lanes ? (int64_t)schedule->nchannels * schedule->group->size : 0;
+    for (int64_t l = 0; l < lanes; ++l) {
+        free(self->lanes[l].steps);
+        free(self->lanes[l].origin);
+    }
+    free(self->lanes);
+    free(self->name);
+    pod_coll_frame_fini(&self->base);
     free(self);
 }
 
-static const pod_coll_schedule_ops file_ops = {
-    .steps = file_steps, .step = file_step, .free = file_free};
+static const pod_coll_schedule_ops msccl_ops = {
+    .steps = msccl_steps, .step = msccl_step_get, .free = msccl_schedule_free};
 
-/* Where buffers lie among the slots, and how many slots there are. */
-static void slots_lay(msccl_builder *b)
+/* ---- emitting ---- */
+
+static int32_t slot_of(const compiler *c, int32_t rank, msccl_place place)
 {
-    const pod_msccl *program = b->program;
-    int32_t next = program->op == POD_ALL_TO_ALL ? 2 * program->chunks : program->chunks;
-    b->input_slot = 0;
-    if (b->init_channel >= 0) {
-        b->input_slot = next;
-        next += program->chunks;
+    const pod_msccl *m = c->msccl;
+    const int32_t n = m->ngpus;
+    if (place.buffer == 's') {
+        return c->scratch + place.chunk;
     }
-    b->scratch_slot = next;
-    next += program->scratch;
-    for (int32_t t = 0; t < program->ntbs; t++) {
-        int32_t most = 0;
-        for (int32_t i = 0; i < program->tbs[t].nsteps; i++) {
-            const msccl_step *step = &program->steps[program->tbs[t].first_step + i];
-            most = step->type == MSCCL_RRS && step->chunks > most ? step->chunks : most;
-        }
-        b->spare[t] = next;
-        next += most;
+    const bool output = place.buffer == 'o';
+    switch (m->op) {
+    case POD_ALL_GATHER:
+        return output ? place.chunk : rank;
+    case POD_REDUCE_SCATTER:
+        return !output ? place.chunk : (m->in_place ? rank : n + rank);
+    case POD_ALL_TO_ALL:
+        return output ? n + place.chunk : place.chunk;
+    case POD_ALL_REDUCE:
+        return output && !m->in_place ? m->chunks + place.chunk : place.chunk;
+    case POD_BROADCAST:
+    case POD_PERMUTE:
+    case POD_COLL_OP_COUNT:
+        break;
     }
-    b->out->part.slots = next;
+    return place.chunk;
 }
 
-static pod_status steps_fill(msccl_builder *b, int32_t nchannels, pod_error *err)
+static pod_coll_step *emit(compiler *c, int32_t rank, int32_t channel, int32_t origin)
 {
-    const pod_msccl *program = b->program;
-    pod_status st = POD_OK;
-    for (int32_t t = 0; t < program->ntbs && st == POD_OK; t++) {
-        const msccl_tb *tb = &program->tbs[t];
-        int32_t sent = 0;
-        for (int32_t i = 0; i < tb->nsteps && st == POD_OK; i++) {
-            st = dep_check(b, tb, &program->steps[tb->first_step + i], err);
-            st = st == POD_OK ? make_steps(b, t, i, &sent, err) : st;
+    static pod_coll_step nowhere;
+    lane *l = lane_at(c->schedule, rank, channel);
+    if (l->count == l->capacity) {
+        const int32_t capacity = l->capacity ? 2 * l->capacity : 8;
+        pod_coll_step *steps = realloc(l->steps, (size_t)capacity * sizeof *steps);
+        l->steps = steps ? steps : l->steps;
+        int32_t *origins = realloc(l->origin, (size_t)capacity * sizeof *origins);
+        l->origin = origins ? origins : l->origin;
+        if (!steps || !origins) {
+            c->no_memory = true;
+            return &nowhere;
         }
+        l->capacity = capacity;
     }
-    if (b->init_channel < 0) {
-        return st;
-    }
-    /* one more thread block for each gpu, with the one step that copies its input */
-    for (int32_t gpu = 0; gpu < program->ngpus; gpu++) {
-        pod_coll_step *copy = &b->out->steps[b->out->first[program->ntbs + gpu]];
-        *copy = plain_step(0);
-        make_copy(copy, gpu, 0, 0, b->input_slot, program->chunks, POD_RECV_STORE);
-        b->out->tb_of[(size_t)nchannels * (size_t)program->ngpus + (size_t)gpu] =
-            program->ntbs + gpu;
-    }
-    return st;
+    l->origin[l->count] = origin;
+    l->steps[l->count] = pod_coll_step_idle();
+    return &l->steps[l->count++];
 }
 
-static pod_status build_into(msccl_builder *b, const pod_coll_request *request, pod_error *err)
+static event over_now(const compiler *c, int32_t rank, int32_t channel)
 {
-    const pod_msccl *program = b->program;
-    msccl_schedule *out = b->out;
-    const size_t ntbs = (size_t)program->ntbs + (size_t)program->ngpus;
-    int32_t nchannels = 0;
-    int32_t total = 0;
-    for (int32_t t = 0; t < program->ntbs; t++) {
-        out->first[t] = total;
-        for (int32_t i = 0; i < program->tbs[t].nsteps; i++) {
-            b->at[program->tbs[t].first_step + i] = total;
-            total += steps_made(&program->steps[program->tbs[t].first_step + i]);
+    return (event){channel, lane_at(c->schedule, rank, channel)->count};
+}
+
+static void wait_for(pod_coll_step *step, event first, event second)
+{
+    step->wait[0] = (pod_coll_wait){first.channel, first.recv};
+    step->wait[1] = (pod_coll_wait){second.channel, second.recv};
+}
+
+static event emit_copy(compiler *c, int32_t rank, int32_t channel, int32_t origin, int32_t from,
+                       int32_t to, bool reduce, event waits[2])
+{
+    const int32_t at = lane_at(c->schedule, rank, channel)->count;
+    pod_coll_step *step = emit(c, rank, channel, origin);
+    step->send_to = rank;
+    step->send_step = at;
+    step->send_slot = from;
+    step->send_slots =
+        origin < 0 ? c->schedule->base.parts[0].blocks : c->msccl->steps[origin].chunks;
+    step->recv_from = rank;
+    step->recv_slot = to;
+    step->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
+    wait_for(step, waits[0], waits[1]);
+    waits[0] = over_now(c, rank, channel);
+    waits[1] = (event){-1, 0};
+    return waits[0];
+}
+
+static int32_t local_channel(const compiler *c, const msccl_tb *tb)
+{
+    return c->links.channels + tb->id;
+}
+
+static void emit_receive(compiler *c, int32_t t, int32_t origin, int32_t to, event waits[2])
+{
+    const msccl_tb *tb = &c->msccl->tbs[t];
+    const msccl_step *in = &c->msccl->steps[origin];
+    const bool adds = in->type != MSCCL_R && in->type != MSCCL_RCS;
+    const int32_t own = in->type == MSCCL_RRS ? -1 : slot_of(c, tb->gpu, in->dst);
+    if (adds && slot_of(c, tb->gpu, in->src) != own) {
+        emit_copy(c, tb->gpu, local_channel(c, tb), origin, slot_of(c, tb->gpu, in->src), to, false,
+                  waits);
+    }
+    pod_coll_step *step = emit(c, tb->gpu, c->links.recv_channel[t], origin);
+    step->recv_from = tb->recv;
+    step->recv_slot = to;
+    step->recv_op = adds ? POD_RECV_REDUCE : POD_RECV_STORE;
+    wait_for(step, waits[0], waits[1]);
+    waits[0] = over_now(c, tb->gpu, c->links.recv_channel[t]);
+    waits[1] = (event){-1, 0};
+}
+
+static void emit_send(compiler *c, int32_t t, int32_t origin, int32_t from, event waits[2])
+{
+    const msccl_tb *tb = &c->msccl->tbs[t];
+    pod_coll_step *step = emit(c, tb->gpu, c->links.send_channel[t], origin);
+    step->send_to = tb->send;
+    step->send_step = c->taken[origin];
+    step->send_slot = from;
+    step->send_slots = c->msccl->steps[origin].chunks;
+    wait_for(step, waits[0], waits[1]);
+    waits[0] = over_now(c, tb->gpu, c->links.send_channel[t]);
+    waits[1] = (event){-1, 0};
+}
+
+/* One step of the file. waits[] holds what it waits for, and afterwards when it is over. */
+static void emit_step(compiler *c, int32_t t, int32_t origin, event waits[2])
+{
+    const msccl_tb *tb = &c->msccl->tbs[t];
+    const msccl_step *in = &c->msccl->steps[origin];
+    const int32_t rank = tb->gpu;
+    const int32_t local = local_channel(c, tb);
+    int32_t to = in->dst.buffer ? slot_of(c, rank, in->dst) : -1;
+    if (in->type == MSCCL_NOP) {
+        wait_for(emit(c, rank, local, origin), waits[0], waits[1]);
+        waits[0] = over_now(c, rank, local);
+        return;
+    }
+    if (in->type == MSCCL_CPY || in->type == MSCCL_RE) {
+        emit_copy(c, rank, local, origin, slot_of(c, rank, in->src), to, in->type == MSCCL_RE,
+                  waits);
+        return;
+    }
+    if (in->type == MSCCL_RRS) {
+        to = c->spare + tb->id * c->msccl->chunks;
+    }
+    if (msccl_receives(in->type)) {
+        emit_receive(c, t, origin, to, waits);
+    }
+    if (msccl_sends(in->type)) {
+        emit_send(c, t, origin, in->type == MSCCL_S ? slot_of(c, rank, in->src) : to, waits);
+    }
+}
+
+/* Walk through all steps in the order of the file. Twice: the first time to learn when each is over and where
+ * messages are received, the second time to write it down. */
+static void emit_all(compiler *c)
+{
+    const pod_msccl *m = c->msccl;
+    for (int32_t t = 0; t < m->ntbs; ++t) {
+        const msccl_tb *tb = &m->tbs[t];
+        event before = {-1, 0};
+        for (int32_t i = 0; i < tb->steps; ++i) {
+            const int32_t origin = tb->first_step + i;
+            const msccl_step *in = &m->steps[origin];
+            event waits[2] = {
+                before, {-1, 0}
+            };
+            if (in->dep_tb >= 0 && in->dep_step >= 0) {
+                const msccl_tb *other = &m->tbs[m->gpus[tb->gpu].first_tb + in->dep_tb];
+                waits[1] = c->over[other->first_step + in->dep_step];
+            }
+            emit_step(c, t, origin, waits);
+            c->over[origin] = waits[0];
+            before = waits[0];
         }
-        b->at[program->tbs[t].first_step + program->tbs[t].nsteps] = total;
     }
-    for (size_t t = (size_t)program->ntbs; t <= ntbs; t++) {
-        out->first[t] = total + (int32_t)(t - (size_t)program->ntbs);
-    }
-    pod_status st = pod_msccl_channels_find(b, &nchannels, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    const bool copies = program->op == POD_ALL_REDUCE && !program->inplace;
-    b->init_channel = copies ? nchannels : -1;
-    out->tb_of = calloc((size_t)(nchannels + 1) * (size_t)program->ngpus, sizeof *out->tb_of);
-    out->steps = calloc((size_t)total + (size_t)program->ngpus + 1, sizeof *out->steps);
-    out->base.channels = calloc((size_t)nchannels + 1, sizeof *out->base.channels);
-    if (!out->tb_of || !out->steps || !out->base.channels) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %s", program->file);
-    }
-    slots_lay(b);
-    st = pod_msccl_channels_fill(b, nchannels, err);
-    st = st == POD_OK ? steps_fill(b, nchannels, err) : st;
-    out->base.nchannels = nchannels + (copies ? 1 : 0);
-    for (int32_t channel = 0; channel < out->base.nchannels; channel++) {
-        for (int32_t rank = 0; rank < request->group->size; rank++) {
-            const pod_coll_place place = {.rank = rank};
-            const int32_t steps = file_steps(&out->base, &place, channel);
-            if (steps > out->base.channels[channel].max_steps) {
-                out->base.channels[channel].max_steps = steps;
+}
+
+static void note_receivers(compiler *c)
+{
+    const pod_msccl *m = c->msccl;
+    for (int32_t t = 0; t < m->ntbs; ++t) {
+        if (c->links.receiver[t] < 0) {
+            continue;
+        }
+        /* a receive is the k-th step of its channel: nothing else of that chip is in it */
+        int32_t k = 0;
+        for (int32_t i = 0; i < m->tbs[t].steps; ++i) {
+            if (msccl_sends(m->steps[m->tbs[t].first_step + i].type)) {
+                c->taken[m->tbs[t].first_step + i] = k++;
             }
         }
     }
-    return st;
 }
 
-pod_status pod_msccl_applies(const pod_msccl *program, const pod_coll_request *request,
-                             pod_error *err)
+/* The result of a collective that isn't in place, from o to where it belongs, when all else is done. */
+static void emit_last_copies(compiler *c)
 {
-    if (request->op != program->op) {
-        return pod_fail(err, POD_E_INVALID, "%s is an %s; ask for --op %s", program->file,
-                        pod_coll_op_name(program->op), pod_coll_op_name(program->op));
+    const pod_msccl *m = c->msccl;
+    const int32_t last = c->schedule->base.nchannels - 1;
+    for (int32_t rank = 0; rank < m->ngpus; ++rank) {
+        event waits[2] = {
+            {-1, 0},
+            {-1, 0}
+        };
+        for (int32_t channel = 0; channel < last; ++channel) {
+            waits[channel % 2] = over_now(c, rank, channel);
+            if (channel % 2 == 1) {
+                wait_for(emit(c, rank, last, -1), waits[0], waits[1]);
+            }
+        }
+        if (last % 2 == 0) {
+            waits[0].channel = -1;
+        }
+        waits[1].channel = -1;
+        const bool sums = m->op == POD_ALL_REDUCE;
+        const int32_t from = sums ? m->chunks : m->ngpus + rank;
+        emit_copy(c, rank, last, -1, from, sums ? 0 : rank, false, waits);
+        if (!sums) {
+            lane *l = lane_at(c->schedule, rank, last);
+            l->steps[l->count - 1].send_slots = 1;
+        }
     }
-    if (request->group->size != program->ngpus) {
-        return pod_fail(err, POD_E_INVALID, "%s is for %d chips; the groups here have %d",
-                        program->file, program->ngpus, request->group->size);
+}
+
+/* ---- building ---- */
+
+static bool uses_scratch(const pod_msccl *m)
+{
+    for (int32_t s = 0; s < m->nsteps; ++s) {
+        const msccl_step *step = &m->steps[s];
+        if (step->src.buffer == 's' || step->dst.buffer == 's' || step->type == MSCCL_RRS) {
+            return true;
+        }
     }
-    if (request->elements % program->chunks != 0) {
+    return false;
+}
+
+pod_status pod_msccl_applies(const pod_msccl *m, const pod_coll_request *request, pod_error *err)
+{
+    if (m->op != request->op) {
+        return pod_fail(err, POD_E_INVALID, "%s is for %s; use --op %s", m->file,
+                        pod_coll_op_name(m->op), pod_coll_op_name(m->op));
+    }
+    if (m->ngpus != request->group->size) {
+        return pod_fail(err, POD_E_INVALID, "%s is for groups of %d chips, and here they have %d",
+                        m->file, (int)m->ngpus, (int)request->group->size);
+    }
+    if (m->op == POD_BROADCAST && request->root != 0) {
         return pod_fail(err, POD_E_INVALID,
-                        "%s cuts the vector into %d chunks; give a multiple of %d bytes",
-                        program->file, program->chunks, program->chunks * request->element_bytes);
+                        "%s broadcasts from rank 0, not %d; use the first chip as root", m->file,
+                        (int)request->root);
+    }
+    if (request->elements % m->chunks != 0 && uses_scratch(m)) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "%lld elements don't make %d equal chunks, and %s uses scratch; use a multiple",
+            (long long)request->elements, (int)m->chunks, m->file);
     }
     return POD_OK;
 }
 
-/* A schedule that is wrong is a bad file. */
-static pod_status prove(const pod_msccl *program, const pod_coll_schedule *schedule, pod_error *err)
+static bool needs_last_copy(const pod_msccl *m)
 {
-    pod_error fault = {.status = POD_OK};
-    const pod_status st = pod_coll_check(schedule, &fault);
-    return st == POD_E_CHECK ? pod_fail_at(err, POD_E_TABLE, program->file, 0, 0, "%s", fault.text)
-                             : st;
+    return !m->in_place && (m->op == POD_ALL_REDUCE || m->op == POD_REDUCE_SCATTER);
 }
 
-pod_status pod_msccl_build(const pod_msccl *program, const pod_coll_request *request,
-                           pod_coll_schedule **schedule, pod_error *err)
+/* Slots: input, output, scratch, one vector of spare chunks per tb for rrs. */
+static void lay_slots(compiler *c)
 {
-    *schedule = NULL;
-    pod_status st = pod_msccl_applies(program, request, err);
+    const pod_msccl *m = c->msccl;
+    const int32_t blocks = m->chunks;
+    int32_t scratch = 0;
+    int32_t tbs = 0;
+    for (int32_t g = 0; g < m->ngpus; ++g) {
+        scratch = m->gpus[g].scratch > scratch ? m->gpus[g].scratch : scratch;
+        tbs = m->gpus[g].tbs > tbs ? m->gpus[g].tbs : tbs;
+    }
+    c->scratch = m->op == POD_ALL_TO_ALL || needs_last_copy(m) ? 2 * blocks : blocks;
+    c->spare = c->scratch + scratch;
+    pod_coll_frame_slots(&c->schedule->base, blocks,
+                         c->spare + (uses_scratch(m) ? tbs * blocks : 0));
+}
+
+static pod_status new_schedule(compiler *c, pod_error *err)
+{
+    const pod_msccl *m = c->msccl;
+    int32_t tbs = 0;
+    for (int32_t g = 0; g < m->ngpus; ++g) {
+        tbs = m->gpus[g].tbs > tbs ? m->gpus[g].tbs : tbs;
+    }
+    msccl_schedule *self = calloc(1, sizeof *self);
+    char *name = malloc(strlen(m->name) + 1);
+    if (!self || !name) {
+        free(self);
+        free(name);
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    memcpy(name, m->name, strlen(m->name) + 1);
+    c->schedule = self;
+    self->name = name;
+    const int32_t channels = c->links.channels + tbs + (needs_last_copy(m) ? 1 : 0);
+    const pod_status st = pod_coll_frame_init(&self->base, &msccl_ops, name, c->request, 1,
+                                              channels > 0 ? channels : 1, err);
     if (st != POD_OK) {
         return st;
     }
-    const size_t ntbs = (size_t)program->ntbs + (size_t)program->ngpus + 2;
-    msccl_schedule *out = calloc(1, sizeof *out);
-    msccl_builder b = {.program = program,
-                       .out = out,
-                       .channel_of = calloc(ntbs, sizeof(int32_t)),
-                       .at = calloc((size_t)program->nsteps + 2, sizeof(int32_t)),
-                       .spare = calloc(ntbs, sizeof(int32_t))};
-    if (out) {
-        out->first = calloc(ntbs, sizeof *out->first);
+    self->lanes = calloc((size_t)self->base.nchannels * (size_t)m->ngpus, sizeof *self->lanes);
+    return self->lanes ? POD_OK
+                       : pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+}
+
+static void clear_lanes(msccl_schedule *self)
+{
+    for (int64_t l = 0; l < (int64_t)self->base.nchannels * self->base.group->size; ++l) {
+        self->lanes[l].count = 0;
     }
-    if (!out || !out->first || !b.channel_of || !b.at || !b.spare) {
-        st = pod_fail(err, POD_E_NOMEM, "out of memory for %s", program->file);
-    } else {
-        out->part = (pod_coll_part){.elements = request->elements, .blocks = program->chunks};
-        out->base = (pod_coll_schedule){.ops = &file_ops,
-                                        .op = request->op,
-                                        .group = request->group,
-                                        .elements = request->elements,
-                                        .root = request->root,
-                                        .nparts = 1,
-                                        .parts = &out->part,
-                                        .sequential = true};
-        memcpy(out->base.own_name, program->name, sizeof program->name);
-        out->base.algorithm = out->base.own_name;
-        st = build_into(&b, request, err);
-        st = st == POD_OK ? prove(program, &out->base, err) : st;
-    }
-    free(b.channel_of);
-    free(b.at);
-    free(b.spare);
-    if (st != POD_OK && out) {
-        file_free(&out->base);
+}
+
+static pod_status compile(compiler *c, pod_error *err)
+{
+    pod_status st = pod_msccl_connect(c->msccl, &c->links, err);
+    st = st == POD_OK ? new_schedule(c, err) : st;
+    if (st != POD_OK) {
         return st;
     }
-    *schedule = &out->base;
-    return st;
+    lay_slots(c);
+    note_receivers(c);
+    emit_all(c);
+    clear_lanes(c->schedule);
+    emit_all(c);
+    if (needs_last_copy(c->msccl)) {
+        emit_last_copies(c);
+    }
+    for (int64_t l = 0; l < (int64_t)c->schedule->base.nchannels * c->msccl->ngpus; ++l) {
+        pod_coll_channel *channel = &c->schedule->base.channels[l % c->schedule->base.nchannels];
+        const int32_t count = c->schedule->lanes[l].count;
+        channel->max_steps = count > channel->max_steps ? count : channel->max_steps;
+    }
+    return c->no_memory ? pod_fail(err, POD_E_NOMEM, "no memory to compile %s", c->msccl->file)
+                        : POD_OK;
+}
+
+/* Say what the checker found in the words of the file. */
+static pod_status prove(const compiler *c, pod_error *err)
+{
+    const pod_msccl *m = c->msccl;
+    const double words = (double)m->ngpus * (double)c->schedule->base.parts[0].slots
+                         * (1.0 + (double)m->ngpus / 64.0);
+    if (words > proof_words_max) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%s has too many chips times chunks to be proved right; use fewer chunks",
+                        m->file);
+    }
+    pod_coll_fault fault;
+    pod_error detail = {0};
+    const pod_status st = pod_coll_check_orders(&c->schedule->base, ORDERS, &fault, &detail);
+    if (st != POD_E_CHECK) {
+        return st == POD_OK ? st : pod_fail(err, st, "%s", detail.text);
+    }
+    const lane *l = fault.channel < 0 ? NULL : lane_at(c->schedule, fault.rank, fault.channel);
+    const int32_t origin = l && fault.step < l->count ? l->origin[fault.step] : -1;
+    for (int32_t t = 0; t < m->ntbs && origin >= 0; ++t) {
+        const msccl_tb *tb = &m->tbs[t];
+        if (origin >= tb->first_step && origin < tb->first_step + tb->steps) {
+            return pod_msccl_blame(m, tb, origin - tb->first_step, fault.what, err);
+        }
+    }
+    return pod_fail_at(err, POD_E_CHECK, m->file, m->gpus[fault.rank].line, 0, "gpu %d: %s",
+                       (int)fault.rank, fault.what ? fault.what : detail.text);
+}
+
+pod_status pod_msccl_build(const pod_msccl *msccl, const pod_coll_request *request,
+                           pod_coll_schedule **schedule, pod_error *err)
+{
+    pod_status st = pod_msccl_applies(msccl, request, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const size_t steps = (size_t)msccl->nsteps + 1;
+    compiler c = {
+        .msccl = msccl,
+        .request = request,
+        .over = calloc(steps, sizeof *c.over),
+        .taken = calloc(steps, sizeof *c.taken),
+    };
+    if (!c.over || !c.taken) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory to compile %s", msccl->file);
+    }
+    st = st == POD_OK ? compile(&c, err) : st;
+    st = st == POD_OK ? prove(&c, err) : st;
+    free(c.taken);
+    free(c.over);
+    pod_msccl_links_fini(&c.links);
+    if (st != POD_OK) {
+        if (c.schedule) {
+            msccl_schedule_free(&c.schedule->base);
+        }
+        return st;
+    }
+    *schedule = &c.schedule->base;
+    return POD_OK;
 }

@@ -1,87 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file collectives/msccl_impl.h  A parsed program and its schedule. Private to msccl*.c. */
+/** @file collectives/msccl_impl.h  What the reader hands to the compiler of msccl.h; for them only. */
 #pragma once
 
 #include "collectives/msccl.h"
 
-typedef enum msccl_type {
-    MSCCL_SEND,
-    MSCCL_RECV,
-    MSCCL_RCS,
-    MSCCL_RRS,
-    MSCCL_RRC,
-    MSCCL_RRCS,
-    MSCCL_COPY,
-    MSCCL_REDUCE,
-    MSCCL_NOP
-} msccl_type;
+#define POD_MSCCL_TYPE_LIST(X)                                                                     \
+    X(MSCCL_S, "s", true, false)                                                                   \
+    X(MSCCL_R, "r", false, true)                                                                   \
+    X(MSCCL_RCS, "rcs", true, true)                                                                \
+    X(MSCCL_RRC, "rrc", false, true)                                                               \
+    X(MSCCL_RRS, "rrs", true, true)                                                                \
+    X(MSCCL_RRCS, "rrcs", true, true)                                                              \
+    X(MSCCL_CPY, "cpy", false, false)                                                              \
+    X(MSCCL_RE, "re", false, false)                                                                \
+    X(MSCCL_NOP, "nop", false, false)
 
-/* A place in a buffer: 'i', 'o' or 's', and the first chunk. */
+#define POD_MSCCL_TYPE_ENUM(name, text, sends, receives) name,
+typedef enum msccl_type { POD_MSCCL_TYPE_LIST(POD_MSCCL_TYPE_ENUM) MSCCL_TYPES } msccl_type;
+#undef POD_MSCCL_TYPE_ENUM
+
 typedef struct msccl_place {
-    char buffer;
+    char buffer; /* 'i', 'o', 's' */
     int32_t chunk;
 } msccl_place;
 
 typedef struct msccl_step {
+    int line;
     msccl_type type;
     msccl_place src;
     msccl_place dst;
     int32_t chunks;
     int32_t dep_tb; /* -1 = none */
     int32_t dep_step;
-    int line;
 } msccl_step;
 
 typedef struct msccl_tb {
+    int line;
     int32_t gpu;
     int32_t id;
     int32_t send; /* peer, -1 = none */
     int32_t recv;
     int32_t chan;
-    int32_t first_step; /* steps[first_step … first_step + nsteps) */
-    int32_t nsteps;
-    int line;
+    int32_t first_step;
+    int32_t steps;
 } msccl_tb;
 
+typedef struct msccl_gpu {
+    int line;
+    int32_t scratch; /* chunks */
+    int32_t first_tb;
+    int32_t tbs;
+} msccl_gpu;
+
 struct pod_msccl {
-    char name[POD_COLL_NAME_MAX];
-    char file[POD_ERROR_FILE_MAX];
+    char *file;
+    char name[64]; /* "file:" and the algo's name */
     pod_coll_op op;
+    int32_t chunks; /* of the vector */
+    bool in_place;
     int32_t ngpus;
-    int32_t chunks;  /* of the vector */
-    int32_t scratch; /* the most of any gpu */
-    bool inplace;
+    msccl_gpu *gpus;
     int32_t ntbs;
-    msccl_tb *tbs; /* by gpu, then as in the file */
+    msccl_tb *tbs;
     int32_t nsteps;
     msccl_step *steps;
 };
 
-typedef struct msccl_schedule {
-    pod_coll_schedule base;
-    pod_coll_part part;
-    int32_t *tb_of; /* tb_of[channel * ranks + rank], -1 = none */
-    int32_t *first; /* steps of thread block t: steps[first[t] … first[t + 1]) */
-    pod_coll_step *steps;
-} msccl_schedule;
+static inline bool msccl_sends(msccl_type type)
+{
+    return type == MSCCL_S || type == MSCCL_RCS || type == MSCCL_RRS || type == MSCCL_RRCS;
+}
 
-/* What building needs besides. */
-typedef struct msccl_builder {
-    const pod_msccl *program;
-    msccl_schedule *out;
-    int32_t *channel_of;  /* [thread block] */
-    int32_t *at;          /* first step made of file step i, at[nsteps] = all */
-    int32_t *spare;       /* [thread block]: its slots for sums that are only passed on */
-    int32_t init_channel; /* copies the input where it has a buffer of its own; -1 = none */
-    int32_t input_slot;
-    int32_t scratch_slot;
-} msccl_builder;
+static inline bool msccl_receives(msccl_type type)
+{
+    return type == MSCCL_R || type == MSCCL_RCS || type == MSCCL_RRC || type == MSCCL_RRS
+           || type == MSCCL_RRCS;
+}
 
-/** The thread block of a gpu that sends to a peer on a chan (or, as receiver, receives from it); -1 = none. */
-int32_t pod_msccl_find_tb(const pod_msccl *program, int32_t gpu, int32_t peer, int32_t chan,
-                          bool receiver);
-/** Number the channels: thread blocks that send to each other, directly or through others, share one.
- *  POD_E_TABLE when a peer has no matching thread block. */
-pod_status pod_msccl_channels_find(msccl_builder *b, int32_t *nchannels, pod_error *err);
-/** Fill in tb_of. POD_E_TABLE when a gpu has two thread blocks in one channel. */
-pod_status pod_msccl_channels_fill(msccl_builder *b, int32_t nchannels, pod_error *err);
+/** A fault of a tb, or of its step when that is >= 0. */
+pod_status pod_msccl_blame(const pod_msccl *msccl, const msccl_tb *tb, int32_t step,
+                           const char *what, pod_error *err);
+
+/** Who sends to whom: per tb (arrays of ntbs), -1 = nobody. */
+typedef struct msccl_links {
+    int32_t *sender;       /* tb at the other end of what it receives */
+    int32_t *receiver;     /* and of what it sends */
+    int32_t *send_channel; /* connections that share a chip have different channels */
+    int32_t *recv_channel;
+    int32_t channels;
+} msccl_links;
+
+/** Pair up sends and receives. @return POD_E_CHECK for what nobody receives or sends; POD_E_NOMEM */
+pod_status pod_msccl_connect(const pod_msccl *msccl, msccl_links *links, pod_error *err);
+void pod_msccl_links_fini(msccl_links *links);
