@@ -112,7 +112,7 @@ static pod_status reduce_into(const pod_checker *c, uint64_t *into, const uint64
     if (into[0] != from[0]) {
         return blame(c, channel, at, rank, "it reduces one block into another");
     }
-    for (int64_t w = 1; w < c->words; ++w) {
+    for (int64_t w = 1; w < c->words - 1; ++w) {
         if ((into[w] & from[w]) != 0) {
             return blame(c, channel, at, rank, "it reduces a contribution twice");
         }
@@ -145,12 +145,13 @@ static pod_status deliver(const pod_checker *c, int32_t channel, int32_t at, int
         }
         if (!reduce) {
             memcpy(into, from, (size_t)c->words * sizeof *into);
-            continue;
+        } else {
+            const pod_status st = reduce_into(c, into, from, channel, at, rank);
+            if (st != POD_OK) {
+                return st;
+            }
         }
-        const pod_status st = reduce_into(c, into, from, channel, at, rank);
-        if (st != POD_OK) {
-            return st;
-        }
+        into[c->words - 1] = (uint64_t)channel << 32 | (uint32_t)(at + 1);
     }
     return POD_OK;
 }
@@ -286,7 +287,6 @@ static pod_status verdict(const pod_checker *c)
     for (int32_t p = 0; p < s->nparts && s->elements > 0; ++p) {
         for (int32_t r = 0; r < c->n; ++r) {
             if (!pod_check_ends_right(c, p, r)) {
-                *c->where = (pod_coll_fault){-1, -1, r, "it ends without its result"};
                 return pod_fail(c->err, POD_E_CHECK,
                                 "schedule '%s' is wrong: rank %d ends without its result in part "
                                 "%d of %s",
@@ -368,7 +368,7 @@ static pod_status check_order(const pod_coll_schedule *schedule, uint64_t order,
                               pod_coll_fault *fault, pod_error *err)
 {
     pod_checker c = {.schedule = schedule, .err = err, .where = fault, .n = schedule->group->size};
-    c.words = 1 + (c.n + 63) / 64;
+    c.words = 2 + (c.n + 63) / 64;
     pod_status st = POD_OK;
     if (!prepare(&c)) {
         st = pod_fail(err, POD_E_NOMEM, "no memory to check a schedule; use fewer chips");

@@ -54,16 +54,21 @@ static bool holds(const pod_checker *c, int32_t part, int32_t rank, int32_t slot
                   int32_t contributor)
 {
     const uint64_t *at = pod_check_slot(c, part, rank, slot);
-    if (at[0] != block) {
-        return false;
-    }
-    for (int32_t r = 0; r < c->n; ++r) {
+    bool right = at[0] == block;
+    for (int32_t r = 0; r < c->n && right; ++r) {
         const bool there = (at[1 + r / 64] >> (r % 64) & 1U) != 0;
-        if (there != (contributor < 0 || contributor == r)) {
-            return false;
+        right = there == (contributor < 0 || contributor == r);
+    }
+    if (!right) {
+        const uint64_t writer = at[c->words - 1];
+        *c->where = (pod_coll_fault){-1, -1, rank, "it ends without its result"};
+        if (writer > 0) {
+            *c->where =
+                (pod_coll_fault){(int32_t)(writer >> 32), (int32_t)(writer & UINT32_MAX) - 1, rank,
+                                 "what it leaves behind is not the result"};
         }
     }
-    return true;
+    return right;
 }
 
 bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)

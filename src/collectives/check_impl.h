@@ -11,7 +11,7 @@ typedef struct pod_check_message {
     int32_t slots;
     int32_t first; /* slot it was sent from */
     int32_t pitch; /* from one slot sent to the next */
-    /* followed by slots · (1 + words) words: block number, bit set */
+    /* followed by the words of its slots */
     uint64_t content[];
 } pod_check_message;
 
@@ -26,8 +26,8 @@ typedef struct pod_checker {
     pod_error *err;
     pod_coll_fault *where;
     int32_t n;
-    int64_t words;             /* of a slot: 1 + bit set */
-    uint64_t **work;           /* [part]: [rank][slot][words] */
+    int64_t words;   /* of a slot: block, bit set, who wrote it: channel, step + 1; 0 = nobody */
+    uint64_t **work; /* [part]: [rank][slot][words] */
     pod_check_cursor *cursors; /* [channel][rank] */
     int64_t *box_base;         /* [channel]: first of its mailboxes */
     pod_check_message **box;   /* [channel][rank][step] */

@@ -323,8 +323,8 @@ pod_status pod_msccl_applies(const pod_msccl *m, const pod_coll_request *request
                         pod_coll_op_name(m->op), pod_coll_op_name(m->op));
     }
     if (m->ngpus != request->group->size) {
-        return pod_fail(err, POD_E_INVALID, "%s is for groups of %d chips, and here they have %d",
-                        m->file, (int)m->ngpus, (int)request->group->size);
+        return pod_fail(err, POD_E_INVALID, "%s is for %d chips; the groups here have %d", m->file,
+                        (int)m->ngpus, (int)request->group->size);
     }
     if (m->op == POD_BROADCAST && request->root != 0) {
         return pod_fail(err, POD_E_INVALID,
@@ -446,8 +446,9 @@ static pod_status prove(const compiler *c, pod_error *err)
             return pod_msccl_blame(m, tb, origin - tb->first_step, fault.what, err);
         }
     }
-    return pod_fail_at(err, POD_E_CHECK, m->file, m->gpus[fault.rank].line, 0, "gpu %d: %s",
-                       (int)fault.rank, fault.what ? fault.what : detail.text);
+    return pod_fail_at(err, POD_E_TABLE, m->file, m->gpus[fault.rank].at.line,
+                       m->gpus[fault.rank].at.column, "gpu %d: %s", (int)fault.rank,
+                       fault.what ? fault.what : detail.text);
 }
 
 pod_status pod_msccl_build(const pod_msccl *msccl, const pod_coll_request *request,

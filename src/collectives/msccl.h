@@ -52,7 +52,7 @@ pod_status pod_msccl_applies(const pod_msccl *msccl, const pod_coll_request *req
                              pod_error *err);
 
 /** Compile for a request and prove it right. The schedule is called "file:" and the algo's name.
- *  @return POD_E_INVALID as above; POD_E_CHECK when the file is wrong
- *          (file:line, chip, tb and step); POD_E_NOMEM */
+ *  @return POD_E_INVALID as above; POD_E_TABLE when the file is wrong
+ *          (file:line:column, chip, tb and step); POD_E_NOMEM */
 pod_status pod_msccl_build(const pod_msccl *msccl, const pod_coll_request *request,
                            pod_coll_schedule **schedule, pod_error *err);

@@ -7,12 +7,12 @@
 pod_status pod_msccl_blame(const pod_msccl *m, const msccl_tb *tb, int32_t step, const char *what,
                            pod_error *err)
 {
-    const int line = step < 0 ? tb->line : m->steps[tb->first_step + step].line;
+    const msccl_at at = step < 0 ? tb->at : m->steps[tb->first_step + step].at;
     if (step < 0) {
-        return pod_fail_at(err, POD_E_CHECK, m->file, line, 0, "gpu %d, tb %d: %s", (int)tb->gpu,
-                           (int)tb->id, what);
+        return pod_fail_at(err, POD_E_TABLE, m->file, at.line, at.column, "gpu %d, tb %d: %s",
+                           (int)tb->gpu, (int)tb->id, what);
     }
-    return pod_fail_at(err, POD_E_CHECK, m->file, line, 0, "gpu %d, tb %d, step %d: %s",
+    return pod_fail_at(err, POD_E_TABLE, m->file, at.line, at.column, "gpu %d, tb %d, step %d: %s",
                        (int)tb->gpu, (int)tb->id, (int)step, what);
 }
 

@@ -19,13 +19,19 @@
 typedef enum msccl_type { POD_MSCCL_TYPE_LIST(POD_MSCCL_TYPE_ENUM) MSCCL_TYPES } msccl_type;
 #undef POD_MSCCL_TYPE_ENUM
 
+/* Where an element begins, both from 1. */
+typedef struct msccl_at {
+    int line;
+    int column;
+} msccl_at;
+
 typedef struct msccl_place {
     char buffer; /* 'i', 'o', 's' */
     int32_t chunk;
 } msccl_place;
 
 typedef struct msccl_step {
-    int line;
+    msccl_at at;
     msccl_type type;
     msccl_place src;
     msccl_place dst;
@@ -35,7 +41,7 @@ typedef struct msccl_step {
 } msccl_step;
 
 typedef struct msccl_tb {
-    int line;
+    msccl_at at;
     int32_t gpu;
     int32_t id;
     int32_t send; /* peer, -1 = none */
@@ -46,7 +52,7 @@ typedef struct msccl_tb {
 } msccl_tb;
 
 typedef struct msccl_gpu {
-    int line;
+    msccl_at at;
     int32_t scratch; /* chunks */
     int32_t first_tb;
     int32_t tbs;
@@ -90,6 +96,6 @@ typedef struct msccl_links {
     int32_t channels;
 } msccl_links;
 
-/** Pair up sends and receives. @return POD_E_CHECK for what nobody receives or sends; POD_E_NOMEM */
+/** Pair up sends and receives. @return POD_E_TABLE for what nobody receives or sends; POD_E_NOMEM */
 pod_status pod_msccl_connect(const pod_msccl *msccl, msccl_links *links, pod_error *err);
 void pod_msccl_links_fini(msccl_links *links);

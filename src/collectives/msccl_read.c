@@ -45,6 +45,12 @@ static const struct {
     {"broadcast",      POD_BROADCAST     },
 };
 
+static msccl_at where(const reader *r)
+{
+    return (msccl_at){(int)XML_GetCurrentLineNumber(r->parser),
+                      (int)XML_GetCurrentColumnNumber(r->parser) + 1};
+}
+
 __attribute__((format(printf, 2, 3))) static void complain(reader *r, const char *format, ...)
 {
     if (r->status != POD_OK) {
@@ -170,7 +176,7 @@ static void read_gpu(reader *r, const char **attributes)
     }
     number_of(r, attributes, "id", m->ngpus, m->ngpus, -1);
     m->gpus[m->ngpus++] = (msccl_gpu){
-        .line = (int)XML_GetCurrentLineNumber(r->parser),
+        .at = where(r),
         .scratch = number_of(r, attributes, "s_chunks", 0, POD_MSCCL_CHUNKS_MAX, 0),
         .first_tb = m->ntbs,
     };
@@ -186,7 +192,7 @@ static void read_tb(reader *r, const char **attributes)
     }
     number_of(r, attributes, "id", gpu->tbs, gpu->tbs, -1);
     *tb = (msccl_tb){
-        .line = (int)XML_GetCurrentLineNumber(r->parser),
+        .at = where(r),
         .gpu = m->ngpus - 1,
         .id = gpu->tbs++,
         .send = number_of(r, attributes, "send", -1, r->declared - 1, -1),
@@ -238,7 +244,7 @@ static void read_step(reader *r, const char **attributes)
     }
     number_of(r, attributes, "s", tb->steps, tb->steps, -1);
     ++tb->steps;
-    step->line = (int)XML_GetCurrentLineNumber(r->parser);
+    step->at = where(r);
     const char *type = text_of(attributes, "type");
     step->type = MSCCL_TYPES;
     for (int t = 0; t < MSCCL_TYPES && type; ++t) {
@@ -330,7 +336,7 @@ static pod_status check_dependencies(const pod_msccl *m, pod_error *err)
             if (step->dep_tb >= gpu->tbs
                 || step->dep_step >= m->tbs[gpu->first_tb + step->dep_tb].steps) {
                 return pod_fail_at(
-                    err, POD_E_TABLE, m->file, step->line, 0,
+                    err, POD_E_TABLE, m->file, step->at.line, step->at.column,
                     "step %d of tb %d on gpu %d depends on step %d of tb %d, which that "
                     "gpu doesn't have",
                     (int)i, (int)tb->id, (int)tb->gpu, (int)step->dep_step, (int)step->dep_tb);

@@ -115,25 +115,25 @@ typedef struct mistake {
 static const mistake mistakes[] = {
     /* wrong data */
     {"allreduce_ring_4", POD_ALL_REDUCE, "srcbuf=\"i\" srcoff=\"3\" dstbuf=\"i\" dstoff=\"3\"", 0,
-     "srcbuf=\"i\" srcoff=\"2\" dstbuf=\"i\" dstoff=\"2\"", POD_E_CHECK, 0, "gpu "},
+     "srcbuf=\"i\" srcoff=\"2\" dstbuf=\"i\" dstoff=\"2\"", POD_E_TABLE, 0, "gpu "},
     {"allgather_ring_4", POD_ALL_GATHER, "type=\"s\" srcbuf=\"i\" srcoff=\"0\"", 1,
-     "type=\"s\" srcbuf=\"o\" srcoff=\"3\"", POD_E_CHECK, 17, "gpu 1, tb 0, step 0"},
-    {"allreduce_ring_4", POD_ALL_REDUCE, "type=\"rrcs\"", 0, "type=\"rcs\"", POD_E_CHECK, 0,
+     "type=\"s\" srcbuf=\"o\" srcoff=\"3\"", POD_E_TABLE, 17, "gpu 1, tb 0, step 0"},
+    {"allreduce_ring_4", POD_ALL_REDUCE, "type=\"rrcs\"", 0, "type=\"rcs\"", POD_E_TABLE, 0,
      "gpu "},
     {"alltoall_direct_4", POD_ALL_TO_ALL, "srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"", 0,
-     "srcoff=\"0\" dstbuf=\"o\" dstoff=\"2\"", POD_E_CHECK, 0, "gpu "},
+     "srcoff=\"0\" dstbuf=\"o\" dstoff=\"2\"", POD_E_TABLE, 0, "gpu "},
     {"reducescatter_scratch_4", POD_REDUCE_SCATTER, "depid=\"1\" deps=\"1\"", 0,
-     "depid=\"0\" deps=\"1\"", POD_E_CHECK, 0, "gpu 0, tb 3, step 2"},
+     "depid=\"0\" deps=\"1\"", POD_E_TABLE, 0, "gpu 0, tb 3, step 2"},
     /* deadlocks */
-    {"allreduce_ring_4", POD_ALL_REDUCE, "type=\"s\"", 0, "type=\"nop\"", POD_E_CHECK, 0,
+    {"allreduce_ring_4", POD_ALL_REDUCE, "type=\"s\"", 0, "type=\"nop\"", POD_E_TABLE, 0,
      "for ever"},
-    {"broadcast_chain_4", POD_BROADCAST, "type=\"s\"", 0, "type=\"nop\"", POD_E_CHECK, 0,
+    {"broadcast_chain_4", POD_BROADCAST, "type=\"s\"", 0, "type=\"nop\"", POD_E_TABLE, 0,
      "for ever"},
     {"allgather_ring_4", POD_ALL_GATHER, "depid=\"-1\" deps=\"-1\"", 0, "depid=\"0\" deps=\"3\"",
-     POD_E_CHECK, 6, "gpu 0, tb 0, step 0: it waits for ever"},
-    {"broadcast_chain_4", POD_BROADCAST, "send=\"1\"", 0, "send=\"2\"", POD_E_CHECK, 5,
+     POD_E_TABLE, 6, "gpu 0, tb 0, step 0: it waits for ever"},
+    {"broadcast_chain_4", POD_BROADCAST, "send=\"1\"", 0, "send=\"2\"", POD_E_TABLE, 5,
      "gpu 0, tb 0"},
-    {"allreduce_chain_4", POD_ALL_REDUCE, "chan=\"1\"", 1, "chan=\"2\"", POD_E_CHECK, 0,
+    {"allreduce_chain_4", POD_ALL_REDUCE, "chan=\"1\"", 1, "chan=\"2\"", POD_E_TABLE, 0,
      "on this chan"},
     {"broadcast_chain_4", POD_BROADCAST, "cnt=\"1\"", 1, "cnt=\"2\"", POD_E_TABLE, 7,
      "counts from 0 to 0"},
@@ -154,7 +154,7 @@ static const mistake mistakes[] = {
     {"allreduce_ring_4", POD_ALL_REDUCE, "send=\"1\"", 0, "send=\"0\"", POD_E_TABLE, 5, "itself"},
     {"allreduce_ring_4", POD_ALL_REDUCE, "send=\"1\"", 0, "send=\"-1\"", POD_E_TABLE, 6,
      "sends to nobody"},
-    {"allreduce_ring_4", POD_ALL_REDUCE, "deps=\"-1\"", 0, "deps=\"9\"", POD_E_CHECK, 0, ""},
+    {"allreduce_ring_4", POD_ALL_REDUCE, "deps=\"-1\"", 0, "deps=\"9\"", POD_E_TABLE, 0, ""},
     {"reducescatter_scratch_4", POD_REDUCE_SCATTER, "depid=\"1\" deps=\"1\"", 0,
      "depid=\"7\" deps=\"1\"", POD_E_TABLE, 0, "doesn't have"},
     {"allreduce_ring_4", POD_ALL_REDUCE, "</tb>", 0, "", POD_E_TABLE, 0, "XML"},
@@ -204,7 +204,7 @@ Test(msccl, of_another_number_of_chips_is_refused)
     cr_assert(pod_msccl_parse("my.xml", text, strlen(text), &msccl, NULL) == POD_OK);
     cr_assert(pod_msccl_op(msccl) == POD_ALL_REDUCE);
     cr_assert(pod_msccl_build(msccl, &f.request, &schedule, &f.err) == POD_E_INVALID);
-    cr_assert(strstr(f.err.text, "groups of 4 chips, and here they have 5"), "%s", f.err.text);
+    cr_assert(strstr(f.err.text, "is for 4 chips; the groups here have 5"), "%s", f.err.text);
     pod_msccl_free(msccl);
     free(text);
     fixture_fini(&f);
