@@ -168,7 +168,7 @@ pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_
         return pod_fail(err, POD_E_USAGE, "missing --slice; give it as in --slice v5p:4x4x4");
     }
     int nfiles = 0;
-    pod_cli_file *files = calloc((size_t)(specs->count + nextra), sizeof *files);
+    pod_cli_file *files = calloc((size_t)specs->count + (size_t)nextra, sizeof *files);
     if (files == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
     }
