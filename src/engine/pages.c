@@ -3,7 +3,9 @@
 #define _DEFAULT_SOURCE
 #include "engine/pages.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 void *pod_block_new(void)
@@ -15,4 +17,25 @@ void *pod_block_new(void)
     }
 #endif
     return block;
+}
+
+void *pod_pages_new(size_t count, size_t size)
+{
+    if (size > 0 && count > SIZE_MAX / 2 / size) {
+        return NULL;
+    }
+    const size_t bytes = count * size;
+    const size_t align = bytes >= POD_BLOCK_BYTES ? POD_BLOCK_BYTES : 64;
+    const size_t whole = (bytes / align + 1) * align;
+    void *pages = aligned_alloc(align, whole);
+    if (pages == NULL) {
+        return NULL;
+    }
+#ifdef MADV_HUGEPAGE
+    if (align == POD_BLOCK_BYTES) {
+        (void)madvise(pages, whole, MADV_HUGEPAGE);
+    }
+#endif
+    memset(pages, 0, bytes);
+    return pages;
 }

@@ -12,3 +12,7 @@
 
 /** POD_BLOCK_BYTES of undefined content, for free(); NULL when memory is out. */
 void *pod_block_new(void);
+
+/** Zeroed memory for `count` items of `size` bytes, for free(): aligned to cache lines, and to huge pages, which
+ *  it asks for, when it is a block or more. NULL when memory is out. */
+void *pod_pages_new(size_t count, size_t size);

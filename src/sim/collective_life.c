@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/collective_impl.h"
 
+#include "engine/pages.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,8 +46,8 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
     coll->channels =
-        calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
-    coll->chips = calloc((size_t)coll->nlocal + 1, sizeof *coll->chips);
+        pod_pages_new((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
+    coll->chips = pod_pages_new((size_t)coll->nlocal + 1, sizeof *coll->chips);
     coll->ranks = calloc((size_t)coll->nlocal + 1, sizeof *coll->ranks);
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
     const bool ordered = schedule->ordered;

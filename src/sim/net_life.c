@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/net_impl.h"
 
+#include "engine/pages.h"
+
 #include <stdlib.h>
 
 enum { WIRES_MAX = 4096 };
@@ -25,12 +27,6 @@ static int32_t wire_find(pod_net *net, const pod_net_port *port)
     return net->nwires++;
 }
 
-static void *lines_allocate(size_t count, size_t size)
-{
-    void *lines = NULL;
-    return posix_memalign(&lines, NET_CACHE_LINE, (count + 1) * size) == 0 ? lines : NULL;
-}
-
 static pod_status cells_allocate(pod_net *net, const pod_net_options *options, pod_error *err)
 {
     pod_net_port ports[POD_NET_PORTS_MAX];
@@ -39,10 +35,10 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
         net->stride = count > net->stride ? count : net->stride;
     }
     const size_t ncells = (size_t)net->ncells;
-    net->cells = lines_allocate(ncells, sizeof *net->cells);
-    net->links = lines_allocate(ncells * (size_t)net->stride, sizeof *net->links);
+    net->cells = pod_pages_new(ncells, sizeof *net->cells);
+    net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
     net->nflows = net->ncells * NET_OWN_FLOWS + 1;
-    net->flows = malloc((size_t)net->nflows * sizeof *net->flows);
+    net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
     if (options->route) {
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
     }
