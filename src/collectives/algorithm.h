@@ -22,8 +22,8 @@ typedef struct pod_coll_request {
     pod_rate link_rate; /**< one way, of a healthy link */
     pod_time_ps hop_latency_ps;
     pod_time_ps launch_ps;
-    int32_t root;             /**< broadcast: rank */
-    const int32_t *source_of; /**< permute: source_of[rank], -1 = receives nothing; else NULL */
+    int32_t root;                 /**< broadcast: rank */
+    const int32_t *source_of;     /**< permute: source_of[rank], -1 = receives nothing; else NULL */
     const struct pod_msccl *file; /**< algorithm file: the parsed program (msccl.h), else NULL */
     bool
         equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each

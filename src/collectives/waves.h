@@ -4,7 +4,8 @@
  *  Model: on a torus with one very long axis z, an order that gathers z first keeps the other two idle until
  *  z's farthest block has made its ⌊n/2⌋ hops: 122 us of 2 ms on 4x4x244. So z is cut into *segments*,
  *  and the blocks of a segment go on into the other axes, as a *wave*, as soon as the chip has that segment: its own
- *  first, then those next to it. Only orders with z first (in waves) or last (z carries the bulk while the waves are on the
+ *  first, then those next to it. Only orders with z first (in waves) or last (z carries the bulk
+ *  while the waves are on the
  *  others) are used. A reduce-scatter is the time reversal: waves of the farthest segment first, and z
  *  passes on a digit when its wave has been reduced.
  *

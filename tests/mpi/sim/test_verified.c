@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operation by every algorithm that applies, with real numbers: right in every bit, never below its bound, and
- * of the same duration on every number of ranks (the ranks compare it among themselves through the checksum that rank 0 prints
- * and ctest shows). With the argument `all`: more shapes, element types and sizes. */
+/* Every operation by every algorithm that applies, with real numbers: right in every bit and never below
+ * its bound. Rank 0 prints a checksum of all times, which is the same on every number of ranks that can hold
+ * all shapes. With the argument `all`: more shapes, element types and sizes. */
 #include "mpi_check.h"
 
 #include "collectives/bound.h"
