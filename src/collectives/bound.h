@@ -2,7 +2,7 @@
 /** @file collectives/bound.h  What no algorithm can beat: physical lower bounds of a collective.
  *
  *  Model. n ranks a group, S bytes per chip, rate b one way, links counted at 1/slowness. The bound is the
- *  largest of four (docs/bounds.md derives them and says what each assumes):
+ *  largest of four:
  *
  *   latency    hops of the farthest pair that must communicate, times the hop latency
  *   link       bytes that must enter or leave a chip over its live links; and bytes times the distance
