@@ -175,6 +175,13 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->cells[local].done[port] = link_done(net, link);
 }
 
+/* What the next cell knows a flow by. A number may be in use again before its last tail has arrived
+ * there, but not on the same link, which keeps its order. */
+static uint64_t flow_name(int32_t flow, int port)
+{
+    return (uint64_t)(uint32_t)port << 32 | (uint32_t)flow;
+}
+
 static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
 {
     return link->peer == POD_NET_PEER_ADDRESSED ? net->flow_peer[flow] : link->peer;
@@ -190,7 +197,7 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
         .dst = flow_peer(net, link, flow),
         .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
         .small = left.fragments,
-        .arg = {left.tag, left.step | (uint64_t)(uint32_t)flow << 32, 0, 0},
+        .arg = {left.tag, left.step, flow_name(flow, left.port), 0},
         .payload = left.payload,
     };
     pod_engine_post(net->engine, cell, &event);
@@ -319,7 +326,7 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
             .time_ps = now + net->wires[link->wire].latency_ps,
             .dst = flow_peer(net, link, flow),
             .kind = EVENT_HEAD,
-            .arg = {(uint32_t)flow, (uint64_t)bytes, path->word[0], path->word[1]},
+            .arg = {flow_name(flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
         };
         pod_engine_post(net->engine, cell, &head);
     }
@@ -345,7 +352,7 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
 {
     uint64_t found = 0;
     const bool known =
-        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[1] >> 32, &found);
+        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[2], &found);
     POD_ASSERT(known);
     net_flow *flow = &net->flows[found];
     flow->tag = event->arg[0];
