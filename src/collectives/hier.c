@@ -14,22 +14,22 @@ static pod_status hier_applies(const pod_coll_request *request, pod_error *err)
 static pod_status build(const pod_coll_request *request, const char *name, int most,
                         pod_coll_schedule **schedule, pod_error *err)
 {
-    int nchunks = 1;
+    pod_hier_cut cut;
     pod_coll_prediction prediction;
-    const pod_status st = pod_hier_plan(request, most, &nchunks, &prediction, err);
+    const pod_status st = pod_hier_plan(request, most, &cut, &prediction, err);
     if (st != POD_OK) {
         return st;
     }
     return request->op == POD_ALL_TO_ALL
-               ? pod_hier_alltoall_build(request, name, nchunks, schedule, err)
-               : pod_hier_build(request, name, nchunks, schedule, err);
+               ? pod_hier_alltoall_build(request, name, &cut, schedule, err)
+               : pod_hier_build(request, name, &cut, schedule, err);
 }
 
 static pod_status hier_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
-    int nchunks = 1;
-    return pod_hier_plan(request, POD_HIER_CHUNKS_MAX, &nchunks, prediction, err);
+    pod_hier_cut cut;
+    return pod_hier_plan(request, POD_HIER_CHUNKS_MAX, &cut, prediction, err);
 }
 
 static pod_status hier_build(const pod_coll_request *request, pod_coll_schedule **schedule,
@@ -41,8 +41,8 @@ static pod_status hier_build(const pod_coll_request *request, pod_coll_schedule 
 static pod_status serial_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    int nchunks = 1;
-    return pod_hier_plan(request, 1, &nchunks, prediction, err);
+    pod_hier_cut cut;
+    return pod_hier_plan(request, 1, &cut, prediction, err);
 }
 
 static pod_status serial_build(const pod_coll_request *request, pod_coll_schedule **schedule,

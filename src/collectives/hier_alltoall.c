@@ -24,8 +24,8 @@ typedef struct exchange {
     pod_coll_schedule base;
     int32_t n;
     int32_t slices;
-    int32_t
-        forwards; /* channels of a part in which it hands on: rank + d in channel d mod forwards */
+    int32_t window;   /* parts that cross at once (hier_build.c) */
+    int32_t forwards; /* channels that hand on: to rank + d in channel d mod forwards */
 } exchange;
 
 static int32_t exchange_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
@@ -68,8 +68,11 @@ static int64_t exchange_offset(const pod_coll_schedule *schedule, int32_t rank, 
            + slice_blocks(self, part, s, column);
 }
 
-static void cross_step(const exchange *self, int32_t me, int32_t k, pod_coll_step *out)
+static void cross_step(const exchange *self, int32_t me, int32_t channel, int32_t k,
+                       pod_coll_step *out)
 {
+    const int32_t before = channel - self->window * (1 + self->forwards);
+    out->wait[0] = (pod_coll_wait){before >= 0 ? before : -1, self->slices};
     const int32_t slice = me / self->n;
     const int32_t to = (slice + k) % self->slices;
     const int32_t from = (slice + self->slices - k) % self->slices;
@@ -118,7 +121,7 @@ static void exchange_step(const pod_coll_schedule *schedule, const pod_coll_plac
     *out = pod_coll_step_idle();
     out->send_step = step;
     if (forward < 0) {
-        cross_step(self, me->rank, step, out);
+        cross_step(self, me->rank, channel, step, out);
     } else {
         forward_step(self, me->rank, forward + step * self->forwards, channel - forward - 1, out);
     }
@@ -136,8 +139,9 @@ static const pod_coll_schedule_ops exchange_ops = {.steps = exchange_steps,
                                                    .slot_offset = exchange_offset,
                                                    .free = exchange_free};
 
-pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name, int nchunks,
-                                   pod_coll_schedule **schedule, pod_error *err)
+pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name,
+                                   const pod_hier_cut *cut, pod_coll_schedule **schedule,
+                                   pod_error *err)
 {
     exchange *self = calloc(1, sizeof *self);
     if (!self) {
@@ -146,9 +150,10 @@ pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *
     self->n = request->group->inside->size;
     self->slices = request->group->slices;
     self->forwards = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
+    self->window = cut->window;
     const int32_t each = 1 + self->forwards;
-    const pod_status st = pod_coll_frame_init(&self->base, &exchange_ops, name, request, nchunks,
-                                              nchunks * each, err);
+    const pod_status st = pod_coll_frame_init(&self->base, &exchange_ops, name, request,
+                                              cut->nchunks, cut->nchunks * each, err);
     if (st != POD_OK) {
         free(self);
         return st;

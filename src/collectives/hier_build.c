@@ -10,7 +10,8 @@
  * cards of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
  * a reduce-scatter, then an all-gather, S - 1 messages each; for two slices both swap their whole runs,
  * which moves as many bytes in half the time of flight. Chunks run at the same time: while one crosses,
- * the next is reduced and the one before is gathered.
+ * the next is reduced and the one before is gathered. Only as many cross at once as the latency asks for:
+ * cards share fairly, and chunks that cross together all arrive late.
  *
  * Example, all-reduce over 2 slices of 2 chips, one chunk; run 0 = blocks 0 1, run 1 = blocks 2 3; what
  * rank 0 (slice 0) and rank 2 (slice 1) do:
@@ -25,7 +26,16 @@
 
 #include <stdlib.h>
 
-enum { GATHER_PRIORITY = 100, PRIORITY_MAX = 255 };
+/* Links serve early chunks first, so that these cross while the others are reduced; and reducing comes before
+ * gathering, so that cards are never out of work. */
+enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128 };
+_Static_assert(POD_HIER_CHUNKS_MAX *CHUNK_PRIORITIES <= GATHER_PRIORITY, "priorities fit");
+
+static uint8_t priority_of(int32_t chunk, int phase)
+{
+    const int last = CHUNK_PRIORITIES - 1;
+    return (uint8_t)(chunk * CHUNK_PRIORITIES + (phase < last ? phase : last));
+}
 
 typedef enum hier_role { ROLE_SPREAD, ROLE_SCATTER, ROLE_CROSS, ROLE_GATHER } hier_role;
 
@@ -56,6 +66,7 @@ typedef struct hier {
     int32_t slices;
     int32_t spreads; /* channels per part in which a root spreads */
     int nchunks;
+    int window;              /* chunks that cross at once */
     pod_hier_inner inner[2]; /* chunks have one of two sizes */
     hier_chunk *chunk;
     hier_channel *channel;
@@ -116,23 +127,6 @@ static void inner_step(const hier *self, const hier_me *me, const pod_coll_sched
     POD_DASSERT(out->send_gap == 0);
 }
 
-/* All-gathers inside first wait for what comes from other slices. */
-static void gather_step(const hier *self, const hier_me *me, const hier_channel *ch, int32_t part,
-                        int32_t step, pod_coll_step *out)
-{
-    const hier_chunk *chunk = &self->chunk[ch->chunk];
-    if (step == 0) {
-        const int32_t cross = self->part[part].cross;
-        const pod_coll_place place = {.rank = me->slice * self->n + me->rank};
-        *out = pod_coll_step_idle();
-        out->wait[0] = (pod_coll_wait){cross, self->base.ops->steps(&self->base, &place, cross)};
-        return;
-    }
-    inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
-    const int priority = out->priority + GATHER_PRIORITY;
-    out->priority = (uint8_t)(priority < PRIORITY_MAX ? priority : PRIORITY_MAX);
-}
-
 /* ---- spreading from a root: rank d of its slice gets run d, in channel d mod spreads ---- */
 
 static int32_t spread_steps(const hier *self, const hier_me *me, int32_t spread)
@@ -170,7 +164,7 @@ static void spread_step(const hier *self, const hier_me *me, int32_t spread, int
 /* ---- across ---- */
 
 /* Channels of the phase before whose receives a rank's crossing waits for. */
-static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
+static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)
 {
     const hier_part *p = &self->part[part];
     const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
@@ -185,20 +179,10 @@ static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
     return count;
 }
 
-static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
+/* The same, and the crossing of the chunk that leaves the window. */
+static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
 {
-    const hier_part *p = &self->part[part];
-    if (self->base.op == POD_BROADCAST) {
-        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
-    }
-    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
-    int32_t at = -1;
-    for (int32_t found = -1; found < index;) {
-        ++at;
-        found += scatter->channels[at].part == p->inner ? 1 : 0;
-    }
-    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
-                           scatter->ops->steps(scatter, &me->place, at)};
+    return phase_waits(self, me, part) + (self->part[part].chunk >= self->window ? 1 : 0);
 }
 
 /* Steps before the exchange that only wait: the first step of the exchange waits too. */
@@ -226,6 +210,32 @@ static int32_t cross_steps(const hier *self, const hier_me *me)
         break;
     }
     return others;
+}
+
+static int32_t cross_all_steps(const hier *self, const hier_me *me, int32_t part)
+{
+    return idle_steps(self, me, part) + cross_steps(self, me);
+}
+
+static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
+{
+    const hier_part *p = &self->part[part];
+    if (index == phase_waits(self, me, part)) {
+        const int32_t before = self->chunk[p->chunk - self->window].first_part + p->inner;
+        const int32_t cross = self->part[before].cross;
+        return (pod_coll_wait){cross, cross_all_steps(self, me, before)};
+    }
+    if (self->base.op == POD_BROADCAST) {
+        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
+    }
+    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
+    int32_t at = -1;
+    for (int32_t found = -1; found < index;) {
+        ++at;
+        found += scatter->channels[at].part == p->inner ? 1 : 0;
+    }
+    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
+                           scatter->ops->steps(scatter, &me->place, at)};
 }
 
 /* Rank at my place in slice `slice`. */
@@ -318,6 +328,20 @@ static void cross_step(const hier *self, const hier_me *me, int32_t part, int32_
     }
 }
 
+/* All-gathers inside first wait for what comes from other slices. */
+static void gather_step(const hier *self, const hier_me *me, const hier_channel *ch, int32_t part,
+                        int32_t step, pod_coll_step *out)
+{
+    const hier_chunk *chunk = &self->chunk[ch->chunk];
+    if (step == 0) {
+        *out = pod_coll_step_idle();
+        out->wait[0] = (pod_coll_wait){self->part[part].cross, cross_all_steps(self, me, part)};
+        return;
+    }
+    inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
+    out->priority = (uint8_t)(GATHER_PRIORITY + priority_of(ch->chunk, out->priority));
+}
+
 /* ---- the schedule ---- */
 
 static int32_t hier_steps(const pod_coll_schedule *schedule, const pod_coll_place *place,
@@ -333,7 +357,7 @@ static int32_t hier_steps(const pod_coll_schedule *schedule, const pod_coll_plac
     case ROLE_SCATTER:
         return inner->scatter->ops->steps(inner->scatter, &me.place, ch->inner);
     case ROLE_CROSS:
-        return idle_steps(self, &me, schedule->channels[channel].part) + cross_steps(self, &me);
+        return cross_all_steps(self, &me, schedule->channels[channel].part);
     case ROLE_GATHER:
         break;
     }
@@ -354,6 +378,7 @@ static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *p
         return;
     case ROLE_SCATTER:
         inner_step(self, &me, chunk->inner->scatter, ch->inner, chunk->first_scatter, step, 0, out);
+        out->priority = priority_of(ch->chunk, out->priority);
         return;
     case ROLE_CROSS:
         cross_step(self, &me, part, step, out);
@@ -465,8 +490,8 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     return POD_OK;
 }
 
-pod_status pod_hier_build(const pod_coll_request *request, const char *name, int nchunks,
-                          pod_coll_schedule **schedule, pod_error *err)
+pod_status pod_hier_build(const pod_coll_request *request, const char *name,
+                          const pod_hier_cut *cut, pod_coll_schedule **schedule, pod_error *err)
 {
     hier *self = calloc(1, sizeof *self);
     if (!self) {
@@ -478,9 +503,11 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name, int
     self->n = self->inside->size;
     self->slices = request->group->slices;
     self->spreads = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
-    self->nchunks = nchunks;
-    const int64_t large = pod_hier_chunk_elements(request->elements, nchunks, 0);
-    const int64_t small = pod_hier_chunk_elements(request->elements, nchunks, nchunks - 1);
+    self->nchunks = cut->nchunks;
+    self->window = cut->window;
+    const int64_t large = pod_hier_chunk_elements(request->elements, cut->nchunks, 0);
+    const int64_t small =
+        pod_hier_chunk_elements(request->elements, cut->nchunks, cut->nchunks - 1);
     pod_status st = pod_hier_inner_init(&self->inner[0], request, large, err);
     if (st == POD_OK && small != large) {
         st = pod_hier_inner_init(&self->inner[1], request, small, err);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicted time of hierarchical collectives, from the phases of one chunk:
+/* Predicted time of hierarchical collectives, cut into P chunks of which w may cross at once. A chunk is busy on
+ * ICI for b before it crosses and for a after, on the cards for c, and in flight for f; all chunks together take
+ * the longest of
  *
- *     launch + ici + dcn + (chunks - 1) · max(busy time of ici, busy time of dcn)
+ *     cards     b + f + P c + stalls + a            stalls = (P - w) f / w: w chunks share every flight
+ *     links     P (b + a) + gap                     gap: until the first is across, if b is over by then
+ *     last one  P b + f + c + a
  *
- * ici: the inner schedules followed by predict.h. dcn: flights · latency + bytes that a chip sends / what
- * every chip can send at once (pod_dcn_chip_bytes_per_s). With B = the chip's run of the chunk:
+ * and launch and the latency of hops besides. b, a: the inner schedules followed by predict.h. f: flights ·
+ * latency. c: bytes that a chip sends / what every chip can send at once (pod_dcn_chip_bytes_per_s). With
+ * B = the chip's run of the chunk:
  *
  *                       flights           bytes
  *     all-reduce        2, for S = 2: 1   2 (S-1)/S B, for S = 2: B
@@ -19,15 +24,26 @@
 
 enum { FOLLOWED_RANKS_MAX = 512 };
 
-/* More chunks must gain this much: they cost messages. */
+/* More chunks must gain this much, and all chips together make no more hops than that: messages cost wall
+ * time. */
 static const double worth_it = 1.01;
+static const int64_t hops_max = 10000000;
+
+/* A message makes as many between slices: PCIe, card, card, PCIe. */
+static const int64_t dcn_hops = 4;
+
+static int flights_of(const pod_coll_request *request)
+{
+    const bool twice = request->op == POD_ALL_REDUCE || request->op == POD_BROADCAST;
+    return twice && request->group->slices > 2 ? 2 : 1;
+}
 
 /* ---- inside ---- */
 
 /* Time and busy time of one inner schedule. */
 static pod_status inner_time(const pod_coll_request *request, const pod_hier_inner *inner,
                              const pod_coll_schedule *schedule, pod_hier_phases *phases,
-                             pod_error *err)
+                             pod_time_ps *busy_ps, pod_error *err)
 {
     if (!schedule) {
         return POD_OK;
@@ -41,8 +57,13 @@ static pod_status inner_time(const pod_coll_request *request, const pod_hier_inn
     if (inner->symmetric || own.group->size <= FOLLOWED_RANKS_MAX) {
         st = pod_coll_estimate_get(&own, schedule, inner->symmetric, &estimate, err);
     }
-    phases->ici_ps += estimate.time_ps;
-    phases->ici_busy_ps += estimate.link_ps;
+    phases->latency_ps += estimate.time_ps - estimate.link_ps;
+    *busy_ps += estimate.link_ps;
+    for (int32_t ch = 0; ch < schedule->nchannels; ++ch) {
+        phases->hops += schedule->channels[ch].max_steps;
+    }
+    phases->hops +=
+        schedule->nparts * flights_of(request) * dcn_hops * (request->group->slices - 1);
     return st;
 }
 
@@ -69,21 +90,16 @@ static int32_t diameter(const pod_group *inside)
     return hops;
 }
 
-static void add_ici(pod_hier_phases *phases, const pod_coll_request *request, double elements)
+/* Elements that the busiest link carries, routed. */
+static void add_ici(pod_hier_phases *phases, pod_time_ps *busy_ps, const pod_coll_request *request,
+                    double elements)
 {
     const double seconds = elements * request->element_bytes / request->link_rate.bytes_per_s;
-    const pod_time_ps busy = pod_time_from_s(seconds);
-    phases->ici_busy_ps += busy;
-    phases->ici_ps += busy + diameter(request->group->inside) * request->hop_latency_ps;
+    *busy_ps += pod_time_from_s(seconds);
+    phases->latency_ps += diameter(request->group->inside) * request->hop_latency_ps;
 }
 
 /* ---- across ---- */
-
-static int flights_of(const pod_coll_request *request)
-{
-    const bool twice = request->op == POD_ALL_REDUCE || request->op == POD_BROADCAST;
-    return twice && request->group->slices > 2 ? 2 : 1;
-}
 
 /* Elements that a chip sends to other slices, for a chunk. */
 static double crossing(const pod_coll_request *request, int64_t elements)
@@ -101,20 +117,26 @@ static double crossing(const pod_coll_request *request, int64_t elements)
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
                                pod_hier_phases *phases, pod_error *err)
 {
-    *phases = (pod_hier_phases){0};
     const double bytes = crossing(request, elements) * request->element_bytes;
-    phases->dcn_busy_ps = pod_time_from_s(bytes / pod_dcn_chip_bytes_per_s(request->dcn));
-    phases->dcn_ps = phases->dcn_busy_ps + flights_of(request) * request->dcn->options.latency_ps;
+    *phases = (pod_hier_phases){
+        .flight_ps = flights_of(request) * request->dcn->options.latency_ps,
+        .cards_ps = pod_time_from_s(bytes / pod_dcn_chip_bytes_per_s(request->dcn)),
+    };
     if (request->op == POD_ALL_TO_ALL) {
-        add_ici(phases, request, alltoall_share(request->group->inside) * (double)elements);
+        add_ici(phases, &phases->after_ps, request,
+                alltoall_share(request->group->inside) * (double)elements);
         return POD_OK;
+    }
+    if (request->op == POD_BROADCAST && request->group->inside->size > 1) {
+        add_ici(phases, &phases->before_ps, request, (double)elements / 2.0);
     }
     pod_hier_inner inner;
     pod_status st = pod_hier_inner_init(&inner, request, elements, err);
-    st = st == POD_OK ? inner_time(request, &inner, inner.scatter, phases, err) : st;
-    st = st == POD_OK ? inner_time(request, &inner, inner.gather, phases, err) : st;
-    if (st == POD_OK && request->op == POD_BROADCAST && request->group->inside->size > 1) {
-        add_ici(phases, request, (double)elements / 2.0);
+    if (st == POD_OK) {
+        st = inner_time(request, &inner, inner.scatter, phases, &phases->before_ps, err);
+    }
+    if (st == POD_OK) {
+        st = inner_time(request, &inner, inner.gather, phases, &phases->after_ps, err);
     }
     pod_hier_inner_fini(&inner);
     return st;
@@ -122,27 +144,60 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
 
 /* ---- chunks ---- */
 
-static void predict(const pod_coll_request *request, const pod_hier_phases *phases, int nchunks,
-                    pod_coll_prediction *prediction)
+static pod_time_ps later(pod_time_ps a, pod_time_ps b)
 {
-    const pod_time_ps busy =
-        phases->ici_busy_ps > phases->dcn_busy_ps ? phases->ici_busy_ps : phases->dcn_busy_ps;
+    return a > b ? a : b;
+}
+
+static void predict(const pod_coll_request *request, const pod_hier_phases *phases,
+                    const pod_hier_cut *cut, pod_coll_prediction *prediction)
+{
+    const pod_time_ps chunks = cut->nchunks;
+    const pod_time_ps before = phases->before_ps;
+    const pod_time_ps after = phases->after_ps;
+    const pod_time_ps stalls = (chunks - cut->window) * phases->flight_ps / cut->window;
+    const pod_time_ps cards =
+        before + phases->flight_ps + chunks * phases->cards_ps + stalls + after;
+    /* chunks that are reduced faster than they cross share the cards with the first one */
+    const pod_time_ps sharing = before >= phases->cards_ps ? 1 : cut->window;
+    const pod_time_ps first = before + phases->flight_ps + sharing * phases->cards_ps;
+    const pod_time_ps gap = after > 0 ? later(first - chunks * before, 0) : 0;
+    const pod_time_ps links = chunks * (before + after) + gap;
+    const pod_time_ps last = chunks * before + phases->flight_ps + phases->cards_ps + after;
+    const pod_time_ps inside = chunks * (before + after);
     *prediction = (pod_coll_prediction){
         .nterms = 4,
         .term = {{"launch", request->launch_ps},
-                 {"first chunk inside slices", phases->ici_ps},
-                 {"first chunk across slices", phases->dcn_ps},
-                 {"other chunks behind it", (nchunks - 1) * busy}},
+                 {"hop latency", phases->latency_ps},
+                 {"bytes inside slices", inside},
+                 {"what crossing slices adds", later(later(cards, links), last) - inside}},
     };
     for (int i = 0; i < prediction->nterms; ++i) {
         prediction->total_ps += prediction->term[i].time_ps;
     }
 }
 
-pod_status pod_hier_plan(const pod_coll_request *request, int most, int *nchunks,
+/* The smallest window that makes the predicted time smallest. */
+static void best_window(const pod_coll_request *request, const pod_hier_phases *phases,
+                        pod_hier_cut *cut, pod_coll_prediction *prediction)
+{
+    const int nchunks = cut->nchunks;
+    prediction->total_ps = POD_TIME_NEVER;
+    for (int window = 1; window <= nchunks; ++window) {
+        const pod_hier_cut tried = {.nchunks = nchunks, .window = window};
+        pod_coll_prediction mine;
+        predict(request, phases, &tried, &mine);
+        if (mine.total_ps < prediction->total_ps) {
+            *prediction = mine;
+            *cut = tried;
+        }
+    }
+}
+
+pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err)
 {
-    *nchunks = 1;
+    *cut = (pod_hier_cut){.nchunks = 1, .window = 1};
     prediction->total_ps = POD_TIME_NEVER;
     for (int chunks = 1; chunks <= most; chunks *= 2) {
         pod_hier_phases phases;
@@ -152,12 +207,15 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, int *nchunks
         if (st != POD_OK) {
             return st;
         }
-        predict(request, &phases, chunks, &mine);
-        if ((double)mine.total_ps * worth_it >= (double)prediction->total_ps) {
+        pod_hier_cut tried = {.nchunks = chunks, .window = 1};
+        best_window(request, &phases, &tried, &mine);
+        const bool many = chunks * phases.hops > hops_max / request->group->size;
+        if ((many && chunks > 1)
+            || (double)mine.total_ps * worth_it >= (double)prediction->total_ps) {
             break;
         }
         *prediction = mine;
-        *nchunks = chunks;
+        *cut = tried;
     }
     return POD_OK;
 }

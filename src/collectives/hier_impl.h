@@ -31,20 +31,29 @@ void pod_hier_inner_fini(pod_hier_inner *inner);
 /** The request of the groups of one slice. */
 pod_coll_request pod_hier_inner_request(const pod_coll_request *request, int64_t elements);
 
-/** Predicted time of the phases of one chunk, without launch, and what they keep busy. */
+/** What one chunk needs. */
 typedef struct pod_hier_phases {
-    pod_time_ps ici_ps;      /**< reduce-scatter, all-gather, spreading */
-    pod_time_ps ici_busy_ps; /**< of it, busy time of the busiest link */
-    pod_time_ps dcn_ps;
-    pod_time_ps dcn_busy_ps;
+    pod_time_ps before_ps; /**< busy time of the busiest link before the crossing: reduce-scatter */
+    pod_time_ps after_ps;  /**< and after it: all-gather, handing on */
+    pod_time_ps latency_ps; /**< of both, what is not busy time */
+    pod_time_ps flight_ps;  /**< latency over DCN */
+    pod_time_ps cards_ps;   /**< bytes over DCN at what every chip can send at once */
+    int64_t hops;           /**< that the messages of one chip make */
 } pod_hier_phases;
+
+/** How a vector is cut: chunks, and how many of them may cross at once. */
+typedef struct pod_hier_cut {
+    int nchunks;
+    int window;
+} pod_hier_cut;
 
 /** POD_E_NOMEM, POD_E_INTERNAL. */
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
                                pod_hier_phases *phases, pod_error *err);
-/** Chunks beyond which doubling gains less than a hundredth, and the predicted time with its terms.
+/** Chunks beyond which doubling gains less than a hundredth, or costs too many messages, and the predicted
+ *  time with its terms. The window keeps the cards busy during a flight.
  *  @param most  chunks to try at most */
-pod_status pod_hier_plan(const pod_coll_request *request, int most, int *nchunks,
+pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err);
 
 /** Elements of a chunk: they differ by at most one. */
@@ -54,7 +63,8 @@ static inline int64_t pod_hier_chunk_elements(int64_t elements, int nchunks, int
 }
 
 /** Schedules: all-reduce, all-gather, reduce-scatter, broadcast (hier_build.c), and all-to-all. */
-pod_status pod_hier_build(const pod_coll_request *request, const char *name, int nchunks,
-                          pod_coll_schedule **schedule, pod_error *err);
-pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name, int nchunks,
-                                   pod_coll_schedule **schedule, pod_error *err);
+pod_status pod_hier_build(const pod_coll_request *request, const char *name,
+                          const pod_hier_cut *cut, pod_coll_schedule **schedule, pod_error *err);
+pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name,
+                                   const pod_hier_cut *cut, pod_coll_schedule **schedule,
+                                   pod_error *err);

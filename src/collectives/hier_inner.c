@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { HALVED_RANKS_MAX = 64 };
+
 pod_coll_request pod_hier_inner_request(const pod_coll_request *request, int64_t elements)
 {
     pod_coll_request inner = *request;
@@ -26,14 +28,16 @@ static pod_status inner_axes(pod_coll_axes *axes, const pod_coll_request *reques
                                      : pod_coll_hamilton_axes(axes, request, err);
 }
 
-static int streams_of(const pod_coll_shares *shares, int naxes, pod_ring_stream *stream)
+/* In the shortest runs, of one block, the farthest block of an even ring goes one way: 1/(n - 1) of a vector too
+ * many. In small groups that counts, so each order is cut in two that lean opposite ways. */
+static int streams_of(const pod_coll_shares *shares, const pod_coll_axes *axes,
+                      pod_ring_stream *stream)
 {
-    /* a single ring is cut in two, whose farthest blocks go opposite ways */
-    const int each = shares->norders == 1 ? 2 : 1;
+    const int each = axes->nranks <= HALVED_RANKS_MAX || shares->norders == 1 ? 2 : 1;
     int n = 0;
     for (int order = 0; order < shares->norders; ++order) {
         for (int half = 0; half < each; ++half) {
-            stream[n] = (pod_ring_stream){.naxes = naxes,
+            stream[n] = (pod_ring_stream){.naxes = axes->naxes,
                                           .way = POD_RING_BOTH,
                                           .bias = (order + half) % 2,
                                           .share = shares->share[order] / each};
@@ -67,7 +71,7 @@ static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *req
     pod_ring_stream stream[2 * POD_COLL_ORDERS_MAX];
     const pod_rings_plan plan = {.algorithm = "hier",
                                  .rule = POD_RING_EARLIEST,
-                                 .nstreams = streams_of(&shares, axes.naxes, stream),
+                                 .nstreams = streams_of(&shares, &axes, stream),
                                  .stream = stream};
     return pod_rings_build(&own, &axes, &plan, schedule, err);
 }

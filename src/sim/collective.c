@@ -261,16 +261,22 @@ static void receive_data(const place *at)
     pod_payload_release(payload);
 }
 
+/* Where they are not, the channels waited for know it (watch). */
 static bool waits_are_over(const place *at, const pod_coll_step *step)
 {
+    bool over = true;
     for (int i = 0; i < POD_COLL_WAITS_MAX; i++) {
         const pod_coll_wait *wait = &step->wait[i];
-        if (wait->channel >= 0
-            && channel_at(at->coll, at->cell, wait->channel)->received < wait->recv) {
-            return false;
+        if (wait->channel < 0) {
+            continue;
+        }
+        coll_channel *ch = channel_at(at->coll, at->cell, wait->channel);
+        if (ch->received < wait->recv) {
+            ch->watch = ch->watch == 0 || wait->recv < ch->watch ? wait->recv : ch->watch;
+            over = false;
         }
     }
-    return true;
+    return over;
 }
 
 /* Issue the next step's send if it may go. */
@@ -326,7 +332,10 @@ static void channel_advance(const place *at)
                 receive_data(at);
             }
             early_shift(at);
-            at->chip->woken = true;
+            if (ch->watch > 0 && ch->received >= ch->watch) {
+                ch->watch = 0;
+                at->chip->woken = true;
+            }
         }
     } while (step_issue(at));
     if (ch->received == ch->steps && !ch->sending) {

@@ -10,6 +10,7 @@ enum { NOT_QUEUED = -1 };
 typedef struct coll_channel {
     int32_t issued;   /* steps whose sends have been issued */
     int32_t received; /* steps whose receives are complete */
+    int32_t watch;    /* other channels wait until this many receives are complete; 0 = none */
     uint32_t early;   /* bit i: the message of step received + i is here (or it has none) */
     int32_t steps;
     uint16_t far; /* early ones beyond the bits, kept in the map */
@@ -28,7 +29,7 @@ typedef struct coll_chip {
     int32_t channels_left;
     int32_t waiting; /* channels whose next step waits for another channel */
     bool started;
-    bool woken;   /* a receive completed while waiting channels were looked through */
+    bool woken;   /* a receive completed that another channel waits for */
     uint8_t busy; /* bit d: the link of direction d has a message of this collective (ordered) */
 } coll_chip;
 
