@@ -28,7 +28,7 @@
 
 /* Links serve early chunks first, so that these cross while the others are reduced; and reducing comes before
  * gathering, so that cards are never out of work. */
-enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128 };
+enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128, CHUNK_SIZES = 3 };
 _Static_assert(POD_HIER_CHUNKS_MAX *CHUNK_PRIORITIES <= GATHER_PRIORITY, "priorities fit");
 
 static uint8_t priority_of(int32_t chunk, int phase)
@@ -66,8 +66,9 @@ typedef struct hier {
     int32_t slices;
     int32_t spreads; /* channels per part in which a root spreads */
     int nchunks;
-    int window;              /* chunks that cross at once */
-    pod_hier_inner inner[2]; /* chunks have one of two sizes */
+    int window; /* chunks that cross at once */
+    int ninner;
+    pod_hier_inner inner[CHUNK_SIZES]; /* chunks have few sizes */
     hier_chunk *chunk;
     hier_channel *channel;
     hier_part *part;
@@ -392,8 +393,9 @@ static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *p
 static void hier_free(pod_coll_schedule *schedule)
 {
     hier *self = (hier *)schedule;
-    pod_hier_inner_fini(&self->inner[0]);
-    pod_hier_inner_fini(&self->inner[1]);
+    for (int i = 0; i < self->ninner; ++i) {
+        pod_hier_inner_fini(&self->inner[i]);
+    }
     free(self->part);
     free(self->channel);
     free(self->chunk);
@@ -442,12 +444,35 @@ static void chunk_channels(hier *self, int32_t number, int32_t nparts)
     }
 }
 
-static void chunks_fill(hier *self, int32_t nparts)
+/* Which inner schedules do these many elements; ninner = none yet. */
+static int inner_find(const hier *self, int64_t elements)
+{
+    int i = 0;
+    while (i < self->ninner && self->inner[i].elements != elements) {
+        ++i;
+    }
+    return i;
+}
+
+static pod_status inners_build(hier *self, const pod_coll_request *request, pod_error *err)
+{
+    pod_status st = POD_OK;
+    for (int c = 0; c < self->nchunks && st == POD_OK; ++c) {
+        const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
+        if (inner_find(self, elements) == self->ninner) {
+            POD_ASSERT(self->ninner < CHUNK_SIZES);
+            st = pod_hier_inner_init(&self->inner[self->ninner++], request, elements, err);
+        }
+    }
+    return st;
+}
+
+static void chunks_fill(hier *self, const pod_coll_request *request, int32_t nparts)
 {
     for (int32_t c = 0; c < self->nchunks; ++c) {
         hier_chunk *chunk = &self->chunk[c];
-        const int64_t elements = pod_hier_chunk_elements(self->base.elements, self->nchunks, c);
-        chunk->inner = &self->inner[elements == self->inner[0].elements ? 0 : 1];
+        const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
+        chunk->inner = &self->inner[inner_find(self, elements)];
         chunk->first_part = c * nparts;
         const pod_coll_schedule *any =
             chunk->inner->gather ? chunk->inner->gather : chunk->inner->scatter;
@@ -486,7 +511,7 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     }
     self->base.nchannels = 0;
     self->base.ordered = true;
-    chunks_fill(self, nparts);
+    chunks_fill(self, request, nparts);
     return POD_OK;
 }
 
@@ -505,13 +530,7 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
     self->spreads = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
     self->nchunks = cut->nchunks;
     self->window = cut->window;
-    const int64_t large = pod_hier_chunk_elements(request->elements, cut->nchunks, 0);
-    const int64_t small =
-        pod_hier_chunk_elements(request->elements, cut->nchunks, cut->nchunks - 1);
-    pod_status st = pod_hier_inner_init(&self->inner[0], request, large, err);
-    if (st == POD_OK && small != large) {
-        st = pod_hier_inner_init(&self->inner[1], request, small, err);
-    }
+    pod_status st = inners_build(self, request, err);
     st = st == POD_OK ? hier_allocate(self, request, name, err) : st;
     if (st != POD_OK) {
         hier_free(&self->base);

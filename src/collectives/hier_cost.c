@@ -144,6 +144,17 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
 
 /* ---- chunks ---- */
 
+int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, int chunk)
+{
+    const int64_t n = request->group->size;
+    const bool aligned =
+        request->equal_blocks || request->elements / n / nchunks >= POD_HIER_ALIGNED_MIN;
+    const int64_t unit = aligned ? n : 1;
+    const int64_t units = request->elements / unit;
+    const int64_t rest = chunk == nchunks - 1 ? request->elements % unit : 0;
+    return (units / nchunks + (chunk < units % nchunks ? 1 : 0)) * unit + rest;
+}
+
 static pod_time_ps later(pod_time_ps a, pod_time_ps b)
 {
     return a > b ? a : b;
@@ -202,7 +213,7 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut
     for (int chunks = 1; chunks <= most; chunks *= 2) {
         pod_hier_phases phases;
         pod_coll_prediction mine;
-        const int64_t elements = pod_hier_chunk_elements(request->elements, chunks, 0);
+        const int64_t elements = pod_hier_chunk_elements(request, chunks, 0);
         const pod_status st = pod_hier_phases_get(request, elements, &phases, err);
         if (st != POD_OK) {
             return st;

@@ -12,7 +12,7 @@
 
 #include "collectives/algorithm.h"
 
-enum { POD_HIER_CHUNKS_MAX = 16, POD_HIER_SPREADS = 8 };
+enum { POD_HIER_CHUNKS_MAX = 16, POD_HIER_SPREADS = 8, POD_HIER_ALIGNED_MIN = 16 };
 
 /** Reduce-scatter and all-gather inside a slice that cut a vector alike: same parts, same slots. */
 typedef struct pod_hier_inner {
@@ -56,11 +56,9 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err);
 
-/** Elements of a chunk: they differ by at most one. */
-static inline int64_t pod_hier_chunk_elements(int64_t elements, int nchunks, int chunk)
-{
-    return elements / nchunks + (chunk < elements % nchunks ? 1 : 0);
-}
+/** Elements of a chunk. Chunks of large vectors are multiples of the ranks, so that blocks are equal; the
+ *  last one takes the rest. */
+int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, int chunk);
 
 /** Schedules: all-reduce, all-gather, reduce-scatter, broadcast (hier_build.c), and all-to-all. */
 pod_status pod_hier_build(const pod_coll_request *request, const char *name,

@@ -48,7 +48,8 @@ static int streams_of(const pod_coll_shares *shares, const pod_coll_axes *axes,
 }
 
 static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *request,
-                              pod_coll_op op, pod_coll_schedule **schedule, pod_error *err)
+                              int32_t slices, pod_coll_op op, pod_coll_schedule **schedule,
+                              pod_error *err)
 {
     pod_coll_request own = *request;
     own.op = op;
@@ -71,6 +72,7 @@ static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *req
     pod_ring_stream stream[2 * POD_COLL_ORDERS_MAX];
     const pod_rings_plan plan = {.algorithm = "hier",
                                  .rule = POD_RING_EARLIEST,
+                                 .unit = slices,
                                  .nstreams = streams_of(&shares, &axes, stream),
                                  .stream = stream};
     return pod_rings_build(&own, &axes, &plan, schedule, err);
@@ -81,16 +83,17 @@ pod_status pod_hier_inner_init(pod_hier_inner *inner, const pod_coll_request *re
 {
     *inner = (pod_hier_inner){.elements = elements, .symmetric = true};
     const pod_coll_request own = pod_hier_inner_request(request, elements);
+    const int32_t slices = request->group->slices;
     if (own.group->size == 1) {
         return POD_OK;
     }
     const bool scatters = own.op == POD_ALL_REDUCE || own.op == POD_REDUCE_SCATTER;
     pod_status st = POD_OK;
     if (scatters) {
-        st = inner_build(inner, &own, POD_REDUCE_SCATTER, &inner->scatter, err);
+        st = inner_build(inner, &own, slices, POD_REDUCE_SCATTER, &inner->scatter, err);
     }
     if (st == POD_OK && own.op != POD_REDUCE_SCATTER) {
-        st = inner_build(inner, &own, POD_ALL_GATHER, &inner->gather, err);
+        st = inner_build(inner, &own, slices, POD_ALL_GATHER, &inner->gather, err);
     }
     if (st != POD_OK) {
         pod_hier_inner_fini(inner);

@@ -401,7 +401,7 @@ static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
  * picosecond; the last part takes the rest. Small vectors keep exact shares instead, unless blocks must be equal. */
 static bool add_streams(rings *self, const pod_rings_plan *plan, bool equal_blocks)
 {
-    const int64_t n = self->axes.nranks;
+    const int64_t n = (int64_t)self->axes.nranks * (plan->unit > 0 ? plan->unit : 1);
     const bool aligned =
         equal_blocks || self->base.elements / n / plan->nstreams >= BLOCK_ALIGNED_MIN;
     const int64_t unit = aligned ? n : 1;

@@ -55,6 +55,7 @@ typedef struct pod_ring_stream {
 typedef struct pod_rings_plan {
     const char *algorithm; /**< static */
     pod_ring_rule rule;
+    int32_t unit; /**< parts of a multiple of the ranks are multiples of unit · ranks; 0 = 1 */
     int nstreams;
     const pod_ring_stream *stream; /**< borrowed for the call */
 } pod_rings_plan;
