@@ -17,6 +17,7 @@ typedef struct counter {
     pod_coll_place *places;
     double busiest;
     int32_t farthest;
+    double alone_ps; /* the longest that a message of this step takes by itself */
 } counter;
 
 static void load_link(counter *c, int32_t link, double bytes)
@@ -26,6 +27,14 @@ static void load_link(counter *c, int32_t link, double bytes)
     }
     c->load[link] += bytes * c->slowness[link];
     c->busiest = fmax(c->busiest, c->load[link]);
+}
+
+static void travel(counter *c, int32_t hops, double bytes)
+{
+    const double ps = (double)hops * (double)c->request->hop_latency_ps
+                      + bytes * (double)POD_PS_PER_S / c->request->link_rate.bytes_per_s;
+    c->farthest = hops > c->farthest ? hops : c->farthest;
+    c->alone_ps = fmax(c->alone_ps, ps);
 }
 
 static void load_path(counter *c, const pod_path *path, int32_t chip, double bytes)
@@ -45,13 +54,13 @@ static void load_message(counter *c, int32_t rank, const pod_coll_step *step, do
     for (int32_t g = 0; g < group->count; ++g) {
         const int32_t *chips = &group->chip_of[(int64_t)g * group->size];
         if (step->send_direction >= 0) {
-            c->farthest = c->farthest > 1 ? c->farthest : 1;
+            travel(c, 1, bytes);
             load_link(c, chips[rank] * POD_DIRECTIONS + step->send_direction, bytes);
             continue;
         }
         const int count = pod_router_paths(c->router, chips[rank], chips[step->send_to], paths);
         for (int p = 0; p < count; ++p) {
-            c->farthest = paths[p].nhops > c->farthest ? paths[p].nhops : c->farthest;
+            travel(c, paths[p].nhops, bytes / (double)count);
             load_path(c, &paths[p], chips[rank], bytes / (double)count);
         }
     }
@@ -102,40 +111,53 @@ static pod_status prepare(counter *c, pod_error *err)
     return POD_OK;
 }
 
-pod_status pod_coll_predict_steps(const pod_coll_request *request,
-                                  const pod_coll_schedule *schedule,
-                                  pod_coll_prediction *prediction, pod_error *err)
+pod_status pod_coll_count_lockstep(const pod_coll_request *request,
+                                   const pod_coll_schedule *schedule, pod_coll_lockstep *sums,
+                                   pod_error *err)
 {
     counter c = {.request = request, .schedule = schedule};
-    pod_status st = prepare(&c, err);
+    const pod_status st = prepare(&c, err);
     int32_t steps = 0;
     for (int32_t channel = 0; channel < schedule->nchannels; ++channel) {
         const int32_t most = schedule->channels[channel].max_steps;
         steps = most > steps ? most : steps;
     }
-    int64_t hops = 0;
-    double bytes = 0.0;
+    *sums = (pod_coll_lockstep){0};
     for (int32_t at = 0; at < steps && st == POD_OK; ++at) {
         c.busiest = 0.0;
         c.farthest = 0;
+        c.alone_ps = 0.0;
         count_step(&c, at);
-        hops += c.farthest;
-        bytes += c.busiest;
+        const double work_ps = c.busiest * (double)POD_PS_PER_S / request->link_rate.bytes_per_s
+                               + (c.farthest > 0 ? (double)request->hop_latency_ps : 0.0);
+        sums->hops += c.farthest;
+        sums->busiest_bytes += c.busiest;
+        sums->time_ps += fmax(c.alone_ps, work_ps);
         for (int32_t i = 0; i < c.ntouched; ++i) {
             c.load[c.touched[i]] = 0.0;
         }
         c.ntouched = 0;
-    }
-    if (st == POD_OK) {
-        pod_coll_prediction_make(request, hops * request->hop_latency_ps,
-                                 pod_time_from_s(bytes / request->link_rate.bytes_per_s),
-                                 prediction);
     }
     free(c.places);
     free(c.touched);
     free(c.slowness);
     free(c.load);
     pod_router_free(c.router);
+    return st;
+}
+
+pod_status pod_coll_predict_steps(const pod_coll_request *request,
+                                  const pod_coll_schedule *schedule,
+                                  pod_coll_prediction *prediction, pod_error *err)
+{
+    pod_coll_lockstep sums;
+    const pod_status st = pod_coll_count_lockstep(request, schedule, &sums, err);
+    if (st == POD_OK) {
+        const pod_time_ps hops_ps = sums.hops * request->hop_latency_ps;
+        const pod_time_ps time_ps = pod_time_from_s(sums.time_ps / (double)POD_PS_PER_S);
+        pod_coll_prediction_make(request, hops_ps < time_ps ? hops_ps : time_ps,
+                                 hops_ps < time_ps ? time_ps - hops_ps : 0, prediction);
+    }
     return st;
 }
 

@@ -65,7 +65,10 @@ Test(permute, is_predicted_by_its_busiest_link_and_its_farthest_pair)
     f.request.source_of = source_of;
     pod_coll_prediction p;
     cr_assert(permute()->predict(&f.request, &p, NULL) == POD_OK);
-    cr_assert_eq(p.total_ps, 3 * POD_PS_PER_US + 3 * POD_PS_PER_MS);
+    cr_assert_eq(p.total_ps, 1 * POD_PS_PER_US + 3 * POD_PS_PER_MS);
+    f.request.elements = 45000 / 2;
+    cr_assert(permute()->predict(&f.request, &p, NULL) == POD_OK);
+    cr_assert_eq(p.total_ps, 4 * POD_PS_PER_US);
     fixture_fini(&f);
 }
 
