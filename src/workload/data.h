@@ -30,7 +30,7 @@ typedef struct pod_patch {
     int64_t columns;
 } pod_patch;
 
-/** What a chip of slice 0 holds of a tensor. */
+/** What a chip holds of a tensor. @param chip  as pod_work_layout_piece */
 pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layout, int32_t chip);
 
 /** Fill a patch of a tensor (row-major, `dtype`). Outputs and gradients are left alone. */

@@ -74,7 +74,7 @@ int32_t pod_work_layout_pieces(const pod_work_layout *layout, const pod_axis_lis
     return pieces;
 }
 
-/** Coordinates of a chip of slice 0, by position of the axes in the mesh. */
+/** Coordinates of a chip, by position of the axes in the mesh. */
 static void chip_coords(const pod_work_layout *layout, int32_t chip, int32_t *coords)
 {
     pod_mesh_coords(layout->mesh, layout->mesh->index_of[chip], coords);

@@ -34,10 +34,11 @@ pod_status pod_work_layout_init(pod_work_layout *layout, const pod_mesh *mesh,
 
 /** Product of the sizes of a list's axes. */
 int32_t pod_work_layout_pieces(const pod_work_layout *layout, const pod_axis_list *list);
-/** Which of those pieces a chip of slice 0 has; the first axis of the list counts most. */
+/** Which of those pieces a chip has; the first axis of the list counts most.
+ *  @param chip  slice · chips of a slice + number in its slice */
 int32_t pod_work_layout_piece(const pod_work_layout *layout, const pod_axis_list *list,
                               int32_t chip);
-/** Pipeline stage of a chip of slice 0. */
+/** Pipeline stage of a chip, numbered likewise. */
 int32_t pod_work_layout_stage(const pod_work_layout *layout, int32_t chip);
 /** The chip of slice 0 with the same coordinates but for the stage. */
 int32_t pod_work_layout_stage_chip(const pod_work_layout *layout, int32_t chip, int32_t stage);

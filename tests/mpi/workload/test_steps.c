@@ -2,14 +2,17 @@
 /* Whole steps with real numbers, simulated on several ranks, against one chip. */
 #include "harness.h"
 
+enum { WHOLE, PIECES };
+
 static void layout_is_right(pod_par *par, const char *mesh, int32_t microbatches,
-                            pod_optimizer optimizer)
+                            pod_optimizer optimizer, int matmuls)
 {
     bench b;
     bench_begin(&b, par, POD_RATES_MEASURED, 4, 4, 4, 7);
     bench_prepare(&b, mesh, "mlp:layers=2,d_model=64,d_ff=256", 128);
     b.request.microbatches = microbatches;
     b.request.optimizer = optimizer;
+    b.request.collective_matmul = matmuls == PIECES;
     bench_build(&b);
     pod_reference *reference = bench_reference(&b);
     pod_step_check check = {.reference = reference, .work = &b.work};
@@ -30,18 +33,78 @@ static void layout_is_right(pod_par *par, const char *mesh, int32_t microbatches
     bench_end(&b);
 }
 
+/* Blocks of two chips change places in every collective over fsdp; or pieces come from too far. */
+static void faults_are_seen(pod_par *par)
+{
+    for (int fault = 0; fault < 2; fault++) {
+        bench b;
+        bench_begin(&b, par, POD_RATES_MEASURED, 4, 4, 4, 7);
+        bench_prepare(&b, "fsdp=16,tensor=4", "mlp:layers=2,d_model=64,d_ff=256", 128);
+        b.request.collective_matmul = true;
+        bench_build(&b);
+        pod_reference *reference = bench_reference(&b);
+        pod_programs *programs = &b.work.programs;
+        for (int32_t g = 0; g < programs->ngroups && fault == 0; g++) {
+            if (strcmp(programs->groups[g].axes, "fsdp") == 0) {
+                int32_t *position = programs->groups[g].position_of_rank;
+                const int32_t first = position[0];
+                position[0] = position[1];
+                position[1] = first;
+            }
+        }
+        for (int32_t i = 0; i < programs->stages[0].nops && fault == 1; i++) {
+            pod_op *op = &programs->stages[0].ops[i];
+            op->shift += op->kind == POD_OP_COLLECTIVE && op->op == POD_PERMUTE ? 1 : 0;
+        }
+        pod_step_check check = {.reference = reference, .work = &b.work};
+        pod_step_result result;
+        bench_run(&b, &check, &result);
+        int64_t wrong = check.wrong;
+        pod_par_sum_i64(par, &wrong, 1);
+        MPI_CHECK(wrong > 0);
+        pod_step_result_fini(&result);
+        pod_reference_free(reference);
+        bench_clear(&b);
+        bench_end(&b);
+    }
+}
+
+/* Collective matmuls expose less than gathers and sums on the critical path. */
+static void pieces_hide_communication(pod_par *par)
+{
+    int64_t exposed[2];
+    for (int matmuls = WHOLE; matmuls <= PIECES; matmuls++) {
+        bench b;
+        bench_begin(&b, par, POD_RATES_MEASURED, 4, 4, 4, 7);
+        bench_prepare(&b, "data=16,tensor=4", "mlp:layers=2,d_model=8192,d_ff=32768", 32768);
+        b.request.mode = POD_STEP_FORWARD;
+        b.request.collective_matmul = matmuls == PIECES;
+        bench_build(&b);
+        pod_step_result result;
+        bench_run(&b, NULL, &result);
+        exposed[matmuls] = result.exposed_ici_ps;
+        pod_step_result_fini(&result);
+        bench_clear(&b);
+        bench_end(&b);
+    }
+    MPI_CHECK(2 * exposed[PIECES] < exposed[WHOLE]);
+}
+
 int main(int argc, char **argv)
 {
     pod_par *par = NULL;
     pod_error err = {0};
     mpi_check_begin(&argc, &argv);
     bench_ok(pod_par_start(&argc, &argv, &par, &err), &err);
-    layout_is_right(par, "data=64", 1, POD_OPTIMIZER_SGD);
-    layout_is_right(par, "fsdp=64", 1, POD_OPTIMIZER_SGD);
-    layout_is_right(par, "tensor=64", 1, POD_OPTIMIZER_SGD);
-    layout_is_right(par, "fsdp=16,tensor=4", 2, POD_OPTIMIZER_ADAM);
-    layout_is_right(par, "data=4,fsdp=2,tensor=8", 1, POD_OPTIMIZER_SGD);
-    layout_is_right(par, "pipeline=2,data=8,tensor=4", 4, POD_OPTIMIZER_SGD);
+    layout_is_right(par, "data=64", 1, POD_OPTIMIZER_SGD, WHOLE);
+    layout_is_right(par, "fsdp=64", 1, POD_OPTIMIZER_SGD, WHOLE);
+    layout_is_right(par, "tensor=64", 1, POD_OPTIMIZER_SGD, WHOLE);
+    layout_is_right(par, "fsdp=16,tensor=4", 2, POD_OPTIMIZER_ADAM, WHOLE);
+    layout_is_right(par, "data=4,fsdp=2,tensor=8", 1, POD_OPTIMIZER_SGD, WHOLE);
+    layout_is_right(par, "pipeline=2,data=8,tensor=4", 4, POD_OPTIMIZER_SGD, WHOLE);
+    layout_is_right(par, "fsdp=16,tensor=4", 1, POD_OPTIMIZER_SGD, PIECES);
+    faults_are_seen(par);
+    pieces_hide_communication(par);
     pod_par_stop(par);
     return mpi_check_end();
 }

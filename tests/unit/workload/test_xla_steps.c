@@ -218,3 +218,37 @@ Test(xla_steps, arguments_are_weights_and_input)
     }
     pod_table_free(table);
 }
+
+/* Two slices: each chip sends its 1/16 of the gradients to the other slice. The compiler's loop has two
+ * idle rounds, so 8 tenths of what it sends are gradients. */
+Test(xla_steps, slices_exchange_a_sixteenth_of_the_gradients_per_chip)
+{
+    pod_table *table = table_load();
+    const int row = pod_table_find(table, pod_table_column(table, "id"), "MLP-2xv5e-16-dp");
+    cr_assert_geq(row, 0);
+    step_case c = {.slice = slice_from(field(table, row, "slice"), field(table, row, "wrap"))};
+    pod_error err = {0};
+    int64_t sent = 0;
+    cr_assert_eq(pod_model_parse(field(table, row, "model"), &c.model, &err), POD_OK);
+    c.mesh = mesh_on(&c.slice, field(table, row, "mesh"), field(table, row, "dcn_mesh"), true);
+    c.request = (pod_step_request){.model = &c.model,
+                                   .slice = &c.slice,
+                                   .mesh = &c.mesh,
+                                   .batch = number(table, row, "batch"),
+                                   .seq = 1,
+                                   .dtype = POD_DTYPE_BF16,
+                                   .microbatches = 1};
+    step_build(&c);
+    const pod_program *program = &c.work.programs.stages[0];
+    for (int32_t i = 0; i < program->nops; i++) {
+        if (program->ops[i].kind == POD_OP_COLLECTIVE) {
+            const pod_program_group *group = &c.work.programs.groups[program->ops[i].group];
+            cr_assert_eq(group->dcn_size, 2);
+            sent += program->ops[i].bytes / group->group.size;
+        }
+    }
+    cr_assert_float_eq((double)sent, 0.8 * (double)number(table, row, "dcn_send_bytes"),
+                       1e-5 * (double)sent);
+    step_free(&c);
+    pod_table_free(table);
+}
