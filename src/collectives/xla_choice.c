@@ -260,7 +260,7 @@ static void choose_all_reduce(const request *req, pod_xla_choice *choice)
     take_ring(req, choice);
     choice->form = POD_XLA_FORM_RING;
     choice->emitter = LONG_EMITTER;
-    snprintf(choice->orders, sizeof choice->orders, "ring");
+    (void)snprintf(choice->orders, sizeof choice->orders, "ring");
     if (req->group_chips <= ONE_WAY_RING_MAX_CHIPS) {
         choice->streams = 2;
         choice->way = POD_XLA_ONE;
@@ -336,7 +336,7 @@ static void choose_reduce_scatter(const request *req, pod_xla_choice *choice)
     if (req->group.naxes == 1) {
         print_orders(req, &equal, choice);
     } else {
-        snprintf(choice->orders, sizeof choice->orders, "ring");
+        (void)snprintf(choice->orders, sizeof choice->orders, "ring");
     }
 }
 
@@ -373,12 +373,12 @@ static void print_name(pod_xla_choice *choice)
 {
     const char *fixed = fixed_name(choice->form);
     if (fixed != NULL) {
-        snprintf(choice->name, sizeof choice->name, "%s", fixed);
+        (void)snprintf(choice->name, sizeof choice->name, "%s", fixed);
         return;
     }
-    snprintf(choice->name, sizeof choice->name, "xla:%s%dx%s:%s",
-             choice->short_form ? "short:" : "", choice->streams,
-             choice->way == POD_XLA_ONE ? "one" : "both", choice->orders);
+    (void)snprintf(choice->name, sizeof choice->name, "xla:%s%dx%s:%s",
+                   choice->short_form ? "short:" : "", choice->streams,
+                   choice->way == POD_XLA_ONE ? "one" : "both", choice->orders);
 }
 
 /** The first reason why no row backs this choice. */

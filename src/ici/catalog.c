@@ -47,8 +47,8 @@ pod_status pod_generation_parse(const char *name, size_t length, const pod_gener
         names[nnames++] = g->name;
     }
     char copy[64];
-    snprintf(copy, sizeof copy, "%.*s", (int)(length < sizeof copy ? length : sizeof copy - 1),
-             name);
+    (void)snprintf(copy, sizeof copy, "%.*s",
+                   (int)(length < sizeof copy ? length : sizeof copy - 1), name);
     return pod_fail_unknown(err, POD_E_USAGE, "chip", copy, names, nnames);
 }
 
@@ -135,12 +135,12 @@ static void name_set(pod_slice *slice, bool default_twisted)
     char shape[SHAPE_MAX];
     char count[16] = "";
     if (slice->nslices > 1) {
-        snprintf(count, sizeof count, "%d*", (int)slice->nslices);
+        (void)snprintf(count, sizeof count, "%d*", (int)slice->nslices);
     }
     const char *suffix = slice->twisted ? "_twisted" : "_untwisted";
-    snprintf(slice->name, sizeof slice->name, "%s%s:%s%s", count, slice->chip_name,
-             pod_slice_dims_text(slice, shape, sizeof shape),
-             slice->twisted == default_twisted ? "" : suffix);
+    (void)snprintf(slice->name, sizeof slice->name, "%s%s:%s%s", count, slice->chip_name,
+                   pod_slice_dims_text(slice, shape, sizeof shape),
+                   slice->twisted == default_twisted ? "" : suffix);
 }
 
 pod_status pod_slice_resolve(const pod_slice_catalog *catalog, const pod_shape_request *request,
@@ -258,8 +258,8 @@ static pod_status row_read_type(const pod_table *table, int i, const pod_slice *
     int at = pod_table_column(table, column_names[TYPE]);
     const char *type = pod_table_text(table, i, at);
     row->count = (int64_t)slice->nchips * row->generation->type_units_per_chip;
-    snprintf(row->type, sizeof row->type, "%s-%lld", row->generation->type_prefix,
-             (long long)row->count);
+    (void)snprintf(row->type, sizeof row->type, "%s-%lld", row->generation->type_prefix,
+                   (long long)row->count);
     return strcmp(type, row->type) == 0
                ? POD_OK
                : pod_table_fail(table, i, at, err, "type '%s'; %d chips of %s are %s", type,

@@ -100,8 +100,8 @@ pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[P
         twisted_refresh(slice);
     }
     char text[40];
-    snprintf(slice->name, sizeof slice->name, "%s:%s%s", chip_name,
-             pod_slice_dims_text(slice, text, sizeof text), slice->twisted ? "_twisted" : "");
+    (void)snprintf(slice->name, sizeof slice->name, "%s:%s%s", chip_name,
+                   pod_slice_dims_text(slice, text, sizeof text), slice->twisted ? "_twisted" : "");
     return POD_OK;
 }
 
@@ -129,10 +129,10 @@ static const char *triple_text(const int32_t value[POD_AXES], int naxes, char se
                                size_t size)
 {
     if (naxes == 2) {
-        snprintf(buf, size, "%d%c%d", (int)value[0], separator, (int)value[1]);
+        (void)snprintf(buf, size, "%d%c%d", (int)value[0], separator, (int)value[1]);
     } else {
-        snprintf(buf, size, "%d%c%d%c%d", (int)value[0], separator, (int)value[1], separator,
-                 (int)value[2]);
+        (void)snprintf(buf, size, "%d%c%d%c%d", (int)value[0], separator, (int)value[1], separator,
+                       (int)value[2]);
     }
     return buf;
 }

@@ -218,7 +218,7 @@ static void describe_order(const pod_mesh *mesh, const pod_slice *slice, int axi
     info->links = figures.links;
     info->hops_max = figures.hops_max;
     size_t used = 0;
-    snprintf(info->physical, sizeof info->physical, "%s:", figures.closed ? "ring" : "list");
+    (void)snprintf(info->physical, sizeof info->physical, "%s:", figures.closed ? "ring" : "list");
     used = strlen(info->physical);
     for (int a = 0; a < POD_MESH_PHYSICAL_AXES; a++) {
         if (figures.varies[a]) {
@@ -235,7 +235,7 @@ void pod_mesh_describe_axis(pod_mesh *mesh, const pod_slice *slice, int axis)
     info->hops_max = 0;
     if (info->slice_size == 1) {
         info->closed = true;
-        snprintf(info->physical, sizeof info->physical, "-");
+        (void)snprintf(info->physical, sizeof info->physical, "-");
     } else if (mesh->ordered) {
         describe_order(mesh, slice, axis, info);
     } else {
@@ -243,9 +243,9 @@ void pod_mesh_describe_axis(pod_mesh *mesh, const pod_slice *slice, int axis)
     }
     if (info->dcn_size > 1) {
         char inside[POD_MESH_PHYSICAL_TEXT_MAX - 4];
-        snprintf(inside, sizeof inside, "%.*s", (int)sizeof inside - 1, info->physical);
+        (void)snprintf(inside, sizeof inside, "%.*s", (int)sizeof inside - 1, info->physical);
         const bool none = info->slice_size == 1;
-        snprintf(info->physical, sizeof info->physical, "dcn%s%s", none ? "" : "+",
-                 none ? "" : inside);
+        (void)snprintf(info->physical, sizeof info->physical, "dcn%s%s", none ? "" : "+",
+                       none ? "" : inside);
     }
 }

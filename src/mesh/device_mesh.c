@@ -42,12 +42,12 @@ const char *pod_mesh_device_print(const pod_mesh *mesh, int32_t index, char *buf
     char slice[16] = "";
     char core[16] = "";
     if (mesh->nslices > 1) {
-        snprintf(slice, sizeof slice, "%d:", (int)device->slice);
+        (void)snprintf(slice, sizeof slice, "%d:", (int)device->slice);
     }
     if (mesh->cores > 1) {
-        snprintf(core, sizeof core, ".%d", (int)device->core);
+        (void)snprintf(core, sizeof core, ".%d", (int)device->core);
     }
-    snprintf(buf, size, "%s%d%s", slice, (int)device->chip, core);
+    (void)snprintf(buf, size, "%s%d%s", slice, (int)device->chip, core);
     return buf;
 }
 

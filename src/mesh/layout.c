@@ -379,7 +379,7 @@ const char *pod_mesh_parts_print(const pod_mesh_parts *parts,
                                  const int32_t dims[POD_MESH_PHYSICAL_AXES], char *buf, size_t size)
 {
     size_t used = 0;
-    snprintf(buf, size, "-");
+    (void)snprintf(buf, size, "-");
     for (int i = 0; i < parts->count && used < size; i++) {
         const pod_mesh_part *part = &parts->part[i];
         const char name = "xyzc"[part->axis];

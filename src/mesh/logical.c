@@ -25,8 +25,8 @@ pod_status pod_mesh_axis_parse(const char *name, size_t length, pod_mesh_axis *a
         }
     }
     char copy[64];
-    snprintf(copy, sizeof copy, "%.*s", (int)(length < sizeof copy ? length : sizeof copy - 1),
-             name);
+    (void)snprintf(copy, sizeof copy, "%.*s",
+                   (int)(length < sizeof copy ? length : sizeof copy - 1), name);
     return pod_fail_unknown(err, POD_E_USAGE, "mesh axis", copy, axis_names, POD_MESH_AXES);
 }
 

@@ -139,8 +139,8 @@ bool pod_collective_blocked(const pod_collective *coll, int32_t cell, char *text
         const int32_t chip = pod_machine_chip(coll->options.machine, cell);
         const int32_t from =
             step.recv_from < 0 ? chip : pod_group_chip(coll->schedule->group, chip, step.recv_from);
-        snprintf(text, size, "chip %d waits for chip %d in channel %d, step %d of %d", chip, from,
-                 channel, ch->received, ch->steps);
+        (void)snprintf(text, size, "chip %d waits for chip %d in channel %d, step %d of %d", chip,
+                       from, channel, ch->received, ch->steps);
         return true;
     }
     return false;

@@ -387,11 +387,11 @@ static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
             return true;
         }
     }
-    snprintf(text, size, "chip %d waits to run %s (%d ops left)",
-             pod_machine_chip(run->args->machine, cell),
-             state->core_op < stage->program->nops ? stage->program->ops[state->core_op].name
-                                                   : "the end",
-             state->ops_left);
+    (void)snprintf(text, size, "chip %d waits to run %s (%d ops left)",
+                   pod_machine_chip(run->args->machine, cell),
+                   state->core_op < stage->program->nops ? stage->program->ops[state->core_op].name
+                                                         : "the end",
+                   state->ops_left);
     return true;
 }
 

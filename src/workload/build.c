@@ -25,7 +25,7 @@ void pod_build_fini(pod_build *build)
 
 static void set_name(char name[POD_SHARDED_NAME_MAX], const char *text)
 {
-    snprintf(name, POD_SHARDED_NAME_MAX, "%s", text);
+    (void)snprintf(name, POD_SHARDED_NAME_MAX, "%s", text);
 }
 
 pod_sharding pod_build_sharding(const char *array, const char *rows, pod_axis_list row_cut,
@@ -239,7 +239,8 @@ static void use_gather(pod_build *build, int32_t number)
         use->gathered = *use->weight;
         return;
     }
-    snprintf(name, sizeof name, "%s.gathered.%d", use->weight->sharding.array, (int)use->layer);
+    (void)snprintf(name, sizeof name, "%s.gathered.%d", use->weight->sharding.array,
+                   (int)use->layer);
     use->gathered = pod_build_gather(build, use->phase, use->layer, use->weight, dim, name,
                                      before >= 0 ? build->uses[before].last_op : POD_OP_NONE);
 }

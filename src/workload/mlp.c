@@ -65,7 +65,7 @@ static pod_array multiply(pod_stage *stage, const char *phase, int32_t layer, co
                                  .result = pod_mlp_activations(stage, name, hidden),
                                  .kind = POD_MEMORY_ACTIVATIONS,
                                  .sum_in_place = strcmp(phase, "fwd") == 0};
-    snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
+    (void)snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
     return pod_build_matmul(&stage->build, &product);
 }
 

@@ -39,7 +39,8 @@ static pod_status kind_find(const char *text, const kind_row **row, const char *
     const char *names[NKINDS];
     char name[TOKEN_MAX];
     const size_t length = strcspn(text, ":");
-    snprintf(name, sizeof name, "%.*s", (int)(length < TOKEN_MAX ? length : TOKEN_MAX - 1), text);
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length < TOKEN_MAX ? length : TOKEN_MAX - 1),
+                   text);
     for (int i = 0; i < NKINDS; i++) {
         names[i] = kinds[i].name;
         if (strcmp(name, kinds[i].name) == 0) {
@@ -60,7 +61,7 @@ static pod_status parameter_set(const kind_row *row, const char *text, size_t le
         return pod_fail(err, POD_E_USAGE, "'%s' is no model; write it like %s", model->name,
                         row->example);
     }
-    snprintf(token, sizeof token, "%.*s", (int)length, text);
+    (void)snprintf(token, sizeof token, "%.*s", (int)length, text);
     char *value = strchr(token, '=');
     if (value == NULL) {
         return pod_fail(err, POD_E_USAGE, "'%s' in a model has no value; write it like %s", token,

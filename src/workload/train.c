@@ -43,7 +43,7 @@ static void end_tensor(pod_stage *stage, const char *name, pod_tensor_role role,
                          .row_first = array->size[0] * part,
                          .row_count = array->size[0],
                          .sharding = array->sharding};
-    snprintf(tensor.name, sizeof tensor.name, "%s", name);
+    (void)snprintf(tensor.name, sizeof tensor.name, "%s", name);
     if (build->st == POD_OK) {
         build->st = pod_tensors_add(build->tensors, &tensor, build->err);
     }

@@ -15,7 +15,7 @@ static void tensor_add(pod_stage *stage, const char *name, pod_tensor_role role,
                          .columns = array->size[1],
                          .row_count = array->size[0],
                          .sharding = array->sharding};
-    snprintf(tensor.name, sizeof tensor.name, "%s", name);
+    (void)snprintf(tensor.name, sizeof tensor.name, "%s", name);
     if (build->st == POD_OK) {
         build->st = pod_tensors_add(build->tensors, &tensor, build->err);
     }
@@ -26,7 +26,7 @@ static void moments_make(pod_stage *stage, pod_weight *weight, const int64_t siz
     static const char suffix[2] = {'m', 'v'};
     for (int i = 0; i < 2; i++) {
         char name[POD_TENSOR_NAME_MAX];
-        snprintf(name, sizeof name, "%s.%c.%d", weight->name, suffix[i], (int)weight->layer);
+        (void)snprintf(name, sizeof name, "%s.%c.%d", weight->name, suffix[i], (int)weight->layer);
         weight->moments[i] = pod_build_array(&stage->build, name, POD_MEMORY_OPTIMIZER, true,
                                              POD_DTYPE_F32, &weight->stored.sharding, size);
         tensor_add(stage, name, POD_TENSOR_MOMENT, &weight->moments[i]);
@@ -37,7 +37,7 @@ static void moments_make(pod_stage *stage, pod_weight *weight, const int64_t siz
 static pod_array weight_cast(pod_stage *stage, const pod_weight *weight)
 {
     char name[POD_TENSOR_NAME_MAX];
-    snprintf(name, sizeof name, "%s.cast", weight->name);
+    (void)snprintf(name, sizeof name, "%s.cast", weight->name);
     const pod_array empty =
         pod_build_array(&stage->build, name, POD_MEMORY_WEIGHTS, false, stage->build.dtype,
                         &weight->stored.sharding, weight->stored.size);
@@ -59,7 +59,7 @@ void pod_weight_make(pod_stage *stage, pod_weight *weight, int32_t layer,
     char name[POD_TENSOR_NAME_MAX];
     *weight = (pod_weight){.layer = layer};
     memcpy(weight->name, sharding->array, sizeof weight->name);
-    snprintf(name, sizeof name, "%s.%d", weight->name, (int)layer);
+    (void)snprintf(name, sizeof name, "%s.%d", weight->name, (int)layer);
     weight->stored = pod_build_array(&stage->build, name, POD_MEMORY_WEIGHTS, true,
                                      adam ? POD_DTYPE_F32 : stage->build.dtype, sharding, size);
     weight->compute = weight->stored;
@@ -102,7 +102,7 @@ static pod_sharding gradient_sharding(const pod_stage *stage, const pod_weight *
                                       pod_gradient_piece which)
 {
     pod_sharding sharding = weight->stored.sharding;
-    snprintf(sharding.array, sizeof sharding.array, "d%.*s", POD_SHARDED_NAME_MAX - 2,
+    (void)snprintf(sharding.array, sizeof sharding.array, "d%.*s", POD_SHARDED_NAME_MAX - 2,
              weight->name);
     if (which.piece == which.pieces - 1) {
         if (stage->request->microbatches > 1) {
@@ -132,7 +132,7 @@ void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piec
                            .result = gradient_sharding(stage, weight, which),
                            .kind = POD_MEMORY_GRADIENTS,
                            .into = first ? NULL : &weight->partial};
-    snprintf(name, sizeof name, "%s.%d", product.result.array, (int)weight->layer);
+    (void)snprintf(name, sizeof name, "%s.%d", product.result.array, (int)weight->layer);
     const pod_array gradient = pod_build_matmul(&stage->build, &product);
     weight->partial = gradient;
     if (which.piece < which.pieces - 1) {
@@ -187,7 +187,7 @@ static void update_adam(pod_stage *stage, pod_weight *weight, const char *name)
 void pod_weight_update(pod_stage *stage, pod_weight *weight)
 {
     char name[POD_TENSOR_NAME_MAX];
-    snprintf(name, sizeof name, "update.%s", weight->name);
+    (void)snprintf(name, sizeof name, "update.%s", weight->name);
     if (stage->request->optimizer == POD_OPTIMIZER_ADAM) {
         update_adam(stage, weight, name);
         return;
