@@ -79,7 +79,7 @@ static void pieces_gather(pod_stage *stage, const ring *r, const char *phase, in
                           const pod_array *own, pod_array *pieces)
 {
     char name[POD_BUILD_NAME_MAX];
-    snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
+    (void)snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
     pieces[0] = *own;
     for (int32_t s = 1; s <= r->behind; s++) {
         pieces[s] =
@@ -109,7 +109,7 @@ static pod_array piece_multiply(pod_stage *stage, const char *phase, int32_t lay
     if (!hidden) {
         product.result.partial = stage->build.layout->tensor;
     }
-    snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
+    (void)snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
     return pod_build_matmul(&stage->build, &product);
 }
 
@@ -147,7 +147,7 @@ static void sum_pass(pod_stage *stage, const scatter *sc, int32_t s, int32_t shi
                      pod_array *sum)
 {
     char name[POD_BUILD_NAME_MAX];
-    snprintf(name, sizeof name, "%s.sum.%d", sc->name, (int)sc->layer);
+    (void)snprintf(name, sizeof name, "%s.sum.%d", sc->name, (int)sc->layer);
     *sum = piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[s], sc->w,
                           first ? NULL : sum);
     *sum = pod_build_permute(&stage->build, sc->phase, sc->layer, sum, sc->r->axes, shift, name);
