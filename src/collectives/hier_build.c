@@ -487,7 +487,6 @@ static void chunks_fill(hier *self, const pod_coll_request *request, int32_t npa
     }
 }
 
-/* Room for everything, when the inner schedules are known. */
 static pod_status hier_allocate(hier *self, const pod_coll_request *request, const char *name,
                                 pod_error *err)
 {

@@ -103,7 +103,7 @@ static pod_sharding gradient_sharding(const pod_stage *stage, const pod_weight *
 {
     pod_sharding sharding = weight->stored.sharding;
     (void)snprintf(sharding.array, sizeof sharding.array, "d%.*s", POD_SHARDED_NAME_MAX - 2,
-             weight->name);
+                   weight->name);
     if (which.piece == which.pieces - 1) {
         if (stage->request->microbatches > 1) {
             sharding.partial = late_axes(stage);
