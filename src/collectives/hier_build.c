@@ -496,15 +496,14 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     const int32_t channels = (inner->scatter ? inner->scatter->nchannels : 0)
                              + (inner->gather ? inner->gather->nchannels : 0)
                              + nparts * (1 + self->spreads);
-    const size_t chunks = (size_t)self->nchunks;
     pod_status st = pod_coll_frame_init(&self->base, &hier_ops, name, request,
                                         self->nchunks * nparts, self->nchunks * channels, err);
     if (st != POD_OK) {
         return st;
     }
-    self->chunk = calloc(chunks, sizeof *self->chunk);
-    self->part = calloc(chunks * (size_t)nparts, sizeof *self->part);
-    self->channel = calloc(chunks * (size_t)channels, sizeof *self->channel);
+    self->chunk = calloc((size_t)self->nchunks, sizeof *self->chunk);
+    self->part = calloc((size_t)(self->nchunks * nparts), sizeof *self->part);
+    self->channel = calloc((size_t)(self->nchunks * channels), sizeof *self->channel);
     if (!self->chunk || !self->part || !self->channel) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }

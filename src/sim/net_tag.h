@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tags of messages in one word, as events carry them. */
-#ifndef POD_SIM_NET_TAG_H
-#define POD_SIM_NET_TAG_H
+#pragma once
 
 #include "sim/net.h"
 
@@ -27,5 +26,3 @@ static inline uint64_t message_key(int32_t cell, uint32_t step)
 {
     return (uint64_t)(uint32_t)cell << 32 | step;
 }
-
-#endif
