@@ -82,7 +82,7 @@ static pod_status item_parse(const char *option, const char *item, size_t length
         return pod_fail(err, POD_E_USAGE, "%s: '%.*s' is no AXIS=N, as in fsdp=16,tensor=4", option,
                         (int)length, item);
     }
-    pod_mesh_axis axis;
+    pod_mesh_axis axis = POD_MESH_DATA;
     const size_t name_length = (size_t)(equals - item);
     pod_status st = pod_mesh_axis_parse(item, name_length, &axis, err);
     if (st != POD_OK) {
