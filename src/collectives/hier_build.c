@@ -21,14 +21,14 @@
  *     gather      0    wait for cross                wait for cross
  *                 1    send run 0 to 1, get run 1    send run 0 to 3, get run 1     inside the slices
  */
+#include "collectives/hier_build.h"
 #include "collectives/frame.h"
-#include "collectives/hier_impl.h"
 
 #include <stdlib.h>
 
 /* Links serve early chunks first, so that these cross while the others are reduced; and reducing comes before
  * gathering, so that cards are never out of work. */
-enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128, CHUNK_SIZES = 3 };
+enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128 };
 _Static_assert(POD_HIER_CHUNKS_MAX *CHUNK_PRIORITIES <= GATHER_PRIORITY, "priorities fit");
 
 static uint8_t priority_of(int32_t chunk, int phase)
@@ -36,50 +36,6 @@ static uint8_t priority_of(int32_t chunk, int phase)
     const int last = CHUNK_PRIORITIES - 1;
     return (uint8_t)(chunk * CHUNK_PRIORITIES + (phase < last ? phase : last));
 }
-
-typedef enum hier_role { ROLE_SPREAD, ROLE_SCATTER, ROLE_CROSS, ROLE_GATHER } hier_role;
-
-typedef struct hier_channel {
-    hier_role role;
-    int32_t chunk;
-    int32_t inner; /* channel of the inner schedule; of a spread its number */
-} hier_channel;
-
-typedef struct hier_chunk {
-    const pod_hier_inner *inner;
-    int32_t first_part;
-    int32_t first_scatter; /* channels */
-    int32_t first_gather;
-} hier_chunk;
-
-typedef struct hier_part {
-    int32_t inner; /* part of the inner schedule */
-    int32_t chunk;
-    int32_t cross; /* its channel */
-    int32_t first_spread;
-} hier_part;
-
-typedef struct hier {
-    pod_coll_schedule base;
-    const pod_group *inside;
-    int32_t n;
-    int32_t slices;
-    int32_t spreads; /* channels per part in which a root spreads */
-    int nchunks;
-    int window; /* chunks that cross at once */
-    int ninner;
-    pod_hier_inner inner[CHUNK_SIZES]; /* chunks have few sizes */
-    hier_chunk *chunk;
-    hier_channel *channel;
-    hier_part *part;
-} hier;
-
-/* A rank in its slice. */
-typedef struct hier_me {
-    int32_t slice;
-    int32_t rank;
-    pod_coll_place place; /* inside */
-} hier_me;
 
 static hier_me me_of(const hier *self, int32_t rank)
 {
@@ -89,7 +45,7 @@ static hier_me me_of(const hier *self, int32_t rank)
 }
 
 /* First slot of the run of an inner rank. */
-static int32_t run_of(const hier *self, int32_t part, int32_t rank)
+int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank)
 {
     const hier_part *p = &self->part[part];
     const pod_hier_inner *inner = self->chunk[p->chunk].inner;
@@ -100,7 +56,7 @@ static int32_t run_of(const hier *self, int32_t part, int32_t rank)
 static int32_t hier_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
 {
     const hier *self = (const hier *)schedule;
-    return run_of(self, part, rank % self->n) + rank / self->n;
+    return pod_hier_run(self, part, rank % self->n) + rank / self->n;
 }
 
 /* ---- inside ---- */
@@ -150,7 +106,7 @@ static void spread_step(const hier *self, const hier_me *me, int32_t spread, int
     *out = pod_coll_step_idle();
     if (me->rank != root) {
         out->recv_from = self->base.root;
-        out->recv_slot = run_of(self, part, me->rank);
+        out->recv_slot = pod_hier_run(self, part, me->rank);
         return;
     }
     int32_t target = spread + step * self->spreads;
@@ -158,175 +114,8 @@ static void spread_step(const hier *self, const hier_me *me, int32_t spread, int
         target += self->spreads;
     }
     out->send_to = me->slice * self->n + target;
-    out->send_slot = run_of(self, part, target);
+    out->send_slot = pod_hier_run(self, part, target);
     out->send_slots = self->slices;
-}
-
-/* ---- across ---- */
-
-/* Channels of the phase before whose receives a rank's crossing waits for. */
-static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)
-{
-    const hier_part *p = &self->part[part];
-    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
-    if (self->base.op == POD_BROADCAST) {
-        const int32_t root = self->base.root;
-        return me->slice == root / self->n && me->rank != root % self->n ? 1 : 0;
-    }
-    int32_t count = 0;
-    for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
-        count += scatter->channels[ch].part == p->inner ? 1 : 0;
-    }
-    return count;
-}
-
-/* The same, and the crossing of the chunk that leaves the window. */
-static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
-{
-    return phase_waits(self, me, part) + (self->part[part].chunk >= self->window ? 1 : 0);
-}
-
-/* Steps before the exchange that only wait: the first step of the exchange waits too. */
-static int32_t idle_steps(const hier *self, const hier_me *me, int32_t part)
-{
-    const int32_t waits = waits_count(self, me, part);
-    return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
-}
-
-/* Exchange steps: of slices that send first (a broadcast's root slice), and of all. */
-static int32_t cross_steps(const hier *self, const hier_me *me)
-{
-    const int32_t others = self->slices - 1;
-    const bool at_root = me->slice == self->base.root / self->n;
-    switch (self->base.op) {
-    case POD_ALL_REDUCE:
-        return others == 1 ? 1 : 2 * others;
-    case POD_BROADCAST:
-        return others == 1 ? 1 : others + (at_root ? others : 1);
-    case POD_ALL_GATHER:
-    case POD_REDUCE_SCATTER:
-    case POD_ALL_TO_ALL:
-    case POD_PERMUTE:
-    case POD_COLL_OP_COUNT:
-        break;
-    }
-    return others;
-}
-
-static int32_t cross_all_steps(const hier *self, const hier_me *me, int32_t part)
-{
-    return idle_steps(self, me, part) + cross_steps(self, me);
-}
-
-static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
-{
-    const hier_part *p = &self->part[part];
-    if (index == phase_waits(self, me, part)) {
-        const int32_t before = self->chunk[p->chunk - self->window].first_part + p->inner;
-        const int32_t cross = self->part[before].cross;
-        return (pod_coll_wait){cross, cross_all_steps(self, me, before)};
-    }
-    if (self->base.op == POD_BROADCAST) {
-        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
-    }
-    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
-    int32_t at = -1;
-    for (int32_t found = -1; found < index;) {
-        ++at;
-        found += scatter->channels[at].part == p->inner ? 1 : 0;
-    }
-    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
-                           scatter->ops->steps(scatter, &me->place, at)};
-}
-
-/* Rank at my place in slice `slice`. */
-static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
-{
-    return slice * self->n + me->rank;
-}
-
-/* Both slices of two swap a whole run. */
-static void swap_step(const hier *self, const hier_me *me, int32_t run, pod_coll_step *out)
-{
-    out->send_to = peer(self, me, 1 - me->slice);
-    out->send_slot = run;
-    out->send_slots = self->slices;
-    out->recv_from = out->send_to;
-    out->recv_slot = run;
-    out->recv_op = POD_RECV_REDUCE;
-}
-
-/* Step k of S - 1: to the slice k + 1 ahead, from the one as far behind. */
-static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool reduce, int32_t k,
-                          pod_coll_step *out)
-{
-    const int32_t to = (me->slice + k + 1) % self->slices;
-    const int32_t from = (me->slice + self->slices - k - 1) % self->slices;
-    out->send_to = peer(self, me, to);
-    out->send_slot = run + (reduce ? to : me->slice);
-    out->send_slots = 1;
-    out->recv_from = peer(self, me, from);
-    out->recv_slot = run + (reduce ? me->slice : from);
-    out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
-}
-
-/* The root's slice gives every other slice its slot of the run, which they then tell each other. */
-static void broadcast_step(const hier *self, const hier_me *me, int32_t run, int32_t k,
-                           pod_coll_step *out)
-{
-    const int32_t root = self->base.root / self->n;
-    const bool at_root = me->slice == root;
-    const int32_t others = self->slices - 1;
-    const int32_t before = at_root ? others : 1; /* steps of the first half */
-    if (k >= before) {
-        exchange_step(self, me, run, false, k - before, out);
-        out->send_to = (me->slice + k - before + 1) % self->slices == root ? -1 : out->send_to;
-        out->recv_from = at_root ? -1 : out->recv_from;
-        out->send_step = 1 + k - before;
-        out->wait_recv = at_root ? 0 : 1;
-        return;
-    }
-    const int32_t to = (root + k + 1) % self->slices;
-    const bool whole = others == 1;
-    if (at_root) {
-        out->send_to = peer(self, me, to);
-        out->send_slot = run + (whole ? 0 : to);
-        out->send_slots = whole ? self->slices : 1;
-        out->send_step = 0;
-    } else {
-        out->recv_from = peer(self, me, root);
-        out->recv_slot = run + (whole ? 0 : me->slice);
-    }
-}
-
-static void cross_step(const hier *self, const hier_me *me, int32_t part, int32_t step,
-                       pod_coll_step *out)
-{
-    const int32_t idle = idle_steps(self, me, part);
-    const int32_t waits = waits_count(self, me, part);
-    const int32_t others = self->slices - 1;
-    const int32_t run = run_of(self, part, me->rank);
-    const int32_t k = step - idle;
-    *out = pod_coll_step_idle();
-    for (int i = 0; i < POD_COLL_WAITS_MAX; ++i) {
-        const int32_t index = step * POD_COLL_WAITS_MAX + i;
-        if (index < waits) {
-            out->wait[i] = wait_at(self, me, part, index);
-        }
-    }
-    if (k < 0) {
-        return;
-    }
-    out->send_step = step;
-    if (self->base.op == POD_BROADCAST) {
-        broadcast_step(self, me, run, k, out);
-    } else if (self->base.op == POD_ALL_REDUCE && others == 1) {
-        swap_step(self, me, run, out);
-    } else {
-        const bool reduce = self->base.op != POD_ALL_GATHER && k < others;
-        exchange_step(self, me, run, reduce, k % others, out);
-        out->wait_recv = k >= others ? idle + others : 0;
-    }
 }
 
 /* All-gathers inside first wait for what comes from other slices. */
@@ -336,7 +125,8 @@ static void gather_step(const hier *self, const hier_me *me, const hier_channel 
     const hier_chunk *chunk = &self->chunk[ch->chunk];
     if (step == 0) {
         *out = pod_coll_step_idle();
-        out->wait[0] = (pod_coll_wait){self->part[part].cross, cross_all_steps(self, me, part)};
+        out->wait[0] =
+            (pod_coll_wait){self->part[part].cross, pod_hier_cross_steps(self, me, part)};
         return;
     }
     inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
@@ -358,7 +148,7 @@ static int32_t hier_steps(const pod_coll_schedule *schedule, const pod_coll_plac
     case ROLE_SCATTER:
         return inner->scatter->ops->steps(inner->scatter, &me.place, ch->inner);
     case ROLE_CROSS:
-        return cross_all_steps(self, &me, schedule->channels[channel].part);
+        return pod_hier_cross_steps(self, &me, schedule->channels[channel].part);
     case ROLE_GATHER:
         break;
     }
@@ -382,7 +172,7 @@ static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *p
         out->priority = priority_of(ch->chunk, out->priority);
         return;
     case ROLE_CROSS:
-        cross_step(self, &me, part, step, out);
+        pod_hier_cross_step(self, &me, part, step, out);
         return;
     case ROLE_GATHER:
         gather_step(self, &me, ch, part, step, out);
@@ -460,7 +250,7 @@ static pod_status inners_build(hier *self, const pod_coll_request *request, pod_
     for (int c = 0; c < self->nchunks && st == POD_OK; ++c) {
         const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
         if (inner_find(self, elements) == self->ninner) {
-            POD_ASSERT(self->ninner < CHUNK_SIZES);
+            POD_ASSERT(self->ninner < POD_HIER_CHUNK_SIZES);
             st = pod_hier_inner_init(&self->inner[self->ninner++], request, elements, err);
         }
     }

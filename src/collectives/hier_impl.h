@@ -60,7 +60,8 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut
  *  last one takes the rest. */
 int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, int chunk);
 
-/** Schedules: all-reduce, all-gather, reduce-scatter, broadcast (hier_build.c), and all-to-all. */
+/** Schedules: all-reduce, all-gather, reduce-scatter, broadcast (hier_build.c,
+ *  hier_cross.c), and all-to-all. */
 pod_status pod_hier_build(const pod_coll_request *request, const char *name,
                           const pod_hier_cut *cut, pod_coll_schedule **schedule, pod_error *err);
 pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name,
