@@ -72,8 +72,7 @@ static pod_status note_collectives(pod_emit *emit, const pod_step_case *run_case
     return POD_OK;
 }
 
-static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
-                      const pod_step_result *result)
+static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_step_result *result)
 {
     const pod_slice *slice = &run_case->target->slice;
     const pod_link_summary *links = &result->links;
@@ -82,10 +81,7 @@ static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_c
     }
     char at[40];
     char bytes[POD_FORMAT_MAX];
-    const double rate = chip->link_oneway_bytes_per_s
-                        / pod_slice_link_slowness(slice, links->busiest_chip % slice->nchips,
-                                                  links->busiest_direction);
-    const double busy_s = (double)links->max_bytes / rate;
+    const double busy_s = pod_time_to_s(links->busy_ps);
     pod_emit_note(emit, "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
                   pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
                   pod_direction_name(links->busiest_direction),
@@ -141,7 +137,7 @@ pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const p
     pod_emit_note(emit, "Where the time goes, mean over chips:");
     note_breakdown(emit, &breakdown);
     const pod_status st = note_collectives(emit, run_case, result, err);
-    note_link(emit, run_case, chip, result);
+    note_link(emit, run_case, result);
     note_memory(emit, &run_case->work.memory, chip);
     note_remedy(emit, run_case, chip, result, &breakdown);
     return st;

@@ -102,7 +102,8 @@ static pod_net_tag tag_make(const place *at, int32_t step)
     return (pod_net_tag){.kind = POD_TAG_COLLECTIVE,
                          .instance = at->coll->options.instance,
                          .channel = at->channel,
-                         .step = step};
+                         .step = step,
+                         .shared = at->coll->options.shared};
 }
 
 /* Bits of the channels that wait for the link of a direction: nwords of them. */

@@ -27,7 +27,9 @@ typedef struct pod_collective_options {
     const pod_coll_schedule *schedule; /**< borrowed */
     uint32_t instance;                 /**< names it in tags */
     pod_dtype dtype;
-    bool data; /**< allocate work buffers and move elements */
+    bool shared; /**< keeps more than two links of a chip busy: messages get the machine's
+                      shared_frac of the links' rate */
+    bool data;   /**< allocate work buffers and move elements */
     /** Called when all steps of a chip are done; may be NULL. */
     void (*done)(void *context, int32_t cell, uint32_t instance);
     void *context;

@@ -72,13 +72,16 @@ static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
     const int32_t nchips = machine->slice->nchips;
     const int32_t chip = pod_machine_chip(machine, cell);
     const int32_t local = chip % nchips;
+    const double shared_frac = machine->shared_frac > 0 ? machine->shared_frac : 1;
     for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
         const double slowness = pod_slice_link_slowness(machine->slice, local, direction);
         const int32_t peer = pod_slice_neighbor(machine->slice, local, direction);
         ports[direction] = (pod_net_port){.peer = -1, .latency_ps = machine->hop_latency_ps};
         if (slowness > 0 && peer >= 0) {
+            const double rate = machine->link_bytes_per_s / slowness;
             ports[direction].peer = pod_machine_cell(machine, chip - local + peer);
-            ports[direction].rate = pod_rate_make(machine->link_bytes_per_s / slowness);
+            ports[direction].rate = pod_rate_make(rate);
+            ports[direction].shared_rate = pod_rate_make(rate * shared_frac);
         }
     }
     return machine->dcn ? pod_dcn_ports(machine, cell, ports) : POD_DIRECTIONS;
@@ -238,6 +241,7 @@ static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_
         summary->total_bytes += record[port].bytes;
         if (record[port].bytes > summary->max_bytes) {
             summary->max_bytes = record[port].bytes;
+            summary->busy_ps = record[port].busy_ps;
             summary->busiest_chip = chip;
             summary->busiest_direction = port;
         }

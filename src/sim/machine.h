@@ -32,6 +32,7 @@ typedef struct pod_machine {
     bool fold_slices;           /**< with a DCN without faults: cells of one slice only */
     int32_t period[POD_AXES];   /**< dims, or divisors of them to fold; 0 = dims */
     double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */
+    double shared_frac;         /**< of that for collectives marked as shared; 0 = 1 */
     pod_time_ps hop_latency_ps; /**< > 0 */
     pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */
@@ -62,6 +63,7 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
 /** The busiest link and host of a run, and totals, on every rank. Links are those between chips. */
 typedef struct pod_link_summary {
     int64_t max_bytes;    /**< on the busiest link */
+    pod_time_ps busy_ps;  /**< of that link */
     int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
     int busiest_direction;
     int64_t total_bytes;       /**< over all links */

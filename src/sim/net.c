@@ -12,7 +12,8 @@ enum {
     FLOW_OWN = 1,     /* sent by this cell, not only passing through */
     FLOW_LAST = 2,    /* the link's far end is the destination */
     FLOW_NO_TAIL = 4, /* passing through, and its tail has not come in yet */
-    FLOW_SERVED = 8   /* has had its service, waits for its tail */
+    FLOW_SERVED = 8,  /* has had its service, waits for its tail */
+    FLOW_SHARED = 16  /* at the shared rate of links */
 };
 
 /* ---- flows ---- */
@@ -115,20 +116,12 @@ static pod_time_ps link_done(const pod_net *net, const net_link *link)
     return link->updated_ps + rest;
 }
 
-static pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes)
-{
-    if (bytes != wire->last_bytes) {
-        wire->last_bytes = bytes;
-        wire->last_work_ps = pod_rate_time_ps(wire->rate, bytes);
-    }
-    return wire->last_work_ps;
-}
-
 static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
                       pod_time_ps now)
 {
     net_link *link = &net->links[local * net->stride + port];
-    const pod_time_ps work = wire_work_ps(&net->wires[link->wire], bytes);
+    const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
+    const pod_time_ps work = wire_work_ps(&net->wires[link->wire], bytes, shared);
     link_update(link, now);
     if (work > POD_TIME_NEVER / 4 - link->virtual_ps) {
         pod_engine_fail(net->engine, POD_E_RANGE,
@@ -302,6 +295,7 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
             .time_ps = now + net->wires[link->wire].latency_ps,
             .dst = flow_peer(net, link, flow),
             .kind = EVENT_HEAD,
+            .small = (uint16_t)(flags & FLOW_SHARED),
             .arg = {flow_name(flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
         };
         pod_engine_post(net->engine, cell, &head);
@@ -320,7 +314,8 @@ static void on_head(pod_net *net, int32_t cell, const pod_event *event)
         {event->arg[2], event->arg[3]}
     };
     const pod_net_hop hop = path_next(net, cell, &path);
-    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], FLOW_NO_TAIL);
+    const unsigned flags = FLOW_NO_TAIL | event->small;
+    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], flags);
     pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
 }
 
@@ -435,7 +430,8 @@ void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_t
         {0, 0}
     };
     const pod_net_hop hop = {.port = port, .peer = -1};
-    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, FLOW_OWN);
+    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
+    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);
     net->flows[flow].tag = tag_pack(tag);
     net->flows[flow].step = (uint32_t)tag.step;
     net->flows[flow].fragments = 1;
@@ -448,6 +444,7 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
     POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX);
     const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
     const int fragments = (int)used;
+    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
     if (fragments > 1) {
         pod_map_put(&net->leaving, tag_pack(tag), message_key(cell, (uint32_t)tag.step),
                     (uint64_t)fragments);
@@ -456,7 +453,7 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
         pod_net_path path = paths[i];
         const pod_net_hop hop = path_next(net, cell, &path);
         const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
-        const int32_t flow = flow_start(net, cell, hop, &path, share, FLOW_OWN);
+        const int32_t flow = flow_start(net, cell, hop, &path, share, flags);
         net->flows[flow].tag = tag_pack(tag);
         net->flows[flow].step = (uint32_t)tag.step;
         net->flows[flow].fragments = (uint16_t)fragments;

@@ -17,6 +17,9 @@
  *  Paths are explicit, or addressed: then the machine says at each cell by which port the message
  *  goes on, and for ports that lead to many cells (a network card on a fabric) also to which.
  *
+ *  What limits a chip that drives many links lies before the links: a message may be marked to get only a link's
+ *  shared rate, as if it were longer; what the link is recorded to carry stays its bytes.
+ *
  *  A message may be split into fragments over several paths; it has arrived when all have.
  *
  *  All times and works are integer picoseconds, so the order of everything is exact.
@@ -35,6 +38,7 @@ typedef struct pod_net_port {
     int32_t peer; /**< cell at the other end; the cell itself for an inner resource; -1 = no link;
                        POD_NET_PEER_ADDRESSED = every message says */
     pod_rate rate;
+    pod_rate shared_rate;   /**< what messages with tag.shared get of it, <= rate; 0 = rate */
     pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
 } pod_net_port;
 
@@ -61,6 +65,7 @@ typedef struct pod_net_tag {
     uint32_t instance;
     int32_t channel; /**< below 2^24 */
     int32_t step;
+    bool shared; /**< no part of the name, not handed back: at the links' shared_rate */
 } pod_net_tag;
 
 /** What the net tells the layer above, inside engine handlers. */

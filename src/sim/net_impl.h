@@ -22,11 +22,21 @@ typedef struct net_flow {
 
 /* Rate and latency of links, of which a net has few different ones. */
 typedef struct net_wire {
-    pod_rate rate;
+    pod_rate rate[2]; /* rate[shared] */
     pod_time_ps latency_ps;
-    int64_t last_bytes; /* the latest size asked for, and its time: sizes repeat */
-    pod_time_ps last_work_ps;
+    int64_t last_bytes[2]; /* the latest size asked for, and its time: sizes repeat */
+    pod_time_ps last_work_ps[2];
 } net_wire;
+
+/* How long a message keeps the wire busy. */
+static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared)
+{
+    if (bytes != wire->last_bytes[shared]) {
+        wire->last_bytes[shared] = bytes;
+        wire->last_work_ps[shared] = pod_rate_time_ps(wire->rate[shared], bytes);
+    }
+    return wire->last_work_ps[shared];
+}
 
 /* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
 typedef struct net_link {

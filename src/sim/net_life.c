@@ -10,8 +10,10 @@ enum { WIRES_MAX = 4096 };
 /* The wire with this rate and latency; -1 when memory is out or there are too many. */
 static int32_t wire_find(pod_net *net, const pod_net_port *port)
 {
+    const pod_rate shared = port->shared_rate.bytes_per_s > 0 ? port->shared_rate : port->rate;
     for (int32_t i = 0; i < net->nwires; i++) {
-        if (net->wires[i].rate.bytes_per_s == port->rate.bytes_per_s
+        if (net->wires[i].rate[0].bytes_per_s == port->rate.bytes_per_s
+            && net->wires[i].rate[1].bytes_per_s == shared.bytes_per_s
             && net->wires[i].latency_ps == port->latency_ps) {
             return i;
         }
@@ -22,8 +24,10 @@ static int32_t wire_find(pod_net *net, const pod_net_port *port)
         return -1;
     }
     net->wires = wires;
-    wires[net->nwires] =
-        (net_wire){.rate = port->rate, .latency_ps = port->latency_ps, .last_bytes = -1};
+    wires[net->nwires] = (net_wire){
+        .rate = {port->rate, shared},
+          .latency_ps = port->latency_ps, .last_bytes = {-1,         -1    }
+    };
     return net->nwires++;
 }
 

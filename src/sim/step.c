@@ -267,6 +267,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .schedule = run->schedules[stage->schedule_of[op]].schedule,
         .instance = number,
         .dtype = stage->program->ops[op].dtype,
+        .shared = run->schedules[stage->schedule_of[op]].shared,
         .data = run->args->data,
         .done = instance_done,
         .context = run,

@@ -11,6 +11,11 @@
  *  when that communication had not begun (a pipeline bubble) or when the chip is done before others.
  *  compute + exposed + idle = step time on every chip, to the picosecond.
  *
+ *  Several axes. A collective whose group keeps more than two links of a chip busy gets multi_axis_eff_frac of the
+ *  rate of each (pod_chip_link_bytes_per_s: two axes are not twice one), while others on one axis get all of it:
+ *  its messages are served as if 1/frac as long, so that links shared with others are shared fairly
+ *  and record the bytes that they carry.
+ *
  *  Slow chips (`--slow-chip`) take as many times longer for every core op.
  *
  *  Folding. With args->fold the step finds out which chips do the same, by comparing their stages and

@@ -17,6 +17,7 @@ typedef struct step_schedule {
     pod_dtype dtype;
     int32_t shift;
     int32_t *source_of; /* permutes */
+    bool shared;        /* drives several axes */
     pod_coll_schedule *schedule;
 } step_schedule;
 

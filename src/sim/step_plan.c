@@ -81,9 +81,12 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
             return st;
         }
     }
-    const int links = pod_group_links(args->machine->slice, &group->group);
+    /* a permute is one message a chip */
+    const int links =
+        entry->op == POD_PERMUTE ? 1 : pod_group_links(args->machine->slice, &group->group);
     const double frac =
         pod_chip_link_bytes_per_s(args->chip, links) / args->chip->link_oneway_bytes_per_s;
+    entry->shared = frac < 1;
     const pod_coll_request request = {
         .op = entry->op,
         .slice = args->machine->slice,

@@ -177,6 +177,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     pod_machine machine = *args->machine;
     pod_step_args own = *args;
     own.machine = &machine;
+    machine.shared_frac = args->chip->multi_axis_eff_frac;
     step_run run = {.args = &own};
     pod_par *self = NULL;
     *result = (pod_step_result){0};

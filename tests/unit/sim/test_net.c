@@ -3,6 +3,7 @@
 #include "sim/net.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CELLS = 5, SENDS_MAX = 8, UP = 0, DOWN = 1 };
@@ -13,6 +14,7 @@ typedef struct send {
     int64_t bytes;
     int32_t hops; /* up */
     int paths;    /* the same path so many times */
+    bool shared;  /* at half the rate */
 } send;
 
 typedef struct scene {
@@ -22,12 +24,15 @@ typedef struct scene {
     pod_time_ps arrived_ps[SENDS_MAX];
     pod_time_ps sent_ps[SENDS_MAX];
     int32_t at[SENDS_MAX];
+    int64_t first_link_bytes;
 } scene;
 
 static int line_ports(void *context, int32_t cell, pod_net_port *ports)
 {
     (void)context;
-    const pod_net_port port = {.rate = pod_rate_make(1e9), .latency_ps = POD_PS_PER_US};
+    const pod_net_port port = {.rate = pod_rate_make(1e9),
+                               .shared_rate = pod_rate_make(0.5e9),
+                               .latency_ps = POD_PS_PER_US};
     ports[UP] = port;
     ports[UP].peer = cell + 1 < CELLS ? cell + 1 : -1;
     ports[DOWN] = port;
@@ -56,7 +61,11 @@ static void on_woke(void *context, int32_t cell, uint64_t argument)
 {
     scene *s = context;
     const send *what = &s->sends[argument];
-    const pod_net_tag tag = {.kind = 1, .instance = 70000, .channel = 9, .step = (int32_t)argument};
+    const pod_net_tag tag = {.kind = 1,
+                             .instance = 70000,
+                             .channel = 9,
+                             .step = (int32_t)argument,
+                             .shared = what->shared};
     pod_net_path paths[4];
     memset(paths, 0, sizeof paths);
     for (int i = 0; i < what->paths; i++) {
@@ -83,6 +92,10 @@ static scene play(const send *sends, int count)
         pod_net_wake(s.net, sends[i].cell, sends[i].time_ps, (uint64_t)i);
     }
     cr_assert_eq(pod_net_run(s.net, &err), POD_OK, "%s", err.text);
+    pod_net_link_record *records = NULL;
+    cr_assert_eq(pod_net_records(par, s.net, &records, &err), POD_OK, "%s", err.text);
+    s.first_link_bytes = records[UP].bytes;
+    free(records);
     pod_net_free(s.net);
     pod_par_stop(par);
     return s;
@@ -118,6 +131,27 @@ Test(sim_net, two_messages_share_a_link_fairly)
     const scene s = play(sends, 2);
     cr_assert_eq(s.arrived_ps[1], US(4 + 1), "2000 bytes at half the rate");
     cr_assert_eq(s.arrived_ps[0], US(6 + 1), "half the rate for 4 us, then all of it");
+}
+
+/* 4000 bytes at half the rate are 8 us of work, on both links of the way; alone or beside others. */
+Test(sim_net, a_shared_message_is_served_as_if_longer_and_recorded_as_it_is)
+{
+    const send sends[] = {
+        {.cell = 0, .bytes = 4000, .hops = 2, .paths = 1, .shared = true},
+        {.cell = 1, .bytes = 1,    .hops = 1, .paths = 2, .shared = true}
+    };
+    const scene s = play(sends, 1);
+    cr_assert_eq(s.arrived_ps[0], US(2 + 8));
+    cr_assert_eq(s.first_link_bytes, 4000);
+    cr_assert_eq(play(sends + 1, 1).arrived_ps[0], US(1) + 2 * POD_PS_PER_NS);
+    const send both[] = {
+        {.cell = 0, .bytes = 4000, .hops = 1, .paths = 1,            .shared = true},
+        {.cell = 0,         .bytes = 2000,              .hops = 1,  .paths = 1}
+    };
+    const scene fair = play(both, 2);
+    cr_assert_eq(fair.arrived_ps[1], US(4 + 1), "half the link for 2 us of work");
+    cr_assert_eq(fair.arrived_ps[0], US(10 + 1), "8 us of work beside 2 us");
+    cr_assert_eq(fair.first_link_bytes, 6000);
 }
 
 Test(sim_net, a_late_message_gets_its_share_at_once)
