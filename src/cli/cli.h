@@ -104,4 +104,5 @@ pod_cli_run pod_cmd_traffic;
 pod_cli_run pod_cmd_mesh;
 pod_cli_run pod_cmd_step;
 pod_cli_run pod_cmd_compare;
+pod_cli_run pod_cmd_validate;
 pod_cli_run pod_cmd_host;

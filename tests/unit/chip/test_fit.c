@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the timing of one chip is from what was published (measured.csv) and from what the TPU
- * compiler expects (xla_matmuls.csv, fitted to nothing of it). docs/chip.md discusses both. */
+/* How far the timing of one chip is from what was published (validation/measurements.csv) and from what the TPU
+ * compiler expects (validation/xla_matmuls.csv). docs/chip.md discusses both. */
 #include "chip/hbm.h"
 #include "chip/matmul.h"
 
@@ -81,7 +81,7 @@ static double row_error(const pod_table *table, int row)
 
 static void expect_class(const char *class, double median_max, double worst_max)
 {
-    pod_table *table = table_read(CHIP_TEST_FILE("measured.csv"));
+    pod_table *table = table_read(POD_SOURCE_DIR "/validation/measurements.csv");
     double errors[ROWS_MAX];
     int count = 0;
     for (int row = 0; row < pod_table_rows(table); row++) {
@@ -157,7 +157,7 @@ static void expect_compiler(const pod_table *table, const char *name)
 
 Test(fit, time_against_shape_is_as_the_compiler_expects)
 {
-    pod_table *table = table_read(CHIP_TEST_FILE("xla_matmuls.csv"));
+    pod_table *table = table_read(POD_SOURCE_DIR "/validation/xla_matmuls.csv");
     expect_compiler(table, "v4");
     expect_compiler(table, "v5e");
     expect_compiler(table, "v5p");

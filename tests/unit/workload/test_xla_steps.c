@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs against what the TPU compiler made of the same steps (tests/data/xla_steps): the MLP rows of
+/* Programs against what the TPU compiler made of the same steps (validation/xla_steps.csv): the MLP rows of
  * one slice. */
 #include "make.h"
 
@@ -14,7 +14,7 @@ static pod_table *table_load(void)
     char *data = malloc(1 << 16);
     pod_table *table = NULL;
     pod_error err = {0};
-    FILE *file = fopen(POD_SOURCE_DIR "/tests/data/xla_steps/xla_steps.csv", "r");
+    FILE *file = fopen(POD_SOURCE_DIR "/validation/xla_steps.csv", "r");
     cr_assert(file != NULL && data != NULL);
     const size_t size = fread(data, 1, 1 << 16, file);
     fclose(file);
