@@ -280,15 +280,11 @@ static pod_status compare(pod_cli *cli, const pod_step_order *order, const pod_c
 pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_step_texts texts = {0};
-    enum { OWN = 3 };
+    enum { OWN = 1 };
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
         {"mesh", 0, POD_CLI_MANY, &texts.meshes, "AXIS=N,...",
          "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)"},
-        {"dcn-mesh", 0, POD_CLI_TEXT, &texts.dcn_mesh, "AXIS=N,...",
-         "how many slices along which axes"},
-        {"seq", 0, POD_CLI_TEXT, &texts.seq, "N",
-         "tokens of a sequence (matmul and mlp: 1)"},
     };
     /* clang-format on */
     pod_step_shared_options(&texts, options + OWN);

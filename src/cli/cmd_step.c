@@ -126,21 +126,21 @@ static pod_status lay(pod_cli *cli, const pod_step_order *order, const pod_cli_t
     logical.split_axes = order->texts->split_axes;
     st = order->best ? pod_step_case_best(run_case, cli, cli->par, order, target, &logical, err)
                      : pod_step_case_init(run_case, order, target, &logical, NULL, err);
+    if (st == POD_OK && order->collective_matmul
+        && run_case->work.layout.size[POD_MESH_TENSOR] == 1) {
+        pod_cli_say(cli, "--collective-matmul on changes nothing: the mesh has no tensor axis");
+    }
     return pod_par_agree(cli->par, st, err);
 }
 
 pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_step_texts texts = {0};
-    enum { OWN = 6 };
+    enum { OWN = 4 };
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
         {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
          "axes of one slice, slowest first: data, fsdp, tensor, sequence, pipeline; one may be -1"},
-        {"dcn-mesh", 0, POD_CLI_TEXT, &texts.dcn_mesh, "AXIS=N,...",
-         "how many slices along which axes"},
-        {"seq", 0, POD_CLI_TEXT, &texts.seq, "N",
-         "tokens of a sequence (matmul and mlp: 1)"},
         {"what-if", 0, POD_CLI_TEXT, &texts.what_if, "KEY=FACTOR|all",
          "the step if a resource were FACTOR times faster, or the elasticity of each"},
         {"collectives", 0, POD_CLI_TEXT, &texts.collectives, "FILE",

@@ -53,13 +53,14 @@ typedef struct pod_step_order {
     pod_optimizer optimizer;
     int32_t microbatches;
     int32_t gather_ahead;
+    bool collective_matmul;
     bool exact;
     bool best; /**< --placement best */
     bool jax;  /**< --placement jax; else texts->placement says it */
 } pod_step_order;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 13 };
+enum { POD_STEP_SHARED_OPTIONS = 15 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
 /** Not collective. POD_E_USAGE; POD_E_RANGE. */

@@ -58,6 +58,7 @@ static pod_status fill_request(pod_step_case *run_case, pod_error *err)
         .optimizer = order->optimizer,
         .microbatches = order->microbatches,
         .gather_ahead = order->gather_ahead,
+        .collective_matmul = order->collective_matmul,
     };
     return POD_OK;
 }

@@ -12,12 +12,15 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
     const pod_cli_option shared[POD_STEP_SHARED_OPTIONS] = {
         {"model", 0, POD_CLI_TEXT, &texts->model, "MODEL",
          "matmul:m=M,k=K,n=N or mlp:layers=L,d_model=D,d_ff=F"},
+        {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...",
+         "how many slices along which axes"},
         {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL,
          "mesh axes may share a physical axis"},
         {"batch", 0, POD_CLI_TEXT, &texts->batch, "N",
          "rows of the step, all chips together (matmul: its m)"},
         {"batch-per-chip", 0, POD_CLI_TEXT, &texts->batch_per_chip, "N",
          "the same divided by the chips"},
+        {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (matmul and mlp: 1)"},
         {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
          "of the products (default bf16)"},
         {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none",
@@ -31,7 +34,7 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
         {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
          "weights gathered before the one in use is done (default 1)"},
         {"collective-matmul", 0, POD_CLI_TEXT, &texts->collective_matmul, "on|off",
-         "gather piece by piece inside the products (default off)"},
+         "pass activations over tensor piece by piece inside the products (mlp; default off)"},
         {"placement", 0, POD_CLI_TEXT, &texts->placement, "jax|best|AXIS:xy,...",
          "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
         {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
@@ -120,10 +123,11 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
         st = pod_cli_choice_parse(texts->collective_matmul, "--collective-matmul", switches, 2, &on,
                                   err);
     }
-    if (st == POD_OK && on == 1) {
+    order->collective_matmul = on == 1;
+    if (st == POD_OK && on == 1 && order->model.kind == POD_MODEL_MATMUL) {
         st = pod_fail(err, POD_E_USAGE,
-                      "--collective-matmul on is for transformers; matmul and mlp have no gather "
-                      "over tensor, use off");
+                      "--collective-matmul on takes apart what goes between layers, and a matmul "
+                      "is one; use mlp, or off");
     }
     if (st == POD_OK && texts->mode != NULL) {
         st = pod_step_mode_parse(texts->mode, &order->mode, err);

@@ -62,25 +62,63 @@ static void cells_free(step_run *run)
     }
 }
 
-static void records_combine(step_run *run, pod_step_result *result)
+/* The records of all ops as words, for one reduction of each kind over the ranks. */
+typedef struct record_words {
+    int64_t *sums; /* sums[3 * nops]: chips, time, exposed */
+    int64_t *starts;
+    int64_t *ends;
+} record_words;
+
+static void record_pack(const pod_op_record *record, const record_words *words, int32_t i)
+{
+    words->sums[3 * i] = record->chips;
+    words->sums[3 * i + 1] = record->time_ps;
+    words->sums[3 * i + 2] = record->exposed_ps;
+    words->starts[i] = record->first_start_ps;
+    words->ends[i] = record->last_end_ps;
+}
+
+static pod_op_record record_unpack(const record_words *words, int32_t i)
+{
+    return (pod_op_record){.chips = words->sums[3 * i],
+                           .first_start_ps = words->starts[i],
+                           .last_end_ps = words->ends[i],
+                           .time_ps = words->sums[3 * i + 1],
+                           .exposed_ps = words->sums[3 * i + 2]};
+}
+
+static pod_status records_combine(step_run *run, pod_step_result *result, pod_error *err)
 {
     pod_par *par = run->args->machine->par;
-    for (int32_t i = 0; i < result->nstages; i++) {
-        const int32_t nops = run->stages[i].program->nops;
-        for (int32_t op = 0; op < nops; op++) {
-            result->ops[i][op] = run->stages[i].records[op];
-        }
-        for (int32_t op = 0; op < nops && pod_par_size(par) > 1; op++) {
-            pod_op_record *record = &result->ops[i][op];
-            int64_t sums[3] = {record->chips, record->time_ps, record->exposed_ps};
-            pod_par_sum_i64(par, sums, 3);
-            pod_par_min_i64(par, &record->first_start_ps, 1);
-            pod_par_max_i64(par, &record->last_end_ps, 1);
-            record->chips = sums[0];
-            record->time_ps = sums[1];
-            record->exposed_ps = sums[2];
+    const int32_t nops = run->ninstances; /* of all stages */
+    int64_t *storage = calloc(5 * (size_t)nops + 1, sizeof *storage);
+    const pod_status st = pod_par_agree(
+        par,
+        storage ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step"),
+        err);
+    if (st != POD_OK) {
+        free(storage);
+        return st;
+    }
+    const record_words words = {
+        .sums = storage, .starts = storage + 3 * nops, .ends = storage + 4 * nops};
+    for (int32_t s = 0; s < result->nstages; s++) {
+        const step_stage *stage = &run->stages[s];
+        for (int32_t op = 0; op < stage->program->nops; op++) {
+            record_pack(&stage->records[op], &words, stage->first_instance + op);
         }
     }
+    pod_par_sum_i64(par, words.sums, 3 * nops);
+    pod_par_min_i64(par, words.starts, nops);
+    pod_par_max_i64(par, words.ends, nops);
+    for (int32_t s = 0; s < result->nstages; s++) {
+        const step_stage *stage = &run->stages[s];
+        for (int32_t op = 0; op < stage->program->nops; op++) {
+            result->ops[s][op] = record_unpack(&words, stage->first_instance + op);
+        }
+    }
+    free(storage);
+    return POD_OK;
 }
 
 /* Combine the ranks' parts and check that every instant of every chip is accounted for. */
@@ -111,8 +149,8 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
                         "compute, exposed and idle time add up to %lld ps, not to %lld",
                         (long long)parts, (long long)(result->cells * result->time_ps));
     }
-    records_combine(run, result);
-    return pod_machine_links(run->args->machine, run->net, &result->links, err);
+    const pod_status st = records_combine(run, result, err);
+    return st == POD_OK ? pod_machine_links(run->args->machine, run->net, &result->links, err) : st;
 }
 
 static pod_status result_prepare(const step_run *run, pod_step_result *result, pod_error *err)

@@ -226,7 +226,7 @@ static pod_array ring_backward(pod_stage *stage, int32_t layer, int32_t part, co
     pod_array *dys = stage->scratch;
     pod_array *dhs = stage->scratch + r.n;
     const pod_array *w = pod_build_use(&stage->build);
-    own.sharding.array[0] = 'd';
+    memcpy(own.sharding.array, "dY", sizeof "dY");
     pieces_gather(stage, &r, "bwd", layer, &own, dys);
     for (int32_t k = 0; k < r.n; k++) {
         const int32_t s = arrival(&r, k);
