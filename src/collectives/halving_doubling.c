@@ -12,69 +12,25 @@
  *
  * The partners of step s are 2^sigma apart, so that in a ring of k up to 2^sigma messages meet on a link,
  * half as many at a distance of k/2, which goes both ways: D (3k/4 - 1) vectors cross the busiest
- * link in the latency form. The mirrored form runs 2·D parts at once (pairs.h).
+ * link in the latency form. The mirrored form runs 2·D parts at once (pairs.h). All three go in lockstep, over
+ * circuits, as the table counts them.
  *
  * The table's rows `…_tieplus` send ties one way round only. Here the router decides on the way and
  * always splits ties, so they don't exist. */
 #include "collectives/algorithm_list.h"
 #include "collectives/pairs.h"
 
-static const pod_pairs_plan recdoub_plan = {.algorithm = "recdoub_latency_1port"};
-static const pod_pairs_plan one_port_plan = {.algorithm = "halving_doubling_1port",
-                                             .halving = true};
-static const pod_pairs_plan mirrored_plan = {
-    .algorithm = "halving_doubling_2D_mirrored", .halving = true, .all_ports = true};
+static const pod_pairs_plan recdoub_plan = {.algorithm = "recdoub_latency_1port", .circuits = true};
+static const pod_pairs_plan one_port_plan = {
+    .algorithm = "halving_doubling_1port", .halving = true, .circuits = true};
+static const pod_pairs_plan mirrored_plan = {.algorithm = "halving_doubling_2D_mirrored",
+                                             .halving = true,
+                                             .all_ports = true,
+                                             .circuits = true};
 
-static pod_status recdoub_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, recdoub_plan.algorithm, "gather", err);
-}
-
-static pod_status recdoub_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                pod_error *err)
-{
-    return pod_pairs_build(request, &recdoub_plan, schedule, err);
-}
-
-static pod_status recdoub_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                  pod_error *err)
-{
-    return pod_pairs_predict(request, &recdoub_plan, prediction, err);
-}
-
-static pod_status one_port_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, one_port_plan.algorithm, "bucket", err);
-}
-
-static pod_status one_port_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                 pod_error *err)
-{
-    return pod_pairs_build(request, &one_port_plan, schedule, err);
-}
-
-static pod_status one_port_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                   pod_error *err)
-{
-    return pod_pairs_predict(request, &one_port_plan, prediction, err);
-}
-
-static pod_status mirrored_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, mirrored_plan.algorithm, "bucket", err);
-}
-
-static pod_status mirrored_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                 pod_error *err)
-{
-    return pod_pairs_build(request, &mirrored_plan, schedule, err);
-}
-
-static pod_status mirrored_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                   pod_error *err)
-{
-    return pod_pairs_predict(request, &mirrored_plan, prediction, err);
-}
+POD_PAIRS_FUNCTIONS(recdoub, "gather")
+POD_PAIRS_FUNCTIONS(one_port, "bucket")
+POD_PAIRS_FUNCTIONS(mirrored, "bucket")
 
 const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
     .name = "recdoub_latency_1port",

@@ -245,6 +245,7 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
         pairs_free(&self->base);
         return st;
     }
+    self->base.circuits = plan->circuits;
     if (plan->halving) {
         pod_coll_frame_slots(&self->base, n, n);
     }

@@ -30,6 +30,7 @@ typedef struct pod_pairs_plan {
     bool swing;
     bool halving;
     bool all_ports; /**< 2·D parts, else one */
+    bool circuits;  /**< in lockstep, as on paper (schedule.h) */
 } pod_pairs_plan;
 
 /** POD_OK, or POD_E_INVALID for groups that aren't grids or an axis that is no power of two;
@@ -44,3 +45,21 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
 /** Build, count in lockstep (stepcost.h), free. */
 pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_plan *plan,
                              pod_coll_prediction *prediction, pod_error *err);
+
+/** The functions of a row of the table of algorithms that runs the pod_pairs_plan `name`_plan; a request that
+ *  it can't do names `instead`. */
+#define POD_PAIRS_FUNCTIONS(name, instead)                                                         \
+    static pod_status name##_applies(const pod_coll_request *request, pod_error *err)              \
+    {                                                                                              \
+        return pod_pairs_apply(request, name##_plan.algorithm, instead, err);                      \
+    }                                                                                              \
+    static pod_status name##_build(const pod_coll_request *request, pod_coll_schedule **schedule,  \
+                                   pod_error *err)                                                 \
+    {                                                                                              \
+        return pod_pairs_build(request, &name##_plan, schedule, err);                              \
+    }                                                                                              \
+    static pod_status name##_predict(const pod_coll_request *request,                              \
+                                     pod_coll_prediction *prediction, pod_error *err)              \
+    {                                                                                              \
+        return pod_pairs_predict(request, &name##_plan, prediction, err);                          \
+    }

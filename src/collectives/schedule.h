@@ -155,6 +155,8 @@ struct pod_coll_schedule {
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
+    bool circuits;   /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
+                          compared on paper; else they cut through */
 };
 
 void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */

@@ -19,100 +19,61 @@
 #include "collectives/algorithm_list.h"
 #include "collectives/pairs.h"
 
-static const pod_pairs_plan one_port_plan = {.algorithm = "swing_latency_1port", .swing = true};
+static const pod_pairs_plan one_port_plan = {
+    .algorithm = "swing_latency_1port", .swing = true, .circuits = true};
 static const pod_pairs_plan latency_plan = {
-    .algorithm = "swing_latency_2D", .swing = true, .all_ports = true};
-static const pod_pairs_plan bandwidth_plan = {
-    .algorithm = "swing_bw_2D", .swing = true, .halving = true, .all_ports = true};
+    .algorithm = "swing_latency_2D", .swing = true, .all_ports = true, .circuits = true};
+static const pod_pairs_plan bandwidth_plan = {.algorithm = "swing_bw_2D",
+                                              .swing = true,
+                                              .halving = true,
+                                              .all_ports = true,
+                                              .circuits = true};
 
-static pod_status one_port_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, one_port_plan.algorithm, "gather", err);
-}
+POD_PAIRS_FUNCTIONS(one_port, "gather")
+POD_PAIRS_FUNCTIONS(latency, "gather")
+POD_PAIRS_FUNCTIONS(bandwidth, "bucket")
 
-static pod_status one_port_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                 pod_error *err)
-{
-    return pod_pairs_build(request, &one_port_plan, schedule, err);
-}
+/* ---- swing: the cheaper form, whose messages cut through ---- */
 
-static pod_status one_port_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                   pod_error *err)
-{
-    return pod_pairs_predict(request, &one_port_plan, prediction, err);
-}
-
-static pod_status latency_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, latency_plan.algorithm, "gather", err);
-}
-
-static pod_status latency_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                pod_error *err)
-{
-    return pod_pairs_build(request, &latency_plan, schedule, err);
-}
-
-static pod_status latency_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                  pod_error *err)
-{
-    return pod_pairs_predict(request, &latency_plan, prediction, err);
-}
-
-static pod_status bandwidth_applies(const pod_coll_request *request, pod_error *err)
-{
-    return pod_pairs_apply(request, bandwidth_plan.algorithm, "bucket", err);
-}
-
-static pod_status bandwidth_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                  pod_error *err)
-{
-    return pod_pairs_build(request, &bandwidth_plan, schedule, err);
-}
-
-static pod_status bandwidth_predict(const pod_coll_request *request,
-                                    pod_coll_prediction *prediction, pod_error *err)
-{
-    return pod_pairs_predict(request, &bandwidth_plan, prediction, err);
-}
-
-/* ---- swing: the cheaper form ---- */
+static const pod_pairs_plan swing_plans[] = {
+    {.algorithm = "swing", .swing = true, .all_ports = true,   .halving = true},
+    {.algorithm = "swing",                    .swing = true,              .all_ports = true},
+};
 
 static pod_status swing_applies(const pod_coll_request *request, pod_error *err)
 {
     return pod_pairs_apply(request, "swing", "bucket", err);
 }
 
-static pod_status swing_choose(const pod_coll_request *request, pod_pairs_plan *plan,
+static pod_status swing_choose(const pod_coll_request *request, const pod_pairs_plan **plan,
                                pod_coll_prediction *prediction, pod_error *err)
 {
-    *plan = bandwidth_plan;
-    pod_status st = bandwidth_predict(request, prediction, err);
+    *plan = &swing_plans[0];
+    pod_status st = pod_pairs_predict(request, *plan, prediction, err);
     if (st == POD_OK && request->op == POD_ALL_REDUCE) {
         pod_coll_prediction other;
-        st = latency_predict(request, &other, err);
+        st = pod_pairs_predict(request, &swing_plans[1], &other, err);
         if (st == POD_OK && other.total_ps < prediction->total_ps) {
-            *plan = latency_plan;
+            *plan = &swing_plans[1];
             *prediction = other;
         }
     }
-    plan->algorithm = "swing";
     return st;
 }
 
 static pod_status swing_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                               pod_error *err)
 {
-    pod_pairs_plan plan;
+    const pod_pairs_plan *plan = NULL;
     pod_coll_prediction prediction;
     const pod_status st = swing_choose(request, &plan, &prediction, err);
-    return st == POD_OK ? pod_pairs_build(request, &plan, schedule, err) : st;
+    return st == POD_OK ? pod_pairs_build(request, plan, schedule, err) : st;
 }
 
 static pod_status swing_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                 pod_error *err)
 {
-    pod_pairs_plan plan;
+    const pod_pairs_plan *plan = NULL;
     return swing_choose(request, &plan, prediction, err);
 }
 

@@ -175,6 +175,11 @@ static void send_routed(const place *at, const pod_coll_step *step, int64_t byte
     const pod_machine *machine = at->coll->options.machine;
     const int32_t chip = pod_machine_chip(machine, at->cell);
     const int32_t to = pod_group_chip(at->coll->schedule->group, chip, step->send_to);
+    if (at->coll->schedule->circuits) {
+        pod_machine_send_circuits(machine, at->coll->options.net, chip, to, bytes,
+                                  tag_make(at, step->send_step), payload);
+        return;
+    }
     pod_net_path paths[POD_NET_PATHS_MAX];
     const int npaths = pod_machine_paths(machine, chip, to, paths);
     pod_net_send_paths(at->coll->options.net, at->cell, paths, npaths, bytes,

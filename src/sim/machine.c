@@ -232,6 +232,32 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
     return count;
 }
 
+void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t src, int32_t dst,
+                               int64_t bytes, pod_net_tag tag, pod_payload *payload)
+{
+    pod_path routes[POD_ROUTE_PATHS_MAX];
+    int32_t nlegs[POD_ROUTE_PATHS_MAX];
+    const int32_t base = src - src % machine->slice->nchips;
+    const int count = pod_router_paths(machine->router, src - base, dst - base, routes);
+    pod_net_leg *legs = malloc((size_t)(count * routes[0].nhops) * sizeof *legs);
+    POD_ASSERT(legs != NULL);
+    int32_t n = 0;
+    for (int i = 0; i < count; i++) {
+        int32_t chip = src - base;
+        nlegs[i] = routes[i].nhops;
+        for (int32_t j = 0; j < routes[i].nsegments; j++) {
+            const int port = routes[i].direction[j];
+            for (int32_t hop = 0; hop < routes[i].hops[j]; hop++) {
+                legs[n++] = (pod_net_leg){pod_machine_cell(machine, base + chip), port};
+                chip = pod_router_neighbor(machine->router, chip, port);
+            }
+        }
+    }
+    pod_net_send_circuits(net, pod_machine_cell(machine, src), legs, nlegs, count,
+                          pod_machine_cell(machine, dst), bytes, tag, payload);
+    free(legs);
+}
+
 /* What the ports of one cell have carried. */
 static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_link_record *record,
                         pod_link_summary *summary)

@@ -6,14 +6,8 @@
 
 #include <stdlib.h>
 
-enum { EVENT_ARRIVE, EVENT_HEAD, EVENT_TAIL, EVENT_WAKE };
-
-enum {
-    FLOW_OWN = 1,     /* sent by this cell, not only passing through */
-    FLOW_LAST = 2,    /* the link's far end is the destination */
-    FLOW_NO_TAIL = 4, /* passing through, and its tail has not come in yet */
-    FLOW_SERVED = 8,  /* has had its service, waits for its tail */
-    FLOW_SHARED = 16  /* at the shared rate of links */
+static const pod_net_path nothing_left = {
+    {0, 0}
 };
 
 /* ---- flows ---- */
@@ -153,7 +147,9 @@ static uint64_t flow_name(int32_t flow, int port)
 
 static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
 {
-    return link->peer == POD_NET_PEER_ADDRESSED ? net->flow_peer[flow] : link->peer;
+    const bool own =
+        link->peer == POD_NET_PEER_ADDRESSED || (net->flows[flow].flags & FLOW_CIRCUIT) != 0;
+    return own ? net->flow_peer[flow] : link->peer;
 }
 
 /* The tail of a flow leaves this cell: hand it on and tell the sender. */
@@ -337,6 +333,20 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     }
 }
 
+/* The link of a circuit begins to serve it. */
+static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
+{
+    const pod_net_hop hop = {.port = (int)(event->arg[3] & 255U),
+                             .peer = (int32_t)(event->arg[3] >> 32)};
+    const unsigned flags = (unsigned)(event->arg[3] >> 8) & 255U;
+    pod_net_peers_need(net);
+    const int32_t flow = flow_start(net, cell, hop, &nothing_left, (int64_t)event->arg[2], flags);
+    net->flows[flow].tag = event->arg[0];
+    net->flows[flow].step = (uint32_t)event->arg[1];
+    net->flows[flow].fragments = event->small;
+    net->flows[flow].payload = event->payload ? pod_payload_retain(event->payload) : NULL;
+}
+
 /* One of several fragments; true when it was the last to come. The first fragment sent has the
  * payload. */
 static bool fragment_take(pod_net *net, int32_t cell, const pod_event *event, pod_payload **payload)
@@ -389,6 +399,9 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     case EVENT_TAIL:
         on_tail(net, cell, event);
         break;
+    case EVENT_CIRCUIT:
+        on_circuit(net, cell, event);
+        break;
     default:
         net->client.woke(net->client.context, cell, event->arg[0]);
         break;
@@ -426,9 +439,6 @@ static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
 void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                   pod_payload *payload)
 {
-    static const pod_net_path nothing_left = {
-        {0, 0}
-    };
     const pod_net_hop hop = {.port = port, .peer = -1};
     const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
     const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);

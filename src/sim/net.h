@@ -110,6 +110,22 @@ void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_t
 enum { POD_NET_PATHS_MAX = 64 };
 void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
                         int64_t bytes, pod_net_tag tag, pod_payload *payload);
+/** One link of a circuit: the port of a cell. */
+typedef struct pod_net_leg {
+    int32_t cell;
+    int32_t port;
+} pod_net_leg;
+/** Send over paths as circuits: a circuit is set up hop by hop, then all its links serve the message at
+ *  once. Uncontended that takes as long as a message that cuts through. But messages of several
+ *  steps' distance that share a link all wait for it from the same moment, so that a step of equal
+ *  distances takes exactly hops · latency + bytes on the busiest link / rate, the form in which
+ *  algorithms are compared on paper. Links need equal latencies.
+ *  @param legs   links of the circuits, each from `cell` on, one circuit behind the other
+ *  @param nlegs  nlegs[ncircuits] >= 1
+ *  @param to     cell at the end of all of them */
+void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
+                           const int32_t *nlegs, int ncircuits, int32_t to, int64_t bytes,
+                           pod_net_tag tag, pod_payload *payload);
 /** Have client->woke called for this cell at a time >= now. From a handler of the cell, or before
  *  pod_net_run. */
 void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument);

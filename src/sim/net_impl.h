@@ -6,6 +6,16 @@
 #include "sim/net.h"
 
 enum { NET_OWN_FLOWS = 8, NET_CACHE_LINE = 64 };
+enum { EVENT_ARRIVE, EVENT_HEAD, EVENT_TAIL, EVENT_CIRCUIT, EVENT_WAKE };
+
+enum {
+    FLOW_OWN = 1,     /* sent by this cell, not only passing through */
+    FLOW_LAST = 2,    /* the link's far end is the destination */
+    FLOW_NO_TAIL = 4, /* passing through, and its tail has not come in yet */
+    FLOW_SERVED = 8,  /* has had its service, waits for its tail */
+    FLOW_SHARED = 16, /* at the shared rate of links */
+    FLOW_CIRCUIT = 32 /* one link of a circuit: flow_peer[] is the destination */
+};
 
 /* A message (or fragment) on a link. On the link's list, sorted by `finish`, until served. */
 typedef struct net_flow {
@@ -78,7 +88,8 @@ struct pod_net {
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
      * the free list behind. */
     net_flow *flows;
-    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers */
+    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers or in a
+                           circuit */
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;
@@ -87,6 +98,9 @@ struct pod_net {
     pod_map holding;  /* (tag; cell, step) → payload, while other fragments are on the way */
     pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
 };
+
+/** Make room for flow_peer[]. */
+void pod_net_peers_need(pod_net *net);
 
 /** Take the next hop off a path: its port. */
 int pod_net_path_pop(pod_net_path *path);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the cost table, simulated: each within 0.1 % of its formula. Shapes beyond 64 chips
+ * only with the argument `all`. */
+#include "scene.h"
+
+#include "../../unit/collectives/cost_table.h"
+
+static bool check_row(pod_par *par, int row)
+{
+    scene_shape shape = {
+        .chip = "v4", .wrap = {true, true, true},
+             .axes = 7
+    };
+    memcpy(shape.dims, cost_table[row].dims, sizeof cost_table[row].dims);
+    for (int b = 0; b < 3; b++) {
+        scene s;
+        const pod_coll_algorithm *algorithm = NULL;
+        scene_open(&s, par, &shape);
+        s.request.op = POD_ALL_REDUCE;
+        s.request.elements = cost_table_bytes[b] / 2;
+        if (pod_coll_algorithm_find(cost_table[row].algorithm, &algorithm, &s.err) != POD_OK) {
+            scene_fail(&s, cost_table[row].algorithm, s.err.text);
+        }
+        if (!pod_coll_algorithm_fits(algorithm, &s.request)) {
+            scene_close(&s);
+            return false;
+        }
+        const double us = pod_time_to_us(scene_run(&s, algorithm));
+        const double want = cost_table[row].us[b];
+        if (us < 0.999 * want || us > 1.001 * want) {
+            char text[80];
+            (void)snprintf(text, sizeof text, "%.3f us, the table has %.3f", us, want);
+            scene_fail(&s, algorithm->name, text);
+        }
+        scene_close(&s);
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    mpi_check_begin(&argc, &argv);
+    pod_par *par = NULL;
+    pod_error err = {.status = POD_OK};
+    const bool all = argc > 1 && strcmp(argv[1], "all") == 0;
+    if (pod_par_start(&argc, &argv, &par, &err) != POD_OK) {
+        mpi_check_fail(__FILE__, __LINE__, err.text);
+    }
+    int refused = 0;
+    for (int row = 0; row < COST_TABLE_ROWS; row++) {
+        const int32_t *dims = cost_table[row].dims;
+        if (all || dims[0] * dims[1] * dims[2] <= 64) {
+            refused += !check_row(par, row);
+        }
+    }
+    if (refused > 2) {
+        mpi_check_fail(__FILE__, __LINE__,
+                       "only disjoint rings in three dimensions may be refused");
+    }
+    pod_par_stop(par);
+    return mpi_check_end();
+}
