@@ -291,8 +291,8 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --batch N [--mesh AXIS=N,... ...]",
         .about = about,
-        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_DATA
-                  | POD_CLI_SEED | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };
@@ -305,9 +305,6 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     st = pod_step_order_read(&order, &texts, err);
     if (st == POD_OK) {
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = pod_step_slice_check(&targets.target[0].slice, err);
     }
     if (st == POD_OK) {
         st = compare(cli, &order, &targets.target[0], err);

@@ -153,8 +153,8 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
         .about = about,
-        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_DATA
-                  | POD_CLI_SEED | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };
@@ -175,9 +175,6 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     }
     if (st == POD_OK) {
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = pod_step_slice_check(&targets.target[0].slice, err);
     }
     if (st == POD_OK) {
         st = lay(cli, &order, &targets.target[0], &run_case, err);

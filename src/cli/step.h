@@ -66,9 +66,6 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 /** Not collective. POD_E_USAGE; POD_E_RANGE. */
 pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_error *err);
 
-/** Refuse what steps can't run on: several slices. POD_E_INVALID. */
-pod_status pod_step_slice_check(const pod_slice *slice, pod_error *err);
-
 enum { POD_STEP_PLACEMENT_MAX = 128 };
 
 /** One layout. */
@@ -95,6 +92,14 @@ void pod_step_case_fini(pod_step_case *run_case);
 pod_status pod_step_case_best(pod_step_case *run_case, pod_cli *cli, pod_par *par,
                               const pod_step_order *order, const pod_cli_target *target,
                               const pod_logical_mesh *logical, pod_error *err);
+
+/** The machine of a case under some rates: borrows itself, so it must not move. */
+typedef struct pod_step_machine {
+    pod_machine machine;
+    pod_dcn dcn;
+} pod_step_machine;
+void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case, pod_cli *cli,
+                           pod_par *par, const pod_chip_spec *chip);
 
 /** Simulate, time only. Collective on `par`.
  *  @param chip  rates in force, those of the target or others for a what-if */

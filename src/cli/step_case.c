@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-pod_status pod_step_slice_check(const pod_slice *slice, pod_error *err)
-{
-    return slice->nslices == 1 ? POD_OK
-                               : pod_fail(err, POD_E_INVALID,
-                                          "steps run inside one slice, and %s is %d; give one of "
-                                          "them",
-                                          slice->name, slice->nslices);
-}
-
 /* ---- making it ---- */
 
 static pod_status lay(pod_step_case *run_case, const pod_logical_mesh *logical,
@@ -87,23 +78,26 @@ void pod_step_case_fini(pod_step_case *run_case)
 
 /* ---- running it ---- */
 
-static pod_machine make_machine(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
-                                const pod_chip_spec *chip)
+void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case, pod_cli *cli,
+                           pod_par *par, const pod_chip_spec *chip)
 {
-    pod_machine machine = pod_cli_machine(cli, run_case->target, chip->link_oneway_bytes_per_s,
-                                          chip->collective_launch_ps);
-    machine.par = par;
-    machine.hop_latency_ps = chip->hop_latency_ps;
-    machine.progress = par == cli->par ? machine.progress : NULL;
-    return machine;
+    own->dcn = run_case->target->dcn;
+    pod_cli_dcn_rates(&own->dcn.options, chip);
+    own->machine = pod_cli_machine(cli, run_case->target, chip->link_oneway_bytes_per_s,
+                                   chip->collective_launch_ps);
+    own->machine.par = par;
+    own->machine.dcn = own->machine.dcn != NULL ? &own->dcn : NULL;
+    own->machine.hop_latency_ps = chip->hop_latency_ps;
+    own->machine.progress = par == cli->par ? own->machine.progress : NULL;
 }
 
 pod_status pod_step_case_run(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
                              const pod_chip_spec *chip, pod_step_result *result, pod_error *err)
 {
-    const pod_machine machine = make_machine(run_case, cli, par, chip);
+    pod_step_machine own;
+    pod_step_machine_make(&own, run_case, cli, par, chip);
     const pod_step_args args = {
-        .machine = &machine,
+        .machine = &own.machine,
         .chip = chip,
         .programs = &run_case->work.programs,
         .fold = !run_case->order->exact,

@@ -52,12 +52,11 @@ pod_status pod_step_case_run_data(const pod_step_case *run_case, pod_cli *cli,
                                   pod_step_result *result, pod_step_numbers *numbers,
                                   pod_error *err)
 {
-    pod_machine machine = pod_cli_machine(cli, run_case->target, chip->link_oneway_bytes_per_s,
-                                          chip->collective_launch_ps);
-    machine.hop_latency_ps = chip->hop_latency_ps;
+    pod_step_machine own;
+    pod_step_machine_make(&own, run_case, cli, cli->par, chip);
     pod_step_check check = {.reference = reference, .work = &run_case->work};
     const pod_step_args args = {
-        .machine = &machine,
+        .machine = &own.machine,
         .chip = chip,
         .programs = &run_case->work.programs,
         .data = true,

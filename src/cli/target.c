@@ -29,6 +29,13 @@ static pod_status add_dcn_faults(pod_dcn *dcn, pod_dcn_fault_kind kind, const po
     return POD_OK;
 }
 
+void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip)
+{
+    options->nic_bytes_per_s = chip->dcn_bytes_per_s * chip->dcn_eff_frac;
+    options->pcie_bytes_per_s = chip->pcie_bytes_per_s;
+    options->latency_ps = chip->dcn_latency_ps;
+}
+
 /* The hosts and the network that join the slices; one slice alone has no use for them. */
 static pod_status join_slices(pod_cli_target *target, const pod_cli_common *common, pod_error *err)
 {
@@ -43,13 +50,8 @@ static pod_status join_slices(pod_cli_target *target, const pod_cli_common *comm
                                        "several, as 2*%s",
                                        slice->name, slice->name);
     }
-    pod_dcn_options options = {
-        .nslices = slice->nslices,
-        .nic_bytes_per_s = chip->dcn_bytes_per_s * chip->dcn_eff_frac,
-        .pcie_bytes_per_s = chip->pcie_bytes_per_s,
-        .oversubscription = 1,
-        .latency_ps = chip->dcn_latency_ps,
-    };
+    pod_dcn_options options = {.nslices = slice->nslices, .oversubscription = 1};
+    pod_cli_dcn_rates(&options, chip);
     for (int a = 0; a < POD_AXES; a++) {
         options.dims[a] = slice->dims[a];
         options.host_dims[a] = chip->host_dims[a];

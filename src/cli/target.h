@@ -40,6 +40,9 @@ pod_status pod_cli_target_healthy(pod_cli_target *healthy, const pod_cli_target 
                                   pod_error *err);
 void pod_cli_target_fini(pod_cli_target *target);
 
+/** What a chip's figures say of hosts and network. */
+void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip);
+
 /** The machine of a target. @param link_bytes_per_s  rate in force; @param launch_ps  see machine.h */
 pod_machine pod_cli_machine(pod_cli *cli, const pod_cli_target *target, double link_bytes_per_s,
                             pod_time_ps launch_ps);

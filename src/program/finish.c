@@ -98,7 +98,7 @@ static pod_status collective_check(const op_check *check, const pod_op *op)
     if (in == NULL || out == NULL) {
         return POD_OK; /* timing only: sizes are the op's own */
     }
-    const int64_t n = (int64_t)group->group.size * group->dcn_size;
+    const int64_t n = group->group.size;
     const pod_buffer *full = op->op == POD_ALL_GATHER ? out : in;
     bool fits =
         in->dtype == op->dtype && out->dtype == op->dtype && pod_buffer_bytes(full) == op->bytes;

@@ -53,7 +53,6 @@ void pod_programs_fini(pod_programs *programs)
     for (int32_t i = 0; programs->groups != NULL && i < programs->ngroups; i++) {
         pod_group_fini(&programs->groups[i].group);
         free(programs->groups[i].position_of_rank);
-        free(programs->groups[i].slices);
     }
     free(programs->stages);
     free(programs->groups);

@@ -97,10 +97,8 @@ typedef struct pod_buffer {
 /** Chips that work together in collectives. A copy of what mesh/device_mesh.h gives. */
 typedef struct pod_program_group {
     char axes[POD_PROGRAM_AXES_MAX]; /**< mesh axes it spans, "fsdp" or "data,fsdp" */
-    pod_group group;                 /**< inside a slice; size 1 if it spans slices only */
+    pod_group group;                 /**< of one slice, or of all if it spans several */
     int32_t *position_of_rank;       /**< position_of_rank[group.size]: place along the mesh axes */
-    int32_t dcn_size;                /**< slices it spans, 1 = inside one slice */
-    int32_t *slices; /**< slices[nslices] grouped as pod_mesh_slice_groups; NULL if dcn_size is 1 */
 } pod_program_group;
 
 typedef struct pod_op {
@@ -155,9 +153,9 @@ typedef struct pod_programs {
     pod_program *stages; /**< stages[nstages] */
     int32_t ngroups;
     pod_program_group *groups;
-    int32_t *stage_of; /**< stage_of[chip of a slice]; NULL when nstages is 1 */
-    int32_t
-        *next_stage_chip; /**< chip of the next stage with the same other coordinates, or NULL */
+    /* by chip of all slices, slice behind slice; NULL when nstages is 1 */
+    int32_t *stage_of;
+    int32_t *next_stage_chip; /**< chip of the next stage with the same other coordinates */
     int32_t *previous_stage_chip;
 } pod_programs;
 
@@ -167,6 +165,12 @@ typedef struct pod_programs {
 void pod_program_init(pod_program *program, int32_t stage);
 void pod_program_fini(pod_program *program);
 void pod_programs_fini(pod_programs *programs);
+
+/** Slices that a group spans; 1 = it lies inside one. */
+static inline int32_t pod_program_group_slices(const pod_program_group *group)
+{
+    return group->group.slices > 1 ? group->group.slices : 1;
+}
 
 /** Add a buffer; returns its index. The name is copied. */
 int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,

@@ -108,8 +108,7 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     const char *axes = op_axes(programs, op);
     int32_t group = programs->nstages;
     if (!message) {
-        const pod_program_group *of = &programs->groups[op->group];
-        group = of->group.size * (of->dcn_size > 1 ? of->dcn_size : 1);
+        group = programs->groups[op->group].group.size;
     }
     char cut[POD_ROW_NAME_MAX];
     (void)snprintf(cut, sizeof cut, "%s", name);

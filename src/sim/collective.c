@@ -285,6 +285,32 @@ static bool waits_are_over(const place *at, const pod_coll_step *step)
     return over;
 }
 
+/* ---- other slices ---- */
+
+static bool is_across(const place *at, int32_t rank)
+{
+    const int32_t n = at->coll->schedule->group->inside->size;
+    return rank >= 0 && rank / n != at->chip->place.rank / n;
+}
+
+/* A step is issued that may deal with another slice. */
+static void across_note(const place *at, const pod_coll_step *step)
+{
+    at->ch->sends_across = step->send_to >= 0 ? is_across(at, step->send_to) : at->ch->sends_across;
+    at->ch->due_across = is_across(at, step->recv_from) ? at->ch->issued : at->ch->due_across;
+}
+
+static void crossing_tell(const place *at)
+{
+    coll_channel *ch = at->ch;
+    const pod_collective_options *options = &at->coll->options;
+    const bool crossing = (ch->sending && ch->sends_across) || ch->due_across > ch->received;
+    if (crossing != ch->crossing) {
+        ch->crossing = crossing;
+        options->crossing(options->context, at->cell, options->instance, crossing ? 1 : -1);
+    }
+}
+
 /* Issue the next step's send if it may go. */
 static bool step_issue(const place *at)
 {
@@ -311,6 +337,9 @@ static bool step_issue(const place *at)
         early_note(at, ch->issued);
     }
     ch->issued++;
+    if (at->coll->tells_crossing) {
+        across_note(at, &step);
+    }
     if (step.send_to >= 0) {
         step_send(at, &step);
     }
@@ -344,6 +373,9 @@ static void channel_advance(const place *at)
             }
         }
     } while (step_issue(at));
+    if (at->coll->tells_crossing) {
+        crossing_tell(at);
+    }
     if (ch->received == ch->steps && !ch->sending) {
         ch->over = true;
         channel_finish(at);

@@ -32,6 +32,9 @@ typedef struct pod_collective_options {
     bool data;   /**< allocate work buffers and move elements */
     /** Called when all steps of a chip are done; may be NULL. */
     void (*done)(void *context, int32_t cell, uint32_t instance);
+    /** Called when one more channel of a chip, or one less (change = 1, -1), has a message to or from another
+     *  slice under way: sent and not gone, or due and not here. May be NULL. */
+    void (*crossing)(void *context, int32_t cell, uint32_t instance, int change);
     void *context;
 } pod_collective_options;
 

@@ -13,10 +13,13 @@ typedef struct coll_channel {
     int32_t watch;    /* other channels wait until this many receives are complete; 0 = none */
     uint32_t early;   /* bit i: the message of step received + i is here (or it has none) */
     int32_t steps;
-    uint16_t far; /* early ones beyond the bits, kept in the map */
-    bool sending; /* a send has not left the chip */
-    bool waits;   /* the next step waits for another channel */
-    bool over;    /* all steps are done, and the chip knows */
+    uint16_t far;       /* early ones beyond the bits, kept in the map */
+    bool sending;       /* a send has not left the chip */
+    bool waits;         /* the next step waits for another channel */
+    bool over;          /* all steps are done, and the chip knows */
+    bool crossing;      /* as options.crossing was told last */
+    bool sends_across;  /* the last send goes to another slice */
+    int32_t due_across; /* issued steps before this one may still receive from another slice */
     /* of the send under way in an ordered schedule */
     int8_t direction; /* that it leaves by, or NOT_QUEUED */
     uint8_t priority;
@@ -47,6 +50,7 @@ struct pod_collective {
     int32_t nlocal;
     int32_t nchannels;
     int64_t element_bytes;
+    bool tells_crossing; /* the group spans slices, and somebody wants to know */
     coll_part *parts;
     coll_channel *channels; /* channels[local chip * nchannels + channel] */
     coll_chip *chips;

@@ -28,6 +28,20 @@ static pod_status work_allocate(pod_collective *coll, pod_error *err)
     return POD_OK;
 }
 
+/* Sizes of the parts, ready for the hot path. */
+static void parts_fill(pod_collective *coll)
+{
+    const pod_coll_schedule *schedule = coll->schedule;
+    for (int32_t i = 0; i < schedule->nparts; i++) {
+        const pod_coll_part *part = &schedule->parts[i];
+        coll->parts[i] = (coll_part){
+            .block_elements = part->elements / part->blocks,
+            .longer = (int32_t)(part->elements % part->blocks),
+            .plain_slots = schedule->ops->slot_offset ? 0 : part->blocks,
+        };
+    }
+}
+
 pod_status pod_collective_new(const pod_collective_options *options, pod_collective **out,
                               pod_error *err)
 {
@@ -42,6 +56,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->nlocal = pod_engine_cells(pod_net_engine(options->net), &coll->first);
     coll->nchannels = schedule->nchannels;
     coll->element_bytes = pod_dtype_size(options->dtype);
+    coll->tells_crossing = options->crossing && schedule->group->slices > 1;
     coll->nwords = (coll->nchannels + 63) / 64;
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
@@ -66,14 +81,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
                         "out of memory for %d channels on every chip; use more ranks",
                         schedule->nchannels);
     }
-    for (int32_t i = 0; i < schedule->nparts; i++) {
-        const pod_coll_part *part = &schedule->parts[i];
-        coll->parts[i] = (coll_part){
-            .block_elements = part->elements / part->blocks,
-            .longer = (int32_t)(part->elements % part->blocks),
-            .plain_slots = schedule->ops->slot_offset ? 0 : part->blocks,
-        };
-    }
+    parts_fill(coll);
     const size_t nstates = (size_t)coll->nlocal * (size_t)coll->nchannels;
     for (size_t i = 0; i < nstates; i++) {
         coll->channels[i].direction = NOT_QUEUED;

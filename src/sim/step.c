@@ -21,22 +21,80 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
 
 /* ---- where the time goes ---- */
 
-/* What an op that the core waits for is charged to: 0 ici, 1 dcn, 2 host. */
-static int op_resource(const step_run *run, const pod_op *op)
+/* The chip of another stage that a chip exchanges messages with. */
+static int32_t stage_peer(const step_run *run, int32_t cell, int32_t stage)
 {
-    if (op->kind == POD_OP_HOST) {
-        return 2;
+    const pod_programs *programs = run->args->programs;
+    const int32_t chip = pod_machine_chip(run->args->machine, cell);
+    return stage > programs->stage_of[chip] ? programs->next_stage_chip[chip]
+                                            : programs->previous_stage_chip[chip];
+}
+
+/* What an op that the core of a cell waits for is charged to. */
+static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
+{
+    const int32_t nchips = run->args->machine->slice->nchips;
+    switch (op->kind) {
+    case POD_OP_HOST:
+        return STEP_HOST;
+    case POD_OP_COLLECTIVE:
+        return pod_program_group_slices(&run->args->programs->groups[op->group]) > 1 ? STEP_DCN
+                                                                                     : STEP_ICI;
+    case POD_OP_SEND:
+    case POD_OP_RECV:
+        return stage_peer(run, cell, op->to_stage) / nchips
+                       == pod_machine_chip(run->args->machine, cell) / nchips
+                   ? STEP_ICI
+                   : STEP_DCN;
+    case POD_OP_MATMUL:
+    case POD_OP_VECTOR:
+        break;
     }
-    if (op->kind == POD_OP_COLLECTIVE && run->args->programs->groups[op->group].dcn_size > 1) {
-        return 1;
+    return STEP_ICI;
+}
+
+/* Bring the count of a collective's crossing up to date. */
+static void crossing_count(const step_cell *state, step_crossing *crossing, pod_time_ps now)
+{
+    if (crossing->wait != state->free_ps) {
+        crossing->wait = state->free_ps;
+        crossing->waited_ps = 0;
     }
-    return 0;
+    const pod_time_ps from = crossing->since > state->free_ps ? crossing->since : state->free_ps;
+    if (crossing->channels > 0 && !state->core_busy) {
+        crossing->waited_ps += now - from;
+    }
+    crossing->since = now;
+}
+
+/* What part of the present wait of a cell for a collective over slices DCN is to blame for: all of it where
+ *  the collective has nothing to do inside slices. */
+static pod_time_ps crossing_waited(step_run *run, int32_t cell, int32_t op, pod_time_ps now)
+{
+    const step_cell *state = cell_at(run, cell);
+    const int32_t group = stage_at(run, state)->program->ops[op].group;
+    if (run->args->programs->groups[group].group.inside->size == 1) {
+        return now - state->free_ps;
+    }
+    const step_instance *instance = run->instances[stage_at(run, state)->first_instance + op];
+    step_crossing *crossing = &instance->crossing[cell - run->first];
+    crossing_count(state, crossing, now);
+    return crossing->waited_ps;
+}
+
+static void crossing_changed(void *context, int32_t cell, uint32_t number, int change)
+{
+    step_run *run = context;
+    step_crossing *crossing = &run->instances[number]->crossing[cell - run->first];
+    crossing_count(cell_at(run, cell), crossing, pod_net_now(run->net));
+    crossing->channels += change;
 }
 
 /* The core has waited since free_ps, for the op that ended last. A message from another stage was
  * under way only since its sender began; before that the chip was idle. */
-static void wait_charge(step_run *run, step_cell *state, pod_time_ps now)
+static void wait_charge(step_run *run, int32_t cell, pod_time_ps now)
 {
+    step_cell *state = cell_at(run, cell);
     const pod_time_ps waited = now - state->free_ps;
     if (waited == 0) {
         return;
@@ -47,8 +105,14 @@ static void wait_charge(step_run *run, step_cell *state, pod_time_ps now)
     if (op->kind == POD_OP_RECV && state->last_start_ps > state->free_ps) {
         idle = state->last_start_ps - state->free_ps;
     }
+    const int resource = op_resource(run, cell, op);
+    pod_time_ps ici = 0;
+    if (resource == STEP_DCN && op->kind == POD_OP_COLLECTIVE) {
+        ici = waited - crossing_waited(run, cell, state->last_op, now);
+    }
     run->idle_ps += idle;
-    run->exposed_ps[op_resource(run, op)] += waited - idle;
+    run->exposed_ps[STEP_ICI] += ici;
+    run->exposed_ps[resource] += waited - idle - ici;
     stage->records[state->last_op].exposed_ps += waited - idle;
     state->free_ps = now;
 }
@@ -86,7 +150,7 @@ static void core_feed(step_run *run, int32_t cell)
         return;
     }
     const pod_time_ps now = pod_net_now(run->net);
-    wait_charge(run, state, now);
+    wait_charge(run, cell, now);
     state->core_busy = true;
     pod_net_wake(run->net, cell, now + core_time(stage, state, op), pod_step_wake(WAKE_CORE, op));
 }
@@ -106,11 +170,8 @@ static void collective_ready(step_run *run, int32_t cell, int32_t op)
 
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
-    const pod_programs *programs = run->args->programs;
-    const step_cell *state = cell_at(run, cell);
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    const int32_t to = op->to_stage > state->stage ? programs->next_stage_chip[chip]
-                                                   : programs->previous_stage_chip[chip];
+    const int32_t to = stage_peer(run, cell, op->to_stage);
     pod_net_path paths[POD_NET_PATHS_MAX];
     const int npaths = pod_machine_paths(run->args->machine, chip, to, paths);
     const pod_time_ps now = pod_net_now(run->net);
@@ -187,7 +248,7 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
         }
     }
     if (--state->ops_left == 0) {
-        wait_charge(run, state, now);
+        wait_charge(run, cell, now);
         state->done = true;
         state->done_ps = now;
     }
@@ -221,6 +282,7 @@ void pod_step_instance_free(step_run *run, uint32_t number)
     if (instance) {
         pod_collective_free(instance->collective);
         free(instance->start_ps);
+        free(instance->crossing);
         free(instance);
         run->instances[number] = NULL;
     }
@@ -260,6 +322,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     step_instance *instance = calloc(1, sizeof *instance);
     POD_ASSERT(instance != NULL);
     instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
+    instance->crossing = calloc((size_t)run->ncells + 1, sizeof *instance->crossing);
     instance->cells_left = stage->cells;
     const pod_collective_options options = {
         .machine = run->args->machine,
@@ -270,10 +333,11 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .shared = run->schedules[stage->schedule_of[op]].shared,
         .data = run->args->data,
         .done = instance_done,
+        .crossing = crossing_changed,
         .context = run,
     };
     const pod_status st = pod_collective_new(&options, &instance->collective, &run->failure);
-    POD_ASSERT(st == POD_OK && instance->start_ps != NULL);
+    POD_ASSERT(st == POD_OK && instance->start_ps != NULL && instance->crossing != NULL);
     run->instances[number] = instance;
     return instance;
 }

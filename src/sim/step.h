@@ -9,6 +9,8 @@
  *  is charged to what it waits for: the op whose end lets the next core op (or, after the last core
  *  op, the end of the step) begin: exposed ICI, DCN or host for communication under way; idle
  *  when that communication had not begun (a pipeline bubble) or when the chip is done before others.
+ *  Of a collective over slices DCN is charged with the time during which a message of it to or from
+ *  another slice was under way on this chip, ICI with the rest.
  *  compute + exposed + idle = step time on every chip, to the picosecond.
  *
  *  Several axes. A collective whose group keeps more than two links of a chip busy gets multi_axis_eff_frac of the

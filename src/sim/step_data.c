@@ -58,7 +58,7 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
                         int element_bytes, bool out)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    const int32_t rank = schedule->group->rank_of[chip];
+    const int32_t rank = pod_group_rank(schedule->group, chip);
     size_t from = 0;
     for (int32_t part = 0; part < schedule->nparts; part++) {
         int64_t offset = 0;
@@ -79,7 +79,7 @@ static void vector_copy(step_run *run, int32_t cell, pod_collective *collective,
                         int element_bytes, bool out)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    const int32_t rank = schedule->group->rank_of[chip];
+    const int32_t rank = pod_group_rank(schedule->group, chip);
     for (int32_t part = 0; part < schedule->nparts; part++) {
         const int32_t blocks = schedule->parts[part].blocks;
         int64_t offset = 0;
@@ -104,7 +104,7 @@ void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective
     const int element_bytes = pod_dtype_size(in->dtype);
     if (op->op == POD_ALL_GATHER) {
         const shard whole = shard_of(in, data, 0, 1, 0);
-        blocks_copy(run, cell, collective, schedule, schedule->group->rank_of[chip], &whole,
+        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), &whole,
                     element_bytes, false);
         return;
     }
@@ -138,7 +138,7 @@ void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collectiv
     }
     if (op->op == POD_REDUCE_SCATTER) {
         const shard whole = shard_of(result, data, 0, 1, 0);
-        blocks_copy(run, cell, collective, schedule, schedule->group->rank_of[chip], &whole,
+        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), &whole,
                     element_bytes, true);
         return;
     }

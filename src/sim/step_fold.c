@@ -2,20 +2,36 @@
 /* Which chips of a step do the same, by comparing what their schedules say. */
 #include "sim/step_impl.h"
 
+#include <string.h>
+
 typedef struct fold {
     const step_run *run;
     const pod_slice *slice;
+    int32_t slices;           /* of which one or more have cells */
     int32_t period[POD_AXES]; /* found so far; dims for axes still to come */
 } fold;
+
+/* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
+ * both stay or both leave: when all slices do the same, every one gets from some other what it gives. */
+static bool same_slices(int32_t nchips, int32_t a, int32_t to_a, int32_t b, int32_t to_b)
+{
+    return a / nchips == b / nchips
+               ? to_a / nchips == to_b / nchips
+               : (to_a / nchips == a / nchips) == (to_b / nchips == b / nchips);
+}
 
 /* What a chip is to another: its offset, on closed axes the way round counted forward. */
 static bool same_offset(const pod_slice *slice, int32_t a, int32_t to_a, int32_t b, int32_t to_b)
 {
     int32_t at[4][POD_AXES];
-    pod_slice_coords(slice, a, at[0]);
-    pod_slice_coords(slice, to_a, at[1]);
-    pod_slice_coords(slice, b, at[2]);
-    pod_slice_coords(slice, to_b, at[3]);
+    const int32_t nchips = slice->nchips;
+    if (!same_slices(nchips, a, to_a, b, to_b)) {
+        return false;
+    }
+    pod_slice_coords(slice, a % nchips, at[0]);
+    pod_slice_coords(slice, to_a % nchips, at[1]);
+    pod_slice_coords(slice, b % nchips, at[2]);
+    pod_slice_coords(slice, to_b % nchips, at[3]);
     for (int axis = 0; axis < POD_AXES; axis++) {
         const int32_t n = slice->dims[axis];
         const int32_t offset = at[1][axis] - at[0][axis] - at[3][axis] + at[2][axis];
@@ -68,8 +84,8 @@ static bool same_step(const fold *f, const pod_coll_schedule *schedule, const fo
     if (open_axis >= 0) {
         int32_t from[POD_AXES];
         int32_t to[POD_AXES];
-        pod_slice_coords(f->slice, a->chip, from);
-        pod_slice_coords(f->slice, to_a, to);
+        pod_slice_coords(f->slice, a->chip % f->slice->nchips, from);
+        pod_slice_coords(f->slice, to_a % f->slice->nchips, to);
         if (from[open_axis] != to[open_axis]) {
             return false;
         }
@@ -116,14 +132,23 @@ static bool same_stage(const fold *f, int32_t a, int32_t b)
                               programs->previous_stage_chip[b]));
 }
 
+static bool same_chips(const fold *f, int32_t a, int32_t b, int open_axis)
+{
+    bool same = same_stage(f, a, b);
+    for (int32_t i = 0; same && i < f->run->nschedules; i++) {
+        same = same_schedule(f, f->run->schedules[i].schedule, a, b, open_axis);
+    }
+    return same;
+}
+
 /* Chips of the box found so far do the same as those `period` behind them along an axis. */
 static bool repeats(const fold *f, int axis, int32_t period)
 {
     const pod_slice *slice = f->slice;
     const int open_axis = slice->wrap[axis] ? -1 : axis;
-    for (int32_t chip = 0; chip < slice->nchips; chip++) {
+    for (int32_t chip = 0; chip < slice->nchips * f->slices; chip++) {
         int32_t at[POD_AXES];
-        pod_slice_coords(slice, chip, at);
+        pod_slice_coords(slice, chip % slice->nchips, at);
         bool inside = at[axis] >= period;
         for (int a = 0; a < axis; a++) {
             inside = inside && at[a] < f->period[a];
@@ -132,37 +157,51 @@ static bool repeats(const fold *f, int axis, int32_t period)
             continue;
         }
         at[axis] -= period;
-        const int32_t behind = pod_slice_chip(slice, at);
-        bool same = same_stage(f, chip, behind);
-        for (int32_t i = 0; same && i < f->run->nschedules; i++) {
-            same = same_schedule(f, f->run->schedules[i].schedule, chip, behind, open_axis);
-        }
-        if (!same) {
+        const int32_t behind = chip - chip % slice->nchips + pod_slice_chip(slice, at);
+        if (!same_chips(f, chip, behind, open_axis)) {
             return false;
         }
     }
     return true;
 }
 
-void pod_step_fold(const step_run *run, int32_t period[POD_AXES])
+/* All slices do what the first does. */
+static bool slices_repeat(const fold *f)
 {
-    const pod_machine *machine = run->args->machine;
+    const int32_t nchips = f->slice->nchips;
+    for (int32_t chip = nchips; chip < nchips * f->slices; chip++) {
+        if (!same_chips(f, chip, chip % nchips, -1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool period_fits(const fold *f, const pod_machine *machine, int axis, int32_t period)
+{
+    pod_machine folded = *machine;
+    folded.period[axis] = period;
+    return f->slice->dims[axis] % period == 0 && pod_machine_folds(&folded);
+}
+
+void pod_step_fold(const step_run *run, pod_machine *machine)
+{
     const pod_slice *slice = machine->slice;
-    fold f = {.run = run, .slice = slice};
+    const pod_dcn *dcn = machine->dcn;
+    fold f = {.run = run, .slice = slice, .slices = dcn ? slice->nslices : 1};
     for (int axis = 0; axis < POD_AXES; axis++) {
         f.period[axis] = slice->dims[axis];
     }
-    const bool plain = !slice->twisted && slice->nfaults == 0 && machine->dcn == NULL;
+    const bool plain = !slice->twisted && slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
+    machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
+    f.slices = machine->fold_slices ? 1 : f.slices;
     for (int axis = 0; axis < POD_AXES && plain; axis++) {
-        const int32_t n = slice->dims[axis];
-        for (int32_t p = 1; p < n; p++) {
-            if (n % p == 0 && repeats(&f, axis, p)) {
+        for (int32_t p = 1; p < slice->dims[axis]; p++) {
+            if (period_fits(&f, machine, axis, p) && repeats(&f, axis, p)) {
                 f.period[axis] = p;
                 break;
             }
         }
     }
-    for (int axis = 0; axis < POD_AXES; axis++) {
-        period[axis] = f.period[axis];
-    }
+    memcpy(machine->period, f.period, sizeof machine->period);
 }

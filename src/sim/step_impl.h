@@ -9,6 +9,9 @@
 
 enum { POD_TAG_STAGE_MESSAGE = 2 };
 
+/* What exposed time is charged to. */
+enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_RESOURCES };
+
 /* A schedule that equal collectives share. */
 typedef struct step_schedule {
     int32_t group;
@@ -21,10 +24,19 @@ typedef struct step_schedule {
     pod_coll_schedule *schedule;
 } step_schedule;
 
+/* How long the core of a cell has waited, in its present wait, while a collective crossed slices. */
+typedef struct step_crossing {
+    int32_t channels;  /* that cross now */
+    pod_time_ps since; /* what is not yet in waited_ps */
+    pod_time_ps waited_ps;
+    pod_time_ps wait; /* when that wait began */
+} step_crossing;
+
 /* A collective under way on this rank's cells. */
 typedef struct step_instance {
     pod_collective *collective;
-    pod_time_ps *start_ps; /* start_ps[local cell] */
+    pod_time_ps *start_ps;   /* start_ps[local cell] */
+    step_crossing *crossing; /* crossing[local cell] */
     int32_t cells_left;
 } step_instance;
 
@@ -72,7 +84,7 @@ typedef struct step_run {
     pod_shards *shards; /* shards[local cell], with data */
     int64_t compute_ps;
     int64_t hbm_bound_ps;
-    int64_t exposed_ps[3]; /* ici, dcn, host */
+    int64_t exposed_ps[STEP_RESOURCES];
     int64_t idle_ps;
     pod_error failure; /* of something inside a handler */
 } step_run;
@@ -92,11 +104,11 @@ void pod_step_instance_free(step_run *run, uint32_t number);
 pod_status pod_step_plan(step_run *run, pod_error *err);
 void pod_step_plan_free(step_run *run);
 
-/** The smallest box of chips of which all others are translations (sim/machine.h): the same stage,
- *  and in every schedule the same steps at the same offsets. An axis that closes may be folded, and an
- *  open one along which nothing moves. Dims where nothing repeats; needs the plan. Local, and the
- *  same on every rank. */
-void pod_step_fold(const step_run *run, int32_t period[POD_AXES]);
+/** Fold a machine that isn't folded yet to the smallest box of chips of which all others are translations
+ *  (sim/machine.h): the same stage, and in every schedule the same steps at the same offsets. An axis
+ *  that closes may be folded, and an open one along which nothing moves; slices, when all do the
+ *  same. Needs the plan. Local, and the same on every rank. */
+void pod_step_fold(const step_run *run, pod_machine *machine);
 
 /** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,

@@ -91,6 +91,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
         .op = entry->op,
         .slice = args->machine->slice,
         .group = &group->group,
+        .dcn = group->group.slices > 1 ? args->machine->dcn : NULL,
         .elements = entry->elements,
         .element_bytes = pod_dtype_size(entry->dtype),
         .link_rate = pod_rate_make(args->machine->link_bytes_per_s * frac),

@@ -178,10 +178,10 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     if (!run->args->fold || run->args->data) {
         return POD_OK;
     }
-    pod_step_fold(run, machine->period);
+    pod_step_fold(run, machine);
     const int64_t cells = pod_machine_cells(machine);
     const int ranks = pod_par_size(machine->par);
-    if (ranks == 1 || cells == machine->slice->nchips
+    if (ranks == 1 || cells == pod_machine_chips(machine)
         || cells >= (int64_t)ranks * CELLS_PER_RANK_MIN) {
         return POD_OK;
     }

@@ -86,28 +86,58 @@ static void group_name(const pod_mesh *mesh, unsigned mask, char name[POD_PROGRA
     }
 }
 
-static void group_fill(pod_build *build, unsigned mask, pod_program_group *group)
+/** Places along the axes of a mask, row-major, of the ranks of the first group: in every group ranks lie
+ *  alike. */
+static void positions_fill(const pod_mesh *mesh, unsigned mask, pod_program_group *group)
+{
+    for (int32_t rank = 0; rank < group->group.size; rank++) {
+        int32_t coords[POD_MESH_AXES];
+        int32_t position = 0;
+        pod_mesh_coords(mesh, mesh->index_of[group->group.chip_of[rank]], coords);
+        for (int l = 0; l < mesh->naxes; l++) {
+            position = (mask >> l & 1U) != 0 ? position * mesh->axis[l].size + coords[l] : position;
+        }
+        group->position_of_rank[rank] = position;
+    }
+}
+
+/** The groups of every slice, joined where the axes go on over slices. */
+static pod_status group_join(const pod_build *build, unsigned mask, pod_group *group)
 {
     const pod_mesh *mesh = build->layout->mesh;
-    int32_t size = 1;
-    for (int l = 0; l < mesh->naxes; l++) {
-        size *= (mask >> l & 1U) != 0 ? mesh->axis[l].slice_size : 1;
+    const int32_t span = pod_mesh_slices_of(mesh, mask);
+    pod_group inside;
+    pod_status st = pod_mesh_group(mesh, build->layout->slice, mask, &inside, NULL, build->err);
+    if (st != POD_OK || span == 1) {
+        *group = inside;
+        return st;
     }
-    group->dcn_size = pod_mesh_slices_of(mesh, mask);
-    group->position_of_rank = calloc((size_t)size, sizeof *group->position_of_rank);
-    if (group->dcn_size > 1) {
-        group->slices = calloc((size_t)mesh->nslices, sizeof *group->slices);
+    int32_t *slices = malloc((size_t)mesh->nslices * sizeof *slices);
+    if (slices == NULL) {
+        pod_group_fini(&inside);
+        return pod_fail(build->err, POD_E_NOMEM, "out of memory for groups of slices");
     }
-    if (group->position_of_rank == NULL || (group->dcn_size > 1 && group->slices == NULL)) {
-        build->st =
-            pod_fail(build->err, POD_E_NOMEM, "out of memory for groups of %d chips", (int)size);
+    pod_mesh_slice_groups(mesh, mask, slices);
+    st = pod_group_init_slices(group, &inside, mesh->nslices, slices, span, build->err);
+    free(slices);
+    pod_group_fini(&inside);
+    return st;
+}
+
+static void group_fill(pod_build *build, unsigned mask, pod_program_group *group)
+{
+    build->st = group_join(build, mask, &group->group);
+    if (build->st != POD_OK) {
+        group->group = (pod_group){0};
         return;
     }
-    build->st = pod_mesh_group(mesh, build->layout->slice, mask, &group->group,
-                               group->position_of_rank, build->err);
-    if (group->slices != NULL) {
-        pod_mesh_slice_groups(mesh, mask, group->slices);
+    group->position_of_rank = calloc((size_t)group->group.size, sizeof *group->position_of_rank);
+    if (group->position_of_rank == NULL) {
+        build->st = pod_fail(build->err, POD_E_NOMEM, "out of memory for groups of %d chips",
+                             (int)group->group.size);
+        return;
     }
+    positions_fill(build->layout->mesh, mask, group);
 }
 
 int32_t pod_build_group(pod_build *build, const pod_axis_list *axes)
@@ -132,7 +162,7 @@ int32_t pod_build_group(pod_build *build, const pod_axis_list *axes)
     }
     programs->groups = groups;
     pod_program_group *group = &groups[programs->ngroups++];
-    *group = (pod_program_group){.dcn_size = 1};
+    *group = (pod_program_group){.position_of_rank = NULL};
     memcpy(group->axes, name, sizeof name);
     group_fill(build, mask, group);
     return programs->ngroups - 1;

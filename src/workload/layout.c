@@ -27,11 +27,6 @@ static pod_status axis_place(pod_work_layout *layout, const pod_mesh_axis_info *
         list_add(&layout->tensor, info->axis);
         return POD_OK;
     case POD_MESH_PIPELINE:
-        if (info->dcn_size > 1) {
-            return pod_fail(err, POD_E_INVALID,
-                            "stages of a pipeline lie inside a slice; use data=%d over the slices",
-                            (int)info->dcn_size);
-        }
         layout->stages = info->size;
         return POD_OK;
     case POD_MESH_EXPERT:
@@ -107,7 +102,8 @@ int32_t pod_work_layout_stage_chip(const pod_work_layout *layout, int32_t chip, 
     if (l >= 0) {
         coords[l] = stage;
     }
-    return layout->mesh->device[pod_mesh_index(layout->mesh, coords)].chip;
+    const pod_mesh_device *device = &layout->mesh->device[pod_mesh_index(layout->mesh, coords)];
+    return device->slice * layout->mesh->nslice_devices + device->chip;
 }
 
 unsigned pod_work_layout_mask(const pod_work_layout *layout, const pod_axis_list *list)

@@ -27,8 +27,7 @@ typedef struct pod_work_layout {
 } pod_work_layout;
 
 /** Not collective.
- *  @return POD_E_INVALID: an axis that these models have no use for (expert), a mesh of cores, a
- *          pipeline over slices */
+ *  @return POD_E_INVALID: an axis that these models have no use for (expert), a mesh of cores */
 pod_status pod_work_layout_init(pod_work_layout *layout, const pod_mesh *mesh,
                                 const pod_slice *slice, pod_error *err);
 
@@ -40,7 +39,7 @@ int32_t pod_work_layout_piece(const pod_work_layout *layout, const pod_axis_list
                               int32_t chip);
 /** Pipeline stage of a chip, numbered likewise. */
 int32_t pod_work_layout_stage(const pod_work_layout *layout, int32_t chip);
-/** The chip of slice 0 with the same coordinates but for the stage. */
+/** The chip with the same coordinates but for the stage, numbered likewise. */
 int32_t pod_work_layout_stage_chip(const pod_work_layout *layout, int32_t chip, int32_t stage);
 /** Mask of mesh->axis positions of a list, as pod_mesh_group takes it. */
 unsigned pod_work_layout_mask(const pod_work_layout *layout, const pod_axis_list *list);

@@ -99,7 +99,7 @@ static pod_status request_check(const pod_step_request *request, const pod_step_
 static pod_status stages_place(pod_step_work *work, pod_error *err)
 {
     pod_programs *programs = &work->programs;
-    const int32_t nchips = work->layout.slice->nchips;
+    const int32_t nchips = work->layout.mesh->ndevices;
     if (work->layout.stages == 1) {
         return POD_OK;
     }
@@ -143,7 +143,7 @@ static pod_status stages_build(const pod_step_request *request, pod_step_work *w
 /** Memory of the stage that needs most, and the bytes of real data. */
 static pod_status memory_measure(pod_step_work *work, pod_error *err)
 {
-    const int64_t chips = work->layout.slice->nchips / work->programs.nstages;
+    const int64_t chips = work->layout.mesh->ndevices / work->programs.nstages;
     for (int32_t s = 0; s < work->programs.nstages; s++) {
         pod_memory_use use;
         int64_t bytes = 0;

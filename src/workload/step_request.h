@@ -60,7 +60,7 @@ typedef struct pod_step_work {
     double model_flops;    /**< useful FLOPs of the step, all chips */
     int32_t stage;         /**< the stage that needs most memory */
     pod_memory_use memory; /**< of a chip of that stage */
-    int64_t data_bytes;    /**< what real data needs, all chips of a slice; INT64_MAX if too much */
+    int64_t data_bytes;    /**< what real data needs, all chips; INT64_MAX if too much */
 } pod_step_work;
 
 /** "train", "forward"; "sgd", "adam". Static. */

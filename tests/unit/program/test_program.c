@@ -28,7 +28,7 @@ static pod_program matmul_program(void)
 
 static pod_status finish(pod_program *program, pod_error *err)
 {
-    pod_program_group group = {.group = {.size = 4}, .dcn_size = 1};
+    pod_program_group group = {.group = {.size = 4}};
     const pod_programs programs = {.nstages = 1, .stages = program, .ngroups = 1, .groups = &group};
     *err = (pod_error){0};
     return pod_programs_finish(&programs, err);

@@ -49,10 +49,8 @@ static inline void small_make(small_step *s)
     s->programs.groups = calloc(2, sizeof *s->programs.groups);
     (void)snprintf(s->programs.groups[0].axes, POD_PROGRAM_AXES_MAX, "tensor");
     s->programs.groups[0].group.size = 4;
-    s->programs.groups[0].dcn_size = 1;
     (void)snprintf(s->programs.groups[1].axes, POD_PROGRAM_AXES_MAX, "data");
     s->programs.groups[1].group.size = 16;
-    s->programs.groups[1].dcn_size = 1;
     pod_program *program = &s->programs.stages[0];
     pod_program_init(program, 0);
     pod_op matmul = pod_op_make(POD_OP_MATMUL, "mm", 0);

@@ -242,9 +242,9 @@ Test(xla_steps, slices_exchange_a_sixteenth_of_the_gradients_per_chip)
     const pod_program *program = &c.work.programs.stages[0];
     for (int32_t i = 0; i < program->nops; i++) {
         if (program->ops[i].kind == POD_OP_COLLECTIVE) {
-            const pod_program_group *group = &c.work.programs.groups[program->ops[i].group];
-            cr_assert_eq(group->dcn_size, 2);
-            sent += program->ops[i].bytes / group->group.size;
+            const pod_group *group = &c.work.programs.groups[program->ops[i].group].group;
+            cr_assert_eq(group->slices, 2);
+            sent += program->ops[i].bytes / group->inside->size;
         }
     }
     cr_assert_float_eq((double)sent, 0.8 * (double)number(table, row, "dcn_send_bytes"),
