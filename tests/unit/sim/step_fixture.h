@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** Steps of a few ops on a small torus, one rank: vector ops of whole microseconds, links of 1 GB/s
+ *  and 1 us, collectives that are launched in 5 us. A permute of 1000 · t bytes between neighbours takes
+ *  5 + 1 + t us alone. Group 0 is the axis x, group 1 all chips. */
+#pragma once
+
+#include "sim/step.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GROUP_X, GROUP_ALL, GROUPS };
+#define US(x)       ((pod_time_ps)((x)*POD_PS_PER_US))
+#define OK(w, call) cr_assert_eq((call), POD_OK, "%s: %s", #call, (w)->err.text)
+
+typedef struct world {
+    pod_par *par;
+    pod_slice slice;
+    pod_router *router;
+    pod_chip_spec chip;
+    pod_machine machine;
+    pod_programs programs;
+    const char *algorithm;
+    bool exact;
+    pod_step_result result;
+    pod_error err;
+} world;
+
+static inline void world_group(world *w, int number, unsigned axes)
+{
+    pod_program_group *group = &w->programs.groups[number];
+    (void)snprintf(group->axes, sizeof group->axes, number == GROUP_X ? "x" : "xy");
+    OK(w, pod_group_init_axes(&group->group, &w->slice, axes, &w->err));
+    group->dcn_size = 1;
+    group->position_of_rank = calloc((size_t)group->group.size, sizeof *group->position_of_rank);
+    cr_assert(group->position_of_rank != NULL);
+    for (int32_t rank = 0; rank < group->group.size; rank++) {
+        group->position_of_rank[rank] = rank;
+    }
+}
+
+/** A closed x · y torus, with as many stages along x as asked for. */
+static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
+{
+    const int32_t dims[POD_AXES] = {x, y, 1};
+    const bool wrap[POD_AXES] = {x > 2, y > 2, false};
+    *w = (world){
+        .chip = {.vpu_ops_per_s = 1e12,
+                 .vpu_eff_frac = 1,
+                 .hbm_bytes_per_s = 1e12,
+                 .hbm_eff_frac = 1,
+                 .pcie_bytes_per_s = 1e9,
+                 .multi_axis_eff_frac = 1,
+                 .link_oneway_bytes_per_s = 1e9}
+    };
+    OK(w, pod_par_start(NULL, NULL, &w->par, &w->err));
+    OK(w, pod_slice_make("v5p", 3, dims, wrap, false, &w->slice, &w->err));
+    OK(w, pod_router_new(&w->slice, &w->router, &w->err));
+    w->machine = (pod_machine){.par = w->par,
+                               .slice = &w->slice,
+                               .router = w->router,
+                               .link_bytes_per_s = 1e9,
+                               .hop_latency_ps = US(1),
+                               .launch_ps = US(5)};
+    w->programs.nstages = stages;
+    w->programs.stages = calloc((size_t)stages, sizeof *w->programs.stages);
+    w->programs.ngroups = GROUPS;
+    w->programs.groups = calloc(GROUPS, sizeof *w->programs.groups);
+    cr_assert(w->programs.stages != NULL && w->programs.groups != NULL);
+    for (int32_t s = 0; s < stages; s++) {
+        pod_program_init(&w->programs.stages[s], s);
+    }
+    world_group(w, GROUP_X, 1);
+    world_group(w, GROUP_ALL, 3);
+}
+
+static inline void world_fini(world *w)
+{
+    pod_step_result_fini(&w->result);
+    pod_programs_fini(&w->programs);
+    pod_router_free(w->router);
+    pod_par_stop(w->par);
+}
+
+static inline int32_t op_add(world *w, int32_t stage, const pod_op *op, int32_t dep, int32_t also)
+{
+    const int32_t deps[2] = {dep, also};
+    return pod_program_op(&w->programs.stages[stage], op, deps, 2);
+}
+
+/** Core op of some microseconds, after up to two others. */
+static inline int32_t core(world *w, int32_t stage, double us, int32_t dep, int32_t also)
+{
+    pod_op op = pod_op_make(POD_OP_VECTOR, "core", 0);
+    op.flops = us * 1e6;
+    return op_add(w, stage, &op, dep, also);
+}
+
+static inline int32_t collective(world *w, pod_coll_op what, int32_t group, double us, int32_t dep)
+{
+    pod_op op = pod_op_make(POD_OP_COLLECTIVE, pod_coll_op_name(what), 0);
+    op.op = what;
+    op.group = group;
+    op.bytes = (int64_t)(us * 1000);
+    op.dtype = POD_DTYPE_BF16;
+    op.shift = 1;
+    return op_add(w, 0, &op, dep, POD_OP_NONE);
+}
+
+/** Neighbours along x pass on what takes the link so many microseconds. */
+static inline int32_t pass(world *w, double us, int32_t shift, int32_t dep)
+{
+    const int32_t number = collective(w, POD_PERMUTE, GROUP_X, us, dep);
+    w->programs.stages[0].ops[number].shift = shift;
+    return number;
+}
+
+static inline pod_status world_try(world *w)
+{
+    const pod_step_args args = {.machine = &w->machine,
+                                .chip = &w->chip,
+                                .programs = &w->programs,
+                                .algorithm = w->algorithm,
+                                .fold = !w->exact};
+    pod_step_result_fini(&w->result);
+    return pod_step_run(&args, &w->result, &w->err);
+}
+
+static inline void world_run(world *w)
+{
+    OK(w, world_try(w));
+}
+
+/** Mean over cells. */
+static inline pod_time_ps mean(const world *w, int64_t sum_ps)
+{
+    return sum_ps / w->result.cells;
+}

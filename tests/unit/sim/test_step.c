@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of a few ops whose times are known. */
+#include "step_fixture.h"
+
+#include "base/rng.h"
+
+Test(sim_step, the_core_keeps_the_order_of_the_program)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    const int32_t first = core(&w, 0, 10, POD_OP_NONE, POD_OP_NONE);
+    const int32_t moved = pass(&w, 20, 1, first);
+    const int32_t waits = core(&w, 0, 3, moved, POD_OP_NONE);
+    const int32_t ready = core(&w, 0, 4, POD_OP_NONE, POD_OP_NONE);
+    world_run(&w);
+    cr_assert_eq(w.result.time_ps, US(10 + 26 + 3 + 4), "what is ready stays behind what waits");
+    cr_assert_eq(mean(&w, w.result.compute_ps), US(17));
+    cr_assert_eq(mean(&w, w.result.exposed_ici_ps), US(26));
+    cr_assert_eq(w.result.idle_ps, 0);
+    const pod_op_record *ops = w.result.ops[0];
+    cr_assert_eq(ops[moved].first_start_ps, US(10));
+    cr_assert_eq(ops[moved].last_end_ps, US(36));
+    cr_assert_eq(mean(&w, ops[moved].time_ps), US(26));
+    cr_assert_eq(mean(&w, ops[moved].exposed_ps), US(26));
+    cr_assert_eq(ops[waits].first_start_ps, US(36));
+    cr_assert_eq(ops[ready].first_start_ps, US(39));
+    world_fini(&w);
+}
+
+/* A transfer of 26 us beside 20 us of compute leaves 6; beside 30 us nothing. */
+Test(sim_step, what_compute_hides_is_not_exposed)
+{
+    for (int beside = 20; beside <= 30; beside += 10) {
+        world w;
+        world_init(&w, 4, 1, 1);
+        const int32_t first = core(&w, 0, 10, POD_OP_NONE, POD_OP_NONE);
+        const int32_t moved = pass(&w, 20, 1, first);
+        const int32_t other = core(&w, 0, beside, first, POD_OP_NONE);
+        (void)core(&w, 0, 1, other, moved);
+        world_run(&w);
+        const int exposed = beside < 26 ? 26 - beside : 0;
+        cr_assert_eq(w.result.time_ps, US(10 + beside + exposed + 1));
+        cr_assert_eq(mean(&w, w.result.exposed_ici_ps), US(exposed));
+        cr_assert_eq(mean(&w, w.result.ops[0][moved].exposed_ps), US(exposed));
+        world_fini(&w);
+    }
+}
+
+Test(sim_step, what_nobody_waits_for_is_exposed_at_the_end)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    const int32_t first = core(&w, 0, 10, POD_OP_NONE, POD_OP_NONE);
+    (void)pass(&w, 20, 1, first);
+    (void)core(&w, 0, 5, first, POD_OP_NONE);
+    world_run(&w);
+    cr_assert_eq(w.result.time_ps, US(36));
+    cr_assert_eq(mean(&w, w.result.exposed_ici_ps), US(21));
+    world_fini(&w);
+}
+
+Test(sim_step, transfers_share_a_link_and_not_its_other_way)
+{
+    for (int32_t shift = 1; shift <= 3; shift += 2) {
+        world w;
+        world_init(&w, 4, 1, 1);
+        (void)pass(&w, 20, 1, POD_OP_NONE);
+        (void)pass(&w, 20, shift, POD_OP_NONE);
+        world_run(&w);
+        cr_assert_eq(w.result.time_ps, US(shift == 1 ? 5 + 1 + 40 : 5 + 1 + 20));
+        cr_assert_eq(w.result.links.max_bytes, shift == 1 ? 40000 : 20000);
+        cr_assert_eq(w.result.links.busy_ps, US(shift == 1 ? 40 : 20));
+        world_fini(&w);
+    }
+}
+
+Test(sim_step, the_host_is_exposed_by_itself)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    pod_op op = pod_op_make(POD_OP_HOST, "input", 0);
+    op.bytes = 8000;
+    const int32_t first = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
+    const int32_t second = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
+    (void)core(&w, 0, 3, first, second);
+    world_run(&w);
+    cr_assert_eq(w.result.time_ps, US(8 + 8 + 3), "one after the other");
+    cr_assert_eq(mean(&w, w.result.exposed_host_ps), US(16));
+    cr_assert_eq(w.result.exposed_ici_ps, 0);
+    world_fini(&w);
+}
+
+Test(sim_step, others_wait_for_a_slow_chip)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    OK(&w, pod_slice_fault_insert(&w.slice, POD_FAULT_CHIP_SLOW, 1, -1, 3, &w.err));
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_X, 1, core(&w, 0, 10, POD_OP_NONE, POD_OP_NONE));
+    world_run(&w);
+    cr_assert_eq(w.result.cells, 4);
+    cr_assert_eq(w.result.compute_ps, US(10 + 30 + 10 + 10));
+    cr_assert_geq(w.result.time_ps, US(30 + 5));
+    cr_assert_geq(w.result.exposed_ici_ps, US(3 * 20 + 4 * 5));
+    world_fini(&w);
+}
+
+/* Two axes get half of each link in this chip; one axis all of it. */
+Test(sim_step, collectives_over_several_axes_get_the_measured_part_of_links)
+{
+    pod_time_ps time_ps[2][GROUPS];
+    for (int half = 0; half < 2; half++) {
+        for (int group = 0; group < GROUPS; group++) {
+            world w;
+            world_init(&w, 4, 4, 1);
+            w.algorithm = "bucket";
+            w.chip.multi_axis_eff_frac = half ? 0.5 : 1;
+            (void)collective(&w, POD_ALL_GATHER, group, 100000, POD_OP_NONE);
+            world_run(&w);
+            time_ps[half][group] = w.result.time_ps;
+            world_fini(&w);
+        }
+    }
+    cr_assert_eq(time_ps[1][GROUP_X], time_ps[0][GROUP_X]);
+    cr_assert_float_eq((double)time_ps[1][GROUP_ALL], 2 * (double)time_ps[0][GROUP_ALL],
+                       (double)US(20));
+}
+
+/* ---- pipelines ---- */
+
+/* Forward of M microbatches through S stages along x, t us each, messages without bytes. Stage s
+ * begins after s · (t + 1) us and ends (S - 1 - s) · (t + 1) us before the last one. */
+static void stages_build(world *w, int32_t stages, int32_t parts, double t_us)
+{
+    world_init(w, stages, 1, stages);
+    w->programs.stage_of = calloc((size_t)stages, sizeof(int32_t));
+    w->programs.next_stage_chip = calloc((size_t)stages, sizeof(int32_t));
+    w->programs.previous_stage_chip = calloc((size_t)stages, sizeof(int32_t));
+    for (int32_t s = 0; s < stages; s++) {
+        w->programs.stage_of[s] = s;
+        w->programs.next_stage_chip[s] = s + 1 < stages ? s + 1 : s;
+        w->programs.previous_stage_chip[s] = s > 0 ? s - 1 : s;
+        for (int32_t part = 0; part < parts; part++) {
+            int32_t from = POD_OP_NONE;
+            if (s > 0) {
+                pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
+                recv.to_stage = s - 1;
+                recv.message = (s - 1) * parts + part;
+                from = op_add(w, s, &recv, POD_OP_NONE, POD_OP_NONE);
+            }
+            const int32_t done = core(w, s, t_us, from, POD_OP_NONE);
+            if (s + 1 < stages) {
+                pod_op send = pod_op_make(POD_OP_SEND, "send", 0);
+                send.to_stage = s + 1;
+                send.message = s * parts + part;
+                (void)op_add(w, s, &send, done, POD_OP_NONE);
+            }
+        }
+    }
+}
+
+Test(sim_step, a_pipeline_of_s_stages_idles_s_less_1_of_its_slots)
+{
+    static const int32_t cases[][2] = {
+        {2, 1 },
+        {2, 8 },
+        {4, 4 },
+        {4, 12},
+        {8, 2 }
+    };
+    enum { T = 1000 };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int32_t s = cases[i][0];
+        const int32_t m = cases[i][1];
+        world w;
+        stages_build(&w, s, m, T);
+        world_run(&w);
+        cr_assert_eq(w.result.time_ps, US((s - 1) * (T + 1) + m * T));
+        cr_assert_eq(w.result.compute_ps, US(s * m * T));
+        cr_assert_eq(w.result.exposed_ici_ps, US(s - 1), "the flight of each first message");
+        cr_assert_eq(w.result.idle_ps, US((T + 1) * s * (s - 1) - (s - 1)));
+        const double idle = (double)w.result.idle_ps / (double)(w.result.cells * w.result.time_ps);
+        cr_assert_float_eq(idle, (double)(s - 1) / (m + s - 1), 1e-3);
+        world_fini(&w);
+    }
+}
+
+Test(sim_step, a_message_that_never_comes_is_a_deadlock_that_says_who_waits)
+{
+    world w;
+    stages_build(&w, 3, 2, 10);
+    pod_op *send = &w.programs.stages[1].ops[2];
+    cr_assert_eq(send->kind, POD_OP_SEND);
+    send->kind = POD_OP_VECTOR;
+    cr_assert_eq(world_try(&w), POD_E_INTERNAL);
+    cr_assert(strstr(w.err.text, "chip 2 waits to run core") != NULL, "%s", w.err.text);
+    world_fini(&w);
+}
+
+/* ---- any program ---- */
+
+/* What a collective takes at least. */
+static pod_time_ps least_ps(const pod_op *op)
+{
+    return op->kind == POD_OP_VECTOR ? (pod_time_ps)op->flops : US(5);
+}
+
+/* Add random ops; returns the longest chain of them. */
+static pod_time_ps random_ops(world *w, uint64_t seed)
+{
+    static const pod_coll_op kinds[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
+                                        POD_PERMUTE};
+    enum { OPS = 30 };
+    pod_time_ps end_ps[OPS];
+    pod_time_ps longest_ps = 0;
+    for (uint32_t i = 0; i < OPS; i++) {
+        const int32_t dep = i > 0 ? (int32_t)pod_rng_below(seed, 0, i, i + 1) - 1 : POD_OP_NONE;
+        const double us = (double)pod_rng_below(seed, 1, i, 40);
+        const uint64_t kind = pod_rng_below(seed, 2, i, 8);
+        if (kind < 4) {
+            const int32_t group = pod_rng_below(seed, 3, i, 2) ? GROUP_ALL : GROUP_X;
+            (void)collective(w, kinds[kind], group, us, dep);
+        } else {
+            (void)core(w, 0, us, dep, i > 1 ? (int32_t)pod_rng_below(seed, 4, i, i) : dep);
+        }
+        const pod_program *program = &w->programs.stages[0];
+        const pod_op *op = &program->ops[i];
+        pod_time_ps start_ps = 0;
+        for (int32_t d = 0; d < op->ndeps; d++) {
+            const pod_time_ps before = end_ps[program->deps[op->first_dep + d]];
+            start_ps = before > start_ps ? before : start_ps;
+        }
+        end_ps[i] = start_ps + least_ps(op);
+        longest_ps = end_ps[i] > longest_ps ? end_ps[i] : longest_ps;
+    }
+    return longest_ps;
+}
+
+static void parts_add_up(const world *w, pod_time_ps longest_ps)
+{
+    const pod_step_result *r = &w->result;
+    const pod_program *program = &w->programs.stages[0];
+    int64_t core_ps = 0;
+    int64_t exposed_ps = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        cr_assert_eq(r->ops[0][i].chips, r->cells);
+        cr_assert_geq(r->ops[0][i].last_end_ps, r->ops[0][i].first_start_ps);
+        exposed_ps += r->ops[0][i].exposed_ps;
+        core_ps += program->ops[i].kind == POD_OP_VECTOR ? (int64_t)program->ops[i].flops : 0;
+    }
+    cr_assert_eq(r->compute_ps, r->cells * core_ps);
+    cr_assert_eq(r->exposed_ici_ps, exposed_ps);
+    cr_assert_eq(r->compute_ps + r->exposed_ici_ps + r->idle_ps, r->cells * r->time_ps);
+    cr_assert_geq(r->time_ps, core_ps);
+    cr_assert_geq(r->time_ps, longest_ps);
+}
+
+Test(sim_step, time_is_accounted_for_and_a_folded_step_is_the_exact_one)
+{
+    int64_t folded = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        world w;
+        world_init(&w, 4, 4, 1);
+        const pod_time_ps longest_ps = random_ops(&w, seed);
+        world_run(&w);
+        parts_add_up(&w, longest_ps);
+        const pod_step_result few = w.result;
+        w.result = (pod_step_result){0};
+        w.exact = true;
+        world_run(&w);
+        parts_add_up(&w, longest_ps);
+        cr_assert_eq(w.result.cells, 16);
+        cr_assert_eq(w.result.time_ps, few.time_ps, "seed %d", (int)seed);
+        cr_assert_eq(w.result.exposed_ici_ps * few.cells, few.exposed_ici_ps * 16);
+        cr_assert_eq(w.result.links.max_bytes, few.links.max_bytes);
+        folded += few.cells < 16;
+        pod_step_result fold = few;
+        pod_step_result_fini(&fold);
+        world_fini(&w);
+    }
+    cr_assert_gt(folded, 0);
+}
