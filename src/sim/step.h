@@ -18,6 +18,8 @@
  *  its messages are served as if 1/frac as long, so that links shared with others are shared fairly
  *  and record the bytes that they carry.
  *
+ *  Blocks. All-reduces are padded to whole blocks, less than one element for each chip.
+ *
  *  Slow chips (`--slow-chip`) take as many times longer for every core op.
  *
  *  Folding. With args->fold the step finds out which chips do the same, by comparing their stages and

@@ -73,10 +73,11 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
     POD_ASSERT(from == (size_t)s->rows * s->row_bytes);
 }
 
-/* The whole vector: slots [slot, slot + blocks) of every part, one part behind the other. */
+/* The whole vector, `rest` bytes: slots [slot, slot + blocks) of every part, one part behind the other.
+ * Behind it comes what it is padded with: zeros on the way in, of no interest on the way out. */
 static void vector_copy(step_run *run, int32_t cell, pod_collective *collective,
                         const pod_coll_schedule *schedule, bool second, unsigned char *plain,
-                        int element_bytes, bool out)
+                        size_t rest, int element_bytes, bool out)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
     const int32_t rank = pod_group_rank(schedule->group, chip);
@@ -87,10 +88,16 @@ static void vector_copy(step_run *run, int32_t cell, pod_collective *collective,
         pod_coll_slots(schedule, rank, part, second ? blocks : 0, blocks, &offset, &elements);
         unsigned char *work = pod_collective_work(collective, cell, part);
         work += (size_t)offset * (size_t)element_bytes;
-        const size_t size = (size_t)elements * (size_t)element_bytes;
+        const size_t room = (size_t)elements * (size_t)element_bytes;
+        const size_t size = rest < room ? rest : room;
         memcpy(out ? plain : work, out ? work : plain, size);
+        if (!out) {
+            memset(work + size, 0, room - size);
+        }
         plain += size;
+        rest -= size;
     }
+    POD_ASSERT(rest == 0);
 }
 
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
@@ -116,7 +123,8 @@ void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective
         }
         return;
     }
-    vector_copy(run, cell, collective, schedule, false, data, element_bytes, false);
+    vector_copy(run, cell, collective, schedule, false, data, (size_t)pod_buffer_bytes(in),
+                element_bytes, false);
 }
 
 void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
@@ -142,5 +150,6 @@ void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collectiv
                     element_bytes, true);
         return;
     }
-    vector_copy(run, cell, collective, schedule, op->op == POD_PERMUTE, data, element_bytes, true);
+    vector_copy(run, cell, collective, schedule, op->op == POD_PERMUTE, data,
+                (size_t)pod_buffer_bytes(result), element_bytes, true);
 }

@@ -79,6 +79,9 @@ static bool same_step(const fold *f, const pod_coll_schedule *schedule, const fo
                != pod_coll_send_elements(schedule, b->place.rank, channel, &two)) {
         return false;
     }
+    if (one.send_direction >= 0) { /* the neighbour there */
+        return one.send_direction / 2 != open_axis;
+    }
     const int32_t to_a = pod_group_chip(schedule->group, a->chip, one.send_to);
     const int32_t to_b = pod_group_chip(schedule->group, b->chip, two.send_to);
     if (open_axis >= 0) {

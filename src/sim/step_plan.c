@@ -98,7 +98,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
         .hop_latency_ps = args->machine->hop_latency_ps,
         .launch_ps = args->machine->launch_ps,
         .source_of = entry->source_of,
-        .equal_blocks = entry->op == POD_ALL_GATHER || entry->op == POD_REDUCE_SCATTER,
+        .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
     };
     const pod_coll_algorithm *algorithm = NULL;
     pod_status st = POD_OK;
@@ -114,9 +114,19 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
     return st == POD_OK ? algorithm->build(&request, &entry->schedule, err) : st;
 }
 
-static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index, pod_error *err)
+/* A vector to be summed is padded to whole blocks, as compilers pad it: chips with equal blocks do the
+ * same, and one can stand for all (step_fold.c). One of fewer elements than chips stays as it is. */
+static int64_t padded_elements(const step_run *run, const pod_op *op)
 {
     const int64_t elements = op->bytes / pod_dtype_size(op->dtype);
+    const int64_t chips = run->args->programs->groups[op->group].group.size;
+    return op->op == POD_ALL_REDUCE && elements >= chips ? (elements + chips - 1) / chips * chips
+                                                         : elements;
+}
+
+static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index, pod_error *err)
+{
+    const int64_t elements = padded_elements(run, op);
     for (int32_t i = 0; i < run->nschedules; i++) {
         const step_schedule *known = &run->schedules[i];
         if (known->group == op->group && known->op == op->op && known->elements == elements
