@@ -87,9 +87,9 @@ static inline void bench_clear(bench *b)
 }
 
 /** Simulate the step; with a check also its numbers. */
-static inline void bench_run(bench *b, pod_step_check *check, pod_step_result *result)
+static inline pod_status bench_try(bench *b, pod_step_check *check, pod_step_result *result,
+                                   pod_error *err)
 {
-    pod_error err = {0};
     const pod_machine machine = {.par = b->par,
                                  .slice = &b->slice,
                                  .router = b->router,
@@ -104,7 +104,13 @@ static inline void bench_run(bench *b, pod_step_check *check, pod_step_result *r
                                 .load = pod_step_check_load,
                                 .store = pod_step_check_store,
                                 .context = check};
-    bench_ok(pod_step_run(&args, result, &err), &err);
+    return pod_step_run(&args, result, err);
+}
+
+static inline void bench_run(bench *b, pod_step_check *check, pod_step_result *result)
+{
+    pod_error err = {0};
+    bench_ok(bench_try(b, check, result, &err), &err);
 }
 
 /** The reference of the request, computed on rank 0. */
