@@ -189,6 +189,17 @@ pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request
     return POD_OK;
 }
 
+bool pod_coll_axes_linked(const pod_coll_axes *axes)
+{
+    const int64_t hops = (int64_t)axes->nranks * axes->naxes * 2;
+    for (int64_t i = 0; i < hops; ++i) {
+        if (axes->hop[i].rank >= 0 && axes->hop[i].direction < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool pod_coll_axes_symmetric(const pod_coll_axes *axes)
 {
     for (int a = 0; a < axes->naxes; ++a) {

@@ -60,6 +60,9 @@ void pod_coll_axes_fini(pod_coll_axes *axes);
  *  because it is dead. Then one rank's times are every rank's. */
 bool pod_coll_axes_symmetric(const pod_coll_axes *axes);
 
+/** True when a link leads to every neighbour: none is routed. */
+bool pod_coll_axes_linked(const pod_coll_axes *axes);
+
 /** Refuse a group with an open axis. @param name, instead  of algorithms, for the message
  *  @return POD_E_INVALID, POD_E_NOMEM */
 pod_status pod_coll_wants_closed(const pod_coll_request *request, const char *name,

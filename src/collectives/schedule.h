@@ -157,6 +157,8 @@ struct pod_coll_schedule {
                                      (priority, channel, step) first; else all that are ready share it */
     bool circuits;   /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
+    bool alone;      /**< ordered, and every send is over one link or to the rank itself: two of
+                                     its messages never share a link */
 };
 
 void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */

@@ -160,62 +160,70 @@ int pod_engine_rank_of(const pod_engine *engine, int32_t cell)
     return low;
 }
 
-/* Field by field, and volatile so that the compiler doesn't join the loads: the caller has just
- * written these fields one by one, and a wider load has to wait until all of them have left the
- * store buffer. */
-static void write_event(pod_engine *engine, pod_event *room, int32_t src, const pod_event *event)
+/* What the order of events needs, written where the event will lie. */
+static pod_event *write_head(pod_engine *engine, pod_event *room, const pod_event_head *head)
+{
+    room->time_ps = head->time_ps;
+    room->dst = head->dst;
+    room->src = head->src;
+    room->seq = engine->queue.cells[head->src - engine->first].seq++;
+    room->payload = head->payload;
+    return room;
+}
+
+static pod_event *begin_local(pod_engine *engine, const pod_event_head *head)
+{
+    pod_queue *queue = &engine->queue;
+    POD_ASSERT(head->time_ps - engine->now_ps
+               >= (head->dst == head->src ? 0 : engine->lookahead_ps));
+    uint32_t node = pod_queue_node(queue);
+    if (node == POD_NODE_NONE) {
+        pod_payload_release(head->payload);
+        return &engine->dropped;
+    }
+    pod_event *room = write_head(engine, pod_pool_event(&queue->pool, node), head);
+    if (head->time_ps < engine->end_ps) {
+        pod_agenda_push(engine, head->time_ps, node);
+    } else {
+        pod_queue_add(queue, head->time_ps, head->dst - engine->first, node);
+    }
+    return room;
+}
+
+static pod_event *begin_away(pod_engine *engine, const pod_event_head *head)
+{
+    POD_ASSERT((uint32_t)head->dst < (uint32_t)engine->ncells);
+    POD_ASSERT(head->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
+    int rank = pod_engine_rank_of(engine, head->dst);
+    int64_t tick = head->time_ps >> engine->queue.shift;
+    return write_head(engine, pod_exchange_reserve(&engine->exchange, rank, tick, head->payload),
+                      head);
+}
+
+pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head)
+{
+    POD_ASSERT((uint32_t)(head.src - engine->first) < (uint32_t)engine->nlocal);
+    POD_ASSERT(engine->cell < 0 || engine->cell == head.src);
+    POD_ASSERT(head.time_ps < POD_TIME_NEVER);
+    return (uint32_t)(head.dst - engine->first) < (uint32_t)engine->nlocal
+               ? begin_local(engine, &head)
+               : begin_away(engine, &head);
+}
+
+/* The arguments go one by one, and volatile so that the compiler doesn't join the loads: the caller has
+ * just written them one by one, and a wider load has to wait until all of them have left the store
+ * buffer. */
+void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
 {
     const volatile pod_event *from = event;
-    room->time_ps = from->time_ps;
-    room->dst = from->dst;
-    room->src = src;
-    room->seq = engine->queue.cells[src - engine->first].seq++;
+    pod_event *room = pod_engine_post_begin(engine, (pod_event_head){.time_ps = event->time_ps,
+                                                                     .dst = event->dst,
+                                                                     .src = src,
+                                                                     .payload = event->payload});
     room->kind = from->kind;
     room->small = from->small;
     for (int i = 0; i < 4; i++) {
         room->arg[i] = from->arg[i];
-    }
-    room->payload = from->payload;
-}
-
-static void post_local(pod_engine *engine, int32_t src, const pod_event *event)
-{
-    pod_queue *queue = &engine->queue;
-    pod_time_ps time_ps = event->time_ps;
-    int32_t to = event->dst - engine->first;
-    POD_ASSERT(time_ps - engine->now_ps >= (event->dst == src ? 0 : engine->lookahead_ps));
-    uint32_t node = pod_queue_node(queue);
-    if (node == POD_NODE_NONE) {
-        pod_payload_release(event->payload);
-        return;
-    }
-    write_event(engine, pod_pool_event(&queue->pool, node), src, event);
-    if (time_ps < engine->end_ps) {
-        pod_agenda_push(engine, time_ps, node);
-    } else {
-        pod_queue_add(queue, time_ps, to, node);
-    }
-}
-
-static void post_away(pod_engine *engine, int32_t src, const pod_event *event)
-{
-    POD_ASSERT((uint32_t)event->dst < (uint32_t)engine->ncells);
-    POD_ASSERT(event->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
-    int rank = pod_engine_rank_of(engine, event->dst);
-    int64_t tick = event->time_ps >> engine->queue.shift;
-    pod_event *room = pod_exchange_reserve(&engine->exchange, rank, tick, event->payload);
-    write_event(engine, room, src, event);
-}
-
-void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
-{
-    POD_ASSERT((uint32_t)(src - engine->first) < (uint32_t)engine->nlocal);
-    POD_ASSERT(engine->cell < 0 || engine->cell == src);
-    POD_ASSERT(event->time_ps < POD_TIME_NEVER);
-    if ((uint32_t)(event->dst - engine->first) < (uint32_t)engine->nlocal) {
-        post_local(engine, src, event);
-    } else {
-        post_away(engine, src, event);
     }
 }
 

@@ -38,8 +38,8 @@ typedef struct pod_payload {
 typedef struct pod_event {
     pod_time_ps time_ps;
     int32_t dst;
-    int32_t src;  /**< set by pod_engine_post */
-    uint32_t seq; /**< set by pod_engine_post */
+    int32_t src;  /**< set by posting */
+    uint32_t seq; /**< set by posting */
     uint16_t kind;
     uint16_t small;
     uint64_t arg[4];
@@ -99,6 +99,18 @@ int pod_engine_rank_of(const pod_engine *engine, int32_t cell);
  *  before pod_engine_run for a cell of this rank (src = the cell it starts from).
  *  event->time_ps >= now for dst == src, >= now + lookahead_ps otherwise (POD_ASSERT). */
 void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event);
+
+/** When an event happens, where, from where, and what travels with it. */
+typedef struct pod_event_head {
+    pod_time_ps time_ps;
+    int32_t dst;
+    int32_t src;
+    pod_payload *payload; /**< or NULL; the reference is taken over */
+} pod_event_head;
+
+/** As pod_engine_post, without a copy: the caller writes kind, small and arg of the event that is
+ *  returned, before it calls the engine again. */
+pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head);
 /** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */
 void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps);
 

@@ -32,7 +32,8 @@ struct pod_engine {
     pod_time_ps latest_ps; /**< last thing handled on this rank */
     pod_time_ps end_ps;    /**< of the window being handled; 0 outside */
     pod_agenda agenda;
-    pod_key *keys; /**< of the window, by cell */
+    pod_event dropped; /**< where an event is written for which there is no memory */
+    pod_key *keys;     /**< of the window, by cell */
     int64_t keys_size;
     uint32_t *places; /**< places[nlocal]: events of a cell, then where its next key goes */
     uint64_t *active; /**< bit per cell that has something to do in the window */

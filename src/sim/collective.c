@@ -448,10 +448,12 @@ void pod_collective_approach(const pod_collective *coll, int32_t cell)
 {
     const size_t local = (size_t)(cell - coll->first);
     const char *channels = (const char *)&coll->channels[local * (size_t)coll->nchannels];
-    const size_t bytes = (size_t)coll->nchannels * sizeof(coll_channel);
+    const char *end = (const char *)&coll->channels[(local + 1) * (size_t)coll->nchannels];
+    const char *last = end - channels < APPROACH_BYTES ? end : channels + APPROACH_BYTES;
     __builtin_prefetch(&coll->chips[local], 1);
-    for (size_t i = 0; i < bytes && i < APPROACH_BYTES; i += 64) {
-        __builtin_prefetch(channels + i, 1);
+    for (; channels < last; channels += 128) {
+        __builtin_prefetch(channels, 1);
+        __builtin_prefetch(channels + 64, 1);
     }
     if (coll->ready) {
         __builtin_prefetch(ready_bits(coll, cell, 0), 1);

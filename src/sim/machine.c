@@ -160,8 +160,8 @@ static int peers_find(pod_machine *machine, const int32_t *first_cell, int32_t *
     return npeers;
 }
 
-pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, pod_net **net,
-                           pod_error *err)
+pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, bool alone,
+                           pod_net **net, pod_error *err)
 {
     *net = NULL;
     const int size = pod_par_size(machine->par);
@@ -202,6 +202,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
             .route = machine->dcn ? pod_dcn_route : NULL,
             .route_context = machine,
             .client = client,
+            .alone = alone,
         };
         st = pod_net_new(machine->par, &options, net, err);
     }

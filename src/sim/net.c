@@ -117,10 +117,7 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
     const pod_time_ps work = wire_work_ps(&net->wires[link->wire], bytes, shared);
     link_update(link, now);
-    if (work > POD_TIME_NEVER / 4 - link->virtual_ps) {
-        pod_engine_fail(net->engine, POD_E_RANGE,
-                        "simulated time exceeds 26 days; use fewer bytes or faster links");
-    }
+    pod_net_time_check(net, link->virtual_ps, work);
     net->flows[flow].finish = link->virtual_ps + work;
     link->bytes += bytes;
     net->hops++;
@@ -253,7 +250,12 @@ static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_p
     net_cell *state = &net->cells[cell - net->first];
     state->timer_ps = POD_TIME_NEVER;
     for (int32_t i = 0; i < state->links; i++) {
-        if (state->done[i] <= now) {
+        if (state->done[i] > now) {
+            continue;
+        }
+        if (net->lanes) {
+            pod_net_lane_served(net, cell, i);
+        } else {
             link_serve(net, cell, i, now);
         }
     }
@@ -406,7 +408,9 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
         net->client.woke(net->client.context, cell, event->arg[0]);
         break;
     }
-    cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
+    if (!net->lanes) { /* lanes bring the timer forward themselves */
+        cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
+    }
 }
 
 /* Links are the largest part of a cell's state: ask for all of them at once. */
@@ -414,14 +418,19 @@ static void on_approach(void *context, int32_t cell)
 {
     const pod_net *net = context;
     const int32_t local = cell - net->first;
-    const net_link *link = &net->links[local * net->stride];
-    const net_flow *flow = &net->flows[local * NET_OWN_FLOWS];
+    const int32_t first = local * net->stride;
     __builtin_prefetch(&net->cells[local], 1);
-    for (int32_t i = 0; i < net->stride; i++) {
-        __builtin_prefetch(&link[i], 1);
-    }
-    for (int32_t i = 0; i < NET_OWN_FLOWS; i += 2) {
-        __builtin_prefetch(&flow[i], 1);
+    if (net->lanes) {
+        for (int32_t i = 0; i < net->stride; i++) {
+            __builtin_prefetch(&net->lanes[first + i], 1);
+        }
+    } else {
+        for (int32_t i = 0; i < net->stride; i++) {
+            __builtin_prefetch(&net->links[first + i], 1);
+        }
+        for (int32_t i = 0; i < NET_OWN_FLOWS; i += 2) {
+            __builtin_prefetch(&net->flows[local * NET_OWN_FLOWS + i], 1);
+        }
     }
     if (net->client.approach) {
         net->client.approach(net->client.context, cell);
@@ -439,6 +448,10 @@ static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
 void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                   pod_payload *payload)
 {
+    if (net->lanes) {
+        pod_net_lane_send(net, cell, port, bytes, tag, payload);
+        return;
+    }
     const pod_net_hop hop = {.port = port, .peer = -1};
     const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
     const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);
@@ -451,7 +464,7 @@ void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_t
 void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
                         int64_t bytes, pod_net_tag tag, pod_payload *payload)
 {
-    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX);
+    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && !net->lanes);
     const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
     const int fragments = (int)used;
     const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
@@ -469,19 +482,6 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
         net->flows[flow].fragments = (uint16_t)fragments;
         net->flows[flow].payload = i == 0 ? payload : NULL;
     }
-}
-
-void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
-{
-    const pod_event event = {
-        .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}
-    };
-    pod_engine_post(net->engine, cell, &event);
-}
-
-pod_time_ps pod_net_now(const pod_net *net)
-{
-    return pod_engine_now(net->engine);
 }
 
 const pod_engine_model pod_net_model = {

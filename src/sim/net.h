@@ -22,6 +22,10 @@
  *
  *  A message may be split into fragments over several paths; it has arrived when all have.
  *
+ *  Alone. A client that never hands a link a message before the one before has left, and uses no
+ *  paths, may say so: messages then never share, so that the end of a service is known when it begins,
+ *  and the arrival is posted at once. The same times for half the work.
+ *
  *  All times and works are integer picoseconds, so the order of everything is exact.
  *  Ownership: the net owns ports and messages in flight. Threads: one per rank. */
 #pragma once
@@ -94,6 +98,7 @@ typedef struct pod_net_options {
     pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
     const void *route_context;    /**< borrowed for the net's life */
     const pod_net_client *client; /**< copied */
+    bool alone;                   /**< as above; a promise that is checked (POD_ASSERT) */
 } pod_net_options;
 
 /** Collective. */

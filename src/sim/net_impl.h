@@ -63,6 +63,16 @@ typedef struct net_link {
 } net_link;
 _Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
 
+/* A link that carries one message at a time. */
+typedef struct net_lane {
+    int64_t bytes;
+    pod_time_ps busy_ps;
+    uint64_t tag; /* of the latest message */
+    uint32_t step;
+    int32_t peer;
+    int32_t wire;
+} net_lane;
+
 /* The first line holds all that a chip with six ports needs. */
 typedef struct net_cell {
     pod_time_ps timer_ps; /* what the engine's timer is set to */
@@ -82,7 +92,8 @@ struct pod_net {
     int32_t ncells;
     int32_t stride; /* links per cell: links[local cell * stride + port] */
     net_cell *cells;
-    net_link *links;
+    net_link *links; /* NULL if alone */
+    net_lane *lanes; /* lanes[local cell * stride + port] if alone, else NULL */
     net_wire *wires;
     int32_t nwires;
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
@@ -107,3 +118,17 @@ int pod_net_path_pop(pod_net_path *path);
 
 /** The engine's callbacks (net.c). */
 extern const pod_engine_model pod_net_model;
+
+/* More work on a link that has had `before` already: time may not overflow. */
+static inline void pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
+{
+    if (work > POD_TIME_NEVER / 4 - before) {
+        pod_engine_fail(net->engine, POD_E_RANGE,
+                        "simulated time exceeds 26 days; use fewer bytes or faster links");
+    }
+}
+
+/** Send over a link, and what happens when it has had its service (net_lane.c). */
+void pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                       pod_payload *payload);
+void pod_net_lane_served(pod_net *net, int32_t cell, int port);

@@ -40,13 +40,22 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
     }
     const size_t ncells = (size_t)net->ncells;
     net->cells = pod_pages_new(ncells, sizeof *net->cells);
-    net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
-    net->nflows = net->ncells * NET_OWN_FLOWS + 1;
-    net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
-    if (options->route) {
-        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+    const size_t nlinks = ncells * (size_t)net->stride;
+    bool made = net->cells != NULL;
+    if (options->alone) {
+        net->lanes = pod_pages_new(nlinks, sizeof *net->lanes);
+        made = made && net->lanes;
+    } else {
+        net->links = pod_pages_new(nlinks, sizeof *net->links);
+        net->nflows = net->ncells * NET_OWN_FLOWS + 1;
+        net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
+        made = made && net->links && net->flows;
     }
-    if (!net->cells || !net->links || !net->flows || (options->route && !net->flow_peer)) {
+    if (made && options->route) {
+        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+        made = net->flow_peer != NULL;
+    }
+    if (!made) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
                         net->ncells);
     }
@@ -68,8 +77,13 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
                                 "out of memory for links; at most %d different rates of links",
                                 WIRES_MAX);
             }
-            net->links[i * net->stride + port] =
-                (net_link){.head = -1, .tail = -1, .peer = ports[port].peer, .wire = wire};
+            const int32_t peer = ports[port].peer;
+            const int32_t at = i * net->stride + port;
+            if (net->lanes) {
+                net->lanes[at] = (net_lane){.peer = peer, .wire = wire};
+            } else {
+                net->links[at] = (net_link){.head = -1, .tail = -1, .peer = peer, .wire = wire};
+            }
         }
     }
     return POD_OK;
@@ -125,6 +139,7 @@ void pod_net_free(pod_net *net)
     free(net->flow_peer);
     free(net->flows);
     free(net->wires);
+    free(net->lanes);
     free(net->links);
     free(net->cells);
     free(net);
@@ -135,6 +150,19 @@ pod_engine *pod_net_engine(pod_net *net)
     return net->engine;
 }
 
+void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
+{
+    const pod_event event = {
+        .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}
+    };
+    pod_engine_post(net->engine, cell, &event);
+}
+
+pod_time_ps pod_net_now(const pod_net *net)
+{
+    return pod_engine_now(net->engine);
+}
+
 pod_status pod_net_run(pod_net *net, pod_error *err)
 {
     return pod_engine_run(net->engine, err);
@@ -143,6 +171,15 @@ pod_status pod_net_run(pod_net *net, pod_error *err)
 int64_t pod_net_hops(const pod_net *net)
 {
     return net->hops;
+}
+
+static pod_net_link_record link_record(const pod_net *net, int32_t at)
+{
+    if (net->lanes) {
+        return (pod_net_link_record){.bytes = net->lanes[at].bytes,
+                                     .busy_ps = net->lanes[at].busy_ps};
+    }
+    return (pod_net_link_record){.bytes = net->links[at].bytes, .busy_ps = net->links[at].busy_ps};
 }
 
 pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
@@ -159,9 +196,8 @@ pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record
     }
     for (int32_t i = 0; i < net->ncells; i++) {
         for (int32_t port = 0; port < net->cells[i].links; port++) {
-            const net_link *link = &net->links[i * net->stride + port];
             own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] =
-                (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
+                link_record(net, i * net->stride + port);
         }
     }
     void *all = NULL;

@@ -256,7 +256,7 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
                                    .woke = run_woke,
                                    .approach = run_approach,
                                    .blocked = run_blocked};
-    pod_status st = pod_machine_net(args->machine, &client, &run.net, err);
+    pod_status st = pod_machine_net(args->machine, &client, args->schedule->alone, &run.net, err);
     if (st != POD_OK) {
         return st;
     }
