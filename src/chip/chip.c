@@ -19,6 +19,7 @@ static const double per_giga = 1e9;
 static const double per_tera = 1e12;
 static const double per_mega = 1e6;
 static const double s_per_us = 1e-6;
+static const double bytes_per_kib = 1024.0;
 static const double bytes_per_gib = 1073741824.0;
 static const double bytes_per_mib = 1048576.0;
 
@@ -144,6 +145,7 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->block_step_ps = pod_time_from_s(value[FIG_BLOCK_STEP] * s_per_us);
     spec->copy_launch_ps = pod_time_from_s(value[FIG_COPY_LAUNCH] * s_per_us);
     spec->collective_launch_ps = pod_time_from_s(value[FIG_COLLECTIVE_LAUNCH] * s_per_us);
+    spec->cut_min_bytes = llround(value[FIG_CUT_MIN] * bytes_per_kib);
 }
 
 pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rates,

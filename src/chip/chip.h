@@ -70,6 +70,7 @@ typedef struct pod_chip_spec {
     pod_time_ps hop_latency_ps;
     pod_time_ps collective_launch_ps;
     double multi_axis_eff_frac;   /**< of the link rate when one collective drives several axes */
+    int64_t cut_min_bytes;        /**< a collective's block isn't cut into less than this */
     double core_link_bytes_per_s; /**< between the two devices of a chip; 0 = one device */
 
     double dcn_bytes_per_s; /**< egress of one chip's share of its host's network cards */

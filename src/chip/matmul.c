@@ -62,6 +62,7 @@ struct core_time {
     double exposed_s;
     double vmem_s;
     double fill_s;
+    double grid_s;  /* what the steps of a given block add to the work */
     double total_s; /* without launch */
 };
 
@@ -86,15 +87,17 @@ static struct core_time core_time_of(const pod_chip_spec *core, const pod_matmul
 {
     const double hbm_rate = core->hbm_bytes_per_s * core->hbm_eff_frac;
     const double gap_s = pod_time_to_s(core->block_step_ps);
-    const double steps = (double)blocking->steps;
+    const double between_s = (double)(blocking->steps - 1) * gap_s;
+    const bool given = part->block.m > 0;
     struct core_time t = {.blocking = *blocking};
     t.mxu_s = mxu_seconds(core, part);
-    t.hbm_s = blocking->hbm_bytes / hbm_rate + (steps - 1) * gap_s;
+    t.hbm_s = blocking->hbm_bytes / hbm_rate + (given ? 0 : between_s);
+    t.grid_s = given ? between_s : 0;
     t.exposed_s = (blocking->first_bytes + blocking->last_bytes) / hbm_rate;
     t.vmem_s = blocking->vmem_bytes / core->vmem_bytes_per_s;
     t.fill_s = 2.0 * core->mxu_dim / core->clock_hz;
     const double hidden_s = largest(t.hbm_s - t.exposed_s, 0);
-    t.total_s = t.exposed_s + largest(largest(t.mxu_s, hidden_s), t.vmem_s) + t.fill_s;
+    t.total_s = t.exposed_s + largest(largest(t.mxu_s, hidden_s), t.vmem_s) + t.fill_s + t.grid_s;
     return t;
 }
 
@@ -154,10 +157,11 @@ static pod_bound bound_of(const struct core_time *t, double launch_s)
     if (launch_s > largest(largest(t->mxu_s, t->hbm_s), t->vmem_s)) {
         return POD_BOUND_LAUNCH;
     }
-    if (t->vmem_s > largest(t->mxu_s, t->hbm_s)) {
+    const double hbm_s = t->hbm_s + t->grid_s;
+    if (t->vmem_s > largest(t->mxu_s, hbm_s)) {
         return POD_BOUND_VMEM;
     }
-    return t->mxu_s >= t->hbm_s ? POD_BOUND_MXU : POD_BOUND_HBM;
+    return t->mxu_s >= hbm_s ? POD_BOUND_MXU : POD_BOUND_HBM;
 }
 
 static pod_status check_sizes(const pod_matmul_args *args, int64_t *flops, pod_error *err)
@@ -223,6 +227,7 @@ pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args 
         .exposed_ps = pod_time_from_s(t.exposed_s),
         .vmem_ps = pod_time_from_s(t.vmem_s),
         .fill_ps = pod_time_from_s(t.fill_s),
+        .grid_ps = pod_time_from_s(t.grid_s),
     };
     out->peak_frac = out->ops_per_s / out->peak_ops_per_s;
     return POD_OK;
@@ -233,12 +238,12 @@ const char *pod_matmul_explain(const pod_matmul_time *time, char *buf, size_t si
     (void)snprintf(
         buf, size,
         "time %.3f us = launch %.3f + first and last block %.3f + max(mxu %.3f, hbm %.3f - %.3f, "
-        "vmem %.3f) + fill %.3f; block %lldx%lldx%lld, %lld steps a core, %d core%s",
+        "vmem %.3f) + fill %.3f + grid %.3f; block %lldx%lldx%lld, %lld steps a core, %d core%s",
         pod_time_to_us(time->time_ps), pod_time_to_us(time->launch_ps),
         pod_time_to_us(time->exposed_ps), pod_time_to_us(time->mxu_ps),
         pod_time_to_us(time->hbm_ps), pod_time_to_us(time->exposed_ps),
-        pod_time_to_us(time->vmem_ps), pod_time_to_us(time->fill_ps), (long long)time->block.m,
-        (long long)time->block.k, (long long)time->block.n, (long long)time->steps, time->cores,
-        time->cores > 1 ? "s" : "");
+        pod_time_to_us(time->vmem_ps), pod_time_to_us(time->fill_ps), pod_time_to_us(time->grid_ps),
+        (long long)time->block.m, (long long)time->block.k, (long long)time->block.n,
+        (long long)time->steps, time->cores, time->cores > 1 ? "s" : "");
     return buf;
 }

@@ -18,6 +18,9 @@
  *      hbm   = bytes / (HBM rate · efficiency) + (steps - 1) · block step
  *      time  = launch + first blocks in + max(mxu, the rest of hbm, vmem) + last block out + fill
  *
+ *  A block that is given stands for a hand-written kernel (Pallas): its grid steps are taken by the
+ *  scalar unit between pieces of work, so (steps - 1) · block step is not part of hbm but adds to the time.
+ *
  *  The block is the one that moves the fewest bytes among those that fit the VMEM set aside for
  *  blocks, then the one with the fewest steps, then the one that exposes least. Results are of the
  *  type that the compiler gives: bf16 for bf16 and fp8, f32 for f32, int32 for int8.
@@ -67,6 +70,7 @@ typedef struct pod_matmul_time {
     pod_time_ps exposed_ps; /**< first blocks in and last block out */
     pod_time_ps vmem_ps;
     pod_time_ps fill_ps;
+    pod_time_ps grid_ps; /**< steps of a given block */
 } pod_matmul_time;
 
 /** "mxu", "hbm", "vmem" or "launch", static. Not collective. */

@@ -23,6 +23,7 @@ static pod_coll_request make_request(const pod_collective_case *run_case, int64_
         .link_rate = pod_rate_make(run_case->link_bytes_per_s),
         .hop_latency_ps = target->chip.hop_latency_ps,
         .launch_ps = target->chip.collective_launch_ps,
+        .cut_min_bytes = target->chip.cut_min_bytes,
         .root = run_case->root,
         .source_of = run_case->source_of,
         .file = run_case->request->program,

@@ -22,6 +22,7 @@ typedef struct pod_coll_request {
     pod_rate link_rate; /**< one way, of a healthy link */
     pod_time_ps hop_latency_ps;
     pod_time_ps launch_ps;
+    int64_t cut_min_bytes;        /**< blocks are not cut into less to overlap hops; 0 = any cut */
     int32_t root;                 /**< broadcast: rank */
     const int32_t *source_of;     /**< permute: source_of[rank], -1 = receives nothing; else NULL */
     const struct pod_msccl *file; /**< algorithm file: the parsed program (msccl.h), else NULL */
@@ -29,6 +30,16 @@ typedef struct pod_coll_request {
         equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each
                             rank's block is a shard of elements / ranks */
 } pod_coll_request;
+
+/** Most pieces that a block of `bytes` may be cut into, at least 1 and at most `most`. */
+static inline int pod_coll_cuts_max(const pod_coll_request *request, double bytes, int most)
+{
+    if (request->cut_min_bytes <= 0 || bytes >= (double)request->cut_min_bytes * most) {
+        return most;
+    }
+    const int cuts = (int)(bytes / (double)request->cut_min_bytes);
+    return cuts > 1 ? cuts : 1;
+}
 
 enum { POD_COLL_TERMS_MAX = 6 };
 

@@ -207,9 +207,11 @@ static pod_status consider(const pod_coll_request *request, const pod_coll_axes 
 static pod_status try_plans(const pod_coll_request *request, const pod_coll_axes *axes,
                             bucket_plan *best, pod_error *err)
 {
+    const double block = (double)request->elements * request->element_bytes / axes->nranks;
+    const int cuts_max = pod_coll_cuts_max(request, block / axes->naxes, CUTS_MAX);
     *best = (bucket_plan){.estimate = {.time_ps = POD_TIME_NEVER}};
     int idle = 0;
-    for (int cuts = 1; cuts <= CUTS_MAX && idle < 2; cuts *= 2) {
+    for (int cuts = 1; cuts <= cuts_max && idle < 2; cuts *= 2) {
         const pod_time_ps before = best->estimate.time_ps;
         for (int variant = 0; variant < 3; ++variant) {
             const bool waves = variant == 2;

@@ -3,7 +3,8 @@
  *
  * Every rank's block travels half round in either direction: n/2 steps, and the farthest rank gets half of it from
  * each side. A block that cannot be halved goes one way; so an even ring takes two streams of half the
- * vector, whose farthest blocks go opposite ways, and which hide each other's hop latency.
+ * vector, whose farthest blocks go opposite ways, and which hide each other's hop latency; one stream where
+ * halves would be less than the request's cut_min_bytes.
  * Time for all-gather n/2 (alpha + S / (n b)), about; all-reduce twice that.
  *
  * Example, all-gather on an open 2x2, positions 0 1 2 3 round the ring (0,0) (1,0) (1,1) (0,1), blocks a b c d;
@@ -34,13 +35,15 @@ static pod_status ring_build(const pod_coll_request *request, pod_coll_schedule 
     if (st != POD_OK) {
         return st;
     }
+    const double block = (double)request->elements * request->element_bytes / axes.nranks;
+    const int streams = pod_coll_cuts_max(request, block, 2);
     pod_ring_stream stream[2];
-    for (int i = 0; i < 2; ++i) {
-        stream[i] =
-            (pod_ring_stream){.naxes = axes.naxes, .way = POD_RING_BOTH, .bias = i, .share = 0.5};
+    for (int i = 0; i < streams; ++i) {
+        stream[i] = (pod_ring_stream){
+            .naxes = axes.naxes, .way = POD_RING_BOTH, .bias = i, .share = 1.0 / streams};
     }
     const pod_rings_plan plan = {
-        .algorithm = "ring", .rule = POD_RING_EARLIEST, .nstreams = 2, .stream = stream};
+        .algorithm = "ring", .rule = POD_RING_EARLIEST, .nstreams = streams, .stream = stream};
     return pod_rings_build(request, &axes, &plan, schedule, err);
 }
 

@@ -306,7 +306,9 @@ static double estimate_s(const pod_coll_request *request, const pod_coll_packing
     const double tree_s = (double)request->elements * request->element_bytes
                           / request->link_rate.bytes_per_s / packing->ntrees;
     const double wanted = alpha > 0.0 ? 4.0 * tree_s / alpha : CHUNKS_MAX;
-    *chunks = wanted >= CHUNKS_MAX ? CHUNKS_MAX : wanted > 1.0 ? (int32_t)wanted : 1;
+    const int most =
+        pod_coll_cuts_max(request, tree_s * request->link_rate.bytes_per_s, CHUNKS_MAX);
+    *chunks = wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
     return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
 }

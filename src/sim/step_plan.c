@@ -97,6 +97,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
         .link_rate = pod_rate_make(args->machine->link_bytes_per_s * frac),
         .hop_latency_ps = args->machine->hop_latency_ps,
         .launch_ps = args->machine->launch_ps,
+        .cut_min_bytes = args->chip->cut_min_bytes,
         .source_of = entry->source_of,
         .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
     };

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+# The fit of scripts/calibrate, which sets: podsim, folder (for temporary files), chips, fits,
+# measurements (files), figures_out, errors_out.
+#
+# Gauss-Newton on the logarithms of the figures. Residuals ln(predicted / published) count squared up to 3 %
+# and linearly beyond (Huber), so that one row that is far off doesn't move all others. A run of
+# `podsim validate` with a chips.csv of its own gives the residuals; derivatives are differences.
+# Leaving rows out: the normal equations without them, one step from the optimum. A figure whose
+# rows are all left out takes the value that fits.csv names in `without`, and podsim runs again.
+
+function fail(text) {
+    print "scripts/calibrate: " text > "/dev/stderr"
+    failed = 1
+    exit 1
+}
+
+function read_chips(   line, n, f, i) {
+    while ((getline line < chips) > 0) {
+        n = split(line, f, ",")
+        if (nchips == 0) {
+            for (i = 1; i <= n; i++)
+                column[f[i]] = i
+            ncolumns = n
+        }
+        for (i = 1; i <= n; i++)
+            cell[nchips, i] = f[i]
+        row_of[f[1]] = nchips++
+    }
+    close(chips)
+}
+
+function read_fits(   line, f, n, i, c) {
+    getline line < fits
+    while ((getline line < fits) > 0) {
+        split(line, f, ",")
+        if (!(f[1] in column))
+            fail(fits ": " f[1] " is no column of " chips)
+        k = ++K
+        key[k] = f[1]; chip_list[k] = f[2]; pattern[k] = f[3]; value[k] = f[4] + 0
+        least[k] = f[5] + 0; most[k] = f[6] + 0; digits[k] = f[7] + 0; without[k] = f[8]
+        n = split(f[2], c, " ")
+        first_chip[k] = c[1]
+        for (i = 1; i <= n; i++) {
+            if (!(c[i] in row_of))
+                fail(fits ": no chip " c[i])
+            owner[f[1], c[i]] = k
+        }
+    }
+    close(fits)
+}
+
+# One row a line; no field holds a line break.
+function read_measurements(   line, id, text) {
+    getline header < measurements
+    while ((getline line < measurements) > 0) {
+        id = substr(line, 1, index(line, ",") - 1)
+        text = line
+        if (!match(text, /--(chip|slice) ([0-9]+\*)?[a-z0-9]+/))
+            continue
+        text = substr(text, RSTART, RLENGTH)
+        sub(/.*[ *]/, "", text)
+        ids[++N] = id; raw[id] = line; chip_of[id] = text
+        for (k = 1; k <= K; k++)
+            if (id ~ pattern[k])
+                fitted[id] = 1
+    }
+    close(measurements)
+}
+
+function write_chips(   file, r, i, line) {
+    file = folder "/topologies/chips.csv"
+    for (k = 1; k <= K; k++) {
+        n_list = split(chip_list[k], list, " ")
+        for (i = 1; i <= n_list; i++)
+            cell[row_of[list[i]], column[key[k]]] = sprintf("%.9g", value[k])
+    }
+    printf "" > file
+    for (r = 0; r < nchips; r++) {
+        line = cell[r, 1]
+        for (i = 2; i <= ncolumns; i++)
+            line = line "," cell[r, i]
+        print line > file
+    }
+    close(file)
+}
+
+# Residuals of the rows in want[] into res[] (unset: podsim can't run the row).
+function run(want, res,   file, command, line, f, i, any) {
+    file = folder "/rows.csv"
+    print header > file
+    for (i = 1; i <= N; i++)
+        if (ids[i] in want) {
+            print raw[ids[i]] > file
+            any = 1
+        }
+    close(file)
+    if (!any)
+        return
+    write_chips()
+    command = "PODSIM_DATA='" folder "' " podsim " validate --format csv -q --measurements '" file "' 2>/dev/null"
+    while ((command | getline line) > 0) {
+        split(line, f, ",")
+        if (f[1] == "id")
+            continue
+        published[f[1]] = f[5]
+        class[f[1]] = f[2]
+        if (f[6] == "-")
+            delete res[f[1]]
+        else
+            res[f[1]] = log(f[6] / f[5])
+    }
+    close(command)
+    runs++
+}
+
+function all_fitted(want,   i) {
+    split("", want)
+    for (i = 1; i <= N; i++)
+        if ((ids[i] in fitted) && !(ids[i] in unsupported))
+            want[ids[i]] = 1
+}
+
+# Twice the Huber loss, and the weight that makes it one of squares.
+function squares(res,   id, sum, r) {
+    for (id in res)
+        if (id in fitted) {
+            r = res[id] < 0 ? -res[id] : res[id]
+            sum += r < huber ? r * r : huber * (2 * r - huber)
+        }
+    return sum
+}
+
+function weight(id,   r) {
+    r = base[id] < 0 ? -base[id] : base[id]
+    return r < huber ? 1 : huber / r
+}
+
+# Derivatives of all residuals by all figures, at the values that base[] belongs to.
+function differentiate(   id, shifted, want, kept, step) {
+    split("", J)
+    for (k = 1; k <= K; k++) {
+        split("", want); split("", shifted)
+        for (id in base)
+            if (id ~ pattern[k])
+                want[id] = 1
+        kept = value[k]
+        step = kept * 1.02 <= most[k] ? 0.02 : -0.02
+        value[k] = kept * (1 + step)
+        at = k
+        run(want, shifted)
+        k = at
+        value[k] = kept
+        for (id in shifted)
+            J[id, k] = (shifted[id] - base[id]) / log(1 + step)
+    }
+}
+
+# Newton step of the rows not in out[] into delta[]; figures in fixed[] keep delta = fixed[k].
+# Figures of which the rows say less than `information` (the sum of squared derivatives) get none[k] = 1.
+function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, most_here, pivot, t, c) {
+    split("", none); split("", delta)
+    nfree = 0
+    for (a = 1; a <= K; a++) {
+        t = 0
+        for (id in base)
+            if (!(id in out))
+                t += weight(id) * J[id, a] * J[id, a]
+        if (a in fixed)
+            delta[a] = fixed[a]
+        else if (t < information)
+            none[a] = 1
+        else
+            free[++nfree] = a
+    }
+    for (i = 1; i <= nfree; i++) {
+        a = free[i]
+        for (j = 1; j <= nfree; j++) {
+            A[i, j] = i == j ? 1e-7 : 0
+            for (id in base)
+                if (!(id in out))
+                    A[i, j] += weight(id) * J[id, a] * J[id, free[j]]
+        }
+        A[i, nfree + 1] = 0
+        for (id in base)
+            if (!(id in out)) {
+                t = base[id]
+                for (b in delta)
+                    t += J[id, b] * delta[b]
+                A[i, nfree + 1] -= weight(id) * J[id, a] * t
+            }
+    }
+    for (i = 1; i <= nfree; i++) {
+        pivot = i
+        for (j = i + 1; j <= nfree; j++)
+            if (A[j, i] * A[j, i] > A[pivot, i] * A[pivot, i])
+                pivot = j
+        for (c = i; c <= nfree + 1; c++) {
+            t = A[i, c]; A[i, c] = A[pivot, c]; A[pivot, c] = t
+        }
+        for (j = 1; j <= nfree; j++) {
+            if (j == i)
+                continue
+            t = A[j, i] / A[i, i]
+            for (c = i; c <= nfree + 1; c++)
+                A[j, c] -= t * A[i, c]
+        }
+    }
+    for (i = 1; i <= nfree; i++)
+        delta[free[i]] = A[i, nfree + 1] / A[i, i]
+}
+
+function clamp(x, low, high) {
+    return x < low ? low : x > high ? high : x
+}
+
+function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, now, next_sum, moved, id, again) {
+    all_fitted(want)
+    run(want, base)
+    for (id in want)
+        if (!(id in base)) {
+            unsupported[id] = 1
+            print "left out, as podsim can't run it: " id > "/dev/stderr"
+        }
+    all_fitted(want)
+    for (iteration = 1; iteration <= 10; iteration++) {
+        now = squares(base)
+        printf "iteration %d: %d rows, loss %.4f %%\n", iteration, length_of(base), 100 * sqrt(now / length_of(base)) > "/dev/stderr"
+        differentiate()
+        split("", fixed); split("", out)
+        do {
+            again = 0
+            solve(out, fixed, delta, none)
+            for (k = 1; k <= K; k++)
+                if (!(k in fixed) && (k in delta) &&
+                    ((delta[k] > 0 && value[k] >= most[k]) || (delta[k] < 0 && value[k] <= least[k]))) {
+                    fixed[k] = 0
+                    again = 1
+                }
+        } while (again)
+        for (k = 1; k <= K; k++)
+            old[k] = value[k]
+        factor = 1
+        do {
+            moved = 0
+            for (k = 1; k <= K; k++) {
+                value[k] = clamp(old[k] * exp(clamp(factor * delta[k], -0.7, 0.7)), least[k], most[k])
+                t = log(value[k] / old[k])
+                moved = t * t > moved ? t * t : moved
+            }
+            split("", trial)
+            run(want, trial)
+            next_sum = squares(trial)
+            factor /= 2
+        } while (next_sum > now * 1.000001 && factor > 0.05)
+        if (next_sum > now) {
+            for (k = 1; k <= K; k++)
+                value[k] = old[k]
+            break
+        }
+        for (id in trial)
+            base[id] = trial[id]
+        if (moved < 1e-6 || next_sum > now * 0.9999)
+            break
+    }
+    for (k = 1; k <= K; k++)
+        value[k] = sprintf("%.*f", digits[k], value[k]) + 0
+    run(want, base)
+}
+
+function length_of(list,   id, n) {
+    for (id in list)
+        n++
+    return n
+}
+
+# What a figure without rows takes: a number, or that of another chip.
+function fallback(figure, name) {
+    if (name ~ /^[0-9.]+$/)
+        return name + 0
+    return (figure, name) in owner ? value[owner[figure, name]] : cell[row_of[name], column[figure]] + 0
+}
+
+# Values for rows without those in out[]: kept figures move by one step, lost ones fall back.
+function move_without(out,   delta, none, fixed, name) {
+    split("", fixed)
+    solve(out, fixed, delta, none)
+    lost = 0
+    for (k = 1; k <= K; k++)
+        if (k in none) {
+            name = without[k]
+            if (!determined[k])
+                fixed[k] = 0
+            else {
+                lost = 1
+                fixed[k] = log(fallback(key[k], name) / value[k])
+            }
+        }
+    solve(out, fixed, delta, none)
+    for (k = 1; k <= K; k++)
+        shift[k] = clamp(delta[k], log(least[k] / value[k]), log(most[k] / value[k]))
+}
+
+# The error of the rows in out[] when the fit doesn't know them, into errors[].
+function leave_out(out, errors, always_run,   id, kept, res) {
+    move_without(out)
+    if (!lost && !always_run) {
+        for (id in out) {
+            errors[id] = base[id]
+            for (k = 1; k <= K; k++)
+                errors[id] += J[id, k] * shift[k]
+        }
+        return
+    }
+    for (k = 1; k <= K; k++) {
+        kept[k] = value[k]
+        value[k] *= exp(shift[k])
+    }
+    run(out, res)
+    for (k = 1; k <= K; k++)
+        value[k] = kept[k]
+    for (id in res)
+        errors[id] = res[id]
+}
+
+function percent(id, list) {
+    return (id in list) ? sprintf("%.6f", exp(list[id]) - 1) : "-"
+}
+
+function report(   i, id, out, rows, r, none, fixed, delta) {
+    print "figure,chips,value,in_table,rows" > figures_out
+    for (k = 1; k <= K; k++) {
+        rows = ""
+        for (i = 1; i <= N; i++)
+            if ((ids[i] in base) && J[ids[i], k] * J[ids[i], k] > 1e-4)
+                rows = rows (rows == "" ? "" : " ") ids[i]
+        printf "%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], table_value[k], rows > figures_out
+    }
+    print "id,class,chip,published,predicted,error_frac,without_row_frac,without_chip_frac" > errors_out
+    for (i = 1; i <= N; i++) {
+        id = ids[i]
+        if (!(id in everything))
+            continue
+        printf "%s,%s,%s,%s,%.9g,%s,%s,%s\n", id, class[id], chip_of[id], published[id],
+            published[id] * exp(everything[id]), percent(id, everything),
+            percent(id, by_row), percent(id, by_chip) > errors_out
+    }
+}
+
+BEGIN {
+    nchips = 0
+    huber = 0.03
+    information = 1e-6
+    read_chips()
+    read_fits()
+    for (k = 1; k <= K; k++)
+        table_value[k] = cell[row_of[first_chip[k]], column[key[k]]]
+    read_measurements()
+    fit()
+    differentiate()
+    split("", out)
+    split("", fixed)
+    solve(out, fixed, delta, none)
+    for (k = 1; k <= K; k++)
+        determined[k] = !(k in none)
+    information = 0.01 # 10 % more of a figure would move the rows by less than 1 %
+    for (i = 1; i <= N; i++)
+        if (ids[i] in base) {
+            split("", out)
+            out[ids[i]] = 1
+            leave_out(out, by_row, 0)
+        }
+    for (chip in row_of) {
+        split("", out)
+        for (i = 1; i <= N; i++)
+            if ((ids[i] in base) && chip_of[ids[i]] == chip)
+                out[ids[i]] = 1
+        if (length_of(out) > 0)
+            leave_out(out, by_chip, 1)
+    }
+    split("", out)
+    for (i = 1; i <= N; i++)
+        out[ids[i]] = 1
+    run(out, everything)
+    report()
+    write_chips()
+    printf "%d runs of podsim validate\n", runs > "/dev/stderr"
+}
