@@ -302,7 +302,7 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     }
     pod_step_order order;
     pod_cli_targets targets = {0};
-    st = pod_step_order_read(&order, &texts, err);
+    st = pod_step_order_read(&order, &texts, cli, err);
     if (st == POD_OK) {
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }

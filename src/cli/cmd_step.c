@@ -166,7 +166,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     pod_what_if what;
     pod_cli_targets targets = {0};
     pod_step_case run_case = {.order = NULL};
-    st = pod_step_order_read(&order, &texts, err);
+    st = pod_step_order_read(&order, &texts, cli, err);
     if (st == POD_OK) {
         st = pod_cli_require(texts.mesh, "--mesh", "data=16,tensor=4", err);
     }

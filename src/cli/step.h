@@ -51,6 +51,8 @@ typedef struct pod_step_order {
     pod_dtype dtype;
     pod_step_mode mode;
     pod_optimizer optimizer;
+    pod_remat remat;
+    int64_t seq;
     int32_t microbatches;
     int32_t gather_ahead;
     bool collective_matmul;
@@ -63,8 +65,9 @@ typedef struct pod_step_order {
 enum { POD_STEP_SHARED_OPTIONS = 15 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
-/** Not collective. POD_E_USAGE; POD_E_RANGE. */
-pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_error *err);
+/** Reads the tables if they aren't there. Collective. POD_E_USAGE; POD_E_RANGE. */
+pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_cli *cli,
+                               pod_error *err);
 
 enum { POD_STEP_PLACEMENT_MAX = 128 };
 
@@ -125,7 +128,7 @@ pod_status pod_step_case_run_data(const pod_step_case *run_case, pod_cli *cli,
                                   pod_error *err);
 
 /** Whether --data, or the size, asks for real numbers; says the choice on stderr.
- *  @param bytes  that all chips together need */
+ *  @param bytes  that all chips together need; < 0: there are no numbers to compute */
 bool pod_step_wants_data(const pod_cli *cli, int64_t bytes);
 
 /** One row of output: a plain value. */
@@ -135,6 +138,7 @@ typedef struct pod_step_outcome {
     char mesh[POD_MESH_TEXT_MAX];
     char dcn_mesh[POD_MESH_TEXT_MAX];
     char placement[POD_STEP_PLACEMENT_MAX];
+    char remat[POD_REMAT_NAME_MAX];
     int64_t batch;
     int64_t time_ps;
     pod_step_figures figures;

@@ -15,6 +15,9 @@ bool pod_step_wants_data(const pod_cli *cli, int64_t bytes)
     if (asked != NULL) {
         return strcmp(asked, "real") == 0;
     }
+    if (bytes < 0) {
+        return false;
+    }
     const bool real = bytes <= DATA_DEFAULT_MAX_BYTES;
     char size[POD_FORMAT_MAX];
     pod_cli_say(cli, "--data %s, as all chips together need %s (limit 1 GiB)",

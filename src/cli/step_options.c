@@ -3,6 +3,7 @@
 #include "cli/step.h"
 
 #include "base/units.h"
+#include "cli/tables.h"
 
 #include <string.h>
 
@@ -11,24 +12,24 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
     /* clang-format off */
     const pod_cli_option shared[POD_STEP_SHARED_OPTIONS] = {
         {"model", 0, POD_CLI_TEXT, &texts->model, "MODEL",
-         "matmul:m=M,k=K,n=N or mlp:layers=L,d_model=D,d_ff=F"},
+         "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes"},
         {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...",
          "how many slices along which axes"},
         {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL,
          "mesh axes may share a physical axis"},
         {"batch", 0, POD_CLI_TEXT, &texts->batch, "N",
-         "rows of the step, all chips together (matmul: its m)"},
+         "sequences of the step, all chips together (mlp: rows; matmul: its m)"},
         {"batch-per-chip", 0, POD_CLI_TEXT, &texts->batch_per_chip, "N",
          "the same divided by the chips"},
-        {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (matmul and mlp: 1)"},
+        {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (transformers)"},
         {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
          "of the products (default bf16)"},
-        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none",
-         "what is computed again instead of kept: matmul and mlp keep all (default auto)"},
+        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none|minimal|full",
+         "what transformers keep from forward to backward: auto (default) keeps what fits"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward",
          "a training step, or forward only (default train)"},
         {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
-         "(default for matmul and mlp: sgd)"},
+         "(default: adam with f32 weights for transformers, sgd for matmul and mlp)"},
         {"microbatches", 0, POD_CLI_TEXT, &texts->microbatches, "N",
          "parts of the batch, one after another; gradients add up (default 1)"},
         {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
@@ -96,10 +97,14 @@ static pod_status read_numbers(pod_step_order *order, pod_error *err)
     if (st == POD_OK) {
         st = read_count(texts->seq, "--seq", 1, INT32_MAX, &seq, err);
     }
-    if (st == POD_OK && seq != 1) {
+    if (st == POD_OK && seq != 1 && order->model.kind != POD_MODEL_TRANSFORMER) {
         st = pod_fail(err, POD_E_USAGE,
                       "--seq is for transformers; rows of matmul and mlp are tokens already");
     }
+    if (st == POD_OK && texts->seq == NULL && order->model.kind == POD_MODEL_TRANSFORMER) {
+        st = pod_cli_require(NULL, "--seq", "8192", err);
+    }
+    order->seq = seq;
     order->microbatches = (int32_t)microbatches;
     order->gather_ahead = (int32_t)ahead;
     return st;
@@ -108,13 +113,13 @@ static pod_status read_numbers(pod_step_order *order, pod_error *err)
 /* Options whose other values these models have no use for. */
 static pod_status read_choices(pod_step_order *order, pod_error *err)
 {
-    static const char *const remats[] = {"auto", "none", "minimal", "full"};
     static const char *const switches[] = {"off", "on"};
     const pod_step_texts *texts = order->texts;
-    int remat = 0;
+    const bool transformer = order->model.kind == POD_MODEL_TRANSFORMER;
     int on = 0;
-    pod_status st = pod_cli_choice_parse(texts->remat, "--remat", remats, 4, &remat, err);
-    if (st == POD_OK && remat > 1) {
+    pod_status st =
+        texts->remat != NULL ? pod_remat_parse(texts->remat, &order->remat, err) : POD_OK;
+    if (st == POD_OK && !transformer && order->remat > POD_REMAT_NONE) {
         st = pod_fail(err, POD_E_USAGE,
                       "--remat %s is for transformers; matmul and mlp keep all, use none",
                       texts->remat);
@@ -129,6 +134,11 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
                       "--collective-matmul on takes apart what goes between layers, and a matmul "
                       "is one; use mlp, or off");
     }
+    if (st == POD_OK && on == 1 && transformer) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--collective-matmul on is for mlp; transformers sum activations as a whole");
+    }
+    order->optimizer = transformer ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD;
     if (st == POD_OK && texts->mode != NULL) {
         st = pod_step_mode_parse(texts->mode, &order->mode, err);
     }
@@ -138,7 +148,19 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
     return st;
 }
 
-pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_error *err)
+/** Transformers are timed only. */
+static pod_status data_check(const pod_step_order *order, const pod_cli *cli, pod_error *err)
+{
+    if (order->model.kind == POD_MODEL_TRANSFORMER && cli->common.data != NULL
+        && strcmp(cli->common.data, "real") == 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "steps of transformers are timed without numbers; use --data none, or mlp");
+    }
+    return POD_OK;
+}
+
+pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_cli *cli,
+                               pod_error *err)
 {
     *order = (pod_step_order){
         .texts = texts,
@@ -152,7 +174,13 @@ pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *text
     pod_status st =
         pod_cli_require(texts->model, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err);
     if (st == POD_OK) {
-        st = pod_model_parse(texts->model, &order->model, err);
+        st = pod_cli_tables_load(cli, NULL, 0, err);
+    }
+    if (st == POD_OK) {
+        st = pod_model_parse(texts->model, cli->tables->models, &order->model, err);
+    }
+    if (st == POD_OK) {
+        st = data_check(order, cli, err);
     }
     if (st == POD_OK) {
         st = read_batch(order, err);

@@ -57,7 +57,8 @@ void pod_step_outcome_get(const pod_step_case *run_case, const pod_chip_spec *ch
 {
     outcome->status = POD_OK;
     memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
-    outcome->batch = run_case->work.rows;
+    outcome->batch = run_case->work.rows / run_case->request.seq;
+    (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
     outcome->time_ps = result->time_ps;
     pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,
                          &outcome->figures);
@@ -119,9 +120,9 @@ void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice 
     } else {
         pod_emit_none(emit);
     }
-    pod_emit_i64(emit, 1);
+    pod_emit_i64(emit, order->seq);
     pod_emit_text(emit, pod_dtype_name(order->dtype));
-    pod_emit_text(emit, "none");
+    pod_emit_text(emit, outcome->remat[0] != '\0' ? outcome->remat : pod_remat_name(order->remat));
     pod_emit_text(emit, pod_step_mode_name(order->mode));
     if (outcome->status == POD_OK) {
         emit_figures(emit, outcome);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 128 };
+enum { FILES_MAX = 128, OWN_TABLES = 3 };
 
 void pod_cli_files_free(pod_cli_file *files, int nfiles)
 {
@@ -22,6 +22,7 @@ void pod_cli_tables_free(pod_cli_tables *tables)
 {
     pod_slice_catalog_free(tables->catalog);
     pod_table_free(tables->slices);
+    pod_table_free(tables->models);
     pod_table_free(tables->chips);
     *tables = (pod_cli_tables){0};
 }
@@ -107,7 +108,8 @@ pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error
 }
 
 static pod_status parse_tables(pod_cli_tables *tables, const pod_cli_file *chips,
-                               const pod_cli_file *slices, pod_error *err)
+                               const pod_cli_file *slices, const pod_cli_file *models,
+                               pod_error *err)
 {
     pod_status st = pod_table_parse(chips->path, chips->data, chips->size, &tables->chips, err);
     if (st == POD_OK) {
@@ -115,6 +117,9 @@ static pod_status parse_tables(pod_cli_tables *tables, const pod_cli_file *chips
     }
     if (st == POD_OK) {
         st = pod_table_parse(slices->path, slices->data, slices->size, &tables->slices, err);
+    }
+    if (st == POD_OK) {
+        st = pod_table_parse(models->path, models->data, models->size, &tables->models, err);
     }
     if (st == POD_OK) {
         st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
@@ -130,27 +135,28 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
     if (cli->tables->catalog != NULL) {
         return nfiles > 0 ? pod_cli_read(cli, files, nfiles, err) : POD_OK;
     }
-    if (nfiles + 2 > FILES_MAX) {
+    if (nfiles + OWN_TABLES > FILES_MAX) {
         return pod_fail(err, POD_E_USAGE, "%d files; at most %d can be read", nfiles,
-                        FILES_MAX - 2);
+                        FILES_MAX - OWN_TABLES);
     }
     pod_cli_file all[FILES_MAX] = {
         {.path = "topologies/chips.csv",  .own = true},
         {.path = "topologies/slices.csv", .own = true},
+        {.path = "models/models.csv",     .own = true},
     };
     for (int i = 0; i < nfiles; i++) {
-        all[i + 2] = files[i];
+        all[i + OWN_TABLES] = files[i];
     }
-    pod_status st = pod_cli_read(cli, all, nfiles + 2, err);
+    pod_status st = pod_cli_read(cli, all, nfiles + OWN_TABLES, err);
     if (st == POD_OK) {
-        st = parse_tables(cli->tables, &all[0], &all[1], err);
+        st = parse_tables(cli->tables, &all[0], &all[1], &all[2], err);
     }
-    pod_cli_files_free(all, 2);
+    pod_cli_files_free(all, OWN_TABLES);
     if (st != POD_OK) {
-        pod_cli_files_free(all + 2, nfiles);
+        pod_cli_files_free(all + OWN_TABLES, nfiles);
     }
     for (int i = 0; i < nfiles; i++) {
-        files[i] = all[i + 2];
+        files[i] = all[i + OWN_TABLES];
     }
     return st;
 }

@@ -14,6 +14,7 @@
 struct pod_cli_tables {
     pod_table *chips;           /**< topologies/chips.csv, checked */
     pod_table *slices;          /**< topologies/slices.csv */
+    pod_table *models;          /**< models/models.csv */
     pod_slice_catalog *catalog; /**< the same as slices */
 };
 

@@ -41,6 +41,11 @@ static pod_status references_check(const op_check *check, const pod_op *op)
             return op_fail(check, "reads a buffer that does not exist");
         }
     }
+    for (int i = 0; i < POD_OP_TOUCHES_MAX; i++) {
+        if (!index_fits(op->touch[i], check->program->nbuffers)) {
+            return op_fail(check, "needs a buffer that does not exist");
+        }
+    }
     if (!index_fits(op->out, check->program->nbuffers)) {
         return op_fail(check, "writes a buffer that does not exist");
     }
@@ -143,6 +148,7 @@ static pod_status op_check_shapes(const op_check *check, const pod_op *op)
     case POD_OP_SEND:
     case POD_OP_RECV:
         return message_check(check, op);
+    case POD_OP_ATTENTION:
     case POD_OP_HOST:
         return POD_OK;
     }

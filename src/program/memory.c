@@ -57,6 +57,9 @@ static void lifetimes_find(const pod_program *program, lifetime *lives)
         for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
             touch(lives, program->ops[i].in[k], i);
         }
+        for (int k = 0; k < POD_OP_TOUCHES_MAX; k++) {
+            touch(lives, program->ops[i].touch[k], i);
+        }
         touch(lives, program->ops[i].out, i);
     }
 }

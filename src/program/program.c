@@ -145,8 +145,9 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
         .kind = kind,
         .name = name,
         .layer = layer,
-        .in = {POD_OP_NONE, POD_OP_NONE, POD_OP_NONE},
+        .in = {POD_OP_NONE,  POD_OP_NONE, POD_OP_NONE},
         .out = POD_OP_NONE,
+        .touch = { POD_OP_NONE, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE},
         .count = 1,
         .group = POD_OP_NONE,
         .to_stage = POD_OP_NONE,
@@ -161,6 +162,8 @@ const char *pod_op_kind_name(pod_op_kind kind)
         return "matmul";
     case POD_OP_VECTOR:
         return "vector";
+    case POD_OP_ATTENTION:
+        return "attention";
     case POD_OP_COLLECTIVE:
         return "collective";
     case POD_OP_SEND:

@@ -3,7 +3,7 @@
  *
  *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource:
  *
- *      matmul, vector            the chip's core: one at a time, in program order
+ *      matmul, vector, attention the chip's core: one at a time, in program order
  *      collective                links between the chips of a group (ICI), and between slices (DCN);
  *                                starts as soon as its dependencies are done, any number at once
  *      send, recv                a message to or from the same chip of another stage
@@ -36,15 +36,17 @@
 
 #include "base/dtype.h"
 #include "base/units.h"
+#include "chip/attention.h"
 #include "collectives/schedule.h"
 
 #include <stdbool.h>
 
-enum { POD_OP_INPUTS_MAX = 3, POD_OP_NONE = -1, POD_PROGRAM_AXES_MAX = 64 };
+enum { POD_OP_INPUTS_MAX = 3, POD_OP_TOUCHES_MAX = 4, POD_OP_NONE = -1, POD_PROGRAM_AXES_MAX = 64 };
 
 typedef enum pod_op_kind {
     POD_OP_MATMUL,
     POD_OP_VECTOR,
+    POD_OP_ATTENTION,
     POD_OP_COLLECTIVE,
     POD_OP_SEND,
     POD_OP_RECV,
@@ -107,8 +109,10 @@ typedef struct pod_op {
     int32_t layer;    /**< -1 = none */
     int32_t first_dep; /**< program->deps[first_dep … first_dep + ndeps) */
     int32_t ndeps;
-    int32_t in[POD_OP_INPUTS_MAX]; /**< buffers, POD_OP_NONE */
-    int32_t out;                   /**< buffer, POD_OP_NONE */
+    int32_t in[POD_OP_INPUTS_MAX];     /**< buffers, POD_OP_NONE */
+    int32_t out;                       /**< buffer, POD_OP_NONE */
+    int32_t touch[POD_OP_TOUCHES_MAX]; /**< further buffers that must be there, POD_OP_NONE; an op
+                                            without data has all of its buffers here */
     /* matmul: out[m, n] (+)= op(a)[m, k] · op(b)[k, n], `count` of them one after another */
     int64_t m;
     int64_t k;
@@ -124,6 +128,7 @@ typedef struct pod_op {
     double flops;      /**< elementwise operations */
     int64_t hbm_bytes; /**< read and written */
     double rate;       /**< of POD_VEC_SGD */
+    pod_attention_args attention;
     /* collective, send, recv, host */
     pod_coll_op op;
     int32_t group;    /**< index in program->groups */

@@ -72,6 +72,8 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
                 breakdown->matmul_s += mean_s(record->time_ps, cells);
                 flops += 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count
                          * (double)record->chips;
+            } else if (op->kind == POD_OP_ATTENTION) {
+                breakdown->matmul_s += mean_s(record->time_ps, cells);
             } else if (op->kind == POD_OP_VECTOR) {
                 breakdown->vector_s += mean_s(record->time_ps, cells);
             } else if (axes != NULL && record->exposed_ps > 0) {

@@ -214,6 +214,7 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
     switch (op->kind) {
     case POD_OP_MATMUL:
     case POD_OP_VECTOR:
+    case POD_OP_ATTENTION:
         core_feed(run, cell);
         break;
     case POD_OP_COLLECTIVE:

@@ -9,7 +9,7 @@
 
 static bool op_uses_core(const pod_op *op)
 {
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR;
+    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION;
 }
 
 /* ---- times ---- */
@@ -39,6 +39,13 @@ static pod_status op_time(const pod_chip_spec *chip, const pod_op *op, pod_time_
             pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &time, err);
         *time_ps = st == POD_OK ? time.time_ps : 0;
         *hbm_bound = st == POD_OK && time.hbm_ps >= time.vpu_ps;
+        return st;
+    }
+    if (op->kind == POD_OP_ATTENTION) {
+        pod_attention_time time;
+        const pod_status st = pod_attention_time_get(chip, &op->attention, &time, err);
+        *time_ps = st == POD_OK ? time.time_ps : 0;
+        *hbm_bound = st == POD_OK && time.hbm_ps >= time.time_ps;
         return st;
     }
     if (op->kind == POD_OP_HOST) {

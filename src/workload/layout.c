@@ -30,10 +30,9 @@ static pod_status axis_place(pod_work_layout *layout, const pod_mesh_axis_info *
         layout->stages = info->size;
         return POD_OK;
     case POD_MESH_EXPERT:
-        return pod_fail(err, POD_E_INVALID,
-                        "expert=%d has no experts to cut in this model; use data, fsdp, tensor, "
-                        "sequence or pipeline",
-                        (int)info->size);
+        list_add(&layout->rows, info->axis);
+        list_add(&layout->expert, info->axis);
+        return POD_OK;
     }
     return POD_OK;
 }

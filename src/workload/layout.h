@@ -20,14 +20,15 @@ typedef struct pod_work_layout {
     const pod_mesh *mesh;
     const pod_slice *slice;
     int32_t size[POD_MESH_AXES]; /**< by pod_mesh_axis, all slices together; 1 if not in the mesh */
-    pod_axis_list rows;          /**< data, fsdp, sequence, in the order of the mesh */
+    pod_axis_list rows;          /**< data, fsdp, sequence, expert, in the order of the mesh */
     pod_axis_list fsdp;          /**< fsdp or nothing */
     pod_axis_list tensor;        /**< tensor or nothing */
+    pod_axis_list expert;        /**< expert or nothing */
     int32_t stages;              /**< size of pipeline */
 } pod_work_layout;
 
 /** Not collective.
- *  @return POD_E_INVALID: an axis that these models have no use for (expert), a mesh of cores */
+ *  @return POD_E_INVALID: a mesh of cores */
 pod_status pod_work_layout_init(pod_work_layout *layout, const pod_mesh *mesh,
                                 const pod_slice *slice, pod_error *err);
 

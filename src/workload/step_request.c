@@ -4,7 +4,9 @@
 #include "base/names.h"
 #include "mesh/search.h"
 #include "program/exec.h"
+#include "workload/remat_search.h"
 #include "workload/stage.h"
+#include "workload/transformer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,6 +54,20 @@ pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_e
 }
 
 /* ---- building ---- */
+
+static pod_status experts_check(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err)
+{
+    const int32_t size = layout->size[POD_MESH_EXPERT];
+    const int64_t experts = request->model->experts;
+    if (size > 1 && experts == 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "expert=%d has no experts to cut in this model; use data, fsdp, tensor, "
+                        "sequence or pipeline",
+                        (int)size);
+    }
+    return size > 1 ? pod_work_divides(layout, "experts", experts, &layout->expert, err) : POD_OK;
+}
 
 static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_error *err)
 {
@@ -134,14 +150,16 @@ static pod_status stages_build(const pod_step_request *request, pod_step_work *w
         pod_program_init(&programs->stages[s], s);
     }
     for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
-        st = pod_stage_program(request, work, s, err);
+        st = request->model->kind == POD_MODEL_TRANSFORMER
+                 ? pod_transformer_program(request, work, s, err)
+                 : pod_stage_program(request, work, s, err);
         programs->stages[s].model_flops = work->model_flops / work->layout.mesh->ndevices;
     }
     return st;
 }
 
 /** Memory of the stage that needs most, and the bytes of real data. */
-static pod_status memory_measure(pod_step_work *work, pod_error *err)
+static pod_status memory_measure(pod_step_work *work, bool transformer, pod_error *err)
 {
     const int64_t chips = work->layout.mesh->ndevices / work->programs.nstages;
     for (int32_t s = 0; s < work->programs.nstages; s++) {
@@ -160,13 +178,83 @@ static pod_status memory_measure(pod_step_work *work, pod_error *err)
             work->data_bytes = INT64_MAX;
         }
     }
+    if (transformer) {
+        work->data_bytes = -1;
+    }
     return POD_OK;
+}
+
+static void programs_drop(pod_step_work *work)
+{
+    pod_programs_fini(&work->programs);
+    pod_tensors_fini(&work->tensors);
+    work->memory = (pod_memory_use){0};
+    work->data_bytes = 0;
+}
+
+/** Programs under work->plan, and their memory. */
+static pod_status programs_make(const pod_step_request *request, pod_step_work *work,
+                                pod_error *err)
+{
+    programs_drop(work);
+    const pod_status st = stages_build(request, work, err);
+    return st == POD_OK ? memory_measure(work, request->model->kind == POD_MODEL_TRANSFORMER, err)
+                        : st;
+}
+
+typedef struct plan_search {
+    const pod_step_request *request;
+    pod_step_work *work;
+} plan_search;
+
+static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, pod_error *err)
+{
+    const plan_search *search = context;
+    search->work->plan = plan;
+    const pod_status st = programs_make(search->request, search->work, err);
+    *fits = search->work->memory.peak_bytes <= search->request->chip->hbm_usable_bytes;
+    return st;
+}
+
+/** What to keep from forward to backward. */
+static pod_status plan_choose(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    const pod_work_layout *layout = &work->layout;
+    const int32_t chips = layout->mesh->ndevices;
+    plan_search search = {.request = request, .work = work};
+    const int32_t parts =
+        layout->stages < request->microbatches ? layout->stages : request->microbatches;
+    const int32_t tensor = pod_work_layout_pieces(layout, &layout->tensor);
+    const pod_remat_question question = {
+        .model = request->model,
+        .chip = request->chip,
+        .dtype = request->dtype,
+        .layers = request->model->layers / layout->stages,
+        .tokens = work->rows / pod_work_layout_pieces(layout, &layout->rows) / request->microbatches
+                  * parts,
+        .seq = request->seq,
+        .tensor = tensor,
+        .flops = work->model_flops / chips,
+    };
+    if (request->plan != NULL) {
+        work->plan = *request->plan;
+        return POD_OK;
+    }
+    if (request->model->kind != POD_MODEL_TRANSFORMER || request->mode != POD_STEP_TRAIN
+        || request->remat != POD_REMAT_AUTO || request->chip == NULL) {
+        work->plan = pod_remat_plan_of(request->remat);
+        return POD_OK;
+    }
+    return pod_remat_search(&question, plan_fits, &search, &work->plan, err);
 }
 
 pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
 {
     *work = (pod_step_work){0};
     pod_status st = pod_work_layout_init(&work->layout, request->mesh, request->slice, err);
+    if (st == POD_OK) {
+        st = experts_check(request, &work->layout, err);
+    }
     if (st == POD_OK) {
         st = rows_find(request, &work->rows, err);
     }
@@ -177,15 +265,15 @@ pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, 
         return st;
     }
     work->model_flops =
-        pod_model_flops(request->model, work->rows, request->mode == POD_STEP_TRAIN);
-    st = stages_build(request, work, err);
+        pod_model_flops(request->model, work->rows, request->seq, request->mode == POD_STEP_TRAIN);
+    st = plan_choose(request, work, err);
+    if (st == POD_OK) {
+        st = programs_make(request, work, err);
+    }
     if (st == POD_OK) {
         st = stages_place(work, err);
     }
-    if (st == POD_OK) {
-        st = pod_programs_finish(&work->programs, err);
-    }
-    return st == POD_OK ? memory_measure(work, err) : st;
+    return st == POD_OK ? pod_programs_finish(&work->programs, err) : st;
 }
 
 void pod_step_work_fini(pod_step_work *work)

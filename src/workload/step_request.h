@@ -31,6 +31,7 @@
 #include "program/program.h"
 #include "workload/layout.h"
 #include "workload/model.h"
+#include "workload/remat.h"
 #include "workload/tensors.h"
 
 typedef enum pod_step_mode { POD_STEP_TRAIN, POD_STEP_FORWARD } pod_step_mode;
@@ -47,8 +48,11 @@ typedef struct pod_step_request {
     pod_dtype dtype;
     pod_step_mode mode;
     pod_optimizer optimizer;
-    int32_t microbatches;   /**< >= 1 */
-    int32_t gather_ahead;   /**< >= 0 */
+    pod_remat remat;            /**< transformers */
+    const pod_remat_plan *plan; /**< instead of remat, or NULL */
+    const pod_chip_spec *chip;  /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
+    int32_t microbatches;       /**< >= 1 */
+    int32_t gather_ahead;       /**< >= 0 */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
 } pod_step_request;
 
@@ -58,9 +62,11 @@ typedef struct pod_step_work {
     pod_tensors tensors;
     int64_t rows;          /**< tokens of the step, all chips */
     double model_flops;    /**< useful FLOPs of the step, all chips */
+    pod_remat_plan plan;   /**< what is kept, of transformers */
     int32_t stage;         /**< the stage that needs most memory */
     pod_memory_use memory; /**< of a chip of that stage */
-    int64_t data_bytes;    /**< what real data needs, all chips; INT64_MAX if too much */
+    int64_t data_bytes;    /**< what real data needs, all chips; INT64_MAX if too much, -1 if there
+                                is none */
 } pod_step_work;
 
 /** "train", "forward"; "sgd", "adam". Static. */

@@ -63,7 +63,7 @@ static inline void bench_prepare(bench *b, const char *mesh, const char *model, 
     bench_ok(pod_logical_mesh_parse(mesh, "", &logical, &err), &err);
     logical.split_axes = true;
     bench_ok(pod_mesh_init(&b->mesh, &b->slice, &logical, &err), &err);
-    bench_ok(pod_model_parse(model, &b->model, &err), &err);
+    bench_ok(pod_model_parse(model, NULL, &b->model, &err), &err);
     b->request = (pod_step_request){.model = &b->model,
                                     .slice = &b->slice,
                                     .mesh = &b->mesh,

@@ -21,7 +21,7 @@ static inline void step_prepare(step_case *c, const char *slice, const char *wra
     pod_error err = {0};
     c->slice = slice_from(slice, wrap);
     c->mesh = mesh_on(&c->slice, mesh, "", true);
-    cr_assert_eq(pod_model_parse(model, &c->model, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_model_parse(model, NULL, &c->model, &err), POD_OK, "%s", err.text);
     c->request = (pod_step_request){.model = &c->model,
                                     .slice = &c->slice,
                                     .mesh = &c->mesh,

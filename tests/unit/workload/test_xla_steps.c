@@ -229,7 +229,7 @@ Test(xla_steps, slices_exchange_a_sixteenth_of_the_gradients_per_chip)
     step_case c = {.slice = slice_from(field(table, row, "slice"), field(table, row, "wrap"))};
     pod_error err = {0};
     int64_t sent = 0;
-    cr_assert_eq(pod_model_parse(field(table, row, "model"), &c.model, &err), POD_OK);
+    cr_assert_eq(pod_model_parse(field(table, row, "model"), NULL, &c.model, &err), POD_OK);
     c.mesh = mesh_on(&c.slice, field(table, row, "mesh"), field(table, row, "dcn_mesh"), true);
     c.request = (pod_step_request){.model = &c.model,
                                    .slice = &c.slice,
