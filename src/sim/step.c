@@ -48,6 +48,7 @@ static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
                    : STEP_DCN;
     case POD_OP_MATMUL:
     case POD_OP_VECTOR:
+    case POD_OP_ATTENTION:
         break;
     }
     return STEP_ICI;

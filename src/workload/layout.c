@@ -11,30 +11,28 @@ static void list_add(pod_axis_list *list, pod_mesh_axis axis)
 }
 
 /** Put an axis of size > 1 where it belongs. */
-static pod_status axis_place(pod_work_layout *layout, const pod_mesh_axis_info *info,
-                             pod_error *err)
+static void axis_place(pod_work_layout *layout, const pod_mesh_axis_info *info)
 {
     switch (info->axis) {
     case POD_MESH_DATA:
     case POD_MESH_SEQUENCE:
         list_add(&layout->rows, info->axis);
-        return POD_OK;
+        break;
     case POD_MESH_FSDP:
         list_add(&layout->rows, info->axis);
         list_add(&layout->fsdp, info->axis);
-        return POD_OK;
+        break;
     case POD_MESH_TENSOR:
         list_add(&layout->tensor, info->axis);
-        return POD_OK;
+        break;
     case POD_MESH_PIPELINE:
         layout->stages = info->size;
-        return POD_OK;
+        break;
     case POD_MESH_EXPERT:
         list_add(&layout->rows, info->axis);
         list_add(&layout->expert, info->axis);
-        return POD_OK;
+        break;
     }
-    return POD_OK;
 }
 
 pod_status pod_work_layout_init(pod_work_layout *layout, const pod_mesh *mesh,
@@ -51,9 +49,8 @@ pod_status pod_work_layout_init(pod_work_layout *layout, const pod_mesh *mesh,
     for (int l = 0; l < mesh->naxes; l++) {
         const pod_mesh_axis_info *info = &mesh->axis[l];
         layout->size[info->axis] = info->size;
-        const pod_status st = info->size > 1 ? axis_place(layout, info, err) : POD_OK;
-        if (st != POD_OK) {
-            return st;
+        if (info->size > 1) {
+            axis_place(layout, info);
         }
     }
     return POD_OK;
