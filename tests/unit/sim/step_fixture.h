@@ -32,7 +32,6 @@ static inline void world_group(world *w, int number, unsigned axes)
     pod_program_group *group = &w->programs.groups[number];
     (void)snprintf(group->axes, sizeof group->axes, number == GROUP_X ? "x" : "xy");
     OK(w, pod_group_init_axes(&group->group, &w->slice, axes, &w->err));
-    group->dcn_size = 1;
     group->position_of_rank = calloc((size_t)group->group.size, sizeof *group->position_of_rank);
     cr_assert(group->position_of_rank != NULL);
     for (int32_t rank = 0; rank < group->group.size; rank++) {
