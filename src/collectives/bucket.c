@@ -141,16 +141,17 @@ static pod_status follow_waves(const pod_coll_request *request, const pod_coll_s
                                pod_error *err)
 {
     const int axis = longest_axis(axes);
-    int32_t *like = malloc((size_t)axes->nranks * sizeof *like);
-    if (!like) {
+    pod_coll_fold fold = {.like = malloc((size_t)axes->nranks * sizeof *fold.like),
+                          .cells = axes->axis[axis].length,
+                          .hops_max = INT64_MAX};
+    if (!fold.like) {
         return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
     }
     for (int32_t rank = 0; rank < axes->nranks; ++rank) {
-        like[rank] = axes->position[(int64_t)rank * axes->naxes + axis];
+        fold.like[rank] = axes->position[(int64_t)rank * axes->naxes + axis];
     }
-    const pod_status st =
-        pod_coll_estimate_folded(request, schedule, like, axes->axis[axis].length, estimate, err);
-    free(like);
+    const pod_status st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    pod_coll_fold_fini(&fold);
     return st;
 }
 

@@ -18,6 +18,7 @@
 #include "collectives/algorithm_list.h"
 #include "collectives/exchange.h"
 #include "collectives/frame.h"
+#include "collectives/predict.h"
 #include "collectives/stepcost.h"
 
 #include "base/rng.h"
@@ -310,6 +311,16 @@ static pod_status predict_routes(const pod_coll_request *request, pod_coll_predi
 static pod_status direct_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
+    pod_coll_schedule *schedule = NULL;
+    bool complete = false;
+    pod_status st = direct_build(request, &schedule, err);
+    if (st == POD_OK) {
+        st = pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err);
+    }
+    pod_coll_schedule_free(schedule);
+    if (st != POD_OK || complete) {
+        return st;
+    }
     const bool plain = !request->slice->twisted && request->slice->nfaults == 0;
     return plain && request->group->ndims > 0 ? predict_grid(request, prediction, err)
                                               : predict_routes(request, prediction, err);

@@ -29,6 +29,7 @@
 #include "collectives/algorithm_list.h"
 #include "collectives/axes.h"
 #include "collectives/frame.h"
+#include "collectives/predict.h"
 #include "collectives/stepcost.h"
 
 #include <stdlib.h>
@@ -451,8 +452,20 @@ static pod_status gather_build(const pod_coll_request *request, pod_coll_schedul
 static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    return should_flood(request) ? pod_flood_predict(request, prediction, err)
-                                 : relay_predict(request, prediction, err);
+    const bool floods = should_flood(request);
+    const pod_coll_likeness likeness = floods ? POD_LIKE_NONE : POD_LIKE_ALL;
+    pod_coll_schedule *schedule = NULL;
+    bool complete = false;
+    pod_status st = gather_build(request, &schedule, err);
+    if (st == POD_OK) {
+        st = pod_coll_predict_schedule(request, schedule, likeness, prediction, &complete, err);
+    }
+    pod_coll_schedule_free(schedule);
+    if (st != POD_OK || complete) {
+        return st;
+    }
+    return floods ? pod_flood_predict(request, prediction, err)
+                  : relay_predict(request, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_gather = {

@@ -3,6 +3,7 @@
 
 #include "collectives/axes.h"
 #include "collectives/frame.h"
+#include "collectives/predict.h"
 #include "collectives/stepcost.h"
 
 #include <stdlib.h>
@@ -285,7 +286,13 @@ pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_pl
     pod_coll_schedule *schedule = NULL;
     pod_status st = pod_pairs_build(request, plan, &schedule, err);
     if (st == POD_OK) {
-        st = pod_coll_predict_steps(request, schedule, prediction, err);
+        const bool alike = plan->swing && !request->slice->twisted;
+        const pod_coll_likeness likeness = alike ? POD_LIKE_PARITY : POD_LIKE_NONE;
+        bool complete = false;
+        st = pod_coll_predict_schedule(request, schedule, likeness, prediction, &complete, err);
+        if (st == POD_OK && !complete) {
+            st = pod_coll_predict_steps(request, schedule, prediction, err);
+        }
         pod_coll_schedule_free(schedule);
     }
     return st;

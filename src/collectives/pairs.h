@@ -42,7 +42,7 @@ pod_status pod_pairs_apply(const pod_coll_request *request, const char *algorith
 pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan *plan,
                            pod_coll_schedule **schedule, pod_error *err);
 
-/** Build, count in lockstep (stepcost.h), free. */
+/** Build, follow (predict.h) or, on many chips, count in lockstep (stepcost.h), free. */
 pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_plan *plan,
                              pod_coll_prediction *prediction, pod_error *err);
 

@@ -28,6 +28,7 @@
 #include "collectives/algorithm_list.h"
 #include "collectives/exchange.h"
 #include "collectives/frame.h"
+#include "collectives/predict.h"
 #include "collectives/stepcost.h"
 
 #include <stdlib.h>
@@ -348,8 +349,9 @@ static pod_status axis_applies(const pod_coll_request *request, pod_error *err)
     return POD_OK;
 }
 
-static pod_status axis_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                               pod_error *err)
+/* By the work of the busiest links and the hops. */
+static pod_status predict_phases(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                 pod_error *err)
 {
     pod_coll_axes axes = {0};
     const pod_status st = pod_coll_axes_init(&axes, request, err);
@@ -366,6 +368,19 @@ static pod_status axis_predict(const pod_coll_request *request, pod_coll_predict
                              time_ps > hops_ps ? (pod_time_ps)(time_ps - hops_ps) : 0, prediction);
     pod_coll_axes_fini(&axes);
     return POD_OK;
+}
+
+static pod_status axis_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                               pod_error *err)
+{
+    pod_coll_schedule *schedule = NULL;
+    bool complete = false;
+    pod_status st = axis_build(request, &schedule, err);
+    if (st == POD_OK) {
+        st = pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err);
+    }
+    pod_coll_schedule_free(schedule);
+    return st == POD_OK && !complete ? predict_phases(request, prediction, err) : st;
 }
 
 const pod_coll_algorithm pod_coll_per_axis = {

@@ -3,19 +3,82 @@
 
 #include <stdlib.h>
 
+/* Beyond this many messages on links, formulas stand in. */
+static const int64_t followed_hops_max = 1 << 20;
+
+/* Positions along an axis that differ, counted round and round. */
+static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness)
+{
+    if (!axis->closed || (likeness == POD_LIKE_PARITY && axis->length % 2 != 0)) {
+        return axis->length;
+    }
+    return likeness == POD_LIKE_PARITY ? 2 : 1;
+}
+
+pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *request,
+                              const pod_coll_axes *axes, pod_coll_likeness likeness, pod_error *err)
+{
+    const int32_t n = request->group->size;
+    *fold = (pod_coll_fold){.cells = n, .hops_max = INT64_MAX};
+    if (!axes || likeness == POD_LIKE_NONE || request->slice->nfaults > 0) {
+        return POD_OK;
+    }
+    fold->like = calloc((size_t)n, sizeof *fold->like);
+    if (!fold->like) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    }
+    fold->cells = 1;
+    for (int a = 0; a < axes->naxes; ++a) {
+        const int32_t kinds = kinds_along(&axes->axis[a], likeness);
+        for (int32_t rank = 0; rank < n; ++rank) {
+            const int32_t position = axes->position[(int64_t)rank * axes->naxes + a];
+            fold->like[rank] += fold->cells * (position % kinds);
+        }
+        fold->cells *= kinds;
+    }
+    return POD_OK;
+}
+
+void pod_coll_fold_fini(pod_coll_fold *fold)
+{
+    free(fold->like);
+    *fold = (pod_coll_fold){0};
+}
+
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err)
 {
-    const int32_t n = schedule->group->size;
-    if (!symmetric) {
-        return pod_coll_estimate_folded(request, schedule, NULL, n, estimate, err);
+    pod_coll_fold fold = {.cells = schedule->group->size, .hops_max = INT64_MAX};
+    if (symmetric) {
+        fold.cells = 1;
+        fold.like = calloc((size_t)schedule->group->size, sizeof *fold.like);
+        if (!fold.like) {
+            return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+        }
     }
-    int32_t *like = calloc((size_t)n, sizeof *like);
-    if (!like) {
-        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    const pod_status st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    pod_coll_fold_fini(&fold);
+    return st;
+}
+
+pod_status pod_coll_predict_schedule(const pod_coll_request *request,
+                                     const pod_coll_schedule *schedule, pod_coll_likeness likeness,
+                                     pod_coll_prediction *prediction, bool *complete,
+                                     pod_error *err)
+{
+    pod_coll_axes axes = {0};
+    pod_coll_fold fold;
+    const bool grid = pod_coll_axes_init(&axes, request, NULL) == POD_OK;
+    pod_status st = pod_coll_fold_init(&fold, request, grid ? &axes : NULL, likeness, err);
+    pod_coll_estimate estimate = {0};
+    fold.hops_max = followed_hops_max;
+    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, &estimate, err) : st;
+    *complete = st == POD_OK && estimate.complete;
+    if (*complete) {
+        pod_coll_prediction_from(request, &estimate, prediction);
     }
-    const pod_status st = pod_coll_estimate_folded(request, schedule, like, 1, estimate, err);
-    free(like);
+    pod_coll_fold_fini(&fold);
+    pod_coll_axes_fini(&axes);
     return st;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** All-reduce at 1 us a hop and 45 GB/s, all axes closed: what the literature's algorithms cost in lockstep, us at 1 KiB,
+/** All-reduce at 1 us a hop and 45 GB/s, all axes closed: what algorithms cost in lockstep, us at 1 KiB,
  *  1 MiB and 64 MiB. The formulas of docs/collectives.md; the ring, bucket and Swing rows agree with SimGrid
  *  3.32 (flow model CM02, no cross-traffic) to 0.01 % at 64 MiB. */
 #pragma once

@@ -65,9 +65,10 @@ Test(collectives_waves, a_line_of_ranks_stands_for_all)
         for (int32_t rank = 0; rank < 120; ++rank) {
             like[rank] = rank / 12;
         }
+        const pod_coll_fold fold = {.like = like, .cells = 10, .hops_max = INT64_MAX};
         pod_coll_estimate line;
         pod_coll_estimate all;
-        cr_assert(pod_coll_estimate_folded(&f.request, schedule, like, 10, &line, NULL) == POD_OK);
+        cr_assert(pod_coll_estimate_folded(&f.request, schedule, &fold, &line, NULL) == POD_OK);
         cr_assert(pod_coll_estimate_get(&f.request, schedule, false, &all, NULL) == POD_OK);
         cr_assert_float_eq((double)line.time_ps / (double)all.time_ps, 1.0, 0.002);
         pod_coll_schedule_free(schedule);
