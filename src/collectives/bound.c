@@ -31,8 +31,7 @@ static pod_status own_by(pod_bound_ownership *o, const pod_coll_schedule *schedu
     for (int32_t p = 0; p < schedule->nparts; ++p) {
         const pod_coll_part *part = &schedule->parts[p];
         for (int32_t r = 0; r < n && part->blocks == n; ++r) {
-            const int32_t slot =
-                schedule->ops->block_slot ? schedule->ops->block_slot(schedule, p, r) : r;
+            const int32_t slot = pod_coll_own_slot(schedule, p, r);
             o->own[r] += part->elements / n + (slot < part->elements % n ? 1 : 0);
         }
     }

@@ -2,12 +2,6 @@
 /* Which blocks slots hold at the start and must hold at the end (schedule.h). */
 #include "collectives/check_impl.h"
 
-static int32_t own_slot(const pod_checker *c, int32_t part, int32_t rank)
-{
-    const pod_coll_schedule *s = c->schedule;
-    return s->ops->block_slot ? s->ops->block_slot(s, part, rank) : rank;
-}
-
 static void hold(const pod_checker *c, int32_t part, int32_t rank, int32_t slot, uint64_t block,
                  int32_t contributor)
 {
@@ -24,7 +18,8 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
     const uint64_t me = (uint64_t)rank;
     switch (s->op) {
     case POD_ALL_GATHER:
-        hold(c, part, rank, own_slot(c, part, rank), (uint64_t)own_slot(c, part, rank), rank);
+        hold(c, part, rank, pod_coll_own_slot(c->schedule, part, rank),
+             (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
         return;
     case POD_PERMUTE:
         hold(c, part, rank, 0, me, rank);
@@ -35,8 +30,8 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
         }
         break;
     case POD_ALL_TO_ALL:
-        hold(c, part, rank, c->n + own_slot(c, part, rank),
-             me * n + (uint64_t)own_slot(c, part, rank), rank);
+        hold(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, rank),
+             me * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
         break;
     case POD_ALL_REDUCE:
     case POD_REDUCE_SCATTER:
@@ -85,12 +80,12 @@ bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
         return right;
     case POD_ALL_GATHER:
         for (int32_t r = 0; r < c->n; ++r) {
-            const int32_t slot = own_slot(c, part, r);
+            const int32_t slot = pod_coll_own_slot(c->schedule, part, r);
             right = right && holds(c, part, rank, slot, (uint64_t)slot, r);
         }
         return right;
     case POD_REDUCE_SCATTER: {
-        const int32_t slot = own_slot(c, part, rank);
+        const int32_t slot = pod_coll_own_slot(c->schedule, part, rank);
         return holds(c, part, rank, slot, (uint64_t)slot, -1);
     }
     case POD_BROADCAST:
@@ -100,8 +95,11 @@ bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
         return right;
     case POD_ALL_TO_ALL:
         for (int32_t r = 0; r < c->n; ++r) {
-            const uint64_t name = (uint64_t)r * n + (uint64_t)own_slot(c, part, rank);
-            right = right && holds(c, part, rank, c->n + own_slot(c, part, r), name, r);
+            const uint64_t name =
+                (uint64_t)r * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank);
+            right =
+                right
+                && holds(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, r), name, r);
         }
         return right;
     case POD_PERMUTE: {

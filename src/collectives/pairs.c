@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { LEVELS_MAX = 30 };
+enum { UNITS_MIN = 8 }; /* blocks of a part in which it is cut evenly */
 
 /* Step s of a part goes along this axis, for the sigma-th time. */
 typedef struct pair_turn {
@@ -21,6 +21,7 @@ typedef struct pairs_schedule {
     pod_pairs_plan plan;
     pod_coll_axes axes;
     int levels;                        /* log2 of the ranks */
+    int gates;                         /* idle steps before each level: see lock_step */
     int32_t pitch[POD_GROUP_DIMS_MAX]; /* of the cells along an axis */
     int32_t *cell_of;                  /* cell_of[rank] = sum of position · pitch */
     int32_t *rank_at;                  /* rank_at[cell] */
@@ -75,12 +76,10 @@ static int32_t pairs_steps(const pod_coll_schedule *schedule, const pod_coll_pla
     return schedule->channels[channel].max_steps;
 }
 
-static void step_whole(const pairs_schedule *self, int32_t step, pod_coll_step *out)
+static void step_whole(pod_coll_step *out)
 {
-    (void)self;
     out->send_slots = 1;
     out->recv_op = POD_RECV_REDUCE;
-    out->wait_recv = step;
 }
 
 /* `half` slots change sides at this level: those of the partner's side are sent away in the
@@ -98,24 +97,46 @@ static void step_half(const pairs_schedule *self, int32_t part, int level, bool 
     out->recv_op = gather ? POD_RECV_STORE : POD_RECV_REDUCE;
 }
 
+/* In lockstep a step begins when the receives of the last one are complete in all parts: else parts that are
+ * early by a nanosecond get a larger share of a link, are earlier still, and drift apart. A step can wait for two
+ * other channels, idle steps in front of it for two more each. */
+static void lock_step(const pairs_schedule *self, int32_t part, int32_t step, pod_coll_step *out)
+{
+    const int32_t begin = step - step % (self->gates + 1);
+    const int32_t parts = self->base.nparts;
+    for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
+        const int32_t behind = (step - begin) * POD_COLL_WAITS_MAX + w + 1;
+        if (behind < parts && begin > 0) {
+            out->wait[w] = (pod_coll_wait){(part + behind) % parts, begin};
+        }
+    }
+}
+
 static void pairs_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
                        int32_t step, pod_coll_step *out)
 {
     const pairs_schedule *self = (const pairs_schedule *)schedule;
     const int32_t part = channel;
+    const int32_t turn = step / (self->gates + 1);
     const bool gather =
-        self->plan.halving && (schedule->op == POD_ALL_GATHER || step >= self->levels);
+        self->plan.halving && (schedule->op == POD_ALL_GATHER || turn >= self->levels);
     const int32_t last = schedule->op == POD_ALL_GATHER ? self->levels - 1 : 2 * self->levels - 1;
-    const int level = (int)(gather ? last - step : step);
+    const int level = (int)(gather ? last - turn : turn);
     *out = pod_coll_step_idle();
+    out->wait_recv = step;
+    if (self->plan.circuits) {
+        lock_step(self, part, step, out);
+        if (step % (self->gates + 1) != self->gates) {
+            return;
+        }
+    }
     out->send_to = partner_of(self, part, level, me->rank);
     out->recv_from = out->send_to;
     out->send_step = step;
-    out->wait_recv = step;
     if (self->plan.halving) {
         step_half(self, part, level, gather, me->rank, out);
     } else {
-        step_whole(self, step, out);
+        step_whole(out);
     }
 }
 
@@ -226,6 +247,21 @@ static pod_status pairs_fill(pairs_schedule *self, pod_error *err)
     return POD_OK;
 }
 
+/* Parts of whole multiples of the ranks, so that all blocks of a part are equal; small vectors stay in equal parts,
+ * since nobody is late for the sake of a few elements. */
+static void cut_in_blocks(pod_coll_schedule *schedule, int32_t n)
+{
+    const int32_t parts = schedule->nparts;
+    const int64_t units = schedule->elements / n;
+    if (units < UNITS_MIN * parts) {
+        return;
+    }
+    for (int32_t p = 0; p < parts; ++p) {
+        schedule->parts[p].elements = (units / parts + (p < units % parts ? 1 : 0)) * n;
+    }
+    schedule->parts[parts - 1].elements += schedule->elements % n;
+}
+
 pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan *plan,
                            pod_coll_schedule **schedule, pod_error *err)
 {
@@ -247,12 +283,17 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
         return st;
     }
     self->base.circuits = plan->circuits;
+    self->gates = plan->circuits ? (parts - 2) / POD_COLL_WAITS_MAX : 0;
     if (plan->halving) {
         pod_coll_frame_slots(&self->base, n, n);
     }
+    if (plan->circuits && plan->halving) {
+        cut_in_blocks(&self->base, n);
+    }
     const bool twice = plan->halving && request->op == POD_ALL_REDUCE;
+    const int32_t turns = twice ? 2 * self->levels : self->levels;
     for (int32_t c = 0; c < parts; ++c) {
-        self->base.channels[c].max_steps = twice ? 2 * self->levels : self->levels;
+        self->base.channels[c].max_steps = turns * (self->gates + 1);
     }
     *schedule = &self->base;
     return POD_OK;

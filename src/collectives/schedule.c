@@ -76,6 +76,11 @@ static int64_t offset_of(const pod_coll_schedule *schedule, int32_t rank, const 
            + elements_before(part, scratch % n);
 }
 
+int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
+}
+
 void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t part, int32_t slot,
                     int32_t slots, int64_t *offset, int64_t *elements)
 {

@@ -166,6 +166,9 @@ void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */
 /** Place of a rank in the group. */
 void pod_coll_place_make(const pod_group *group, int32_t rank, pod_coll_place *place);
 
+/** Slot of a rank's own block in a part. */
+int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank);
+
 /** Elements before slot and in `slots` slots from it, in the work buffer of a part on a rank.
  *  @param[out] offset  elements from the start of the part's work buffer */
 void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t part, int32_t slot,

@@ -75,11 +75,6 @@ static void run_check(collective_run *run, int32_t chip, int32_t rank, const slo
     free(table);
 }
 
-static int32_t own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
-{
-    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
-}
-
 typedef void slot_visitor(collective_run *run, int32_t chip, int32_t rank, const slot_run *slots);
 
 /* Slots that hold data of rank's own before the collective starts. */
@@ -88,7 +83,7 @@ static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_vi
     const pod_coll_schedule *schedule = run->args->schedule;
     for (int32_t part = 0; part < schedule->nparts; part++) {
         const int32_t blocks = schedule->parts[part].blocks;
-        const int32_t own = own_slot(schedule, part, rank);
+        const int32_t own = pod_coll_own_slot(schedule, part, rank);
         slot_run slots = {.part = part, .slot = 0, .slots = blocks, .block = 0, .source = rank};
         switch (schedule->op) {
         case POD_ALL_GATHER:
@@ -125,7 +120,7 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
         slot_run slots = {.part = part, .slot = 0, .slots = blocks, .block = 0, .source = -1};
         switch (schedule->op) {
         case POD_REDUCE_SCATTER:
-            slots.slot = own_slot(schedule, part, rank);
+            slots.slot = pod_coll_own_slot(schedule, part, rank);
             slots.block = slots.slot;
             slots.slots = 1;
             break;
@@ -140,13 +135,13 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
         case POD_ALL_GATHER:
         case POD_ALL_TO_ALL:
             for (int32_t other = 0; other < schedule->group->size; other++) {
-                const int32_t theirs = own_slot(schedule, part, other);
+                const int32_t theirs = pod_coll_own_slot(schedule, part, other);
                 const bool exchange = schedule->op == POD_ALL_TO_ALL;
                 slots = (slot_run){
                     .part = part,
                     .slot = exchange ? blocks + theirs : theirs,
                     .slots = 1,
-                    .block = exchange ? own_slot(schedule, part, rank) : theirs,
+                    .block = exchange ? pod_coll_own_slot(schedule, part, rank) : theirs,
                     .source = other,
                 };
                 visit(run, chip, rank, &slots);

@@ -47,11 +47,6 @@ static void shard_copy(const shard *s, size_t from, size_t size, unsigned char *
     }
 }
 
-static int32_t own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
-{
-    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
-}
-
 /* Blocks of rank `owner` in the work buffers of `cell`, to or from a shard. */
 static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
                         const pod_coll_schedule *schedule, int32_t owner, const shard *s,
@@ -63,7 +58,7 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
     for (int32_t part = 0; part < schedule->nparts; part++) {
         int64_t offset = 0;
         int64_t elements = 0;
-        pod_coll_slots(schedule, rank, part, own_slot(schedule, part, owner), 1, &offset,
+        pod_coll_slots(schedule, rank, part, pod_coll_own_slot(schedule, part, owner), 1, &offset,
                        &elements);
         unsigned char *work = pod_collective_work(collective, cell, part);
         const size_t size = (size_t)elements * (size_t)element_bytes;

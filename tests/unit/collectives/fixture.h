@@ -57,6 +57,26 @@ static inline void fixture_fini(fixture *f)
     pod_group_fini(&f->group);
 }
 
+static inline const pod_coll_algorithm *fixture_find(const char *name)
+{
+    const pod_coll_algorithm *algorithm = NULL;
+    cr_assert(pod_coll_algorithm_find(name, &algorithm, NULL) == POD_OK, "%s", name);
+    return algorithm;
+}
+
+/* Prove an algorithm's schedule of a request on paper, in `orders` more orders of events. */
+static inline void fixture_prove(const fixture *f, const pod_coll_algorithm *algorithm, int orders)
+{
+    pod_error err = {0};
+    pod_coll_schedule *schedule = NULL;
+    pod_coll_fault fault;
+    cr_assert(algorithm->build(&f->request, &schedule, &err) == POD_OK, "%s on %s: %s",
+              algorithm->name, f->name, err.text);
+    cr_assert(pod_coll_check_orders(schedule, orders, &fault, &err) == POD_OK, "%s on %s: %s",
+              algorithm->name, f->name, err.text);
+    pod_coll_schedule_free(schedule);
+}
+
 /* Shapes of every kind: sizes 1 to 8, open, closed, partly closed, twisted, subsets and parts of axes. */
 static const shape all_shapes[] = {
     {{1, 1, 1}, "",    false, 7, 0, {{0}}                                                 },

@@ -5,13 +5,6 @@
 
 static const pod_coll_op bucket_ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER, POD_ALL_REDUCE};
 
-static const pod_coll_algorithm *find(const char *name)
-{
-    const pod_coll_algorithm *algorithm;
-    cr_assert(pod_coll_algorithm_find(name, &algorithm, NULL) == POD_OK);
-    return algorithm;
-}
-
 static double bound_fraction(const char *name, const shape *s, pod_coll_op op, int64_t elements)
 {
     fixture f;
@@ -22,7 +15,7 @@ static double bound_fraction(const char *name, const shape *s, pod_coll_op op, i
     pod_coll_prediction prediction;
     cr_assert(pod_router_new(&f.slice, &router, NULL) == POD_OK);
     cr_assert(pod_coll_bound_get(&f.request, router, &bound, NULL) == POD_OK);
-    cr_assert(find(name)->predict(&f.request, &prediction, NULL) == POD_OK);
+    cr_assert(fixture_find(name)->predict(&f.request, &prediction, NULL) == POD_OK);
     pod_router_free(router);
     fixture_fini(&f);
     return (double)bound.time_ps / (double)prediction.total_ps;
@@ -105,7 +98,7 @@ Test(collectives_bucket, sends_as_few_messages_as_its_plan_says)
         fixture f;
         fixture_init(&f, &cube, bucket_ops[o], 1 << 29);
         pod_coll_schedule *schedule;
-        cr_assert(find("bucket")->build(&f.request, &schedule, NULL) == POD_OK);
+        cr_assert(fixture_find("bucket")->build(&f.request, &schedule, NULL) == POD_OK);
         pod_coll_counts counts;
         cr_assert(pod_coll_count(schedule, &counts, NULL) == POD_OK);
         const int64_t passes = bucket_ops[o] == POD_ALL_REDUCE ? 2 : 1;
@@ -206,9 +199,9 @@ Test(collectives_bucket, refusals_name_what_works)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
         fixture f;
         fixture_init(&f, &refused[i].shape, POD_ALL_REDUCE, 100);
-        cr_assert(find(refused[i].algorithm)->applies(&f.request, &f.err) == POD_E_INVALID);
+        cr_assert(fixture_find(refused[i].algorithm)->applies(&f.request, &f.err) == POD_E_INVALID);
         cr_assert(strstr(f.err.text, refused[i].named) != NULL, "%s", f.err.text);
-        const pod_coll_algorithm *other = find(refused[i].named);
+        const pod_coll_algorithm *other = fixture_find(refused[i].named);
         cr_assert(pod_coll_algorithm_fits(other, &f.request), "%s on %s", refused[i].named, f.name);
         fixture_fini(&f);
     }

@@ -4,24 +4,6 @@
 
 #include "collectives/bound.h"
 
-static const pod_coll_algorithm *find(const char *name)
-{
-    const pod_coll_algorithm *algorithm = NULL;
-    cr_assert(pod_coll_algorithm_find(name, &algorithm, NULL) == POD_OK, "%s", name);
-    return algorithm;
-}
-
-static void prove(const fixture *f, const pod_coll_algorithm *algorithm)
-{
-    pod_error err = {0};
-    pod_coll_schedule *schedule = NULL;
-    pod_coll_fault fault;
-    cr_assert(algorithm->build(&f->request, &schedule, &err) == POD_OK, "%s", err.text);
-    cr_assert(pod_coll_check_orders(schedule, f->group.size > 32 ? 0 : 2, &fault, &err) == POD_OK,
-              "%s on %s: %s", algorithm->name, f->name, err.text);
-    pod_coll_schedule_free(schedule);
-}
-
 Test(exchange, brings_every_block_to_its_rank, .timeout = 60)
 {
     static const char *const names[] = {"direct", "per_axis"};
@@ -34,8 +16,8 @@ Test(exchange, brings_every_block_to_its_rank, .timeout = 60)
             const int64_t sizes[] = {1, n - 1, n, n + 1, 13 * n + n / 2, 24 * n};
             for (int e = n > 100 ? 4 : 0; e < 6; ++e) {
                 f.request.elements = sizes[e];
-                if (pod_coll_algorithm_fits(find(names[i]), &f.request)) {
-                    prove(&f, find(names[i]));
+                if (pod_coll_algorithm_fits(fixture_find(names[i]), &f.request)) {
+                    fixture_prove(&f, fixture_find(names[i]), f.group.size > 32 ? 0 : 2);
                     ++proved;
                 }
             }
@@ -55,7 +37,7 @@ Test(exchange, by_axes_sends_few_messages)
     fixture_init(&f, &torus, POD_ALL_TO_ALL, 128 * 30);
     pod_coll_schedule *schedule = NULL;
     pod_coll_counts counts;
-    cr_assert(find("per_axis")->build(&f.request, &schedule, NULL) == POD_OK);
+    cr_assert(fixture_find("per_axis")->build(&f.request, &schedule, NULL) == POD_OK);
     cr_assert(pod_coll_count(schedule, &counts, NULL) == POD_OK);
     /* three parts, each 3 + 3 + 7 messages and a copy per axis */
     cr_assert_eq(counts.messages, 128 * 3 * (13 + 3));
@@ -86,12 +68,12 @@ Test(exchange, is_predicted_by_the_busiest_link_or_the_farthest_pair)
         fixture f;
         fixture_init(&f, &cases[i].shape, POD_ALL_TO_ALL, 32 << 20);
         pod_coll_prediction p;
-        cr_assert(find(cases[i].algorithm)->predict(&f.request, &p, NULL) == POD_OK);
+        cr_assert(fixture_find(cases[i].algorithm)->predict(&f.request, &p, NULL) == POD_OK);
         const double link = pod_time_to_s(p.total_ps) * 45e9 / (64 << 20);
         cr_assert(link > cases[i].link * 0.999 && link < cases[i].link * (1 + cases[i].over),
                   "%s: %g", f.name, link);
         f.request.elements = 1;
-        cr_assert(find(cases[i].algorithm)->predict(&f.request, &p, NULL) == POD_OK);
+        cr_assert(fixture_find(cases[i].algorithm)->predict(&f.request, &p, NULL) == POD_OK);
         const double us = pod_time_to_us(p.total_ps);
         cr_assert(us >= cases[i].hops_us && us < cases[i].hops_us * 1.001, "%s: %g us", f.name, us);
         fixture_fini(&f);
@@ -110,11 +92,11 @@ Test(exchange, refuses_what_the_other_does_better)
     };
     fixture f;
     fixture_init(&f, &twisted, POD_ALL_TO_ALL, 1 << 20);
-    cr_assert(find("per_axis")->applies(&f.request, &f.err) == POD_E_INVALID);
+    cr_assert(fixture_find("per_axis")->applies(&f.request, &f.err) == POD_E_INVALID);
     cr_assert(strstr(f.err.text, "use direct"), "%s", f.err.text);
     fixture_fini(&f);
     fixture_init(&f, &large, POD_ALL_TO_ALL, 1 << 20);
-    cr_assert(find("direct")->applies(&f.request, &f.err) == POD_E_INVALID);
+    cr_assert(fixture_find("direct")->applies(&f.request, &f.err) == POD_E_INVALID);
     cr_assert(strstr(f.err.text, "use per_axis"), "%s", f.err.text);
     fixture_fini(&f);
 }

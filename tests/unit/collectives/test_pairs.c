@@ -13,13 +13,6 @@ static const char *const names[] = {"recdoub_latency_1port",
                                     "swing"};
 enum { NAMES = sizeof names / sizeof *names };
 
-static const pod_coll_algorithm *find(const char *name)
-{
-    const pod_coll_algorithm *algorithm = NULL;
-    cr_assert(pod_coll_algorithm_find(name, &algorithm, NULL) == POD_OK, "%s", name);
-    return algorithm;
-}
-
 static bool is_of_pairs(const char *name)
 {
     for (int i = 0; i < NAMES; ++i) {
@@ -28,17 +21,6 @@ static bool is_of_pairs(const char *name)
         }
     }
     return false;
-}
-
-static void prove(const fixture *f, const pod_coll_algorithm *algorithm)
-{
-    pod_error err = {0};
-    pod_coll_schedule *schedule = NULL;
-    pod_coll_fault fault;
-    cr_assert(algorithm->build(&f->request, &schedule, &err) == POD_OK, "%s", err.text);
-    cr_assert(pod_coll_check_orders(schedule, f->group.size > 32 ? 0 : 2, &fault, &err) == POD_OK,
-              "%s on %s: %s", algorithm->name, f->name, err.text);
-    pod_coll_schedule_free(schedule);
 }
 
 Test(pairs, move_every_contribution_once, .timeout = 60)
@@ -53,9 +35,9 @@ Test(pairs, move_every_contribution_once, .timeout = 60)
             const int64_t sizes[] = {1, n - 1, n, n + 1, 1000 * n + 7};
             for (int i = n > 64 ? 4 : 0; i<5 * NAMES; i += n> 64 ? 5 : 1) {
                 f.request.elements = sizes[i % 5];
-                const pod_coll_algorithm *algorithm = find(names[i / 5]);
+                const pod_coll_algorithm *algorithm = fixture_find(names[i / 5]);
                 if (pod_coll_algorithm_fits(algorithm, &f.request)) {
-                    prove(&f, algorithm);
+                    fixture_prove(&f, algorithm, f.group.size > 32 ? 0 : 2);
                     ++proved;
                 }
             }
@@ -75,7 +57,7 @@ Test(pairs, refuse_axes_that_are_no_power_of_two_and_name_what_works)
     fixture_init(&f, &odd, POD_ALL_REDUCE, 100);
     for (int i = 0; i < NAMES; ++i) {
         pod_error err = {0};
-        cr_assert(find(names[i])->applies(&f.request, &err) == POD_E_INVALID);
+        cr_assert(fixture_find(names[i])->applies(&f.request, &err) == POD_E_INVALID);
         cr_assert(strstr(err.text, "6") && strstr(err.text, "; use "), "%s", err.text);
     }
     fixture_fini(&f);
@@ -101,7 +83,8 @@ Test(pairs, in_lockstep_cost_what_the_table_says, .timeout = 60)
             fixture_init(&f, &s, POD_ALL_REDUCE, cost_table_bytes[b] / 2);
             pod_coll_schedule *schedule = NULL;
             pod_coll_lockstep sums;
-            cr_assert(find(cost_table[i].algorithm)->build(&f.request, &schedule, NULL) == POD_OK);
+            cr_assert(fixture_find(cost_table[i].algorithm)->build(&f.request, &schedule, NULL)
+                      == POD_OK);
             cr_assert(pod_coll_count_lockstep(&f.request, schedule, &sums, NULL) == POD_OK);
             pod_coll_schedule_free(schedule);
             const double us = (double)sums.hops + sums.busiest_bytes / 45e9 * 1e6;
@@ -132,7 +115,7 @@ Test(pairs, swing_is_predicted_as_it_runs_when_messages_cut_through)
         fixture f;
         fixture_init(&f, &torus, POD_ALL_REDUCE, cases[i].bytes / 2);
         pod_coll_prediction p;
-        cr_assert(find("swing")->predict(&f.request, &p, NULL) == POD_OK);
+        cr_assert(fixture_find("swing")->predict(&f.request, &p, NULL) == POD_OK);
         const double us = pod_time_to_us(p.total_ps);
         cr_assert(us > cases[i].us * 0.98 && us < cases[i].us * 1.02, "%.4f, simulated %.4f", us,
                   cases[i].us);
@@ -157,7 +140,7 @@ Test(pairs, swing_takes_the_form_that_is_faster)
         fixture f;
         fixture_init(&f, &torus, POD_ALL_REDUCE, cases[i].bytes / 2);
         pod_coll_schedule *schedule = NULL;
-        cr_assert(find("swing")->build(&f.request, &schedule, NULL) == POD_OK);
+        cr_assert(fixture_find("swing")->build(&f.request, &schedule, NULL) == POD_OK);
         cr_assert_eq(schedule->parts[0].slots, cases[i].slots);
         pod_coll_schedule_free(schedule);
         fixture_fini(&f);

@@ -5,18 +5,6 @@
 
 static const pod_coll_op ring_ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
 
-/* Check a schedule on paper and follow it: symmetric and rank by rank. */
-static void prove(const fixture *f, const pod_coll_algorithm *algorithm)
-{
-    pod_error err = {0};
-    pod_coll_schedule *schedule = NULL;
-    pod_status st = algorithm->build(&f->request, &schedule, &err);
-    cr_assert(st == POD_OK, "%s on %s: %s", algorithm->name, f->name, err.text);
-    st = pod_coll_check(schedule, &err);
-    cr_assert(st == POD_OK, "%s on %s: %s", algorithm->name, f->name, err.text);
-    pod_coll_schedule_free(schedule);
-}
-
 /* What moves data along rings and lines; gathers and pairs of chips have tests of their own. */
 static bool is_mine(const pod_coll_algorithm *algorithm)
 {
@@ -40,7 +28,7 @@ Test(collectives_rings, move_every_contribution_once, .timeout = 100)
                     const pod_coll_algorithm *a = pod_coll_algorithm_at(i);
                     const bool long_ring = n > 100 && strncmp(a->name, "bucket", 6) != 0;
                     if (is_mine(a) && !long_ring && pod_coll_algorithm_fits(a, &f.request)) {
-                        prove(&f, a);
+                        fixture_prove(&f, a, 0);
                         ++proved;
                     }
                 }
