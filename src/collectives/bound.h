@@ -25,6 +25,8 @@
  *  Groups over several slices have bounds of their own (hier_bound.c): a flight over DCN is `latency`, the
  *  cut between a slice and the others `bisection`.
  *
+ *  Derivations and worked examples: docs/bounds.md.
+ *
  *  Who owns what. All-gather, reduce-scatter and all-to-all depend on how an algorithm cuts the vector
  *  (its parts, schedule.h): pod_coll_bound_schedule uses the very blocks. Without a schedule, a
  *  vector in at most POD_BOUND_PARTS_MAX parts is assumed, which leaves own within that many
