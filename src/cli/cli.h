@@ -44,6 +44,7 @@ typedef struct pod_cli_common {
     pod_cli_list slow_hosts;
     pod_cli_list slow_nics;
     pod_cli_list failed_dcn;
+    bool hosts_work; /**< set by a command in which hosts of one slice have something to do */
     pod_format format;
     const char *output_path; /**< NULL = standard output */
     const char *data;        /**< "real", "none", or NULL = by size */

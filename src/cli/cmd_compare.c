@@ -304,6 +304,7 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     pod_cli_targets targets = {0};
     st = pod_step_order_read(&order, &texts, cli, err);
     if (st == POD_OK) {
+        cli->common.hosts_work = pod_step_has_input(&order);
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {

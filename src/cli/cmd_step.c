@@ -174,6 +174,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
         st = pod_what_if_parse(texts.what_if, &what, err);
     }
     if (st == POD_OK) {
+        cli->common.hosts_work = pod_step_has_input(&order);
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {

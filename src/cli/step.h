@@ -37,6 +37,9 @@ typedef struct pod_step_texts {
     const char *collective_matmul;
     const char *placement;
     bool exact;
+    const char *prefetch;
+    const char *input_bytes;
+    const char *host_ms;
     /* of step */
     const char *what_if;
     const char *collectives;
@@ -57,14 +60,17 @@ typedef struct pod_step_order {
     int32_t gather_ahead;
     bool collective_matmul;
     bool exact;
+    pod_step_input input;
     bool best; /**< --placement best */
     bool jax;  /**< --placement jax; else texts->placement says it */
 } pod_step_order;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 15 };
+enum { POD_STEP_SHARED_OPTIONS = 18 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
+/** Hosts have something to do for the step. */
+bool pod_step_has_input(const pod_step_order *order);
 /** Reads the tables if they aren't there. Collective. POD_E_USAGE; POD_E_RANGE. */
 pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_cli *cli,
                                pod_error *err);

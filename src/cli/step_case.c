@@ -51,6 +51,7 @@ static pod_status fill_request(pod_step_case *run_case, pod_error *err)
         .chip = &run_case->target->chip,
         .microbatches = order->microbatches,
         .gather_ahead = order->gather_ahead,
+        .input = order->input,
         .collective_matmul = order->collective_matmul,
     };
     return POD_OK;
@@ -88,7 +89,8 @@ void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case,
     own->machine = pod_cli_machine(cli, run_case->target, chip->link_oneway_bytes_per_s,
                                    chip->collective_launch_ps);
     own->machine.par = par;
-    own->machine.dcn = own->machine.dcn != NULL ? &own->dcn : NULL;
+    const bool hosts_work = pod_step_has_input(run_case->order);
+    own->machine.dcn = own->machine.dcn != NULL || hosts_work ? &own->dcn : NULL;
     own->machine.hop_latency_ps = chip->hop_latency_ps;
     own->machine.progress = par == cli->par ? own->machine.progress : NULL;
 }

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000000 };
+
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
 {
     /* clang-format off */
@@ -40,6 +42,13 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
         {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
          "simulate every chip, instead of one for all that do the same"},
+        {"prefetch", 0, POD_CLI_TEXT, &texts->prefetch, "N",
+         "batches made and sent ahead: 0 none, 1 the next, 2 make one while another is sent "
+         "(default 2)"},
+        {"input-bytes-per-step", 0, POD_CLI_TEXT, &texts->input_bytes, "N",
+         "of a batch, all chips together, over PCIe (default 0: it is there)"},
+        {"host-ms-per-batch", 0, POD_CLI_TEXT, &texts->host_ms, "T",
+         "milliseconds that a host needs for its share of a batch (default 0)"},
     };
     /* clang-format on */
     memcpy(options, shared, sizeof shared);
@@ -107,6 +116,37 @@ static pod_status read_numbers(pod_step_order *order, pod_error *err)
     order->seq = seq;
     order->microbatches = (int32_t)microbatches;
     order->gather_ahead = (int32_t)ahead;
+    return st;
+}
+
+bool pod_step_has_input(const pod_step_order *order)
+{
+    return order->input.bytes > 0 || order->input.host_ps > 0;
+}
+
+static pod_status read_input(pod_step_order *order, pod_error *err)
+{
+    const pod_step_texts *texts = order->texts;
+    int64_t prefetch = POD_PREFETCH_DEFAULT;
+    double host_ms = 0;
+    pod_status st = POD_OK;
+    if (texts->prefetch != NULL && texts->input_bytes == NULL && texts->host_ms == NULL) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--prefetch has no input to fetch; give --input-bytes-per-step or "
+                      "--host-ms-per-batch");
+    }
+    if (st == POD_OK) {
+        st = read_count(texts->prefetch, "--prefetch", 0, PREFETCH_MAX, &prefetch, err);
+    }
+    if (st == POD_OK && texts->input_bytes != NULL) {
+        st =
+            pod_parse_bytes(texts->input_bytes, "--input-bytes-per-step", &order->input.bytes, err);
+    }
+    if (st == POD_OK && texts->host_ms != NULL) {
+        st = pod_parse_double(texts->host_ms, "--host-ms-per-batch", 0, HOST_MS_MAX, &host_ms, err);
+    }
+    order->input.prefetch = (int32_t)prefetch;
+    order->input.host_ps = pod_time_from_s(host_ms / 1e3);
     return st;
 }
 
@@ -190,6 +230,9 @@ pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *text
     }
     if (st == POD_OK) {
         st = read_numbers(order, err);
+    }
+    if (st == POD_OK) {
+        st = read_input(order, err);
     }
     return st == POD_OK ? read_choices(order, err) : st;
 }

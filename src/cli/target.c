@@ -36,19 +36,20 @@ void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip)
     options->latency_ps = chip->dcn_latency_ps;
 }
 
-/* The hosts and the network that join the slices; one slice alone has no use for them. */
+/* The hosts, and the network that joins the slices. */
 static pod_status join_slices(pod_cli_target *target, const pod_cli_common *common, pod_error *err)
 {
     const pod_slice *slice = &target->slice;
     const pod_chip_spec *chip = &target->chip;
-    const int nfaults =
-        common->slow_hosts.count + common->slow_nics.count + common->failed_dcn.count;
-    if (slice->nslices < 2) {
-        return nfaults == 0 ? POD_OK
-                            : pod_fail(err, POD_E_INVALID,
-                                       "%s is one slice, and its hosts have nothing to do; give "
-                                       "several, as 2*%s",
-                                       slice->name, slice->name);
+    const bool alone = slice->nslices < 2;
+    const int idle = common->slow_nics.count + common->failed_dcn.count
+                     + (common->hosts_work ? 0 : common->slow_hosts.count);
+    if (alone && idle > 0) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "%s is one slice, and what joins its hosts has nothing to do; give several, "
+            "as 2*%s",
+            slice->name, slice->name);
     }
     pod_dcn_options options = {.nslices = slice->nslices, .oversubscription = 1};
     pod_cli_dcn_rates(&options, chip);

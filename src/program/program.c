@@ -27,7 +27,7 @@ static char *text_copy(const char *text)
 
 void pod_program_init(pod_program *program, int32_t stage)
 {
-    *program = (pod_program){.stage = stage};
+    *program = (pod_program){.stage = stage, .entry = POD_OP_NONE};
 }
 
 void pod_program_fini(pod_program *program)
@@ -136,6 +136,9 @@ int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *de
     added->ndeps = 0;
     program->op_names[program->nops] = name;
     deps_add(program, added, deps, ndeps);
+    if (added->ndeps == 0) {
+        deps_add(program, added, &program->entry, 1);
+    }
     return program->nops++;
 }
 

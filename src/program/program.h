@@ -7,7 +7,7 @@
  *      collective                links between the chips of a group (ICI), and between slices (DCN);
  *                                starts as soon as its dependencies are done, any number at once
  *      send, recv                a message to or from the same chip of another stage
- *      host                      PCIe between chip and host
+ *      host                      the host's processors, one op at a time, or PCIe to the chip
  *
  *  An op may start when all ops it depends on are done. Dependencies point backwards (dep < op), so
  *  program order is a topological order. How far ahead gathers run is a dependency like any other.
@@ -131,12 +131,13 @@ typedef struct pod_op {
     pod_attention_args attention;
     /* collective, send, recv, host */
     pod_coll_op op;
-    int32_t group;    /**< index in program->groups */
-    int64_t bytes;    /**< full buffer per chip, as in CLI.md; of a message for send, recv, host */
-    int dim;          /**< of gathers and scatters: 0 rows, 1 columns */
-    int32_t shift;    /**< of permutes: positions ahead in the group's order */
-    int32_t to_stage; /**< of send: stage that receives; of recv: stage that sends */
-    int32_t message;  /**< of send and recv: the same number on both sides */
+    int32_t group; /**< index in program->groups */
+    int64_t bytes; /**< full buffer per chip, as in CLI.md; of a message for send, recv, host */
+    pod_time_ps host_ps; /**< host: work on the host that moves nothing (bytes = 0) */
+    int dim;             /**< of gathers and scatters: 0 rows, 1 columns */
+    int32_t shift;       /**< of permutes: positions ahead in the group's order */
+    int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
+    int32_t message;     /**< of send and recv: the same number on both sides */
 } pod_op;
 
 typedef struct pod_program {
@@ -146,6 +147,7 @@ typedef struct pod_program {
     char **op_names; /**< owns what ops[i].name points to */
     int32_t ndeps;
     int32_t *deps;
+    int32_t entry; /**< ops added without dependencies wait for this one; POD_OP_NONE: for none */
     int32_t nbuffers;
     pod_buffer *buffers;
     double model_flops; /**< useful FLOPs of one chip in the step, as the model counts them */

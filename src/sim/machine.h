@@ -14,7 +14,8 @@
  *  Several slices. With a DCN, the cells are the chips of all slices, slice behind slice: chip c of
  *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, network cards and
  *  fabric (sim/dcn_ports.h), everything else is as in one slice. Folded slices: one stands for
- *  all, when all do the same; a host then serves the chips that have cells with their share of its rates.
+ *  all, when all do the same; a host then serves the chips that have cells with their share of its rates, and
+ *  times differ by the picoseconds that its messages round to (some 1e-6).
  *  Ranks that hold whole slices see only DCN between them, and windows become as wide as its latency.
  *
  *  Threads: one per rank. */
@@ -28,7 +29,7 @@ typedef struct pod_machine {
     pod_par *par;
     const pod_slice *slice;
     const pod_router *router;
-    const pod_dcn *dcn;         /**< joins slice->nslices slices; NULL = one slice alone */
+    const pod_dcn *dcn;         /**< joins slice->nslices slices; NULL = one slice without hosts */
     bool fold_slices;           /**< with a DCN without faults: cells of one slice only */
     int32_t period[POD_AXES];   /**< dims, or divisors of them to fold; 0 = dims */
     double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */

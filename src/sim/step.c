@@ -1,122 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step.h"
 
+#include "sim/dcn_ports.h"
 #include "sim/step_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static step_cell *cell_at(step_run *run, int32_t cell)
-{
-    return &run->cells[cell - run->first];
-}
-
-static step_stage *stage_at(step_run *run, const step_cell *state)
-{
-    return &run->stages[state->stage];
-}
-
 static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
-
-/* ---- where the time goes ---- */
-
-/* The chip of another stage that a chip exchanges messages with. */
-static int32_t stage_peer(const step_run *run, int32_t cell, int32_t stage)
-{
-    const pod_programs *programs = run->args->programs;
-    const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    return stage > programs->stage_of[chip] ? programs->next_stage_chip[chip]
-                                            : programs->previous_stage_chip[chip];
-}
-
-/* What an op that the core of a cell waits for is charged to. */
-static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
-{
-    const int32_t nchips = run->args->machine->slice->nchips;
-    switch (op->kind) {
-    case POD_OP_HOST:
-        return STEP_HOST;
-    case POD_OP_COLLECTIVE:
-        return pod_program_group_slices(&run->args->programs->groups[op->group]) > 1 ? STEP_DCN
-                                                                                     : STEP_ICI;
-    case POD_OP_SEND:
-    case POD_OP_RECV:
-        return stage_peer(run, cell, op->to_stage) / nchips
-                       == pod_machine_chip(run->args->machine, cell) / nchips
-                   ? STEP_ICI
-                   : STEP_DCN;
-    case POD_OP_MATMUL:
-    case POD_OP_VECTOR:
-    case POD_OP_ATTENTION:
-        break;
-    }
-    return STEP_ICI;
-}
-
-/* Bring the count of a collective's crossing up to date. */
-static void crossing_count(const step_cell *state, step_crossing *crossing, pod_time_ps now)
-{
-    if (crossing->wait != state->free_ps) {
-        crossing->wait = state->free_ps;
-        crossing->waited_ps = 0;
-    }
-    const pod_time_ps from = crossing->since > state->free_ps ? crossing->since : state->free_ps;
-    if (crossing->channels > 0 && !state->core_busy) {
-        crossing->waited_ps += now - from;
-    }
-    crossing->since = now;
-}
-
-/* What part of the present wait of a cell for a collective over slices DCN is to blame for: all of it where
- *  the collective has nothing to do inside slices. */
-static pod_time_ps crossing_waited(step_run *run, int32_t cell, int32_t op, pod_time_ps now)
-{
-    const step_cell *state = cell_at(run, cell);
-    const int32_t group = stage_at(run, state)->program->ops[op].group;
-    if (run->args->programs->groups[group].group.inside->size == 1) {
-        return now - state->free_ps;
-    }
-    const step_instance *instance = run->instances[stage_at(run, state)->first_instance + op];
-    step_crossing *crossing = &instance->crossing[cell - run->first];
-    crossing_count(state, crossing, now);
-    return crossing->waited_ps;
-}
-
-static void crossing_changed(void *context, int32_t cell, uint32_t number, int change)
-{
-    step_run *run = context;
-    step_crossing *crossing = &run->instances[number]->crossing[cell - run->first];
-    crossing_count(cell_at(run, cell), crossing, pod_net_now(run->net));
-    crossing->channels += change;
-}
-
-/* The core has waited since free_ps, for the op that ended last. A message from another stage was
- * under way only since its sender began; before that the chip was idle. */
-static void wait_charge(step_run *run, int32_t cell, pod_time_ps now)
-{
-    step_cell *state = cell_at(run, cell);
-    const pod_time_ps waited = now - state->free_ps;
-    if (waited == 0) {
-        return;
-    }
-    step_stage *stage = stage_at(run, state);
-    const pod_op *op = &stage->program->ops[state->last_op];
-    pod_time_ps idle = 0;
-    if (op->kind == POD_OP_RECV && state->last_start_ps > state->free_ps) {
-        idle = state->last_start_ps - state->free_ps;
-    }
-    const int resource = op_resource(run, cell, op);
-    pod_time_ps ici = 0;
-    if (resource == STEP_DCN && op->kind == POD_OP_COLLECTIVE) {
-        ici = waited - crossing_waited(run, cell, state->last_op, now);
-    }
-    run->idle_ps += idle;
-    run->exposed_ps[STEP_ICI] += ici;
-    run->exposed_ps[resource] += waited - idle - ici;
-    stage->records[state->last_op].exposed_ps += waited - idle;
-    state->free_ps = now;
-}
 
 static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_time_ps end_ps)
 {
@@ -133,25 +25,28 @@ static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_t
 
 /* ---- starting ops ---- */
 
+static pod_time_ps slowed(pod_time_ps healthy_ps, double slowness)
+{
+    return slowness > 1 ? (pod_time_ps)((double)healthy_ps * slowness + 0.5) : healthy_ps;
+}
+
 /* How long an op keeps the core of this chip busy. */
 static pod_time_ps core_time(const step_stage *stage, const step_cell *state, int32_t op)
 {
-    const pod_time_ps healthy_ps = stage->time_ps[op];
-    return state->slowness > 1 ? (pod_time_ps)((double)healthy_ps * state->slowness + 0.5)
-                               : healthy_ps;
+    return slowed(stage->time_ps[op], state->slowness);
 }
 
 /* Give the core its next op if that is ready. */
 static void core_feed(step_run *run, int32_t cell)
 {
-    step_cell *state = cell_at(run, cell);
-    step_stage *stage = stage_at(run, state);
+    step_cell *state = step_cell_at(run, cell);
+    step_stage *stage = step_stage_at(run, state);
     const int32_t op = state->core_op;
     if (state->core_busy || op == stage->program->nops || state->deps_left[op] > 0) {
         return;
     }
     const pod_time_ps now = pod_net_now(run->net);
-    wait_charge(run, cell, now);
+    pod_step_wait_charge(run, cell, op, now);
     state->core_busy = true;
     pod_net_wake(run->net, cell, now + core_time(stage, state, op), pod_step_wake(WAKE_CORE, op));
 }
@@ -160,7 +55,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number);
 
 static void collective_ready(step_run *run, int32_t cell, int32_t op)
 {
-    const step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
     const uint32_t number = (uint32_t)(run->stages[state->stage].first_instance + op);
     step_instance *instance = instance_at(run, cell, number);
     const pod_time_ps now = pod_net_now(run->net);
@@ -172,7 +67,7 @@ static void collective_ready(step_run *run, int32_t cell, int32_t op)
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    const int32_t to = stage_peer(run, cell, op->to_stage);
+    const int32_t to = pod_step_stage_peer(run, cell, op->to_stage);
     pod_net_path paths[POD_NET_PATHS_MAX];
     const int npaths = pod_machine_paths(run->args->machine, chip, to, paths);
     const pod_time_ps now = pod_net_now(run->net);
@@ -190,13 +85,26 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
     pod_net_send_paths(run->net, cell, paths, npaths, op->bytes, tag, payload);
 }
 
-static void host_ready(step_run *run, int32_t cell, int32_t op)
+static pod_time_ps host_time(step_run *run, int32_t cell, int32_t op)
 {
-    step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
+    return slowed(step_stage_at(run, state)->time_ps[op], state->host_slowness);
+}
+
+/* Work on the host, or a transfer over the chip's PCIe, which what comes from other slices shares. */
+static void host_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
+{
+    step_cell *state = step_cell_at(run, cell);
     const pod_time_ps now = pod_net_now(run->net);
+    if (op->bytes > 0) {
+        const pod_net_tag tag = {.kind = POD_TAG_HOST, .step = op_number};
+        state->host_start_ps = now;
+        pod_net_send(run->net, cell, POD_PORT_PCIE_IN, op->bytes, tag, NULL);
+        return;
+    }
     const pod_time_ps start = now > state->host_free_ps ? now : state->host_free_ps;
-    state->host_free_ps = start + stage_at(run, state)->time_ps[op];
-    pod_net_wake(run->net, cell, state->host_free_ps, pod_step_wake(WAKE_HOST, op));
+    state->host_free_ps = start + host_time(run, cell, op_number);
+    pod_net_wake(run->net, cell, state->host_free_ps, pod_step_wake(WAKE_HOST, op_number));
 }
 
 /* A message that came before its recv op could take it ends that op now. */
@@ -211,7 +119,7 @@ static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 /* All dependencies of an op are done. */
 static void op_ready(step_run *run, int32_t cell, int32_t op_number)
 {
-    const pod_op *op = &stage_at(run, cell_at(run, cell))->program->ops[op_number];
+    const pod_op *op = &step_stage_at(run, step_cell_at(run, cell))->program->ops[op_number];
     switch (op->kind) {
     case POD_OP_MATMUL:
     case POD_OP_VECTOR:
@@ -228,7 +136,7 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
         recv_ready(run, cell, op_number, op);
         break;
     case POD_OP_HOST:
-        host_ready(run, cell, op_number);
+        host_ready(run, cell, op_number, op);
         break;
     }
 }
@@ -237,12 +145,11 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
 
 static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
 {
-    step_cell *state = cell_at(run, cell);
-    step_stage *stage = stage_at(run, state);
+    step_cell *state = step_cell_at(run, cell);
+    step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
     op_record(stage, op, start_ps, now);
-    state->last_op = op;
-    state->last_start_ps = start_ps;
+    pod_step_trail_add(run, cell, op, start_ps);
     for (int32_t i = stage->first_user[op]; i < stage->first_user[op + 1]; i++) {
         const int32_t user = stage->users[i];
         if (--state->deps_left[user] == 0) {
@@ -250,7 +157,7 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
         }
     }
     if (--state->ops_left == 0) {
-        wait_charge(run, cell, now);
+        pod_step_wait_charge(run, cell, stage->program->nops, now);
         state->done = true;
         state->done_ps = now;
     }
@@ -258,8 +165,8 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
 
 static void core_done(step_run *run, int32_t cell, int32_t op)
 {
-    step_cell *state = cell_at(run, cell);
-    step_stage *stage = stage_at(run, state);
+    step_cell *state = step_cell_at(run, cell);
+    step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
     const pod_time_ps took_ps = core_time(stage, state, op);
     run->compute_ps += took_ps;
@@ -294,7 +201,7 @@ void pod_step_instance_free(step_run *run, uint32_t number)
 static void instance_done(void *context, int32_t cell, uint32_t number)
 {
     step_run *run = context;
-    const step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
     const step_stage *stage = &run->stages[state->stage];
     const int32_t op_number = (int32_t)number - stage->first_instance;
     step_instance *instance = run->instances[number];
@@ -319,7 +226,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     if (run->instances[number]) {
         return run->instances[number];
     }
-    const step_stage *stage = &run->stages[cell_at(run, cell)->stage];
+    const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const int32_t op = (int32_t)number - stage->first_instance;
     step_instance *instance = calloc(1, sizeof *instance);
     POD_ASSERT(instance != NULL);
@@ -335,7 +242,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .shared = run->schedules[stage->schedule_of[op]].shared,
         .data = run->args->data,
         .done = instance_done,
-        .crossing = crossing_changed,
+        .crossing = pod_step_crossing_changed,
         .context = run,
     };
     const pod_status st = pod_collective_new(&options, &instance->collective, &run->failure);
@@ -346,7 +253,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
 
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
-    const step_stage *stage = &run->stages[cell_at(run, cell)->stage];
+    const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const uint32_t number = (uint32_t)(stage->first_instance + op);
     step_instance *instance = run->instances[number];
     if (run->args->data) {
@@ -361,7 +268,7 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
 
 static void step_begin(step_run *run, int32_t cell)
 {
-    const step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
     const pod_program *program = run->stages[state->stage].program;
     for (int32_t op = 0; op < program->nops; op++) {
         if (program->ops[op].ndeps == 0) {
@@ -385,8 +292,7 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
         collective_begin(run, cell, op);
         break;
     default:
-        op_done(run, cell, op,
-                pod_net_now(run->net) - run->stages[cell_at(run, cell)->stage].time_ps[op]);
+        op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
         break;
     }
 }
@@ -394,7 +300,7 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
 static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
                             const pod_payload *payload)
 {
-    const step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
     const pod_program *program = run->stages[state->stage].program;
     pod_time_ps start = 0;
     memcpy(&start, payload->bytes, sizeof start);
@@ -425,6 +331,10 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         message_arrived(run, cell, tag, payload);
         return;
     }
+    if (tag.kind == POD_TAG_HOST) {
+        op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
+        return;
+    }
     pod_collective_arrived(instance_at(run, cell, tag.instance)->collective, cell, tag, payload);
     instance_release(run, tag.instance);
 }
@@ -436,6 +346,9 @@ static void step_sent(void *context, int32_t cell, pod_net_tag tag)
         op_done(run, cell, tag.step, pod_net_now(run->net));
         return;
     }
+    if (tag.kind == POD_TAG_HOST) {
+        return;
+    }
     pod_collective_sent(run->instances[tag.instance]->collective, cell, tag);
     instance_release(run, tag.instance);
 }
@@ -443,11 +356,11 @@ static void step_sent(void *context, int32_t cell, pod_net_tag tag)
 static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
 {
     step_run *run = context;
-    const step_cell *state = cell_at(run, cell);
+    const step_cell *state = step_cell_at(run, cell);
     if (state->done) {
         return false;
     }
-    const step_stage *stage = stage_at(run, state);
+    const step_stage *stage = step_stage_at(run, state);
     for (int32_t op = 0; op < stage->program->nops; op++) {
         const step_instance *instance = run->instances[stage->first_instance + op];
         if (instance && pod_collective_blocked(instance->collective, cell, text, size)) {

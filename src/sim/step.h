@@ -7,8 +7,9 @@
  *
  *  Where the time goes. Each instant of a chip is compute while its core works. While the core waits, the instant
  *  is charged to what it waits for: the op whose end lets the next core op (or, after the last core
- *  op, the end of the step) begin: exposed ICI, DCN or host for communication under way; idle
- *  when that communication had not begun (a pipeline bubble) or when the chip is done before others.
+ *  op, the end of the step) begin, and before that one began to the op whose end let it begin, and so
+ *  on: exposed ICI, DCN or host for communication under way; idle while a message from another stage had
+ *  not been sent (a pipeline bubble) or when the chip is done before others.
  *  Of a collective over slices DCN is charged with the time during which a message of it to or from
  *  another slice was under way on this chip, ICI with the rest.
  *  compute + exposed + idle = step time on every chip, to the picosecond.
@@ -43,7 +44,8 @@ typedef struct pod_op_record {
 } pod_op_record;
 
 typedef struct pod_step_args {
-    const pod_machine *machine;
+    const pod_machine
+        *machine; /**< with a DCN, also of one slice, if the hosts of programs transfer */
     const pod_chip_spec *chip;
     const pod_programs *programs;
     const char *algorithm; /**< "auto" or a name for all collectives */

@@ -7,7 +7,7 @@
 #include "sim/map.h"
 #include "sim/step.h"
 
-enum { POD_TAG_STAGE_MESSAGE = 2 };
+enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3 };
 
 /* What exposed time is charged to. */
 enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_RESOURCES };
@@ -54,19 +54,30 @@ typedef struct step_stage {
     pod_op_record *records; /* records[op], of this rank */
 } step_stage;
 
+/* Something other than the core ended while the core waited. */
+typedef struct step_trail {
+    int32_t op;
+    pod_time_ps start_ps;
+    pod_time_ps end_ps;
+    pod_time_ps across_ps; /* collectives over slices: the part of the wait in which they crossed */
+} step_trail;
+
 typedef struct step_cell {
     int32_t stage;
     int32_t core_op; /* next (or running) core op; nops = none left */
     double slowness; /* of the chip: times its core takes longer */
+    double host_slowness;
     bool core_busy;
     bool done;
-    pod_time_ps free_ps; /* since when the core waits */
-    pod_time_ps host_free_ps;
+    pod_time_ps free_ps;       /* since when the core waits */
+    pod_time_ps host_free_ps;  /* since when the host has nothing to make */
+    pod_time_ps host_start_ps; /* when the latest transfer from the host began */
     pod_time_ps done_ps;
     int32_t ops_left;
-    int32_t last_op;           /* the op that ended last */
-    pod_time_ps last_start_ps; /* and when it had begun */
-    uint16_t *deps_left;       /* deps_left[op] */
+    step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
+    int32_t ntrail;
+    int32_t trail_room;
+    uint16_t *deps_left; /* deps_left[op] */
 } step_cell;
 
 typedef struct step_run {
@@ -89,12 +100,39 @@ typedef struct step_run {
     pod_error failure; /* of something inside a handler */
 } step_run;
 
+static inline step_cell *step_cell_at(step_run *run, int32_t cell)
+{
+    return &run->cells[cell - run->first];
+}
+
+static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
+{
+    return &run->stages[state->stage];
+}
+
+static inline bool pod_step_uses_core(const pod_op *op)
+{
+    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION;
+}
+
 /** What a chip asked to be woken for, and the op. */
 enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST };
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
 }
+
+/** The chip of another stage that the chip of a cell exchanges messages with (step_wait.c). */
+int32_t pod_step_stage_peer(const step_run *run, int32_t cell, int32_t stage);
+/** An op of a cell ends now. */
+void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+/** The core of a cell has waited since free_ps for what `op` needs (or nops, the end of the program). The
+ *  last of these ops to end is charged from when it began; before that the one whose end let it begin, and
+ *  so on back. A message from another stage was under way only since its sender began; before that the
+ *  chip was idle. */
+void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps now);
+/** pod_collective_options.crossing of the instances of a step. */
+void pod_step_crossing_changed(void *context, int32_t cell, uint32_t number, int change);
 
 /** The step as a client of the net (step.c). */
 pod_net_client pod_step_client(step_run *run);

@@ -7,16 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool op_uses_core(const pod_op *op)
-{
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION;
-}
-
 /* ---- times ---- */
 
-static pod_status op_time(const pod_chip_spec *chip, const pod_op *op, pod_time_ps *time_ps,
+static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *time_ps,
                           bool *hbm_bound, pod_error *err)
 {
+    const pod_chip_spec *chip = run->args->chip;
     *time_ps = 0;
     *hbm_bound = false;
     if (op->kind == POD_OP_MATMUL) {
@@ -49,7 +45,11 @@ static pod_status op_time(const pod_chip_spec *chip, const pod_op *op, pod_time_
         return st;
     }
     if (op->kind == POD_OP_HOST) {
-        *time_ps = pod_rate_time_ps(pod_rate_make(chip->pcie_bytes_per_s), op->bytes);
+        *time_ps = op->host_ps;
+        if (op->bytes > 0 && run->args->machine->dcn == NULL) {
+            return pod_fail(err, POD_E_INTERNAL,
+                            "%s comes from hosts that the machine doesn't have", op->name);
+        }
     }
     return POD_OK;
 }
@@ -201,13 +201,13 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
     int32_t next = program->nops;
     for (int32_t i = program->nops - 1; i >= 0; i--) {
         stage->core_next[i] = next;
-        next = op_uses_core(&program->ops[i]) ? i : next;
+        next = pod_step_uses_core(&program->ops[i]) ? i : next;
     }
     stage->core_next[program->nops] = next;
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         stage->records[i].first_start_ps = POD_TIME_NEVER;
-        pod_status st = op_time(run->args->chip, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
+        pod_status st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
         if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
         }

@@ -5,6 +5,13 @@
 
 #include <stdlib.h>
 
+static double host_slowness(const pod_machine *machine, int32_t chip)
+{
+    const pod_dcn *dcn = machine->dcn;
+    const int32_t nchips = machine->slice->nchips;
+    return dcn ? pod_dcn_host_slowness(dcn, chip / nchips, pod_dcn_host(dcn, chip % nchips)) : 1;
+}
+
 static pod_status cells_prepare(step_run *run, pod_error *err)
 {
     const pod_programs *programs = run->args->programs;
@@ -27,6 +34,7 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         state->done = program->nops == 0;
         state->slowness = pod_slice_chip_slowness(run->args->machine->slice,
                                                   chip % run->args->machine->slice->nchips);
+        state->host_slowness = host_slowness(run->args->machine, chip);
         state->deps_left = calloc((size_t)program->nops + 1, sizeof *state->deps_left);
         if (!state->deps_left) {
             return pod_fail(err, POD_E_NOMEM, "out of memory for %d ops on every chip",
@@ -51,6 +59,7 @@ static void cells_free(step_run *run)
 {
     for (int32_t i = 0; run->cells && i < run->ncells; i++) {
         free(run->cells[i].deps_left);
+        free(run->cells[i].trail);
         if (run->args->data && run->shards) {
             pod_shards_fini(&run->shards[i], run->stages[run->cells[i].stage].program);
         }

@@ -53,6 +53,7 @@ pod_status pod_reference_new(const pod_step_request *request, uint64_t seed,
     ref->request.mesh = &ref->mesh;
     ref->request.microbatches = 1;
     ref->request.collective_matmul = false;
+    ref->request.input = (pod_step_input){0};
     return st == POD_OK ? pod_step_build(&ref->request, &ref->work, err) : st;
 }
 

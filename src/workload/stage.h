@@ -91,6 +91,9 @@ pod_array pod_mlp_relu(pod_stage *stage, int32_t layer, const pod_array *h);
 pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array *h,
                                 const pod_array *dh);
 
+/** The ops by which the batch comes in; before all others. */
+void pod_stage_input(pod_stage *stage);
+
 /** Build the program of one stage. @return build's status */
 pod_status pod_stage_program(const pod_step_request *request, pod_step_work *work, int32_t number,
                              pod_error *err);

@@ -37,7 +37,23 @@
 typedef enum pod_step_mode { POD_STEP_TRAIN, POD_STEP_FORWARD } pod_step_mode;
 typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
 
-enum { POD_GATHER_AHEAD_DEFAULT = 1 };
+enum { POD_GATHER_AHEAD_DEFAULT = 1, POD_PREFETCH_DEFAULT = 2 };
+
+/** How the batch of a step comes to the chips of the first stage. The hosts work at the same time: each makes
+ *  its share of a batch in host_ps (H), then every chip gets its rows over PCIe (X). In the steady state of a
+ *  training loop, with a step of S without input:
+ *
+ *      prefetch 0    the step begins when its batch is there         H + X + S
+ *      prefetch 1    the next batch is made and sent meanwhile       max(S, H + X)
+ *      prefetch 2…   one is made while another is sent               max(S, H, X)
+ *
+ *  Batches that are ready lie in HBM: prefetch of them besides the one in use. PCIe is shared with what crosses
+ *  slices. More than 2 gain nothing, as all batches take as long. */
+typedef struct pod_step_input {
+    int64_t bytes; /**< of a batch, all chips together; chips along tensor get the same rows */
+    pod_time_ps host_ps; /**< both 0: the batch is there */
+    int32_t prefetch;
+} pod_step_input;
 
 typedef struct pod_step_request {
     const pod_model *model;
@@ -54,6 +70,7 @@ typedef struct pod_step_request {
     int32_t microbatches;       /**< >= 1 */
     int32_t gather_ahead;       /**< >= 0 */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
+    pod_step_input input;
 } pod_step_request;
 
 typedef struct pod_step_work {

@@ -231,6 +231,7 @@ pod_status pod_stage_program(const pod_step_request *request, pod_step_work *wor
     stage.build.ahead = request->gather_ahead;
     stage.build.st = stage_alloc(&stage);
     if (stage.build.st == POD_OK) {
+        pod_stage_input(&stage);
         weights_visit(&stage, false);
         parts_visit(&stage, part_declare);
         parts_visit(&stage, part_run);

@@ -15,6 +15,9 @@ typedef struct bench {
     pod_chip_spec chip;
     pod_slice slice;
     pod_router *router;
+    pod_dcn dcn;
+    bool has_hosts; /**< the machine has hosts and a DCN */
+    bool fold;
     pod_mesh mesh;
     pod_model model;
     pod_step_request request;
@@ -50,17 +53,36 @@ static inline void bench_begin(bench *b, pod_par *par, pod_rates rates, int32_t 
     bench_ok(pod_router_new(&b->slice, &b->router, &err), &err);
 }
 
+/** So many of the slice, with their hosts and the network between them; also for one slice. */
+static inline void bench_join(bench *b, int32_t nslices)
+{
+    pod_error err = {0};
+    pod_dcn_options options = {.nslices = nslices,
+                               .nic_bytes_per_s = b->chip.dcn_bytes_per_s * b->chip.dcn_eff_frac,
+                               .pcie_bytes_per_s = b->chip.pcie_bytes_per_s,
+                               .oversubscription = 1,
+                               .latency_ps = b->chip.dcn_latency_ps};
+    for (int a = 0; a < POD_AXES; a++) {
+        options.dims[a] = b->slice.dims[a];
+        options.host_dims[a] = b->chip.host_dims[a];
+    }
+    b->slice.nslices = nslices;
+    b->has_hosts = true;
+    bench_ok(pod_dcn_init(&b->dcn, &options, &err), &err);
+}
+
 static inline void bench_end(bench *b)
 {
     pod_router_free(b->router);
 }
 
 /** Lay a mesh and prepare a request; the caller may change it before bench_build. */
-static inline void bench_prepare(bench *b, const char *mesh, const char *model, int64_t batch)
+static inline void bench_prepare_over(bench *b, const char *mesh, const char *dcn_mesh,
+                                      const char *model, int64_t batch)
 {
     pod_error err = {0};
     pod_logical_mesh logical;
-    bench_ok(pod_logical_mesh_parse(mesh, "", &logical, &err), &err);
+    bench_ok(pod_logical_mesh_parse(mesh, dcn_mesh, &logical, &err), &err);
     logical.split_axes = true;
     bench_ok(pod_mesh_init(&b->mesh, &b->slice, &logical, &err), &err);
     bench_ok(pod_model_parse(model, NULL, &b->model, &err), &err);
@@ -72,6 +94,11 @@ static inline void bench_prepare(bench *b, const char *mesh, const char *model, 
                                     .dtype = POD_DTYPE_BF16,
                                     .microbatches = 1,
                                     .gather_ahead = POD_GATHER_AHEAD_DEFAULT};
+}
+
+static inline void bench_prepare(bench *b, const char *mesh, const char *model, int64_t batch)
+{
+    bench_prepare_over(b, mesh, "", model, batch);
 }
 
 static inline void bench_build(bench *b)
@@ -93,6 +120,7 @@ static inline pod_status bench_try(bench *b, pod_step_check *check, pod_step_res
     const pod_machine machine = {.par = b->par,
                                  .slice = &b->slice,
                                  .router = b->router,
+                                 .dcn = b->has_hosts ? &b->dcn : NULL,
                                  .link_bytes_per_s = b->chip.link_oneway_bytes_per_s,
                                  .hop_latency_ps = b->chip.hop_latency_ps,
                                  .launch_ps = b->chip.collective_launch_ps};
@@ -100,6 +128,7 @@ static inline pod_status bench_try(bench *b, pod_step_check *check, pod_step_res
                                 .chip = &b->chip,
                                 .programs = &b->work.programs,
                                 .algorithm = "auto",
+                                .fold = b->fold,
                                 .data = check != NULL,
                                 .load = pod_step_check_load,
                                 .store = pod_step_check_store,

@@ -19,6 +19,7 @@ typedef struct world {
     pod_slice slice;
     pod_router *router;
     pod_chip_spec chip;
+    pod_dcn dcn;
     pod_machine machine;
     pod_programs programs;
     const char *algorithm;
@@ -72,6 +73,22 @@ static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
     }
     world_group(w, GROUP_X, 1);
     world_group(w, GROUP_ALL, 3);
+}
+
+/** Every chip gets a host of its own. */
+static inline void world_hosts(world *w)
+{
+    const pod_dcn_options options = {
+        .nslices = 1,
+        .dims = {w->slice.dims[0], w->slice.dims[1], w->slice.dims[2]},
+        .host_dims = {1,                1,                1               },
+        .nic_bytes_per_s = 1e9,
+        .pcie_bytes_per_s = w->chip.pcie_bytes_per_s,
+        .oversubscription = 1,
+        .latency_ps = US(10),
+    };
+    OK(w, pod_dcn_init(&w->dcn, &options, &w->err));
+    w->machine.dcn = &w->dcn;
 }
 
 static inline void world_fini(world *w)

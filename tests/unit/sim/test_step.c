@@ -78,15 +78,45 @@ Test(sim_step, the_host_is_exposed_by_itself)
 {
     world w;
     world_init(&w, 4, 1, 1);
+    world_hosts(&w);
     pod_op op = pod_op_make(POD_OP_HOST, "input", 0);
     op.bytes = 8000;
     const int32_t first = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
     const int32_t second = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
     (void)core(&w, 0, 3, first, second);
     world_run(&w);
-    cr_assert_eq(w.result.time_ps, US(8 + 8 + 3), "one after the other");
+    cr_assert_eq(w.result.time_ps, US(8 + 8 + 3), "both share PCIe");
     cr_assert_eq(mean(&w, w.result.exposed_host_ps), US(16));
     cr_assert_eq(w.result.exposed_ici_ps, 0);
+    world_fini(&w);
+}
+
+Test(sim_step, what_hosts_send_needs_hosts)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    pod_op op = pod_op_make(POD_OP_HOST, "input", 0);
+    op.bytes = 8000;
+    (void)op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
+    cr_assert_eq(world_try(&w), POD_E_INTERNAL);
+    world_fini(&w);
+}
+
+/* The gather waits for the batch, the core for the gather: 8 us of the host, then 5 us of launch and what the
+ * gather takes. */
+Test(sim_step, waiting_is_charged_along_the_chain)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    world_hosts(&w);
+    pod_op op = pod_op_make(POD_OP_HOST, "input", 0);
+    op.bytes = 8000;
+    const int32_t input = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
+    (void)core(&w, 0, 3, collective(&w, POD_ALL_GATHER, GROUP_X, 40, input), POD_OP_NONE);
+    world_run(&w);
+    cr_assert_eq(mean(&w, w.result.exposed_host_ps), US(8));
+    cr_assert_eq(mean(&w, w.result.exposed_ici_ps), w.result.time_ps - US(8 + 3));
+    cr_assert_eq(w.result.ops[0][input].exposed_ps, w.result.exposed_host_ps);
     world_fini(&w);
 }
 

@@ -70,6 +70,7 @@ Test(step_request, a_product_is_cut_by_the_axes_of_its_operands)
     pod_tensors tensors = {0};
     pod_build build;
     pod_error err = {0};
+    pod_program_init(&programs.stages[0], 0);
     cr_assert_eq(pod_work_layout_init(&layout, &mesh, &slice, &err), POD_OK);
     pod_build_init(&build, &layout, &programs, &programs.stages[0], &tensors, &err);
     const pod_sharding a_cut = pod_build_sharding("A", "B", x, "D", y);
