@@ -86,8 +86,9 @@ static pod_status print_table(pod_cli *cli, const pod_slice *slice, const pod_me
     pod_status st = pod_emit_new(cli->common.format, "mesh", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
         char wrap[8];
-        pod_emit_heading(emit, "podsim mesh: %s, %d devices, closed axes %s", slice->name,
-                         mesh->ndevices, pod_axes_name(pod_slice_closed_axes(slice), wrap));
+        pod_emit_heading(emit, "podsim mesh: %s, %d device%s, closed axes %s", slice->name,
+                         mesh->ndevices, mesh->ndevices == 1 ? "" : "s",
+                         pod_axes_name(pod_slice_closed_axes(slice), wrap));
         add_rows(emit, mesh);
         st = pod_cli_finish(cli, emit, err);
     }

@@ -114,6 +114,22 @@ static pod_status run(pod_cli *cli, const pod_step_case *run_case, const pod_wha
     return st == POD_OK ? pod_step_verdict(&outcome, err) : st;
 }
 
+/* A file that is named twice would hold only what is written last. */
+static pod_status files_check(const pod_cli *cli, const pod_step_texts *texts, pod_error *err)
+{
+    const char *const option[] = {"--collectives", "--memory", "--output"};
+    const char *const path[] = {texts->collectives, texts->memory, cli->common.output_path};
+    for (int i = 0; i < 3; i++) {
+        for (int j = i + 1; j < 3; j++) {
+            if (path[i] != NULL && path[j] != NULL && strcmp(path[i], path[j]) == 0) {
+                return pod_fail(err, POD_E_USAGE, "%s and %s both name %s; give each its own file",
+                                option[i], option[j], path[i]);
+            }
+        }
+    }
+    return POD_OK;
+}
+
 static pod_status lay(pod_cli *cli, const pod_step_order *order, const pod_cli_target *target,
                       pod_step_case *run_case, pod_error *err)
 {
@@ -169,6 +185,9 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     st = pod_step_order_read(&order, &texts, cli, err);
     if (st == POD_OK) {
         st = pod_cli_require(texts.mesh, "--mesh", "data=16,tensor=4", err);
+    }
+    if (st == POD_OK) {
+        st = files_check(cli, &texts, err);
     }
     if (st == POD_OK && texts.what_if != NULL) {
         st = pod_what_if_parse(texts.what_if, &what, err);

@@ -104,12 +104,17 @@ static pod_status request_check(const pod_step_request *request, const pod_step_
     if (st != POD_OK) {
         return st;
     }
-    if (work->rows % request->microbatches != 0) {
-        return pod_fail(err, POD_E_INVALID,
-                        "%" PRId64 " rows do not divide into %d microbatches; use a divisor",
-                        work->rows, (int)request->microbatches);
+    if (request->model->kind == POD_MODEL_TRANSFORMER) { /* which counts sequences */
+        return POD_OK;
     }
-    return POD_OK;
+    const int64_t pieces = pod_work_layout_pieces(&work->layout, &work->layout.rows);
+    if (work->rows % pieces == 0 && work->rows / pieces % request->microbatches != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%" PRId64 " rows a chip do not divide into %d microbatches; use a divisor",
+                        work->rows / pieces, (int)request->microbatches);
+    }
+    const char *what = request->model->kind == POD_MODEL_MATMUL ? "m" : "rows";
+    return pod_work_divides(&work->layout, what, work->rows, &work->layout.rows, err);
 }
 
 static pod_status stages_place(pod_step_work *work, pod_error *err)

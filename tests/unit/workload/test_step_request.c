@@ -243,7 +243,8 @@ Test(step_request, what_does_not_divide_is_named_with_its_divisors)
                    "rows = 500 does not divide over data=64");
     expect_refused("pipeline=4,data=16", small, 512, 1, POD_E_INVALID,
                    "layers = 2 does not divide over pipeline=4; its divisors are 1, 2");
-    expect_refused("data=64", small, 512, 3, POD_E_INVALID, "microbatches");
+    expect_refused("data=64", small, 512, 3, POD_E_INVALID,
+                   "8 rows a chip do not divide into 3 microbatches");
     expect_refused("expert=64", small, 512, 1, POD_E_INVALID, "expert=64 has no experts");
     expect_refused("data=64", small, 0, 1, POD_E_USAGE, "needs a batch");
     expect_refused("data=64", "matmul:m=64,k=64,n=64", 128, 1, POD_E_USAGE, "m = 64");
