@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The crossovers of the scaling book (jax-ml/scaling-book@0819a7d: sharding.md question 4; training.md;
- * rows WP-028 and WP-040 to WP-044 of its worked problems) as simulated collectives against simulated
+ * rows WP-028, WP-036 (unit/workload/test_step_request.c) and WP-040 to WP-044 of its worked problems) as simulated collectives against simulated
  * matmuls of a large MLP, with the book's rates: C = 4.59e14 FLOP/s, W = 1.8e11 bytes/s per closed axis,
  * C/W = 2550. The book leaves out (n-1)/n, the simulation doesn't. */
 #include "harness.h"
@@ -123,6 +123,46 @@ static void mixed_layouts_communicate_least(pod_par *par)
     bench_end(&b);
 }
 
+/** Mean seconds of the collectives over one mesh axis. */
+static double seconds_over(const bench *b, const pod_step_result *result, const char *axis)
+{
+    const pod_program *program = &b->work.programs.stages[0];
+    double total = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (op->kind == POD_OP_COLLECTIVE
+            && strcmp(b->work.programs.groups[op->group].axes, axis) == 0) {
+            const pod_op_record *record = &result->ops[0][i];
+            total += pod_time_to_s(record->time_ps) / (double)record->chips;
+        }
+    }
+    return total;
+}
+
+/* WP-043: with F = 32,768 mixed layouts are bound by compute from 4 (C/W)² / (2 F) = 397 rows a chip on, where the
+ * book says 400. Gathers take as long whatever the rows; sums and products grow with them. */
+static void mixed_layouts_break_even(pod_par *par)
+{
+    enum { ROWS = 400 };
+    bench b;
+    pod_step_result result;
+    bench_begin(&b, par, POD_RATES_BOOK, 4, 4, 4, 7);
+    bench_prepare(&b, "fsdp=16,tensor=4", "mlp:layers=1,d_model=8192,d_ff=32768",
+                  INT64_C(64) * ROWS);
+    b.request.mode = POD_STEP_FORWARD;
+    b.request.gather_ahead = 0;
+    bench_build(&b);
+    bench_run(&b, NULL, &result);
+    const double gathers_s = seconds_over(&b, &result, "fsdp");
+    const double sums_s = seconds_over(&b, &result, "tensor");
+    const double matmul_s = seconds_of(&b, &result, POD_OP_MATMUL);
+    MPI_CHECK(gathers_s > 0 && sums_s > 0);
+    near("rows a chip, mixed", ROWS * gathers_s / (matmul_s - sums_s), 400, 0.05);
+    pod_step_result_fini(&result);
+    bench_clear(&b);
+    bench_end(&b);
+}
+
 /** Time of Z[B, F] = X[B, D] · Y[D_tensor, F] on 16 chips: gather Y first, or multiply what is there
  *  and all-reduce. */
 static double strategy_time(bench *b, int64_t d, bool reduce)
@@ -198,6 +238,7 @@ int main(int argc, char **argv)
     fsdp_breaks_even_on_one_axis(par);
     tensor_breaks_even(par);
     mixed_layouts_communicate_least(par);
+    mixed_layouts_break_even(par);
     strategies_cross(par);
     fsdp_breaks_even_on_three_axes(par);
     pod_par_stop(par);
