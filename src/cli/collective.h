@@ -101,6 +101,7 @@ typedef struct pod_collective_row {
     char algorithm[96];
     bool data;
     bool predicted; /**< prediction is there */
+    bool folded;    /**< one chip was simulated for all */
     pod_coll_prediction prediction;
     pod_coll_bound bound;
     pod_run_result result;

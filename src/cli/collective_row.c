@@ -9,6 +9,9 @@
 /* All chips together may hold this much before data is left out by default. */
 static const int64_t DATA_DEFAULT_MAX_BYTES = INT64_C(1) << 30;
 
+/* Where all chips do the same and send more messages than this, one is simulated for all. */
+static const int64_t FOLD_MESSAGES_MIN = INT64_C(1) << 17;
+
 static pod_coll_request make_request(const pod_collective_case *run_case, int64_t bytes,
                                      pod_dtype dtype)
 {
@@ -91,6 +94,16 @@ static bool choose_data(const pod_cli *cli, pod_collective_case *run_case,
     return real;
 }
 
+/* Of all chips, when every one sends as many as the first rank. */
+static bool many_messages(const pod_coll_schedule *schedule, const pod_slice *slice)
+{
+    int64_t steps = 0;
+    for (int32_t c = 0; c < schedule->nchannels; c++) {
+        steps += schedule->channels[c].max_steps;
+    }
+    return steps * slice->nchips > FOLD_MESSAGES_MIN;
+}
+
 static double bus_factor(pod_coll_op op, int32_t group_size)
 {
     const double n = group_size;
@@ -156,7 +169,9 @@ pod_status pod_collective_row_run(pod_collective_row *row, pod_cli *cli,
             .dtype = row->dtype,
             .seed = cli->common.seed,
             .data = row->data,
+            .fold = many_messages(schedule, &run_case->target->slice),
         };
+        row->folded = pod_run_folds(&args);
         st = pod_run_collective(&args, &row->result, err);
         pod_cli_progress_end(cli);
     }
@@ -220,6 +235,10 @@ void pod_collective_explain(const pod_cli *cli, const pod_collective_case *run_c
                     "%lld on the busiest; %lld elements compared",
                     (long long)row->result.links.hops, (long long)row->result.links.total_bytes,
                     (long long)row->result.links.max_bytes, (long long)row->result.checked);
+    if (row->folded) {
+        pod_cli_explain(cli, "  all chips do the same: one was simulated for all %d",
+                        slice->nchips);
+    }
     if (row->result.links.dcn_bytes > 0) {
         pod_cli_explain(
             cli,

@@ -129,6 +129,17 @@ static bool is_lattice(const pod_coll_request *request)
     return request->slice->twisted && request->group->size == request->slice->nchips;
 }
 
+/* Displacements are the same from everywhere. */
+static bool is_alike(const pod_coll_request *request)
+{
+    const pod_group *group = request->group;
+    bool closed = group->ndims > 0;
+    for (int d = 0; d < group->ndims; ++d) {
+        closed = closed && group->dim[d].closed;
+    }
+    return request->slice->nfaults == 0 && (closed || is_lattice(request));
+}
+
 typedef struct shuffled {
     uint64_t key;
     int32_t vector;
@@ -187,6 +198,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
         direct_free(&self->base);
         return st;
     }
+    self->base.alike = is_alike(request);
     pod_coll_frame_slots(&self->base, n, 2 * n);
     for (int32_t c = 0; c < channels; ++c) {
         self->base.channels[c].max_steps = (n - 1 - c + channels - 1) / channels;

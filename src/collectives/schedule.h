@@ -155,9 +155,11 @@ struct pod_coll_schedule {
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
-    bool circuits;   /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
+    bool alike; /**< every rank sends as far, as much and as often as every other, which closed axes
+                          without faults let it: one can stand for all (sim/run.h) */
+    bool circuits; /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
-    bool alone;      /**< ordered, and every send is over one link or to the rank itself: two of
+    bool alone;    /**< ordered, and every send is over one link or to the rank itself: two of
                                      its messages never share a link */
 };
 

@@ -239,7 +239,7 @@ static void run_verify(collective_run *run)
     }
 }
 
-pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,
+static pod_status run_machine(const pod_run_collective_args *args, pod_run_result *result,
                               pod_error *err)
 {
     pod_par *par = args->machine->par;
@@ -281,6 +281,34 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
     pod_pattern_fini(&run.pattern);
     pod_collective_free(run.coll);
     pod_net_free(run.net);
+    return st;
+}
+
+bool pod_run_folds(const pod_run_collective_args *args)
+{
+    return args->fold && args->schedule->alike && !args->data && !args->machine->dcn
+           && args->machine->slice->nfaults == 0;
+}
+
+pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,
+                              pod_error *err)
+{
+    if (!pod_run_folds(args)) {
+        return run_machine(args, result, err);
+    }
+    pod_par *self = NULL;
+    pod_status st = pod_par_agree(args->machine->par, pod_par_self_new(&self, err), err);
+    if (st == POD_OK) {
+        pod_machine one = *args->machine;
+        pod_run_collective_args own = *args;
+        one.par = self;
+        own.machine = &one;
+        for (int axis = 0; axis < POD_AXES; axis++) {
+            one.period[axis] = 1;
+        }
+        st = pod_par_agree(args->machine->par, run_machine(&own, result, err), err);
+    }
+    pod_par_self_free(self);
     return st;
 }
 

@@ -18,6 +18,9 @@ typedef struct pod_run_collective_args {
     pod_dtype dtype;
     uint64_t seed;
     bool data;
+    bool
+        fold; /**< where all chips do the same (schedule.h: alike), simulate one for all of them, each
+                    rank for itself; not with data, faults or several slices */
 } pod_run_collective_args;
 
 typedef struct pod_run_result {
@@ -26,6 +29,9 @@ typedef struct pod_run_result {
     int64_t checked;     /**< elements compared */
     pod_link_summary links;
 } pod_run_result;
+
+/** True if one chip will be simulated for all. Not collective. */
+bool pod_run_folds(const pod_run_collective_args *args);
 
 /** Run a schedule on all its groups at once.
  *  @return POD_E_INTERNAL when chips wait for ever (the schedule is wrong) */

@@ -13,6 +13,7 @@ typedef struct scene {
     pod_router *router;
     pod_group group;
     pod_coll_request request;
+    bool fold; /**< one chip for all where they do the same (sim/run.h) */
     pod_error err;
     char name[160];
 } scene;
@@ -87,7 +88,8 @@ static inline pod_time_ps scene_run(scene *s, const pod_coll_algorithm *algorith
     const pod_run_collective_args args = {.machine = &machine,
                                           .schedule = schedule,
                                           .source_of = s->request.source_of,
-                                          .dtype = POD_DTYPE_BF16};
+                                          .dtype = POD_DTYPE_BF16,
+                                          .fold = s->fold};
     if (pod_run_collective(&args, &result, &s->err) != POD_OK) {
         scene_fail(s, algorithm->name, s->err.text);
     }

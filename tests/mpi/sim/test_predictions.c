@@ -69,6 +69,33 @@ static int compare_on(pod_par *par, const scene_shape *shape)
     return cases;
 }
 
+/* One chip that stands for all takes what all of them take. */
+static void compare_folded(pod_par *par)
+{
+    static const scene_shape alike[] = {
+        {"v4", {4, 4, 4}, {true, true, true}, false, 7, {0}},
+        {"v4", {3, 5, 4}, {true, true, true}, false, 7, {0}},
+        {"v4", {4, 4, 8}, {true, true, true}, true,  7, {0}},
+    };
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        scene s;
+        const pod_coll_algorithm *direct = NULL;
+        scene_open(&s, par, &alike[i]);
+        s.request.op = POD_ALL_TO_ALL;
+        s.request.elements = 1 << 20;
+        if (pod_coll_algorithm_find("direct", &direct, &s.err) != POD_OK) {
+            mpi_check_fail(__FILE__, __LINE__, s.err.text);
+        }
+        const double whole = (double)scene_run(&s, direct);
+        s.fold = true;
+        const double folded = (double)scene_run(&s, direct);
+        if (folded < 0.999 * whole || folded > 1.001 * whole) {
+            scene_fail(&s, "direct", "one chip for all takes another time than all of them");
+        }
+        scene_close(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     mpi_check_begin(&argc, &argv);
@@ -78,6 +105,7 @@ int main(int argc, char **argv)
     if (pod_par_start(&argc, &argv, &par, &err) != POD_OK) {
         mpi_check_fail(__FILE__, __LINE__, err.text);
     }
+    compare_folded(par);
     int cases = 0;
     for (int i = 0; i < count; i++) {
         cases += compare_on(par, &shapes[i]);
