@@ -90,6 +90,29 @@ static void pieces_hide_communication(pod_par *par)
     MPI_CHECK(2 * exposed[PIECES] < exposed[WHOLE]);
 }
 
+/* Forward through S stages: S - 1 of M + S - 1 slots stay empty, and a little more, as early stages also wait for the
+ * messages that late ones get. */
+static void pipelines_idle(pod_par *par)
+{
+    enum { STAGES = 4 };
+    for (int32_t parts = 1; parts <= 16; parts *= 4) {
+        bench b;
+        pod_step_result result;
+        bench_begin(&b, par, POD_RATES_MEASURED, 4, 4, 4, 7);
+        bench_prepare(&b, "pipeline=4,data=16", "mlp:layers=4,d_model=8192,d_ff=32768", 262144);
+        b.request.mode = POD_STEP_FORWARD;
+        b.request.microbatches = parts;
+        bench_build(&b);
+        bench_run(&b, NULL, &result);
+        const double idle = (double)result.idle_ps / (double)(result.idle_ps + result.compute_ps);
+        const double want = (double)(STAGES - 1) / (parts + STAGES - 1);
+        MPI_CHECK(idle >= want && idle < 1.05 * want);
+        pod_step_result_fini(&result);
+        bench_clear(&b);
+        bench_end(&b);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pod_par *par = NULL;
@@ -105,6 +128,7 @@ int main(int argc, char **argv)
     layout_is_right(par, "fsdp=16,tensor=4", 1, POD_OPTIMIZER_SGD, PIECES);
     faults_are_seen(par);
     pieces_hide_communication(par);
+    pipelines_idle(par);
     pod_par_stop(par);
     return mpi_check_end();
 }
