@@ -29,12 +29,18 @@ static const shape shapes[] = {
     {"v5p", {3, 5, 2}, {false, true, false},  false, 7, true },
     {"v5e", {8, 8, 1}, {false, false, false}, false, 3, false},
     {"v5e", {4, 8, 1}, {false, false, false}, false, 2, false},
+    {"v5e", {4, 8, 1}, {false, false, false}, false, 3, false},
+    {"v5e", {2, 8, 1}, {false, false, false}, false, 3, false},
+    {"v5e", {2, 4, 1}, {false, false, false}, false, 3, true },
+    {"v5e", {2, 2, 1}, {false, false, false}, false, 3, false},
     {"v5e", {4, 4, 1}, {false, false, false}, false, 3, true },
     {"v5e", {3, 3, 1}, {true, true, false},   false, 3, true },
     {"v5e", {5, 1, 1}, {true, false, false},  false, 1, true },
     {"v5e", {1, 5, 1}, {false, false, false}, false, 3, false},
     {"v5e", {1, 4, 1}, {false, false, false}, false, 3, true },
 };
+
+enum { FILL = -1, FILL_BYTES = 1 << 20 }; /* as many elements as fill a MiB */
 
 static const pod_dtype dtypes[] = {POD_DTYPE_BF16, POD_DTYPE_F32, POD_DTYPE_INT8};
 
@@ -131,12 +137,13 @@ static void run_shape(scene *s, const shape *what, bool all)
     for (int32_t rank = 0; rank < n; rank++) {
         s->source_of[rank] = rank == n - 1 ? -1 : (rank * 2 + 1) % n;
     }
-    const int64_t sizes[] = {n + 1, 1, 0, n - 1, n, 1 << 18};
+    const int64_t sizes[] = {n + 1, 1, 0, n - 1, n, FILL};
     const int nsizes = all ? 6 : 2;
     for (int op = 0; op < POD_COLL_OP_COUNT; op++) {
         for (int d = 0; d < (all ? 3 : 1); d++) {
             for (int i = 0; i < nsizes; i++) {
-                run_op(s, (pod_coll_op)op, dtypes[d], sizes[i]);
+                const int64_t fill = FILL_BYTES / pod_dtype_size(dtypes[d]);
+                run_op(s, (pod_coll_op)op, dtypes[d], sizes[i] == FILL ? fill : sizes[i]);
             }
         }
     }
