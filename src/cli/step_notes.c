@@ -72,6 +72,29 @@ static pod_status note_collectives(pod_emit *emit, const pod_step_case *run_case
     return POD_OK;
 }
 
+/* What the links of each direction carry, mean over chips. */
+static void note_links(pod_emit *emit, const pod_slice *slice, const pod_step_result *result)
+{
+    const double cells = (double)result->cells;
+    const double step_ps = (double)result->time_ps;
+    pod_emit_note(emit, "Links, mean over chips:");
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        if (slice->dims[axis] == 1) {
+            continue;
+        }
+        const int64_t *bytes = &result->links.direction_bytes[2 * axis];
+        const pod_time_ps *busy_ps = &result->links.direction_busy_ps[2 * axis];
+        char text[2][POD_FORMAT_MAX];
+        for (int way = 0; way < 2; way++) {
+            (void)pod_format_bytes((int64_t)((double)bytes[way] / cells + 0.5), text[way],
+                                   sizeof text[way]);
+        }
+        pod_emit_note(emit, "  +%c %10s, busy %5.1f %%    -%c %10s, busy %5.1f %%", "xyz"[axis],
+                      text[0], 100 * (double)busy_ps[0] / cells / step_ps, "xyz"[axis], text[1],
+                      100 * (double)busy_ps[1] / cells / step_ps);
+    }
+}
+
 static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_step_result *result)
 {
     const pod_slice *slice = &run_case->target->slice;
@@ -79,6 +102,7 @@ static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_s
     if (links->busiest_chip < 0 || result->time_ps == 0) {
         return;
     }
+    note_links(emit, slice, result);
     char at[40];
     char bytes[POD_FORMAT_MAX];
     const double busy_s = pod_time_to_s(links->busy_ps);

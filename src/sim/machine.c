@@ -266,6 +266,8 @@ static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_
     const int32_t chip = pod_machine_chip(machine, cell);
     for (int port = 0; port < POD_DIRECTIONS; port++) {
         summary->total_bytes += record[port].bytes;
+        summary->direction_bytes[port] += record[port].bytes;
+        summary->direction_busy_ps[port] += record[port].busy_ps;
         if (record[port].bytes > summary->max_bytes) {
             summary->max_bytes = record[port].bytes;
             summary->busy_ps = record[port].busy_ps;

@@ -73,7 +73,9 @@ typedef struct pod_link_summary {
     pod_time_ps busy_ps;  /**< of that link */
     int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
     int busiest_direction;
-    int64_t total_bytes;       /**< over all links */
+    int64_t total_bytes;                     /**< over all links */
+    int64_t direction_bytes[POD_DIRECTIONS]; /**< the same by direction */
+    pod_time_ps direction_busy_ps[POD_DIRECTIONS];
     int64_t dcn_bytes;         /**< that left their slice, over all hosts */
     int64_t dcn_max_bytes;     /**< through the busiest host's NICs, one way */
     pod_time_ps dcn_busy_ps;   /**< of those NICs */
