@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/attention.h"
 
-enum { BLOCK = 512 };
+enum { BLOCK = 2048 };
 
 static const double OPS_FORWARD = 9;
-static const double OPS_BACKWARD = 18;
+static const double OPS_BACKWARD = 13;
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -60,8 +60,8 @@ pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention
     const double scores = args->queries > 0
                               ? scores_of_head(args) * (double)args->heads * (double)args->sequences
                               : 0;
-    const double qk_products = args->backward ? 4 : 1;
-    const double v_products = args->backward ? 3 : 1;
+    const double qk_products = args->backward ? 3 : 1;
+    const double v_products = args->backward ? 2 : 1;
     const double padded = qk_products * (double)round_up(args->qk_dim, chip->mxu_dim)
                           + v_products * (double)round_up(args->v_dim, chip->mxu_dim);
     const double mxu_s =
@@ -69,7 +69,8 @@ pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention
     const double vpu_s = scores * (args->backward ? OPS_BACKWARD : OPS_FORWARD)
                          / (chip->vpu_ops_per_s * chip->vpu_eff_frac);
     const double hbm_s = hbm_bytes(args) / (chip->hbm_bytes_per_s * chip->hbm_eff_frac);
-    const double time_s = mxu_s + vpu_s > hbm_s ? mxu_s + vpu_s : hbm_s;
+    const double units_s = mxu_s > vpu_s ? mxu_s : vpu_s;
+    const double time_s = units_s > hbm_s ? units_s : hbm_s;
     const pod_time_ps time_ps = pod_time_from_s(time_s);
     if (time_ps == POD_TIME_NEVER) {
         return pod_fail(err, POD_E_RANGE,

@@ -2,21 +2,20 @@
 /** @file chip/attention.h  How long attention takes on one chip, done block by block in VMEM (flash attention).
  *
  *  Model: scores of queries with keys are never written to HBM. Queries and keys are cut into blocks of
- *  512 (the default of MaxText's kernels); blocks that no query of theirs may see are left out, those on
+ *  2048 (as public recipes set MaxText's kernels); blocks that no query of theirs may see are left out, those on
  *  the diagonal are computed whole. A head of E elements is padded to the array's columns or rows, so
  *  heads of 128 leave half of a 256-wide array idle. Per score:
  *
  *      forward    2 products (Q·Kᵀ, P·V)                                  9 vector operations
- *      backward   7 products: dQ and dK, dV by kernels of their own, of   18
- *                 which each forms scores (Q·Kᵀ) and dP (dO·Vᵀ) again
+ *      backward   5 products: scores and dP again, then dV, dK, dQ        13
  *
  *  Vector operations of a score: mask 2, scale, maximum, subtract, exponential, sum, rescale, rounding.
- *  Products wait for the vector unit and it for them, block by block, so their times add up:
+ *  The products of a block run beside the vector work of another:
  *
  *      mxu  = scores · 2 · Σ padded head / (peak · sustained)
  *      vpu  = scores · operations / (VPU rate · efficiency)
  *      hbm  = bytes of Q, K, V, O (backward: also dO, dQ, dK, dV, twice) / (HBM rate · efficiency)
- *      time = max(mxu + vpu, hbm)
+ *      time = max(mxu, vpu, hbm)
  *
  *  Ownership: plain values. Threads: none. */
 #pragma once

@@ -34,6 +34,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_PEAK_BOOK_BF16, "peak_book_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_BOOK | POD_FIG_OPTIONAL)     \
     X(FIG_PEAK_BOOK_INT8, "peak_book_int8_TOPs", 1e-3, 1e7, POD_FIG_BOOK | POD_FIG_OPTIONAL)       \
     X(FIG_MXU_EFF, "mxu_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
+    X(FIG_MXU_STEP, "mxu_step_frac", 1e-3, 1, POD_FIG_MEASURED)                                    \
     X(FIG_KERNEL_START, "kernel_start_us", 0, 1e6, POD_FIG_MEASURED)                               \
     X(FIG_MATMUL_LAUNCH, "matmul_launch_us", 0, 1e6, POD_FIG_MEASURED)                             \
     X(FIG_BLOCK_STEP, "block_step_us", 0, 1e6, POD_FIG_MEASURED)                                   \

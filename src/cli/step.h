@@ -115,6 +115,16 @@ void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case,
 pod_status pod_step_case_run(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
                              const pod_chip_spec *chip, pod_step_result *result, pod_error *err);
 
+/** The same for given programs, those of the case or of a model with fewer layers. */
+pod_status pod_step_case_simulate(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
+                                  const pod_chip_spec *chip, const pod_programs *programs,
+                                  pod_step_result *result, pod_error *err);
+/** A transformer's step from few of its layers (step_periodic.c). @param[out] done  false: the step has too few
+ *  layers, or `--exact` asks for all; then result is untouched */
+pod_status pod_step_periodic(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
+                             const pod_chip_spec *chip, pod_step_result *result, bool *done,
+                             pod_error *err);
+
 /** The numbers of all layouts of an order against one chip (workload/reference.h). Collective.
  *  @param reference  made before from any case of the order */
 pod_status pod_step_reference_make(pod_cli *cli, const pod_step_case *run_case,

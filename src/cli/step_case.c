@@ -95,20 +95,31 @@ void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case,
     own->machine.progress = par == cli->par ? own->machine.progress : NULL;
 }
 
-pod_status pod_step_case_run(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
-                             const pod_chip_spec *chip, pod_step_result *result, pod_error *err)
+pod_status pod_step_case_simulate(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
+                                  const pod_chip_spec *chip, const pod_programs *programs,
+                                  pod_step_result *result, pod_error *err)
 {
     pod_step_machine own;
     pod_step_machine_make(&own, run_case, cli, par, chip);
     const pod_step_args args = {
         .machine = &own.machine,
         .chip = chip,
-        .programs = &run_case->work.programs,
+        .programs = programs,
         .fold = !run_case->order->exact,
     };
     const pod_status st = pod_step_run(&args, result, err);
     pod_cli_progress_end(cli);
     return st;
+}
+
+pod_status pod_step_case_run(const pod_step_case *run_case, pod_cli *cli, pod_par *par,
+                             const pod_chip_spec *chip, pod_step_result *result, pod_error *err)
+{
+    bool done = false;
+    const pod_status st = pod_step_periodic(run_case, cli, par, chip, result, &done, err);
+    return done ? st
+                : pod_step_case_simulate(run_case, cli, par, chip, &run_case->work.programs, result,
+                                         err);
 }
 
 /* ---- the best placement ---- */

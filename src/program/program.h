@@ -129,6 +129,7 @@ typedef struct pod_op {
     int64_t hbm_bytes; /**< read and written */
     double rate;       /**< of POD_VEC_SGD */
     pod_attention_args attention;
+    bool sustained; /**< of matmul and attention: at what a long step sustains (mxu_step_frac) */
     /* collective, send, recv, host */
     pod_coll_op op;
     int32_t group; /**< index in program->groups */

@@ -9,16 +9,25 @@
 
 /* ---- times ---- */
 
+/* Matmuls and attention of a transformer run at what a long step sustains. */
+static pod_chip_spec op_chip(const pod_chip_spec *chip, const pod_op *op)
+{
+    pod_chip_spec own = *chip;
+    own.mxu_eff_frac *= op->sustained ? chip->mxu_step_frac : 1;
+    return own;
+}
+
 static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *time_ps,
                           bool *hbm_bound, pod_error *err)
 {
     const pod_chip_spec *chip = run->args->chip;
+    const pod_chip_spec own = op_chip(chip, op);
     *time_ps = 0;
     *hbm_bound = false;
     if (op->kind == POD_OP_MATMUL) {
         const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
         pod_matmul_time time;
-        const pod_status st = pod_matmul_time_get(chip, &args, &time, err);
+        const pod_status st = pod_matmul_time_get(&own, &args, &time, err);
         if (st != POD_OK) {
             return st;
         }
@@ -39,7 +48,7 @@ static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *ti
     }
     if (op->kind == POD_OP_ATTENTION) {
         pod_attention_time time;
-        const pod_status st = pod_attention_time_get(chip, &op->attention, &time, err);
+        const pod_status st = pod_attention_time_get(&own, &op->attention, &time, err);
         *time_ps = st == POD_OK ? time.time_ps : 0;
         *hbm_bound = st == POD_OK && time.hbm_ps >= time.time_ps;
         return st;

@@ -11,6 +11,9 @@
 
 enum { ITEMS = POD_KEEP_NORMS, PLACES = 3, BYTES = 2 };
 
+/* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180 GB (v6e) a chip. */
+static const double HOST_BYTES_MAX = 100e9;
+
 /** What keeping one thing costs and saves, over all layers of a chip. */
 typedef struct remat_item {
     double bytes;
@@ -27,6 +30,7 @@ typedef struct remat_candidate {
     pod_remat_plan plan;
     double cost_s;
     double hbm_bytes;
+    double host_bytes;
 } remat_candidate;
 
 static double product_s(const pod_chip_spec *chip, pod_dtype dtype, double m, double k, double n)
@@ -91,6 +95,7 @@ static void candidate_cost(const remat_costs *costs, remat_candidate *candidate)
             candidate->cost_s += costs->item[i].again_s;
         }
     }
+    candidate->host_bytes = host_bytes;
     const double host_s = host_bytes / costs->pcie_bytes_per_s;
     const double backward_s = 2 * costs->forward_s + candidate->cost_s;
     candidate->cost_s += host_s > costs->forward_s ? host_s - costs->forward_s : 0;
@@ -111,7 +116,9 @@ static int candidate_compare(const void *a, const void *b)
     return one->plan.hbm < two->plan.hbm ? -1 : one->plan.hbm > two->plan.hbm;
 }
 
-/** All plans: input in HBM or on the host, the others in HBM, on the host or not at all; and all of it.
+/** All plans: input in HBM or on the host, the others in HBM, on the host or not at all; and all of it. The
+ * context alone is no use: the kernel keeps more than that for its backward pass, so it runs again. What is
+ * before the function of the MLP is too much for the host, and no public recipe sends it there.
  * @return their number */
 static int candidates_list(remat_candidate *list, const remat_costs *costs)
 {
@@ -127,7 +134,10 @@ static int candidates_list(remat_candidate *list, const remat_costs *costs)
             plan.hbm |= (unsigned)(place == 0) << item;
             plan.host |= (unsigned)(place == 1) << item;
         }
-        list[count++].plan = plan;
+        if (((plan.hbm | plan.host) >> POD_KEEP_CONTEXT & 1U) == 0
+            && (plan.host >> POD_KEEP_MLP & 1U) == 0) {
+            list[count++].plan = plan;
+        }
     }
     for (int i = 0; i < count; i++) {
         candidate_cost(costs, &list[i]);
@@ -154,7 +164,8 @@ pod_status pod_remat_search(const pod_remat_question *question,
     const int count = candidates_list(list, &costs);
     for (int i = 0; i < count; i++) {
         bool good = false;
-        if (list[i].hbm_bytes > (double)question->chip->hbm_usable_bytes) {
+        if (list[i].hbm_bytes > (double)question->chip->hbm_usable_bytes
+            || list[i].host_bytes > HOST_BYTES_MAX) {
             continue;
         }
         const pod_status st = fits(context, list[i].plan, &good, err);

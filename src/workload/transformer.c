@@ -102,16 +102,15 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     if (tf->request->mode != POD_STEP_TRAIN) {
         return logits;
     }
-    const int32_t dlogits = activation(tf, "dlogits", vocab);
     pod_tf_vector(tf, "loss", (double)elements, LOSS_PASSES * elements * BYTES,
-                  TOUCH(logits, dlogits, NONE, NONE));
+                  TOUCH(logits, NONE, NONE, NONE)); /* its derivative in place */
     const int32_t dx = activation(tf, "dx", d);
     pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){tf->tokens, vocab, d}, 1,
-                  TOUCH(dlogits, weights, dx, NONE));
+                  TOUCH(logits, weights, dx, NONE));
     const int32_t sum = pod_tf_sum(tf, "bwd.sum.head", dx, d);
     const int32_t partial = pod_tf_gradient_buffer(tf, head);
     pod_tf_matmul(tf, "bwd.matmul.dhead", (const int64_t[3]){d, tf->tokens, vocab}, 1,
-                  TOUCH(xn, dlogits, partial, NONE));
+                  TOUCH(xn, logits, partial, NONE));
     pod_tf_gradient(tf, head, partial);
     pod_tf_wait(tf, sum);
     pod_tf_vector(tf, "bwd.norm", (double)rows, 4 * rows * BYTES, TOUCH(x, dx, NONE, NONE));

@@ -14,6 +14,10 @@
  *  reduce-scattered over the same axes and all-reduced over data and sequence. Use number u may be
  *  gathered once use u - 1 - ahead has begun.
  *
+ *  Communication of weights and gradients hides behind products, but not its HBM traffic: what is received is
+ *  written, read to be passed on, and copied into the layout that products want, four bytes moved for each byte
+ *  of a whole bundle. The core's work waits for the HBM meanwhile.
+ *
  *  Over tensor activations are all-reduced behind each pair of products, forward and backward; over sequence
  *  keys and values are gathered, and their gradients reduced; over expert tokens go to their experts and back
  *  (all-to-all); over pipeline stages exchange activations.

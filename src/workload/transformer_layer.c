@@ -59,6 +59,12 @@ void pod_tf_keep(pod_tf *tf, int what, int32_t buffer)
     if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE) {
         return;
     }
+    if (tf->tensor > 1 && (what == POD_KEEP_INPUT || what == POD_KEEP_OUT)) {
+        buffer = activation(tf, "kept", tf->model->d_model / tf->tensor);
+    }
+    if (tf->build.st != POD_OK) {
+        return;
+    }
     pod_buffer *kept = &tf->program->buffers[buffer];
     if ((tf->plan.host >> what & 1U) != 0) {
         saved->store[what] = pod_tf_host(tf, names[what], pod_buffer_bytes(kept), NONE, buffer);

@@ -42,6 +42,7 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
     op.k = size[1];
     op.n = size[2];
     op.count = count;
+    op.sustained = true;
     op.dtype = tf->build.compute;
     core_op(tf, &op, touch);
 }
@@ -63,6 +64,7 @@ void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *ar
     pod_op op = pod_op_make(POD_OP_ATTENTION, name, tf->layer);
     op.dtype = POD_DTYPE_BF16;
     op.attention = *args;
+    op.sustained = true;
     core_op(tf, &op, touch);
 }
 

@@ -184,6 +184,15 @@ void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
     }
 }
 
+/** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
+static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int32_t buffer)
+{
+    enum { PASSES = 4 };
+    const int64_t bytes = bundle->whole * pod_dtype_size(tf->build.dtype);
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
+    pod_tf_vector(tf, name, (double)bundle->whole, PASSES * bytes, touch);
+}
+
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
 {
     if (tf->build.st != POD_OK) {
@@ -195,6 +204,9 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
     const int32_t gather = bundle->gather;
     pod_tf_prefetch(tf, tf->request->gather_ahead);
     pod_tf_wait(tf, gather);
+    if (gather != POD_OP_NONE) {
+        relayout(tf, "relayout.weights", bundle, bundle->gathered);
+    }
     return bundle;
 }
 
@@ -232,6 +244,9 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
                                                        tf->build.dtype, bundle->shard, 1);
     }
     const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
+    if (pieces > 1) {
+        relayout(tf, "relayout.gradients", bundle, partial);
+    }
     (void)snprintf(name, sizeof name, "bwd.scatter.%s", bundle->name);
     bundle->gradient_op =
         pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
