@@ -55,7 +55,8 @@ static int32_t activation(pod_tf *tf, const char *name, int64_t width)
     return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
 }
 
-/** Rows of a table that is cut along its columns: looked up everywhere, then exchanged. */
+/** Rows of a table that is cut along its columns: picked everywhere by a product with a 0-1 matrix, as MaxText's
+ * recipes do, then exchanged. */
 static void exchange(pod_tf *tf, const char *name, int32_t x)
 {
     const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
@@ -77,8 +78,9 @@ static int32_t part_input(pod_tf *tf)
     }
     enum { IDS = 4 }; /* token, target, position, segment: 4 bytes each */
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
+    const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
     tf->layer = -1;
-    pod_tf_vector(tf, "fwd.embed", (double)(tf->tokens * d), 2 * tf->tokens * d * BYTES,
+    pod_tf_matmul(tf, "fwd.matmul.embed", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     exchange(tf, "fwd.exchange.embedding", x);
     return x;
@@ -141,15 +143,16 @@ static void part_forward(pod_tf *tf)
 static void embedding_backward(pod_tf *tf, int32_t dx)
 {
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
-    const int64_t rows = tf->tokens * tf->model->d_model;
     tf->layer = -1;
     exchange(tf, "bwd.exchange.embedding", dx);
     if (table->there && table->gradient == NONE) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
                                         tf->build.dtype, table->shard, 1);
     }
-    pod_tf_vector(tf, "bwd.embed", (double)rows, 3 * rows * BYTES,
-                  TOUCH(dx, table->gradient, NONE, NONE));
+    pod_tf_matmul(tf, "bwd.matmul.embed",
+                  (const int64_t[3]){(tf->model->vocab + tf->tensor - 1) / tf->tensor, tf->tokens,
+                                     tf->model->d_model},
+                  1, TOUCH(dx, table->gradient, NONE, NONE));
     if (table->there && tf->part == tf->request->microbatches - 1) {
         table->gradient_op =
             pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.embedding", &table->late, table->shard,

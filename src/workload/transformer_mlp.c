@@ -2,7 +2,8 @@
 /* The MLP of a layer: dense, or experts with what all tokens share. Of T tokens with k experts each, R = k·T
  * rows go to experts, evenly: R / E each. With a capacity of c % of that, room for c/100 · R rows is there, and
  * rows are sent and brought back by products with 0-1 masks (MaxText's dropping); without, rows are sorted
- * and copied. Elementwise work moves (elements, 2 bytes each), with F columns of hidden width:
+ * and copied, and a product of all experts visits a tile of 512 rows twice where two experts meet in it.
+ * Elementwise work moves (elements, 2 bytes each), with F columns of hidden width:
  *
  *      function     forward m·R·F, m matrices before it and its result       backward 2·m·R·F
  *      sort rows    forward 2·R·d and, back, R·d + T·d                       backward the same
@@ -10,7 +11,7 @@
 #include "workload/transformer.h"
 
 #define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
-enum { NONE = POD_OP_NONE, BYTES = 2, PERCENT = 100 };
+enum { NONE = POD_OP_NONE, BYTES = 2, PERCENT = 100, TILE_ROWS = 512 };
 
 /** Rows that this chip's experts work on. */
 static int64_t expert_rows(const pod_tf *tf, const pod_layer *layer)
@@ -52,7 +53,8 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
                            const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     const int64_t experts = layer->experts / tf->expert;
-    const int64_t rows = (expert_rows(tf, layer) + experts - 1) / experts;
+    const int64_t boundary = tf->model->capacity_percent > 0 ? 0 : TILE_ROWS;
+    const int64_t rows = (expert_rows(tf, layer) + experts - 1) / experts + boundary;
     const int64_t by_rows[3] = {rows, kn[0], kn[1]};
     const int64_t by_weights[3] = {kn[0], rows, kn[1]};
     pod_tf_matmul(tf, name, side == ROWS_M ? by_rows : by_weights, count * experts, touch);
