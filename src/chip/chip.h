@@ -45,9 +45,9 @@ typedef struct pod_chip_spec {
     double clock_hz;
     double peak_ops_per_s[POD_DTYPE_COUNT]; /**< multiply and add count as two */
     double mxu_eff_frac;                    /**< what a large matmul sustains of the peak */
-    double mxu_step_frac; /**< and of that, what the products of a transformer's step do: its
+    double mxu_step_frac;        /**< and of that, what the products of a transformer's step do: its
                                matmuls are fused with other work, and the clock gives way */
-    pod_time_ps kernel_start_ps;            /**< of a matmul: latency of its first and last DMA */
+    pod_time_ps kernel_start_ps; /**< of a matmul: latency of its first and last DMA */
     pod_time_ps
         matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
     pod_time_ps block_step_ps; /**< of a block's DMA besides its bytes */

@@ -89,7 +89,7 @@ void pod_step_machine_make(pod_step_machine *own, const pod_step_case *run_case,
     own->machine = pod_cli_machine(cli, run_case->target, chip->link_oneway_bytes_per_s,
                                    chip->collective_launch_ps);
     own->machine.par = par;
-    const bool hosts_work = pod_step_has_input(run_case->order);
+    const bool hosts_work = pod_step_has_input(run_case->order) || run_case->work.plan.host != 0;
     own->machine.dcn = own->machine.dcn != NULL || hosts_work ? &own->dcn : NULL;
     own->machine.hop_latency_ps = chip->hop_latency_ps;
     own->machine.progress = par == cli->par ? own->machine.progress : NULL;

@@ -60,9 +60,9 @@ static pod_status run_few(const pod_step_case *run_case, pod_cli *cli, pod_par *
     request.plan = &run_case->work.plan;
     pod_status st = pod_step_build(&request, work, err);
     st = pod_par_agree(par, st, err);
-    return st == POD_OK ? pod_step_case_simulate(run_case, cli, par, chip, &work->programs, result,
-                                                 err)
-                        : st;
+    return st == POD_OK
+               ? pod_step_case_simulate(run_case, cli, par, chip, &work->programs, result, err)
+               : st;
 }
 
 static int64_t extend(int64_t few, int64_t more, int64_t times)
@@ -85,7 +85,8 @@ static void totals_extend(const periodic_sizes *sizes, const pod_step_result *fe
     result->links.busy_ps = extend(few->links.busy_ps, more->links.busy_ps, times);
     result->links.total_bytes = extend(few->links.total_bytes, more->links.total_bytes, times);
     result->links.dcn_bytes = extend(few->links.dcn_bytes, more->links.dcn_bytes, times);
-    result->links.dcn_max_bytes = extend(few->links.dcn_max_bytes, more->links.dcn_max_bytes, times);
+    result->links.dcn_max_bytes =
+        extend(few->links.dcn_max_bytes, more->links.dcn_max_bytes, times);
     result->links.dcn_busy_ps = extend(few->links.dcn_busy_ps, more->links.dcn_busy_ps, times);
     result->links.hops = extend(few->links.hops, more->links.hops, times);
 }

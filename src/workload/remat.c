@@ -43,7 +43,8 @@ static void names_print(pod_text *text, unsigned mask)
 const char *pod_remat_plan_print(pod_remat_plan plan, char *buf, size_t size)
 {
     pod_text text = {0};
-    if (plan.host == 0 && (plan.hbm == ALL || plan.hbm == MINIMAL || plan.hbm == FULL)) {
+    if (plan.host == 0 && !plan.narrow
+        && (plan.hbm == ALL || plan.hbm == MINIMAL || plan.hbm == FULL)) {
         (void)snprintf(buf, size, "%s",
                        plan.hbm == ALL    ? "none"
                        : plan.hbm == FULL ? "full"
@@ -54,6 +55,9 @@ const char *pod_remat_plan_print(pod_remat_plan plan, char *buf, size_t size)
     if (plan.host != 0) {
         pod_text_printf(&text, "%shost:", plan.hbm != 0 ? " " : "");
         names_print(&text, plan.host);
+    }
+    if (plan.narrow) {
+        pod_text_printf(&text, " bf16 adam");
     }
     (void)snprintf(buf, size, "%s", text.data != NULL ? text.data : "");
     pod_text_free(&text);

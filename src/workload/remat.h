@@ -19,6 +19,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,7 @@ enum { POD_REMAT_NAME_MAX = 64 };
 typedef struct pod_remat_plan {
     unsigned hbm;  /**< 1 << POD_KEEP_… */
     unsigned host; /**< disjoint from hbm */
+    bool narrow; /**< adam's weights and moments in bf16: auto resorts to it when f32 never fits */
 } pod_remat_plan;
 
 /** The plan of none, minimal or full. */

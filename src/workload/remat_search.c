@@ -162,18 +162,21 @@ pod_status pod_remat_search(const pod_remat_question *question,
         layer_add(&costs, question, &layer);
     }
     const int count = candidates_list(list, &costs);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 2 * count; i++) {
+        const remat_candidate *candidate = &list[i % count];
+        pod_remat_plan tried = candidate->plan;
         bool good = false;
-        if (list[i].hbm_bytes > (double)question->chip->hbm_usable_bytes
-            || list[i].host_bytes > HOST_BYTES_MAX) {
+        if (candidate->hbm_bytes > (double)question->chip->hbm_usable_bytes
+            || candidate->host_bytes > HOST_BYTES_MAX) {
             continue;
         }
-        const pod_status st = fits(context, list[i].plan, &good, err);
+        tried.narrow = i >= count;
+        const pod_status st = fits(context, tried, &good, err);
         if (st != POD_OK) {
             return st;
         }
         if (good) {
-            *plan = list[i].plan;
+            *plan = tried;
             return POD_OK;
         }
     }

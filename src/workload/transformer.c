@@ -154,9 +154,8 @@ static void embedding_backward(pod_tf *tf, int32_t dx)
                                      tf->model->d_model},
                   1, TOUCH(dx, table->gradient, NONE, NONE));
     if (table->there && tf->part == tf->request->microbatches - 1) {
-        table->gradient_op =
-            pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.embedding", &table->late, table->shard,
-                              tf->build.dtype, NONE, TOUCH(table->gradient, NONE, NONE, NONE));
+        table->gradient_op = tf->last_core;
+        pod_tf_gradient_complete(tf, table);
     }
 }
 

@@ -150,6 +150,8 @@ int32_t pod_tf_use_part(pod_tf *tf, pod_tf_part part);
 void pod_tf_prefetch(pod_tf *tf, int32_t ahead);
 /** Products of a gradient: the collectives that complete it. @param partial  buffer of the product */
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);
+/** A gradient that needs no products any more: sum it over data and sequence, now or after the last layer. */
+void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle);
 /** Room for the whole gradient of a bundle. */
 int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle);
 void pod_tf_update(pod_tf *tf);

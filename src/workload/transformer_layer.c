@@ -199,6 +199,16 @@ static bool attention_is_done_again(const pod_tf *tf)
     return !is_kept(tf, POD_KEEP_QKV) || !is_kept(tf, POD_KEEP_OUT);
 }
 
+/** A norm of what attention or the MLP gives, for models that have it. */
+static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    if (tf->model->post_norms > 0) {
+        pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                      TOUCH(y, NONE, NONE, NONE));
+    }
+}
+
 void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
 {
     enum { MLP_PARTS = 4 };
@@ -234,6 +244,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t context = context_forward(tf, &layer, qkv);
     pod_tf_keep(tf, POD_KEEP_CONTEXT, context);
     const int32_t out = out_forward(tf, &layer, context, weights);
+    post_norm(tf, "fwd.norm.post", 2, out);
     residual(tf, "fwd.residual", x, out);
     pod_tf_keep(tf, POD_KEEP_OUT, out);
     const int32_t xn2 = activation(tf, "norm", d);
@@ -243,6 +254,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
         const int64_t hidden = pod_tf_hidden_width(tf, &layer) / (tf->model->mlp_matrices - 1);
         pod_tf_keep(tf, POD_KEEP_NORMS, activation(tf, "norms", 2 * d + hidden));
     }
+    post_norm(tf, "fwd.norm.post", 2, y);
     residual(tf, "fwd.residual", out, y);
     return y;
 }
@@ -325,6 +337,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int64_t width = pod_tf_context_width(tf, layer);
     const pod_attention_args args = attention_args(tf, layer, true);
     const int32_t dcontext = activation(tf, "dcontext", width);
+    post_norm(tf, "bwd.norm.post", 4, dy);
     pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
                   TOUCH(dy, weights, dcontext, NONE));
     const int32_t dqkv = activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
@@ -350,6 +363,7 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     attention_again(tf, &layer, weights, &s);
     s.wi = is_kept(tf, POD_KEEP_MLP) ? pod_tf_kept(tf, POD_KEEP_MLP)
                                      : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
+    post_norm(tf, "bwd.norm.post", 4, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, s.wi, dy);
     dy = norm_backward(tf, s.out, dxn2, dy);
     if (again) {

@@ -55,6 +55,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     const pod_work_layout *layout = tf->layout;
     const bool train = tf->request->mode == POD_STEP_TRAIN;
     const bool adam = train && tf->request->optimizer == POD_OPTIMIZER_ADAM;
+    const pod_dtype state = tf->plan.narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32;
     char text[POD_BUILD_NAME_MAX];
     bundle->name = name;
     bundle->cut =
@@ -77,12 +78,11 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
         return;
     }
     (void)snprintf(text, sizeof text, "%s.%d", name, (int)bundle->layer);
-    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS,
-                                    adam ? POD_DTYPE_F32 : tf->build.dtype, bundle->shard, 1);
+    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS, adam ? state : tf->build.dtype,
+                                    bundle->shard, 1);
     if (adam) {
         (void)snprintf(text, sizeof text, "%s.moments.%d", name, (int)bundle->layer);
-        bundle->moments =
-            pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, POD_DTYPE_F32, bundle->shard, 2);
+        bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, state, bundle->shard, 2);
     }
 }
 
@@ -156,7 +156,7 @@ static void use_gather(pod_tf *tf, const pod_tf_use *use)
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
     (void)snprintf(name, sizeof name, "%s.gathered.%d", bundle->name, (int)bundle->layer);
-    const bool stored_wide = bundle->moments != POD_OP_NONE;
+    const bool stored_wide = bundle->moments != POD_OP_NONE && !tf->plan.narrow;
     bundle->gather = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
         bundle->gathered = bundle->weights;
@@ -229,6 +229,30 @@ int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle)
     return pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS, tf->build.dtype, bundle->whole, 1);
 }
 
+/** Whether the last sum of a gradient goes over several slices. */
+static bool crosses_slices(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const unsigned mask = pod_work_layout_mask(tf->layout, &bundle->late);
+    return bundle->late.count > 0 && pod_mesh_slices_of(tf->layout->mesh, mask) > 1;
+}
+
+static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, POD_OP_NONE, POD_OP_NONE,
+                                               POD_OP_NONE};
+    char name[POD_BUILD_NAME_MAX];
+    (void)snprintf(name, sizeof name, "bwd.sum.%s", bundle->name);
+    bundle->gradient_op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
+                                            tf->build.dtype, bundle->gradient_op, touch);
+}
+
+void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    if (!crosses_slices(tf, bundle)) {
+        gradient_sum(tf, bundle);
+    }
+}
+
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
 {
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
@@ -256,20 +280,28 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
         pod_tf_vector(tf, "bwd.add", (double)bundle->shard, 6 * bundle->shard, touch);
     }
     if (last) {
-        (void)snprintf(name, sizeof name, "bwd.sum.%s", bundle->name);
-        bundle->gradient_op =
-            pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
-                              tf->build.dtype, bundle->gradient_op, touch);
+        pod_tf_gradient_complete(tf, bundle);
     }
     tf->layer = layer;
+}
+
+/** What a loop over layers stacks is summed over slices when the loop is done. */
+static void gradients_cross(pod_tf *tf)
+{
+    for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
+        if (tf->bundles[i].there && crosses_slices(tf, &tf->bundles[i])) {
+            gradient_sum(tf, &tf->bundles[i]);
+        }
+    }
 }
 
 /** The norm of all gradients, by which they are clipped, then the update. */
 void pod_tf_update(pod_tf *tf)
 {
-    enum { ADAM_BYTES = 26, SGD_BYTES = 6, GRADIENT_BYTES = 2 };
+    enum { ADAM_BYTES = 26, NARROW_BYTES = 14, SGD_BYTES = 6, GRADIENT_BYTES = 2 };
     const bool adam = tf->request->optimizer == POD_OPTIMIZER_ADAM;
     tf->layer = -1;
+    gradients_cross(tf);
     for (int pass = adam ? 0 : 1; pass < 2; pass++) {
         for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
             pod_tf_bundle *bundle = &tf->bundles[i];
@@ -281,7 +313,7 @@ void pod_tf_update(pod_tf *tf)
             if (pass == 0 || !adam) {
                 pod_tf_wait(tf, bundle->gradient_op);
             }
-            const int64_t bytes = adam ? ADAM_BYTES : SGD_BYTES;
+            const int64_t bytes = adam ? (tf->plan.narrow ? NARROW_BYTES : ADAM_BYTES) : SGD_BYTES;
             pod_tf_vector(tf, pass == 0 ? "update.norm" : "update", (double)bundle->shard,
                           bundle->shard * (pass == 0 ? GRADIENT_BYTES : bytes), touch);
         }
