@@ -174,11 +174,12 @@ static pod_status follow(const pod_coll_request *request, const pod_coll_axes *a
     return st;
 }
 
-/* Waves pay when the longest axis is long, and the vector large enough to hide that. */
+/* Waves pay when the longest axis is long, and the vector large enough to hide that; they are followed as on
+ * a slice without faults. */
 static bool waves_may_pay(const pod_coll_request *request, const pod_coll_axes *axes,
                           const bucket_plan *plan)
 {
-    if (!pod_waves_fit(axes, request->op)) {
+    if (!pod_waves_fit(axes, request->op) || request->slice->nfaults > 0) {
         return false;
     }
     const double round_s =
@@ -193,12 +194,15 @@ static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
     return plan->link_s >= took * (many ? close_enough_for_many : close_enough);
 }
 
-/* Follow a plan and keep it if it is the fastest so far. */
+/* Follow a plan and keep it if it is the fastest so far; one that was followed to its end, before others. */
 static pod_status consider(const pod_coll_request *request, const pod_coll_axes *axes,
                            bucket_plan plan, bucket_plan *best, pod_error *err)
 {
     const pod_status st = follow(request, axes, &plan, err);
-    if (st == POD_OK && plan.estimate.time_ps < best->estimate.time_ps) {
+    const bool known = plan.estimate.complete;
+    const bool better =
+        known == best->estimate.complete ? plan.estimate.time_ps < best->estimate.time_ps : known;
+    if (st == POD_OK && better) {
         *best = plan;
     }
     return st;

@@ -34,7 +34,8 @@ typedef struct pod_coll_estimate {
     pod_time_ps time_ps; /**< from launch to the last rank's end */
     pod_time_ps link_ps; /**< busy time of the busiest link */
     int64_t messages;    /**< of one rank, the mean */
-    bool complete;       /**< false = it gave up at hops_max; the times are too short */
+    bool
+        complete; /**< false = it gave up at hops_max, or left out faults: the times are too short */
 } pod_coll_estimate;
 
 /** With faults every rank is its own.
@@ -52,7 +53,8 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
                                     pod_coll_estimate *estimate, pod_error *err);
 
 /** Follow a schedule to its end.
- *  @param symmetric  every rank does the same: follow rank 0 only
+ *  @param symmetric  every rank does the same but for faults: follow rank 0 only, or all ranks when there are
+ *                    faults and the messages are few
  *  @return as above */
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err);

@@ -6,6 +6,9 @@
 /* Beyond this many messages on links, formulas stand in. */
 static const int64_t followed_hops_max = 1 << 20;
 
+/* And beyond these, faults are left out where ranks would do the same without them. */
+static const int64_t faulty_hops_max = 1 << 18;
+
 /* Positions along an axis that differ, counted round and round. */
 static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness)
 {
@@ -48,15 +51,25 @@ void pod_coll_fold_fini(pod_coll_fold *fold)
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err)
 {
-    pod_coll_fold fold = {.cells = schedule->group->size, .hops_max = INT64_MAX};
-    if (symmetric) {
-        fold.cells = 1;
-        fold.like = calloc((size_t)schedule->group->size, sizeof *fold.like);
-        if (!fold.like) {
-            return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
-        }
+    const bool faults = request->slice->nfaults > 0;
+    pod_coll_fold fold = {.cells = schedule->group->size,
+                          .hops_max = symmetric ? faulty_hops_max : INT64_MAX};
+    estimate->complete = false;
+    pod_status st = POD_OK;
+    if (!symmetric || faults) {
+        st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
     }
-    const pod_status st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    if (st != POD_OK || estimate->complete) {
+        return st;
+    }
+    fold = (pod_coll_fold){.like = calloc((size_t)schedule->group->size, sizeof *fold.like),
+                           .cells = 1,
+                           .hops_max = INT64_MAX};
+    if (!fold.like) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    }
+    st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    estimate->complete = !faults;
     pod_coll_fold_fini(&fold);
     return st;
 }
