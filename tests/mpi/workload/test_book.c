@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The crossovers of the scaling book (jax-ml/scaling-book@0819a7d: sharding.md question 4; training.md;
- * rows WP-028, WP-036 (unit/workload/test_step_request.c) and WP-040 to WP-044 of its worked problems) as simulated collectives against simulated
+ * rows WP-028, WP-036 (unit/workload/test_step_request.c) and WP-040 to WP-045 of its worked problems) as
+ * simulated collectives against simulated
  * matmuls of a large MLP, with the book's rates: C = 4.59e14 FLOP/s, W = 1.8e11 bytes/s per closed axis,
  * C/W = 2550. The book leaves out (n-1)/n, the simulation doesn't. */
 #include "harness.h"
@@ -229,6 +230,68 @@ static void strategies_cross(pod_par *par)
     bench_end(&b);
 }
 
+enum { PODS = 32 };
+
+/** A step of an MLP over 32 pods, weights cut inside them, gradients summed across. */
+static pod_step_result pods_step(bench *b, int layers, int64_t rows_per_pod)
+{
+    char model[64];
+    pod_step_result result;
+    (void)snprintf(model, sizeof model, "mlp:layers=%d,d_model=16384,d_ff=65536", layers);
+    bench_prepare_over(b, "fsdp=64", "data=32", model, PODS * rows_per_pod);
+    b->fold = true;
+    bench_build(b);
+    bench_run(b, NULL, &result);
+    return result;
+}
+
+/* WP-045: data parallelism over DCN is bound by compute from 76,000 tokens a pod on ("text also says 75,000";
+ * C / 6.25e9 is 73,440): then the sums of the gradients take as long as the backward pass, two thirds of
+ * the matmuls. */
+static void pods_break_even(pod_par *par)
+{
+    enum { ROWS = 73728, LAYERS = 4 };
+    bench b;
+    bench_begin(&b, par, POD_RATES_BOOK, 4, 4, 4, 7);
+    bench_join(&b, PODS);
+    pod_step_result result = pods_step(&b, LAYERS, ROWS);
+    const double backward_s = seconds_of(&b, &result, POD_OP_MATMUL) * 2 / 3;
+    near("rows a pod", ROWS * pod_time_to_s(result.links.dcn_busy_ps) / backward_s,
+         76000.0 * (PODS - 1) / PODS, 0.04);
+    pod_step_result_fini(&result);
+    bench_clear(&b);
+    bench_end(&b);
+}
+
+/* Above that batch more layers expose no more of DCN, below it each layer adds to it. */
+static void sums_over_pods_hide_from_there_on(pod_par *par)
+{
+    static const struct {
+        int64_t rows;
+        bool hidden;
+    } cases[] = {
+        {65536, false},
+        {79872, true },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench b;
+        pod_time_ps exposed_ps[2];
+        pod_time_ps step_ps = 0;
+        bench_begin(&b, par, POD_RATES_BOOK, 4, 4, 4, 7);
+        bench_join(&b, PODS);
+        for (int deep = 0; deep < 2; deep++) {
+            pod_step_result result = pods_step(&b, deep ? 12 : 4, cases[i].rows);
+            exposed_ps[deep] = result.exposed_dcn_ps / result.cells;
+            step_ps = result.time_ps;
+            pod_step_result_fini(&result);
+            bench_clear(&b);
+        }
+        const double more = (double)(exposed_ps[1] - exposed_ps[0]) / (double)step_ps;
+        MPI_CHECK(cases[i].hidden ? more < 0.001 : more > 0.01);
+        bench_end(&b);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pod_par *par = NULL;
@@ -241,6 +304,8 @@ int main(int argc, char **argv)
     mixed_layouts_break_even(par);
     strategies_cross(par);
     fsdp_breaks_even_on_three_axes(par);
+    pods_break_even(par);
+    sums_over_pods_hide_from_there_on(par);
     pod_par_stop(par);
     return mpi_check_end();
 }
