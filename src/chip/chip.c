@@ -120,6 +120,7 @@ static void fill_network(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->hop_latency_ps = pod_time_from_s(value[FIG_HOP] * s_per_us);
     spec->core_link_bytes_per_s = value[FIG_CORE_LINK] * per_giga;
     spec->dcn_bytes_per_s = value[FIG_DCN] * per_giga;
+    spec->dcn_oversubscription = value[FIG_DCN_OVERSUBSCRIPTION];
     spec->dcn_latency_ps = pod_time_from_s(value[FIG_DCN_LATENCY] * s_per_us);
     spec->pcie_bytes_per_s = value[FIG_PCIE] * per_giga;
     memcpy(spec->host_dims, row->host_dims, sizeof spec->host_dims);

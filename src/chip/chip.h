@@ -78,7 +78,9 @@ typedef struct pod_chip_spec {
     double dcn_bytes_per_s; /**< egress of one chip's share of its host's network cards */
     double dcn_eff_frac;
     pod_time_ps dcn_latency_ps;
-    double pcie_bytes_per_s;      /**< one chip to its host, one way */
+    double
+        dcn_oversubscription; /**< network cards of a slice over its uplink into the fabric, >= 1 */
+    double pcie_bytes_per_s;  /**< one chip to its host, one way */
     int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share network cards; 1s fill up */
     int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
     int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */

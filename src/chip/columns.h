@@ -64,6 +64,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_DCN, "dcn_chip_GBps", 1e-6, 1e6, POD_FIG_ALWAYS)                                         \
     X(FIG_DCN_EFF, "dcn_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_DCN_LATENCY, "dcn_latency_us", 0, 1e9, POD_FIG_ALWAYS)                                   \
+    X(FIG_DCN_OVERSUBSCRIPTION, "dcn_oversubscription_ratio", 1, 1e6, POD_FIG_ALWAYS)              \
     X(FIG_PCIE, "pcie_chip_GBps", 1e-6, 1e6, POD_FIG_ALWAYS)
 
 /* Columns of text; those from host_dims on are dimensions such as "4x2". */

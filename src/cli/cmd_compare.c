@@ -226,7 +226,7 @@ static pod_status print(comparison *c, pod_error *err)
     pod_emit_column columns[NCOLUMNS] = {{.name = "rank"}};
     const pod_slice *slice = &c->target->slice;
     pod_emit *emit = NULL;
-    pod_step_columns(columns + 1, slice->nslices > 1);
+    pod_step_columns(columns + 1, c->order, slice->nslices > 1);
     columns[NCOLUMNS - 2] = (pod_emit_column){.name = "status"};
     columns[NCOLUMNS - 1] = (pod_emit_column){.name = "reason"};
     pod_status st = pod_emit_new(c->cli->common.format, "compare", columns, NCOLUMNS, &emit, err);

@@ -62,6 +62,7 @@ static void explain(const pod_cli *cli, const pod_step_case *run_case, const pod
                     (long long)result->exposed_dcn_ps, (long long)result->exposed_host_ps,
                     (long long)result->idle_ps, (long long)result->cells,
                     (long long)result->time_ps);
+    pod_step_dcn_explain(cli, run_case, chip, result);
 }
 
 static pod_status print(pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
@@ -71,7 +72,7 @@ static pod_status print(pod_cli *cli, const pod_step_case *run_case, const pod_c
     const pod_slice *slice = &run_case->target->slice;
     pod_emit_column columns[POD_STEP_COLUMNS];
     pod_emit *emit = NULL;
-    pod_step_columns(columns, slice->nslices > 1);
+    pod_step_columns(columns, run_case->order, slice->nslices > 1);
     pod_status st = pod_emit_new(cli->common.format, "step", columns, POD_STEP_COLUMNS, &emit, err);
     if (st == POD_OK) {
         pod_emit_heading(emit, "podsim step: %s, %d chips, %s, batch %lld, %s, %s", slice->name,

@@ -175,8 +175,9 @@ void pod_step_outcome_get(const pod_step_case *run_case, const pod_chip_spec *ch
                           pod_step_outcome *outcome);
 
 enum { POD_STEP_COLUMNS = 24 };
-/** The columns of `podsim step`. @param several_slices  the table shows those of DCN */
-void pod_step_columns(pod_emit_column *columns, bool several_slices);
+/** The columns of `podsim step`: the table shows the host's if there is input, those of DCN with several
+ *  slices. */
+void pod_step_columns(pod_emit_column *columns, const pod_step_order *order, bool several_slices);
 /** The cells of those columns. */
 void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice *slice,
                    const pod_step_outcome *outcome);
@@ -186,6 +187,12 @@ pod_status pod_step_verdict(const pod_step_outcome *outcome, pod_error *err);
 /** What the table of step shows below its row. Local. POD_E_NOMEM. */
 pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
                           const pod_step_result *result, pod_error *err);
+
+/** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
+void pod_step_dcn_note(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
+                       const pod_step_result *result);
+void pod_step_dcn_explain(const pod_cli *cli, const pod_step_case *run_case,
+                          const pod_chip_spec *chip, const pod_step_result *result);
 
 /** `--collectives FILE` and `--memory FILE`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
 pod_status pod_step_files_write(const pod_cli *cli, const pod_step_case *run_case,

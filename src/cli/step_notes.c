@@ -162,6 +162,7 @@ pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const p
     note_breakdown(emit, &breakdown);
     const pod_status st = note_collectives(emit, run_case, result, err);
     note_link(emit, run_case, result);
+    pod_step_dcn_note(emit, run_case, chip, result);
     note_memory(emit, &run_case->work.memory, chip);
     note_remedy(emit, run_case, chip, result, &breakdown);
     return st;

@@ -24,7 +24,7 @@ static const pod_emit_column all_columns[POD_STEP_COLUMNS] = {
     {.name = "compute_s", .title = "compute", .unit = "s", .decimals = 6},
     {.name = "exposed_ici_s", .title = "ICI", .unit = "s", .decimals = 6},
     {.name = "exposed_dcn_s", .title = "DCN", .unit = "s", .decimals = 6},
-    {.name = "exposed_host_s", .title = "host", .unit = "s", .decimals = 6, .table_hidden = true},
+    {.name = "exposed_host_s", .title = "host", .unit = "s", .decimals = 6},
     {.name = "idle_s", .title = "idle", .unit = "s", .decimals = 6},
     {.name = "hbm_bytes_per_chip", .title = "HBM", .unit = "B", .table_hidden = true},
     {.name = "hbm_frac", .title = "HBM", .unit = "part", .decimals = 3},
@@ -34,11 +34,12 @@ static const pod_emit_column all_columns[POD_STEP_COLUMNS] = {
 };
 /* clang-format on */
 
-enum { FIRST_FIGURE = 10 };
+enum { FIRST_FIGURE = 10, HOST_COLUMN = 17 };
 
-void pod_step_columns(pod_emit_column *columns, bool several_slices)
+void pod_step_columns(pod_emit_column *columns, const pod_step_order *order, bool several_slices)
 {
     memcpy(columns, all_columns, sizeof all_columns);
+    columns[HOST_COLUMN].table_hidden = !pod_step_has_input(order);
     for (int i = 0; i < POD_STEP_COLUMNS && !several_slices; i++) {
         if (strstr(columns[i].name, "dcn") != NULL) {
             columns[i].table_hidden = true;

@@ -34,6 +34,7 @@ void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip)
     options->nic_bytes_per_s = chip->dcn_bytes_per_s * chip->dcn_eff_frac;
     options->pcie_bytes_per_s = chip->pcie_bytes_per_s;
     options->latency_ps = chip->dcn_latency_ps;
+    options->oversubscription = chip->dcn_oversubscription;
 }
 
 /* The hosts, and the network that joins the slices. */
@@ -51,7 +52,7 @@ static pod_status join_slices(pod_cli_target *target, const pod_cli_common *comm
             "as 2*%s",
             slice->name, slice->name);
     }
-    pod_dcn_options options = {.nslices = slice->nslices, .oversubscription = 1};
+    pod_dcn_options options = {.nslices = slice->nslices};
     pod_cli_dcn_rates(&options, chip);
     for (int a = 0; a < POD_AXES; a++) {
         options.dims[a] = slice->dims[a];
