@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "mesh/search.h"
 #include "report/breakdown.h"
 #include "report/remedy.h"
 
@@ -128,6 +129,46 @@ static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chi
     }
 }
 
+/* The next smaller size of tensor that JAX lays with the other axes of data and fsdp as they come; 0 = none. */
+static int32_t smaller_tensor(const pod_step_case *run_case)
+{
+    const int32_t tensor = run_case->work.layout.size[POD_MESH_TENSOR];
+    const pod_logical_mesh *now = &run_case->mesh.logical;
+    pod_logical_mesh wish = {.split_axes = now->split_axes};
+    if (pod_mesh_find(&run_case->mesh, POD_MESH_DATA) < 0) {
+        wish.axis[0] = POD_MESH_DATA;
+        wish.size[0] = POD_MESH_REST;
+        wish.dcn_size[0] = 1;
+        wish.naxes = 1;
+    }
+    for (int i = 0; i < now->naxes; i++) {
+        const pod_mesh_axis axis = now->axis[i];
+        const bool fixed =
+            axis != POD_MESH_DATA && axis != POD_MESH_FSDP && axis != POD_MESH_TENSOR;
+        wish.axis[wish.naxes] = axis;
+        wish.size[wish.naxes] = fixed ? now->size[i] : POD_MESH_REST;
+        wish.dcn_size[wish.naxes++] = now->dcn_size[i];
+    }
+    pod_logical_mesh *list = NULL;
+    int count = 0;
+    int32_t smaller = 0;
+    if (tensor == 1
+        || pod_logical_mesh_list(&run_case->target->slice, &wish, 1, &list, &count, NULL)
+               != POD_OK) {
+        return 0;
+    }
+    for (int m = 0; m < count; m++) {
+        for (int i = 0; i < list[m].naxes; i++) {
+            const int32_t size = list[m].size[i];
+            if (list[m].axis[i] == POD_MESH_TENSOR && size < tensor && size > smaller) {
+                smaller = size;
+            }
+        }
+    }
+    free(list);
+    return smaller;
+}
+
 static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
                         const pod_step_result *result, const pod_breakdown *breakdown)
 {
@@ -135,6 +176,7 @@ static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod
     const pod_remedy_facts facts = {
         .breakdown = breakdown,
         .tensor = layout->size[POD_MESH_TENSOR],
+        .smaller_tensor = smaller_tensor(run_case),
         .stages = layout->stages,
         .microbatches = run_case->request.microbatches,
         .gather_ahead = run_case->request.gather_ahead,

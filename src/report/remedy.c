@@ -69,10 +69,11 @@ void pod_remedy_find(const pod_remedy_facts *facts, pod_remedy *remedy)
               "twice the batch: gathers and sums of weights stay as they are and hide behind more "
               "compute");
     }
-    if (facts->tensor > 1) {
-        offer(remedy, by_rows / 2 / step,
-              "another sharding, tensor=%d: activations are summed over fewer chips",
-              facts->tensor / 2);
+    if (facts->smaller_tensor > 0) {
+        const double left = (double)facts->smaller_tensor / facts->tensor;
+        offer(remedy, by_rows * (1 - left) / step,
+              "another sharding, tensor=%d: activations are %s", facts->smaller_tensor,
+              facts->smaller_tensor > 1 ? "summed over fewer chips" : "not summed at all");
     }
     offer(remedy, facts->padding_s / step,
           "sizes of a shard in multiples of %d: matmuls fill the array", facts->mxu_dim);

@@ -6,7 +6,8 @@
  *
  *      batch        E over data, fsdp, sequence or slices does not grow with the batch, and the doubled compute
  *                   hides C more of it: T' = (2 (T - E) + max(0, E - C)) / 2 for the same tokens
- *      sharding     E over tensor grows with the batch; half the tensor axis halves it: T' = T - E/2
+ *      sharding     E over tensor grows with the batch; the next smaller tensor axis t' that the slice
+ *                   takes: T' = T - E (1 - t'/t)
  *      microbatches a pipeline of S stages idles (S - 1)/(M + S - 1) of its slots; twice the
  *                   microbatches: T' = T - I (1 - (M + S - 1)/(2M + S - 1))
  *      gather ahead weights gathered only when they are used: as far as C hides E, T' = T - min(E, C)
@@ -22,8 +23,9 @@
 
 typedef struct pod_remedy_facts {
     const pod_breakdown *breakdown;
-    int32_t tensor; /**< sizes of mesh axes */
-    int32_t stages; /**< pipeline */
+    int32_t tensor;         /**< sizes of mesh axes */
+    int32_t smaller_tensor; /**< the next smaller one that can be laid; 0 = none */
+    int32_t stages;         /**< pipeline */
     int32_t microbatches;
     int32_t gather_ahead;
     bool batch_is_fixed; /**< matmul: its rows are the model's */

@@ -58,13 +58,20 @@ Test(remedy, a_fixed_batch_is_not_doubled)
     cr_assert_eq(remedy.gain_frac, 0);
 }
 
-/* Half of E = 6 out of 10. */
+/* Half of E = 6 out of 10; three quarters where the slice doesn't take tensor=4; nothing without a smaller one. */
 Test(remedy, exposed_sums_of_activations_want_less_tensor)
 {
     const pod_breakdown b = breakdown_of(4, "tensor", 6, 0);
     pod_remedy_facts facts = facts_of(&b);
     facts.tensor = 8;
+    facts.smaller_tensor = 4;
     expect(&facts, "tensor=4", 0.3);
+    facts.smaller_tensor = 2;
+    expect(&facts, "tensor=2", 0.45);
+    pod_remedy remedy;
+    facts.smaller_tensor = 0;
+    pod_remedy_find(&facts, &remedy);
+    cr_assert(strstr(remedy.text, "tensor") == NULL, "%s", remedy.text);
 }
 
 /* 4 stages and 4 microbatches idle in 3 of 7 slots, with 8 in 3 of 11: 1 - 7/11 of the idle time goes. */
