@@ -172,7 +172,8 @@ static pod_status run_all(comparison *c, pod_error *err)
 {
     const char *data = c->cli->common.data;
     int64_t data_bytes = 0;
-    if (data != NULL && strcmp(data, "none") == 0) {
+    const bool timed_only = c->order->model.kind == POD_MODEL_TRANSFORMER;
+    if (timed_only || (data != NULL && strcmp(data, "none") == 0)) {
         return run_shares(c, false, &data_bytes, err);
     }
     pod_status st = run_shares(c, true, &data_bytes, err);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_LAYERS = 4 }; /* of a stage, so that the middle is steady */
+enum { LEAST_LAYERS = 6 }; /* of a stage, so that the middle is steady */
 
 typedef struct periodic_sizes {
     int64_t prefix;
@@ -70,6 +70,20 @@ static int64_t extend(int64_t few, int64_t more, int64_t times)
     return more + times * (more - few);
 }
 
+/** Parts still add up to the whole, but one that is nearly nothing may have come out below 0: compute
+ * takes it in. */
+static void parts_mend(pod_step_result *result)
+{
+    int64_t *parts[] = {&result->exposed_ici_ps, &result->exposed_dcn_ps, &result->exposed_host_ps,
+                        &result->idle_ps};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (*parts[i] < 0) {
+            result->compute_ps += *parts[i];
+            *parts[i] = 0;
+        }
+    }
+}
+
 static void totals_extend(const periodic_sizes *sizes, const pod_step_result *few,
                           const pod_step_result *more, pod_step_result *result)
 {
@@ -81,6 +95,7 @@ static void totals_extend(const periodic_sizes *sizes, const pod_step_result *fe
     result->exposed_host_ps = extend(few->exposed_host_ps, more->exposed_host_ps, times);
     result->idle_ps = extend(few->idle_ps, more->idle_ps, times);
     result->hbm_bound_ps = extend(few->hbm_bound_ps, more->hbm_bound_ps, times);
+    parts_mend(result);
     result->links.max_bytes = extend(few->links.max_bytes, more->links.max_bytes, times);
     result->links.busy_ps = extend(few->links.busy_ps, more->links.busy_ps, times);
     result->links.total_bytes = extend(few->links.total_bytes, more->links.total_bytes, times);
@@ -104,7 +119,8 @@ static int32_t stand_in(const periodic_sizes *sizes, int64_t layers, int32_t lay
     if (behind < sizes->more - front) {
         return (int32_t)(sizes->more - 1 - behind);
     }
-    return (int32_t)(sizes->prefix + (layer - sizes->prefix) % sizes->period);
+    const int64_t middle = front + (layer - sizes->prefix) % sizes->period;
+    return (int32_t)(middle < sizes->more ? middle : sizes->more - 1);
 }
 
 /** Ops of one program by name and layer, in the order of the program: the next one alike is found from where the

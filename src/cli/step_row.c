@@ -58,7 +58,7 @@ void pod_step_outcome_get(const pod_step_case *run_case, const pod_chip_spec *ch
 {
     outcome->status = POD_OK;
     memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
-    outcome->batch = run_case->work.rows / run_case->request.seq;
+    outcome->batch = run_case->request.batch > 0 ? run_case->request.batch : run_case->work.rows;
     (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
     outcome->time_ps = result->time_ps;
     pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,

@@ -180,6 +180,18 @@ static bool slices_repeat(const fold *f)
     return true;
 }
 
+/** Whether moving all chips along an axis changes no link: on a twisted slice only where the axis' own wrap is
+ * plain. */
+static bool axis_moves(const pod_slice *slice, int axis)
+{
+    for (int b = 0; b < POD_AXES; b++) {
+        if (slice->twisted && slice->twist[axis][b] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool period_fits(const fold *f, const pod_machine *machine, int axis, int32_t period)
 {
     pod_machine folded = *machine;
@@ -195,12 +207,13 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
     for (int axis = 0; axis < POD_AXES; axis++) {
         f.period[axis] = slice->dims[axis];
     }
-    const bool plain = !slice->twisted && slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
+    const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
     machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
     f.slices = machine->fold_slices ? 1 : f.slices;
     for (int axis = 0; axis < POD_AXES && plain; axis++) {
         for (int32_t p = 1; p < slice->dims[axis]; p++) {
-            if (period_fits(&f, machine, axis, p) && repeats(&f, axis, p)) {
+            if (axis_moves(slice, axis) && period_fits(&f, machine, axis, p)
+                && repeats(&f, axis, p)) {
                 f.period[axis] = p;
                 break;
             }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PARAMETERS_MAX = 30, TOKEN_MAX = 64 };
+enum { PARAMETERS_MAX = 32, TOKEN_MAX = 64 };
 
 /** A number of a model: its name, where it goes, whether it may be left out. */
 typedef struct parameter_row {
@@ -44,13 +44,13 @@ static const kind_row kinds[] = {
     {"mlp", POD_MODEL_MLP, 3,
      {OWN(layers), OWN(d_model), OWN(d_ff)},
      "mlp:layers=2,d_model=512,d_ff=2048"},
-    {"transformer", POD_MODEL_TRANSFORMER, 29,
+    {"transformer", POD_MODEL_TRANSFORMER, 30,
      {OWN(layers), OWN(d_model), OWN(d_ff), OWN(heads), OWN(kv_heads), OWN(head_dim), OWN(vocab),
       OWN(mlp_matrices), MAY(tied), MAY(window), MAY(global_every), MAY(global_head_dim),
       MAY(global_kv_heads), MAY(experts), MAY(top_k), MAY(moe_d_ff), MAY(shared_d_ff),
       MAY(dense_layers), MAY(moe_every), MAY(capacity_percent), MAY(q_lora), MAY(kv_lora),
       MAY(rope_dim), MAY(v_head_dim), MAY(shared_kv), MAY(kv_shared_layers), MAY(wide_layers),
-      MAY(post_norms), MAY(layer_embedding)},
+      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding)},
      "transformer:layers=32,d_model=4096,d_ff=14336,heads=32,kv_heads=8,head_dim=128,"
      "vocab=128256,mlp_matrices=3"},
 };

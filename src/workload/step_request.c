@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const mode_names[] = {"train", "forward"};
+static const char *const mode_names[] = {"train", "forward", "prefill", "decode"};
 static const char *const optimizer_names[] = {"sgd", "adam"};
 
 const char *pod_step_mode_name(pod_step_mode mode)
@@ -40,7 +40,7 @@ static pod_status name_find(const char *what, const char *text, const char *cons
 pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error *err)
 {
     int index = 0;
-    const pod_status st = name_find("mode", text, mode_names, 2, &index, err);
+    const pod_status st = name_find("mode", text, mode_names, 4, &index, err);
     *mode = (pod_step_mode)index;
     return st;
 }
@@ -60,6 +60,11 @@ static pod_status experts_check(const pod_step_request *request, const pod_work_
 {
     const int32_t size = layout->size[POD_MESH_EXPERT];
     const int64_t experts = request->model->experts;
+    if (request->mode > POD_STEP_FORWARD && request->model->kind != POD_MODEL_TRANSFORMER) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--mode %s is for transformers; matmul and mlp have train and forward",
+                        mode_names[request->mode]);
+    }
     if (size > 1 && experts == 0) {
         return pod_fail(err, POD_E_INVALID,
                         "expert=%d has no experts to cut in this model; use data, fsdp, tensor, "
@@ -86,7 +91,8 @@ static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_
         return pod_fail(err, POD_E_USAGE, "%s needs a batch; give --batch or --batch-per-chip",
                         model->name);
     }
-    if (!pod_mul_i64(batch, request->seq, rows) || *rows > INT64_MAX / 8 / model->d_ff
+    const int64_t each = request->mode == POD_STEP_DECODE ? 1 : request->seq;
+    if (!pod_mul_i64(batch, each, rows) || *rows > INT64_MAX / 8 / model->d_ff
         || *rows > INT64_MAX / 8 / model->d_model) {
         return pod_fail(err, POD_E_RANGE, "a batch of %" PRId64 " is too large", batch);
     }

@@ -34,7 +34,12 @@
 #include "workload/remat.h"
 #include "workload/tensors.h"
 
-typedef enum pod_step_mode { POD_STEP_TRAIN, POD_STEP_FORWARD } pod_step_mode;
+typedef enum pod_step_mode {
+    POD_STEP_TRAIN,
+    POD_STEP_FORWARD,
+    POD_STEP_PREFILL, /**< of transformers: prompts of seq tokens into a KV cache */
+    POD_STEP_DECODE   /**< of transformers: one token behind seq others */
+} pod_step_mode;
 typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
 
 enum { POD_GATHER_AHEAD_DEFAULT = 1, POD_PREFETCH_DEFAULT = 2 };
@@ -86,7 +91,7 @@ typedef struct pod_step_work {
                                 is none */
 } pod_step_work;
 
-/** "train", "forward"; "sgd", "adam". Static. */
+/** "train", "forward", "prefill", "decode"; "sgd", "adam". Static. */
 const char *pod_step_mode_name(pod_step_mode mode);
 const char *pod_optimizer_name(pod_optimizer optimizer);
 /** @return POD_E_USAGE with the nearest name */

@@ -86,10 +86,21 @@ static int32_t part_input(pod_tf *tf)
     return x;
 }
 
+/** Logits that are in f32 at a time: all, or what a sixteenth of the HBM holds. */
+static int64_t wide_elements(const pod_tf *tf, int64_t elements)
+{
+    enum { PART = 16, WIDE_BYTES = 4 };
+    const pod_chip_spec *chip = tf->request->chip;
+    const int64_t most = chip != NULL ? chip->hbm_usable_bytes / PART / WIDE_BYTES : elements;
+    return elements < most ? elements : most;
+}
+
 /** Logits, loss and the way back to the last layer's output. */
 static int32_t part_loss(pod_tf *tf, int32_t x)
 {
-    enum { LOSS_PASSES = 4 }; /* maximum and sum; loss and its derivative */
+    enum {
+        LOSS_BYTES = 16
+    }; /* bf16 in, f32 out; f32 in for the sum and for the loss; its derivative out */
     const int64_t d = tf->model->d_model;
     const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
     const int64_t rows = tf->tokens * d;
@@ -104,8 +115,10 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     if (tf->request->mode != POD_STEP_TRAIN) {
         return logits;
     }
-    pod_tf_vector(tf, "loss", (double)elements, LOSS_PASSES * elements * BYTES,
-                  TOUCH(logits, NONE, NONE, NONE)); /* its derivative in place */
+    const int32_t wide = pod_tf_buffer(tf, "logits.f32", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32,
+                                       wide_elements(tf, elements), 1);
+    pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
+                  TOUCH(logits, wide, NONE, NONE)); /* its derivative in place */
     const int32_t dx = activation(tf, "dx", d);
     pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(logits, weights, dx, NONE));
@@ -265,6 +278,11 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
     pod_build_init(&tf.build, &work->layout, &work->programs, tf.program, &work->tensors, err);
     tf.build.compute = request->dtype;
     tf.build.dtype = POD_DTYPE_BF16;
+    if (request->mode == POD_STEP_PREFILL || request->mode == POD_STEP_DECODE) {
+        const pod_status inferred = pod_tf_infer(&tf, err);
+        pod_build_fini(&tf.build);
+        return inferred;
+    }
     tf.build.st = sizes_find(&tf, err);
     if (tf.build.st == POD_OK) {
         tf.build.st = tf_alloc(&tf, err);

@@ -112,6 +112,9 @@ typedef struct pod_tf {
 pod_status pod_transformer_program(const pod_step_request *request, pod_step_work *work,
                                    int32_t number, pod_error *err);
 
+/** A step of inference instead, prefill or decode (transformer_infer.c). */
+pod_status pod_tf_infer(pod_tf *tf, pod_error *err);
+
 /* ---- ops (transformer_ops.c) ---- */
 
 /** A buffer of this chip. */

@@ -3,7 +3,8 @@
  * queries, and of keys with values, elementwise work moves (elements, 2 bytes each):
  *
  *      norm       forward 2·T·d        backward 4·T·d
- *      rotation   forward 2·T·(q + kv) backward the same: into the order of heads, rotated
+ *      rotation   forward 2·T·(q + kv) backward the same: into the order of heads, rotated; twice that with norms
+ *                                      of queries and keys
  *      residual   forward T·d          backward T·d
  *
  * Backward computes again what wasn't kept, in the order of forward. */
@@ -117,7 +118,9 @@ static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t xn)
 static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv, int32_t more)
 {
     const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
-    pod_tf_vector(tf, name, (double)elements, 2 * elements * BYTES, TOUCH(qkv, more, NONE, NONE));
+    const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
+    pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                  TOUCH(qkv, more, NONE, NONE));
 }
 
 /** Queries, keys and values, rotated. */

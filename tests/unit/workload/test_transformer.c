@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transformers: their sizes against published totals, their programs against what the TPU compiler made of the
+ * same steps (validation/xla_steps.csv), and what they keep. */
+#include "make.h"
+
+#include <math.h>
+
+#include "base/table.h"
+#include "workload/model_layer.h"
+
+static pod_table *table_load(const char *path)
+{
+    char *data = malloc(1 << 16);
+    pod_table *table = NULL;
+    pod_error err = {0};
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL && data != NULL);
+    const size_t size = fread(data, 1, 1 << 16, file);
+    fclose(file);
+    cr_assert_eq(pod_table_parse(path, data, size, &table, &err), POD_OK, "%s", err.text);
+    free(data);
+    return table;
+}
+
+static const char *field(const pod_table *table, int row, const char *column)
+{
+    return pod_table_text(table, row, pod_table_column(table, column));
+}
+
+static pod_model model_named(const char *name)
+{
+    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
+    pod_model model;
+    pod_error err = {0};
+    cr_assert_eq(pod_model_parse(name, table, &model, &err), POD_OK, "%s", err.text);
+    pod_table_free(table);
+    return model;
+}
+
+Test(transformer, models_have_as_many_weights_as_published)
+{
+    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
+    cr_assert_eq(pod_table_rows(table), 23);
+    for (int row = 0; row < pod_table_rows(table); row++) {
+        const char *name = field(table, row, "model");
+        const double published = 1e9 * strtod(field(table, row, "params_B"), NULL);
+        pod_model model;
+        pod_error err = {0};
+        cr_assert_eq(pod_model_parse(name, table, &model, &err), POD_OK, "%s", err.text);
+        const double weights = (double)pod_model_weights(&model);
+        cr_expect_float_eq(weights / published, 1, 0.012, "%s: %.4g, published %.4g", name, weights,
+                           published);
+    }
+    pod_table_free(table);
+}
+
+Test(transformer, the_nearest_name_is_offered)
+{
+    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
+    pod_model model;
+    pod_error err = {0};
+    cr_assert_eq(pod_model_parse("llama3.1-80b", table, &model, &err), POD_E_USAGE);
+    cr_assert(strstr(err.text, "did you mean 'llama3.1-8") != NULL, "%s", err.text);
+    pod_table_free(table);
+}
+
+/* 6 · P · tokens + 12 · B · S² · L · heads · head_dim: 413.433 TFLOP/s a chip in 3.443 s (TRv6e-001). */
+Test(transformer, flops_are_those_of_maxtext)
+{
+    const pod_model model = model_named("llama3.1-8b");
+    const double flops = pod_model_flops(&model, 24 * 8192, 8192, 1);
+    cr_assert_float_eq(flops / 8 / (413.433e12 * 3.443), 1, 1e-3, "%g", flops);
+    cr_assert_float_eq(pod_model_flops(&model, 24 * 8192, 8192, 0), flops / 3, flops * 1e-12);
+}
+
+/* 37e9 of 671e9 weights work on a token of DeepSeek-V3, its report says. */
+Test(transformer, few_experts_of_many_are_active)
+{
+    const pod_model model = model_named("deepseek-v3");
+    int64_t active = model.vocab * model.d_model;
+    for (int64_t l = 0; l < model.layers; l++) {
+        const pod_layer layer = pod_model_layer(&model, l);
+        active += pod_layer_weights(&model, &layer, true);
+    }
+    cr_assert_float_eq((double)active / 37e9, 1, 0.02, "%lld", (long long)active);
+}
+
+Test(transformer, layers_follow_their_pattern)
+{
+    const pod_model gemma = model_named("gemma3-12b");
+    cr_assert_eq(pod_model_layer(&gemma, 4).window, 1024);
+    cr_assert_eq(pod_model_layer(&gemma, 5).window, 0);
+    cr_assert_eq(pod_model_pattern(&gemma).period, 6);
+    const pod_model maverick = model_named("llama4-maverick");
+    cr_assert_eq(pod_model_layer(&maverick, 0).experts, 0);
+    cr_assert_eq(pod_model_layer(&maverick, 1).experts, 128);
+    cr_assert_eq(pod_model_pattern(&maverick).period, 4);
+    const pod_model deepseek = model_named("deepseek-v3");
+    cr_assert_eq(pod_model_layer(&deepseek, 2).experts, 0);
+    cr_assert_eq(pod_model_layer(&deepseek, 3).experts, 256);
+    cr_assert_eq(pod_model_pattern(&deepseek).prefix, 3);
+}
+
+static void case_of_row(const pod_table *table, int row, step_case *c)
+{
+    step_prepare(c, field(table, row, "slice"), field(table, row, "wrap"),
+                 field(table, row, "mesh"), field(table, row, "model"),
+                 strtoll(field(table, row, "batch"), NULL, 10));
+    c->request.seq = strtoll(field(table, row, "seq"), NULL, 10);
+    c->request.optimizer = POD_OPTIMIZER_ADAM;
+    c->request.remat =
+        strcmp(field(table, row, "remat"), "full") == 0 ? POD_REMAT_FULL : POD_REMAT_NONE;
+    step_build(c);
+}
+
+/* Weights gathered once forward and once backward, gradients reduced once, embeddings exchanged: the
+ * compiler's bytes, within 5 %. (On v5e-256 it also reduces small gradients twice, which no layout needs.) */
+Test(transformer, fsdp_moves_the_bytes_of_the_compiler)
+{
+    static const char *const ids[] = {"TF8B-v5p-64-fsdp", "TF8B-v5e-256-fsdp",
+                                      "TF8B-v5p-64-fsdp-none"};
+    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const int row = pod_table_find(table, pod_table_column(table, "id"), ids[i]);
+        cr_assert_geq(row, 0);
+        step_case c;
+        case_of_row(table, row, &c);
+        const double gathered = (double)step_bytes(&c, POD_ALL_GATHER, "fsdp");
+        const double reduced = (double)step_bytes(&c, POD_REDUCE_SCATTER, "fsdp");
+        const double exchanged = (double)step_bytes(&c, POD_ALL_TO_ALL, "fsdp");
+        cr_expect_float_eq(gathered / strtod(field(table, row, "gather_bytes"), NULL), 1, 0.01);
+        cr_expect_float_eq(reduced / strtod(field(table, row, "reduce_bytes"), NULL), 1,
+                           i == 1 ? 0.09 : 0.01, "%s: %g", ids[i], reduced);
+        cr_expect_float_eq(exchanged / strtod(field(table, row, "alltoall_bytes"), NULL), 1, 0.01);
+        step_free(&c);
+    }
+    pod_table_free(table);
+}
+
+/* Five sums a layer with remat full: two forward, one of them again, two backward. */
+Test(transformer, tensor_sums_activations_behind_pairs_of_products)
+{
+    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
+    const int row = pod_table_find(table, pod_table_column(table, "id"), "TF8B-v5p-64-fsdp-tp4");
+    cr_assert_geq(row, 0);
+    step_case c;
+    case_of_row(table, row, &c);
+    cr_expect_eq(step_bytes(&c, POD_ALL_REDUCE, "tensor"), INT64_C(5) * 32 * 134217728 + 134217728);
+    const double reduced = strtod(field(table, row, "reduce_bytes"), NULL);
+    cr_expect_float_eq((double)step_bytes(&c, POD_ALL_REDUCE, "tensor") / reduced, 1, 0.05);
+    step_free(&c);
+    pod_table_free(table);
+}
+
+/* Weights, two moments and input, within 2 % of the compiler's arguments. */
+Test(transformer, states_take_the_compilers_room)
+{
+    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
+    int seen = 0;
+    for (int row = 0; row < pod_table_rows(table); row++) {
+        if (strncmp(field(table, row, "id"), "TF8B-v5", 7) != 0) {
+            continue;
+        }
+        step_case c;
+        int64_t bytes = 0;
+        case_of_row(table, row, &c);
+        const pod_program *program = &c.work.programs.stages[0];
+        for (int32_t b = 0; b < program->nbuffers; b++) {
+            bytes += program->buffers[b].persistent ? pod_buffer_bytes(&program->buffers[b]) : 0;
+        }
+        const double compiled = strtod(field(table, row, "argument_bytes"), NULL);
+        cr_expect_float_eq((double)bytes / compiled, 1, 0.02, "%s", field(table, row, "id"));
+        cr_expect_leq((double)c.work.memory.peak_bytes,
+                      strtod(field(table, row, "hbm_bytes"), NULL));
+        seen++;
+        step_free(&c);
+    }
+    cr_assert_eq(seen, 4);
+    pod_table_free(table);
+}
+
+static const char small[] = "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,"
+                            "head_dim=64,vocab=1024,mlp_matrices=3";
+
+static int64_t flops_of_matmuls(const step_case *c)
+{
+    const pod_program *program = &c->work.programs.stages[0];
+    int64_t flops = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        flops += op->kind == POD_OP_MATMUL ? 2 * op->m * op->k * op->n * op->count : 0;
+    }
+    return flops;
+}
+
+/* Keeping less takes less memory and more products; minimal does no product with weights twice. */
+Test(transformer, what_is_not_kept_is_done_again)
+{
+    static const pod_remat remats[] = {POD_REMAT_NONE, POD_REMAT_MINIMAL, POD_REMAT_FULL};
+    int64_t bytes[3];
+    int64_t flops[3];
+    for (int i = 0; i < 3; i++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", "fsdp=8", small, 64);
+        c.request.seq = 1024;
+        c.request.remat = remats[i];
+        step_build(&c);
+        bytes[i] = c.work.memory.peak_bytes;
+        flops[i] = flops_of_matmuls(&c);
+        step_free(&c);
+    }
+    cr_assert_gt(bytes[0], bytes[1]);
+    cr_assert_gt(bytes[1], bytes[2]);
+    cr_assert_eq(flops[0], flops[1]);
+    /* full: projections of attention and those before the function of the MLP, of 8192 tokens */
+    const int64_t layer = 512 * 64 * (8 + 2 * 4 + 8) + 2 * 512 * 2048;
+    cr_assert_eq(flops[2] - flops[0], INT64_C(2) * 8192 * 4 * layer);
+}
+
+Test(transformer, a_pipeline_has_a_program_for_each_stage)
+{
+    step_case c;
+    step_prepare(&c, "v5p:2x2x2", "none", "pipeline=2,fsdp=4", small, 64);
+    c.request.seq = 128;
+    c.request.microbatches = 4;
+    step_build(&c);
+    cr_assert_eq(c.work.programs.nstages, 2);
+    step_free(&c);
+}
+
+Test(transformer, experts_exchange_rows_over_their_axis)
+{
+    step_case c;
+    step_prepare(&c, "v5p:2x2x2", "none", "expert=4,fsdp=2",
+                 "transformer:layers=2,d_model=512,d_ff=2048,heads=8,kv_heads=4,head_dim=64,"
+                 "vocab=1024,mlp_matrices=3,experts=8,top_k=2,moe_d_ff=1024",
+                 64);
+    c.request.seq = 128;
+    c.request.remat = POD_REMAT_FULL;
+    step_build(&c);
+    /* there and back, forward and backward, and there again: 5 a layer, 2 rows of 512 for each of 1024 tokens */
+    cr_assert_eq(step_bytes(&c, POD_ALL_TO_ALL, "expert"), INT64_C(5) * 2 * 2 * 1024 * 512 * 2);
+    step_free(&c);
+}
+
+Test(transformer, sequences_gather_keys_and_values)
+{
+    step_case c;
+    step_prepare(&c, "v5p:2x2x2", "none", "sequence=4,fsdp=2", small, 2);
+    c.request.seq = 1024;
+    c.request.remat = POD_REMAT_NONE;
+    step_build(&c);
+    /* forward and backward, 4 layers, 1024 tokens, keys and values of 4 heads of 64 */
+    cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"),
+                 INT64_C(2) * 4 * 1024 * 2 * 4 * 64 * 2);
+    step_free(&c);
+}
+
+Test(transformer, what_does_not_divide_is_named)
+{
+    static const struct {
+        const char *mesh;
+        int64_t batch;
+        const char *says;
+    } cases[] = {
+        {"fsdp=8",          12, "batch" },
+        {"tensor=8",        8,  "kv"    },
+        {"sequence=8",      8,  "seq"   },
+        {"expert=2,fsdp=4", 8,  "expert"},
+        {"pipeline=8",      8,  "layers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        step_case c;
+        pod_error err = {0};
+        step_prepare(&c, "v5p:2x2x2", "none", cases[i].mesh, small, cases[i].batch);
+        c.request.seq = 100;
+        const pod_status st = pod_step_build(&c.request, &c.work, &err);
+        if (i == 1) {
+            cr_assert_eq(st, POD_OK, "fewer kv heads than tensor are copied: %s", err.text);
+        } else {
+            cr_assert_eq(st, POD_E_INVALID);
+            cr_assert(strstr(err.text, cases[i].says) != NULL, "%s", err.text);
+        }
+        step_free(&c);
+    }
+}
+
+/* WP-066: 160 kB a token of KV cache for LLaMA-3 70B in int8. */
+Test(transformer, decode_keeps_a_cache)
+{
+    step_case c;
+    pod_error err = {0};
+    const pod_model model = model_named("llama3.1-70b");
+    step_prepare(&c, "v5e:4x4", "none", "tensor=16", small, 32);
+    c.request.model = &model;
+    c.request.seq = 8192;
+    c.request.dtype = POD_DTYPE_INT8;
+    c.request.mode = POD_STEP_DECODE;
+    cr_assert_eq(pod_step_build(&c.request, &c.work, &err), POD_OK, "%s", err.text);
+    const double cache = (double)c.work.memory.by_kind[POD_MEMORY_OTHER] * 16;
+    cr_assert_float_eq(cache / (32 * 8192 * 163840.0), 1, 1e-6, "%g", cache);
+    cr_assert_float_eq((double)c.work.memory.by_kind[POD_MEMORY_WEIGHTS] * 16 / 70.6e9, 1, 0.01);
+    cr_assert_eq(c.work.rows, 32);
+    step_free(&c);
+}
