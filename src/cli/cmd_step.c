@@ -2,6 +2,9 @@
 /* podsim step: one step of a model under one layout. */
 #include "cli/step.h"
 
+#include "base/units.h"
+#include "report/breakdown.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +40,27 @@ static pod_status simulate(pod_cli *cli, const pod_step_case *run_case, const po
         (void)pod_logical_mesh_print(logical, outcome->mesh, sizeof outcome->mesh);
         (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
     }
+    return st;
+}
+
+/* Which algorithm each collective ran. */
+static pod_status explain_collectives(const pod_cli *cli, const pod_step_case *run_case,
+                                      const pod_step_result *result, pod_error *err)
+{
+    pod_collective_line *lines = NULL;
+    int count = 0;
+    const pod_status st =
+        pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
+    for (int i = 0; i < count; i++) {
+        char bytes[POD_FORMAT_MAX];
+        const pod_collective_line *line = &lines[i];
+        if (line->algorithm[0] != '\0') {
+            pod_cli_explain(cli, "%s: %s of %s over %s, %d chips, by %s", line->name, line->op,
+                            pod_format_bytes(line->bytes, bytes, sizeof bytes), line->axes,
+                            (int)line->group, line->algorithm);
+        }
+    }
+    free(lines);
     return st;
 }
 
@@ -105,6 +129,9 @@ static pod_status run(pod_cli *cli, const pod_step_case *run_case, const pod_wha
     pod_status st = simulate(cli, run_case, &chip, &result, &outcome, err);
     if (st == POD_OK) {
         explain(cli, run_case, &chip, &result);
+        st = pod_par_agree(cli->par, explain_collectives(cli, run_case, &result, err), err);
+    }
+    if (st == POD_OK) {
         st = what != NULL && what->all ? pod_what_if_table(cli, run_case, result.time_ps, err)
                                        : print(cli, run_case, &chip, &result, &outcome, what, err);
     }

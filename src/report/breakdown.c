@@ -154,6 +154,9 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
                 free(list.lines);
                 return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
             }
+            if (line->count == 0) {
+                memcpy(line->algorithm, record->algorithm, sizeof line->algorithm);
+            }
             line->count++;
             line->time_s += mean_s(record->time_ps, record->chips);
             line->exposed_s += mean_s(record->exposed_ps, result->cells);

@@ -47,12 +47,13 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
 /** Collectives of a step that are alike: same name, operation, group and size. */
 typedef struct pod_collective_line {
     char name[POD_ROW_NAME_MAX];
-    const char *op;                  /**< "all-gather", static */
-    char axes[POD_PROGRAM_AXES_MAX]; /**< mesh axes that the group spans */
-    int32_t group;                   /**< its chips */
-    int64_t bytes;                   /**< of one, full buffer per chip */
-    int64_t count;                   /**< in a step, all stages together */
-    double time_s;                   /**< sum over them of the mean time from ready to done */
+    const char *op;                         /**< "all-gather", static */
+    char axes[POD_PROGRAM_AXES_MAX];        /**< mesh axes that the group spans */
+    int32_t group;                          /**< its chips */
+    int64_t bytes;                          /**< of one, full buffer per chip */
+    int64_t count;                          /**< in a step, all stages together */
+    char algorithm[POD_STEP_ALGORITHM_MAX]; /**< that ran; "" for messages of stages */
+    double time_s;    /**< sum over them of the mean time from ready to done */
     double exposed_s; /**< mean over all chips; of all lines: the exposed ICI and DCN time */
 } pod_collective_line;
 

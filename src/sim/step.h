@@ -34,13 +34,16 @@
 #include "program/program.h"
 #include "sim/machine.h"
 
+enum { POD_STEP_ALGORITHM_MAX = 40 };
+
 /** What happened to one op, over all chips that ran it. */
 typedef struct pod_op_record {
     int64_t chips; /**< cells that ran it */
     pod_time_ps first_start_ps;
     pod_time_ps last_end_ps;
-    pod_time_ps time_ps;    /**< sum over cells of end - start */
-    pod_time_ps exposed_ps; /**< sum over cells of the time charged to it */
+    pod_time_ps time_ps;                    /**< sum over cells of end - start */
+    pod_time_ps exposed_ps;                 /**< sum over cells of the time charged to it */
+    char algorithm[POD_STEP_ALGORITHM_MAX]; /**< of a collective, else "" */
 } pod_op_record;
 
 typedef struct pod_step_args {

@@ -3,6 +3,7 @@
 
 #include "sim/step_impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static double host_slowness(const pod_machine *machine, int32_t chip)
@@ -123,7 +124,12 @@ static pod_status records_combine(step_run *run, pod_step_result *result, pod_er
     for (int32_t s = 0; s < result->nstages; s++) {
         const step_stage *stage = &run->stages[s];
         for (int32_t op = 0; op < stage->program->nops; op++) {
-            result->ops[s][op] = record_unpack(&words, stage->first_instance + op);
+            pod_op_record *record = &result->ops[s][op];
+            *record = record_unpack(&words, stage->first_instance + op);
+            if (stage->program->ops[op].kind == POD_OP_COLLECTIVE) {
+                (void)snprintf(record->algorithm, sizeof record->algorithm, "%s",
+                               run->schedules[stage->schedule_of[op]].schedule->algorithm);
+            }
         }
     }
     free(storage);
