@@ -43,6 +43,10 @@ static const double close_enough = 0.98;
 static const double close_enough_for_many = 0.955;
 static const int64_t many_messages = 4000000;
 
+/* A plan of more messages, and of more than these in all, must be this much faster. */
+static const int64_t few_messages = 1 << 18;
+static const double worth_messages = 0.99;
+
 /* Waves are tried when the way round the longest axis takes this much of the busiest link's time. */
 static const double long_axis_min = 0.015;
 static const double long_axis_max = 0.5;
@@ -194,14 +198,18 @@ static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
     return plan->link_s >= took * (many ? close_enough_for_many : close_enough);
 }
 
-/* Follow a plan and keep it if it is the fastest so far; one that was followed to its end, before others. */
+/* Follow a plan and keep it if it is the fastest so far, by enough to be worth more messages; one that was
+ * followed to its end, before others. */
 static pod_status consider(const pod_coll_request *request, const pod_coll_axes *axes,
                            bucket_plan plan, bucket_plan *best, pod_error *err)
 {
     const pod_status st = follow(request, axes, &plan, err);
     const bool known = plan.estimate.complete;
+    const bool more = plan.estimate.messages > best->estimate.messages
+                      && plan.estimate.messages * request->group->size > few_messages;
+    const double worth = (more ? worth_messages : 1.0) * (double)best->estimate.time_ps;
     const bool better =
-        known == best->estimate.complete ? plan.estimate.time_ps < best->estimate.time_ps : known;
+        known == best->estimate.complete ? (double)plan.estimate.time_ps < worth : known;
     if (st == POD_OK && better) {
         *best = plan;
     }

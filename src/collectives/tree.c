@@ -32,7 +32,8 @@ enum {
     TREES_MIN = 8,
     TREES_MAX = 36,
     CHUNKS_MAX = 40,
-    PACKED_RANKS_MAX = 256, /* larger groups use few trees */
+    PACKED_RANKS_MAX = 512,        /* larger groups use few trees, */
+    PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
     FOLLOWED_MESSAGES_MAX = 1000000
 };
 
@@ -322,7 +323,9 @@ static pod_status make_packing(const pod_coll_request *request, pod_coll_packing
     pod_status st = pod_coll_axes_init(&axes, request, err);
     st = st == POD_OK ? best_packing(request, &axes, 1, &one, err) : st;
     if (st == POD_OK) {
-        const int most = axes.nranks <= PACKED_RANKS_MAX ? TREES_MAX : 2 * axes.naxes;
+        const bool rings = pod_coll_axes_symmetric(&axes) && request->slice->nfaults == 0;
+        const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
+        const int most = axes.nranks <= packed ? TREES_MAX : 2 * axes.naxes;
         st = best_packing(request, &axes, most > 0 ? most : 1, packing, err);
     }
     if (st == POD_OK) {
