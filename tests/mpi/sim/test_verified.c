@@ -165,6 +165,11 @@ int main(int argc, char **argv)
         if ((all || shapes[i].always)
             && shapes[i].dims[0] * shapes[i].dims[1] * shapes[i].dims[2] >= mpi_check_size()) {
             run_shape(&s, &shapes[i], all);
+            if (all && mpi_check_rank() == 0) {
+                (void)printf("%zu of %zu shapes, %lld cases\n", i + 1,
+                             sizeof shapes / sizeof shapes[0], (long long)s.cases);
+                (void)fflush(stdout);
+            }
         }
     }
     if (mpi_check_rank() == 0) {
