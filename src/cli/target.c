@@ -4,6 +4,7 @@
 #include "ici/group.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static pod_status add_faults(pod_slice *slice, pod_fault_kind kind, const pod_cli_list *texts,
                              pod_error *err)
@@ -37,15 +38,56 @@ void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip)
     options->oversubscription = chip->dcn_oversubscription;
 }
 
-/* The hosts, and the network that joins the slices. */
-static pod_status join_slices(pod_cli_target *target, const pod_cli_common *common, pod_error *err)
+/* The faults of hosts and DCN in a slice file. */
+static pod_status add_file_faults(pod_dcn *dcn, const pod_table *file, pod_error *err)
+{
+    static const struct {
+        const char *key;
+        pod_dcn_fault_kind kind;
+    } keys[] = {
+        {"slow_host", POD_DCN_HOST_SLOW},
+        {"slow_nic",  POD_DCN_NIC_SLOW },
+        {"fail_dcn",  POD_DCN_PATH_LOST},
+    };
+    const int key_column = pod_table_column(file, "key");
+    const int value_column = pod_table_column(file, "value");
+    for (int row = 0; row < pod_table_rows(file); row++) {
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            pod_error inner = {0};
+            if (strcmp(pod_table_text(file, row, key_column), keys[k].key) == 0
+                && pod_dcn_fault_add(dcn, keys[k].kind, pod_table_text(file, row, value_column),
+                                     &inner)
+                       != POD_OK) {
+                return pod_table_fail(file, row, value_column, err, "%s", inner.text);
+            }
+        }
+    }
+    return POD_OK;
+}
+
+static bool file_has_faults(const pod_table *file)
+{
+    const int key_column = file != NULL ? pod_table_column(file, "key") : 0;
+    for (int row = 0; file != NULL && row < pod_table_rows(file); row++) {
+        const char *key = pod_table_text(file, row, key_column);
+        if (strcmp(key, "slow_nic") == 0 || strcmp(key, "fail_dcn") == 0
+            || strcmp(key, "slow_host") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The hosts, and the network that joins the slices. @param file  slice file, or NULL */
+static pod_status join_slices(pod_cli_target *target, const pod_cli_common *common,
+                              const pod_table *file, pod_error *err)
 {
     const pod_slice *slice = &target->slice;
     const pod_chip_spec *chip = &target->chip;
     const bool alone = slice->nslices < 2;
     const int idle = common->slow_nics.count + common->failed_dcn.count
                      + (common->hosts_work ? 0 : common->slow_hosts.count);
-    if (alone && idle > 0) {
+    if (alone && (idle > 0 || (!common->hosts_work && file_has_faults(file)))) {
         return pod_fail(
             err, POD_E_INVALID,
             "%s is one slice, and what joins its hosts has nothing to do; give several, "
@@ -68,23 +110,23 @@ static pod_status join_slices(pod_cli_target *target, const pod_cli_common *comm
     if (st == POD_OK) {
         st = add_dcn_faults(&target->dcn, POD_DCN_PATH_LOST, &common->failed_dcn, err);
     }
+    if (st == POD_OK && file != NULL) {
+        st = add_file_faults(&target->dcn, file, err);
+    }
     return st;
 }
 
+/* @param[out] table  the slice file read, or NULL; pod_table_free */
 static pod_status parse_slice(pod_cli *cli, const char *spec, const pod_cli_file *file,
-                              pod_slice *slice, bool *listed, pod_error *err)
+                              pod_slice *slice, bool *listed, pod_table **table, pod_error *err)
 {
     const pod_slice_catalog *catalog = cli->tables->catalog;
+    *table = NULL;
     if (file == NULL) {
         return pod_slice_parse(catalog, spec, slice, listed, err);
     }
-    pod_table *table = NULL;
-    pod_status st = pod_table_parse(file->path, file->data, file->size, &table, err);
-    if (st == POD_OK) {
-        st = pod_slice_parse_file(catalog, table, slice, listed, err);
-    }
-    pod_table_free(table);
-    return st;
+    const pod_status st = pod_table_parse(file->path, file->data, file->size, table, err);
+    return st == POD_OK ? pod_slice_parse_file(catalog, *table, slice, listed, err) : st;
 }
 
 static pod_status check_ranks(const pod_cli *cli, const pod_slice *slice, pod_error *err)
@@ -103,7 +145,8 @@ static pod_status target_init(pod_cli_target *target, pod_cli *cli, const char *
     const pod_cli_common *common = &cli->common;
     pod_slice *slice = &target->slice;
     bool listed = true;
-    pod_status st = parse_slice(cli, spec, file, slice, &listed, err);
+    pod_table *table = NULL;
+    pod_status st = parse_slice(cli, spec, file, slice, &listed, &table, err);
     if (st == POD_OK) {
         st = check_ranks(cli, slice, err);
     }
@@ -124,8 +167,9 @@ static pod_status target_init(pod_cli_target *target, pod_cli *cli, const char *
                            common->settings.text, common->settings.count, &target->chip, err);
     }
     if (st == POD_OK) {
-        st = join_slices(target, common, err);
+        st = join_slices(target, common, table, err);
     }
+    pod_table_free(table);
     if (st == POD_OK) {
         st = pod_router_new(slice, &target->router, err);
     }

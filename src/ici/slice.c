@@ -279,31 +279,46 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-double pod_slice_chip_slowness(const pod_slice *slice, int32_t chip)
+/* Faults of slice `number` count, or, with EVERY_SLICE, those that all slices have. */
+enum { EVERY_SLICE = -1 };
+
+static bool fault_counts(const pod_fault *fault, int32_t number)
+{
+    return fault->only == 0 || fault->only == number + 1;
+}
+
+double pod_slice_chip_slowness_in(const pod_slice *slice, int32_t number, int32_t chip)
 {
     double slowness = 1;
     for (int i = 0; i < slice->nfaults; i++) {
         const pod_fault *fault = &slice->faults[i];
-        if (fault->kind == POD_FAULT_CHIP_SLOW && fault->chip == chip) {
+        if (fault->kind == POD_FAULT_CHIP_SLOW && fault->chip == chip
+            && fault_counts(fault, number)) {
             slowness = larger(slowness, fault->factor);
         }
     }
     return slowness;
 }
 
-double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int direction)
+double pod_slice_chip_slowness(const pod_slice *slice, int32_t chip)
+{
+    return pod_slice_chip_slowness_in(slice, EVERY_SLICE, chip);
+}
+
+double pod_slice_link_slowness_in(const pod_slice *slice, int32_t number, int32_t chip,
+                                  int direction)
 {
     int32_t other = pod_slice_neighbor(slice, chip, direction);
     if (other < 0) {
         return 0;
     }
     int32_t owner = is_minus(direction) ? other : chip;
-    double slowness =
-        larger(pod_slice_chip_slowness(slice, chip), pod_slice_chip_slowness(slice, other));
+    double slowness = larger(pod_slice_chip_slowness_in(slice, number, chip),
+                             pod_slice_chip_slowness_in(slice, number, other));
     for (int i = 0; i < slice->nfaults; i++) {
         const pod_fault *fault = &slice->faults[i];
         bool same_cable = fault->kind != POD_FAULT_CHIP_SLOW && fault->chip == owner
-                          && fault->direction == (direction & ~1);
+                          && fault->direction == (direction & ~1) && fault_counts(fault, number);
         if (same_cable && fault->kind == POD_FAULT_LINK_DEAD) {
             return 0;
         }
@@ -312,6 +327,11 @@ double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int directi
         }
     }
     return slowness;
+}
+
+double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int direction)
+{
+    return pod_slice_link_slowness_in(slice, EVERY_SLICE, chip, direction);
 }
 
 int pod_slice_chip_links(const pod_slice *slice, int32_t chip)

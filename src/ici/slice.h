@@ -47,6 +47,7 @@ typedef struct pod_fault {
     int32_t chip;  /**< the cable leaves this chip in + direction */
     int direction; /**< of link faults: +x, +y or +z; else -1 */
     double factor; /**< of slow faults: >= 1, times slower; else 0 */
+    int32_t only;  /**< 1 + the slice that has it alone (slow faults); 0 = all slices have it */
 } pod_fault;
 
 typedef struct pod_slice {
@@ -58,7 +59,7 @@ typedef struct pod_slice {
     bool twisted;                      /**< some wrap that is there is twisted */
     int32_t twist[POD_AXES][POD_AXES]; /**< twist[a][b]: added to b by crossing the wrap of a */
     int32_t nchips;                    /**< of one slice */
-    int32_t nslices;                   /**< slices of this kind; faults hold in each */
+    int32_t nslices;                   /**< slices of this kind */
     int32_t nhosts;                    /**< virtual machines of one slice */
     int nfaults;
     pod_fault faults[POD_SLICE_FAULTS_MAX];
@@ -117,6 +118,11 @@ pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t
 double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int direction);
 /** How many times slower a chip computes: the largest factor among its faults, 1 healthy. */
 double pod_slice_chip_slowness(const pod_slice *slice, int32_t chip);
+/** The same in slice `number`, with the faults that it has alone. The two above leave these out: what all
+ *  slices do alike (routes, schedules, bounds) is made for what all have. */
+double pod_slice_link_slowness_in(const pod_slice *slice, int32_t number, int32_t chip,
+                                  int direction);
+double pod_slice_chip_slowness_in(const pod_slice *slice, int32_t number, int32_t chip);
 /** Links that leave this chip and are not dead, 0 to 6. */
 int pod_slice_chip_links(const pod_slice *slice, int32_t chip);
 /** True if some cable is dead. */

@@ -16,11 +16,16 @@ typedef enum slice_key {
     KEY_FAIL_LINK = KEYS_ONCE,
     KEY_SLOW_LINK,
     KEY_SLOW_CHIP,
+    KEYS_OF_HOSTS, /* faults outside the slice, from here on */
+    KEY_SLOW_HOST = KEYS_OF_HOSTS,
+    KEY_SLOW_NIC,
+    KEY_FAIL_DCN,
     KEYS
 } slice_key;
 
-static const char *const key_names[KEYS] = {"chip",   "dims",      "wrap",      "twist",
-                                            "slices", "fail_link", "slow_link", "slow_chip"};
+static const char *const key_names[KEYS] = {"chip",      "dims",      "wrap",      "twist",
+                                            "slices",    "fail_link", "slow_link", "slow_chip",
+                                            "slow_host", "slow_nic",  "fail_dcn"};
 
 static const char *const file_columns[] = {"key", "value"};
 
@@ -146,13 +151,13 @@ static int row_to_blame(const slice_file *file)
 
 static pod_status faults_read(const slice_file *file, pod_slice *slice, pod_error *err)
 {
-    static const pod_fault_kind kind_of[KEYS] = {[KEY_FAIL_LINK] = POD_FAULT_LINK_DEAD,
-                                                 [KEY_SLOW_LINK] = POD_FAULT_LINK_SLOW,
-                                                 [KEY_SLOW_CHIP] = POD_FAULT_CHIP_SLOW};
+    static const pod_fault_kind kind_of[KEYS_OF_HOSTS] = {[KEY_FAIL_LINK] = POD_FAULT_LINK_DEAD,
+                                                          [KEY_SLOW_LINK] = POD_FAULT_LINK_SLOW,
+                                                          [KEY_SLOW_CHIP] = POD_FAULT_CHIP_SLOW};
     for (int row = 0; row < pod_table_rows(file->table); row++) {
         int key = 0;
         pod_status st = key_of_row(file, row, &key, err);
-        if (st == POD_OK && key >= KEYS_ONCE) {
+        if (st == POD_OK && key >= KEYS_ONCE && key < KEYS_OF_HOSTS) {
             pod_error inner = {0};
             st = pod_slice_fault_add(slice, kind_of[key], value_at(file, row), &inner);
             st = st == POD_OK ? POD_OK : value_fail(file, row, &inner, err);

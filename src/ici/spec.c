@@ -271,6 +271,33 @@ static int parts_cut(char *text, char **parts, int max)
     return nparts;
 }
 
+/* The slice before the / of "1/0,0,0:2", as pod_fault.only; *text goes on behind it. */
+static pod_status only_read(const pod_slice *slice, pod_fault_kind kind, const char *what,
+                            char **text, int32_t *only, pod_error *err)
+{
+    char *slash = strchr(*text, '/');
+    int64_t number = -1;
+    *only = 0;
+    if (slash == NULL) {
+        return POD_OK;
+    }
+    *slash = '\0';
+    if (kind == POD_FAULT_LINK_DEAD) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%s: a cable can't be dead in slice %s alone, as all slices run the same "
+                        "schedule; write it without the slice",
+                        what, *text);
+    }
+    const pod_status st = pod_parse_i64(*text, what, 0, INT32_MAX, &number, err);
+    if (st == POD_OK && number >= slice->nslices) {
+        return pod_fail(err, POD_E_INVALID, "%s: no slice %lld; %s has slices 0 to %d", what,
+                        (long long)number, slice->name, slice->nslices - 1);
+    }
+    *only = (int32_t)number + 1;
+    *text = slash + 1;
+    return st;
+}
+
 pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char *text,
                                pod_error *err)
 {
@@ -282,8 +309,16 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
     int expected = 1 + (has_direction ? 1 : 0) + (has_factor ? 1 : 0);
     size_t length = strlen(text);
     bool fits = length < sizeof copy;
+    char *fault = copy;
+    int32_t only = 0;
     memcpy(copy, text, fits ? length + 1 : 0);
-    if (!fits || parts_cut(copy, parts, 3) != expected) {
+    if (fits) {
+        const pod_status st = only_read(slice, kind, what, &fault, &only, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    if (!fits || parts_cut(fault, parts, 3) != expected) {
         return pod_fail(err, POD_E_USAGE, "%s: '%.100s' is no fault; write %s", what, text,
                         fault_forms[kind].form);
     }
@@ -298,5 +333,11 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
     if (st == POD_OK && has_factor) {
         st = pod_parse_double(parts[expected - 1], what, -1e300, 1e300, &factor, err);
     }
-    return st == POD_OK ? pod_slice_fault_insert(slice, kind, chip, direction, factor, err) : st;
+    if (st == POD_OK) {
+        st = pod_slice_fault_insert(slice, kind, chip, direction, factor, err);
+    }
+    if (st == POD_OK && only > 0) {
+        slice->faults[slice->nfaults - 1].only = only;
+    }
+    return st;
 }

@@ -48,7 +48,8 @@ bool pod_slice_spec_is_file(const char *text);
  *          doesn't have), POD_E_RANGE (too many chips) */
 pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
                            bool *listed, pod_error *err);
-/** Same from the contents of a slice file. @return POD_E_TABLE with position */
+/** Same from the contents of a slice file; rows of slow_host, slow_nic and fail_dcn are left to
+ *  pod_dcn_fault_add. @return POD_E_TABLE with position */
 pod_status pod_slice_parse_file(const pod_slice_catalog *catalog, const pod_table *table,
                                 pod_slice *slice, bool *listed, pod_error *err);
 
@@ -56,8 +57,10 @@ pod_status pod_slice_parse_file(const pod_slice_catalog *catalog, const pod_tabl
  *  @return POD_E_USAGE or POD_E_INVALID as pod_axes_parse; POD_E_INVALID if a fault of the slice is
  *          on a cable that would go */
 pod_status pod_slice_wrap_set(pod_slice *slice, const char *wrap, pod_error *err);
-/** Apply `--fail-link X,Y,Z:DIR`, `--slow-link X,Y,Z:DIR:FACTOR` or `--slow-chip X,Y,Z:FACTOR`.
- *  @return POD_E_USAGE (not of this form; a factor below 1), else as pod_slice_fault_insert */
+/** Apply `--fail-link X,Y,Z:DIR`, `--slow-link X,Y,Z:DIR:FACTOR` or `--slow-chip X,Y,Z:FACTOR`; slow ones may
+ *  begin with a slice that has them alone, as 1/X,Y,Z:FACTOR.
+ *  @return POD_E_USAGE (not of this form; a factor below 1), POD_E_INVALID (no such slice; a cable dead in
+ *          one slice alone), else as pod_slice_fault_insert */
 pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char *text,
                                pod_error *err);
 /** Parse "X,Y[,Z]" (missing axes are 0) into a chip number.

@@ -74,7 +74,8 @@ static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
     const int32_t local = chip % nchips;
     const double shared_frac = machine->shared_frac > 0 ? machine->shared_frac : 1;
     for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
-        const double slowness = pod_slice_link_slowness(machine->slice, local, direction);
+        const double slowness =
+            pod_slice_link_slowness_in(machine->slice, chip / nchips, local, direction);
         const int32_t peer = pod_slice_neighbor(machine->slice, local, direction);
         ports[direction] = (pod_net_port){.peer = -1, .latency_ps = machine->hop_latency_ps};
         if (slowness > 0 && peer >= 0) {

@@ -33,8 +33,9 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         state->core_op = stage->core_next[program->nops];
         state->ops_left = program->nops;
         state->done = program->nops == 0;
-        state->slowness = pod_slice_chip_slowness(run->args->machine->slice,
-                                                  chip % run->args->machine->slice->nchips);
+        const pod_slice *slice = run->args->machine->slice;
+        state->slowness =
+            pod_slice_chip_slowness_in(slice, chip / slice->nchips, chip % slice->nchips);
         state->host_slowness = host_slowness(run->args->machine, chip);
         state->deps_left = calloc((size_t)program->nops + 1, sizeof *state->deps_left);
         if (!state->deps_left) {

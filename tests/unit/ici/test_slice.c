@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ici/slice.h"
+#include "ici/spec.h"
 
 #include "make.h"
 
@@ -211,6 +212,27 @@ Test(ici_slice, lets_the_weakest_part_decide_how_slow_a_link_is)
     cr_assert_eq(pod_slice_chip_slowness(&slice, 1), 2);
     cr_assert_eq(pod_slice_chip_slowness(&slice, 0), 1);
     cr_assert_not(pod_slice_has_dead_links(&slice));
+}
+
+/* What one slice has alone shows there only, and not in what all slices do alike. */
+Test(ici_slice, keeps_the_faults_of_one_slice_apart)
+{
+    pod_slice slice = slice_of(2, 4, 4, 1, 0, false);
+    slice.nslices = 3;
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_CHIP_SLOW, "1/2,0:4", NULL), POD_OK);
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_LINK_SLOW, "2/0,0:+x:8", NULL), POD_OK);
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_LINK_SLOW, "0,0:+x:2", NULL), POD_OK);
+    cr_assert_eq(pod_slice_chip_slowness(&slice, 2), 1);
+    cr_assert_eq(pod_slice_chip_slowness_in(&slice, 0, 2), 1);
+    cr_assert_eq(pod_slice_chip_slowness_in(&slice, 1, 2), 4);
+    cr_assert_eq(pod_slice_link_slowness_in(&slice, 1, 1, 0), 4);
+    cr_assert_eq(pod_slice_link_slowness_in(&slice, 2, 1, 0), 1);
+    cr_assert_eq(pod_slice_link_slowness(&slice, 0, 0), 2);
+    cr_assert_eq(pod_slice_link_slowness_in(&slice, 0, 0, 0), 2);
+    cr_assert_eq(pod_slice_link_slowness_in(&slice, 2, 0, 0), 8);
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_CHIP_SLOW, "3/2,0:4", NULL), POD_E_INVALID);
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_CHIP_SLOW, "x/2,0:4", NULL), POD_E_USAGE);
+    cr_assert_eq(pod_slice_fault_add(&slice, POD_FAULT_LINK_DEAD, "1/0,0:+x", NULL), POD_E_INVALID);
 }
 
 Test(ici_slice, refuses_a_fault_where_nothing_can_break)
