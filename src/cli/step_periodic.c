@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of transformers repeat layer by layer. Instead of all L layers, two models with fewer are simulated, of
- * a and a + p layers, p the period of the pattern of layers (or of as many periods as the stages of a pipeline
- * take), and a alike L modulo p. What p further layers add is the same again for the rest:
+ * a and a + p layers, p twice the period of the pattern of layers (gathers some uses ahead may make even and odd
+ * layers differ) for each stage of a pipeline, and a alike L modulo p. What p further layers add is the same again for the rest:
  *
  *      X(L) = X(a + p) + (L - a - p) / p · (X(a + p) - X(a))        X: times and bytes, whole numbers
  *
@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_LAYERS = 6 }; /* of a stage, so that the middle is steady */
+/* Layers of a stage, so that the middle is steady: alike, or of several kinds or with experts. */
+enum { LEAST_ALIKE = 4, LEAST_MIXED = 8 };
 
 typedef struct periodic_sizes {
     int64_t prefix;
@@ -38,9 +39,10 @@ static bool sizes_find(const pod_step_case *run_case, periodic_sizes *sizes)
         return false;
     }
     sizes->prefix = pattern.prefix;
-    sizes->period = pattern.period * stages;
+    sizes->period = 2 * pattern.period * stages;
     sizes->few = sizes->prefix + (model->layers - sizes->prefix) % sizes->period;
-    while (sizes->few < sizes->prefix + LEAST_LAYERS * stages) {
+    const int64_t least = pattern.period == 1 && model->experts == 0 ? LEAST_ALIKE : LEAST_MIXED;
+    while (sizes->few < sizes->prefix + least * stages) {
         sizes->few += sizes->period;
     }
     sizes->more = sizes->few + sizes->period;

@@ -264,17 +264,20 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
                                    int32_t number, pod_error *err)
 {
     const int32_t layers = (int32_t)request->model->layers / work->layout.stages;
-    pod_tf tf = {.request = request,
-                 .model = request->model,
-                 .layout = &work->layout,
-                 .plan = work->plan,
-                 .program = &work->programs.stages[number],
-                 .number = number,
-                 .count = work->layout.stages,
-                 .first_layer = number * layers,
-                 .layers = layers,
-                 .last_core = NONE,
-                 .layer = -1};
+    pod_tf tf = {
+        .request = request,
+        .model = request->model,
+        .layout = &work->layout,
+        .plan = work->plan,
+        .program = &work->programs.stages[number],
+        .number = number,
+        .count = work->layout.stages,
+        .first_layer = number * layers,
+        .layers = layers,
+        .last_core = NONE,
+        .scatters = {NONE, NONE, NONE},
+        .layer = -1
+    };
     pod_build_init(&tf.build, &work->layout, &work->programs, tf.program, &work->tensors, err);
     tf.build.compute = request->dtype;
     tf.build.dtype = POD_DTYPE_BF16;

@@ -62,6 +62,10 @@ typedef struct pod_tf_bundle {
     int32_t gradient_op; /**< that completes the gradient */
 } pod_tf_bundle;
 
+/** Whole gradients that may wait to be scattered: those of one dense layer. Then the next one's room is that of the
+ *  oldest, and the core waits for it. */
+enum { POD_TF_SCATTERS = 3 };
+
 /** What a layer leaves for its backward pass. */
 enum { POD_TF_SAVED = POD_KEEP_COUNT };
 
@@ -103,7 +107,10 @@ typedef struct pod_tf {
     int32_t next_use;
     int32_t gathered;
     int32_t last_core; /**< op */
-    int32_t waits[8];  /**< ops that the next core op waits for */
+    int32_t scatters
+        [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */
+    int32_t nscatters;
+    int32_t waits[8]; /**< ops that the next core op waits for */
     int nwaits;
     int32_t layer; /**< being built, for the names of ops; -1 = none */
     int32_t part;  /**< microbatch */

@@ -269,12 +269,16 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     }
     const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
     if (pieces > 1) {
+        pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
         relayout(tf, "relayout.gradients", bundle, partial);
     }
     (void)snprintf(name, sizeof name, "bwd.scatter.%s", bundle->name);
     bundle->gradient_op =
         pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
                           tf->build.dtype, bundle->gradient_op, touch);
+    if (pieces > 1) {
+        tf->scatters[tf->nscatters++ % POD_TF_SCATTERS] = bundle->gradient_op;
+    }
     if (!first) {
         pod_tf_wait(tf, bundle->gradient_op);
         pod_tf_vector(tf, "bwd.add", (double)bundle->shard, 6 * bundle->shard, touch);
