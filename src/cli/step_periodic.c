@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of transformers repeat layer by layer. Instead of all L layers, two models with fewer are simulated, of
- * a and a + p layers, p twice the period of the pattern of layers (gathers some uses ahead may make even and odd
- * layers differ) for each stage of a pipeline, and a alike L modulo p. What p further layers add is the same again for the rest:
+ * a and a + p layers: p is twice the period of the pattern of layers (gathers some uses ahead may make even and
+ * odd layers differ), for each stage of a pipeline, and a alike L modulo p. What p further layers add is the
+ * same again for the rest:
  *
  *      X(L) = X(a + p) + (L - a - p) / p · (X(a + p) - X(a))        X: times and bytes, whole numbers
  *
