@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000000 };
+enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000 };
 
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
 {

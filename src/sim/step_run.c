@@ -146,6 +146,15 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
             run->cells[i].done_ps > result->time_ps ? run->cells[i].done_ps : result->time_ps;
     }
     pod_par_max_i64(par, &result->time_ps, 1);
+    const int64_t cells = pod_machine_cells(run->args->machine);
+    int64_t all_ps = 0;
+    if (!pod_mul_i64(cells, result->time_ps, &all_ps)) {
+        return pod_fail(
+            err, POD_E_RANGE,
+            "%lld chips times a step of %.3g s are more picoseconds than can be counted; "
+            "use a shorter step",
+            (long long)cells, pod_time_to_s(result->time_ps));
+    }
     for (int32_t i = 0; i < run->ncells; i++) {
         run->idle_ps += result->time_ps - run->cells[i].done_ps;
     }
@@ -160,10 +169,10 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
     result->idle_ps = sums[5];
     result->hbm_bound_ps = sums[6];
     const int64_t parts = sums[1] + sums[2] + sums[3] + sums[4] + sums[5];
-    if (parts != result->cells * result->time_ps) {
+    if (parts != all_ps) {
         return pod_fail(err, POD_E_INTERNAL,
                         "compute, exposed and idle time add up to %lld ps, not to %lld",
-                        (long long)parts, (long long)(result->cells * result->time_ps));
+                        (long long)parts, (long long)all_ps);
     }
     const pod_status st = records_combine(run, result, err);
     return st == POD_OK ? pod_machine_links(run->args->machine, run->net, &result->links, err) : st;
