@@ -176,7 +176,9 @@ pod_status pod_step_periodic(const pod_step_case *run_case, pod_cli *cli, pod_pa
                              pod_error *err)
 {
     periodic_sizes sizes;
-    *done = !run_case->order->exact && sizes_find(run_case, &sizes);
+    /* hosts that make batches could bound a step of few layers and not one of all */
+    *done = !run_case->order->exact && !pod_step_has_input(run_case->order)
+            && sizes_find(run_case, &sizes);
     if (!*done) {
         return POD_OK;
     }

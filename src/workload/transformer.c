@@ -2,6 +2,8 @@
 /* The order of a transformer's step in one stage: embedding, layers, head and loss, and back. */
 #include "workload/transformer.h"
 
+#include "workload/stage.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +296,8 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         tf.build.st = pod_tf_bundles_make(&tf);
     }
     if (tf.build.st == POD_OK) {
+        pod_stage stage = {.request = request, .build = tf.build, .number = number};
+        pod_stage_input(&stage);
         parts_visit(&tf, part_declare);
         parts_visit(&tf, part_run);
         if (request->mode == POD_STEP_TRAIN) {
