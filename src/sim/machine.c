@@ -194,7 +194,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                        .lookahead_ps = lookahead_ps,
                        .lookahead_cross_ps = cross_ps,
                        .first_cell = first_cell,
-                       .peers = peers,
+                       .peers = machine->circuits ? NULL : peers,
                        .npeers = npeers,
                        .progress = machine->progress,
                        .progress_context = machine->progress_context},

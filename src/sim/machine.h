@@ -29,11 +29,13 @@ typedef struct pod_machine {
     pod_par *par;
     const pod_slice *slice;
     const pod_router *router;
-    const pod_dcn *dcn;         /**< joins slice->nslices slices; NULL = one slice without hosts */
-    bool fold_slices;           /**< with a DCN without faults: cells of one slice only */
-    int32_t period[POD_AXES];   /**< dims, or divisors of them to fold; 0 = dims */
-    double link_bytes_per_s;    /**< one way, of a healthy link, in force for this run */
-    double shared_frac;         /**< of that for collectives marked as shared; 0 = 1 */
+    const pod_dcn *dcn;       /**< joins slice->nslices slices; NULL = one slice without hosts */
+    bool fold_slices;         /**< with a DCN without faults: cells of one slice only */
+    int32_t period[POD_AXES]; /**< dims, or divisors of them to fold; 0 = dims */
+    bool circuits;            /**< messages may go as circuits, whose ends know each other directly:
+                                     all ranks are peers */
+    double link_bytes_per_s;  /**< one way, of a healthy link, in force for this run */
+    double shared_frac;       /**< of that for collectives marked as shared; 0 = 1 */
     pod_time_ps hop_latency_ps; /**< > 0 */
     pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */

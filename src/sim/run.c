@@ -251,7 +251,9 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
                                    .woke = run_woke,
                                    .approach = run_approach,
                                    .blocked = run_blocked};
-    pod_status st = pod_machine_net(args->machine, &client, args->schedule->alone, &run.net, err);
+    pod_machine machine = *args->machine;
+    machine.circuits = args->schedule->circuits;
+    pod_status st = pod_machine_net(&machine, &client, args->schedule->alone, &run.net, err);
     if (st != POD_OK) {
         return st;
     }
