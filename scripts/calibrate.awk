@@ -259,7 +259,10 @@ function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, no
         }
         for (id in trial)
             base[id] = trial[id]
-        if (moved < 1e-6 || next_sum > now * 0.9999)
+        for (k = 1; k <= K; k++)
+            if (value[k] != old[k])
+                printf "  %s of %s: %.4g\n", key[k], chip_list[k], value[k] > "/dev/stderr"
+        if (moved < 1e-6 || next_sum > now * 0.995)
             break
     }
     for (k = 1; k <= K; k++)
