@@ -271,6 +271,7 @@ static pod_status split(const pod_cli *cli, const char *command, char *text, wor
     if (st != POD_OK) {
         return st;
     }
+    POD_ASSERT(found != NULL);
     add_word(line, command);
     if (found->takes_rates) {
         for (int i = 0; i < cli->common.settings.count; i++) {
