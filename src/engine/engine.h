@@ -108,8 +108,8 @@ typedef struct pod_event_head {
     pod_payload *payload; /**< or NULL; the reference is taken over */
 } pod_event_head;
 
-/** As pod_engine_post, without a copy: the caller writes kind, small and arg of the event that is
- *  returned, before it calls the engine again. */
+/** As pod_engine_post, without a copy: the caller writes kind, small and those arguments that its handler
+ *  reads into the event that is returned, before it calls the engine again; other arguments are undefined. */
 pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head);
 /** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */
 void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps);
