@@ -30,6 +30,7 @@ typedef struct pod_step_texts {
     const char *seq;
     const char *dtype;
     const char *remat;
+    const char *attention;
     const char *mode;
     const char *optimizer;
     const char *microbatches;
@@ -55,6 +56,7 @@ typedef struct pod_step_order {
     pod_step_mode mode;
     pod_optimizer optimizer;
     pod_remat remat;
+    pod_attention_kind attention;
     int64_t seq;
     int32_t microbatches;
     int32_t gather_ahead;
@@ -66,7 +68,7 @@ typedef struct pod_step_order {
 } pod_step_order;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 18 };
+enum { POD_STEP_SHARED_OPTIONS = 19 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
 /** Hosts have something to do for the step. */

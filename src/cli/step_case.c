@@ -48,6 +48,7 @@ static pod_status fill_request(pod_step_case *run_case, pod_error *err)
         .mode = order->mode,
         .optimizer = order->optimizer,
         .remat = order->remat,
+        .attention = order->attention,
         .chip = &run_case->target->chip,
         .microbatches = order->microbatches,
         .gather_ahead = order->gather_ahead,

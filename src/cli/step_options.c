@@ -28,6 +28,8 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "of the products (default bf16)"},
         {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none|minimal|full",
          "what transformers keep from forward to backward: auto (default) keeps what fits"},
+        {"attention", 0, POD_CLI_TEXT, &texts->attention, "flash|plain",
+         "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
          "a training step (default), forward only, or inference with a KV cache (transformers)"},
         {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
@@ -154,9 +156,11 @@ static pod_status read_input(pod_step_order *order, pod_error *err)
 static pod_status read_choices(pod_step_order *order, pod_error *err)
 {
     static const char *const switches[] = {"off", "on"};
+    static const char *const attentions[] = {"flash", "plain"};
     const pod_step_texts *texts = order->texts;
     const bool transformer = order->model.kind == POD_MODEL_TRANSFORMER;
     int on = 0;
+    int plain = 0;
     pod_status st =
         texts->remat != NULL ? pod_remat_parse(texts->remat, &order->remat, err) : POD_OK;
     if (st == POD_OK && !transformer && order->remat > POD_REMAT_NONE) {
@@ -169,6 +173,13 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
                                   err);
     }
     order->collective_matmul = on == 1;
+    if (st == POD_OK) {
+        st = pod_cli_choice_parse(texts->attention, "--attention", attentions, 2, &plain, err);
+    }
+    order->attention = plain == 1 ? POD_ATTENTION_PLAIN : POD_ATTENTION_FLASH;
+    if (st == POD_OK && plain == 1 && !transformer) {
+        st = pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
+    }
     if (st == POD_OK && on == 1 && order->model.kind == POD_MODEL_MATMUL) {
         st = pod_fail(err, POD_E_USAGE,
                       "--collective-matmul on takes apart what goes between layers, and a matmul "

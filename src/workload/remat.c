@@ -29,8 +29,8 @@ pod_remat_plan pod_remat_plan_of(pod_remat remat)
 
 static void names_print(pod_text *text, unsigned mask)
 {
-    static const char *const names[POD_KEEP_COUNT] = {"input", "qkv", "context",
-                                                      "out",   "mlp", "norms"};
+    static const char *const names[POD_KEEP_COUNT] = {"input", "qkv",   "context", "out",
+                                                      "mlp",   "norms", "scores"};
     bool first = true;
     for (int i = 0; i < POD_KEEP_COUNT; i++) {
         if ((mask >> i & 1U) != 0) {

@@ -10,6 +10,7 @@
  *      out       output of the projection behind it
  *      mlp       what is before the elementwise function of the MLP
  *      norms     norms, and the rest of what is elementwise: HBM only
+ *      scores    of plain attention, what the softmax gives: HBM only
  *
  *      none      all of it             minimal   qkv, out, mlp: no product with weights is done twice
  *      full      input only
@@ -37,6 +38,7 @@ enum {
     POD_KEEP_OUT,
     POD_KEEP_MLP,
     POD_KEEP_NORMS,
+    POD_KEEP_SCORES,
     POD_KEEP_COUNT
 };
 

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { ITEMS = POD_KEEP_NORMS, PLACES = 3, BYTES = 2 };
+enum { ITEMS = POD_KEEP_NORMS, PLACES = 3, BYTES = 2, SCORE_BYTES = 6 };
 
 /* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180 GB (v6e) a chip. */
 static const double HOST_BYTES_MAX = 100e9;
@@ -79,6 +79,8 @@ static void layer_add(remat_costs *costs, const pod_remat_question *question,
     costs->item[POD_KEEP_MLP].again_s += product_s(chip, question->dtype, tokens, d, hidden);
     costs->item[POD_KEEP_NORMS].bytes += tokens * (2 * d + hidden) * BYTES;
     costs->item[POD_KEEP_NORMS].again_s += tokens * (4 * d + 2 * qkv) * BYTES / hbm;
+    costs->item[POD_KEEP_SCORES].bytes +=
+        question->plain ? tokens * (double)args.heads * (double)args.keys * SCORE_BYTES : 0;
 }
 
 static void candidate_cost(const remat_costs *costs, remat_candidate *candidate)

@@ -16,6 +16,7 @@ typedef struct pod_remat_question {
     int64_t tokens;  /**< of a chip, in all microbatches that are kept at once */
     int64_t seq;
     int64_t tensor;
+    bool plain;   /**< attention keeps its scores */
     double flops; /**< of the model, of a chip in the step */
 } pod_remat_question;
 

@@ -65,6 +65,11 @@ static pod_status experts_check(const pod_step_request *request, const pod_work_
                         "--mode %s is for transformers; matmul and mlp have train and forward",
                         mode_names[request->mode]);
     }
+    if (request->mode > POD_STEP_FORWARD && request->attention == POD_ATTENTION_PLAIN) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--attention plain is for train and forward; leave it out of --mode %s",
+                        mode_names[request->mode]);
+    }
     if (size > 1 && experts == 0) {
         return pod_fail(err, POD_E_INVALID,
                         "expert=%d has no experts to cut in this model; use data, fsdp, tensor, "
@@ -245,6 +250,7 @@ static pod_status plan_choose(const pod_step_request *request, pod_step_work *wo
                   * parts,
         .seq = request->seq,
         .tensor = tensor,
+        .plain = request->attention == POD_ATTENTION_PLAIN,
         .flops = work->model_flops / chips,
     };
     if (request->plan != NULL) {

@@ -42,6 +42,12 @@ typedef enum pod_step_mode {
 } pod_step_mode;
 typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
 
+/** Where attention's scores and the logits are. */
+typedef enum pod_attention_kind {
+    POD_ATTENTION_FLASH, /**< a kernel keeps scores in VMEM; logits are in f32 some at a time */
+    POD_ATTENTION_PLAIN /**< all of them in HBM, in f32, with their derivatives: JAX without kernels */
+} pod_attention_kind;
+
 enum { POD_GATHER_AHEAD_DEFAULT = 1, POD_PREFETCH_DEFAULT = 2 };
 
 /** How the batch of a step comes to the chips of the first stage. The hosts work at the same time: each makes
@@ -69,11 +75,12 @@ typedef struct pod_step_request {
     pod_dtype dtype;
     pod_step_mode mode;
     pod_optimizer optimizer;
-    pod_remat remat;            /**< transformers */
-    const pod_remat_plan *plan; /**< instead of remat, or NULL */
-    const pod_chip_spec *chip;  /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
-    int32_t microbatches;       /**< >= 1 */
-    int32_t gather_ahead;       /**< >= 0 */
+    pod_remat remat;              /**< transformers */
+    const pod_remat_plan *plan;   /**< instead of remat, or NULL */
+    pod_attention_kind attention; /**< transformers */
+    const pod_chip_spec *chip;    /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
+    int32_t microbatches;         /**< >= 1 */
+    int32_t gather_ahead;         /**< >= 0 */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
     pod_step_input input;
 } pod_step_request;

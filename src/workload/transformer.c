@@ -88,11 +88,14 @@ static int32_t part_input(pod_tf *tf)
     return x;
 }
 
-/** Logits that are in f32 at a time: all, or what a sixteenth of the HBM holds. */
+/** Elements in f32 for the loss: logits, all or what a sixteenth of the HBM holds; plain: with their derivatives. */
 static int64_t wide_elements(const pod_tf *tf, int64_t elements)
 {
     enum { PART = 16, WIDE_BYTES = 4 };
     const pod_chip_spec *chip = tf->request->chip;
+    if (tf->request->attention == POD_ATTENTION_PLAIN) {
+        return 2 * elements;
+    }
     const int64_t most = chip != NULL ? chip->hbm_usable_bytes / PART / WIDE_BYTES : elements;
     return elements < most ? elements : most;
 }

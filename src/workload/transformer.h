@@ -182,6 +182,17 @@ void pod_tf_load(pod_tf *tf, int32_t layer);
 /** What is kept is at hand: its buffer, or POD_OP_NONE. The next core op waits for its loading. */
 int32_t pod_tf_kept(pod_tf *tf, int what);
 
+/** What attention gives (transformer_attention.c). */
+typedef struct pod_tf_scores {
+    int32_t context;       /**< buffer of its output */
+    int32_t probabilities; /**< of plain attention, f32 and bf16; else POD_OP_NONE */
+} pod_tf_scores;
+/** @param qkv  queries, keys and values of this chip's tokens, rotated */
+pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv);
+/** @param of  what pod_tf_attend gave, kept or done again @param dqkv  derivatives come here */
+void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
+                            const pod_tf_scores *of, int32_t dcontext, int32_t dqkv);
+
 /** A layer, from the buffer of its input to that of its output; backward, from the derivative by the output
  *  to the one by the input. */
 int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x);

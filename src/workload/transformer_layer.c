@@ -135,50 +135,6 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
     return qkv;
 }
 
-static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *layer, bool backward)
-{
-    const int64_t kv = (layer->kv_heads + tf->tensor - 1) / tf->tensor;
-    return (pod_attention_args){.sequences = tf->sequences,
-                                .heads = layer->heads / tf->tensor,
-                                .kv_heads = kv,
-                                .queries = tf->seq,
-                                .keys = tf->request->seq,
-                                .window = layer->window,
-                                .qk_dim = layer->qk_dim,
-                                .v_dim = layer->v_dim,
-                                .causal = true,
-                                .backward = backward,
-                                .cache = POD_DTYPE_BF16};
-}
-
-/** Elements of keys and values of all tokens of this chip's sequences. */
-static int64_t kv_elements(const pod_tf *tf, const pod_layer *layer)
-{
-    const int64_t kv = (layer->kv_heads + tf->tensor - 1) / tf->tensor;
-    return tf->sequences * tf->request->seq * kv * (layer->qk_dim + layer->v_dim);
-}
-
-/** Keys and values of the whole sequence. */
-static void kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv)
-{
-    if (tf->sequence.count > 0) {
-        const int64_t elements = kv_elements(tf, layer);
-        const int32_t all =
-            pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype, elements, 1);
-        pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements,
-                                          POD_DTYPE_BF16, NONE, TOUCH(qkv, all, NONE, NONE)));
-    }
-}
-
-static int32_t context_forward(pod_tf *tf, const pod_layer *layer, int32_t qkv)
-{
-    const int32_t context = activation(tf, "context", pod_tf_context_width(tf, layer));
-    const pod_attention_args args = attention_args(tf, layer, false);
-    kv_gather(tf, "fwd.gather.kv", layer, qkv);
-    pod_tf_attention(tf, "fwd.attention", &args, TOUCH(qkv, context, NONE, NONE));
-    return context;
-}
-
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
 {
     const int64_t d = tf->model->d_model;
@@ -244,8 +200,10 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t qkv = qkv_forward(tf, &layer, xn, weights);
     pod_tf_keep(tf, POD_KEEP_QKV, qkv);
     rotate(tf, "fwd.rotate", &layer, qkv, xn);
-    const int32_t context = context_forward(tf, &layer, qkv);
+    const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv);
+    const int32_t context = scores.context;
     pod_tf_keep(tf, POD_KEEP_CONTEXT, context);
+    pod_tf_keep(tf, POD_KEEP_SCORES, scores.probabilities);
     const int32_t out = out_forward(tf, &layer, context, weights);
     post_norm(tf, "fwd.norm.post", 2, out);
     residual(tf, "fwd.residual", x, out);
@@ -269,7 +227,7 @@ typedef struct layer_state {
     int32_t x;
     int32_t xn;
     int32_t qkv;
-    int32_t context;
+    pod_tf_scores attended;
     int32_t out;
     int32_t xn2;
     int32_t wi;
@@ -290,10 +248,12 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     if (!norms) {
         rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE);
     }
-    s->context = is_kept(tf, POD_KEEP_CONTEXT) ? pod_tf_kept(tf, POD_KEEP_CONTEXT)
-                                               : context_forward(tf, layer, s->qkv);
+    s->attended = is_kept(tf, POD_KEEP_CONTEXT)
+                      ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_KEEP_CONTEXT),
+                                        .probabilities = pod_tf_kept(tf, POD_KEEP_SCORES)}
+                      : pod_tf_attend(tf, layer, s->qkv);
     s->out = is_kept(tf, POD_KEEP_OUT) ? pod_tf_kept(tf, POD_KEEP_OUT)
-                                       : out_forward(tf, layer, s->context, weights);
+                                       : out_forward(tf, layer, s->attended.context, weights);
     s->xn2 = norms ? s->xn : activation(tf, "norm", d);
     if (!norms) {
         norm_forward(tf, "bwd.norm.again", s->out, s->xn2);
@@ -328,7 +288,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     pod_tf_matmul(
         tf, "bwd.matmul.dout",
         (const int64_t[3]){pod_tf_context_width(tf, layer), tf->tokens, tf->model->d_model}, 1,
-        TOUCH(s->context, partial, NONE, NONE));
+        TOUCH(s->attended.context, partial, NONE, NONE));
     pod_tf_gradient(tf, bundle, partial);
     pod_tf_wait(tf, sum);
 }
@@ -338,19 +298,12 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
 {
     const int64_t d = tf->model->d_model;
     const int64_t width = pod_tf_context_width(tf, layer);
-    const pod_attention_args args = attention_args(tf, layer, true);
     const int32_t dcontext = activation(tf, "dcontext", width);
     post_norm(tf, "bwd.norm.post", 4, dy);
     pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
                   TOUCH(dy, weights, dcontext, NONE));
     const int32_t dqkv = activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
-    kv_gather(tf, "bwd.gather.kv", layer, s->qkv);
-    pod_tf_attention(tf, "bwd.attention", &args, TOUCH(s->qkv, s->context, dcontext, dqkv));
-    if (tf->sequence.count > 0) {
-        pod_tf_wait(tf, pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence,
-                                          kv_elements(tf, layer), POD_DTYPE_BF16, NONE,
-                                          TOUCH(dqkv, NONE, NONE, NONE)));
-    }
+    pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
     rotate(tf, "bwd.rotate", layer, dqkv, s->qkv);
     const int32_t dxn = activation(tf, "dnorm", d);
     projections_backward(tf, layer, s, weights, dqkv, dxn);

@@ -14,13 +14,14 @@ typedef struct step_case {
     pod_step_work work;
 } step_case;
 
-/** Fill the request with defaults: one slice, training with sgd in bf16, one microbatch. */
-static inline void step_prepare(step_case *c, const char *slice, const char *wrap, const char *mesh,
-                                const char *model, int64_t batch)
+/** Fill the request with defaults: training with sgd in bf16, one microbatch. @param dcn_mesh  "": one slice */
+static inline void step_prepare_slices(step_case *c, const char *slice, const char *wrap,
+                                       const char *mesh, const char *dcn_mesh, const char *model,
+                                       int64_t batch)
 {
     pod_error err = {0};
     c->slice = slice_from(slice, wrap);
-    c->mesh = mesh_on(&c->slice, mesh, "", true);
+    c->mesh = mesh_on(&c->slice, mesh, dcn_mesh, true);
     cr_assert_eq(pod_model_parse(model, NULL, &c->model, &err), POD_OK, "%s", err.text);
     c->request = (pod_step_request){.model = &c->model,
                                     .slice = &c->slice,
@@ -33,6 +34,13 @@ static inline void step_prepare(step_case *c, const char *slice, const char *wra
                                     .microbatches = 1,
                                     .gather_ahead = POD_GATHER_AHEAD_DEFAULT};
     c->work = (pod_step_work){0};
+}
+
+/** The same on one slice. */
+static inline void step_prepare(step_case *c, const char *slice, const char *wrap, const char *mesh,
+                                const char *model, int64_t batch)
+{
+    step_prepare_slices(c, slice, wrap, mesh, "", model, batch);
 }
 
 static inline void step_build(step_case *c)

@@ -1,45 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transformers: their sizes against published totals, their programs against what the TPU compiler made of the
- * same steps (validation/xla_steps.csv), and what they keep. */
+/* Transformers: their sizes against published totals, what their programs do, and what they keep. */
 #include "make.h"
 
 #include <math.h>
 
-#include "base/table.h"
+#include "tables.h"
 #include "workload/model_layer.h"
-
-static pod_table *table_load(const char *path)
-{
-    char *data = malloc(1 << 16);
-    pod_table *table = NULL;
-    pod_error err = {0};
-    FILE *file = fopen(path, "r");
-    cr_assert(file != NULL && data != NULL);
-    const size_t size = fread(data, 1, 1 << 16, file);
-    fclose(file);
-    cr_assert_eq(pod_table_parse(path, data, size, &table, &err), POD_OK, "%s", err.text);
-    free(data);
-    return table;
-}
-
-static const char *field(const pod_table *table, int row, const char *column)
-{
-    return pod_table_text(table, row, pod_table_column(table, column));
-}
-
-static pod_model model_named(const char *name)
-{
-    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
-    pod_model model;
-    pod_error err = {0};
-    cr_assert_eq(pod_model_parse(name, table, &model, &err), POD_OK, "%s", err.text);
-    pod_table_free(table);
-    return model;
-}
 
 Test(transformer, models_have_as_many_weights_as_published)
 {
-    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
+    pod_table *table = table_load("models/models.csv");
     cr_assert_eq(pod_table_rows(table), 23);
     for (int row = 0; row < pod_table_rows(table); row++) {
         const char *name = field(table, row, "model");
@@ -56,7 +26,7 @@ Test(transformer, models_have_as_many_weights_as_published)
 
 Test(transformer, the_nearest_name_is_offered)
 {
-    pod_table *table = table_load(POD_SOURCE_DIR "/models/models.csv");
+    pod_table *table = table_load("models/models.csv");
     pod_model model;
     pod_error err = {0};
     cr_assert_eq(pod_model_parse("llama3.1-80b", table, &model, &err), POD_E_USAGE);
@@ -99,84 +69,6 @@ Test(transformer, layers_follow_their_pattern)
     cr_assert_eq(pod_model_layer(&deepseek, 2).experts, 0);
     cr_assert_eq(pod_model_layer(&deepseek, 3).experts, 256);
     cr_assert_eq(pod_model_pattern(&deepseek).prefix, 3);
-}
-
-static void case_of_row(const pod_table *table, int row, step_case *c)
-{
-    step_prepare(c, field(table, row, "slice"), field(table, row, "wrap"),
-                 field(table, row, "mesh"), field(table, row, "model"),
-                 strtoll(field(table, row, "batch"), NULL, 10));
-    c->request.seq = strtoll(field(table, row, "seq"), NULL, 10);
-    c->request.optimizer = POD_OPTIMIZER_ADAM;
-    c->request.remat =
-        strcmp(field(table, row, "remat"), "full") == 0 ? POD_REMAT_FULL : POD_REMAT_NONE;
-    step_build(c);
-}
-
-/* Weights gathered once forward and once backward, gradients reduced once, embeddings exchanged: the
- * compiler's bytes, within 5 %. (On v5e-256 it also reduces small gradients twice, which no layout needs.) */
-Test(transformer, fsdp_moves_the_bytes_of_the_compiler)
-{
-    static const char *const ids[] = {"TF8B-v5p-64-fsdp", "TF8B-v5e-256-fsdp",
-                                      "TF8B-v5p-64-fsdp-none"};
-    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        const int row = pod_table_find(table, pod_table_column(table, "id"), ids[i]);
-        cr_assert_geq(row, 0);
-        step_case c;
-        case_of_row(table, row, &c);
-        const double gathered = (double)step_bytes(&c, POD_ALL_GATHER, "fsdp");
-        const double reduced = (double)step_bytes(&c, POD_REDUCE_SCATTER, "fsdp");
-        const double exchanged = (double)step_bytes(&c, POD_ALL_TO_ALL, "fsdp");
-        cr_expect_float_eq(gathered / strtod(field(table, row, "gather_bytes"), NULL), 1, 0.01);
-        cr_expect_float_eq(reduced / strtod(field(table, row, "reduce_bytes"), NULL), 1,
-                           i == 1 ? 0.09 : 0.01, "%s: %g", ids[i], reduced);
-        cr_expect_float_eq(exchanged / strtod(field(table, row, "alltoall_bytes"), NULL), 1, 0.01);
-        step_free(&c);
-    }
-    pod_table_free(table);
-}
-
-/* Five sums a layer with remat full: two forward, one of them again, two backward. */
-Test(transformer, tensor_sums_activations_behind_pairs_of_products)
-{
-    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
-    const int row = pod_table_find(table, pod_table_column(table, "id"), "TF8B-v5p-64-fsdp-tp4");
-    cr_assert_geq(row, 0);
-    step_case c;
-    case_of_row(table, row, &c);
-    cr_expect_eq(step_bytes(&c, POD_ALL_REDUCE, "tensor"), INT64_C(5) * 32 * 134217728 + 134217728);
-    const double reduced = strtod(field(table, row, "reduce_bytes"), NULL);
-    cr_expect_float_eq((double)step_bytes(&c, POD_ALL_REDUCE, "tensor") / reduced, 1, 0.05);
-    step_free(&c);
-    pod_table_free(table);
-}
-
-/* Weights, two moments and input, within 2 % of the compiler's arguments. */
-Test(transformer, states_take_the_compilers_room)
-{
-    pod_table *table = table_load(POD_SOURCE_DIR "/validation/xla_steps.csv");
-    int seen = 0;
-    for (int row = 0; row < pod_table_rows(table); row++) {
-        if (strncmp(field(table, row, "id"), "TF8B-v5", 7) != 0) {
-            continue;
-        }
-        step_case c;
-        int64_t bytes = 0;
-        case_of_row(table, row, &c);
-        const pod_program *program = &c.work.programs.stages[0];
-        for (int32_t b = 0; b < program->nbuffers; b++) {
-            bytes += program->buffers[b].persistent ? pod_buffer_bytes(&program->buffers[b]) : 0;
-        }
-        const double compiled = strtod(field(table, row, "argument_bytes"), NULL);
-        cr_expect_float_eq((double)bytes / compiled, 1, 0.02, "%s", field(table, row, "id"));
-        cr_expect_leq((double)c.work.memory.peak_bytes,
-                      strtod(field(table, row, "hbm_bytes"), NULL));
-        seen++;
-        step_free(&c);
-    }
-    cr_assert_eq(seen, 4);
-    pod_table_free(table);
 }
 
 static const char small[] = "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,"

@@ -5,34 +5,9 @@
 
 #include <math.h>
 
-#include "base/table.h"
+#include "tables.h"
 
 enum { ROWS_MAX = 64 };
-
-static pod_table *table_load(void)
-{
-    char *data = malloc(1 << 16);
-    pod_table *table = NULL;
-    pod_error err = {0};
-    FILE *file = fopen(POD_SOURCE_DIR "/validation/xla_steps.csv", "r");
-    cr_assert(file != NULL && data != NULL);
-    const size_t size = fread(data, 1, 1 << 16, file);
-    fclose(file);
-    cr_assert_eq(pod_table_parse("xla_steps.csv", data, size, &table, &err), POD_OK, "%s",
-                 err.text);
-    free(data);
-    return table;
-}
-
-static const char *field(const pod_table *table, int row, const char *column)
-{
-    return pod_table_text(table, row, pod_table_column(table, column));
-}
-
-static int64_t number(const pod_table *table, int row, const char *column)
-{
-    return strtoll(field(table, row, column), NULL, 10);
-}
 
 static bool row_counts(const pod_table *table, int row)
 {
@@ -139,7 +114,7 @@ static void axes_check(const step_case *c, const char *id, const char *collectiv
 
 Test(xla_steps, payloads_are_those_of_the_compiler)
 {
-    pod_table *table = table_load();
+    pod_table *table = table_load("validation/xla_steps.csv");
     int compared = 0;
     for (int row = 0; row < pod_table_rows(table); row++) {
         if (!row_counts(table, row)) {
@@ -176,7 +151,7 @@ static int by_size(const void *a, const void *b)
 
 Test(xla_steps, memory_is_near_the_compilers)
 {
-    pod_table *table = table_load();
+    pod_table *table = table_load("validation/xla_steps.csv");
     double errors[ROWS_MAX];
     int compared = 0;
     for (int row = 0; row < pod_table_rows(table); row++) {
@@ -201,7 +176,7 @@ Test(xla_steps, memory_is_near_the_compilers)
 /* Weights and input are what the compiler counts as arguments. */
 Test(xla_steps, arguments_are_weights_and_input)
 {
-    pod_table *table = table_load();
+    pod_table *table = table_load("validation/xla_steps.csv");
     for (int row = 0; row < pod_table_rows(table); row++) {
         if (!row_counts(table, row)) {
             continue;
@@ -223,21 +198,14 @@ Test(xla_steps, arguments_are_weights_and_input)
  * idle rounds, so 8 tenths of what it sends are gradients. */
 Test(xla_steps, slices_exchange_a_sixteenth_of_the_gradients_per_chip)
 {
-    pod_table *table = table_load();
+    pod_table *table = table_load("validation/xla_steps.csv");
     const int row = pod_table_find(table, pod_table_column(table, "id"), "MLP-2xv5e-16-dp");
     cr_assert_geq(row, 0);
-    step_case c = {.slice = slice_from(field(table, row, "slice"), field(table, row, "wrap"))};
-    pod_error err = {0};
+    step_case c;
     int64_t sent = 0;
-    cr_assert_eq(pod_model_parse(field(table, row, "model"), NULL, &c.model, &err), POD_OK);
-    c.mesh = mesh_on(&c.slice, field(table, row, "mesh"), field(table, row, "dcn_mesh"), true);
-    c.request = (pod_step_request){.model = &c.model,
-                                   .slice = &c.slice,
-                                   .mesh = &c.mesh,
-                                   .batch = number(table, row, "batch"),
-                                   .seq = 1,
-                                   .dtype = POD_DTYPE_BF16,
-                                   .microbatches = 1};
+    step_prepare_slices(&c, field(table, row, "slice"), field(table, row, "wrap"),
+                        field(table, row, "mesh"), field(table, row, "dcn_mesh"),
+                        field(table, row, "model"), number(table, row, "batch"));
     step_build(&c);
     const pod_program *program = &c.work.programs.stages[0];
     for (int32_t i = 0; i < program->nops; i++) {
