@@ -163,6 +163,14 @@ static void installed_data_dir(char *buf, size_t size)
 pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error *err)
 {
     const char *chosen = getenv("PODSIM_DATA");
+    struct stat info;
+    if (chosen != NULL && chosen[0] != '\0'
+        && (stat(chosen, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        return pod_fail(
+            err, POD_E_IO,
+            "PODSIM_DATA is '%s', which is no folder; name one that holds %s, or unset it", chosen,
+            relative);
+    }
     char installed[PATH_MAX];
     installed_data_dir(installed, sizeof installed);
     const char *const folders[] = {chosen != NULL ? chosen : "", installed};

@@ -18,5 +18,5 @@ pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error 
 pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err);
 
 /** Path of one of podsim's tables, e.g. "topologies/chips.csv", into buf[size].
- *  POD_E_IO, naming the folders tried, if it is in none of them. */
+ *  POD_E_IO, naming the folders tried, if it is in none of them, or if $PODSIM_DATA is no folder. */
 pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error *err);

@@ -26,9 +26,12 @@ double pod_time_to_us(pod_time_ps time_ps)
 
 pod_rate pod_rate_make(double bytes_per_s)
 {
-    POD_ASSERT(bytes_per_s >= 1.0);
+    POD_ASSERT(bytes_per_s > 0.0);
     if (bytes_per_s >= 0x1p103) {
         return (pod_rate){.bytes_per_s = bytes_per_s, .ps_per_byte_shift = 127};
+    }
+    if (bytes_per_s < 0x1p-23) { /* a byte takes longer than 2^63 ps */
+        return (pod_rate){.bytes_per_s = bytes_per_s, .ps_per_byte_mantissa = UINT64_MAX};
     }
     /* bytes_per_s = significand · 2^exponent exactly, 2^52 <= significand < 2^53. With 76 more bits
      * the quotient 1e12·2^76 / significand lies between 2^62.8 and 2^63.9. */
@@ -312,8 +315,10 @@ pod_status pod_parse_i64(const char *text, const char *what, int64_t min, int64_
                && !__builtin_add_overflow(number, negative ? -digit : digit, &number);
     }
     if (!fits || number < min || number > max) {
-        return pod_fail(err, POD_E_RANGE, "%s: %s is out of range; give %" PRId64 " to %" PRId64,
-                        what, text, min, max);
+        const bool below = fits ? number < min : negative;
+        return pod_fail(err, below ? POD_E_USAGE : POD_E_RANGE,
+                        "%s: %s is out of range; give %" PRId64 " to %" PRId64, what, text, min,
+                        max);
     }
     *value = number;
     return POD_OK;
@@ -335,8 +340,8 @@ pod_status pod_parse_double(const char *text, const char *what, double min, doub
     }
     const double number = strtod(text, NULL);
     if (!(number >= min && number <= max) || !isfinite(number)) {
-        return pod_fail(err, POD_E_RANGE, "%s: %s is out of range; give %g to %g", what, text, min,
-                        max);
+        return pod_fail(err, number < min ? POD_E_USAGE : POD_E_RANGE,
+                        "%s: %s is out of range; give %g to %g", what, text, min, max);
     }
     *value = number;
     return POD_OK;

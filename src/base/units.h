@@ -19,6 +19,9 @@
 
 typedef int64_t pod_time_ps;
 
+/** The most that a part with a fault can be slower than a healthy one. */
+#define POD_SLOWNESS_MAX 1e6
+
 #define POD_TIME_NEVER INT64_MAX
 #define POD_PS_PER_NS  INT64_C(1000)
 #define POD_PS_PER_US  INT64_C(1000000)
@@ -37,10 +40,11 @@ double pod_time_to_us(pod_time_ps time_ps);
 typedef struct pod_rate {
     double bytes_per_s;
     uint64_t ps_per_byte_mantissa; /**< 0 = infinitely fast */
-    int ps_per_byte_shift;         /**< 24 to 127 */
+    int ps_per_byte_shift;         /**< 0 to 127 */
 } pod_rate;
 
-/** @param bytes_per_s  >= 1 (POD_ASSERT); from 2^103 on, and infinity, it takes no time. */
+/** @param bytes_per_s  > 0 (POD_ASSERT); from 2^103 on, and infinity, it takes no time; below 2^-23 a byte
+ *  takes POD_TIME_NEVER. */
 pod_rate pod_rate_make(double bytes_per_s);
 
 __extension__ typedef unsigned __int128 pod_u128;
@@ -70,10 +74,11 @@ pod_status pod_parse_bytes_per_s(const char *text, const char *what, double *rat
 /** Parse "1us", "5ms", "2s", "1.5ns", "7ps" or plain seconds; >= 0; rounded to nearest, halves up.
  */
 pod_status pod_parse_time(const char *text, const char *what, pod_time_ps *time_ps, pod_error *err);
-/** Parse a whole number in [min, max]; whole text, no unit. */
+/** Parse a whole number in [min, max]; whole text, no unit. One below min is a wrong number (POD_E_USAGE),
+ *  one above max is more than fits (POD_E_RANGE). */
 pod_status pod_parse_i64(const char *text, const char *what, int64_t min, int64_t max,
                          int64_t *value, pod_error *err);
-/** Parse a finite decimal number in [min, max]. */
+/** Parse a finite decimal number in [min, max]; likewise. */
 pod_status pod_parse_double(const char *text, const char *what, double min, double max,
                             double *value, pod_error *err);
 

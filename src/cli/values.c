@@ -20,16 +20,7 @@ pod_status pod_cli_choice_parse(const char *text, const char *option, const char
 
 pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count, pod_error *err)
 {
-    int64_t value = 0;
-    const pod_status st = pod_parse_i64(text, option, INT64_MIN, INT64_MAX, &value, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    if (value < 0) {
-        return pod_fail(err, POD_E_USAGE, "%s: %s is negative; give at least 0", option, text);
-    }
-    *count = value;
-    return POD_OK;
+    return pod_parse_i64(text, option, 0, INT64_MAX, count, err);
 }
 
 pod_status pod_cli_require(const char *value, const char *option, const char *example,

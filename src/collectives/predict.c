@@ -22,6 +22,10 @@ static bool event_before(const predict_event *a, const predict_event *b)
 
 void predict_push(predict_run *r, predict_event e)
 {
+    if (e.time > PREDICT_TIME_MAX) {
+        r->status = POD_E_RANGE;
+        return;
+    }
     if (r->heap_size == r->heap_room) {
         const int64_t room = 2 * r->heap_room + 64;
         predict_event *heap = realloc(r->heap, (size_t)room * sizeof *heap);
@@ -301,7 +305,7 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
     }
     pod_status st = r.status;
     if (st == POD_E_RANGE) {
-        st = pod_fail(err, st, "the predicted time exceeds 53 days; use fewer bytes");
+        st = pod_fail(err, st, "the predicted time exceeds 26 days; use fewer bytes");
     } else if (st != POD_OK) {
         st = pod_fail(err, st, "no memory to predict a collective; use fewer chips");
     } else if (r.hops <= fold->hops_max && is_stuck(&r)) {

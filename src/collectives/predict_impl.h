@@ -5,6 +5,10 @@
 #include "collectives/predict.h"
 #include "ici/route.h"
 
+/* Predicted events and the work of one message end by then: 26 days, as in the simulation (sim/net_impl.h),
+ * so that sums of two never overflow. */
+#define PREDICT_TIME_MAX (POD_TIME_NEVER / 4)
+
 /* A message, or the part of it that takes one of several paths. */
 typedef struct predict_fragment {
     pod_path path;

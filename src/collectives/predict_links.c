@@ -98,7 +98,7 @@ static void link_plan(predict_run *r, int32_t link)
     }
     const pod_time_ps rest = r->flows[l->head].finish - l->clock;
     pod_time_ps wait = 0;
-    if (!pod_mul_i64(rest, l->count, &wait) || wait > POD_TIME_NEVER / 2) {
+    if (!pod_mul_i64(rest, l->count, &wait) || wait > PREDICT_TIME_MAX) {
         r->status = POD_E_RANGE;
         return;
     }
@@ -141,11 +141,13 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
     const int32_t link = cell * POD_DIRECTIONS + direction;
     predict_link *l = &r->links[link];
     const bool faults = r->request->slice->nfaults > 0 && !r->fold->like;
-    pod_time_ps work = f->work_ps;
-    if (faults) {
-        work = (pod_time_ps)((double)work
-                             * pod_slice_link_slowness(r->request->slice, chip, direction));
+    const double slowness =
+        faults ? pod_slice_link_slowness(r->request->slice, chip, direction) : 1.0;
+    if ((double)f->work_ps * slowness > (double)PREDICT_TIME_MAX) {
+        r->status = POD_E_RANGE;
+        return;
     }
+    const pod_time_ps work = faults ? (pod_time_ps)((double)f->work_ps * slowness) : f->work_ps;
     link_update(r, l);
     r->flows[flow] = (predict_flow){.finish = l->clock + work,
                                     .fragment = fragment,

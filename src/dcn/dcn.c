@@ -234,8 +234,9 @@ pod_status pod_dcn_fault_insert(pod_dcn *dcn, pod_dcn_fault_kind kind, int32_t s
                         slice, dcn->options.nslices - 1, dcn->nhosts - 1);
     }
     const bool lost = kind == POD_DCN_PATH_LOST;
-    if (!lost && (!isfinite(factor) || factor < 1.0)) {
-        return pod_fail(err, POD_E_USAGE, "factor %g is not slower; use 1 or more", factor);
+    if (!lost && !(factor >= 1.0 && factor <= POD_SLOWNESS_MAX)) {
+        return pod_fail(err, POD_E_USAGE, "a factor of %g; it says how many times slower, 1 to %g",
+                        factor, POD_SLOWNESS_MAX);
     }
     if (lost && !pod_dcn_host_has_path(dcn, slice, host)) {
         return POD_OK;

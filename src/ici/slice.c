@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ici/slice.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -252,9 +253,9 @@ pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t
     if (slice->nfaults == POD_SLICE_FAULTS_MAX) {
         return pod_fail(err, POD_E_RANGE, "too many faults; at most %d", POD_SLICE_FAULTS_MAX);
     }
-    if (kind != POD_FAULT_LINK_DEAD && !(isfinite(factor) && factor >= 1)) {
-        return pod_fail(err, POD_E_USAGE,
-                        "a factor of %g; it says how many times slower, 1 or more", factor);
+    if (kind != POD_FAULT_LINK_DEAD && !(factor >= 1 && factor <= POD_SLOWNESS_MAX)) {
+        return pod_fail(err, POD_E_USAGE, "a factor of %g; it says how many times slower, 1 to %g",
+                        factor, POD_SLOWNESS_MAX);
     }
     pod_fault fault = {.kind = kind, .chip = chip, .direction = -1, .factor = factor};
     if (kind == POD_FAULT_LINK_DEAD) {

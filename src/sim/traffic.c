@@ -249,7 +249,8 @@ static void hops_count(const traffic_run *run, pod_traffic_result *result)
     pod_par_max_i64(run->machine->par, &farthest, 1);
     result->messages = sums[1];
     result->mean_hops = sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0;
-    result->first_byte_ps = run->machine->launch_ps + farthest * run->machine->hop_latency_ps;
+    result->first_byte_ps =
+        sums[1] > 0 ? run->machine->launch_ps + farthest * run->machine->hop_latency_ps : 0;
 }
 
 pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffic,

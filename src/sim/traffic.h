@@ -64,7 +64,7 @@ void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, in
 
 typedef struct pod_traffic_result {
     pod_time_ps time_ps;       /**< when the last message has arrived whole */
-    pod_time_ps first_byte_ps; /**< launch, and the hops of the farthest message */
+    pod_time_ps first_byte_ps; /**< launch, and the hops of the farthest message; 0 without any */
     int64_t messages;
     double mean_hops; /**< over messages; 0 when there are none */
     pod_link_summary links;

@@ -135,4 +135,9 @@ Test(file, names_the_folders_it_tried)
     cr_expect_eq(pod_data_path("none.csv", path, sizeof path, &err), POD_E_IO);
     cr_expect_null(strstr(err.text, folder));
     cr_expect_eq(pod_data_path("none.csv", path, 4, NULL), POD_E_IO);
+    cr_assert_eq(setenv("PODSIM_DATA", in_folder("none"), 1), 0);
+    pod_error_clear(&err);
+    cr_expect_eq(pod_data_path("topologies/chips.csv", path, sizeof path, &err), POD_E_IO);
+    cr_expect_not_null(strstr(err.text, "is no folder"));
+    cr_assert_eq(unsetenv("PODSIM_DATA"), 0);
 }

@@ -78,6 +78,10 @@ Test(units, too_long_is_never_and_too_fast_is_zero)
 {
     cr_expect_eq(time_ps(1.0, INT64_C(10000000)), POD_TIME_NEVER);
     cr_expect_eq(time_ps(1.0, INT64_MAX), POD_TIME_NEVER);
+    cr_expect_eq(time_ps(0x1p-23, 1), INT64_C(8388608) * POD_PS_PER_S, "the slowest that arrives");
+    cr_expect_eq(time_ps(0x1p-24, 1), POD_TIME_NEVER);
+    cr_expect_eq(time_ps(1e-300, 1), POD_TIME_NEVER);
+    cr_expect_eq(time_ps(1e-300, 0), 0);
     cr_expect_eq(time_ps(1e12, INT64_MAX), POD_TIME_NEVER);
     cr_expect_eq(time_ps((double)INFINITY, INT64_MAX), 0);
     cr_expect_eq(time_ps(DBL_MAX, INT64_MAX), 0);
@@ -268,6 +272,8 @@ Test(units, reads_whole_numbers)
     cr_expect_eq(pod_parse_i64("9223372036854775808", "n", INT64_MIN, INT64_MAX, &value, NULL),
                  POD_E_RANGE);
     cr_expect_eq(pod_parse_i64("13", "n", 0, 12, &value, NULL), POD_E_RANGE);
+    cr_expect_eq(pod_parse_i64("-1", "n", 0, 12, &value, NULL), POD_E_USAGE);
+    cr_expect_eq(pod_parse_i64("-9223372036854775809", "n", 0, 12, &value, NULL), POD_E_USAGE);
     static const char *const texts[] = {"", "-", "+", "1.0", "1e3", "12 ", " 12", "0x10", "--1"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         cr_expect_eq(pod_parse_i64(texts[i], "n", -99, 99, &value, NULL), POD_E_USAGE, "'%s'",
@@ -287,6 +293,7 @@ Test(units, reads_decimal_numbers)
     cr_expect_eq(value, 1.0);
     cr_expect_eq(pod_parse_double("1e999", "n", 0.0, (double)INFINITY, &value, NULL), POD_E_RANGE);
     cr_expect_eq(pod_parse_double("1.01", "n", 0.0, 1.0, &value, NULL), POD_E_RANGE);
+    cr_expect_eq(pod_parse_double("-0.1", "n", 0.0, 1.0, &value, NULL), POD_E_USAGE);
     static const char *const texts[] = {"",   ".",  "nan", "NaN", "inf", "infinity", "0x1p3",
                                         " 1", "1 ", "1e",  "1e+", "1,5", "--1",      "1.5.2"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

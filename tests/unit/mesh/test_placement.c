@@ -49,7 +49,7 @@ Test(mesh_placement, refuses_what_is_no_placement)
         {"data:x[",       POD_E_USAGE,   "no number"          },
         {"data:x[2",      POD_E_USAGE,   "']' is missing"     },
         {"data:x[2@]",    POD_E_USAGE,   "no number"          },
-        {"data:x[0]",     POD_E_RANGE,   "out of range"       },
+        {"data:x[0]",     POD_E_USAGE,   "out of range"       },
         {"data:x[3]",     POD_E_INVALID, "does not fit axis x"},
         {"data:x[4@2]",   POD_E_INVALID, "does not fit axis x"},
         {"data:z",        POD_E_INVALID, "no axis z"          },
