@@ -13,8 +13,14 @@
  *  closed. A mesh whose axes are all odd and open has no such cycle (an odd bipartite graph).
  *  Groups without grid structure go round in rank order, over routes.
  *
- *  Two edge-disjoint cycles of a closed k x k torus, k >= 3 (Bae & Bose, edge disjoint Hamiltonian cycles in
- *  k-ary n-cubes): position a·k + b of the first is (a, b - a), of the second (b - a, a), mod k. */
+ *  Disjoint cycles: a closed grid of D axes has D cycles through all ranks of which no two share an edge
+ *  (Foregger 1978 for three axes, Kotzig for two). They are found by swaps (hamilton_disjoint.c). Give every axis a
+ *  colour: its rings pass through all ranks. A square with two opposite edges of one colour and two of another
+ *  may swap them: every rank keeps two edges of each. Where the edges of a colour were on two rings, these join.
+ *
+ *      ring  o==o      o  o      Swap what leaves fewer rings, square by square; where that ends too early, now and
+ *                  ->  |  |      then what leaves as many or more. 8x8x8 takes 114 swaps.
+ *      ring  o==o      o  o */
 #pragma once
 
 #include "collectives/axes.h"
@@ -24,7 +30,7 @@
 pod_status pod_coll_hamilton_axes(pod_coll_axes *axes, const pod_coll_request *request,
                                   pod_error *err);
 
-/** The axes of two disjoint cycles.
- *  @return POD_E_INVALID unless the group is a closed square of at least 3x3; POD_E_NOMEM */
+/** The axes of as many disjoint cycles as the group has axes.
+ *  @return POD_E_INVALID unless the group has two or more closed axes of at least 3; POD_E_NOMEM */
 pod_status pod_coll_hamilton_disjoint_axes(pod_coll_axes *axes, const pod_coll_request *request,
                                            pod_error *err);

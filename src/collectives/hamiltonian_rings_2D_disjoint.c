@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two edge-disjoint rings through all ranks of a closed square, both ways: a row of the cost table.
+/* As many edge-disjoint rings through all ranks of a closed grid as it has axes, D, both ways: a row of the cost table.
  *
- * Four parts, one per ring and direction. Time 2 (n - 1) (alpha + S / (4 n b)) for all-reduce, half
+ * 2 D parts, one per ring and direction. Time 2 (n - 1) (alpha + S / (2 D n b)) for all-reduce, half
  * of it for the other two.
  *
  * Example, 3x3, position -> (x, y) of the two rings (hamilton.h):
  *     position    0      1      2      3      4      5      6      7      8
- *     ring 0    (0,0)  (0,1)  (0,2)  (1,2)  (1,0)  (1,1)  (2,1)  (2,2)  (2,0)
- *     ring 1    (0,0)  (1,0)  (2,0)  (2,1)  (0,1)  (1,1)  (1,2)  (2,2)  (0,2)
+ *     ring 0    (0,0)  (0,1)  (2,1)  (2,2)  (0,2)  (1,2)  (1,1)  (1,0)  (2,0)
+ *     ring 1    (0,0)  (1,0)  (1,2)  (2,2)  (2,0)  (2,1)  (1,1)  (0,1)  (0,2)
  * On each, part by part, the steps of hamiltonian_ring_1dir: in step t of an all-gather position p
  * sends the block of position p - t to p + 1, or the block of p + t to p - 1.
  */
@@ -32,15 +32,16 @@ static pod_status rings2_build(const pod_coll_request *request, pod_coll_schedul
     if (st != POD_OK) {
         return st;
     }
-    pod_ring_stream stream[4];
-    for (int i = 0; i < 4; ++i) {
+    pod_ring_stream stream[2 * POD_GROUP_DIMS_MAX];
+    const int rings = axes.naxes;
+    for (int i = 0; i < 2 * rings; ++i) {
         stream[i] = (pod_ring_stream){.naxes = 1,
-                                      .axis = {i % 2},
-                                      .way = i < 2 ? POD_RING_PLUS : POD_RING_MINUS,
-                                      .share = 0.25};
+                                      .axis = {i % rings},
+                                      .way = i < rings ? POD_RING_PLUS : POD_RING_MINUS,
+                                      .share = 0.5 / rings};
     }
     const pod_rings_plan plan = {
-        .algorithm = "hamiltonian_rings_2D_disjoint", .nstreams = 4, .stream = stream};
+        .algorithm = "hamiltonian_rings_2D_disjoint", .nstreams = 2 * rings, .stream = stream};
     return pod_rings_build(request, &axes, &plan, schedule, err);
 }
 
@@ -52,7 +53,7 @@ static pod_status rings2_predict(const pod_coll_request *request, pod_coll_predi
 
 const pod_coll_algorithm pod_coll_hamiltonian_rings_2D_disjoint = {
     .name = "hamiltonian_rings_2D_disjoint",
-    .summary = "two disjoint rings through all chips, both ways (cost table)",
+    .summary = "disjoint rings through all chips, one per axis, both ways (cost table)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = rings2_applies,

@@ -27,6 +27,53 @@ static int64_t exact_max(pod_dtype dtype)
     return 8;
 }
 
+static void values_draw(const pod_pattern *pattern, int64_t share, float *value)
+{
+    for (int32_t i = 0; i < pattern->classes; i++) {
+        if (share == 0) {
+            value[i] = i == 0 ? 1.0F : 0.0F;
+        } else {
+            const uint64_t bound = share < 1000 ? (uint64_t)share : 1000;
+            value[i] = (float)(1 + pod_rng_below(pattern->seed, STREAM_VALUES, (uint64_t)i, bound));
+        }
+    }
+}
+
+/* sum[class] over all ranks, of which every period of `classes` contributes all values once. */
+static void sums_add(const pod_pattern *pattern, const float *value, float *sum)
+{
+    const int32_t classes = pattern->classes;
+    const int32_t rest = pattern->nranks % classes;
+    float all = 0.0F;
+    for (int32_t i = 0; i < classes; i++) {
+        all += (float)(pattern->nranks / classes) * value[i];
+    }
+    for (int32_t class = 0; class < classes; class ++) {
+        sum[class] = all;
+        for (int32_t i = 0; i < rest; i++) {
+            sum[class] += value[(class + i) % classes];
+        }
+    }
+}
+
+/* value[i mod classes] for i < entries, encoded; NULL when memory is out. */
+static unsigned char *table_new(const pod_pattern *pattern, const float *value, size_t entries)
+{
+    float *plain = malloc(entries * sizeof *plain);
+    unsigned char *table = malloc(entries * (size_t)pod_dtype_size(pattern->dtype));
+    if (plain && table) {
+        for (size_t i = 0; i < entries; i++) {
+            plain[i] = value[i % (size_t)pattern->classes];
+        }
+        pod_dtype_from_f32(pattern->dtype, table, plain, (int64_t)entries);
+    } else {
+        free(table);
+        table = NULL;
+    }
+    free(plain);
+    return table;
+}
+
 pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed, int32_t nranks,
                             bool sums, pod_error *err)
 {
@@ -38,55 +85,34 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
         /* ones in one class of so many that at most `limit` ranks contribute to an element */
         pattern->classes = (int32_t)((nranks + limit - 1) / limit) + 1;
     }
-    pattern->value = calloc((size_t)pattern->classes, sizeof *pattern->value);
-    if (!pattern->value) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for test data");
+    const size_t classes = (size_t)pattern->classes;
+    float *value = calloc(2 * classes, sizeof *value);
+    if (value) {
+        values_draw(pattern, share, value);
+        sums_add(pattern, value, value + classes);
+        pattern->own = table_new(pattern, value, 2 * classes + RUN_ELEMENTS);
+        pattern->sum = table_new(pattern, value + classes, classes + RUN_ELEMENTS);
     }
-    for (int32_t i = 0; i < pattern->classes; i++) {
-        if (share == 0) {
-            pattern->value[i] = i == 0 ? 1.0F : 0.0F;
-        } else {
-            const uint64_t bound = share < 1000 ? (uint64_t)share : 1000;
-            pattern->value[i] = (float)(1 + pod_rng_below(seed, STREAM_VALUES, (uint64_t)i, bound));
-        }
+    free(value);
+    if (!pattern->own || !pattern->sum) {
+        pod_pattern_fini(pattern);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for test data");
     }
     return POD_OK;
 }
 
 void pod_pattern_fini(pod_pattern *pattern)
 {
-    free(pattern->value);
-    pattern->value = NULL;
+    free(pattern->own);
+    free(pattern->sum);
+    pattern->own = NULL;
+    pattern->sum = NULL;
 }
 
-void *pod_pattern_table(const pod_pattern *pattern, int32_t rank)
+const void *pod_pattern_table(const pod_pattern *pattern, int32_t rank)
 {
-    const size_t classes = (size_t)pattern->classes;
-    const size_t entries = classes + RUN_ELEMENTS;
-    float *plain = calloc(entries, sizeof *plain);
-    void *table = malloc(entries * (size_t)pod_dtype_size(pattern->dtype));
-    if (!plain || !table) {
-        free(plain);
-        free(table);
-        return NULL;
-    }
-    for (size_t class = 0; class < classes; class ++) {
-        if (rank >= 0) {
-            plain[class] = pattern->value[(class + (size_t)rank) % classes];
-            continue;
-        }
-        for (size_t i = 0; i < classes; i++) {
-            const int64_t ranks = pattern->nranks / pattern->classes
-                                  + ((int32_t)i < pattern->nranks % pattern->classes ? 1 : 0);
-            plain[class] += (float)ranks * pattern->value[(class + i) % classes];
-        }
-    }
-    for (size_t i = classes; i < entries; i++) {
-        plain[i] = plain[i - classes];
-    }
-    pod_dtype_from_f32(pattern->dtype, table, plain, (int64_t)entries);
-    free(plain);
-    return table;
+    const size_t size = (size_t)pod_dtype_size(pattern->dtype);
+    return rank < 0 ? pattern->sum : pattern->own + (size_t)(rank % pattern->classes) * size;
 }
 
 /* Classes of the elements of a run count up from a hash of the run's number, so that a run is a

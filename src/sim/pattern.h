@@ -23,7 +23,9 @@ typedef struct pod_pattern {
     uint64_t seed;
     int32_t nranks;
     int32_t classes;
-    float *value; /**< value[classes] */
+    unsigned char
+        *own; /**< value[i mod classes], encoded: the table of rank r begins at r mod classes */
+    unsigned char *sum; /**< over all ranks, of class i mod classes */
 } pod_pattern;
 
 /** @param sums  true when contributions will be added up */
@@ -31,10 +33,9 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
                             bool sums, pod_error *err);
 void pod_pattern_fini(pod_pattern *pattern);
 
-/** One element of each class, encoded: a table of dtype, heap memory of the caller.
- *  @param rank  whose contribution; -1 = the sum over all ranks
- *  @return NULL when memory is out */
-void *pod_pattern_table(const pod_pattern *pattern, int32_t rank);
+/** One element of each class, encoded: a table of dtype, borrowed from the pattern.
+ *  @param rank  whose contribution; -1 = the sum over all ranks */
+const void *pod_pattern_table(const pod_pattern *pattern, int32_t rank);
 
 /** Write elements [first, first + count) of the vector that `table` describes. */
 void pod_pattern_fill(const pod_pattern *pattern, const void *table, int64_t first, int64_t count,

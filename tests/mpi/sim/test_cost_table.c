@@ -5,7 +5,7 @@
 
 #include "../../unit/collectives/cost_table.h"
 
-static bool check_row(pod_par *par, int row)
+static void check_row(pod_par *par, int row)
 {
     scene_shape shape = {
         .chip = "v4", .wrap = {true, true, true},
@@ -21,10 +21,6 @@ static bool check_row(pod_par *par, int row)
         if (pod_coll_algorithm_find(cost_table[row].algorithm, &algorithm, &s.err) != POD_OK) {
             scene_fail(&s, cost_table[row].algorithm, s.err.text);
         }
-        if (!pod_coll_algorithm_fits(algorithm, &s.request)) {
-            scene_close(&s);
-            return false;
-        }
         const double us = pod_time_to_us(scene_run(&s, algorithm));
         const double want = cost_table[row].us[b];
         if (us < 0.999 * want || us > 1.001 * want) {
@@ -34,7 +30,6 @@ static bool check_row(pod_par *par, int row)
         }
         scene_close(&s);
     }
-    return true;
 }
 
 static double exchange_us(pod_par *par, const scene_shape *shape, double *bound_frac)
@@ -90,16 +85,11 @@ int main(int argc, char **argv)
     }
     check_twist(par, (int32_t[3]){4, 4, 8}, 1.60, 1.76);
     check_twist(par, (int32_t[3]){4, 8, 8}, 1.30, 1.41);
-    int refused = 0;
     for (int row = 0; row < COST_TABLE_ROWS; row++) {
         const int32_t *dims = cost_table[row].dims;
         if (all || dims[0] * dims[1] * dims[2] <= 64) {
-            refused += !check_row(par, row);
+            check_row(par, row);
         }
-    }
-    if (refused > 2) {
-        mpi_check_fail(__FILE__, __LINE__,
-                       "only disjoint rings in three dimensions may be refused");
     }
     pod_par_stop(par);
     return mpi_check_end();

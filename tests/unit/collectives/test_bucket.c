@@ -194,7 +194,7 @@ Test(collectives_bucket, refusals_name_what_works)
         {"line",                          {{4, 4, 1}, "xy", false, 7, 0, {{0}}},  "bucket"},
         {"bucket_1port",                  {{4, 4, 1}, "y", false, 7, 0, {{0}}},   "bucket"},
         {"bucket_2D_ports",               {{4, 1, 1}, "", false, 7, 0, {{0}}},    "bucket"},
-        {"hamiltonian_rings_2D_disjoint", {{4, 4, 4}, "xyz", false, 7, 0, {{0}}}, "bucket"},
+        {"hamiltonian_rings_2D_disjoint", {{2, 4, 4}, "xyz", false, 7, 0, {{0}}}, "bucket"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
         fixture f;
