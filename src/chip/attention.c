@@ -40,8 +40,8 @@ static double scores_of_head(const pod_attention_args *args)
 static double hbm_bytes(const pod_attention_args *args)
 {
     const double q = (double)args->heads * (double)args->queries;
-    const double kv =
-        (double)args->kv_heads * (double)args->keys * (double)(args->qk_dim + args->v_dim);
+    const int64_t width = args->qk_dim + (args->shared_kv ? 0 : args->v_dim);
+    const double kv = (double)args->kv_heads * (double)args->keys * (double)width;
     const double forward =
         2 * q * (double)(args->qk_dim + args->v_dim) + kv * pod_dtype_size(args->cache);
     return (double)args->sequences * (args->backward ? 4 * forward : forward);
@@ -50,8 +50,8 @@ static double hbm_bytes(const pod_attention_args *args)
 pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
                                   pod_attention_time *out, pod_error *err)
 {
-    if (args->sequences < 0 || args->heads < 0 || args->queries < 0 || args->keys < args->queries
-        || args->qk_dim < 0 || args->v_dim < 0) {
+    if (args->sequences < 0 || args->heads < 0 || args->queries < 0 || args->keys < 0
+        || (args->causal && args->keys < args->queries) || args->qk_dim < 0 || args->v_dim < 0) {
         return pod_fail(err, POD_E_RANGE,
                         "attention of %lld queries to %lld keys; sizes must not be negative, and "
                         "queries are among the keys",

@@ -33,6 +33,7 @@ typedef struct pod_attention_args {
     int64_t v_dim;  /**< of a value */
     bool causal;
     bool backward;
+    bool shared_kv;  /**< values are (part of) the keys and read with them */
     pod_dtype cache; /**< of keys and values in HBM */
 } pod_attention_args;
 

@@ -7,6 +7,7 @@
 #include "mesh/search.h"
 #include "report/breakdown.h"
 #include "report/remedy.h"
+#include "workload/roofline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,31 @@ static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod
     }
 }
 
+/** Of prefill and decode: the least time by a closed form. */
+static void note_roofline(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
+                          const pod_step_result *result)
+{
+    const pod_step_request *request = &run_case->request;
+    const double step_s = pod_time_to_s(result->time_ps);
+    if (request->mode != POD_STEP_PREFILL && request->mode != POD_STEP_DECODE) {
+        return;
+    }
+    const pod_roofline_args args =
+        pod_roofline_args_of(request->model, chip, request->dtype, request->batch, request->seq,
+                             run_case->mesh.ndevices);
+    const bool decode = request->mode == POD_STEP_DECODE;
+    const pod_roofline r = decode ? pod_roofline_decode(&args) : pod_roofline_prefill(&args);
+    char cache[POD_FORMAT_MAX + 32] = "";
+    if (decode) {
+        (void)snprintf(cache, sizeof cache, "cache %.3f us, ", r.cache_s * 1e6);
+    }
+    pod_emit_note(emit,
+                  "Roofline of all chips: %sweights %.3f us, products %.3f us: at least %.3f us, "
+                  "%.1f %% of the step",
+                  cache, r.weights_s * 1e6, r.products_s * 1e6, r.least_s * 1e6,
+                  100 * r.least_s / step_s);
+}
+
 pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
                           const pod_step_result *result, pod_error *err)
 {
@@ -206,6 +232,7 @@ pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const p
     note_link(emit, run_case, result);
     pod_step_dcn_note(emit, run_case, chip, result);
     note_memory(emit, &run_case->work.memory, chip);
+    note_roofline(emit, run_case, chip, result);
     note_remedy(emit, run_case, chip, result, &breakdown);
     return st;
 }

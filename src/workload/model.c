@@ -44,13 +44,13 @@ static const kind_row kinds[] = {
     {"mlp", POD_MODEL_MLP, 3,
      {OWN(layers), OWN(d_model), OWN(d_ff)},
      "mlp:layers=2,d_model=512,d_ff=2048"},
-    {"transformer", POD_MODEL_TRANSFORMER, 30,
+    {"transformer", POD_MODEL_TRANSFORMER, 31,
      {OWN(layers), OWN(d_model), OWN(d_ff), OWN(heads), OWN(kv_heads), OWN(head_dim), OWN(vocab),
       OWN(mlp_matrices), MAY(tied), MAY(window), MAY(global_every), MAY(global_head_dim),
       MAY(global_kv_heads), MAY(experts), MAY(top_k), MAY(moe_d_ff), MAY(shared_d_ff),
       MAY(dense_layers), MAY(moe_every), MAY(capacity_percent), MAY(q_lora), MAY(kv_lora),
       MAY(rope_dim), MAY(v_head_dim), MAY(shared_kv), MAY(kv_shared_layers), MAY(wide_layers),
-      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding)},
+      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding), MAY(parallel)},
      "transformer:layers=32,d_model=4096,d_ff=14336,heads=32,kv_heads=8,head_dim=128,"
      "vocab=128256,mlp_matrices=3"},
 };
@@ -110,6 +110,11 @@ static pod_status transformer_check(const pod_model *model, pod_error *err)
         return pod_fail(err, POD_E_USAGE,
                         "%s has %lld experts; give top_k from 1 to that, and moe_d_ff", model->name,
                         (long long)model->experts);
+    }
+    if (model->experts > 0 && model->parallel > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s has experts beside attention; leave out experts or parallel",
+                        model->name);
     }
     return POD_OK;
 }

@@ -69,6 +69,7 @@ typedef struct pod_model {
     int64_t qk_norms;         /**< 1: norms of queries and keys, too */
     int64_t post_norms;       /**< 1: norms behind attention and MLP, too */
     int64_t layer_embedding;  /**< width of a further embedding in each layer; 0 = none */
+    int64_t parallel; /**< 1: attention and MLP have one norm and are added up, side by side */
 } pod_model;
 
 /** Parse an inline model, or find a named one. Not collective.

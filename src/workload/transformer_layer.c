@@ -40,6 +40,12 @@ static int32_t activation(pod_tf *tf, const char *name, int64_t width)
     return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
 }
 
+/** Attention and MLP have one norm, and backward doesn't need what attention gives. */
+static bool is_parallel(const pod_tf *tf)
+{
+    return tf->model->parallel > 0;
+}
+
 /* ---- what is kept ---- */
 
 pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
@@ -142,7 +148,9 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
     pod_tf_matmul(tf, "fwd.matmul.out",
                   (const int64_t[3]){tf->tokens, pod_tf_context_width(tf, layer), d}, 1,
                   TOUCH(context, weights, out, NONE));
-    pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.out", out, d));
+    if (!is_parallel(tf)) { /* else summed with what the MLP gives */
+        pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.out", out, d));
+    }
     return out;
 }
 
@@ -155,7 +163,7 @@ static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
 /** Whether backward needs the weights of attention before those of the MLP. */
 static bool attention_is_done_again(const pod_tf *tf)
 {
-    return !is_kept(tf, POD_KEEP_QKV) || !is_kept(tf, POD_KEEP_OUT);
+    return !is_kept(tf, POD_KEEP_QKV) || (!is_parallel(tf) && !is_kept(tf, POD_KEEP_OUT));
 }
 
 /** A norm of what attention or the MLP gives, for models that have it. */
@@ -189,6 +197,17 @@ void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
     }
 }
 
+/** Between attention and MLP. @return the norm of their sum */
+static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
+{
+    post_norm(tf, "fwd.norm.post", 2, out);
+    residual(tf, "fwd.residual", x, out);
+    pod_tf_keep(tf, POD_KEEP_OUT, out);
+    const int32_t xn = activation(tf, "norm", tf->model->d_model);
+    norm_forward(tf, "fwd.norm", out, xn);
+    return xn;
+}
+
 int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
 {
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
@@ -205,11 +224,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     pod_tf_keep(tf, POD_KEEP_CONTEXT, context);
     pod_tf_keep(tf, POD_KEEP_SCORES, scores.probabilities);
     const int32_t out = out_forward(tf, &layer, context, weights);
-    post_norm(tf, "fwd.norm.post", 2, out);
-    residual(tf, "fwd.residual", x, out);
-    pod_tf_keep(tf, POD_KEEP_OUT, out);
-    const int32_t xn2 = activation(tf, "norm", d);
-    norm_forward(tf, "fwd.norm", out, xn2);
+    const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
     const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, false);
     if (is_kept(tf, POD_KEEP_NORMS)) {
         const int64_t hidden = pod_tf_hidden_width(tf, &layer) / (tf->model->mlp_matrices - 1);
@@ -252,6 +267,11 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
                       ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_KEEP_CONTEXT),
                                         .probabilities = pod_tf_kept(tf, POD_KEEP_SCORES)}
                       : pod_tf_attend(tf, layer, s->qkv);
+    if (is_parallel(tf)) {
+        s->out = s->x;
+        s->xn2 = s->xn;
+        return;
+    }
     s->out = is_kept(tf, POD_KEEP_OUT) ? pod_tf_kept(tf, POD_KEEP_OUT)
                                        : out_forward(tf, layer, s->attended.context, weights);
     s->xn2 = norms ? s->xn : activation(tf, "norm", d);
@@ -321,7 +341,9 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
                                      : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
     post_norm(tf, "bwd.norm.post", 4, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, s.wi, dy);
-    dy = norm_backward(tf, s.out, dxn2, dy);
+    if (!is_parallel(tf)) {
+        dy = norm_backward(tf, s.out, dxn2, dy);
+    }
     if (again) {
         pod_tf_prefetch(tf, 2 * tf->request->gather_ahead);
     } else {

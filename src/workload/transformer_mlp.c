@@ -264,6 +264,8 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int3
     } else if (in->there) {
         pod_tf_gradient(tf, in, pod_tf_gradient_buffer(tf, in));
     }
-    pod_tf_wait(tf, pod_tf_sum(tf, "bwd.sum.mlp", dxn, d));
+    if (tf->model->parallel == 0) { /* else summed with the derivative of attention's input */
+        pod_tf_wait(tf, pod_tf_sum(tf, "bwd.sum.mlp", dxn, d));
+    }
     return dxn;
 }

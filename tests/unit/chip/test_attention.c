@@ -92,6 +92,20 @@ Test(attention, decode_reads_the_cache)
     cr_assert_float_eq(pod_time_to_s(time.hbm_ps), bytes / 1e12, 1e-12);
 }
 
+/* Values that are part of the keys are read with them. */
+Test(attention, shared_values_are_read_once)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_attention_args args = square;
+    const pod_attention_time apart = time_of(&chip, args);
+    args.shared_kv = true;
+    const pod_attention_time shared = time_of(&chip, args);
+    const double values = (double)args.sequences * (double)args.kv_heads * (double)args.keys
+                          * (double)args.v_dim * pod_dtype_size(args.cache);
+    cr_assert_float_eq(pod_time_to_s(apart.hbm_ps - shared.hbm_ps),
+                       values / (chip.hbm_bytes_per_s * chip.hbm_eff_frac), 2e-12);
+}
+
 Test(attention, sizes_that_make_no_sense_are_refused)
 {
     const pod_chip_spec chip = chip_make();
@@ -99,7 +113,10 @@ Test(attention, sizes_that_make_no_sense_are_refused)
     pod_attention_time time;
     pod_error err = {0};
     args.keys = 100;
+    args.causal = true;
     cr_assert_eq(pod_attention_time_get(&chip, &args, &time, &err), POD_E_RANGE);
+    args.causal = false; /* queries of several heads that share keys */
+    cr_assert_eq(pod_attention_time_get(&chip, &args, &time, NULL), POD_OK);
     args = square;
     args.heads = -1;
     cr_assert_eq(pod_attention_time_get(&chip, &args, &time, NULL), POD_E_RANGE);

@@ -176,22 +176,3 @@ Test(transformer, what_does_not_divide_is_named)
         step_free(&c);
     }
 }
-
-/* WP-066: 160 kB a token of KV cache for LLaMA-3 70B in int8. */
-Test(transformer, decode_keeps_a_cache)
-{
-    step_case c;
-    pod_error err = {0};
-    const pod_model model = model_named("llama3.1-70b");
-    step_prepare(&c, "v5e:4x4", "none", "tensor=16", small, 32);
-    c.request.model = &model;
-    c.request.seq = 8192;
-    c.request.dtype = POD_DTYPE_INT8;
-    c.request.mode = POD_STEP_DECODE;
-    cr_assert_eq(pod_step_build(&c.request, &c.work, &err), POD_OK, "%s", err.text);
-    const double cache = (double)c.work.memory.by_kind[POD_MEMORY_OTHER] * 16;
-    cr_assert_float_eq(cache / (32 * 8192 * 163840.0), 1, 1e-6, "%g", cache);
-    cr_assert_float_eq((double)c.work.memory.by_kind[POD_MEMORY_WEIGHTS] * 16 / 70.6e9, 1, 0.01);
-    cr_assert_eq(c.work.rows, 32);
-    step_free(&c);
-}
