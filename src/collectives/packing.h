@@ -12,6 +12,18 @@
  *  broken by numbers drawn from a fixed seed. On an open 8x8: 0.95 of what the cut allows, depth
  *  10.
  *
+ *  Disjoint trees for a broadcast on closed axes: 2·D of them, of which no two share a link, one for each axis
+ *  and way. The tree of a, +, goes + along a, then from there + along the next axis, and so on round the axes;
+ *  ranks that have no distance along a come last, over the wrap of a. At each rank every tree comes in along another
+ *  axis: that of an axis without distance along it, that of another axis along the one before it that has
+ *  distance. Depth up to 1 + Σ (length - 1).
+ *
+ *      closed 3x3, depth of (x, y) in the trees of x, + and y, +, and the axis along which they come in:
+ *                 x = 0    1    2           x = 0    1    2
+ *          y = 0   root   1 x  2 x           root   4 y  5 y
+ *          y = 1    4 x   2 y  3 y            1 y   2 x  3 x
+ *          y = 2    5 x   3 y  4 y            2 y   3 x  4 x
+ *
  *  Ownership: init allocates, fini frees. Threads: none. */
 #pragma once
 
@@ -37,4 +49,11 @@ typedef struct pod_coll_packing_args {
 /** @return POD_E_INVALID when dead links leave no spanning tree; POD_E_NOMEM */
 pod_status pod_coll_packing_init(pod_coll_packing *packing, const pod_coll_axes *axes,
                                  const pod_coll_packing_args *args, pod_error *err);
+
+/** True when all axes are closed, not twisted, and a link leads to every neighbour. */
+bool pod_coll_packing_disjoint_fits(const pod_coll_axes *axes);
+
+/** The disjoint trees from a root; they must fit. @return POD_E_NOMEM */
+pod_status pod_coll_packing_disjoint(pod_coll_packing *packing, const pod_coll_axes *axes,
+                                     int32_t root, pod_error *err);
 void pod_coll_packing_fini(pod_coll_packing *packing);

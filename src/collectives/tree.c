@@ -32,6 +32,8 @@ enum {
     TREES_MIN = 8,
     TREES_MAX = 36,
     CHUNKS_MAX = 40,
+    DISJOINT_CHUNKS_MAX = 512,
+    MESSAGES_MAX = 1 << 22,        /* of disjoint trees, in all, by more than CHUNKS_MAX */
     PACKED_RANKS_MAX = 512,        /* larger groups use few trees, */
     PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
     FOLLOWED_MESSAGES_MAX = 1000000
@@ -141,7 +143,7 @@ static void step_down(const tree_schedule *self, const tree_channel *c, int32_t 
     out->send_slot = step - 1;
     out->send_slots = 1;
     out->send_direction = self->packing.down[cell(self, c->tree, out->send_to)];
-    out->priority = (uint8_t)(step - 1);
+    out->priority = (uint8_t)(step <= UINT8_MAX ? step - 1 : UINT8_MAX);
     if (from_parent) {
         out->wait[0] = (pod_coll_wait){.channel = first + self->index[at], .recv = step};
     } else if (self->base.op == POD_ALL_REDUCE) {
@@ -299,6 +301,16 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
     return POD_OK;
 }
 
+/* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. */
+static int chunks_max(const pod_coll_packing *packing)
+{
+    const int32_t most = MESSAGES_MAX / packing->ntrees / packing->nranks;
+    if (packing->busiest > 1 || packing->ntrees == 1 || most <= CHUNKS_MAX) {
+        return CHUNKS_MAX;
+    }
+    return most < DISJOINT_CHUNKS_MAX ? most : DISJOINT_CHUNKS_MAX;
+}
+
 /* Time by the formula above, with chunks that take a quarter of a hop latency. */
 static double estimate_s(const pod_coll_request *request, const pod_coll_packing *packing,
                          int32_t *chunks)
@@ -308,37 +320,53 @@ static double estimate_s(const pod_coll_request *request, const pod_coll_packing
                           / request->link_rate.bytes_per_s / packing->ntrees;
     const double wanted = alpha > 0.0 ? 4.0 * tree_s / alpha : CHUNKS_MAX;
     const int most =
-        pod_coll_cuts_max(request, tree_s * request->link_rate.bytes_per_s, CHUNKS_MAX);
+        pod_coll_cuts_max(request, tree_s * request->link_rate.bytes_per_s, chunks_max(packing));
     *chunks = wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
     return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
 }
 
+/* Take the other packing where it is faster by more than a factor. */
+static void take_faster(const pod_coll_request *request, pod_coll_packing *packing,
+                        pod_coll_packing *other, double factor)
+{
+    int32_t chunks;
+    if (estimate_s(request, other, &chunks) * factor < estimate_s(request, packing, &chunks)) {
+        const pod_coll_packing slower = *packing;
+        *packing = *other;
+        *other = slower;
+    }
+}
+
+/* One tree, many, or disjoint ones: the fastest by the formula. */
 static pod_status make_packing(const pod_coll_request *request, pod_coll_packing *packing,
                                int32_t *chunks, pod_error *err)
 {
     pod_coll_axes axes = {0};
     *packing = (pod_coll_packing){0};
-    pod_coll_packing one = {0};
+    pod_coll_packing other = {0};
     pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? best_packing(request, &axes, 1, &one, err) : st;
+    st = st == POD_OK ? best_packing(request, &axes, 1, packing, err) : st;
     if (st == POD_OK) {
         const bool rings = pod_coll_axes_symmetric(&axes) && request->slice->nfaults == 0;
         const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
         const int most = axes.nranks <= packed ? TREES_MAX : 2 * axes.naxes;
-        st = best_packing(request, &axes, most > 0 ? most : 1, packing, err);
+        st = best_packing(request, &axes, most > 0 ? most : 1, &other, err);
     }
     if (st == POD_OK) {
-        int32_t one_chunks;
-        const double one_s = estimate_s(request, &one, &one_chunks);
-        if (one_s <= estimate_s(request, packing, chunks) * worth_it) {
-            pod_coll_packing_fini(packing);
-            *packing = one;
-            *chunks = one_chunks;
-            one = (pod_coll_packing){0};
+        take_faster(request, packing, &other, worth_it);
+    }
+    if (st == POD_OK && request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(&axes)) {
+        pod_coll_packing_fini(&other);
+        st = pod_coll_packing_disjoint(&other, &axes, request->root, err);
+        if (st == POD_OK) {
+            take_faster(request, packing, &other, 1.0);
         }
     }
-    pod_coll_packing_fini(&one);
+    if (st == POD_OK) {
+        (void)estimate_s(request, packing, chunks);
+    }
+    pod_coll_packing_fini(&other);
     pod_coll_axes_fini(&axes);
     return st;
 }

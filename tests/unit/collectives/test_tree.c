@@ -142,3 +142,69 @@ Test(collectives_tree, avoids_dead_links)
     pod_coll_schedule_free(schedule);
     fixture_fini(&f);
 }
+
+/* On closed axes a broadcast has as many trees as a chip has links, and no link is in two of them. */
+Test(collectives_tree, broadcasts_over_disjoint_trees_on_closed_axes)
+{
+    static const shape shapes[] = {
+        {{5, 1, 1}, "x",   false, 7, 0, {{0}}},
+        {{2, 2, 1}, "xy",  false, 7, 0, {{0}}},
+        {{3, 3, 1}, "xy",  false, 7, 0, {{0}}},
+        {{4, 8, 1}, "xy",  false, 7, 0, {{0}}},
+        {{2, 3, 4}, "xyz", false, 7, 0, {{0}}},
+        {{4, 4, 4}, "xyz", false, 7, 0, {{0}}},
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; ++s) {
+        fixture f;
+        pod_coll_axes axes;
+        pod_coll_packing packing;
+        fixture_init(&f, &shapes[s], POD_BROADCAST, 1);
+        cr_assert(pod_coll_axes_init(&axes, &f.request, NULL) == POD_OK);
+        cr_assert(pod_coll_packing_disjoint_fits(&axes), "%s", f.name);
+        const int32_t n = f.group.size;
+        const int32_t root = n - 2;
+        cr_assert(pod_coll_packing_disjoint(&packing, &axes, root, NULL) == POD_OK);
+        unsigned used[64] = {0}; /* [parent]: its directions */
+        int32_t longest = 1;
+        for (int a = 0; a < axes.naxes; ++a) {
+            longest += axes.axis[a].length - 1;
+        }
+        cr_assert_eq(packing.ntrees, 2 * axes.naxes);
+        cr_assert_leq(packing.depth, longest, "%s", f.name);
+        for (int t = 0; t < packing.ntrees; ++t) {
+            for (int32_t i = 0; i < n; ++i) {
+                const int32_t rank = packing.order[t * n + i];
+                const int32_t parent = packing.parent[t * n + rank];
+                cr_assert((i == 0) == (rank == root) && (i == 0) == (parent < 0));
+                if (parent >= 0) {
+                    const unsigned bit = 1U << packing.down[t * n + rank];
+                    cr_assert((used[parent] & bit) == 0, "%s: a link in two trees", f.name);
+                    used[parent] |= bit;
+                }
+            }
+        }
+        pod_coll_packing_fini(&packing);
+        pod_coll_axes_fini(&axes);
+        fixture_fini(&f);
+    }
+}
+
+Test(collectives_tree, broadcasts_near_the_bound_on_closed_slices)
+{
+    static const shape cube = {
+        {4,  4, 4},
+        "xyz", false, 7, 0, {{0}}
+    };
+    fixture f;
+    fixture_init(&f, &cube, POD_BROADCAST, 1 << 27);
+    pod_router *router;
+    pod_coll_bound bound;
+    pod_coll_prediction prediction;
+    cr_assert(pod_router_new(&f.slice, &router, NULL) == POD_OK);
+    cr_assert(pod_coll_bound_get(&f.request, router, &bound, NULL) == POD_OK);
+    cr_assert(tree()->predict(&f.request, &prediction, NULL) == POD_OK);
+    const double frac = (double)bound.time_ps / (double)prediction.total_ps;
+    cr_assert(frac >= 0.95 && frac <= 1.0, "%.4f of the bound", frac);
+    pod_router_free(router);
+    fixture_fini(&f);
+}
