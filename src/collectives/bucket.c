@@ -133,7 +133,8 @@ static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
     plan->hops = 0;
     for (int a = 0; a < axes.naxes; ++a) {
         const pod_coll_axis *axis = &axes.axis[a];
-        plan->hops += phases * (axis->closed ? axis->length / 2 : axis->length - 1);
+        plan->hops +=
+            (int64_t)phases * axis->stride * (axis->closed ? axis->length / 2 : axis->length - 1);
     }
     return plan->waves ? build_waves(request, plan, &axes, &shares, schedule, err)
                        : build_streams(request, plan, &axes, &shares, schedule, err);

@@ -44,7 +44,7 @@ static pod_status ring1_build(const pod_coll_request *request, pod_coll_schedule
 static pod_status ring1_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                 pod_error *err)
 {
-    return pod_coll_predict_by_running(request, ring1_build, true, prediction, err);
+    return pod_coll_hamilton_predict(request, ring1_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_hamiltonian_ring_1dir = {

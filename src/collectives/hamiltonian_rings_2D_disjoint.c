@@ -48,7 +48,7 @@ static pod_status rings2_build(const pod_coll_request *request, pod_coll_schedul
 static pod_status rings2_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    return pod_coll_predict_by_running(request, rings2_build, true, prediction, err);
+    return pod_coll_hamilton_predict(request, rings2_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_hamiltonian_rings_2D_disjoint = {

@@ -50,8 +50,7 @@ static pod_status ring_build(const pod_coll_request *request, pod_coll_schedule 
 static pod_status ring_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
-    const bool symmetric = request->group->ndims > 0;
-    return pod_coll_predict_by_running(request, ring_build, symmetric, prediction, err);
+    return pod_coll_hamilton_predict(request, ring_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_ring = {

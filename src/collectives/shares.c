@@ -178,7 +178,7 @@ pod_status pod_coll_shares_get_ending(const pod_coll_axes *axes, bool even, int 
         double span = 1.0;
         for (int level = 0; level < axes->naxes; ++level) {
             const int a = p.axis[o][level];
-            p.load[o][a] = (length[level] - 1) * span / axes->nranks;
+            p.load[o][a] = axes->axis[a].stride * (length[level] - 1) * span / axes->nranks;
             p.links[a] = axes->axis[a].closed ? 2.0 : 1.0;
             span *= length[level];
         }

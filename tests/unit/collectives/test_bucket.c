@@ -181,6 +181,40 @@ Test(collectives_bucket, shares_do_what_they_can_on_lopsided_groups)
     cr_assert_float_eq(shares.busiest, 15.0 / 32.0, 1e-9);
 }
 
+/* Two positions 4 apart on x, 8 on y: a message along x takes 4 links, so that x first loads x with 4 · 1/16 and y with
+ * 14/16, y first y with 7/16 and x with 4 · 8/16. Both are equally busy at shares of 5/7 and 2/7. */
+Test(collectives_bucket, shares_count_the_hops_of_a_stride)
+{
+    static const shape s = {
+        {8, 8,               1},
+        "xy", false, 0, 2, {{0, 2, 4, false}, {1, 8, 1, false}}
+    };
+    pod_coll_shares shares;
+    shares_of(&s, false, &shares);
+    cr_assert_eq(shares.norders, 2);
+    cr_assert_float_eq(shares.share[0] < 0.5 ? shares.share[0] : shares.share[1], 2.0 / 7.0, 1e-9);
+    cr_assert_float_eq(shares.busiest, 0.375, 1e-9);
+}
+
+/* A ring through such a group has hops of 1 and of 4: following one rank alone would see only the first. */
+Test(collectives_bucket, auto_sees_the_long_hops_of_a_ring)
+{
+    static const shape s = {
+        {8, 8,               1},
+        "xy", false, 0, 2, {{0, 2, 4, false}, {1, 8, 1, false}}
+    };
+    fixture f;
+    fixture_init(&f, &s, POD_ALL_GATHER, 1 << 24);
+    pod_coll_prediction ring;
+    pod_coll_prediction bucket;
+    cr_assert(fixture_find("ring")->predict(&f.request, &ring, NULL) == POD_OK);
+    cr_assert(fixture_find("bucket")->predict(&f.request, &bucket, NULL) == POD_OK);
+    const double whole_us = 2.0 * (1 << 24) / 45e3;
+    cr_assert_gt(pod_time_to_us(ring.total_ps), 0.99 * 2.0 * 15 / 32 * whole_us);
+    cr_assert_lt(pod_time_to_us(bucket.total_ps), 0.45 * whole_us);
+    fixture_fini(&f);
+}
+
 /* Refusals name what works. */
 Test(collectives_bucket, refusals_name_what_works)
 {
