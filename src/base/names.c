@@ -66,6 +66,8 @@ const char *pod_nearest_name(const char *name, const char *const *names, int nna
     return nearest;
 }
 
+#undef pod_fail_unknown /* which the analyzer sees */
+
 pod_status pod_fail_unknown(pod_error *err, pod_status status, const char *what, const char *name,
                             const char *const *names, int nnames)
 {

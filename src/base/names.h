@@ -19,3 +19,7 @@ const char *pod_nearest_name(const char *name, const char *const *names, int nna
  *  valid: A, B, C" (as many as fit). @return status */
 pod_status pod_fail_unknown(pod_error *err, pod_status status, const char *what, const char *name,
                             const char *const *names, int nnames);
+#ifdef __clang_analyzer__ /* as pod_fail in base/status.h */
+#define pod_fail_unknown(err, status, ...)                                                         \
+    (pod_fail_unknown((err), (status), __VA_ARGS__), (status))
+#endif

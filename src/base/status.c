@@ -55,6 +55,10 @@ __attribute__((format(printf, 6, 0))) static pod_status record(pod_error *err, p
     return status;
 }
 
+/* The analyzer sees macros of these names. */
+#undef pod_fail
+#undef pod_fail_at
+
 pod_status pod_fail(pod_error *err, pod_status status, const char *format, ...)
 {
     va_list args;

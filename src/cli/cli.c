@@ -65,7 +65,8 @@ static bool speaks(const pod_cli *cli)
     return pod_par_rank(cli->par) == 0;
 }
 
-static void line(const char *kind, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void line(const char *kind, const char *format,
+                                                       va_list args)
 {
     (void)fprintf(stderr, "podsim: %s", kind);
     (void)vfprintf(stderr, format, args);

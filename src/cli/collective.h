@@ -100,7 +100,7 @@ typedef struct pod_collective_row {
     pod_dtype dtype;
     char algorithm[96];
     bool data;
-    bool predicted; /**< prediction is there */
+    bool predicted; /**< prediction is there; on rank 0 only */
     bool folded;    /**< one chip was simulated for all */
     pod_coll_prediction prediction;
     pod_coll_bound bound;

@@ -45,28 +45,61 @@ bool pod_collective_is_trivial(const pod_collective_case *run_case, int64_t byte
     return bytes == 0 || run_case->group.size == 1;
 }
 
-/* Local: which algorithm, what it should cost, its schedule, and the bound. */
-static pod_status prepare(pod_collective_row *row, const pod_collective_case *run_case,
-                          const pod_coll_algorithm *algorithm, const pod_coll_request *request,
-                          pod_coll_schedule **schedule, pod_error *err)
+/* Local: which algorithm, what it should cost, and the bound. */
+static pod_status decide(pod_collective_row *row, const pod_collective_case *run_case,
+                         const pod_coll_algorithm **algorithm, const pod_coll_request *request,
+                         pod_error *err)
 {
     pod_status st = POD_OK;
-    if (algorithm == NULL) {
-        st = pod_coll_choose(request, &algorithm, &row->prediction, err);
+    if (*algorithm == NULL) {
+        st = pod_coll_choose(request, algorithm, &row->prediction, err);
         row->predicted = st == POD_OK;
     } else {
-        st = pod_coll_algorithm_applies(algorithm, request, err);
-        if (st == POD_OK && algorithm->predict != NULL) {
-            row->predicted = algorithm->predict(request, &row->prediction, NULL) == POD_OK;
+        st = pod_coll_algorithm_applies(*algorithm, request, err);
+        if (st == POD_OK && (*algorithm)->predict != NULL) {
+            row->predicted = (*algorithm)->predict(request, &row->prediction, NULL) == POD_OK;
         }
     }
-    if (st == POD_OK) {
-        st = algorithm->build(request, schedule, err);
+    return st == POD_OK ? pod_coll_bound_get(request, run_case->target->router, &row->bound, err)
+                        : st;
+}
+
+static int algorithm_number(const pod_coll_algorithm *algorithm)
+{
+    int number = 0;
+    while (pod_coll_algorithm_at(number) != algorithm) {
+        number++;
+        POD_ASSERT(number < pod_coll_algorithm_count());
     }
-    if (st == POD_OK) {
-        st = pod_coll_bound_get(request, run_case->target->router, &row->bound, err);
+    return number;
+}
+
+/* Predictions take longer than all else on a small slice, so rank 0 decides; the others hear the
+ * algorithm and the bound, and build the schedule. Collective. */
+static pod_status prepare(pod_collective_row *row, pod_par *par,
+                          const pod_collective_case *run_case, const pod_coll_algorithm *algorithm,
+                          const pod_coll_request *request, pod_coll_schedule **schedule,
+                          pod_error *err)
+{
+    pod_status st = POD_OK;
+    if (pod_par_rank(par) == 0) {
+        st = decide(row, run_case, &algorithm, request, err);
     }
-    return st;
+    st = pod_par_agree(par, st, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    struct {
+        pod_coll_bound bound;
+        int number;
+    } decided = {.bound = row->bound};
+    if (pod_par_rank(par) == 0) {
+        decided.number = algorithm_number(algorithm);
+    }
+    pod_par_bcast(par, &decided, sizeof decided);
+    row->bound = decided.bound;
+    st = pod_coll_algorithm_at(decided.number)->build(request, schedule, err);
+    return pod_par_agree(par, st, err);
 }
 
 /* Real numbers or time only, by the options or by size. */
@@ -155,9 +188,9 @@ pod_status pod_collective_row_run(pod_collective_row *row, pod_cli *cli,
     if (pod_collective_is_trivial(run_case, bytes)) {
         algorithm = NULL;
     }
-    st = prepare(row, run_case, algorithm, &request, &schedule, err);
-    st = pod_par_agree(cli->par, st, err);
+    st = prepare(row, cli->par, run_case, algorithm, &request, &schedule, err);
     if (st == POD_OK) {
+        POD_ASSERT(schedule != NULL);
         (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
         row->data = choose_data(cli, run_case, schedule, bytes, row->dtype);
         const pod_machine machine =

@@ -123,7 +123,7 @@ static double all_pairs(const pod_bounds *b)
 {
     const int32_t n = b->request->group->size;
     double sum = 0.0;
-    double least = INFINITY;
+    double least = (double)INFINITY;
     int64_t rest = b->owned.total;
     for (int32_t d = 0; d < n; ++d) {
         const int64_t own = pod_bound_least_own(&b->owned, d);

@@ -90,9 +90,11 @@ static void go_on(flows *f, double now, double step)
 static double run_sharing(flows *f)
 {
     double now = 0.0;
-    for (double step = next_change(f, now); step < (double)INFINITY; step = next_change(f, now)) {
+    double step = next_change(f, now);
+    while (step < (double)INFINITY) {
         go_on(f, now, step);
         now += step;
+        step = next_change(f, now);
     }
     for (int p = 0; p < f->axes->naxes; ++p) {
         now = fmax(now, f->flow[p].ready_ps);

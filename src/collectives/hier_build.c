@@ -292,8 +292,8 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
         return st;
     }
     self->chunk = calloc((size_t)self->nchunks, sizeof *self->chunk);
-    self->part = calloc((size_t)(self->nchunks * nparts), sizeof *self->part);
-    self->channel = calloc((size_t)(self->nchunks * channels), sizeof *self->channel);
+    self->part = calloc((size_t)self->nchunks * (size_t)nparts, sizeof *self->part);
+    self->channel = calloc((size_t)self->nchunks * (size_t)channels, sizeof *self->channel);
     if (!self->chunk || !self->part || !self->channel) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }

@@ -59,7 +59,7 @@ __attribute__((format(printf, 2, 3))) static void complain(reader *r, const char
     char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     r->status =
         pod_fail_at(r->err, POD_E_TABLE, r->msccl->file, (int)XML_GetCurrentLineNumber(r->parser),

@@ -198,6 +198,7 @@ static void number_slots(pairs_schedule *self, int32_t part, int32_t *set)
     const int32_t n = self->base.group->size;
     int32_t *slot = &self->slot_of[part * n];
     int32_t *joined = set + n;
+    POD_ASSERT(self->levels >= 0 && self->levels < 31); /* 2^levels <= n */
     for (int32_t r = 0; r < n; ++r) {
         set[r] = r;
         slot[r] = 0;

@@ -20,7 +20,7 @@ static bool event_before(const predict_event *a, const predict_event *b)
     return a->seq < b->seq;
 }
 
-void predict_push(predict_run *r, predict_event e)
+void pod_predict_push(predict_run *r, predict_event e)
 {
     if (e.time > PREDICT_TIME_MAX) {
         r->status = POD_E_RANGE;
@@ -70,7 +70,7 @@ static predict_event event_pop(predict_run *r)
 
 /* ---- channels ---- */
 
-uint8_t *predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step)
+uint8_t *pod_predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step)
 {
     const int64_t steps = r->schedule->channels[channel].max_steps;
     return &r->arrived[r->arrived_base[channel] + cell * steps + step];
@@ -110,9 +110,9 @@ static void advance(predict_run *r, int32_t cell, int32_t c)
         }
         ++me->next_send;
         if (step.send_to == r->places[cell].rank) {
-            *predict_arrived_at(r, cell, c, step.send_step) = 1;
+            *pod_predict_arrived_at(r, cell, c, step.send_step) = 1;
         } else if (step.send_to >= 0) {
-            predict_send(r, cell, c, &step);
+            pod_predict_send(r, cell, c, &step);
         }
     }
     receive(r, cell, c);
@@ -125,7 +125,7 @@ static void receive(predict_run *r, int32_t cell, int32_t c)
     const int32_t before = me->next_recv;
     pod_coll_step step;
     while (me->next_recv < me->next_send) {
-        if (*predict_arrived_at(r, cell, c, me->next_recv) != 1) {
+        if (*pod_predict_arrived_at(r, cell, c, me->next_recv) != 1) {
             r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_recv, &step);
             if (step.recv_from >= 0) {
                 break;
@@ -158,7 +158,7 @@ static void wake(predict_run *r, int32_t cell)
     }
 }
 
-void predict_left(predict_run *r, int32_t cell, int32_t channel)
+void pod_predict_left(predict_run *r, int32_t cell, int32_t channel)
 {
     predict_channel *me = predict_channel_at(r, cell, channel);
     if (--me->leaving > 0) {
@@ -167,7 +167,7 @@ void predict_left(predict_run *r, int32_t cell, int32_t channel)
     const int direction = me->direction;
     if (direction >= 0) {
         me->direction = -1;
-        predict_release(r, cell, direction);
+        pod_predict_release(r, cell, direction);
     }
     advance(r, cell, channel);
     wake(r, cell);
@@ -178,8 +178,8 @@ static void arrive(predict_run *r, int32_t fragment)
     const predict_fragment *f = &r->fragments[fragment];
     const int32_t cell = f->to;
     const int32_t channel = f->channel;
-    uint8_t *arrived = predict_arrived_at(r, cell, channel, f->to_step);
-    predict_fragment_free(r, fragment);
+    uint8_t *arrived = pod_predict_arrived_at(r, cell, channel, f->to_step);
+    pod_predict_fragment_free(r, fragment);
     if (--*arrived == 1) {
         receive(r, cell, channel);
         wake(r, cell);
@@ -233,16 +233,16 @@ static void handle(predict_run *r, const predict_event *e)
     case PREDICT_SERVED:
         if (e->version == r->links[e->at].version) {
             r->now = e->time;
-            predict_link_served(r, e->at);
+            pod_predict_link_served(r, e->at);
         }
         return;
     case PREDICT_HEAD:
         r->now = e->time;
-        predict_head(r, e->at, e->hop, e->chip);
+        pod_predict_head(r, e->at, e->hop, e->chip);
         return;
     case PREDICT_TAIL:
         r->now = e->time;
-        predict_tail(r, e->at, e->hop);
+        pod_predict_tail(r, e->at, e->hop);
         return;
     case PREDICT_ARRIVE:
         r->now = e->time;

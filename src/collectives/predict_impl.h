@@ -128,15 +128,15 @@ static inline int32_t predict_cell(const predict_run *r, int32_t rank)
 }
 
 /** Send what a step sends; the channel's `leaving` and the receiver's `arrived` are set. */
-void predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step);
+void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step);
 /** An ordered send has left: its link is for the next. */
-void predict_release(predict_run *r, int32_t cell, int direction);
-void predict_link_served(predict_run *r, int32_t link);
-void predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip);
-void predict_tail(predict_run *r, int32_t fragment, int32_t hop);
-void predict_fragment_free(predict_run *r, int32_t fragment);
+void pod_predict_release(predict_run *r, int32_t cell, int direction);
+void pod_predict_link_served(predict_run *r, int32_t link);
+void pod_predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip);
+void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop);
+void pod_predict_fragment_free(predict_run *r, int32_t fragment);
 
 /** predict.c: a fragment has left its sender. */
-void predict_left(predict_run *r, int32_t cell, int32_t channel);
-uint8_t *predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step);
-void predict_push(predict_run *r, predict_event e);
+void pod_predict_left(predict_run *r, int32_t cell, int32_t channel);
+uint8_t *pod_predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step);
+void pod_predict_push(predict_run *r, predict_event e);

@@ -59,7 +59,7 @@ static int32_t waiting_take(predict_run *r)
     return taken;
 }
 
-void predict_fragment_free(predict_run *r, int32_t fragment)
+void pod_predict_fragment_free(predict_run *r, int32_t fragment)
 {
     r->fragments[fragment].next = r->free_fragment;
     r->free_fragment = fragment;
@@ -102,7 +102,7 @@ static void link_plan(predict_run *r, int32_t link)
         r->status = POD_E_RANGE;
         return;
     }
-    predict_push(
+    pod_predict_push(
         r, (predict_event){
                .time = r->now + wait, .kind = PREDICT_SERVED, .at = link, .version = l->version});
 }
@@ -166,12 +166,12 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
     ++r->hops;
     link_plan(r, link);
     if (!r->schedule->circuits && hop + 1 < f->path.nhops) {
-        predict_push(r, (predict_event){.time = r->now + r->request->hop_latency_ps,
-                                        .source = source_of(r, chip),
-                                        .kind = PREDICT_HEAD,
-                                        .at = fragment,
-                                        .hop = hop + 1,
-                                        .chip = neighbor_of(r, chip, direction)});
+        pod_predict_push(r, (predict_event){.time = r->now + r->request->hop_latency_ps,
+                                            .source = source_of(r, chip),
+                                            .kind = PREDICT_HEAD,
+                                            .at = fragment,
+                                            .hop = hop + 1,
+                                            .chip = neighbor_of(r, chip, direction)});
     }
 }
 
@@ -184,23 +184,23 @@ static void leave(predict_run *r, int32_t flow)
     const bool circuits = r->schedule->circuits;
     const bool last = circuits ? --f->to_come == 0 : left.hop + 1 == f->path.nhops;
     if (last || !circuits) {
-        predict_push(r, (predict_event){.time = r->now + r->request->hop_latency_ps,
-                                        .source = source_of(r, left.chip),
-                                        .kind = last ? PREDICT_ARRIVE : PREDICT_TAIL,
-                                        .at = left.fragment,
-                                        .hop = left.hop + 1});
+        pod_predict_push(r, (predict_event){.time = r->now + r->request->hop_latency_ps,
+                                            .source = source_of(r, left.chip),
+                                            .kind = last ? PREDICT_ARRIVE : PREDICT_TAIL,
+                                            .at = left.fragment,
+                                            .hop = left.hop + 1});
     }
     if (left.hop == 0) {
-        predict_left(r, f->from, f->channel);
+        pod_predict_left(r, f->from, f->channel);
     }
 }
 
-void predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip)
+void pod_predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip)
 {
     join(r, fragment, hop, chip, !r->schedule->circuits);
 }
 
-void predict_tail(predict_run *r, int32_t fragment, int32_t hop)
+void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop)
 {
     int32_t flow = r->fragments[fragment].first_flow;
     while (r->flows[flow].hop != hop) {
@@ -212,7 +212,7 @@ void predict_tail(predict_run *r, int32_t fragment, int32_t hop)
     }
 }
 
-void predict_link_served(predict_run *r, int32_t link)
+void pod_predict_link_served(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
     link_update(r, l);
@@ -252,7 +252,7 @@ static void fragment_send(predict_run *r, int32_t chip, const predict_fragment *
     const pod_path *path = &r->fragments[fragment].path;
     const pod_time_ps begin = r->now + (path->nhops - 1) * r->request->hop_latency_ps;
     for (int32_t hop = 0; hop < path->nhops; ++hop) {
-        predict_push(
+        pod_predict_push(
             r, (predict_event){
                    .time = begin, .kind = PREDICT_HEAD, .at = fragment, .hop = hop, .chip = chip});
         chip = neighbor_of(r, chip, direction_at(path, hop));
@@ -274,7 +274,7 @@ static void send_routed(predict_run *r, int32_t cell, const pod_coll_step *step,
     const int count = pod_router_paths(r->router, from, chips[step->send_to], paths);
     const int used = (int)(bytes < count ? (bytes > 0 ? bytes : 1) : count);
     predict_channel_at(r, cell, what->channel)->leaving = used;
-    *predict_arrived_at(r, what->to, what->channel, what->to_step) = (uint8_t)(used + 1);
+    *pod_predict_arrived_at(r, what->to, what->channel, what->to_step) = (uint8_t)(used + 1);
     for (int p = 0; p < used; ++p) {
         const int64_t share = bytes / used + (p < bytes % used ? 1 : 0);
         what->path = paths[p];
@@ -339,12 +339,12 @@ static void send_ordered(predict_run *r, int32_t cell, const pod_coll_step *step
     }
 }
 
-void predict_release(predict_run *r, int32_t cell, int direction)
+void pod_predict_release(predict_run *r, int32_t cell, int direction)
 {
     ordered_next(r, cell, direction);
 }
 
-void predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step)
+void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step)
 {
     const int64_t bytes = pod_coll_send_elements(r->schedule, r->places[cell].rank, channel, step)
                           * r->request->element_bytes;
@@ -359,7 +359,7 @@ void predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_
         return;
     }
     predict_channel_at(r, cell, channel)->leaving = 1;
-    *predict_arrived_at(r, what.to, channel, what.to_step) = 2;
+    *pod_predict_arrived_at(r, what.to, channel, what.to_step) = 2;
     if (r->schedule->ordered) {
         send_ordered(r, cell, step, bytes, &what);
     } else {

@@ -129,12 +129,13 @@ static bool vertex(const program *p, unsigned orders, unsigned tight, double *w)
 /* Mean of all optimal vertices, or the first of them that uses the fewest orders. */
 static double optimum(const program *p, bool even, double *share)
 {
-    double best = INFINITY;
+    double best = (double)INFINITY;
     double count = 0.0;
     int fewest = 0;
+    memset(share, 0, (size_t)p->norders * sizeof *share);
     for (unsigned orders = 1; orders < 1U << p->norders; ++orders) {
         for (unsigned tight = 1; tight < 1U << p->naxes; ++tight) {
-            double w[POD_COLL_ORDERS_MAX];
+            double w[POD_COLL_ORDERS_MAX] = {0.0};
             if (bits(orders) != bits(tight) || !vertex(p, orders, tight, w)) {
                 continue;
             }

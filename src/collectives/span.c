@@ -101,31 +101,48 @@ static bool routes_stay(const pod_span *span)
     return true;
 }
 
-/* Walk over all links: close boxes with dead ones, add up the live. */
-static void count_links(pod_span *span)
+/* A link's share of a healthy link's rate; 0 where there is none or it is dead. */
+static double link_part(const pod_slice *slice, int32_t chip, int direction)
+{
+    const double slowness = pod_slice_neighbor(slice, chip, direction) < 0
+                                ? 0.0
+                                : pod_slice_link_slowness(slice, chip, direction);
+    return slowness > 0.0 ? 1.0 / slowness : 0.0;
+}
+
+static bool stays_in_box(const pod_span *span, int32_t chip, int direction)
+{
+    const int32_t next = pod_slice_neighbor(span->request->slice, chip, direction);
+    return next >= 0 && span->box_of[next] == span->box_of[chip];
+}
+
+/* Boxes whose messages stay in them: a dead link sends some around. */
+static void close_boxes(pod_span *span)
 {
     const pod_slice *slice = span->request->slice;
     const bool stay = routes_stay(span);
     for (int32_t b = 0; b < span->nboxes; ++b) {
         span->closed_in[b] = stay;
     }
-    for (int pass = 0; pass < 2; ++pass) {
-        for (int32_t chip = 0; chip < slice->nchips; ++chip) {
-            const int32_t box = span->box_of[chip];
-            for (int d = 0; d < POD_DIRECTIONS; ++d) {
-                const int32_t next = pod_slice_neighbor(slice, chip, d);
-                const bool inside = next >= 0 && span->box_of[next] == box;
-                const double slowness = next < 0 ? 0.0 : pod_slice_link_slowness(slice, chip, d);
-                const bool live = slowness > 0.0;
-                if (pass == 0) {
-                    span->closed_in[box] = span->closed_in[box] && (live || !inside);
-                } else if (live) {
-                    span->all_links += 1.0 / slowness;
-                    span->box_links[box] += inside ? 1.0 / slowness : 0.0;
-                    span->chip_links[chip] +=
-                        inside || !span->closed_in[box] ? 1.0 / slowness : 0.0;
-                }
+    for (int32_t chip = 0; chip < slice->nchips; ++chip) {
+        for (int d = 0; d < POD_DIRECTIONS; ++d) {
+            if (stays_in_box(span, chip, d) && !(link_part(slice, chip, d) > 0.0)) {
+                span->closed_in[span->box_of[chip]] = false;
             }
+        }
+    }
+}
+
+static void count_links(pod_span *span)
+{
+    for (int32_t chip = 0; chip < span->request->slice->nchips; ++chip) {
+        const int32_t box = span->box_of[chip];
+        for (int d = 0; d < POD_DIRECTIONS; ++d) {
+            const double part = link_part(span->request->slice, chip, d);
+            const bool inside = stays_in_box(span, chip, d);
+            span->all_links += part;
+            span->box_links[box] += inside ? part : 0.0;
+            span->chip_links[chip] += inside || !span->closed_in[box] ? part : 0.0;
         }
     }
 }
@@ -154,6 +171,7 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
         pod_slice_coords(slice, chip, coords);
         span->box_of[chip] = box_at(span, coords);
     }
+    close_boxes(span);
     count_links(span);
     bool dead = false;
     for (int f = 0; f < slice->nfaults; ++f) {

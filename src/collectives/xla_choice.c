@@ -299,11 +299,9 @@ static void take_gather_axes(const request *req, pod_xla_choice *choice)
 
 static void choose_all_gather(const request *req, pod_xla_choice *choice)
 {
-    if (req->rotated) {
-        choose_streams(req, choice);
-    } else if (gathers_by_axes(req)) {
+    if (!req->rotated && gathers_by_axes(req)) {
         take_gather_axes(req, choice);
-    } else if (req->group.naxes > 1 && !req->twisted && has_small_share(req)) {
+    } else if (req->rotated || (req->group.naxes > 1 && !req->twisted && has_small_share(req))) {
         choose_streams(req, choice);
     } else {
         take_ring(req, choice);

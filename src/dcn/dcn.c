@@ -290,7 +290,7 @@ pod_status pod_dcn_fault_add(pod_dcn *dcn, pod_dcn_fault_kind kind, const char *
 {
     const fault_form *form = &forms[kind];
     char copy[FAULT_TEXT_MAX];
-    char *parts[FAULT_PARTS];
+    char *parts[FAULT_PARTS] = {NULL};
     const size_t length = strlen(text);
     memcpy(copy, text, length < sizeof copy ? length + 1 : 0);
     if (length >= sizeof copy || parts_cut(copy, parts) != form->parts) {

@@ -268,7 +268,7 @@ static pod_status row_read_type(const pod_table *table, int i, const pod_slice *
 
 static pod_status row_read(const pod_table *table, int i, catalog_row *row, pod_error *err)
 {
-    pod_slice slice;
+    pod_slice slice = {.nchips = 0};
     pod_status st = row_read_shape(table, i, row, &slice, err);
     if (st == POD_OK) {
         st = row_read_type(table, i, &slice, row, err);

@@ -110,7 +110,7 @@ static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *
 pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
                            bool *listed, pod_error *err)
 {
-    char lower[SPEC_MAX];
+    char lower[SPEC_MAX] = "";
     size_t length = strlen(text);
     if (length >= sizeof lower) {
         return pod_fail(err, POD_E_USAGE, "a slice of %zu characters; write e.g. v5p:4x4x4",
@@ -305,7 +305,7 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
     bool has_direction = fault_forms[kind].has_direction;
     bool has_factor = fault_forms[kind].has_factor;
     char copy[FAULT_MAX];
-    char *parts[3];
+    char *parts[3] = {NULL};
     int expected = 1 + (has_direction ? 1 : 0) + (has_factor ? 1 : 0);
     size_t length = strlen(text);
     bool fits = length < sizeof copy;

@@ -118,7 +118,7 @@ static pod_status mesh_build(pod_mesh *mesh, const pod_slice *slice, const pod_l
                                              .dcn_size = logical->dcn_size[l],
                                              .parts = layout->axis[l]};
     }
-    int32_t *order = malloc((size_t)mesh->nslice_devices * sizeof *order);
+    int32_t *order = calloc((size_t)mesh->nslice_devices, sizeof *order);
     mesh->device = malloc((size_t)mesh->ndevices * sizeof *mesh->device);
     mesh->index_of = malloc((size_t)mesh->ndevices * sizeof *mesh->index_of);
     if (order == NULL || mesh->device == NULL || mesh->index_of == NULL) {

@@ -149,6 +149,7 @@ void pod_mesh_slice_groups(const pod_mesh *mesh, unsigned axes, int32_t *slices)
     int32_t size[POD_MESH_AXES];
     int32_t coords[POD_MESH_AXES];
     const int32_t group_size = pod_mesh_slices_of(mesh, axes);
+    POD_ASSERT(mesh->naxes > 0 && mesh->naxes <= POD_MESH_AXES);
     for (int l = 0; l < mesh->naxes; l++) {
         size[l] = mesh->axis[l].dcn_size;
     }

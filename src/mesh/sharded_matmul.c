@@ -168,6 +168,7 @@ static bool cuts_some_dim(const pod_sharding *sharding, pod_mesh_axis axis)
 /** Add `axis` to the step before if it does the same to the same dim, else to a new step. */
 static void add_step(resharding *r, pod_reshard_op op, int dim, pod_mesh_axis axis)
 {
+    POD_ASSERT(r->steps != NULL);
     pod_reshard_step *last = *r->nsteps > 0 ? &r->steps[*r->nsteps - 1] : NULL;
     if (last == NULL || last->op != op || last->dim != dim) {
         last = &r->steps[(*r->nsteps)++];

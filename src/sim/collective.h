@@ -39,7 +39,7 @@ typedef struct pod_collective_options {
 } pod_collective_options;
 
 /** Local: POD_E_NOMEM only. */
-pod_status pod_collective_new(const pod_collective_options *options, pod_collective **collective,
+pod_status pod_collective_new(const pod_collective_options *options, pod_collective **out,
                               pod_error *err);
 void pod_collective_free(pod_collective *collective);
 

@@ -102,7 +102,7 @@ typedef struct pod_net_options {
 } pod_net_options;
 
 /** Collective. */
-pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **net, pod_error *err);
+pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **out, pod_error *err);
 void pod_net_free(pod_net *net);
 pod_engine *pod_net_engine(pod_net *net);
 

@@ -19,6 +19,6 @@ pod_status pod_bounds_init(pod_bounds *bounds, const pod_program *program, pod_s
                            double roundings, pod_error *err);
 void pod_bounds_fini(pod_bounds *bounds);
 
-/** Execute an op of a program without communication, and bound its result.
+/** Execute op `number` of the program, one without communication, and bound its result.
  *  @return POD_E_NOMEM and what pod_op_exec says */
-pod_status pod_bounds_exec(pod_bounds *bounds, int32_t op, pod_error *err);
+pod_status pod_bounds_exec(pod_bounds *bounds, int32_t number, pod_error *err);

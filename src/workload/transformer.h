@@ -139,7 +139,7 @@ void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *ar
                       const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** A collective behind the last core op, and behind `after`. @return its op, or POD_OP_NONE when the
  *  axes are one chip @param elements  of the full buffer */
-int32_t pod_tf_collective(pod_tf *tf, pod_coll_op op, const char *name, const pod_axis_list *axes,
+int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,
                           int64_t elements, pod_dtype dtype, int32_t after,
                           const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** Over PCIe, behind the last core op and `after`. */
