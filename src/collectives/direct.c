@@ -63,28 +63,10 @@ static int32_t lattice_add(const direct_schedule *self, int32_t rank, int32_t ve
     return group->rank_of[pod_slice_chip(slice, at)];
 }
 
-static int32_t grid_add(const direct_schedule *self, int32_t rank, int32_t vector, int sign)
-{
-    const pod_group *group = self->base.group;
-    if (group->ndims == 0) {
-        return (rank + sign * vector + group->size) % group->size;
-    }
-    int32_t sum = 0;
-    int32_t pitch = 1;
-    for (int d = 0; d < group->ndims; ++d) {
-        const int32_t size = group->dim[d].size;
-        sum += (rank % size + sign * (vector % size) + size) % size * pitch;
-        rank /= size;
-        vector /= size;
-        pitch *= size;
-    }
-    return sum;
-}
-
 static int32_t displaced(const direct_schedule *self, int32_t rank, int32_t vector, int sign)
 {
     return self->lattice ? lattice_add(self, rank, vector, sign)
-                         : grid_add(self, rank, vector, sign);
+                         : pod_coll_displaced(self->base.group, rank, vector, sign);
 }
 
 /* ---- schedule ---- */

@@ -51,3 +51,20 @@ void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t s
         schedule->parts[p].slots = slots;
     }
 }
+
+int32_t pod_coll_displaced(const pod_group *group, int32_t rank, int32_t vector, int sign)
+{
+    if (group->ndims == 0) {
+        return (rank + sign * vector + group->size) % group->size;
+    }
+    int32_t sum = 0;
+    int32_t pitch = 1;
+    for (int d = 0; d < group->ndims; ++d) {
+        const int32_t size = group->dim[d].size;
+        sum += (rank % size + sign * (vector % size) + size) % size * pitch;
+        rank /= size;
+        vector /= size;
+        pitch *= size;
+    }
+    return sum;
+}

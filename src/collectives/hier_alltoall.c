@@ -24,8 +24,9 @@ typedef struct exchange {
     pod_coll_schedule base;
     int32_t n;
     int32_t slices;
-    int32_t window;   /* parts that cross at once (hier_build.c) */
-    int32_t forwards; /* channels that hand on: to rank + d in channel d mod forwards */
+    int32_t window; /* parts that cross at once (hier_build.c) */
+    int32_t
+        forwards; /* channels that hand on: as far as rank d is from rank 0 in channel d mod forwards */
 } exchange;
 
 static int32_t exchange_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
@@ -90,8 +91,9 @@ static void forward_step(const exchange *self, int32_t me, int32_t distance, int
 {
     const int32_t slice = me / self->n;
     const int32_t rank = me % self->n;
-    const int32_t to = (rank + distance) % self->n;
-    const int32_t from = (rank + self->n - distance) % self->n;
+    const pod_group *inside = self->base.group->inside;
+    const int32_t to = pod_coll_displaced(inside, rank, distance, 1);
+    const int32_t from = pod_coll_displaced(inside, rank, distance, -1);
     const int32_t blocks = self->n * self->slices;
     out->wait[0] = (pod_coll_wait){cross, self->slices};
     out->send_to = slice * self->n + to;

@@ -10,7 +10,8 @@
  *           3 send 0 get 3   4 send 3 get 2   5 send 2 get 1   | copies
  *
  * routed: every pair by itself, over ICI or DCN: permute, and all-to-all, whose small messages make it
- * slow to simulate beyond ROUTED_RANKS_MAX ranks; the hierarchical one bundles them.
+ * slow to simulate beyond ROUTED_RANKS_MAX ranks; the hierarchical one bundles them. At a time all ranks send as many
+ * slices ahead and as far inside, own slice and others by turns, so that all chips do the same.
  */
 #include "collectives/algorithm_list.h"
 #include "collectives/frame.h"
@@ -213,6 +214,15 @@ static void permute_step(const pod_coll_schedule *schedule, int32_t rank, int32_
     }
 }
 
+/** The rank `distance` of size - 1 away. */
+static int32_t routed_displaced(const pod_group *group, int32_t rank, int32_t distance, int sign)
+{
+    const int32_t n = group->inside->size;
+    const int32_t slices = group->slices;
+    const int32_t slice = (rank / n + sign * (distance % slices) + slices) % slices;
+    return slice * n + pod_coll_displaced(group->inside, rank % n, distance / slices, sign);
+}
+
 static void routed_step(const pod_coll_schedule *schedule, const pod_coll_place *me,
                         int32_t channel, int32_t step, pod_coll_step *out)
 {
@@ -224,10 +234,10 @@ static void routed_step(const pod_coll_schedule *schedule, const pod_coll_place 
         return;
     }
     const int32_t distance = 1 + channel + step * schedule->nchannels;
-    out->send_to = (me->rank + distance) % n;
+    out->send_to = routed_displaced(schedule->group, me->rank, distance, 1);
     out->send_slot = out->send_to;
     out->send_slots = 1;
-    out->recv_from = (me->rank + n - distance) % n;
+    out->recv_from = routed_displaced(schedule->group, me->rank, distance, -1);
     out->recv_slot = n + out->recv_from;
 }
 

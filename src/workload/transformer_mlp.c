@@ -210,16 +210,27 @@ static void experts_in_backward(pod_tf *tf, const pod_layer *layer, bool use, in
     rows_return(tf, return_back_names, layer, drows, dxn);
 }
 
-/** The two products of a dense part: by its input and by its weights. */
-static void dense_backward(pod_tf *tf, const char *const names[2], const int64_t kn[2],
-                           int64_t count, const int32_t touch[2][POD_OP_TOUCHES_MAX],
-                           pod_tf_bundle *bundle)
+/** Derivatives by the input of an MLP, summed over tensor. @return the op or POD_OP_NONE */
+static int32_t input_sum(pod_tf *tf, int32_t dxn)
+{
+    return tf->model->parallel > 0 /* summed with the derivative of attention's input */
+               ? NONE
+               : pod_tf_sum(tf, "bwd.sum.mlp", dxn, tf->model->d_model);
+}
+
+/** The two products of a dense part: by its input and by its weights.
+ *  @param dxn  what the first gives, to be summed behind the second; or NONE @return its sum */
+static int32_t dense_backward(pod_tf *tf, const char *const names[2], const int64_t kn[2],
+                              int64_t count, const int32_t touch[2][POD_OP_TOUCHES_MAX],
+                              pod_tf_bundle *bundle, int32_t dxn)
 {
     pod_tf_matmul(tf, names[0], (const int64_t[3]){tf->tokens, kn[1], kn[0]}, count, touch[0]);
+    const int32_t sum = dxn == NONE ? NONE : input_sum(tf, dxn);
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     int32_t with[POD_OP_TOUCHES_MAX] = {touch[1][0], touch[1][1], partial, NONE};
     pod_tf_matmul(tf, names[1], (const int64_t[3]){kn[0], tf->tokens, kn[1]}, count, with);
     pod_tf_gradient(tf, bundle, partial);
+    return sum;
 }
 
 int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t wi, int32_t dy)
@@ -240,8 +251,8 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int3
             {dy, out, dh,   NONE},
             {wi, dy,  NONE, NONE}
         };
-        dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch,
-                       pod_tf_bundle_of(tf, tf->layer, POD_TF_OUT));
+        (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch,
+                             pod_tf_bundle_of(tf, tf->layer, POD_TF_OUT), NONE);
     }
     const int64_t elements = tf->tokens * hidden_one(tf, layer);
     const int32_t dwi = activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
@@ -260,12 +271,13 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int3
             {dwi, in->gathered, dxn,  NONE},
             {xn,  dwi,          NONE, NONE}
         };
-        dense_backward(tf, in_names, (const int64_t[2]){d, f}, matrices, touch, in);
-    } else if (in->there) {
+        pod_tf_wait(
+            tf, dense_backward(tf, in_names, (const int64_t[2]){d, f}, matrices, touch, in, dxn));
+        return dxn;
+    }
+    if (in->there) {
         pod_tf_gradient(tf, in, pod_tf_gradient_buffer(tf, in));
     }
-    if (tf->model->parallel == 0) { /* else summed with the derivative of attention's input */
-        pod_tf_wait(tf, pod_tf_sum(tf, "bwd.sum.mlp", dxn, d));
-    }
+    pod_tf_wait(tf, input_sum(tf, dxn));
     return dxn;
 }
