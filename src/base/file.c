@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,22 +119,49 @@ static pod_status write_and_rename(const char *target, const char *path, const c
     return status;
 }
 
-pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err)
+pod_status pod_file_write_check(const char *path, pod_error *err)
 {
     struct stat info;
+    char folder[PATH_MAX];
     const bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
         return fail_io(err, "write", path);
     }
+    if (exists) {
+        return access(path, W_OK) == 0 ? POD_OK : fail_io(err, "write", path);
+    }
+    const char *slash = strrchr(path, '/');
+    const int length = slash == NULL ? 1 : (int)(slash - path) + 1;
+    (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
+    return path[0] != '\0' && access(folder, W_OK | X_OK) == 0 ? POD_OK
+                                                               : fail_io(err, "write", path);
+}
+
+pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err)
+{
+    pod_status status = pod_file_write_check(path, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    struct stat info;
+    const bool exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode)) {
         return write_in_place(path, data, size, err);
     }
+    /* Who is told to end now ends when the temporary file is gone. */
+    sigset_t ends;
+    sigset_t before;
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &ends, &before);
     /* Through a symbolic link, so that the link survives. */
     char *target = exists ? realpath(path, NULL) : NULL;
-    const pod_status status =
-        write_and_rename(target != NULL ? target : path, path, data, size, err);
+    status = write_and_rename(target != NULL ? target : path, path, data, size, err);
     free(target);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 

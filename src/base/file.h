@@ -13,8 +13,13 @@
  *  doesn't count. Not collective: only rank 0 reads files (engine/par.h broadcasts). */
 pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err);
 
-/** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename).
- *  A symbolic link is followed; a device or pipe is written in place. */
+/** Could `path` be written now? For asking before long work. POD_E_IO with the reason: a folder, a file
+ *  that may not be written, no such folder, or one that may not be written. */
+pod_status pod_file_write_check(const char *path, pod_error *err);
+
+/** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename; signals
+ *  that end the program wait until it is done). A symbolic link is followed; a device or pipe is
+ *  written in place. */
 pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err);
 
 /** Path of one of podsim's tables, e.g. "topologies/chips.csv", into buf[size].

@@ -160,6 +160,10 @@ static pod_status check_names(const pod_table *chips, pod_error *err)
 pod_status pod_chips_check(const pod_table *chips, pod_error *err)
 {
     pod_status st = expect_columns(chips, err);
+    if (st == POD_OK && pod_table_rows(chips) == 0) {
+        st = pod_fail_at(err, POD_E_TABLE, pod_table_name(chips), 1, 1,
+                         "no chips; give at least one row");
+    }
     if (st == POD_OK) {
         st = check_names(chips, err);
     }

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "collectives/algorithm.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,26 +18,19 @@ static const char about[] =
 /* A CSV table shown as it is. `shown` names the columns of the table format, ending with NULL. */
 typedef struct listing {
     const char *name;
-    const char *path;
-    bool optional;
-    const char *empty; /* header of an optional table that isn't there */
     const char *shown[16];
 } listing;
 
 /* clang-format 14 crashes on lists in designated lists: */
 /* clang-format off */
+/* In the order of the tables in list_table. */
 static const listing listings[] = {
     {.name = "chips",
-     .path = "topologies/chips.csv",
      .shown = {"chip", "cores", "mxu_dim", "peak_bf16_TFLOPs", "hbm_GiB", "hbm_GBps", "ici_axes",
                "link_vendor_GBps", "link_book_GBps", "hop_latency_us", "dcn_chip_GBps", NULL}},
     {.name = "slices",
-     .path = "topologies/slices.csv",
      .shown = {"chip", "accelerator_type", "shape", "chips", "hosts", "wrap", "twisted", NULL}},
     {.name = "models",
-     .path = "models/models.csv",
-     .optional = true,
-     .empty = "model\n",
      .shown = {"model", "layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab",
                "experts", "top_k", NULL}},
 };
@@ -63,7 +57,7 @@ static void emit_field(pod_emit *emit, const char *text)
         return;
     }
     const double value = strtod(text, &end);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') {
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && isfinite(value)) {
         pod_emit_double(emit, value);
     } else {
         pod_emit_text(emit, text);
@@ -76,7 +70,8 @@ static pod_status emit_table(pod_cli *cli, const listing *list, const pod_table 
     pod_emit_column columns[COLUMNS_MAX];
     const int ncolumns = pod_table_columns(table);
     if (ncolumns > COLUMNS_MAX) {
-        return pod_fail(err, POD_E_TABLE, "%s has %d columns; at most %d can be listed", list->path,
+        return pod_fail(err, POD_E_TABLE,
+                        "the table of %s has %d columns; at most %d can be listed", list->name,
                         ncolumns, COLUMNS_MAX);
     }
     for (int i = 0; i < ncolumns; i++) {
@@ -100,20 +95,13 @@ static pod_status emit_table(pod_cli *cli, const listing *list, const pod_table 
 
 static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
 {
-    pod_cli_file file = {.path = list->path, .own = true, .optional = list->optional};
-    pod_status st = pod_cli_read(cli, &file, 1, err);
+    const pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
     if (st != POD_OK) {
         return st;
     }
-    pod_table *table = NULL;
-    const char *data = file.data != NULL ? file.data : list->empty;
-    st = pod_table_parse(list->path, data, strlen(data), &table, err);
-    if (st == POD_OK) {
-        st = emit_table(cli, list, table, err);
-    }
-    pod_table_free(table);
-    pod_cli_files_free(&file, 1);
-    return st;
+    const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices,
+                                       cli->tables->models};
+    return emit_table(cli, list, tables[list - listings], err);
 }
 
 static pod_status list_algorithms(pod_cli *cli, pod_error *err)

@@ -2,6 +2,7 @@
 #include "cli/tables.h"
 
 #include "base/file.h"
+#include "workload/model.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -27,16 +28,14 @@ void pod_cli_tables_free(pod_cli_tables *tables)
     *tables = (pod_cli_tables){0};
 }
 
-/* A missing optional table is not an error: its data stays NULL. */
 static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *err)
 {
     char path[PATH_MAX];
     const char *name = file->path;
     if (file->own) {
-        const pod_status st =
-            pod_data_path(file->path, path, sizeof path, file->optional ? NULL : err);
+        const pod_status st = pod_data_path(file->path, path, sizeof path, err);
         if (st != POD_OK) {
-            return file->optional ? POD_OK : st;
+            return st;
         }
         name = path;
     }
@@ -47,13 +46,12 @@ static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *er
     return st;
 }
 
-/* All contents in one piece: for each file its size (-1 = none), then its bytes. */
+/* All contents in one piece: for each file its size, then its bytes. */
 static pod_status pack(const pod_cli_file *files, int nfiles, pod_text *packed, pod_error *err)
 {
     for (int i = 0; i < nfiles; i++) {
-        const int64_t size = files[i].data != NULL ? (int64_t)files[i].size : -1;
-        pod_text_append(packed, (const char *)&size, sizeof size);
-        pod_text_append(packed, files[i].data != NULL ? files[i].data : "", files[i].size);
+        pod_text_append(packed, (const char *)&files[i].size, sizeof files[i].size);
+        pod_text_append(packed, files[i].data, files[i].size);
     }
     return packed->out_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the files") : POD_OK;
 }
@@ -61,13 +59,8 @@ static pod_status pack(const pod_cli_file *files, int nfiles, pod_text *packed, 
 static pod_status unpack(const char *packed, pod_cli_file *files, int nfiles, pod_error *err)
 {
     for (int i = 0; i < nfiles; i++) {
-        int64_t size = 0;
-        memcpy(&size, packed, sizeof size);
-        packed += sizeof size;
-        if (size < 0) {
-            continue;
-        }
-        files[i].size = (size_t)size;
+        memcpy(&files[i].size, packed, sizeof files[i].size);
+        packed += sizeof files[i].size;
         files[i].data = malloc(files[i].size + 1);
         if (files[i].data == NULL) {
             return pod_fail(err, POD_E_NOMEM, "no memory for %s", files[i].path);
@@ -122,6 +115,9 @@ static pod_status parse_tables(pod_cli_tables *tables, const pod_cli_file *chips
         st = pod_table_parse(models->path, models->data, models->size, &tables->models, err);
     }
     if (st == POD_OK) {
+        st = pod_models_check(tables->models, err);
+    }
+    if (st == POD_OK) {
         st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
     }
     if (st != POD_OK) {
@@ -147,7 +143,14 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
     for (int i = 0; i < nfiles; i++) {
         all[i + OWN_TABLES] = files[i];
     }
-    pod_status st = pod_cli_read(cli, all, nfiles + OWN_TABLES, err);
+    pod_status st = POD_OK;
+    if (cli->common.output_path != NULL && pod_par_rank(cli->par) == 0) {
+        st = pod_file_write_check(cli->common.output_path, err);
+    }
+    st = pod_par_agree(cli->par, st, err);
+    if (st == POD_OK) {
+        st = pod_cli_read(cli, all, nfiles + OWN_TABLES, err);
+    }
     if (st == POD_OK) {
         st = parse_tables(cli->tables, &all[0], &all[1], &all[2], err);
     }

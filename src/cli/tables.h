@@ -23,7 +23,6 @@ void pod_cli_tables_free(pod_cli_tables *tables); /**< the contents */
 typedef struct pod_cli_file {
     const char *path; /**< of the user, or of one of podsim's tables */
     bool own;         /**< podsim's table, found by pod_data_path */
-    bool optional;    /**< a missing table of podsim's own reads as NULL */
     char *data;       /**< out: heap memory, terminated by a NUL that size doesn't count */
     size_t size;
 } pod_cli_file;
@@ -32,8 +31,9 @@ typedef struct pod_cli_file {
 pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
 void pod_cli_files_free(pod_cli_file *files, int nfiles);
 
-/** Load chips.csv and slices.csv into cli->tables unless they are there already, and read `nfiles`
- *  further files on the way. Collective. */
+/** Load podsim's own tables into cli->tables unless they are there already, and read `nfiles` further files
+ *  on the way. Collective.
+ *  @return POD_E_IO for a file that can't be read, or an --output that can't be written; POD_E_TABLE */
 pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
 
 /** A chip of chips.csv under --rates and --set; loads the tables first. Collective. */

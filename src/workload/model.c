@@ -198,6 +198,53 @@ static pod_status row_read(const pod_table *table, int row, pod_model *model, po
     return parameters_complete(kind, model, err);
 }
 
+static pod_status columns_check(const pod_table *table, pod_error *err)
+{
+    const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
+    const char *names[PARAMETERS_MAX + 3] = {"model", "params_B", "source"};
+    for (int i = 0; i < kind->nparameters; i++) {
+        names[i + 3] = kind->parameter[i].name;
+    }
+    return pod_table_expect(table, names, kind->nparameters + 3, false, err);
+}
+
+static pod_status table_row_check(const pod_table *table, int row, pod_error *err)
+{
+    const int column = pod_table_column(table, "model");
+    pod_model model = {.kind = POD_MODEL_TRANSFORMER};
+    pod_error inner = {.status = POD_OK};
+    double billions = 0.0;
+    const char *name = pod_table_text(table, row, column);
+    if (name[0] == '\0' || strlen(name) >= sizeof model.name || strchr(name, ':') != NULL) {
+        return pod_table_fail(table, row, column, err,
+                              "'%s' is no model name; it must have 1 to %zu characters, no colon",
+                              name, sizeof model.name - 1);
+    }
+    (void)snprintf(model.name, sizeof model.name, "%s", name);
+    pod_status st = row_read(table, row, &model, &inner);
+    if (st == POD_E_TABLE && err != NULL) {
+        *err = inner;
+    } else if (st != POD_OK) {
+        st = pod_table_fail(table, row, column, err, "%s", inner.text);
+    }
+    return st == POD_OK ? pod_table_double(table, row, pod_table_column(table, "params_B"), 0.0,
+                                           1e6, &billions, err)
+                        : st;
+}
+
+pod_status pod_models_check(const pod_table *table, pod_error *err)
+{
+    pod_status st = columns_check(table, err);
+    if (st == POD_OK) {
+        const int column = pod_table_column(table, "model");
+        st = pod_table_unique(table, &column, 1, err);
+    }
+    for (int row = 0; st == POD_OK && row < pod_table_rows(table); row++) {
+        st = table_row_check(table, row, err);
+    }
+    return st;
+}
+
 /** Names that could have been meant: kinds of inline models and rows of the table. */
 static pod_status name_unknown(const char *name, const pod_table *table, pod_error *err)
 {

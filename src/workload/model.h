@@ -72,6 +72,10 @@ typedef struct pod_model {
     int64_t parallel; /**< 1: attention and MLP have one norm and are added up, side by side */
 } pod_model;
 
+/** All of models.csv: its columns, its names, each row a transformer that could run. Not collective.
+ *  @return POD_E_TABLE with the position of what is wrong */
+pod_status pod_models_check(const pod_table *table, pod_error *err);
+
 /** Parse an inline model, or find a named one. Not collective.
  *  @param table  models.csv; NULL = inline models only
  *  @return POD_E_USAGE: no such model (with the nearest), a parameter missing, unknown, repeated or no

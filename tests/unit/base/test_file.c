@@ -113,6 +113,18 @@ Test(file, a_link_stays_a_link_and_nothing_else_is_left)
     cr_expect_eq(system(command), 0);
 }
 
+Test(file, says_before_that_it_could_not_write)
+{
+    cr_expect_eq(pod_file_write_check(in_folder("new"), NULL), POD_OK);
+    cr_expect_eq(pod_file_write_check("new", NULL), POD_OK, "in the working folder");
+    cr_expect_eq(pod_file_write_check("/dev/null", NULL), POD_OK);
+    pod_error err = {.status = POD_OK};
+    cr_expect_eq(pod_file_write_check(in_folder("none/new"), &err), POD_E_IO);
+    cr_expect_not_null(strstr(err.text, "No such file"));
+    cr_expect_eq(pod_file_write_check(folder, NULL), POD_E_IO);
+    cr_expect_eq(pod_file_write_check("", NULL), POD_E_IO);
+}
+
 Test(file, finds_tables_where_podsim_data_says)
 {
     char path[256];
