@@ -22,6 +22,7 @@
     X(bucket_1port)                                                                                \
     X(bucket_2D_ports)                                                                             \
     X(recdoub_latency_1port)                                                                       \
+    X(recdoub_latency_1port_tieplus)                                                               \
     X(halving_doubling_1port)                                                                      \
     X(halving_doubling_2D_mirrored)                                                                \
     X(swing_latency_1port)                                                                         \

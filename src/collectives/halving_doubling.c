@@ -15,12 +15,14 @@
  * link in the latency form. The mirrored form runs 2·D parts at once (pairs.h). All three go in lockstep, over
  * circuits, as the table counts them.
  *
- * The table's rows `…_tieplus` send ties one way round only. Here the router decides on the way and
- * always splits ties, so they don't exist. */
+ * Other simulators send ties one way round only: so does recdoub_latency_1port_tieplus, where D (k - 1)
+ * vectors cross the busiest link. */
 #include "collectives/algorithm_list.h"
 #include "collectives/pairs.h"
 
 static const pod_pairs_plan recdoub_plan = {.algorithm = "recdoub_latency_1port", .circuits = true};
+static const pod_pairs_plan tieplus_plan = {
+    .algorithm = "recdoub_latency_1port_tieplus", .circuits = true, .ties_plus = true};
 static const pod_pairs_plan one_port_plan = {
     .algorithm = "halving_doubling_1port", .halving = true, .circuits = true};
 static const pod_pairs_plan mirrored_plan = {.algorithm = "halving_doubling_2D_mirrored",
@@ -29,6 +31,7 @@ static const pod_pairs_plan mirrored_plan = {.algorithm = "halving_doubling_2D_m
                                              .circuits = true};
 
 POD_PAIRS_FUNCTIONS(recdoub, "gather")
+POD_PAIRS_FUNCTIONS(tieplus, "gather")
 POD_PAIRS_FUNCTIONS(one_port, "bucket")
 POD_PAIRS_FUNCTIONS(mirrored, "bucket")
 
@@ -40,6 +43,16 @@ const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
     .applies = recdoub_applies,
     .predict = recdoub_predict,
     .build = recdoub_build,
+};
+
+const pod_coll_algorithm pod_coll_recdoub_latency_1port_tieplus = {
+    .name = "recdoub_latency_1port_tieplus",
+    .summary = "the same with ties one way round (cost table)",
+    .ops = 1U << POD_ALL_REDUCE,
+    .in_auto = false,
+    .applies = tieplus_applies,
+    .predict = tieplus_predict,
+    .build = tieplus_build,
 };
 
 const pod_coll_algorithm pod_coll_halving_doubling_1port = {

@@ -284,6 +284,7 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
         return st;
     }
     self->base.circuits = plan->circuits;
+    self->base.ties_plus = plan->ties_plus;
     self->gates = plan->circuits ? (parts - 2) / POD_COLL_WAITS_MAX : 0;
     if (plan->halving) {
         pod_coll_frame_slots(&self->base, n, n);

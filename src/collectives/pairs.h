@@ -20,7 +20,7 @@
  *  reach by the pairs of later steps. Bit s of a rank's slot (most significant first) tells on which side of
  *  step s it is, so these blocks are always a run of n / 2^(s+1) slots.
  *
- *  Messages are routed: a distance of half a ring goes both ways. Threads: read-only. */
+ *  Messages are routed: a distance of half a ring goes both ways, unless the plan has it go + only. Threads: read-only. */
 #pragma once
 
 #include "collectives/algorithm.h"
@@ -31,6 +31,7 @@ typedef struct pod_pairs_plan {
     bool halving;
     bool all_ports; /**< 2·D parts, else one */
     bool circuits;  /**< in lockstep, as on paper (schedule.h) */
+    bool ties_plus; /**< half a ring away goes + only (schedule.h) */
 } pod_pairs_plan;
 
 /** POD_OK, or POD_E_INVALID for groups that aren't grids or an axis that is no power of two;

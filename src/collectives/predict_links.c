@@ -271,7 +271,8 @@ static void send_routed(predict_run *r, int32_t cell, const pod_coll_step *step,
             return;
         }
     }
-    const int count = pod_router_paths(r->router, from, chips[step->send_to], paths);
+    int count = pod_router_paths(r->router, from, chips[step->send_to], paths);
+    count = r->schedule->ties_plus ? pod_paths_keep_plus(paths, count) : count;
     const int used = (int)(bytes < count ? (bytes > 0 ? bytes : 1) : count);
     predict_channel_at(r, cell, what->channel)->leaving = used;
     *pod_predict_arrived_at(r, what->to, what->channel, what->to_step) = (uint8_t)(used + 1);

@@ -157,9 +157,10 @@ struct pod_coll_schedule {
                                      (priority, channel, step) first; else all that are ready share it */
     bool alike; /**< every rank sends as far, as much and as often as every other, which closed axes
                           without faults let it: one can stand for all (sim/run.h) */
-    bool circuits; /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
+    bool circuits;  /**< routed messages go as circuits (sim/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
-    bool alone;    /**< ordered, and every send is over one link or to the rank itself: two of
+    bool ties_plus; /**< circuits: where ways round are equally short, only those in + direction */
+    bool alone;     /**< ordered, and every send is over one link or to the rank itself: two of
                                      its messages never share a link */
 };
 

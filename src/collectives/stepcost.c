@@ -58,7 +58,8 @@ static void load_message(counter *c, int32_t rank, const pod_coll_step *step, do
             load_link(c, chips[rank] * POD_DIRECTIONS + step->send_direction, bytes);
             continue;
         }
-        const int count = pod_router_paths(c->router, chips[rank], chips[step->send_to], paths);
+        int count = pod_router_paths(c->router, chips[rank], chips[step->send_to], paths);
+        count = c->schedule->ties_plus ? pod_paths_keep_plus(paths, count) : count;
         for (int p = 0; p < count; ++p) {
             travel(c, paths[p].nhops, bytes / (double)count);
             load_path(c, &paths[p], chips[rank], bytes / (double)count);

@@ -56,6 +56,23 @@ void pod_router_free(pod_router *router);
  *  @return their number; all have the same nhops */
 int pod_router_paths(const pod_router *router, int32_t src, int32_t dst, pod_path *paths);
 
+/** Keep the paths that go in + directions only, in their order; all, where there are none.
+ *  @return their number */
+static inline int pod_paths_keep_plus(pod_path *paths, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; ++i) {
+        bool plus = true;
+        for (int32_t s = 0; s < paths[i].nsegments; ++s) {
+            plus = plus && paths[i].direction[s] % 2 == 0;
+        }
+        if (plus) {
+            paths[kept++] = paths[i];
+        }
+    }
+    return kept > 0 ? kept : count;
+}
+
 /** Hops of a minimal route (over live links). */
 int32_t pod_router_hops(const pod_router *router, int32_t src, int32_t dst);
 

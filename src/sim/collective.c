@@ -176,7 +176,8 @@ static void send_routed(const place *at, const pod_coll_step *step, int64_t byte
     const int32_t chip = pod_machine_chip(machine, at->cell);
     const int32_t to = pod_group_chip(at->coll->schedule->group, chip, step->send_to);
     if (at->coll->schedule->circuits) {
-        pod_machine_send_circuits(machine, at->coll->options.net, chip, to, bytes,
+        pod_machine_send_circuits(machine, at->coll->options.net, chip, to,
+                                  at->coll->schedule->ties_plus, bytes,
                                   tag_make(at, step->send_step), payload);
         return;
     }

@@ -235,12 +235,13 @@ int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_
 }
 
 void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t src, int32_t dst,
-                               int64_t bytes, pod_net_tag tag, pod_payload *payload)
+                               bool ties_plus, int64_t bytes, pod_net_tag tag, pod_payload *payload)
 {
     pod_path routes[POD_ROUTE_PATHS_MAX];
     int32_t nlegs[POD_ROUTE_PATHS_MAX];
     const int32_t base = src - src % machine->slice->nchips;
-    const int count = pod_router_paths(machine->router, src - base, dst - base, routes);
+    int count = pod_router_paths(machine->router, src - base, dst - base, routes);
+    count = ties_plus ? pod_paths_keep_plus(routes, count) : count;
     pod_net_leg *legs = malloc((size_t)(count * routes[0].nhops) * sizeof *legs);
     POD_ASSERT(legs != NULL);
     int32_t n = 0;

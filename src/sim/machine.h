@@ -65,9 +65,11 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths);
 
 /** Send a message between two different chips of a slice as circuits (sim/net.h) over the same paths. From
- *  a handler of the first one's cell. */
+ *  a handler of the first one's cell.
+ *  @param ties_plus  over those of them that go + only, where there are any */
 void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t src, int32_t dst,
-                               int64_t bytes, pod_net_tag tag, pod_payload *payload);
+                               bool ties_plus, int64_t bytes, pod_net_tag tag,
+                               pod_payload *payload);
 
 /** The busiest link and host of a run, and totals, on every rank. Links are those between chips. */
 typedef struct pod_link_summary {
