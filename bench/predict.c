@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `podsim collective --rates book` would print, predicted and not simulated: for tables of many slices.
  *
- *   predict OP BYTES[,BYTES...] auto|all SLICE...      prints the columns of the CSV, without its header
+ *   predict OP BYTES[,BYTES...] auto|all|NAME SLICE...      prints the columns of the CSV, without its header
  *
- * Groups span whole slices; a broadcast begins at chip 0. `all` leaves out what can't be predicted. */
+ * Groups span whole slices; a broadcast begins at chip 0. What can't be predicted, or can't run, is left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static pod_status predict_size(const order *what, const pod_coll_request *reques
     pod_coll_bound bound;
     pod_coll_prediction prediction;
     pod_status st = pod_coll_bound_get(request, router, &bound, err);
-    if (strcmp(what->algorithm, "all") != 0) {
+    if (strcmp(what->algorithm, "auto") == 0) {
         const pod_coll_algorithm *chosen = NULL;
         st = st == POD_OK ? pod_coll_choose(request, &chosen, &prediction, err) : st;
         if (st == POD_OK) {
@@ -74,7 +74,9 @@ static pod_status predict_size(const order *what, const pod_coll_request *reques
     }
     for (int i = 0; i < pod_coll_algorithm_count() && st == POD_OK; ++i) {
         const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
-        if (pod_coll_algorithm_fits(algorithm, request)
+        const bool wanted =
+            strcmp(what->algorithm, "all") == 0 || strcmp(what->algorithm, algorithm->name) == 0;
+        if (wanted && pod_coll_algorithm_fits(algorithm, request)
             && algorithm->predict(request, &prediction, NULL) == POD_OK) {
             print_row(request, algorithm->name, &prediction, &bound);
         }
