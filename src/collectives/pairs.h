@@ -20,7 +20,8 @@
  *  reach by the pairs of later steps. Bit s of a rank's slot (most significant first) tells on which side of
  *  step s it is, so these blocks are always a run of n / 2^(s+1) slots.
  *
- *  Messages are routed: a distance of half a ring goes both ways, unless the plan has it go + only. Threads: read-only. */
+ *  Messages are routed: a distance of half a ring goes both ways, unless the plan has it go + only.
+ *  Threads: read-only. */
 #pragma once
 
 #include "collectives/algorithm.h"
