@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Floods along shortest-path trees (gather.h).
  *
- * Every rank is the root of a tree; the link that leads into a rank is, among those from ranks one hop nearer
- * to the root, the one with the fewest trees so far. Channel d holds what goes through links of direction
+ * Every rank is the root of a tree (flood_trees.h). Channel d holds what goes through links of direction
  * d, round by round: in round l ranks at distance l from a root pass its vector on. Rounds start
  * at the same step on all ranks, so a rank's step s sends to its neighbour in direction d and receives from
  * the one on the other side.
@@ -22,13 +21,14 @@
  * until all that was sent in the round before is here. */
 #include "collectives/gather.h"
 
+#include "collectives/flood_trees.h"
 #include "collectives/frame.h"
 #include "collectives/stepcost.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = -1, GATES = 3 };
+enum { NOBODY = POD_FLOOD_NOBODY, GATES = 3 };
 
 typedef struct flood_schedule {
     pod_coll_schedule base;
@@ -193,28 +193,6 @@ static void find_neighbors(const pod_coll_request *request, int32_t *neighbor)
     }
 }
 
-/* Distances from a root; queue[] lists the ranks in the order they were found. @return how many */
-static int32_t search(const int32_t *neighbor, int32_t n, int32_t root, int32_t *hops,
-                      int32_t *queue)
-{
-    for (int32_t r = 0; r < n; ++r) {
-        hops[r] = NOBODY;
-    }
-    int32_t found = 0;
-    hops[root] = 0;
-    queue[found++] = root;
-    for (int32_t i = 0; i < found; ++i) {
-        for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            const int32_t next = neighbor[queue[i] * POD_DIRECTIONS + d];
-            if (next >= 0 && hops[next] == NOBODY) {
-                hops[next] = hops[queue[i]] + 1;
-                queue[found++] = next;
-            }
-        }
-    }
-    return found;
-}
-
 pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err)
 {
     const int32_t n = request->group->size;
@@ -228,7 +206,7 @@ pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err)
     }
     find_neighbors(request, neighbor);
     int32_t *hops = neighbor + n * POD_DIRECTIONS;
-    const int32_t found = search(neighbor, n, 0, hops, hops + n);
+    const int32_t found = pod_flood_search(neighbor, n, 0, hops, hops + n);
     free(neighbor);
     if (found < n) {
         return pod_fail(
@@ -242,47 +220,10 @@ pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err)
 
 /* ---- building ---- */
 
-/* Everything that is only needed while the schedule is built. parent[root · n + rank] = direction of the
- * link that leads into the rank; hops likewise. */
 typedef struct planner {
-    int32_t *hops;
-    int8_t *parent;
-    int32_t *queue;
-    int32_t *load; /* trees over a link, [rank · 6 + direction] */
+    pod_flood_trees trees;
     int32_t *used; /* steps used in this round, [channel · n + rank] */
 } planner;
-
-/* The link into `rank` from a rank one hop nearer, with the fewest trees. */
-static int8_t choose_parent(const flood_schedule *self, planner *plan, const int32_t *hops,
-                            int32_t rank)
-{
-    int best = NOBODY;
-    int32_t least = INT32_MAX;
-    for (int d = 0; d < POD_DIRECTIONS; ++d) {
-        const int32_t from = self->neighbor[rank * POD_DIRECTIONS + (d ^ 1)];
-        if (from >= 0 && hops[from] == hops[rank] - 1
-            && plan->load[from * POD_DIRECTIONS + d] < least) {
-            least = plan->load[from * POD_DIRECTIONS + d];
-            best = d;
-        }
-    }
-    const int32_t from = self->neighbor[rank * POD_DIRECTIONS + (best ^ 1)];
-    ++plan->load[from * POD_DIRECTIONS + best];
-    return (int8_t)best;
-}
-
-static void grow_trees(flood_schedule *self, planner *plan)
-{
-    for (int32_t root = 0; root < self->n; ++root) {
-        int32_t *hops = &plan->hops[(int64_t)root * self->n];
-        const int32_t found = search(self->neighbor, self->n, root, hops, plan->queue);
-        for (int32_t i = 1; i < found; ++i) {
-            const int32_t rank = plan->queue[i];
-            plan->parent[(int64_t)root * self->n + rank] = choose_parent(self, plan, hops, rank);
-            self->rounds = hops[rank] > self->rounds ? hops[rank] : self->rounds;
-        }
-    }
-}
 
 /* The message of a tree edge: who sends it, by which channel, in which round. */
 typedef struct edge {
@@ -294,11 +235,11 @@ typedef struct edge {
 static edge edge_of(const flood_schedule *self, const planner *plan, int32_t root, int32_t rank)
 {
     const int64_t at = (int64_t)root * self->n + rank;
-    const int in = plan->parent[at];
+    const int in = plan->trees.parent[at];
     if (self->base.op == POD_REDUCE_SCATTER) {
-        return (edge){rank, in ^ 1, self->rounds - plan->hops[at]};
+        return (edge){rank, in ^ 1, self->rounds - plan->trees.hops[at]};
     }
-    return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->hops[at] - 1};
+    return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->trees.hops[at] - 1};
 }
 
 /* Place the messages of one round behind each other; the longest list of a channel sets its length. */
@@ -307,23 +248,26 @@ static void place_round(flood_schedule *self, planner *plan, int32_t round, bool
     const int32_t gates = self->base.op == POD_REDUCE_SCATTER ? GATES : 0;
     memset(plan->used, 0, (size_t)self->n * POD_DIRECTIONS * sizeof *plan->used);
     int32_t longest[POD_DIRECTIONS] = {0};
-    for (int32_t root = 0; root < self->n; ++root) {
-        for (int32_t rank = 0; rank < self->n; ++rank) {
-            if (rank == root) {
-                continue;
-            }
-            const edge e = edge_of(self, plan, root, rank);
-            if (e.round != round) {
-                continue;
-            }
-            const int32_t used = plan->used[e.channel * self->n + e.sender]++;
-            longest[e.channel] = used + 1 > longest[e.channel] ? used + 1 : longest[e.channel];
-            const int32_t step = start_of(self, e.channel, round) + gates + used;
-            if (write) {
-                self->sent[e.channel][(int64_t)step * self->n + e.sender] = (int16_t)root;
-                self->brought[(int64_t)root * self->n + rank] = step * POD_DIRECTIONS + e.channel;
-                self->passes_on[(int64_t)root * self->n + e.sender] = true;
-            }
+    for (int64_t i = 0; i < (int64_t)self->n * self->n; ++i) {
+        /* moved trees: the same edge of all trees, then the next one */
+        const int32_t root = (int32_t)(plan->trees.moved ? i % self->n : i / self->n);
+        const int32_t rank = plan->trees.moved
+                                 ? plan->trees.image[root * (int64_t)self->n + i / self->n]
+                                 : (int32_t)(i % self->n);
+        if (rank == root) {
+            continue;
+        }
+        const edge e = edge_of(self, plan, root, rank);
+        if (e.round != round) {
+            continue;
+        }
+        const int32_t used = plan->used[e.channel * self->n + e.sender]++;
+        longest[e.channel] = used + 1 > longest[e.channel] ? used + 1 : longest[e.channel];
+        const int32_t step = start_of(self, e.channel, round) + gates + used;
+        if (write) {
+            self->sent[e.channel][(int64_t)step * self->n + e.sender] = (int16_t)root;
+            self->brought[(int64_t)root * self->n + rank] = step * POD_DIRECTIONS + e.channel;
+            self->passes_on[(int64_t)root * self->n + e.sender] = true;
         }
     }
     for (int c = 0; c < POD_DIRECTIONS; ++c) {
@@ -365,28 +309,19 @@ static bool place_all(flood_schedule *self, planner *plan)
 static bool plan_all(flood_schedule *self, const pod_coll_request *request)
 {
     const size_t n = (size_t)self->n;
-    planner plan = {
-        .hops = calloc(n * n, sizeof *plan.hops),
-        .parent = calloc(n * n, sizeof *plan.parent),
-        .queue = calloc(n, sizeof *plan.queue),
-        .load = calloc(n * POD_DIRECTIONS, sizeof *plan.load),
-        .used = calloc(n * POD_DIRECTIONS, sizeof *plan.used),
-    };
+    planner plan = {.used = calloc(n * POD_DIRECTIONS, sizeof *plan.used)};
     self->neighbor = calloc(n * POD_DIRECTIONS, sizeof *self->neighbor);
     self->brought = calloc(n * n, sizeof *self->brought);
     self->passes_on = calloc(n * n, sizeof *self->passes_on);
-    bool ok = plan.hops && plan.parent && plan.queue && plan.load && plan.used && self->neighbor
-              && self->brought && self->passes_on;
+    bool ok = plan.used && self->neighbor && self->brought && self->passes_on;
     if (ok) {
         find_neighbors(request, self->neighbor);
-        grow_trees(self, &plan);
-        ok = place_all(self, &plan);
+        ok = pod_flood_trees_init(&plan.trees, self->neighbor, self->n);
+        self->rounds = plan.trees.rounds;
+        ok = ok && place_all(self, &plan);
     }
+    pod_flood_trees_fini(&plan.trees);
     free(plan.used);
-    free(plan.load);
-    free(plan.queue);
-    free(plan.parent);
-    free(plan.hops);
     return ok;
 }
 
