@@ -79,3 +79,14 @@ typedef struct pod_step_result {
  *  @return POD_E_INTERNAL (deadlock; parts that don't add up), and what building schedules says */
 pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err);
 void pod_step_result_fini(pod_step_result *result);
+
+/** The result of a step with `times` periods of layers more than `more` has, which has one more than `few`
+ *  (workload/periodic.h): times and bytes; no records of ops yet. Local. */
+void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
+                            pod_step_result *result);
+/** The records of a stage's ops, copied from those that stand for them. Local.
+ *  @param stand_in  stand_in[nops]: op of `from`, or POD_OP_NONE: none ran
+ *  @return POD_E_NOMEM; result is for pod_step_result_fini in any case */
+pod_status pod_step_result_records(const pod_step_result *from, int32_t stage, int32_t nstages,
+                                   const int32_t *stand_in, int32_t nops, pod_step_result *result,
+                                   pod_error *err);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step's result from those of two steps with fewer layers (workload/periodic.h). */
+#include "sim/step.h"
+
+#include <stdlib.h>
+
+/** Parts still add up to the whole, but one that is nearly nothing may have come out below 0: compute
+ * takes it in. */
+static void parts_mend(pod_step_result *result)
+{
+    int64_t *parts[] = {&result->exposed_ici_ps, &result->exposed_dcn_ps, &result->exposed_host_ps,
+                        &result->idle_ps};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (*parts[i] < 0) {
+            result->compute_ps += *parts[i];
+            *parts[i] = 0;
+        }
+    }
+}
+
+static int64_t extend(int64_t few, int64_t more, int64_t times)
+{
+    return more + times * (more - few);
+}
+
+static void links_extend(const pod_link_summary *few, const pod_link_summary *more, int64_t times,
+                         pod_link_summary *links)
+{
+    links->max_bytes = extend(few->max_bytes, more->max_bytes, times);
+    links->busy_ps = extend(few->busy_ps, more->busy_ps, times);
+    links->total_bytes = extend(few->total_bytes, more->total_bytes, times);
+    for (int d = 0; d < POD_DIRECTIONS; d++) {
+        links->direction_bytes[d] =
+            extend(few->direction_bytes[d], more->direction_bytes[d], times);
+        links->direction_busy_ps[d] =
+            extend(few->direction_busy_ps[d], more->direction_busy_ps[d], times);
+    }
+    links->dcn_bytes = extend(few->dcn_bytes, more->dcn_bytes, times);
+    links->dcn_max_bytes = extend(few->dcn_max_bytes, more->dcn_max_bytes, times);
+    links->dcn_busy_ps = extend(few->dcn_busy_ps, more->dcn_busy_ps, times);
+    links->hops = extend(few->hops, more->hops, times);
+}
+
+void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
+                            pod_step_result *result)
+{
+    *result = *more;
+    result->nstages = 0;
+    result->ops = NULL;
+    result->time_ps = extend(few->time_ps, more->time_ps, times);
+    result->compute_ps = extend(few->compute_ps, more->compute_ps, times);
+    result->exposed_ici_ps = extend(few->exposed_ici_ps, more->exposed_ici_ps, times);
+    result->exposed_dcn_ps = extend(few->exposed_dcn_ps, more->exposed_dcn_ps, times);
+    result->exposed_host_ps = extend(few->exposed_host_ps, more->exposed_host_ps, times);
+    result->idle_ps = extend(few->idle_ps, more->idle_ps, times);
+    result->hbm_bound_ps = extend(few->hbm_bound_ps, more->hbm_bound_ps, times);
+    parts_mend(result);
+    links_extend(&few->links, &more->links, times, &result->links);
+}
+
+pod_status pod_step_result_records(const pod_step_result *from, int32_t stage, int32_t nstages,
+                                   const int32_t *stand_in, int32_t nops, pod_step_result *result,
+                                   pod_error *err)
+{
+    if (result->ops == NULL) {
+        result->ops = calloc((size_t)nstages, sizeof *result->ops);
+        result->nstages = result->ops != NULL ? nstages : 0;
+    }
+    pod_op_record *records = calloc((size_t)nops + 1, sizeof *records);
+    if (result->ops == NULL || records == NULL) {
+        free(records);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
+    }
+    for (int32_t i = 0; i < nops; i++) {
+        if (stand_in[i] >= 0) {
+            records[i] = from->ops[stage][stand_in[i]];
+        }
+    }
+    result->ops[stage] = records;
+    return POD_OK;
+}
