@@ -176,3 +176,36 @@ Test(transformer, what_does_not_divide_is_named)
         step_free(&c);
     }
 }
+
+/* Every model of the table builds in every mode on layouts that suit it, or says in one line why not. */
+Test(transformer, every_model_in_every_mode)
+{
+    static const char *const meshes[] = {"fsdp=256", "fsdp=64,tensor=4", "fsdp=4,tensor=64",
+                                         "fsdp=32,tensor=8", "tensor=8,expert=32"};
+    pod_table *table = table_load("models/models.csv");
+    for (int row = 0; row < pod_table_rows(table); row++) {
+        int built = 0;
+        const pod_model model = model_named(field(table, row, "model"));
+        for (int mode = POD_STEP_TRAIN; mode <= POD_STEP_DECODE; mode++) {
+            for (size_t m = 0; m < sizeof meshes / sizeof meshes[0]; m++) {
+                step_case c;
+                pod_error err = {0};
+                step_prepare(&c, "v5p:4x8x8", "xyz", meshes[m], "mlp:layers=1,d_model=8,d_ff=8",
+                             512);
+                c.model = model;
+                c.request.seq = 1024;
+                c.request.mode = (pod_step_mode)mode;
+                c.request.optimizer = POD_OPTIMIZER_ADAM;
+                c.request.remat = POD_REMAT_FULL;
+                const pod_status st = pod_step_build(&c.request, &c.work, &err);
+                cr_expect(st == POD_OK || st == POD_E_INVALID, "%s: %s", model.name, err.text);
+                cr_expect(st == POD_OK || (err.text[0] != '\0' && !strchr(err.text, '\n')));
+                cr_expect(st != POD_OK || c.work.memory.peak_bytes > 0);
+                built += st == POD_OK;
+                step_free(&c);
+            }
+        }
+        cr_expect_geq(built, 8, "%s: only %d of 20", model.name, built);
+    }
+    pod_table_free(table);
+}
