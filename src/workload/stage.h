@@ -94,6 +94,19 @@ pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array
 /** The ops by which the batch comes in; before all others. */
 void pod_stage_input(pod_stage *stage);
 
+/** Something for a microbatch, forward or backward. */
+typedef void pod_part_visitor(void *context, int32_t part, bool backward);
+/** What a kind of model does in a stage. */
+typedef struct pod_stage_driver {
+    void *context;
+    pod_part_visitor *declare; /**< the uses of weights */
+    pod_part_visitor *run;
+    void (*update)(void *context); /**< of all weights */
+} pod_stage_driver;
+/** Everything in order behind the input: the uses of all microbatches, the microbatches in 1F1B order, the update.
+ *  @param stage  request, build, number and count are looked at */
+void pod_stage_drive(pod_stage *stage, const pod_stage_driver *driver);
+
 /** Build the program of one stage. @return build's status */
 pod_status pod_stage_program(const pod_step_request *request, pod_step_work *work, int32_t number,
                              pod_error *err);

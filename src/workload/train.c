@@ -131,27 +131,35 @@ static void part_backward(pod_stage *stage, int32_t part)
 
 /* ---- order ---- */
 
-typedef void part_visitor(pod_stage *stage, int32_t part, bool backward);
-
-static void parts_visit(pod_stage *stage, part_visitor *visit)
+static void parts_visit(const pod_stage *stage, void *context, pod_part_visitor *visit)
 {
     const int32_t parts = stage->request->microbatches;
     const bool train = stage->request->mode == POD_STEP_TRAIN;
     const int32_t ahead = stage->count - 1 - stage->number;
     const int32_t warm = ahead < parts && train ? ahead : parts;
     for (int32_t part = 0; part < warm; part++) {
-        visit(stage, part, false);
+        visit(context, part, false);
     }
     for (int32_t part = 0; part < parts && train; part++) {
         if (warm + part < parts) {
-            visit(stage, warm + part, false);
+            visit(context, warm + part, false);
         }
-        visit(stage, part, true);
+        visit(context, part, true);
     }
 }
 
-static void part_declare(pod_stage *stage, int32_t part, bool backward)
+void pod_stage_drive(pod_stage *stage, const pod_stage_driver *driver)
 {
+    parts_visit(stage, driver->context, driver->declare);
+    parts_visit(stage, driver->context, driver->run);
+    if (stage->request->mode == POD_STEP_TRAIN) {
+        driver->update(driver->context);
+    }
+}
+
+static void part_declare(void *context, int32_t part, bool backward)
+{
+    pod_stage *stage = context;
     (void)part;
     for (int32_t i = 0; i < stage->layers; i++) {
         const int32_t layer = stage->first_layer + (backward ? stage->layers - 1 - i : i);
@@ -163,8 +171,9 @@ static void part_declare(pod_stage *stage, int32_t part, bool backward)
     }
 }
 
-static void part_run(pod_stage *stage, int32_t part, bool backward)
+static void part_run(void *context, int32_t part, bool backward)
 {
+    pod_stage *stage = context;
     if (backward) {
         part_backward(stage, part);
     } else {
@@ -185,6 +194,11 @@ static void weights_visit(pod_stage *stage, bool update)
             stage->ops->weight(stage, stage->first_layer + number / each, number % each, weight);
         }
     }
+}
+
+static void weights_update(void *context)
+{
+    weights_visit(context, true);
 }
 
 static pod_status stage_alloc(pod_stage *stage)
@@ -224,6 +238,8 @@ pod_status pod_stage_program(const pod_step_request *request, pod_step_work *wor
                        .first_layer = number * layers,
                        .layers = layers,
                        .rows = work->rows / request->microbatches};
+    const pod_stage_driver driver = {
+        .context = &stage, .declare = part_declare, .run = part_run, .update = weights_update};
     pod_build_init(&stage.build, &work->layout, &work->programs, &work->programs.stages[number],
                    &work->tensors, err);
     stage.build.compute = request->dtype;
@@ -233,11 +249,7 @@ pod_status pod_stage_program(const pod_step_request *request, pod_step_work *wor
     if (stage.build.st == POD_OK) {
         pod_stage_input(&stage);
         weights_visit(&stage, false);
-        parts_visit(&stage, part_declare);
-        parts_visit(&stage, part_run);
-        if (request->mode == POD_STEP_TRAIN) {
-            weights_visit(&stage, true);
-        }
+        pod_stage_drive(&stage, &driver);
     }
     const pod_status st = stage.build.st;
     pod_build_fini(&stage.build);

@@ -205,8 +205,10 @@ static void part_backward(pod_tf *tf)
 
 /* ---- order ---- */
 
-static void part_declare(pod_tf *tf, bool backward)
+static void part_declare(void *context, int32_t part, bool backward)
 {
+    pod_tf *tf = context;
+    (void)part;
     for (int32_t i = 0; i < tf->layers; i++) {
         const int32_t l = backward ? tf->layers - 1 - i : i;
         pod_tf_layer_declare(tf, tf->first_layer + l, backward);
@@ -216,8 +218,10 @@ static void part_declare(pod_tf *tf, bool backward)
     }
 }
 
-static void part_run(pod_tf *tf, bool backward)
+static void part_run(void *context, int32_t part, bool backward)
 {
+    pod_tf *tf = context;
+    tf->part = part;
     if (backward) {
         part_backward(tf);
     } else {
@@ -225,25 +229,9 @@ static void part_run(pod_tf *tf, bool backward)
     }
 }
 
-/** 1F1B, as in workload/train.c. */
-static void parts_visit(pod_tf *tf, void (*visit)(pod_tf *tf, bool backward))
+static void update(void *context)
 {
-    const int32_t parts = tf->request->microbatches;
-    const bool train = tf->request->mode == POD_STEP_TRAIN;
-    const int32_t ahead = tf->count - 1 - tf->number;
-    const int32_t warm = ahead < parts && train ? ahead : parts;
-    for (int32_t part = 0; part < warm; part++) {
-        tf->part = part;
-        visit(tf, false);
-    }
-    for (int32_t part = 0; part < parts && train; part++) {
-        if (warm + part < parts) {
-            tf->part = warm + part;
-            visit(tf, false);
-        }
-        tf->part = part;
-        visit(tf, true);
-    }
+    pod_tf_update(context);
 }
 
 static pod_status tf_alloc(pod_tf *tf, pod_error *err)
@@ -299,13 +287,12 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         tf.build.st = pod_tf_bundles_make(&tf);
     }
     if (tf.build.st == POD_OK) {
-        pod_stage stage = {.request = request, .build = tf.build, .number = number};
+        pod_stage stage = {
+            .request = request, .build = tf.build, .number = number, .count = tf.count};
+        const pod_stage_driver driver = {
+            .context = &tf, .declare = part_declare, .run = part_run, .update = update};
         pod_stage_input(&stage);
-        parts_visit(&tf, part_declare);
-        parts_visit(&tf, part_run);
-        if (request->mode == POD_STEP_TRAIN) {
-            pod_tf_update(&tf);
-        }
+        pod_stage_drive(&stage, &driver);
     }
     const pod_status st = tf.build.st;
     pod_build_fini(&tf.build);

@@ -9,9 +9,9 @@
  *  and vocab over tensor; experts over expert; layers over pipeline. A *bundle* is the weights that are
  *  gathered together: those of attention, those before and those behind the elementwise function of an
  *  MLP, likewise of experts, the embedding and the head. Bundles are stored in f32 (for adam), cut over
- *  tensor, fsdp and expert, whatever divides, padded up. Before each use a bundle is rounded to bf16 and
+ *  tensor, fsdp, sequence and expert, whatever divides, padded up. Before each use a bundle is rounded to bf16 and
  *  gathered, once forward and once backward (recomputing uses the same copy); gradients, in bf16, are
- *  reduce-scattered over the same axes and all-reduced over data and sequence. Use number u may be
+ *  reduce-scattered over the same axes and all-reduced over data. Use number u may be
  *  gathered once use u - 1 - ahead has begun.
  *
  *  Communication of weights and gradients hides behind products, but not its HBM traffic: what is received is
@@ -160,7 +160,7 @@ int32_t pod_tf_use_part(pod_tf *tf, pod_tf_part part);
 void pod_tf_prefetch(pod_tf *tf, int32_t ahead);
 /** Products of a gradient: the collectives that complete it. @param partial  buffer of the product */
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);
-/** A gradient that needs no products any more: sum it over data and sequence, now or after the last layer. */
+/** A gradient that needs no products any more: sum it over data, now or after the last layer. */
 void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle);
 /** Room for the whole gradient of a bundle. */
 int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle);

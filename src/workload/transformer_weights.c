@@ -58,13 +58,12 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     const pod_dtype state = tf->plan.narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32;
     char text[POD_BUILD_NAME_MAX];
     bundle->name = name;
-    bundle->cut =
-        bundle->experts ? layout->fsdp : pod_axis_list_join(layout->fsdp, &layout->expert);
-    for (int i = 0; i < layout->rows.count; i++) {
-        const pod_mesh_axis axis = layout->rows.axis[i];
-        if (axis == POD_MESH_DATA || axis == POD_MESH_SEQUENCE) {
-            bundle->late.axis[bundle->late.count++] = axis;
-        }
+    bundle->cut = pod_axis_list_join(layout->fsdp, &tf->sequence);
+    if (!bundle->experts) {
+        bundle->cut = pod_axis_list_join(bundle->cut, &layout->expert);
+    }
+    if (layout->size[POD_MESH_DATA] > 1) {
+        bundle->late = (pod_axis_list){.count = 1, .axis = {POD_MESH_DATA}};
     }
     bundle->there = whole > 0;
     bundle->whole = whole;

@@ -148,6 +148,29 @@ Test(transformer, sequences_gather_keys_and_values)
     step_free(&c);
 }
 
+/* Weights are cut over sequence, too, and gathered over both axes. */
+Test(transformer, sequences_cut_weights)
+{
+    static const char *const meshes[2] = {"sequence=4,fsdp=2", "fsdp=8"};
+    static const char *const axes[2] = {"sequence,fsdp", "fsdp"};
+    int64_t weights[2];
+    int64_t gathered[2];
+    for (int i = 0; i < 2; i++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", meshes[i], small, 8);
+        c.request.seq = 1024;
+        c.request.optimizer = POD_OPTIMIZER_ADAM;
+        c.request.remat = POD_REMAT_FULL;
+        step_build(&c);
+        weights[i] = c.work.memory.by_kind[POD_MEMORY_WEIGHTS];
+        gathered[i] = step_bytes(&c, POD_ALL_GATHER, axes[i]);
+        step_free(&c);
+    }
+    cr_assert_gt(gathered[0], 0);
+    cr_assert_eq(gathered[0], gathered[1]);
+    cr_assert_eq(weights[0], weights[1]);
+}
+
 Test(transformer, what_does_not_divide_is_named)
 {
     static const struct {
