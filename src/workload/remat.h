@@ -9,7 +9,7 @@
  *      context   output of attention
  *      out       output of the projection behind it
  *      mlp       what is before the elementwise function of the MLP
- *      norms     norms, and the rest of what is elementwise: HBM only
+ *      norms     norms with their inputs in f32, and the parts of the MLP's function: HBM only
  *      scores    of plain attention, what the softmax gives: HBM only
  *
  *      none      all of it             minimal   qkv, out, mlp: no product with weights is done twice

@@ -47,8 +47,9 @@ static void layer_add(remat_costs *costs, const pod_remat_question *question,
     const double d = (double)question->model->d_model;
     const double hbm = chip->hbm_bytes_per_s * chip->hbm_eff_frac;
     const double context = (double)(layer->heads * layer->v_dim) / tensor;
-    const double hidden = (double)(question->model->mlp_matrices - 1)
-                          * (double)(layer->d_ff + layer->top_k * layer->moe_d_ff) / tensor;
+    const int64_t matrices = question->model->mlp_matrices;
+    const double hidden =
+        (double)(matrices - 1) * (double)(layer->d_ff + layer->top_k * layer->moe_d_ff) / tensor;
     double qkv = 0;
     for (int i = 0; i < layer->nprojections; i++) {
         const pod_layer_projection *p = &layer->projection[i];
@@ -77,7 +78,8 @@ static void layer_add(remat_costs *costs, const pod_remat_question *question,
     costs->item[POD_KEEP_OUT].again_s += product_s(chip, question->dtype, tokens, context, d);
     costs->item[POD_KEEP_MLP].bytes += tokens * hidden * BYTES;
     costs->item[POD_KEEP_MLP].again_s += product_s(chip, question->dtype, tokens, d, hidden);
-    costs->item[POD_KEEP_NORMS].bytes += tokens * (2 * d + hidden) * BYTES;
+    costs->item[POD_KEEP_NORMS].bytes +=
+        tokens * (6 * d + hidden * (double)matrices / (double)(matrices - 1)) * BYTES;
     costs->item[POD_KEEP_NORMS].again_s += tokens * (4 * d + 2 * qkv) * BYTES / hbm;
     costs->item[POD_KEEP_SCORES].bytes +=
         question->plain ? tokens * (double)args.heads * (double)args.keys * SCORE_BYTES : 0;

@@ -208,6 +208,14 @@ static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
     return xn;
 }
 
+/** Columns of bf16 that elementwise work leaves for backward: of both norms the result and the input in f32, of the
+ * function its parts and its result, one more than it has inputs. */
+static int64_t elementwise_width(const pod_tf *tf, const pod_layer *layer)
+{
+    const int64_t matrices = tf->model->mlp_matrices;
+    return 6 * tf->model->d_model + matrices * pod_tf_hidden_width(tf, layer) / (matrices - 1);
+}
+
 int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
 {
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
@@ -227,8 +235,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
     const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, false);
     if (is_kept(tf, POD_KEEP_NORMS)) {
-        const int64_t hidden = pod_tf_hidden_width(tf, &layer) / (tf->model->mlp_matrices - 1);
-        pod_tf_keep(tf, POD_KEEP_NORMS, activation(tf, "norms", 2 * d + hidden));
+        pod_tf_keep(tf, POD_KEEP_NORMS, activation(tf, "norms", elementwise_width(tf, &layer)));
     }
     post_norm(tf, "fwd.norm.post", 2, y);
     residual(tf, "fwd.residual", out, y);
