@@ -143,8 +143,13 @@ static pod_status run(pod_cli *cli, const pod_cli_target *target, const traffic_
     for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
         pod_traffic traffic = {.slice = NULL};
         pod_traffic_result result;
-        st = pod_traffic_init(&traffic, &target->slice, request->pattern, request->sizes.bytes[i],
-                              request->from, request->to, cli->common.seed, err);
+        st = pod_cli_bytes_check(target, target->chip.link_oneway_bytes_per_s,
+                                 request->sizes.bytes[i], err);
+        if (st == POD_OK) {
+            st = pod_traffic_init(&traffic, &target->slice, request->pattern,
+                                  request->sizes.bytes[i], request->from, request->to,
+                                  cli->common.seed, err);
+        }
         st = pod_par_agree(cli->par, st, err);
         if (st == POD_OK) {
             st = pod_traffic_run(&machine, &traffic, &result, err);

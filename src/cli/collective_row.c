@@ -180,6 +180,9 @@ pod_status pod_collective_row_run(pod_collective_row *row, pod_cli *cli,
 {
     *row = (pod_collective_row){.bytes = bytes};
     pod_status st = pod_collective_dtype(run_case->request, bytes, &row->dtype, err);
+    if (st == POD_OK && !pod_collective_is_trivial(run_case, bytes)) {
+        st = pod_cli_bytes_check(run_case->target, run_case->link_bytes_per_s, bytes, err);
+    }
     if (st != POD_OK) {
         return st;
     }

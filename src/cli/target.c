@@ -269,6 +269,31 @@ pod_status pod_cli_target_healthy(pod_cli_target *healthy, const pod_cli_target 
     return pod_router_new(&healthy->slice, &healthy->router, err);
 }
 
+pod_status pod_cli_bytes_check(const pod_cli_target *target, double link_bytes_per_s, int64_t bytes,
+                               pod_error *err)
+{
+    const double hours_max = 20.0;
+    const double most_s = hours_max * 3600.0;
+    const pod_slice *slice = &target->slice;
+    const double chips = (double)slice->nchips * slice->nslices;
+    if ((double)bytes * chips > most_s * link_bytes_per_s) {
+        return pod_fail(
+            err, POD_E_RANGE,
+            "%lld bytes on each of %.0f chips keep a link of %g GB/s busy for more than "
+            "%g hours; use fewer bytes",
+            (long long)bytes, chips, link_bytes_per_s / 1e9, hours_max);
+    }
+    const double dcn_bytes_per_s = slice->nslices > 1 ? pod_dcn_chip_bytes_per_s(&target->dcn) : 0;
+    if (slice->nslices > 1 && (double)bytes > most_s * dcn_bytes_per_s) {
+        return pod_fail(
+            err, POD_E_RANGE,
+            "%lld bytes a chip keep its %g GB/s of DCN busy for more than %g hours; use "
+            "fewer bytes",
+            (long long)bytes, dcn_bytes_per_s / 1e9, hours_max);
+    }
+    return POD_OK;
+}
+
 pod_machine pod_cli_machine(pod_cli *cli, const pod_cli_target *target, double link_bytes_per_s,
                             pod_time_ps launch_ps)
 {

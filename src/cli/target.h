@@ -43,6 +43,12 @@ void pod_cli_target_fini(pod_cli_target *target);
 /** What a chip's figures say of hosts and network. */
 void pod_cli_dcn_rates(pod_dcn_options *options, const pod_chip_spec *chip);
 
+/** Refuse sizes whose sums of times and bytes over all links would leave 64 bits: all chips' bytes on one
+ *  link, or one chip's on its share of the DCN, may take 20 hours. Not collective.
+ *  @return POD_E_RANGE */
+pod_status pod_cli_bytes_check(const pod_cli_target *target, double link_bytes_per_s, int64_t bytes,
+                               pod_error *err);
+
 /** The machine of a target. @param link_bytes_per_s  rate in force; @param launch_ps  see machine.h */
 pod_machine pod_cli_machine(pod_cli *cli, const pod_cli_target *target, double link_bytes_per_s,
                             pod_time_ps launch_ps);
