@@ -28,6 +28,9 @@ if(PODSIM_SANITIZE)
   target_link_options(pod_warnings INTERFACE -fsanitize=address,undefined)
 endif()
 
+# madvise is declared by this switch of the C library, which must come before any header.
+set_source_files_properties(src/engine/pages.c PROPERTIES COMPILE_DEFINITIONS _DEFAULT_SOURCE)
+
 # What base/banned.h poisons is poisoned in every source file of src/.
 set(POD_BANNED "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/base/banned.h\"")
 

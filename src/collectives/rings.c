@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/rings.h"
 
+#include "collectives/ring_order.h"
 #include "collectives/ring_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128 };
-
-/* The numbering of blocks that belongs to an order of the axes. */
-typedef struct ring_order {
-    int levels;
-    int axis[POD_GROUP_DIMS_MAX];
-    int32_t length[POD_GROUP_DIMS_MAX];   /* of the ring at a level */
-    int32_t span[POD_GROUP_DIMS_MAX + 1]; /* product of the lengths before */
-    struct ring_digit *digits;            /* [rank][level] */
-} ring_order;
-
-/* Where a rank is in the ring at a level, and what step() makes of it: looked up, not computed. */
-typedef struct ring_digit {
-    int32_t digit;
-    int32_t base; /* first slot of the rank's run at this level if the digit were 0 */
-} ring_digit;
 
 /* One level in one direction, as one channel sees it. */
 typedef struct phase {
@@ -31,46 +17,65 @@ typedef struct phase {
     int32_t length;
     int32_t first; /* step of the channel that starts it */
     pod_ring_leg leg;
+    int32_t span; /* slots that travel together */
+    int32_t away; /* closed: position sent at its start, from the own one (ring_walk.h) */
+    pod_coll_recv recv_op;
+    int32_t late; /* steps by which the receiver's number of a message is behind the sender's */
     int32_t twin_first; /* receives of the other direction before this phase */
     uint8_t priority;
+    /* of a row: */
+    int hop_to;
+    int hop_from;
+    int digit;
 } phase;
 
 /* What all channels of one order, direction and bias do. */
 typedef struct program {
-    const ring_order *order;
+    const pod_ring_order *order;
     int bias;
     pod_ring_way way; /* of the stream */
     int sign;         /* +1 or -1: of the channel */
     int nphases;
     int32_t steps;
     phase phases[PHASES_MAX];
-    uint8_t *phase_of; /* [step] */
+    const phase **phase_of; /* [step] */
 } program;
 
 typedef struct rings {
     pod_coll_schedule base;
     pod_coll_axes axes;
     int norders;
-    ring_order *orders;
+    pod_ring_order *orders;
     int nprograms;
     program *programs;
-    const program **program_of;  /* [channel] */
-    const ring_order **order_of; /* [part] */
-    int32_t *twin;               /* [channel], -1 = none */
+    const program **program_of;      /* [channel] */
+    const pod_ring_order **order_of; /* [part] */
+    int32_t *twin;                   /* [channel], -1 = none */
+    /* What step() reads of a rank lies together, since a pod's ranks don't fit the caches: a row for each
+     * rank, of its hops [axis][+, -], and behind them the digits of all orders. */
+    pod_coll_hop *rows;
+    int nhops;
+    int row_size; /* in hops, which are as large as digits */
 } rings;
+_Static_assert(sizeof(pod_coll_hop) == sizeof(pod_ring_digit), "a row has room for either");
 
-static const ring_digit *digit_at(const ring_order *order, int32_t rank, int level)
+static const pod_coll_hop *row_at(const rings *self, int32_t rank)
 {
-    return &order->digits[(int64_t)rank * order->levels + level];
+    return &self->rows[(int64_t)rank * self->row_size];
+}
+
+static const pod_ring_digit *row_digits(const rings *self, const pod_coll_hop *row)
+{
+    return (const pod_ring_digit *)(const void *)(row + self->nhops);
 }
 
 /* The slot of a rank's own block. */
-static int32_t block_of(const ring_order *order, int32_t rank)
+static int32_t block_of(const rings *self, const pod_ring_order *order, int32_t rank)
 {
     if (order->levels == 0) {
         return 0;
     }
-    const ring_digit *first = digit_at(order, rank, 0);
+    const pod_ring_digit *first = row_digits(self, row_at(self, rank)) + order->first_digit;
     return first->base + first->digit * order->span[0];
 }
 
@@ -105,21 +110,19 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
 {
     const rings *self = (const rings *)schedule;
     const program *p = self->program_of[channel];
-    const phase *f = &p->phases[p->phase_of[step]];
-    const ring_order *order = p->order;
-    const int minus = p->sign < 0;
-    const pod_coll_hop *hops = pod_coll_axes_hop(&self->axes, me->rank, order->axis[f->level], 0);
+    const phase *f = p->phase_of[step];
+    const pod_coll_hop *row = row_at(self, me->rank);
+    const pod_coll_hop *to = &row[f->hop_to];
+    const pod_ring_digit *mine = row_digits(self, row) + f->digit;
     const int32_t t = step - f->first;
-    const ring_digit *mine = digit_at(order, me->rank, f->level);
     int32_t sent;
     int32_t received;
     if (f->closed) {
-        pod_ring_digits(f->length, mine->digit, p->sign, f->gather ? -t : f->leg.steps - t, &sent,
-                        &received);
+        pod_ring_digits(f->length, mine->digit, p->sign, f->away - t, &sent, &received);
     } else {
         line_digits(f, p->sign, mine->digit, t, &sent, &received);
     }
-    const int32_t span = order->span[f->level];
+    const int32_t span = f->span;
     int32_t base = mine->base;
     int32_t slots = span;
     if (t == f->leg.half_step) {
@@ -127,18 +130,18 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
         slots = f->leg.half_slots;
     }
     *out = (pod_coll_step){
-        .send_to = sent < 0 ? -1 : hops[minus].rank,
-        .send_step = f->closed || f->gather ? step : step - 1,
+        .send_to = sent < 0 ? -1 : to->rank,
+        .send_step = step - f->late,
         .send_slot = base + sent * span,
         .send_slots = slots,
-        .send_direction = hops[minus].direction,
+        .send_direction = to->direction,
         .priority = f->priority,
         .wait_recv = step,
         .wait = {{.channel = t <= 1 ? self->twin[channel] : -1, .recv = f->twin_first},
                  {.channel = -1}},
-        .recv_from = received < 0 ? -1 : hops[1 - minus].rank,
+        .recv_from = received < 0 ? -1 : row[f->hop_from].rank,
         .recv_slot = base + received * span,
-        .recv_op = f->gather ? POD_RECV_STORE : POD_RECV_REDUCE,
+        .recv_op = f->recv_op,
         .recv_also = -1,
     };
 }
@@ -146,17 +149,7 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
 static int32_t rings_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
 {
     const rings *self = (const rings *)schedule;
-    return block_of(self->order_of[part], rank);
-}
-
-static void rings_approach(const pod_coll_schedule *schedule, int32_t rank)
-{
-    const rings *self = (const rings *)schedule;
-    for (int i = 0; i < self->norders; ++i) {
-        const ring_order *order = &self->orders[i];
-        __builtin_prefetch(digit_at(order, rank, 0));
-    }
-    __builtin_prefetch(pod_coll_axes_hop(&self->axes, rank, 0, 0));
+    return block_of(self, self->order_of[part], rank);
 }
 
 static void rings_free(pod_coll_schedule *schedule)
@@ -173,107 +166,22 @@ static void rings_free(pod_coll_schedule *schedule)
     free(self->program_of);
     free(self->order_of);
     free(self->twin);
+    free(self->rows);
     free(self->base.parts);
     free(self->base.channels);
     pod_coll_axes_fini(&self->axes);
     free(self);
 }
 
-static const pod_coll_schedule_ops rings_ops = {.steps = rings_steps,
-                                                .step = rings_step,
-                                                .block_slot = rings_block_slot,
-                                                .approach = rings_approach,
-                                                .free = rings_free};
-
-/* Rings over quotients: walk the first axis until it meets itself, then from all of these ranks
- * along the next until that meets them, and so on. */
-static void number_quotients(ring_order *order, const pod_coll_axes *axes, int32_t *seen)
-{
-    const int levels = order->levels;
-    int32_t found = 1;
-    for (int32_t r = 0; r < axes->nranks; ++r) {
-        seen[r] = -1;
-    }
-    seen[0] = 0; /* seen[slot] = rank, filled in slot order */
-    for (int level = 0; level < levels; ++level) {
-        const int32_t span = found;
-        int32_t length = 1;
-        for (;;) {
-            const int32_t start = seen[found - span];
-            const int32_t next = pod_coll_axes_hop(axes, start, order->axis[level], 0)->rank;
-            bool met = false;
-            for (int32_t i = 0; i < span && !met; ++i) {
-                met = seen[i] == next;
-            }
-            if (met) {
-                break;
-            }
-            for (int32_t i = 0; i < span; ++i, ++found) {
-                seen[found] =
-                    pod_coll_axes_hop(axes, seen[found - span], order->axis[level], 0)->rank;
-            }
-            ++length;
-        }
-        order->length[level] = length;
-        order->span[level + 1] = span * length;
-    }
-    for (int32_t slot = 0; slot < axes->nranks; ++slot) {
-        for (int level = 0; level < levels; ++level) {
-            order->digits[(int64_t)seen[slot] * levels + level].digit =
-                slot / order->span[level] % order->length[level];
-        }
-    }
-}
-
-/* base of a level = sum over the levels behind it of digit · span */
-static void sum_bases(ring_order *order, int32_t nranks)
-{
-    for (int32_t r = 0; r < nranks; ++r) {
-        ring_digit *digits = &order->digits[(int64_t)r * order->levels];
-        int32_t base = 0;
-        for (int level = order->levels - 1; level >= 0; --level) {
-            digits[level].base = base;
-            base += digits[level].digit * order->span[level];
-        }
-    }
-}
-
-static bool number_blocks(ring_order *order, const pod_coll_axes *axes)
-{
-    const int levels = order->levels;
-    const size_t n = (size_t)axes->nranks;
-    order->span[0] = 1;
-    order->digits = calloc(n * (size_t)(levels ? levels : 1), sizeof *order->digits);
-    if (!order->digits) {
-        return false;
-    }
-    if (axes->quotient) {
-        int32_t *seen = malloc(n * sizeof *seen);
-        if (seen) {
-            number_quotients(order, axes, seen);
-            sum_bases(order, axes->nranks);
-        }
-        free(seen);
-        return seen != NULL;
-    }
-    for (int level = 0; level < levels; ++level) {
-        order->length[level] = axes->axis[order->axis[level]].length;
-        order->span[level + 1] = order->span[level] * order->length[level];
-        for (int32_t r = 0; r < axes->nranks; ++r) {
-            order->digits[(int64_t)r * levels + level].digit =
-                axes->position[(int64_t)r * axes->naxes + order->axis[level]];
-        }
-    }
-    sum_bases(order, axes->nranks);
-    return true;
-}
+static const pod_coll_schedule_ops rings_ops = {
+    .steps = rings_steps, .step = rings_step, .block_slot = rings_block_slot, .free = rings_free};
 
 pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *axis, int32_t *length,
                              pod_error *err)
 {
-    ring_order order = {.levels = naxes};
+    pod_ring_order order = {.levels = naxes};
     memcpy(order.axis, axis, (size_t)naxes * sizeof *axis);
-    const bool numbered = number_blocks(&order, axes);
+    const bool numbered = pod_ring_order_number(&order, axes);
     free(order.digits);
     if (!numbered) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the rings of %d chips; use fewer chips",
@@ -284,19 +192,21 @@ pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *ax
 }
 
 /* The order with these axes, numbered when it is new; NULL without memory. */
-static ring_order *order_find(rings *self, const pod_ring_stream *stream)
+static pod_ring_order *order_find(rings *self, const pod_ring_stream *stream)
 {
     const size_t size = (size_t)stream->naxes * sizeof *stream->axis;
     for (int i = 0; i < self->norders; ++i) {
-        ring_order *known = &self->orders[i];
+        pod_ring_order *known = &self->orders[i];
         if (known->levels == stream->naxes && memcmp(known->axis, stream->axis, size) == 0) {
             return known;
         }
     }
-    ring_order *order = &self->orders[self->norders++];
+    pod_ring_order *order = &self->orders[self->norders++];
     order->levels = stream->naxes;
+    order->first_digit = self->row_size - self->nhops;
+    self->row_size += order->levels;
     memcpy(order->axis, stream->axis, size);
-    return number_blocks(order, &self->axes) ? order : NULL;
+    return pod_ring_order_number(order, &self->axes) ? order : NULL;
 }
 
 /* Steps and half step of a phase. */
@@ -322,18 +232,27 @@ static bool program_fill(program *p, const rings *self)
         f->length = p->order->length[f->level];
         f->closed = self->axes.axis[p->order->axis[f->level]].closed;
         f->first = p->steps;
+        f->span = p->order->span[f->level];
+        f->recv_op = f->gather ? POD_RECV_STORE : POD_RECV_REDUCE;
+        f->late = f->closed || f->gather ? 0 : 1;
+        f->hop_to = p->order->axis[f->level] * 2 + (p->sign < 0);
+        f->hop_from = p->order->axis[f->level] * 2 + (p->sign > 0);
+        f->digit = p->order->first_digit + f->level;
         f->priority = (uint8_t)i;
-        f->leg = leg_of(f, p, p->order->span[f->level]);
+        f->leg = leg_of(f, p, f->span);
+        f->away = f->gather ? 0 : f->leg.steps;
         p->steps += f->leg.steps;
     }
-    p->phase_of = malloc((size_t)p->steps + 1);
+    p->phase_of = malloc(((size_t)p->steps + 1) * sizeof(const phase *));
     for (int i = 0; p->phase_of && i < p->nphases; ++i) {
-        memset(p->phase_of + p->phases[i].first, i, (size_t)p->phases[i].leg.steps);
+        for (int32_t t = 0; t < p->phases[i].leg.steps; ++t) {
+            p->phase_of[p->phases[i].first + t] = &p->phases[i];
+        }
     }
     return p->phase_of != NULL;
 }
 
-static program *program_find(rings *self, const ring_order *order, pod_ring_way way, int sign,
+static program *program_find(rings *self, const pod_ring_order *order, pod_ring_way way, int sign,
                              int bias)
 {
     for (int i = 0; i < self->nprograms; ++i) {
@@ -360,7 +279,7 @@ static void join_twins(rings *self, int32_t plus)
     }
 }
 
-static bool add_channel(rings *self, int32_t part, const ring_order *order,
+static bool add_channel(rings *self, int32_t part, const pod_ring_order *order,
                         const pod_ring_stream *stream, int sign)
 {
     const int32_t channel = self->base.nchannels++;
@@ -376,7 +295,7 @@ static bool add_channel(rings *self, int32_t part, const ring_order *order,
 
 static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
 {
-    const ring_order *order = order_find(self, stream);
+    const pod_ring_order *order = order_find(self, stream);
     if (!order) {
         return false;
     }
@@ -395,6 +314,49 @@ static bool add_stream(rings *self, int32_t part, const pod_ring_stream *stream)
         join_twins(self, first);
     }
     return true;
+}
+
+/* The fewest elements that a message has: of the shorter blocks, in half a run where there is one. */
+static int64_t least_elements(const rings *self)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t channel = 0; channel < self->base.nchannels; ++channel) {
+        const pod_coll_part *part = &self->base.parts[self->base.channels[channel].part];
+        const program *p = self->program_of[channel];
+        for (int i = 0; i < p->nphases; ++i) {
+            const phase *f = &p->phases[i];
+            const int32_t slots = f->leg.half_step >= 0 ? f->leg.half_slots : f->span;
+            const int64_t elements = part->elements / part->blocks * slots;
+            least = elements < least ? elements : least;
+        }
+    }
+    return least < INT64_MAX ? least : 0;
+}
+
+static bool rows_fill(rings *self)
+{
+    const size_t n = (size_t)self->axes.nranks;
+    self->rows = malloc((n * (size_t)self->row_size + 1) * sizeof *self->rows);
+    for (size_t rank = 0; self->rows && rank < n; ++rank) {
+        pod_coll_hop *row = &self->rows[rank * (size_t)self->row_size];
+        if (self->nhops > 0) {
+            memcpy(row, pod_coll_axes_hop(&self->axes, (int32_t)rank, 0, 0),
+                   (size_t)self->nhops * sizeof *row);
+        }
+        for (int i = 0; i < self->norders; ++i) {
+            const pod_ring_order *order = &self->orders[i];
+            const size_t levels = (size_t)order->levels;
+            memcpy(row + self->nhops + order->first_digit, order->digits + rank * levels,
+                   levels * sizeof *order->digits);
+        }
+    }
+    for (int i = 0; i < self->norders; ++i) {
+        free(self->orders[i].digits);
+        self->orders[i].digits = NULL;
+    }
+    self->base.near = (pod_coll_near){.base = self->rows,
+                                      .stride_bytes = self->row_size * (int32_t)sizeof *self->rows};
+    return self->rows != NULL;
 }
 
 /* Parts of whole multiples of the ranks have equal blocks, so that ranks that see the same graph stay in step to the
@@ -432,6 +394,8 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
     }
     self->axes = *axes;
     *axes = (pod_coll_axes){0};
+    self->nhops = self->axes.naxes * 2;
+    self->row_size = self->nhops;
     self->base = (pod_coll_schedule){.ops = &rings_ops,
                                      .algorithm = plan->algorithm,
                                      .op = request->op,
@@ -450,10 +414,11 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
     self->twin = calloc(2 * streams, sizeof *self->twin);
     if (!self->base.parts || !self->base.channels || !self->orders || !self->programs
         || !self->program_of || !self->order_of || !self->twin
-        || !add_streams(self, plan, request->equal_blocks)) {
+        || !add_streams(self, plan, request->equal_blocks) || !rows_fill(self)) {
         rings_free(&self->base);
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
+    self->base.least_elements = least_elements(self);
     *schedule = &self->base;
     return POD_OK;
 }

@@ -130,11 +130,14 @@ typedef struct pod_coll_schedule_ops {
      *  NULL = by the sizes above. */
     int64_t (*slot_offset)(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
                            int32_t slot);
-    /** step() will soon be asked about this rank: a hint to bring what it reads near (prefetch). NULL =
-     *  nothing to bring. */
-    void (*approach)(const pod_coll_schedule *schedule, int32_t rank);
     void (*free)(pod_coll_schedule *schedule);
 } pod_coll_schedule_ops;
+
+/** Memory that step() reads for a rank, stride_bytes from base + rank * stride_bytes on; base NULL = none. */
+typedef struct pod_coll_near {
+    const void *base;
+    int32_t stride_bytes;
+} pod_coll_near;
 
 /** First member of every algorithm's own struct. */
 struct pod_coll_schedule {
@@ -151,6 +154,7 @@ struct pod_coll_schedule {
     pod_coll_part *parts;
     int32_t nchannels;
     pod_coll_channel *channels;
+    pod_coll_near near; /**< a hint (prefetch) */
     bool sequential; /**< every step s has wait_recv >= s: no send goes before the receives of the
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
@@ -162,6 +166,9 @@ struct pod_coll_schedule {
     bool ties_plus; /**< circuits: where ways round are equally short, only those in + direction */
     bool alone;     /**< ordered, and every send is over one link or to the rank itself: two of
                                      its messages never share a link */
+    int64_t
+        least_elements; /**< alone: every message over a link has as many or more. A hint, as it lets
+                                 the simulator take longer strides; 0 = not known */
 };
 
 void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */

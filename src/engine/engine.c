@@ -161,53 +161,65 @@ int pod_engine_rank_of(const pod_engine *engine, int32_t cell)
 }
 
 /* What the order of events needs, written where the event will lie. */
-static pod_event *write_head(pod_engine *engine, pod_event *room, const pod_event_head *head)
+static inline pod_event *write_head(pod_engine *engine, pod_event *room, int32_t src, int32_t dst,
+                                    pod_time_ps time_ps, pod_payload *payload)
 {
-    room->time_ps = head->time_ps;
-    room->dst = head->dst;
-    room->src = head->src;
-    room->seq = engine->queue.cells[head->src - engine->first].seq++;
-    room->payload = head->payload;
+    room->time_ps = time_ps;
+    room->dst = dst;
+    room->src = src;
+    room->seq = engine->queue.cells[src - engine->first].seq++;
+    room->payload = payload;
     return room;
 }
 
-static pod_event *begin_local(pod_engine *engine, const pod_event_head *head)
+/* For a cell of another rank. */
+static pod_event *begin_away(pod_engine *engine, int32_t src, int32_t dst, pod_time_ps time_ps,
+                             pod_payload *payload)
+{
+    POD_ASSERT((uint32_t)dst < (uint32_t)engine->ncells);
+    POD_ASSERT(time_ps - engine->now_ps >= engine->lookahead_cross_ps);
+    int rank = pod_engine_rank_of(engine, dst);
+    int64_t tick = time_ps >> engine->queue.shift;
+    pod_event *room = pod_exchange_reserve(&engine->exchange, rank, tick, payload);
+    return write_head(engine, room, src, dst, time_ps, payload);
+}
+
+/* For the cell itself, inside the window that is being handled. */
+static pod_event *begin_own(pod_engine *engine, uint32_t node, int32_t src, pod_time_ps time_ps,
+                            pod_payload *payload)
+{
+    POD_ASSERT(time_ps >= engine->now_ps);
+    pod_event *room = pod_pool_event(&engine->queue.pool, node);
+    (void)write_head(engine, room, src, src, time_ps, payload);
+    pod_agenda_push(engine, time_ps, node);
+    return room;
+}
+
+pod_event *pod_engine_post_begin(pod_engine *engine, int32_t src, int32_t dst, pod_time_ps time_ps,
+                                 pod_payload *payload)
 {
     pod_queue *queue = &engine->queue;
-    POD_ASSERT(head->time_ps - engine->now_ps
-               >= (head->dst == head->src ? 0 : engine->lookahead_ps));
-    uint32_t node = pod_queue_node(queue);
+    const int32_t local = dst - engine->first;
+    POD_ASSERT(src == engine->cell
+               || (engine->cell < 0 && (uint32_t)(src - engine->first) < (uint32_t)engine->nlocal));
+    POD_ASSERT(time_ps < POD_TIME_NEVER);
+    if ((uint32_t)local >= (uint32_t)engine->nlocal) {
+        return begin_away(engine, src, dst, time_ps, payload);
+    }
+    const uint32_t node = pod_queue_node(queue);
     if (node == POD_NODE_NONE) {
-        pod_payload_release(head->payload);
+        pod_payload_release(payload);
         return &engine->dropped;
     }
-    pod_event *room = write_head(engine, pod_pool_event(&queue->pool, node), head);
-    if (head->time_ps < engine->end_ps) {
-        pod_agenda_push(engine, head->time_ps, node);
-    } else {
-        pod_queue_add(queue, head->time_ps, head->dst - engine->first, node);
+    if (src == dst && time_ps < engine->end_ps) {
+        return begin_own(engine, node, src, time_ps, payload);
     }
+    POD_ASSERT(time_ps >= engine->end_ps
+               && time_ps - engine->now_ps >= (src == dst ? 0 : engine->lookahead_ps));
+    pod_event *room = pod_pool_event(&queue->pool, node);
+    (void)write_head(engine, room, src, dst, time_ps, payload);
+    pod_queue_add(queue, time_ps, local, node);
     return room;
-}
-
-static pod_event *begin_away(pod_engine *engine, const pod_event_head *head)
-{
-    POD_ASSERT((uint32_t)head->dst < (uint32_t)engine->ncells);
-    POD_ASSERT(head->time_ps - engine->now_ps >= engine->lookahead_cross_ps);
-    int rank = pod_engine_rank_of(engine, head->dst);
-    int64_t tick = head->time_ps >> engine->queue.shift;
-    return write_head(engine, pod_exchange_reserve(&engine->exchange, rank, tick, head->payload),
-                      head);
-}
-
-pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head)
-{
-    POD_ASSERT((uint32_t)(head.src - engine->first) < (uint32_t)engine->nlocal);
-    POD_ASSERT(engine->cell < 0 || engine->cell == head.src);
-    POD_ASSERT(head.time_ps < POD_TIME_NEVER);
-    return (uint32_t)(head.dst - engine->first) < (uint32_t)engine->nlocal
-               ? begin_local(engine, &head)
-               : begin_away(engine, &head);
 }
 
 /* The arguments go one by one, and volatile so that the compiler doesn't join the loads: the caller has
@@ -216,10 +228,8 @@ pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head)
 void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
 {
     const volatile pod_event *from = event;
-    pod_event *room = pod_engine_post_begin(engine, (pod_event_head){.time_ps = event->time_ps,
-                                                                     .dst = event->dst,
-                                                                     .src = src,
-                                                                     .payload = event->payload});
+    pod_event *room =
+        pod_engine_post_begin(engine, src, event->dst, event->time_ps, event->payload);
     room->kind = from->kind;
     room->small = from->small;
     for (int i = 0; i < 4; i++) {
@@ -227,12 +237,26 @@ void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
     }
 }
 
+void pod_engine_near_add(pod_engine *engine, pod_engine_near near)
+{
+    if (engine->nnear < ENGINE_NEAR_MAX) {
+        engine->near[engine->nnear++] = near;
+    }
+}
+
 void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps)
+{
+    pod_engine_timer_set_lazy(engine, cell, time_ps, time_ps);
+}
+
+void pod_engine_timer_set_lazy(pod_engine *engine, int32_t cell, pod_time_ps time_ps,
+                               pod_time_ps latest_ps)
 {
     int32_t local = cell - engine->first;
     POD_ASSERT((uint32_t)local < (uint32_t)engine->nlocal);
-    POD_ASSERT(time_ps >= engine->now_ps);
+    POD_ASSERT(time_ps >= engine->now_ps && latest_ps >= time_ps);
     engine->queue.cells[local].timer_ps = time_ps;
+    engine->queue.cells[local].latest_ps = latest_ps;
     if (engine->cell < 0) {
         pod_queue_timer_enter(&engine->queue, local);
         return;

@@ -54,13 +54,18 @@ typedef struct pod_engine_model {
     void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
     /** The cell's timer has run out (it is unset before the call). */
     void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
-    /** The cell will soon have something to do: a hint to bring its state near (prefetch). May be
-     *  NULL. */
-    void (*approach)(void *context, int32_t cell);
     /** When nothing is left to happen: true if the cell still waits for something, and whom for
      *  (one short line). NULL if cells never wait. */
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
 } pod_engine_model;
+
+/** Memory that handlers read or write whenever a cell has something to do. */
+typedef struct pod_engine_near {
+    const void *base;     /**< cell c of this rank has it at base + at(c) * stride_bytes */
+    const int32_t *index; /**< at(c) = index[c - first], or NULL: c - first */
+    int32_t stride_bytes;
+    int32_t bytes; /**< of one cell */
+} pod_engine_near;
 
 typedef struct pod_engine_options {
     int32_t ncells;
@@ -95,24 +100,29 @@ void pod_engine_free(pod_engine *engine);
 int32_t pod_engine_cells(const pod_engine *engine, int32_t *first);
 int pod_engine_rank_of(const pod_engine *engine, int32_t cell);
 
+/** The engine brings this memory near (prefetch) before a cell's turn. A hint: what there is no room for
+ *  is left out. Borrowed while the engine runs. */
+void pod_engine_near_add(pod_engine *engine, pod_engine_near near);
+
 /** Post an event; it is copied, its payload reference is taken over. From a handler of cell src, or
  *  before pod_engine_run for a cell of this rank (src = the cell it starts from).
  *  event->time_ps >= now for dst == src, >= now + lookahead_ps otherwise (POD_ASSERT). */
 void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event);
 
-/** When an event happens, where, from where, and what travels with it. */
-typedef struct pod_event_head {
-    pod_time_ps time_ps;
-    int32_t dst;
-    int32_t src;
-    pod_payload *payload; /**< or NULL; the reference is taken over */
-} pod_event_head;
-
 /** As pod_engine_post, without a copy: the caller writes kind, small and those arguments that its handler
- *  reads into the event that is returned, before it calls the engine again; other arguments are undefined. */
-pod_event *pod_engine_post_begin(pod_engine *engine, pod_event_head head);
+ *  reads into the event that is returned, before it calls the engine again; other arguments are undefined.
+ *  @param payload  or NULL; the reference is taken over */
+pod_event *pod_engine_post_begin(pod_engine *engine, int32_t src, int32_t dst, pod_time_ps time_ps,
+                                 pod_payload *payload);
 /** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */
 void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps);
+
+/** The same for a timer that may be handled late: when the cell has something else to do, or else in the
+ *  window that latest_ps is in. In the cell's own order it keeps its place, and `now` is its time, so that only
+ *  what it posts must allow for being late: to others, not before latest_ps + lookahead_ps.
+ *  @param latest_ps  >= time_ps */
+void pod_engine_timer_set_lazy(pod_engine *engine, int32_t cell, pod_time_ps time_ps,
+                               pod_time_ps latest_ps);
 
 /** Run until no event and no timer is left on any rank. Collective.
  *  @return POD_E_INTERNAL when cells are still blocked then (the text lists the first of them and

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For madvise. NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c): the C library's switch */
-#define _DEFAULT_SOURCE
 #include "engine/pages.h"
 
 #include <stdint.h>

@@ -19,7 +19,8 @@ pod_status pod_queue_init(pod_queue *queue, int32_t ncells, int shift, pod_error
         return pod_fail(err, POD_E_NOMEM, "no memory for the queue of %d cells", ncells);
     }
     for (int32_t cell = 0; cell < ncells; cell++) {
-        queue->cells[cell] = (pod_cell){.timer_ps = POD_TIME_NEVER, .near_tick = POD_TICK_NEVER};
+        queue->cells[cell] = (pod_cell){
+            .timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER, .near_tick = POD_TICK_NEVER};
     }
     return POD_OK;
 }
@@ -170,7 +171,7 @@ static bool in_slot(const pod_queue *queue, uint64_t tick, int level, uint64_t d
 
 static uint64_t timer_tick(const pod_queue *queue, int32_t cell)
 {
-    pod_time_ps time_ps = queue->cells[cell].timer_ps;
+    pod_time_ps time_ps = queue->cells[cell].latest_ps;
     return time_ps == POD_TIME_NEVER ? POD_TICK_NEVER : (uint64_t)time_ps >> queue->shift;
 }
 

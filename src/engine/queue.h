@@ -17,7 +17,7 @@
  *  are not ordered; the window that takes them out orders them (engine/window.c). They lie in chunks of
  *  2 KiB that are filled in sequence and reused last in, first out.
  *
- *  Timers: the truth is timer_ps of the cell; slots hold cell numbers as hints, checked when they
+ *  Timers: the truth is latest_ps of the cell; slots hold cell numbers as hints, checked when they
  *  are met. A cell has at most one live hint at each level, and the one at the timer's level
  *  is never later than the timer. Moving a timer back therefore costs nothing.
  *
@@ -73,9 +73,10 @@ typedef struct pod_level {
 
 /** What the engine keeps per cell. */
 typedef struct pod_cell {
-    pod_time_ps timer_ps; /**< POD_TIME_NEVER = unset */
-    uint64_t near_tick;   /**< slot of the live hint at level 0 */
-    uint32_t seq;         /**< posts so far */
+    pod_time_ps timer_ps;  /**< POD_TIME_NEVER = unset */
+    pod_time_ps latest_ps; /**< when its turn comes at the latest: the time it is queued for */
+    uint64_t near_tick;    /**< slot of the live hint at level 0 */
+    uint32_t seq;          /**< posts so far */
 } pod_cell;
 
 typedef struct pod_queue {
@@ -128,7 +129,7 @@ void pod_queue_take(pod_queue *queue, uint64_t end_tick, pod_batch *batch, uint6
 /** Give back the chunks of a batch. */
 void pod_queue_give_back(pod_queue *queue, pod_batch *batch);
 
-/** Make sure that a hint for the cell's timer_ps is queued. */
+/** Make sure that a hint for the cell's latest_ps is queued. */
 void pod_queue_timer_enter(pod_queue *queue, int32_t cell);
 
 /** Slot of a tick above level 0, marked occupied. */

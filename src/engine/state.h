@@ -13,9 +13,13 @@ typedef struct pod_agenda {
     int64_t size;
 } pod_agenda;
 
+enum { ENGINE_NEAR_MAX = 10 };
+
 struct pod_engine {
     pod_par *par;
     pod_engine_model model;
+    int nnear;
+    pod_engine_near near[ENGINE_NEAR_MAX];
     pod_time_ps lookahead_ps;
     pod_time_ps lookahead_cross_ps;
     uint64_t window_ticks; /**< whole ticks in lookahead_ps, >= 1 */

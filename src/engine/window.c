@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, APPROACH_CELLS = 6 };
+enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, NEAR_CELLS = 6, LINE_BYTES = 64 };
 
 /* The order of one cell's events. */
 static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
@@ -157,6 +157,7 @@ static void run_timer(pod_engine *engine, pod_cell *state)
 {
     engine->now_ps = state->timer_ps;
     state->timer_ps = POD_TIME_NEVER;
+    state->latest_ps = POD_TIME_NEVER;
     engine->model.timer(engine->model.context, engine, engine->cell, engine->now_ps);
     engine->local.timers++;
 }
@@ -226,8 +227,16 @@ static void scout_next(pod_engine *engine, scout *at)
     }
     const int32_t local = at->word * 64 + __builtin_ctzll(at->bits);
     at->bits &= at->bits - 1;
-    __builtin_prefetch(&engine->queue.cells[local]);
-    engine->model.approach(engine->model.context, engine->first + local);
+    __builtin_prefetch(&engine->queue.cells[local], 1);
+    for (int i = 0; i < engine->nnear; i++) {
+        const pod_engine_near *near = &engine->near[i];
+        const int32_t place = near->index != NULL ? near->index[local] : local;
+        const char *line = (const char *)near->base + (int64_t)place * near->stride_bytes;
+        const char *end = line + near->bytes;
+        for (; line < end; line += LINE_BYTES) {
+            __builtin_prefetch(line, 1);
+        }
+    }
 }
 
 void pod_window_run(pod_engine *engine, uint64_t end_tick)
@@ -247,8 +256,8 @@ void pod_window_run(pod_engine *engine, uint64_t end_tick)
     pod_queue_give_back(queue, &batch);
     uint32_t begin = 0;
     scout ahead = {.word = -1};
-    const bool scouts = engine->model.approach != NULL;
-    for (int i = 0; scouts && i < APPROACH_CELLS; i++) {
+    const bool scouts = engine->nnear > 0;
+    for (int i = 0; scouts && i < NEAR_CELLS; i++) {
         scout_next(engine, &ahead);
     }
     for (int32_t word = 0; word < engine->nwords; word++) {

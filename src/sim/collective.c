@@ -3,22 +3,11 @@
 
 #include "sim/collective_impl.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { EARLY_BITS = 32, APPROACH_BYTES = 512 };
+enum { EARLY_BITS = 32 };
 
 static uint64_t step_key(int32_t cell, int32_t step)
 {
     return (uint64_t)(uint32_t)cell << 32 | (uint32_t)step;
-}
-
-/* ---- data ---- */
-
-static unsigned char *slot_address(pod_collective *coll, int32_t cell, int32_t part, int64_t offset)
-{
-    unsigned char *work = pod_collective_work(coll, cell, part);
-    return work + offset * coll->element_bytes;
 }
 
 /* Elements that a step sends; the common case, a run of blocks, without a call. */
@@ -36,47 +25,6 @@ static int64_t send_elements(const pod_collective *coll, const coll_chip *state,
     return step->send_slots * sizes->block_elements + longer_end - longer_before;
 }
 
-/* What the slots of a step hold now, one behind the other. */
-static pod_payload *slots_snapshot(pod_collective *coll, int32_t cell, const coll_chip *state,
-                                   int32_t part, const pod_coll_step *step, int64_t bytes)
-{
-    pod_payload *payload = pod_payload_new(bytes);
-    POD_ASSERT(payload != NULL);
-    unsigned char *to = payload->bytes;
-    const int32_t runs = step->send_gap > 0 ? step->send_slots : 1;
-    const int32_t run_slots = step->send_gap > 0 ? 1 : step->send_slots;
-    for (int32_t i = 0; i < runs; i++) {
-        int64_t offset = 0;
-        int64_t elements = 0;
-        pod_coll_slots(coll->schedule, state->place.rank, part,
-                       step->send_slot + i * (step->send_gap + 1), run_slots, &offset, &elements);
-        const size_t run_bytes = (size_t)(elements * coll->element_bytes);
-        if (run_bytes > 0) {
-            memcpy(to, slot_address(coll, cell, part, offset), run_bytes);
-        }
-        to += run_bytes;
-    }
-    return payload;
-}
-
-static void payload_place(pod_collective *coll, int32_t cell, const coll_chip *state, int32_t part,
-                          int32_t slot, bool reduce, const pod_payload *payload)
-{
-    int64_t offset = 0;
-    int64_t ignored = 0;
-    pod_coll_slots(coll->schedule, state->place.rank, part, slot, 0, &offset, &ignored);
-    void *to = slot_address(coll, cell, part, offset);
-    const int64_t elements = payload->size_bytes / coll->element_bytes;
-    if (elements == 0) {
-        return;
-    }
-    if (reduce) {
-        pod_dtype_add(coll->options.dtype, to, payload->bytes, elements);
-    } else {
-        memcpy(to, payload->bytes, (size_t)payload->size_bytes);
-    }
-}
-
 /* ---- ordered links ---- */
 
 /* One channel of one chip: what the functions below work on. */
@@ -91,10 +39,24 @@ typedef struct place {
 static place place_of(pod_collective *coll, int32_t cell, int32_t channel)
 {
     return (place){.coll = coll,
-                   .chip = &coll->chips[cell - coll->first],
-                   .ch = channel_at(coll, cell, channel),
+                   .chip = chip_at(coll, cell),
+                   .ch = &chip_at(coll, cell)->channels[channel],
                    .cell = cell,
                    .channel = channel};
+}
+
+/* Another channel of the same chip. */
+static place place_beside(const place *at, int32_t channel)
+{
+    place other = *at;
+    other.ch = &at->chip->channels[channel];
+    other.channel = channel;
+    return other;
+}
+
+static coll_aside *aside_of(const place *at)
+{
+    return &at->coll->asides[channel_number(at->coll, at->cell, at->channel)];
 }
 
 static pod_net_tag tag_make(const place *at, int32_t step)
@@ -106,43 +68,54 @@ static pod_net_tag tag_make(const place *at, int32_t step)
                          .shared = at->coll->options.shared};
 }
 
-/* Bits of the channels that wait for the link of a direction: nwords of them. */
-static uint64_t *ready_bits(const pod_collective *coll, int32_t cell, int direction)
-{
-    const size_t local = (size_t)(cell - coll->first);
-    return &coll->ready[(local * POD_DIRECTIONS + (size_t)direction) * (size_t)coll->nwords];
-}
-
-static void ordered_start(const place *at, int direction)
+static void ordered_start(const place *at, int direction, int32_t step, int64_t bytes)
 {
     coll_channel *ch = at->ch;
-    at->chip->busy |= (uint8_t)(1U << direction);
-    pod_payload **held = at->coll->held ? &at->coll->held[ch - at->coll->channels] : NULL;
-    pod_net_send(at->coll->options.net, at->cell, direction, ch->ready_bytes,
-                 tag_make(at, ch->ready_step), held ? *held : NULL);
+    pod_payload **held =
+        at->coll->held ? &at->coll->held[channel_number(at->coll, at->cell, at->channel)] : NULL;
+    ch->queued = false;
+    ch->send.left_ps = pod_net_send(at->coll->options.net, at->cell, direction, bytes,
+                                    tag_make(at, step), held ? *held : NULL);
+    if (!at->coll->alone) {
+        at->chip->busy |= (uint8_t)(1U << direction);
+        return;
+    }
+    at->chip->serving[direction] = at->channel;
+    if (ch->awaits) {
+        (void)pod_net_await(at->coll->options.net, at->cell, direction, 0, false);
+    }
 }
 
-/* Give the link the ready message that comes first, or leave it idle. */
-static void ordered_next(pod_collective *coll, int32_t cell, coll_chip *state, int direction)
+/* Give the link of `here`, any channel of the chip, the ready message that comes first, or leave it idle. */
+static void ordered_next(const place *here, int direction)
 {
-    state->busy &= (uint8_t) ~(1U << direction);
-    uint64_t *bits = ready_bits(coll, cell, direction);
+    const pod_collective *coll = here->coll;
+    uint64_t *bits = ready_bits(coll, here->chip, direction);
     int32_t first = -1;
+    int32_t count = 0;
     int priority = 0;
+    int64_t least_bytes = INT64_MAX;
     for (int32_t word = 0; word < coll->nwords; word++) {
         for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
             const int32_t channel = word * 64 + __builtin_ctzll(rest);
-            const int theirs = channel_at(coll, cell, channel)->priority;
-            if (first < 0 || theirs < priority) {
+            const coll_channel *ch = &here->chip->channels[channel];
+            least_bytes = ch->send.bytes < least_bytes ? ch->send.bytes : least_bytes;
+            count++;
+            if (first < 0 || ch->priority < priority) {
                 first = channel;
-                priority = theirs;
+                priority = ch->priority;
             }
         }
     }
-    if (first >= 0) {
-        bits[first / 64] &= ~(UINT64_C(1) << (first % 64));
-        const place at = place_of(coll, cell, first);
-        ordered_start(&at, direction);
+    if (count == 0) {
+        return;
+    }
+    bits[first / 64] &= ~(UINT64_C(1) << (first % 64));
+    const place at = place_beside(here, first);
+    ordered_start(&at, direction, at.ch->ready_step, at.ch->send.bytes);
+    if (coll->alone && count > 1) {
+        (void)pod_net_await(coll->options.net, at.cell, direction, least_bytes,
+                            coll->options.shared);
     }
 }
 
@@ -153,18 +126,22 @@ static void ordered_send(const place *at, const pod_coll_step *step, int64_t byt
     const int direction = step->send_direction;
     coll_channel *ch = at->ch;
     ch->direction = (int8_t)direction;
+    if (at->coll->held) {
+        at->coll->held[channel_number(at->coll, at->cell, at->channel)] = payload;
+    }
+    const bool busy = at->coll->alone ? pod_net_await(at->coll->options.net, at->cell, direction,
+                                                      bytes, at->coll->options.shared)
+                                      : (at->chip->busy >> direction & 1U) != 0;
+    if (!busy) {
+        ordered_start(at, direction, step->send_step, bytes);
+        return;
+    }
     ch->priority = step->priority;
     ch->ready_step = step->send_step;
-    ch->ready_bytes = bytes;
-    if (at->coll->held) {
-        at->coll->held[ch - at->coll->channels] = payload;
-    }
-    if (at->chip->busy & 1U << direction) {
-        ready_bits(at->coll, at->cell, direction)[at->channel / 64] |= UINT64_C(1)
-                                                                       << (at->channel % 64);
-    } else {
-        ordered_start(at, direction);
-    }
+    ch->queued = true;
+    ch->send.bytes = bytes;
+    ready_bits(at->coll, at->chip, direction)[at->channel / 64] |= UINT64_C(1)
+                                                                   << (at->channel % 64);
 }
 
 /* ---- steps ---- */
@@ -195,7 +172,8 @@ static void early_note(const place *at, int32_t step)
         at->ch->early |= 1U << ahead;
     } else {
         pod_map_put(&at->coll->far, (uint64_t)at->channel, step_key(at->cell, step), 1);
-        at->ch->far++;
+        aside_of(at)->far++;
+        at->ch->has_far = true;
     }
 }
 
@@ -215,12 +193,13 @@ static void step_send(const place *at, const pod_coll_step *step)
     const int32_t part = coll->schedule->channels[at->channel].part;
     const int64_t bytes = send_elements(coll, at->chip, at->channel, step) * coll->element_bytes;
     pod_payload *payload =
-        coll->options.data ? slots_snapshot(coll, at->cell, at->chip, part, step, bytes) : NULL;
+        coll->options.data ? pod_collective_snapshot(coll, at->cell, at->chip, part, step, bytes)
+                           : NULL;
     if (step->send_to == at->chip->place.rank) {
         message_note(at, step->send_step, payload);
         return;
     }
-    at->ch->sending = true;
+    at->ch->send.left_ps = POD_TIME_NEVER;
     if (step->send_direction < 0) {
         send_routed(at, step, bytes, payload);
     } else if (coll->schedule->ordered) {
@@ -238,11 +217,11 @@ static void early_shift(const place *at)
     ch->early >>= 1;
     ch->received++;
     uint64_t ignored = 0;
-    if (ch->far > 0
+    if (ch->has_far
         && pod_map_take(&at->coll->far, (uint64_t)at->channel,
                         step_key(at->cell, ch->received + EARLY_BITS - 1), &ignored)) {
         ch->early |= 1U << (EARLY_BITS - 1);
-        ch->far--;
+        ch->has_far = --aside_of(at)->far > 0;
     }
 }
 
@@ -260,10 +239,10 @@ static void receive_data(const place *at)
     coll->schedule->ops->step(coll->schedule, &at->chip->place, at->channel, at->ch->received,
                               &step);
     const int32_t part = coll->schedule->channels[at->channel].part;
-    payload_place(coll, at->cell, at->chip, part, step.recv_slot, step.recv_op == POD_RECV_REDUCE,
-                  payload);
+    pod_collective_place(coll, at->cell, at->chip, part, step.recv_slot,
+                         step.recv_op == POD_RECV_REDUCE, payload);
     if (step.recv_also >= 0) {
-        payload_place(coll, at->cell, at->chip, part, step.recv_also, true, payload);
+        pod_collective_place(coll, at->cell, at->chip, part, step.recv_also, true, payload);
     }
     pod_payload_release(payload);
 }
@@ -277,9 +256,12 @@ static bool waits_are_over(const place *at, const pod_coll_step *step)
         if (wait->channel < 0) {
             continue;
         }
-        coll_channel *ch = channel_at(at->coll, at->cell, wait->channel);
-        if (ch->received < wait->recv) {
-            ch->watch = ch->watch == 0 || wait->recv < ch->watch ? wait->recv : ch->watch;
+        const place other = place_beside(at, wait->channel);
+        if (other.ch->received < wait->recv) {
+            coll_aside *aside = aside_of(&other);
+            const bool first = !other.ch->watched || wait->recv < aside->watch;
+            aside->watch = first ? wait->recv : aside->watch;
+            other.ch->watched = true;
             over = false;
         }
     }
@@ -297,19 +279,38 @@ static bool is_across(const place *at, int32_t rank)
 /* A step is issued that may deal with another slice. */
 static void across_note(const place *at, const pod_coll_step *step)
 {
-    at->ch->sends_across = step->send_to >= 0 ? is_across(at, step->send_to) : at->ch->sends_across;
-    at->ch->due_across = is_across(at, step->recv_from) ? at->ch->issued : at->ch->due_across;
+    coll_aside *aside = aside_of(at);
+    aside->sends_across = step->send_to >= 0 ? is_across(at, step->send_to) : aside->sends_across;
+    aside->due_across = is_across(at, step->recv_from) ? at->ch->issued : aside->due_across;
 }
 
 static void crossing_tell(const place *at)
 {
-    coll_channel *ch = at->ch;
+    coll_aside *aside = aside_of(at);
     const pod_collective_options *options = &at->coll->options;
-    const bool crossing = (ch->sending && ch->sends_across) || ch->due_across > ch->received;
-    if (crossing != ch->crossing) {
-        ch->crossing = crossing;
+    const bool sending = is_sending(at->ch, pod_net_now(options->net));
+    const bool crossing = (sending && aside->sends_across) || aside->due_across > at->ch->received;
+    if (crossing != aside->crossing) {
+        aside->crossing = crossing;
         options->crossing(options->context, at->cell, options->instance, crossing ? 1 : -1);
     }
+}
+
+/* The channel can't go on before its message has left. Where the net doesn't tell by itself, ask. */
+static bool must_wait_to_send(const place *at)
+{
+    coll_channel *ch = at->ch;
+    const pod_net *net = at->coll->options.net;
+    if (!is_sending(ch, pod_net_now(net))) {
+        return false;
+    }
+    if (at->coll->alone && !ch->awaits) {
+        ch->awaits = true;
+        if (!ch->queued) {
+            (void)pod_net_await(at->coll->options.net, at->cell, ch->direction, 0, false);
+        }
+    }
+    return true;
 }
 
 /* Issue the next step's send if it may go. */
@@ -317,8 +318,8 @@ static bool step_issue(const place *at)
 {
     coll_channel *ch = at->ch;
     const pod_coll_schedule *schedule = at->coll->schedule;
-    if (ch->sending || ch->issued >= ch->steps
-        || (schedule->sequential && ch->received < ch->issued)) {
+    if (ch->issued >= ch->steps || (schedule->sequential && ch->received < ch->issued)
+        || must_wait_to_send(at)) {
         return false;
     }
     pod_coll_step step;
@@ -368,8 +369,8 @@ static void channel_advance(const place *at)
                 receive_data(at);
             }
             early_shift(at);
-            if (ch->watch > 0 && ch->received >= ch->watch) {
-                ch->watch = 0;
+            if (ch->watched && ch->received >= aside_of(at)->watch) {
+                ch->watched = false;
                 at->chip->woken = true;
             }
         }
@@ -377,7 +378,7 @@ static void channel_advance(const place *at)
     if (at->coll->tells_crossing) {
         crossing_tell(at);
     }
-    if (ch->received == ch->steps && !ch->sending) {
+    if (ch->received == ch->steps && !must_wait_to_send(at)) {
         ch->over = true;
         channel_finish(at);
     }
@@ -390,7 +391,7 @@ static void waiting_look(const place *at)
     while (state->woken && state->waiting > 0) {
         state->woken = false;
         for (int32_t channel = 0; channel < at->coll->nchannels; channel++) {
-            const place other = place_of(at->coll, at->cell, channel);
+            const place other = place_beside(at, channel);
             if (other.ch->waits) {
                 channel_advance(&other);
             }
@@ -408,7 +409,7 @@ static inline void waiting_advance(const place *at)
 
 void pod_collective_start(pod_collective *coll, int32_t cell)
 {
-    coll_chip *state = &coll->chips[cell - coll->first];
+    coll_chip *state = chip_at(coll, cell);
     state->started = true;
     state->channels_left = coll->nchannels + 1; /* one too many, so that it doesn't end in here */
     place at = {.coll = coll, .chip = state, .cell = cell};
@@ -435,31 +436,24 @@ void pod_collective_arrived(pod_collective *coll, int32_t cell, pod_net_tag tag,
 void pod_collective_sent(pod_collective *coll, int32_t cell, pod_net_tag tag)
 {
     const place at = place_of(coll, cell, tag.channel);
-    at.ch->sending = false;
+    at.ch->send.left_ps = 0;
     const int direction = at.ch->direction;
     if (direction >= 0) {
         at.ch->direction = NOT_QUEUED;
-        ordered_next(coll, cell, at.chip, direction);
+        at.chip->busy &= (uint8_t) ~(1U << direction);
+        ordered_next(&at, direction);
     }
     channel_advance(&at);
     waiting_advance(&at);
 }
 
-void pod_collective_approach(const pod_collective *coll, int32_t cell)
+void pod_collective_freed(pod_collective *coll, int32_t cell, int port)
 {
-    const size_t local = (size_t)(cell - coll->first);
-    const char *channels = (const char *)&coll->channels[local * (size_t)coll->nchannels];
-    const char *end = (const char *)&coll->channels[(local + 1) * (size_t)coll->nchannels];
-    const char *last = end - channels < APPROACH_BYTES ? end : channels + APPROACH_BYTES;
-    __builtin_prefetch(&coll->chips[local], 1);
-    for (; channels < last; channels += 128) {
-        __builtin_prefetch(channels, 1);
-        __builtin_prefetch(channels + 64, 1);
-    }
-    if (coll->ready) {
-        __builtin_prefetch(ready_bits(coll, cell, 0), 1);
-    }
-    if (coll->schedule->ops->approach) {
-        coll->schedule->ops->approach(coll->schedule, coll->ranks[local]);
+    const place at = place_of(coll, cell, chip_at(coll, cell)->serving[port]);
+    ordered_next(&at, port);
+    if (at.ch->awaits) {
+        at.ch->awaits = false;
+        channel_advance(&at);
+        waiting_advance(&at);
     }
 }

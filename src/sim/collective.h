@@ -54,9 +54,8 @@ void pod_collective_start(pod_collective *collective, int32_t cell);
 void pod_collective_arrived(pod_collective *collective, int32_t cell, pod_net_tag tag,
                             pod_payload *payload);
 void pod_collective_sent(pod_collective *collective, int32_t cell, pod_net_tag tag);
-
-/** The cell will soon have something to do (pod_engine_model). */
-void pod_collective_approach(const pod_collective *collective, int32_t cell);
+/** Where the net's links carry one message at a time: a port that was awaited is free. */
+void pod_collective_freed(pod_collective *collective, int32_t cell, int port);
 
 /** True while the chip has steps to do; text says what it waits for. */
 bool pod_collective_blocked(const pod_collective *collective, int32_t cell, char *text,

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What a chip has of more than this is not worth bringing near as a whole. */
+enum { NEAR_BYTES = 1024, LINE_BYTES = 64 };
+
 static pod_status work_allocate(pod_collective *coll, pod_error *err)
 {
     const int32_t nparts = coll->schedule->nparts;
@@ -15,8 +18,7 @@ static pod_status work_allocate(pod_collective *coll, pod_error *err)
     }
     for (int32_t i = 0; i < coll->nlocal; i++) {
         for (int32_t part = 0; part < nparts; part++) {
-            const int64_t elements =
-                pod_coll_work_elements(coll->schedule, coll->chips[i].place.rank, part);
+            const int64_t elements = pod_coll_work_elements(coll->schedule, coll->ranks[i], part);
             void *buffer = malloc((size_t)(elements * coll->element_bytes) + 1);
             if (!buffer) {
                 return pod_fail(err, POD_E_NOMEM,
@@ -42,6 +44,30 @@ static void parts_fill(pod_collective *coll)
     }
 }
 
+static void near_add(const pod_collective *coll)
+{
+    pod_engine *engine = pod_net_engine(coll->options.net);
+    const size_t bytes = coll->chip_bytes < NEAR_BYTES ? coll->chip_bytes : NEAR_BYTES;
+    pod_engine_near_add(engine, (pod_engine_near){.base = coll->chips,
+                                                  .stride_bytes = (int32_t)coll->chip_bytes,
+                                                  .bytes = (int32_t)bytes});
+    const pod_coll_near *near = &coll->schedule->near;
+    if (near->base) {
+        pod_engine_near_add(engine, (pod_engine_near){.base = near->base,
+                                                      .index = coll->ranks,
+                                                      .stride_bytes = near->stride_bytes,
+                                                      .bytes = near->stride_bytes});
+    }
+}
+
+/* Whole cache lines for each chip. */
+static size_t chip_bytes(const pod_collective *coll)
+{
+    const size_t bytes = sizeof(coll_chip) + (size_t)coll->nchannels * sizeof(coll_channel)
+                         + POD_DIRECTIONS * (size_t)coll->nwords * sizeof(uint64_t);
+    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
 pod_status pod_collective_new(const pod_collective_options *options, pod_collective **out,
                               pod_error *err)
 {
@@ -56,42 +82,37 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->nlocal = pod_engine_cells(pod_net_engine(options->net), &coll->first);
     coll->nchannels = schedule->nchannels;
     coll->element_bytes = pod_dtype_size(options->dtype);
+    coll->alone = schedule->alone && pod_net_alone(options->net);
     coll->tells_crossing = options->crossing && schedule->group->slices > 1;
-    coll->nwords = (coll->nchannels + 63) / 64;
+    coll->nwords = schedule->ordered ? (coll->nchannels + 63) / 64 : 0;
+    coll->chip_bytes = chip_bytes(coll);
     pod_map_init(&coll->far);
     pod_map_init(&coll->payloads);
-    coll->channels =
-        pod_pages_new((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof *coll->channels);
-    coll->chips = pod_pages_new((size_t)coll->nlocal + 1, sizeof *coll->chips);
+    const size_t nlocal = (size_t)coll->nlocal;
+    const size_t nchannels = nlocal * (size_t)coll->nchannels;
+    coll->chips = pod_pages_new(nlocal + 1, coll->chip_bytes);
+    coll->asides = calloc(nchannels + 1, sizeof *coll->asides);
     coll->ranks = calloc((size_t)coll->nlocal + 1, sizeof *coll->ranks);
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
-    const bool ordered = schedule->ordered;
-    if (ordered) {
-        coll->ready = calloc((size_t)coll->nlocal * POD_DIRECTIONS * (size_t)coll->nwords + 1,
-                             sizeof *coll->ready);
-    }
-    if (ordered && options->data) {
-        coll->held =
-            calloc((size_t)coll->nlocal * (size_t)coll->nchannels + 1, sizeof(pod_payload *));
-    }
-    if ((ordered && (!coll->ready || (options->data && !coll->held))) || !coll->channels
-        || !coll->chips || !coll->ranks || !coll->parts) {
+    const bool holds = schedule->ordered && options->data;
+    coll->held = holds ? calloc(nchannels + 1, sizeof(pod_payload *)) : NULL;
+    if (!coll->chips || !coll->asides || !coll->ranks || !coll->parts || (holds && !coll->held)) {
         pod_collective_free(coll);
         return pod_fail(err, POD_E_NOMEM,
                         "out of memory for %d channels on every chip; use more ranks",
                         schedule->nchannels);
     }
     parts_fill(coll);
-    const size_t nstates = (size_t)coll->nlocal * (size_t)coll->nchannels;
-    for (size_t i = 0; i < nstates; i++) {
-        coll->channels[i].direction = NOT_QUEUED;
-    }
     for (int32_t i = 0; i < coll->nlocal; i++) {
+        coll_chip *state = chip_at(coll, coll->first + i);
         const int32_t chip = pod_machine_chip(options->machine, coll->first + i);
-        pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, chip),
-                            &coll->chips[i].place);
-        coll->ranks[i] = coll->chips[i].place.rank;
+        pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, chip), &state->place);
+        coll->ranks[i] = state->place.rank;
+        for (int32_t channel = 0; channel < coll->nchannels; channel++) {
+            state->channels[channel].direction = NOT_QUEUED;
+        }
     }
+    near_add(coll);
     const pod_status st = options->data ? work_allocate(coll, err) : POD_OK;
     if (st != POD_OK) {
         pod_collective_free(coll);
@@ -114,11 +135,10 @@ void pod_collective_free(pod_collective *coll)
     pod_map_fini(&coll->payloads);
     pod_map_fini(&coll->far);
     free(coll->held);
-    free(coll->ready);
     free(coll->parts);
     free(coll->ranks);
     free(coll->chips);
-    free(coll->channels);
+    free(coll->asides);
     free(coll);
 }
 
@@ -131,15 +151,13 @@ void *pod_collective_work(pod_collective *coll, int32_t cell, int32_t part)
 
 bool pod_collective_blocked(const pod_collective *coll, int32_t cell, char *text, size_t size)
 {
-    const coll_chip *state = &coll->chips[cell - coll->first];
+    const coll_chip *state = chip_at(coll, cell);
     if (!state->started || state->channels_left == 0) {
         return false;
     }
     for (int32_t channel = 0; channel < coll->nchannels; channel++) {
-        const coll_channel *ch =
-            &coll->channels[(size_t)(cell - coll->first) * (size_t)coll->nchannels
-                            + (size_t)channel];
-        if (ch->received == ch->steps && !ch->sending) {
+        const coll_channel *ch = &state->channels[channel];
+        if (ch->received == ch->steps && !is_sending(ch, pod_net_now(coll->options.net))) {
             continue;
         }
         pod_coll_step step;

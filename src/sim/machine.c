@@ -90,6 +90,9 @@ static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
 
 /* ---- ranks ---- */
 
+/* Longer strides gain nothing, and sums of times must not overflow. */
+#define LEAST_MAX_PS (1000 * POD_PS_PER_US)
+
 /* Which ranks own cells that ports of this rank lead to, and the smallest latency between. */
 typedef struct rank_peers {
     const int32_t *first_cell;
@@ -98,6 +101,8 @@ typedef struct rank_peers {
     bool *is_peer;
     pod_time_ps latency_ps; /* of the port that is looked at */
     pod_time_ps cross_ps;
+    int64_t least_bytes;
+    pod_time_ps least_ps; /* that least_bytes take on any port */
 } rank_peers;
 
 static void peer_note(void *context, int32_t cell)
@@ -127,6 +132,10 @@ static void peers_note(pod_machine *machine, rank_peers *peers)
         const int nports = cell_ports(machine, cell, ports);
         for (int port = 0; port < nports; port++) {
             peers->latency_ps = ports[port].latency_ps;
+            if (ports[port].peer != -1) {
+                const pod_time_ps work_ps = pod_rate_time_ps(ports[port].rate, peers->least_bytes);
+                peers->least_ps = work_ps < peers->least_ps ? work_ps : peers->least_ps;
+            }
             if (ports[port].peer >= 0) {
                 peer_note(peers, ports[port].peer);
             } else if (ports[port].peer == POD_NET_PEER_ADDRESSED) {
@@ -136,33 +145,28 @@ static void peers_note(pod_machine *machine, rank_peers *peers)
     }
 }
 
-/* Ranks that own neighbours of this rank's cells. @return their number, -1 when memory is out */
-static int peers_find(pod_machine *machine, const int32_t *first_cell, int32_t *list,
-                      pod_time_ps *cross_ps)
+/* Ranks that own neighbours of this rank's cells, and the times of *peers.
+ * @return their number, -1 when memory is out */
+static int peers_find(pod_machine *machine, rank_peers *peers, int32_t *list)
 {
-    const int size = pod_par_size(machine->par);
-    rank_peers peers = {.first_cell = first_cell,
-                        .rank = pod_par_rank(machine->par),
-                        .size = size,
-                        .is_peer = calloc((size_t)size, sizeof *peers.is_peer),
-                        .cross_ps = *cross_ps};
-    if (!peers.is_peer) {
+    const int size = peers->size;
+    peers->is_peer = calloc((size_t)size, sizeof *peers->is_peer);
+    if (!peers->is_peer) {
         return -1;
     }
-    peers_note(machine, &peers);
+    peers_note(machine, peers);
     int npeers = 0;
     for (int other = 0; other < size; other++) {
-        if (peers.is_peer[other]) {
+        if (peers->is_peer[other]) {
             list[npeers++] = other;
         }
     }
-    free(peers.is_peer);
-    *cross_ps = peers.cross_ps;
+    free(peers->is_peer);
     return npeers;
 }
 
-pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, bool alone,
-                           pod_net **net, pod_error *err)
+pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
+                           int64_t alone_bytes, pod_net **net, pod_error *err)
 {
     *net = NULL;
     const int size = pod_par_size(machine->par);
@@ -175,24 +179,31 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
     pod_machine own = *machine;
     const pod_time_ps lookahead_ps =
         machine->dcn ? pod_dcn_near_ps(machine) : machine->hop_latency_ps;
-    pod_time_ps cross_ps = POD_TIME_NEVER;
     int32_t *first_cell = calloc((size_t)size + 1, sizeof *first_cell);
     int32_t *peers = calloc((size_t)size + 1, sizeof *peers);
+    rank_peers found = {.first_cell = first_cell,
+                        .rank = pod_par_rank(machine->par),
+                        .size = size,
+                        .cross_ps = POD_TIME_NEVER,
+                        .least_bytes = alone_bytes > 0 ? alone_bytes : 0,
+                        .least_ps = POD_TIME_NEVER};
     int npeers = -1;
     if (first_cell && peers) {
         pod_placement_blocks(ncells, size, first_cell);
-        npeers = peers_find(&own, first_cell, peers, &cross_ps);
+        npeers = peers_find(&own, &found, peers);
     }
     pod_status st =
         npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
     st = pod_par_agree(machine->par, st, err);
-    pod_par_min_i64(machine->par, &cross_ps, 1);
-    cross_ps = cross_ps == POD_TIME_NEVER ? lookahead_ps : cross_ps;
+    int64_t times_ps[] = {found.cross_ps, found.least_ps};
+    pod_par_min_i64(machine->par, times_ps, 2);
+    const pod_time_ps cross_ps = times_ps[0] == POD_TIME_NEVER ? lookahead_ps : times_ps[0];
+    const pod_time_ps least_ps = times_ps[1] < LEAST_MAX_PS ? times_ps[1] : LEAST_MAX_PS;
     if (st == POD_OK) {
         const pod_net_options options = {
             .engine = {.ncells = ncells,
-                       .lookahead_ps = lookahead_ps,
-                       .lookahead_cross_ps = cross_ps,
+                       .lookahead_ps = lookahead_ps + least_ps,
+                       .lookahead_cross_ps = cross_ps + least_ps,
                        .first_cell = first_cell,
                        .peers = machine->circuits ? NULL : peers,
                        .npeers = npeers,
@@ -203,7 +214,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
             .route = machine->dcn ? pod_dcn_route : NULL,
             .route_context = machine,
             .client = client,
-            .alone = alone,
+            .alone = alone_bytes >= 0,
+            .least_ps = least_ps,
         };
         st = pod_net_new(machine->par, &options, net, err);
     }

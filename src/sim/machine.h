@@ -54,10 +54,10 @@ int32_t pod_machine_cell(const pod_machine *machine, int32_t chip);
 bool pod_machine_folds(const pod_machine *machine);
 
 /** A net of the machine's cells; borrows the machine. Collective.
- *  @param alone  as in pod_net_options
+ *  @param alone_bytes  what the least message has, when links are alone (pod_net_options); -1 = they are not
  *  @return POD_E_USAGE when there are more ranks than chips */
-pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client, bool alone,
-                           pod_net **net, pod_error *err);
+pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
+                           int64_t alone_bytes, pod_net **net, pod_error *err);
 
 /** Paths of a message between two chips, ready to travel from the first one's cell.
  *  @param[out] paths  room for POD_NET_PATHS_MAX

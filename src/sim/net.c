@@ -253,11 +253,7 @@ static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_p
         if (state->done[i] > now) {
             continue;
         }
-        if (net->lanes) {
-            pod_net_lane_served(net, cell, i);
-        } else {
-            link_serve(net, cell, i, now);
-        }
+        link_serve(net, cell, i, now);
     }
     cell_timer_refresh(net, cell, state);
 }
@@ -408,36 +404,10 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
         net->client.woke(net->client.context, cell, event->arg[0]);
         break;
     }
-    if (!net->lanes) { /* lanes bring the timer forward themselves */
-        cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
-    }
+    cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
 }
 
-/* Links are the largest part of a cell's state: ask for all of them at once. */
-static void on_approach(void *context, int32_t cell)
-{
-    const pod_net *net = context;
-    const int32_t local = cell - net->first;
-    const int32_t first = local * net->stride;
-    __builtin_prefetch(&net->cells[local], 1);
-    if (net->lanes) {
-        for (int32_t i = 0; i < net->stride; i++) {
-            __builtin_prefetch(&net->lanes[first + i], 1);
-        }
-    } else {
-        for (int32_t i = 0; i < net->stride; i++) {
-            __builtin_prefetch(&net->links[first + i], 1);
-        }
-        for (int32_t i = 0; i < NET_OWN_FLOWS; i += 2) {
-            __builtin_prefetch(&net->flows[local * NET_OWN_FLOWS + i], 1);
-        }
-    }
-    if (net->client.approach) {
-        net->client.approach(net->client.context, cell);
-    }
-}
-
-static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
+bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size)
 {
     const pod_net *net = context;
     return net->client.blocked && net->client.blocked(net->client.context, cell, text, size);
@@ -445,12 +415,11 @@ static bool on_blocked(void *context, int32_t cell, char *text, size_t size)
 
 /* ---- sending ---- */
 
-void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                  pod_payload *payload)
+pod_time_ps pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                         pod_payload *payload)
 {
-    if (net->lanes) {
-        pod_net_lane_send(net, cell, port, bytes, tag, payload);
-        return;
+    if (net->docks) {
+        return pod_net_lane_send(net, cell, port, bytes, tag, payload);
     }
     const pod_net_hop hop = {.port = port, .peer = -1};
     const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
@@ -459,12 +428,13 @@ void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_t
     net->flows[flow].step = (uint32_t)tag.step;
     net->flows[flow].fragments = 1;
     net->flows[flow].payload = payload;
+    return POD_TIME_NEVER;
 }
 
 void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
                         int64_t bytes, pod_net_tag tag, pod_payload *payload)
 {
-    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && !net->lanes);
+    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && !net->docks);
     const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
     const int fragments = (int)used;
     const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
@@ -485,4 +455,4 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
 }
 
 const pod_engine_model pod_net_model = {
-    .handle = on_event, .timer = on_timer, .approach = on_approach, .blocked = on_blocked};
+    .handle = on_event, .timer = on_timer, .blocked = pod_net_blocked};

@@ -24,7 +24,8 @@
  *
  *  Alone. A client that never hands a link a message before the one before has left, and uses no
  *  paths, may say so: messages then never share, so that the end of a service is known when it begins,
- *  and the arrival is posted at once. The same times for half the work.
+ *  and the arrival is posted at once. Nor does the net tell when a message has left: the client knows, and
+ *  asks to be told where it has something to do then. The same times for half the work.
  *
  *  All times and works are integer picoseconds, so the order of everything is exact.
  *  Ownership: the net owns ports and messages in flight. Threads: one per rank. */
@@ -65,10 +66,10 @@ bool pod_net_path_append(pod_net_path *path, int port, int32_t hops);
 
 /** Names a message to its sender and its receiver; the meaning is the client's. */
 typedef struct pod_net_tag {
-    uint8_t kind;
     uint32_t instance;
     int32_t channel; /**< below 2^24 */
     int32_t step;
+    uint8_t kind;
     bool shared; /**< no part of the name, not handed back: at the links' shared_rate */
 } pod_net_tag;
 
@@ -77,12 +78,13 @@ typedef struct pod_net_client {
     void *context;
     /** A message for this cell has arrived whole. The payload is borrowed for the call. */
     void (*arrived)(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload);
-    /** The tail of a message (all its fragments) has left this cell, which sent it. */
+    /** The tail of a message (all its fragments) has left this cell, which sent it. Not if alone. */
     void (*sent)(void *context, int32_t cell, pod_net_tag tag);
+    /** Alone: a port that the client awaits (pod_net_await) is free. Else NULL. */
+    void (*freed)(void *context, int32_t cell, int port);
     /** What the client asked for with pod_net_wake. */
     void (*woke)(void *context, int32_t cell, uint64_t argument);
-    /** As in pod_engine_model; both may be NULL. */
-    void (*approach)(void *context, int32_t cell);
+    /** As in pod_engine_model; may be NULL. */
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
 } pod_net_client;
 
@@ -99,6 +101,9 @@ typedef struct pod_net_options {
     const void *route_context;    /**< borrowed for the net's life */
     const pod_net_client *client; /**< copied */
     bool alone;                   /**< as above; a promise that is checked (POD_ASSERT) */
+    pod_time_ps
+        least_ps; /**< alone: no service is shorter. The engine's lookaheads may then be so much
+                                       longer than the latencies */
 } pod_net_options;
 
 /** Collective. */
@@ -107,9 +112,17 @@ void pod_net_free(pod_net *net);
 pod_engine *pod_net_engine(pod_net *net);
 
 /** Send over one link to the cell at its end. Takes over the payload reference (may be NULL).
- *  From a handler of `cell`. */
-void pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                  pod_payload *payload);
+ *  From a handler of `cell`.
+ *  @return when it will have left if alone; POD_TIME_NEVER if that depends on what comes */
+pod_time_ps pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                         pod_payload *payload);
+/** True if the net was made for a client that keeps links alone. */
+bool pod_net_alone(const pod_net *net);
+/** Alone: unless the port is free, tell client->freed when its latest message has left. From a handler of `cell`.
+ *  @param bytes  the client will send at least that much over this port when told, and nothing over others: the
+ *                more, the less of a hurry. 0 if it can't say
+ *  @return false if the port is free, and the client doesn't await it already */
+bool pod_net_await(pod_net *net, int32_t cell, int port, int64_t bytes, bool shared);
 /** Send over paths that share the bytes as evenly as whole bytes allow.
  *  @param paths  paths[npaths], npaths in [1, POD_NET_PATHS_MAX] */
 enum { POD_NET_PATHS_MAX = 64 };

@@ -5,7 +5,12 @@
 #include "sim/map.h"
 #include "sim/net.h"
 
-enum { NET_OWN_FLOWS = 8, NET_CACHE_LINE = 64 };
+enum {
+    NET_OWN_FLOWS = 8,
+    NET_CACHE_LINE = 64,
+    NET_KNOWN_BITS = 4,
+    NET_KNOWN = 1 << NET_KNOWN_BITS
+};
 enum { EVENT_ARRIVE, EVENT_HEAD, EVENT_TAIL, EVENT_CIRCUIT, EVENT_WAKE };
 
 enum {
@@ -30,22 +35,28 @@ typedef struct net_flow {
     uint8_t port;
 } net_flow;
 
+/* How long a wire is busy with a size. */
+typedef struct net_work {
+    int64_t bytes;
+    pod_time_ps work_ps;
+} net_work;
+
 /* Rate and latency of links, of which a net has few different ones. */
 typedef struct net_wire {
     pod_rate rate[2]; /* rate[shared] */
     pod_time_ps latency_ps;
-    int64_t last_bytes[2]; /* the latest size asked for, and its time: sizes repeat */
-    pod_time_ps last_work_ps[2];
+    net_work known[2][NET_KNOWN]; /* [shared]: of the latest sizes asked for, as few sizes repeat */
 } net_wire;
 
 /* How long a message keeps the wire busy. */
 static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared)
 {
-    if (bytes != wire->last_bytes[shared]) {
-        wire->last_bytes[shared] = bytes;
-        wire->last_work_ps[shared] = pod_rate_time_ps(wire->rate[shared], bytes);
+    const uint64_t mixed = (uint64_t)bytes * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
+    net_work *known = &wire->known[shared][mixed >> (64 - NET_KNOWN_BITS)];
+    if (bytes != known->bytes) {
+        *known = (net_work){.bytes = bytes, .work_ps = pod_rate_time_ps(wire->rate[shared], bytes)};
     }
-    return wire->last_work_ps[shared];
+    return known->work_ps;
 }
 
 /* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
@@ -65,13 +76,21 @@ _Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
 
 /* A link that carries one message at a time. */
 typedef struct net_lane {
+    pod_time_ps free_ps; /* when the latest message has left */
     int64_t bytes;
     pod_time_ps busy_ps;
-    uint64_t tag; /* of the latest message */
-    uint32_t step;
     int32_t peer;
-    int32_t wire;
+    uint32_t slack_ps; /* awaited: the client may be told so much later than that */
 } net_lane;
+
+/* The lanes of a cell, and what the client awaits of them. */
+typedef struct net_dock {
+    pod_time_ps timer_ps; /* what the engine's timer is set to */
+    pod_time_ps latest_ps;
+    uint32_t awaited; /* bit i: lane i */
+    uint16_t wire[POD_NET_PORTS_MAX];
+    _Alignas(NET_CACHE_LINE) net_lane lanes[];
+} net_dock;
 
 /* The first line holds all that a chip with six ports needs. */
 typedef struct net_cell {
@@ -92,8 +111,10 @@ struct pod_net {
     int32_t ncells;
     int32_t stride; /* links per cell: links[local cell * stride + port] */
     net_cell *cells;
-    net_link *links; /* NULL if alone */
-    net_lane *lanes; /* lanes[local cell * stride + port] if alone, else NULL */
+    net_link *links;      /* NULL if alone */
+    unsigned char *docks; /* alone: a net_dock every dock_bytes; else NULL */
+    size_t dock_bytes;
+    pod_time_ps least_ps; /* alone: of any service */
     net_wire *wires;
     int32_t nwires;
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
@@ -116,8 +137,11 @@ void pod_net_peers_need(pod_net *net);
 /** Take the next hop off a path: its port. */
 int pod_net_path_pop(pod_net_path *path);
 
-/** The engine's callbacks (net.c). */
+/** The engine's callbacks (net.c, and net_lane.c if alone). */
 extern const pod_engine_model pod_net_model;
+extern const pod_engine_model pod_net_lane_model;
+/** For both. */
+bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size);
 
 /* More work on a link that has had `before` already: time may not overflow. */
 static inline void pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
@@ -128,7 +152,11 @@ static inline void pod_net_time_check(pod_net *net, pod_time_ps before, pod_time
     }
 }
 
-/** Send over a link, and what happens when it has had its service (net_lane.c). */
-void pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                       pod_payload *payload);
-void pod_net_lane_served(pod_net *net, int32_t cell, int port);
+static inline net_dock *dock_at(const pod_net *net, int32_t cell)
+{
+    return (net_dock *)(void *)(net->docks + (size_t)(cell - net->first) * net->dock_bytes);
+}
+
+/** pod_net_send if alone (net_lane.c). */
+pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                              pod_payload *payload);

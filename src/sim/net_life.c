@@ -26,7 +26,7 @@ static int32_t wire_find(pod_net *net, const pod_net_port *port)
     net->wires = wires;
     wires[net->nwires] = (net_wire){
         .rate = {port->rate, shared},
-          .latency_ps = port->latency_ps, .last_bytes = {-1,         -1    }
+          .latency_ps = port->latency_ps
     };
     return net->nwires++;
 }
@@ -43,8 +43,10 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
     const size_t nlinks = ncells * (size_t)net->stride;
     bool made = net->cells != NULL;
     if (options->alone) {
-        net->lanes = pod_pages_new(nlinks, sizeof *net->lanes);
-        made = made && net->lanes;
+        const size_t bytes = sizeof(net_dock) + (size_t)net->stride * sizeof(net_lane);
+        net->dock_bytes = (bytes + NET_CACHE_LINE - 1) / NET_CACHE_LINE * NET_CACHE_LINE;
+        net->docks = pod_pages_new(ncells, net->dock_bytes);
+        made = made && net->docks;
     } else {
         net->links = pod_pages_new(nlinks, sizeof *net->links);
         net->nflows = net->ncells * NET_OWN_FLOWS + 1;
@@ -69,6 +71,10 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
         net_cell *state = &net->cells[i];
         *state = (net_cell){.timer_ps = POD_TIME_NEVER, .free_flows = (1U << NET_OWN_FLOWS) - 1};
         state->links = options->ports(options->ports_context, net->first + i, ports);
+        if (net->docks) {
+            *dock_at(net, net->first + i) =
+                (net_dock){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
+        }
         for (int port = 0; port < state->links; port++) {
             state->done[port] = POD_TIME_NEVER;
             const int32_t wire = ports[port].peer != -1 ? wire_find(net, &ports[port]) : 0;
@@ -79,14 +85,37 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
             }
             const int32_t peer = ports[port].peer;
             const int32_t at = i * net->stride + port;
-            if (net->lanes) {
-                net->lanes[at] = (net_lane){.peer = peer, .wire = wire};
+            if (net->docks) {
+                net_dock *dock = dock_at(net, net->first + i);
+                dock->lanes[port] = (net_lane){.peer = peer};
+                dock->wire[port] = (uint16_t)wire;
             } else {
                 net->links[at] = (net_link){.head = -1, .tail = -1, .peer = peer, .wire = wire};
             }
         }
     }
     return POD_OK;
+}
+
+/* Links are the largest part of a cell's state. */
+static void near_add(pod_net *net)
+{
+    const void *base[] = {net->cells, net->links, net->flows};
+    const size_t bytes[] = {NET_CACHE_LINE, (size_t)net->stride * sizeof *net->links,
+                            NET_OWN_FLOWS * sizeof *net->flows};
+    const size_t stride[] = {sizeof *net->cells, bytes[1], bytes[2]};
+    if (net->docks) {
+        const int32_t dock_bytes = (int32_t)net->dock_bytes;
+        pod_engine_near_add(
+            net->engine,
+            (pod_engine_near){.base = net->docks, .stride_bytes = dock_bytes, .bytes = dock_bytes});
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        pod_engine_near_add(net->engine, (pod_engine_near){.base = base[i],
+                                                           .stride_bytes = (int32_t)stride[i],
+                                                           .bytes = (int32_t)bytes[i]});
+    }
 }
 
 pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **out, pod_error *err)
@@ -102,12 +131,13 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     net->client = *options->client;
     net->route = options->route;
     net->route_context = options->route_context;
+    net->least_ps = options->least_ps;
     net->free_flow = -1;
     pod_map_init(&net->transit);
     pod_map_init(&net->arriving);
     pod_map_init(&net->holding);
     pod_map_init(&net->leaving);
-    pod_engine_model model = pod_net_model;
+    pod_engine_model model = options->alone ? pod_net_lane_model : pod_net_model;
     model.context = net;
     st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
     if (st == POD_OK) {
@@ -122,6 +152,7 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
         pod_net_free(net);
         return st;
     }
+    near_add(net);
     *out = net;
     return POD_OK;
 }
@@ -139,7 +170,7 @@ void pod_net_free(pod_net *net)
     free(net->flow_peer);
     free(net->flows);
     free(net->wires);
-    free(net->lanes);
+    free(net->docks);
     free(net->links);
     free(net->cells);
     free(net);
@@ -173,13 +204,14 @@ int64_t pod_net_hops(const pod_net *net)
     return net->hops;
 }
 
-static pod_net_link_record link_record(const pod_net *net, int32_t at)
+static pod_net_link_record link_record(const pod_net *net, int32_t local, int32_t port)
 {
-    if (net->lanes) {
-        return (pod_net_link_record){.bytes = net->lanes[at].bytes,
-                                     .busy_ps = net->lanes[at].busy_ps};
+    if (net->docks) {
+        const net_lane *lane = &dock_at(net, net->first + local)->lanes[port];
+        return (pod_net_link_record){.bytes = lane->bytes, .busy_ps = lane->busy_ps};
     }
-    return (pod_net_link_record){.bytes = net->links[at].bytes, .busy_ps = net->links[at].busy_ps};
+    const net_link *link = &net->links[local * net->stride + port];
+    return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
 }
 
 pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
@@ -196,8 +228,7 @@ pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record
     }
     for (int32_t i = 0; i < net->ncells; i++) {
         for (int32_t port = 0; port < net->cells[i].links; port++) {
-            own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] =
-                link_record(net, i * net->stride + port);
+            own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] = link_record(net, i, port);
         }
     }
     void *all = NULL;

@@ -174,10 +174,10 @@ static void run_sent(void *context, int32_t chip, pod_net_tag tag)
     pod_collective_sent(run->coll, chip, tag);
 }
 
-static void run_approach(void *context, int32_t cell)
+static void run_freed(void *context, int32_t chip, int port)
 {
     const collective_run *run = context;
-    pod_collective_approach(run->coll, cell);
+    pod_collective_freed(run->coll, chip, port);
 }
 
 static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
@@ -244,11 +244,14 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
                                    .arrived = run_arrived,
                                    .sent = run_sent,
                                    .woke = run_woke,
-                                   .approach = run_approach,
+                                   .freed = run_freed,
                                    .blocked = run_blocked};
     pod_machine machine = *args->machine;
     machine.circuits = args->schedule->circuits;
-    pod_status st = pod_machine_net(&machine, &client, args->schedule->alone, &run.net, err);
+    const pod_coll_schedule *schedule = args->schedule;
+    const int64_t alone_bytes =
+        schedule->alone ? schedule->least_elements * pod_dtype_size(args->dtype) : -1;
+    pod_status st = pod_machine_net(&machine, &client, alone_bytes, &run.net, err);
     if (st != POD_OK) {
         return st;
     }

@@ -218,7 +218,7 @@ static pod_status step_simulate(step_run *run, pod_step_result *result, pod_erro
 {
     const pod_step_args *args = run->args;
     const pod_net_client client = pod_step_client(run);
-    pod_status st = pod_machine_net(args->machine, &client, false, &run->net, err);
+    pod_status st = pod_machine_net(args->machine, &client, -1, &run->net, err);
     if (st == POD_OK) {
         st = pod_par_agree(args->machine->par, cells_prepare(run, err), err);
     }

@@ -259,7 +259,7 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
     traffic_run run = {.machine = machine, .traffic = traffic};
     const pod_net_client client = {
         .context = &run, .arrived = run_arrived, .sent = run_sent, .woke = run_woke};
-    pod_status st = pod_machine_net(machine, &client, false, &run.net, err);
+    pod_status st = pod_machine_net(machine, &client, -1, &run.net, err);
     if (st != POD_OK) {
         return st;
     }

@@ -190,6 +190,43 @@ Test(engine, moves_a_timer_both_ways)
     expect(4, 8600, TIMER, 0);
 }
 
+Test(engine, a_late_timer_keeps_its_place)
+{
+    pod_engine_timer_set_lazy(engine, 1, 3000, 20000);
+    post(0, 1, 9000, 1); /* some windows later */
+    run();
+    cr_assert_eq(played.count, 2);
+    expect(0, 3000, TIMER, 0);
+    expect(1, 9000, 0, 1);
+}
+
+Test(engine, a_late_timer_runs_by_itself_at_its_time)
+{
+    pod_engine_timer_set_lazy(engine, 1, 3000, 20000);
+    post(2, 2, 19000, 1); /* at a cell that isn't logged */
+    run();
+    cr_assert_eq(played.count, 1);
+    expect(0, 3000, TIMER, 0);
+    cr_assert_eq(pod_engine_now(engine), 19000);
+}
+
+static void set_late(pod_engine *from, int32_t cell, const pod_event *event)
+{
+    pod_engine_timer_set_lazy(from, cell, event->time_ps + 10, (pod_time_ps)event->arg[0]);
+}
+
+Test(engine, a_late_timer_moves_both_ways)
+{
+    played.react = set_late;
+    post(1, 1, 2000, 90000);
+    post(1, 1, 2005, 2500);
+    post(1, 1, 50000, 60000);
+    run();
+    cr_assert_eq(played.count, 5);
+    expect(2, 2015, TIMER, 0);
+    expect(4, 50010, TIMER, 0);
+}
+
 Test(engine, starts_again_where_it_stopped)
 {
     post(1, 1, 2000, 1);

@@ -32,6 +32,7 @@ static void add(pod_time_ps time_ps, int32_t cell)
 static void set_timer(int32_t cell, pod_time_ps time_ps)
 {
     queue.cells[cell].timer_ps = time_ps;
+    queue.cells[cell].latest_ps = time_ps;
     pod_queue_timer_enter(&queue, cell);
 }
 
@@ -137,6 +138,7 @@ Test(queue, rings_a_timer_at_its_time)
     cr_assert_eq(count, 0);
     cr_assert(take_timer(7));
     queue.cells[7].timer_ps = POD_TIME_NEVER;
+    queue.cells[7].latest_ps = POD_TIME_NEVER;
     cr_assert_eq(pod_queue_first(&queue), POD_TICK_NEVER);
 }
 
@@ -150,6 +152,7 @@ Test(queue, follows_a_timer_that_moves)
     cr_assert_eq(take_first(&count), 3000 >> SHIFT);
     cr_assert(take_timer(7));
     queue.cells[7].timer_ps = POD_TIME_NEVER;
+    queue.cells[7].latest_ps = POD_TIME_NEVER;
     cr_assert_eq(pod_queue_first(&queue), POD_TICK_NEVER);
 }
 
@@ -204,6 +207,7 @@ Test(queue, agrees_with_a_plain_search)
             break;
         case 2:
             queue.cells[cell].timer_ps = POD_TIME_NEVER;
+            queue.cells[cell].latest_ps = POD_TIME_NEVER;
             break;
         default:
             break;
@@ -236,6 +240,7 @@ Test(queue, agrees_with_a_plain_search)
             bool due = queue.cells[i].timer_ps < now_ps;
             cr_assert(!due || take_timer(i));
             queue.cells[i].timer_ps = due ? POD_TIME_NEVER : queue.cells[i].timer_ps;
+            queue.cells[i].latest_ps = queue.cells[i].timer_ps;
         }
     }
 }
