@@ -44,8 +44,10 @@ typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimiz
 
 /** Where attention's scores and the logits are. */
 typedef enum pod_attention_kind {
-    POD_ATTENTION_FLASH, /**< a kernel keeps scores in VMEM; logits are in f32 some at a time */
-    POD_ATTENTION_PLAIN /**< all of them in HBM, in f32, with their derivatives: JAX without kernels */
+    POD_ATTENTION_FLASH, /**< a kernel keeps scores in VMEM; logits are in f32 some at a time; what a layer keeps of
+                              its width d_model is cut over tensor */
+    POD_ATTENTION_PLAIN /**< all of them in HBM, in f32, with their derivatives, and what a layer keeps is whole: JAX
+                              without kernels and hints */
 } pod_attention_kind;
 
 enum { POD_GATHER_AHEAD_DEFAULT = 1, POD_PREFETCH_DEFAULT = 2 };

@@ -66,7 +66,8 @@ void pod_tf_keep(pod_tf *tf, int what, int32_t buffer)
     if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE) {
         return;
     }
-    if (tf->tensor > 1 && (what == POD_KEEP_INPUT || what == POD_KEEP_OUT)) {
+    const bool cut = tf->request->attention == POD_ATTENTION_FLASH;
+    if (tf->tensor > 1 && cut && (what == POD_KEEP_INPUT || what == POD_KEEP_OUT)) {
         buffer = activation(tf, "kept", tf->model->d_model / tf->tensor);
     }
     if (tf->build.st != POD_OK) {
