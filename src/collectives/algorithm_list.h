@@ -30,6 +30,7 @@
     X(swing_bw_2D)                                                                                 \
     X(swing)                                                                                       \
     X(gather)                                                                                      \
+    X(scatter_relay)                                                                               \
     X(per_axis)                                                                                    \
     X(direct)                                                                                      \
     X(permute)                                                                                     \

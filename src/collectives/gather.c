@@ -21,6 +21,9 @@
  *       take                       a                a + b            a + b + c
  *       pass on   a to 1           a + b to 2       a + b + c to 3
  *
+ * With halved axes (mixed.c), an all-reduce first reduce-scatters along these, so that slot 0 becomes the rank's own
+ * block, relays that along the others, and all-gathers.
+ *
  * All-gather relays the blocks of the axes before as one run. Reduce-scatter is its reversal: the run for
  * the farthest target first. Slots are numbered with the part's first axis fastest, so that the
  * blocks that move together are runs. */
@@ -30,17 +33,21 @@
 #include "collectives/axes.h"
 #include "collectives/frame.h"
 #include "collectives/predict.h"
-#include "collectives/stepcost.h"
 
 #include <stdlib.h>
 
 typedef struct gather_schedule {
     pod_coll_schedule base;
     pod_coll_axes axes;
+    int numbered;                                         /* levels that number the blocks */
+    int8_t order[POD_GROUP_DIMS_MAX][POD_GROUP_DIMS_MAX]; /* [part][level]: axis */
 } gather_schedule;
+
+typedef enum phase_kind { PHASE_SCATTER, PHASE_RELAY, PHASE_GATHER } phase_kind;
 
 /* A channel's share of the work along one axis. */
 typedef struct phase {
+    phase_kind kind;
     int level; /* in the part's order of axes */
     int axis;
     int32_t first; /* its first step, in this channel */
@@ -55,7 +62,7 @@ typedef struct phase {
 
 static int axis_of(const gather_schedule *self, int32_t part, int level)
 {
-    return (int)(part + level) % self->axes.naxes;
+    return self->order[part][level];
 }
 
 static int32_t reach_of(int32_t length, bool minus)
@@ -63,24 +70,41 @@ static int32_t reach_of(int32_t length, bool minus)
     return minus ? (length - 1) / 2 : length / 2;
 }
 
-static int32_t phase_steps(const gather_schedule *self, int axis, bool minus)
+static int32_t phase_steps(const gather_schedule *self, const phase *f, bool minus)
 {
-    const pod_coll_axis *a = &self->axes.axis[axis];
+    const pod_coll_axis *a = &self->axes.axis[f->axis];
     const int32_t reach = reach_of(a->length, minus);
-    switch (self->base.op) {
-    case POD_ALL_REDUCE:
-        return a->closed ? 1 + reach : 3;
-    case POD_ALL_GATHER:
-        return a->closed ? reach : a->length - 1;
-    case POD_REDUCE_SCATTER:
+    switch (f->kind) {
+    case PHASE_SCATTER:
         return a->closed ? reach : a->length;
-    case POD_ALL_TO_ALL:
-    case POD_PERMUTE:
-    case POD_BROADCAST:
-    case POD_COLL_OP_COUNT:
-        break;
+    case PHASE_RELAY:
+        return a->closed ? 1 + reach : 3;
+    case PHASE_GATHER:
+        return a->closed ? reach : a->length - 1;
     }
     return 0;
+}
+
+static int phases_of(const gather_schedule *self)
+{
+    return self->axes.naxes + (self->base.op == POD_ALL_REDUCE ? self->numbered : 0);
+}
+
+/* Kind, level and axis of the i-th phase: levels are scattered backwards, relayed and gathered forwards. */
+static void phase_turn(const gather_schedule *self, int32_t part, int i, phase *f)
+{
+    const bool gathers = self->base.op == POD_ALL_GATHER;
+    if (!gathers && i < self->numbered) {
+        f->kind = PHASE_SCATTER;
+        f->level = self->numbered - 1 - i;
+    } else if (!gathers && i < self->axes.naxes) {
+        f->kind = PHASE_RELAY;
+        f->level = i;
+    } else {
+        f->kind = PHASE_GATHER;
+        f->level = gathers ? i : i - self->axes.naxes;
+    }
+    f->axis = axis_of(self, part, f->level);
 }
 
 static int32_t gather_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
@@ -90,21 +114,18 @@ static int32_t gather_steps(const pod_coll_schedule *schedule, const pod_coll_pl
     return schedule->channels[channel].max_steps;
 }
 
-/* The phase that a step is in. Reduce-scatter goes through the axes backwards. */
+/* The phase that a step is in. */
 static phase phase_at(const gather_schedule *self, int32_t rank, int32_t channel, int32_t step)
 {
-    const int32_t part = channel / 2;
-    const bool backwards = self->base.op == POD_REDUCE_SCATTER;
     phase f = {.minus = channel % 2 != 0};
-    for (int i = 0; i < self->axes.naxes; ++i) {
-        f.level = backwards ? self->axes.naxes - 1 - i : i;
-        f.axis = axis_of(self, part, f.level);
-        const int32_t steps = phase_steps(self, f.axis, f.minus);
+    for (int i = 0; i < phases_of(self); ++i) {
+        phase_turn(self, channel / 2, i, &f);
+        const int32_t steps = phase_steps(self, &f, f.minus);
         if (step < f.first + steps) {
             break;
         }
         f.first += steps;
-        f.other += phase_steps(self, f.axis, !f.minus);
+        f.other += phase_steps(self, &f, !f.minus);
     }
     const pod_coll_axis *a = &self->axes.axis[f.axis];
     const int32_t position = self->axes.position[rank * self->axes.naxes + f.axis];
@@ -132,28 +153,44 @@ static void take(const gather_schedule *self, const phase *f, int32_t rank, pod_
     out->recv_from = pod_coll_axes_hop(&self->axes, rank, f->axis, !f->minus)->rank;
 }
 
+/* Slot of a rank's own block: its position along the levels that number blocks, the first fastest. */
+static int32_t own_slot(const gather_schedule *self, int32_t part, int32_t rank)
+{
+    int32_t pitch = 1;
+    int32_t slot = 0;
+    for (int level = 0; level < self->numbered; ++level) {
+        const int axis = axis_of(self, part, level);
+        slot += self->axes.position[rank * self->axes.naxes + axis] * pitch;
+        pitch *= self->axes.axis[axis].length;
+    }
+    return slot;
+}
+
 /* ---- all-reduce ---- */
 
-static void reduce_step(const gather_schedule *self, const phase *f, int32_t rank, int32_t channel,
-                        int32_t step, pod_coll_step *out)
+static void relay_step(const gather_schedule *self, const phase *f, int32_t rank, int32_t channel,
+                       int32_t step, pod_coll_step *out)
 {
-    const int32_t relay = 1 + (int32_t)f->minus;
+    const int32_t part = channel / 2;
+    const int32_t sum = own_slot(self, part, rank);
+    const int32_t relay = self->base.parts[part].blocks + (int32_t)f->minus;
     out->send_slots = 1;
     out->wait_recv = step;
     if (f->step == 0) {
         out->send_to = rank;
         out->send_step = step;
+        out->send_slot = sum;
         out->recv_from = rank;
         out->recv_slot = relay;
         out->wait[0] = (pod_coll_wait){channel ^ 1, f->other};
         return;
     }
-    if (f->step == 1) { /* the other channel has copied slot 0 before anything is added to it */
+    if (f->step == 1) { /* the other channel has copied the sum before anything is added to it */
         out->wait[0] = (pod_coll_wait){channel ^ 1, f->other + 1};
     }
     out->send_slot = relay;
     out->recv_slot = relay;
-    out->recv_also = 0;
+    out->recv_also = sum;
     if (f->closed) {
         send_on(self, f, rank, step, out);
         take(self, f, rank, out);
@@ -175,7 +212,7 @@ static int32_t run_slot(const gather_schedule *self, const phase *f, int32_t par
     const int32_t position = f->minus ? f->length - 1 - wrapped : wrapped;
     int32_t pitch = 1;
     int32_t slot = 0;
-    for (int level = 0; level < self->axes.naxes; ++level) {
+    for (int level = 0; level < self->numbered; ++level) {
         const int axis = axis_of(self, part, level);
         if (level == f->level) {
             *slots = pitch;
@@ -226,15 +263,15 @@ static void gather_step(const pod_coll_schedule *schedule, const pod_coll_place 
     const gather_schedule *self = (const gather_schedule *)schedule;
     const phase f = phase_at(self, me->rank, channel, step);
     *out = pod_coll_step_idle();
-    if (schedule->op == POD_ALL_REDUCE) {
-        reduce_step(self, &f, me->rank, channel, step, out);
+    if (f.kind == PHASE_RELAY) {
+        relay_step(self, &f, me->rank, channel, step, out);
         return;
     }
     out->wait_recv = step;
     if (f.step == 0) {
         out->wait[0] = (pod_coll_wait){channel ^ 1, f.other};
     }
-    if (schedule->op == POD_ALL_GATHER) {
+    if (f.kind == PHASE_GATHER) {
         gather_run(self, &f, channel / 2, me->rank, step, out);
     } else {
         scatter_run(self, &f, channel / 2, me->rank, step, out);
@@ -243,15 +280,21 @@ static void gather_step(const pod_coll_schedule *schedule, const pod_coll_place 
 
 static int32_t gather_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
 {
-    const gather_schedule *self = (const gather_schedule *)schedule;
-    int32_t pitch = 1;
-    int32_t slot = 0;
-    for (int level = 0; level < self->axes.naxes && schedule->op != POD_ALL_REDUCE; ++level) {
-        const int axis = axis_of(self, part, level);
-        slot += self->axes.position[rank * self->axes.naxes + axis] * pitch;
-        pitch *= self->axes.axis[axis].length;
+    return own_slot((const gather_schedule *)schedule, part, rank);
+}
+
+/* What goes on in each direction has the size of the rank's own block, and lies behind all blocks. */
+static int64_t gather_slot_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
+                                  int32_t slot)
+{
+    const pod_coll_part *p = &schedule->parts[part];
+    const int64_t size = p->elements / p->blocks;
+    const int64_t longer = p->elements % p->blocks;
+    if (slot <= p->blocks) {
+        return slot * size + (slot < longer ? slot : longer);
     }
-    return slot;
+    const int32_t own = own_slot((const gather_schedule *)schedule, part, rank);
+    return p->elements + (slot - p->blocks) * (size + (own < longer ? 1 : 0));
 }
 
 static void gather_free(pod_coll_schedule *schedule)
@@ -266,6 +309,14 @@ static const pod_coll_schedule_ops gather_ops = {
     .steps = gather_steps,
     .step = gather_step,
     .block_slot = gather_block_slot,
+    .free = gather_free,
+};
+
+static const pod_coll_schedule_ops halved_ops = {
+    .steps = gather_steps,
+    .step = gather_step,
+    .block_slot = gather_block_slot,
+    .slot_offset = gather_slot_offset,
     .free = gather_free,
 };
 
@@ -302,8 +353,30 @@ static pod_status gather_applies(const pod_coll_request *request, pod_error *err
     return POD_OK;
 }
 
-static pod_status relay_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                              pod_error *err)
+/* Axes by their hops, fewest first: insertion keeps the order of equals. */
+static void sort_axes(const pod_coll_axes *axes, int8_t *sorted)
+{
+    for (int a = 0; a < axes->naxes; ++a) {
+        int at = a;
+        for (; at > 0 && axes->axis[sorted[at - 1]].length > axes->axis[a].length; --at) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = (int8_t)a;
+    }
+}
+
+/* Part p begins with the p-th of the axes that take turns, the first `turns` of a list. */
+static void take_turns(gather_schedule *self, int turns, const int8_t *axes)
+{
+    for (int part = 0; part < turns; ++part) {
+        for (int level = 0; level < self->axes.naxes; ++level) {
+            self->order[part][level] = axes[level < turns ? (part + level) % turns : level];
+        }
+    }
+}
+
+pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan *plan,
+                           pod_coll_schedule **schedule, pod_error *err)
 {
     gather_schedule *self = calloc(1, sizeof *self);
     if (!self) {
@@ -311,142 +384,49 @@ static pod_status relay_build(const pod_coll_request *request, pod_coll_schedule
     }
     pod_status st = pod_coll_axes_init(&self->axes, request, err);
     const int naxes = self->axes.naxes;
-    st = st == POD_OK ? pod_coll_frame_init(&self->base, &gather_ops, "gather", request,
-                                            naxes > 0 ? naxes : 1, 2 * naxes, err)
-                      : st;
+    const int turns = plan->turns > 0 && plan->turns < naxes ? plan->turns : naxes;
+    const int parts = naxes > 0 ? turns : 1;
+    st = st == POD_OK
+             ? pod_coll_frame_init(&self->base, plan->halved > 0 ? &halved_ops : &gather_ops,
+                                   plan->algorithm, request, parts, 2 * turns, err)
+             : st;
     if (st != POD_OK) {
         gather_free(&self->base);
         return st;
     }
-    const int32_t n = request->group->size;
-    pod_coll_frame_slots(&self->base, request->op == POD_ALL_REDUCE ? 1 : n,
-                         request->op == POD_ALL_REDUCE ? 3 : n);
+    int8_t axes[POD_GROUP_DIMS_MAX] = {0, 1, 2, 3, 4, 5};
+    if (plan->turns > 0) {
+        sort_axes(&self->axes, axes);
+    }
+    take_turns(self, turns, axes);
+    const bool reduces = request->op == POD_ALL_REDUCE;
+    self->numbered = reduces ? plan->halved : naxes;
+    for (int32_t part = 0; part < parts; ++part) {
+        int32_t blocks = 1;
+        for (int level = 0; level < self->numbered; ++level) {
+            blocks *= self->axes.axis[axis_of(self, part, level)].length;
+        }
+        self->base.parts[part].blocks = blocks;
+        self->base.parts[part].slots = blocks + (reduces ? 2 : 0);
+    }
     for (int32_t c = 0; c < self->base.nchannels; ++c) {
         self->base.channels[c].part = c / 2;
-        for (int axis = 0; axis < naxes; ++axis) {
-            self->base.channels[c].max_steps += phase_steps(self, axis, c % 2 != 0);
+        for (int i = 0; i < phases_of(self); ++i) {
+            phase f = {0};
+            phase_turn(self, c / 2, i, &f);
+            self->base.channels[c].max_steps += phase_steps(self, &f, c % 2 != 0);
         }
     }
     *schedule = &self->base;
     return POD_OK;
 }
 
-/* How far one part has come, for the prediction. */
-typedef struct progress {
-    int level;
-    int32_t hops_left;
-    double work_ps;    /* of one hop along its axis, alone */
-    double started_ps; /* its last hop, */
-    int started_axis;  /* along this axis */
-    double started_work_ps;
-    double next_ps; /* its next hop can start */
-} progress;
-
-typedef struct relay_clock {
-    const pod_coll_request *request;
-    const pod_coll_axes *axes;
-    progress parts[POD_GROUP_DIMS_MAX];
-} relay_clock;
-
-static int axis_now(const relay_clock *clock, int part)
-{
-    return (part + clock->parts[part].level) % clock->axes->naxes;
-}
-
-/* A part comes to the axis of its level. */
-static void begin_axis(relay_clock *clock, int part)
-{
-    const pod_coll_axes *axes = clock->axes;
-    const pod_coll_axis *axis = &axes->axis[axis_now(clock, part)];
-    progress *p = &clock->parts[part];
-    p->hops_left = axis->closed ? axis->length / 2 : axis->length - 1;
-    double bytes = (double)clock->request->elements * (double)clock->request->element_bytes
-                   / (double)axes->naxes;
-    for (int l = p->level; l < axes->naxes && clock->request->op != POD_ALL_REDUCE; ++l) {
-        bytes /= (double)axes->axis[(part + l) % axes->naxes].length;
-    }
-    p->work_ps =
-        (double)axis->stride * bytes * (double)POD_PS_PER_S / clock->request->link_rate.bytes_per_s;
-}
-
-/* The part whose next hop starts first; parts that are through with their axis move on. -1 = all done */
-static int next_part(relay_clock *clock)
-{
-    int first = -1;
-    for (int p = 0; p < clock->axes->naxes; ++p) {
-        progress *part = &clock->parts[p];
-        if (part->hops_left == 0 && part->level + 1 < clock->axes->naxes) {
-            ++part->level;
-            begin_axis(clock, p);
-        }
-        if (part->hops_left > 0 && (first < 0 || part->next_ps < clock->parts[first].next_ps)) {
-            first = p;
-        }
-    }
-    return first;
-}
-
-/* Parts that use the same links at the same time get equal shares. On a line the sums of an all-reduce
- * go by once, so that parts meet only at the same hop. */
-static double hop_work(const relay_clock *clock, int part)
-{
-    const progress *mine = &clock->parts[part];
-    double work = mine->work_ps;
-    for (int p = 0; p < clock->axes->naxes; ++p) {
-        const progress *other = &clock->parts[p];
-        const int axis = axis_now(clock, part);
-        const bool soon = other->hops_left > 0 && axis_now(clock, p) == axis
-                          && other->next_ps < mine->next_ps + mine->work_ps;
-        const bool still = other->started_axis == axis
-                           && other->started_ps + other->started_work_ps > mine->next_ps;
-        const bool apart = clock->request->op == POD_ALL_REDUCE && !clock->axes->axis[axis].closed
-                           && other->hops_left != mine->hops_left;
-        if (p != part && !apart && (soon || still)) {
-            work += soon ? other->work_ps : other->started_work_ps;
-        }
-    }
-    return work;
-}
-
-static pod_status relay_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                pod_error *err)
-{
-    pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    relay_clock clock = {.request = request, .axes = &axes};
-    double hops_ps = 0.0;
-    for (int p = 0; p < axes.naxes; ++p) {
-        begin_axis(&clock, p);
-        clock.parts[p].started_axis = -1;
-        hops_ps += (double)clock.parts[p].hops_left * (double)axes.axis[p].stride
-                   * (double)request->hop_latency_ps;
-    }
-    double end = 0.0;
-    for (int p = next_part(&clock); p >= 0; p = next_part(&clock)) {
-        progress *part = &clock.parts[p];
-        const int32_t stride = axes.axis[axis_now(&clock, p)].stride;
-        const double work = hop_work(&clock, p);
-        part->started_ps = part->next_ps;
-        part->started_axis = axis_now(&clock, p);
-        part->started_work_ps = part->work_ps;
-        part->next_ps += work + (double)stride * (double)request->hop_latency_ps;
-        --part->hops_left;
-        end = part->next_ps > end ? part->next_ps : end;
-    }
-    pod_coll_axes_fini(&axes);
-    pod_coll_prediction_make(request, (pod_time_ps)hops_ps,
-                             end > hops_ps ? (pod_time_ps)(end - hops_ps) : 0, prediction);
-    return POD_OK;
-}
-
 static pod_status gather_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                                pod_error *err)
 {
+    const pod_relay_plan plan = {.algorithm = "gather"};
     return should_flood(request) ? pod_flood_build(request, schedule, err)
-                                 : relay_build(request, schedule, err);
+                                 : pod_relay_build(request, &plan, schedule, err);
 }
 
 static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
@@ -465,7 +445,7 @@ static pod_status gather_predict(const pod_coll_request *request, pod_coll_predi
         return st;
     }
     return floods ? pod_flood_predict(request, prediction, err)
-                  : relay_predict(request, prediction, err);
+                  : pod_relay_predict(request, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_gather = {

@@ -24,3 +24,16 @@ pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **
                            pod_error *err);
 pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                              pod_error *err);
+
+typedef struct pod_relay_plan {
+    const char *algorithm; /**< static */
+    int turns; /**< parts, each of which begins with another of the shortest axes; 0 = all axes, in their order */
+    int halved; /**< all-reduce: the first axes of a part, along which it is scattered and gathered instead of relayed */
+} pod_relay_plan;
+
+/** Relays along the axes of a grid. @return POD_E_NOMEM; POD_E_INVALID for groups that are no grid */
+pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan *plan,
+                           pod_coll_schedule **schedule, pod_error *err);
+/** The formula for `gather`, where messages are too many to be followed. Same errors. */
+pod_status pod_relay_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                             pod_error *err);
