@@ -27,8 +27,8 @@ pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_predictio
 
 typedef struct pod_relay_plan {
     const char *algorithm; /**< static */
-    int turns; /**< parts, each of which begins with another of the shortest axes; 0 = all axes, in their order */
-    int halved; /**< all-reduce: the first axes of a part, along which it is scattered and gathered instead of relayed */
+    int turns; /**< parts, each of which begins with another of the shortest axes; 0 = all axes, in order */
+    int halved; /**< all-reduce: axes at the head of a part, scattered and gathered instead of relayed */
 } pod_relay_plan;
 
 /** Relays along the axes of a grid. @return POD_E_NOMEM; POD_E_INVALID for groups that are no grid */

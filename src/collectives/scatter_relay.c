@@ -21,8 +21,8 @@
 #include "collectives/gather.h"
 #include "collectives/predict.h"
 
-/* Messages that can't fit are not worth a look: beyond this many bytes per part others win by far. */
-static const int64_t bytes_max = INT64_C(64) << 20;
+/* Beyond this many bytes others win by far, and one plan is enough. */
+static const int64_t bytes_max = INT64_C(16) << 20;
 
 static pod_status scatter_relay_applies(const pod_coll_request *request, pod_error *err)
 {
