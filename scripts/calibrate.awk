@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The fit of scripts/calibrate, which sets: podsim, folder (for temporary files), chips, fits,
-# measurements (files), figures_out, errors_out.
+# measurements (files), figures_out, errors_out, write (the figures go into the table: "yes" or "").
 #
-# Gauss-Newton on the logarithms of the figures. Residuals ln(predicted / published) count squared up to 3 %
-# and linearly beyond (Huber), so that one row that is far off doesn't move all others. A run of
-# `podsim validate` with a chips.csv of its own gives the residuals; derivatives are differences.
-# Leaving rows out: the normal equations without them, one step from the optimum. A figure whose
-# rows are all left out takes the value that fits.csv names in `without`, and podsim runs again.
+# Gauss-Newton on the logarithms of the figures: least squares of ln(predicted / published), the same for all
+# figures. A run of `podsim validate` with a chips.csv of its own gives the residuals; derivatives are differences;
+# what a row gives under its chip's figures is kept, so that no row runs twice under the same ones.
+# Leaving rows out: the normal equations without them, one step from the optimum. A figure of which the rows
+# that are left say too little takes the value that fits.csv names in `without`, and podsim runs again.
 
 function fail(text) {
     print "scripts/calibrate: " text > "/dev/stderr"
@@ -84,15 +84,29 @@ function write_chips(   file, r, i, line) {
     close(file)
 }
 
+# The figures that a row runs under.
+function figures_of(id,   text, i) {
+    for (i = 1; i <= K; i++)
+        if (index(" " chip_list[i] " ", " " chip_of[id] " "))
+            text = text sprintf(" %.9g", value[i])
+    return text
+}
+
 # Residuals of the rows in want[] into res[] (unset: podsim can't run the row).
 function run(want, res,   file, command, line, f, i, any) {
     file = folder "/rows.csv"
     print header > file
-    for (i = 1; i <= N; i++)
-        if (ids[i] in want) {
+    for (i = 1; i <= N; i++) {
+        if (!(ids[i] in want))
+            continue
+        line = figures_of(ids[i])
+        if ((ids[i], line) in known)
+            res[ids[i]] = known[ids[i], line]
+        else {
             print raw[ids[i]] > file
             any = 1
         }
+    }
     close(file)
     if (!any)
         return
@@ -106,8 +120,10 @@ function run(want, res,   file, command, line, f, i, any) {
         class[f[1]] = f[2]
         if (f[6] == "-")
             delete res[f[1]]
-        else
+        else {
             res[f[1]] = log(f[6] / f[5])
+            known[f[1], figures_of(f[1])] = res[f[1]]
+        }
     }
     close(command)
     runs++
@@ -120,19 +136,11 @@ function all_fitted(want,   i) {
             want[ids[i]] = 1
 }
 
-# Twice the Huber loss, and the weight that makes it one of squares.
-function squares(res,   id, sum, r) {
+function squares(res,   id, sum) {
     for (id in res)
-        if (id in fitted) {
-            r = res[id] < 0 ? -res[id] : res[id]
-            sum += r < huber ? r * r : huber * (2 * r - huber)
-        }
+        if (id in fitted)
+            sum += res[id] * res[id]
     return sum
-}
-
-function weight(id,   r) {
-    r = base[id] < 0 ? -base[id] : base[id]
-    return r < huber ? 1 : huber / r
 }
 
 # Derivatives of all residuals by all figures, at the values that base[] belongs to.
@@ -164,7 +172,7 @@ function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, mos
         t = 0
         for (id in base)
             if (!(id in out))
-                t += weight(id) * J[id, a] * J[id, a]
+                t += J[id, a] * J[id, a]
         if (a in fixed)
             delta[a] = fixed[a]
         else if (t < information)
@@ -178,7 +186,7 @@ function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, mos
             A[i, j] = i == j ? 1e-7 : 0
             for (id in base)
                 if (!(id in out))
-                    A[i, j] += weight(id) * J[id, a] * J[id, free[j]]
+                    A[i, j] += J[id, a] * J[id, free[j]]
         }
         A[i, nfree + 1] = 0
         for (id in base)
@@ -186,7 +194,7 @@ function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, mos
                 t = base[id]
                 for (b in delta)
                     t += J[id, b] * delta[b]
-                A[i, nfree + 1] -= weight(id) * J[id, a] * t
+                A[i, nfree + 1] -= J[id, a] * t
             }
     }
     for (i = 1; i <= nfree; i++) {
@@ -221,6 +229,8 @@ function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, no
             unsupported[id] = 1
             print "left out, as podsim can't run it: " id > "/dev/stderr"
         }
+    if (length_of(base) == 0)
+        fail(podsim " runs no row")
     all_fitted(want)
     for (iteration = 1; iteration <= 10; iteration++) {
         now = squares(base)
@@ -303,10 +313,11 @@ function move_without(out,   delta, none, fixed, name) {
         shift[k] = clamp(delta[k], log(least[k] / value[k]), log(most[k] / value[k]))
 }
 
-# The error of the rows in out[] when the fit doesn't know them, into errors[].
-function leave_out(out, errors, always_run,   id, kept, res) {
+# The error of the rows in out[] when the fit doesn't know them, into errors[]; with `others`, also of the rows
+# there, which no figure is fitted to.
+function leave_out(out, errors, others,   id, kept, res, want) {
     move_without(out)
-    if (!lost && !always_run) {
+    if (!lost && !length_of(others)) {
         for (id in out) {
             errors[id] = base[id]
             for (k = 1; k <= K; k++)
@@ -318,7 +329,11 @@ function leave_out(out, errors, always_run,   id, kept, res) {
         kept[k] = value[k]
         value[k] *= exp(shift[k])
     }
-    run(out, res)
+    for (id in out)
+        want[id] = 1
+    for (id in others)
+        want[id] = 1
+    run(want, res)
     for (k = 1; k <= K; k++)
         value[k] = kept[k]
     for (id in res)
@@ -336,7 +351,7 @@ function report(   i, id, out, rows, r, none, fixed, delta) {
         for (i = 1; i <= N; i++)
             if ((ids[i] in base) && J[ids[i], k] * J[ids[i], k] > 1e-4)
                 rows = rows (rows == "" ? "" : " ") ids[i]
-        printf "%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], table_value[k], rows > figures_out
+        printf "%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], write ? value[k] : table_value[k], rows > figures_out
     }
     print "id,class,chip,published,predicted,error_frac,without_row_frac,without_chip_frac" > errors_out
     for (i = 1; i <= N; i++) {
@@ -351,7 +366,6 @@ function report(   i, id, out, rows, r, none, fixed, delta) {
 
 BEGIN {
     nchips = 0
-    huber = 0.03
     information = 1e-6
     read_chips()
     read_fits()
@@ -365,25 +379,32 @@ BEGIN {
     solve(out, fixed, delta, none)
     for (k = 1; k <= K; k++)
         determined[k] = !(k in none)
-    information = 0.01 # 10 % more of a figure would move the rows by less than 1 %
+    information = 0.0025 # 10 % more of a figure would move the rows by less than 0.5 %
+    split("", all)
     for (i = 1; i <= N; i++)
-        if (ids[i] in base) {
-            split("", out)
-            out[ids[i]] = 1
-            leave_out(out, by_row, 0)
-        }
+        all[ids[i]] = 1
+    run(all, everything)
+    split("", none)
+    for (i = 1; i <= N; i++) {
+        split("", out)
+        out[ids[i]] = 1
+        if (ids[i] in base)
+            leave_out(out, by_row, none)
+        else if (ids[i] in everything)
+            by_row[ids[i]] = everything[ids[i]]
+    }
     for (chip in row_of) {
         split("", out)
+        split("", others)
         for (i = 1; i <= N; i++)
-            if ((ids[i] in base) && chip_of[ids[i]] == chip)
-                out[ids[i]] = 1
+            if (chip_of[ids[i]] == chip) {
+                others[ids[i]] = 1
+                if (ids[i] in base)
+                    out[ids[i]] = 1
+            }
         if (length_of(out) > 0)
-            leave_out(out, by_chip, 1)
+            leave_out(out, by_chip, others)
     }
-    split("", out)
-    for (i = 1; i <= N; i++)
-        out[ids[i]] = 1
-    run(out, everything)
     report()
     write_chips()
     printf "%d runs of podsim validate\n", runs > "/dev/stderr"

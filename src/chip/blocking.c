@@ -45,18 +45,17 @@ static struct problem problem_of(const pod_matmul_args *part)
     };
 }
 
-/* VMEM that a block needs: two buffers each, unless a single step needs only one, and an
- * accumulator where the contracted axis is cut. Doubles, since a given block may be absurd. */
+/* VMEM that a block needs: two buffers each, and an accumulator where the contracted axis is cut.
+ * Doubles, since a given block may be absurd. */
 static double vmem_need(const struct problem *p, const pod_matmul_block *b)
 {
-    const bool single = b->m >= p->m && b->k >= p->k && b->n >= p->n;
     const double m = (double)b->m;
     const double k = (double)b->k;
     const double n = (double)b->n;
     const double weights = p->resident ? 0 : k * n * (double)p->in_bytes;
     const double blocks = m * k * (double)p->in_bytes + weights + m * n * (double)p->out_bytes;
     const double accumulator = b->k < p->k ? m * n * ACCUMULATOR_BYTES : 0;
-    return blocks * (single ? 1 : 2) + accumulator;
+    return 2 * blocks + accumulator;
 }
 
 /* Bytes moved under a block; n_inside says that the loop over n is inside the one over m. */

@@ -50,7 +50,7 @@ typedef struct pod_chip_spec {
     pod_time_ps kernel_start_ps; /**< of a matmul: latency of its first and last DMA */
     pod_time_ps
         matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
-    pod_time_ps block_step_ps; /**< of a block's DMA besides its bytes */
+    pod_time_ps block_step_ps; /**< of a block, besides its bytes and its work */
 
     double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
     double vpu_eff_frac;
@@ -60,6 +60,8 @@ typedef struct pod_chip_spec {
     double hbm_bytes_per_s;   /**< nominal; times hbm_eff_frac is what is reached */
     double hbm_eff_frac;
     pod_time_ps copy_launch_ps; /**< an HBM copy run alone */
+    double gather_hbm_ratio;    /**< HBM bytes moved for each byte of gathered weights or scattered
+                               gradients: 1 is the receipt, more what passes on and lays out anew */
     int64_t vmem_bytes;
     int64_t vmem_block_bytes; /**< what the blocks of a matmul may use of one core's VMEM */
     double vmem_bytes_per_s;  /**< between VMEM and the units */

@@ -62,7 +62,7 @@ struct core_time {
     double exposed_s;
     double vmem_s;
     double fill_s;
-    double grid_s;  /* what the steps of a given block add to the work */
+    double grid_s;  /* what the steps of a given block add to mxu */
     double total_s; /* without launch */
 };
 
@@ -97,7 +97,7 @@ static struct core_time core_time_of(const pod_chip_spec *core, const pod_matmul
     t.vmem_s = blocking->vmem_bytes / core->vmem_bytes_per_s;
     t.fill_s = 2.0 * core->mxu_dim / core->clock_hz;
     const double hidden_s = largest(t.hbm_s - t.exposed_s, 0);
-    t.total_s = t.exposed_s + largest(largest(t.mxu_s, hidden_s), t.vmem_s) + t.fill_s + t.grid_s;
+    t.total_s = t.exposed_s + largest(largest(t.mxu_s + t.grid_s, hidden_s), t.vmem_s) + t.fill_s;
     return t;
 }
 
@@ -154,14 +154,13 @@ static struct core_time empty_time(const pod_chip_spec *core, const pod_matmul_a
 
 static pod_bound bound_of(const struct core_time *t, double launch_s)
 {
-    if (launch_s > largest(largest(t->mxu_s, t->hbm_s), t->vmem_s)) {
+    if (launch_s + t->grid_s > largest(largest(t->mxu_s, t->hbm_s), t->vmem_s)) {
         return POD_BOUND_LAUNCH;
     }
-    const double hbm_s = t->hbm_s + t->grid_s;
-    if (t->vmem_s > largest(t->mxu_s, hbm_s)) {
+    if (t->vmem_s > largest(t->mxu_s, t->hbm_s)) {
         return POD_BOUND_VMEM;
     }
-    return t->mxu_s >= hbm_s ? POD_BOUND_MXU : POD_BOUND_HBM;
+    return t->mxu_s >= t->hbm_s ? POD_BOUND_MXU : POD_BOUND_HBM;
 }
 
 static pod_status check_sizes(const pod_matmul_args *args, int64_t *flops, pod_error *err)
@@ -237,13 +236,13 @@ const char *pod_matmul_explain(const pod_matmul_time *time, char *buf, size_t si
 {
     (void)snprintf(
         buf, size,
-        "time %.3f us = launch %.3f + first and last block %.3f + max(mxu %.3f, hbm %.3f - %.3f, "
-        "vmem %.3f) + fill %.3f + grid %.3f; block %lldx%lldx%lld, %lld steps a core, %d core%s",
+        "time %.3f us = launch %.3f + first and last block %.3f + max(mxu %.3f + grid %.3f, hbm "
+        "%.3f - %.3f, vmem %.3f) + fill %.3f; block %lldx%lldx%lld, %lld steps a core, %d core%s",
         pod_time_to_us(time->time_ps), pod_time_to_us(time->launch_ps),
         pod_time_to_us(time->exposed_ps), pod_time_to_us(time->mxu_ps),
-        pod_time_to_us(time->hbm_ps), pod_time_to_us(time->exposed_ps),
-        pod_time_to_us(time->vmem_ps), pod_time_to_us(time->fill_ps), pod_time_to_us(time->grid_ps),
-        (long long)time->block.m, (long long)time->block.k, (long long)time->block.n,
-        (long long)time->steps, time->cores, time->cores > 1 ? "s" : "");
+        pod_time_to_us(time->grid_ps), pod_time_to_us(time->hbm_ps),
+        pod_time_to_us(time->exposed_ps), pod_time_to_us(time->vmem_ps),
+        pod_time_to_us(time->fill_ps), (long long)time->block.m, (long long)time->block.k,
+        (long long)time->block.n, (long long)time->steps, time->cores, time->cores > 1 ? "s" : "");
     return buf;
 }

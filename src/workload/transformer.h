@@ -15,8 +15,9 @@
  *  gathered once use u - 1 - ahead has begun.
  *
  *  Communication of weights and gradients hides behind products, but not its HBM traffic: what is received is
- *  written, read to be passed on, and copied into the layout that products want, four bytes moved for each byte
- *  of a whole bundle. The core's work waits for the HBM meanwhile.
+ *  written, read to be passed on, and copied into the layout that products want. That is four bytes moved for
+ *  each byte of a whole bundle; the chip's gather_hbm_ratio is what steps show. The core's work waits for the HBM
+ *  meanwhile.
  *
  *  Over tensor activations are all-reduced behind each pair of products, forward and backward; over sequence
  *  keys and values are gathered, and their gradients reduced; over expert tokens go to their experts and back

@@ -2,6 +2,7 @@
 /* Weights of a transformer: stored, gathered, their gradients, their update. */
 #include "workload/transformer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,10 +187,10 @@ void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
 /** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
 static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int32_t buffer)
 {
-    enum { PASSES = 4 };
-    const int64_t bytes = bundle->whole * pod_dtype_size(tf->build.dtype);
+    const double ratio = tf->request->chip != NULL ? tf->request->chip->gather_hbm_ratio : 1;
+    const double bytes = ratio * (double)(bundle->whole * pod_dtype_size(tf->build.dtype));
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
-    pod_tf_vector(tf, name, (double)bundle->whole, PASSES * bytes, touch);
+    pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
 }
 
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)

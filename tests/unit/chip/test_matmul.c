@@ -101,14 +101,12 @@ Test(matmul, counts_the_bytes_that_walking_the_blocks_moves)
     }
 }
 
-/* VMEM a block needs, as documented: two buffers each unless there is one step, and an f32
- * accumulator where k is cut. */
+/* VMEM a block needs, as documented: two buffers each, and an f32 accumulator where k is cut. */
 static double vmem_of(const pod_matmul_args *args, pod_matmul_block b)
 {
-    const bool single = b.m >= args->m && b.k >= args->k && b.n >= args->n;
     const double blocks = 2.0 * (double)(b.m * b.k + b.k * b.n + b.m * b.n);
     const double accumulator = b.k < args->k ? 4.0 * (double)(b.m * b.n) : 0;
-    return blocks * (single ? 1 : 2) + accumulator;
+    return 2 * blocks + accumulator;
 }
 
 /* Loops (m, n, k) or (n, m, k): by symmetry the second is the first of the transposed product. */
@@ -303,6 +301,12 @@ Test(matmul, small_blocks_cost_a_step_each)
     const pod_matmul_time small = timed(&chip, args);
     args.block = (pod_matmul_block){.m = 0};
     cr_expect_eq(small.steps, 32768);
+    cr_expect_eq(small.bound, POD_BOUND_LAUNCH);
+    cr_expect_float_eq((double)small.grid_ps, 32767.0 * (double)chip.block_step_ps, 32768);
+    cr_expect_float_eq(
+        (double)small.time_ps,
+        (double)(small.launch_ps + small.exposed_ps + small.mxu_ps + small.grid_ps + small.fill_ps),
+        4, "copies go on beside the steps");
     cr_expect_gt(small.time_ps, 10 * timed(&chip, args).time_ps);
 }
 

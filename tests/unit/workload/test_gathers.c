@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HBM traffic of gathered weights and scattered gradients of a transformer. */
+#include "make.h"
+
+static const char model[] = "transformer:layers=2,d_model=512,d_ff=2048,heads=8,kv_heads=4,"
+                            "head_dim=64,vocab=1024,mlp_matrices=3";
+
+/* Weights of a layer without its two norms: queries and results, keys and values, the MLP. */
+enum { LAYER = 2 * 512 * 8 * 64 + 2 * 512 * 4 * 64 + 3 * 512 * 2048, VOCAB = 1024 * 512 };
+
+static int64_t traffic(const char *mesh, const pod_chip_spec *chip, const char *name)
+{
+    step_case c;
+    step_prepare(&c, "v5e:4x4", "none", mesh, model, 16);
+    c.request.seq = 64;
+    c.request.remat = POD_REMAT_FULL;
+    c.request.chip = chip;
+    step_build(&c);
+    int64_t bytes = 0;
+    const pod_program *program = &c.work.programs.stages[0];
+    for (int32_t i = 0; i < program->nops; i++) {
+        bytes += strcmp(program->ops[i].name, name) == 0 ? program->ops[i].hbm_bytes : 0;
+    }
+    step_free(&c);
+    return bytes;
+}
+
+/* Layers are gathered twice (forward and backward) in bf16 and scattered once; norms add less than 1 %. */
+Test(gathers, move_as_many_hbm_bytes_as_the_chip_says)
+{
+    const pod_chip_spec chip = {.gather_hbm_ratio = 3, .hbm_usable_bytes = INT64_C(1) << 40};
+    const int64_t once = traffic("fsdp=16", NULL, "relayout.weights");
+    cr_expect_float_eq((double)once / (2.0 * (2 * 2 * LAYER + VOCAB)), 1, 0.01, "%lld",
+                       (long long)once);
+    cr_expect_eq(traffic("fsdp=16", &chip, "relayout.weights"), 3 * once);
+    cr_expect_float_eq((double)traffic("fsdp=16", &chip, "relayout.gradients")
+                           / (3 * 2.0 * (2 * LAYER + VOCAB)),
+                       1, 0.01);
+}
+
+Test(gathers, of_nothing_move_nothing)
+{
+    cr_expect_eq(traffic("data=16", NULL, "relayout.weights"), 0);
+    cr_expect_eq(traffic("data=16", NULL, "relayout.gradients"), 0);
+}
