@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128 };
+enum { LINE_BYTES = 64, LINE_HOPS = LINE_BYTES / sizeof(pod_coll_hop) };
 
 /* One level in one direction, as one channel sees it. */
 typedef struct phase {
@@ -336,7 +337,11 @@ static int64_t least_elements(const rings *self)
 static bool rows_fill(rings *self)
 {
     const size_t n = (size_t)self->axes.nranks;
-    self->rows = malloc((n * (size_t)self->row_size + 1) * sizeof *self->rows);
+    if (self->row_size >= LINE_HOPS) { /* whole cache lines */
+        self->row_size = (self->row_size + LINE_HOPS - 1) / LINE_HOPS * LINE_HOPS;
+    }
+    const size_t bytes = n * (size_t)self->row_size * sizeof *self->rows;
+    self->rows = aligned_alloc(LINE_BYTES, (bytes / LINE_BYTES + 1) * LINE_BYTES);
     for (size_t rank = 0; self->rows && rank < n; ++rank) {
         pod_coll_hop *row = &self->rows[rank * (size_t)self->row_size];
         if (self->nhops > 0) {
