@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rate of the simulation itself on a whole v5p pod: an all-reduce of 1 GiB by bucket on 16x20x28 = 8,960 chips, at
- * the book's link rate. Tables, schedule and process start-up are apart; the net of links is part of it. An event is one message
- * handled at one hop, as --explain counts.
+ * the book's link rate. Tables, schedule and process start-up are apart; the net of links is part of it. An event is
+ * one message handled at one hop, as --explain counts.
  *
  *   bench_pod [runs]      prints CSV on rank 0: the fastest and the median run; cpu is of this rank */
 #include <stdio.h>
