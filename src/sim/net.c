@@ -115,9 +115,9 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
 {
     net_link *link = &net->links[local * net->stride + port];
     const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
-    const pod_time_ps work = wire_work_ps(&net->wires[link->wire], bytes, shared);
     link_update(link, now);
-    pod_net_time_check(net, link->virtual_ps, work);
+    const pod_time_ps work = pod_net_time_check(
+        net, link->virtual_ps, wire_work_ps(&net->wires[link->wire], bytes, shared));
     net->flows[flow].finish = link->virtual_ps + work;
     link->bytes += bytes;
     net->hops++;

@@ -143,13 +143,17 @@ extern const pod_engine_model pod_net_lane_model;
 /** For both. */
 bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size);
 
-/* More work on a link that has had `before` already: time may not overflow. */
-static inline void pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
+/* More work on a link that has had `before` already: time may not overflow.
+ * @return the work, or what keeps sums in range until the engine stops */
+static inline pod_time_ps pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
 {
-    if (work > POD_TIME_NEVER / 4 - before) {
-        pod_engine_fail(net->engine, POD_E_RANGE,
-                        "simulated time exceeds 26 days; use fewer bytes or faster links");
+    const pod_time_ps room = POD_TIME_NEVER / 4 - before;
+    if (work <= room) {
+        return work;
     }
+    pod_engine_fail(net->engine, POD_E_RANGE,
+                    "simulated time exceeds 26 days; use fewer bytes or faster links");
+    return room > 0 ? room : 0;
 }
 
 static inline net_dock *dock_at(const pod_net *net, int32_t cell)

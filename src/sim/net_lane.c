@@ -41,8 +41,7 @@ pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t byte
     net_wire *wire = &net->wires[dock->wire[port]];
     const pod_time_ps now = pod_engine_now(net->engine);
     POD_ASSERT(lane->free_ps <= now);
-    const pod_time_ps work = wire_work_ps(wire, bytes, tag.shared);
-    pod_net_time_check(net, now, work);
+    const pod_time_ps work = pod_net_time_check(net, now, wire_work_ps(wire, bytes, tag.shared));
     lane->bytes += bytes;
     lane->busy_ps += work;
     lane->free_ps = now + work;
