@@ -351,6 +351,7 @@ static bool rows_fill(rings *self)
         for (int i = 0; i < self->norders; ++i) {
             const pod_ring_order *order = &self->orders[i];
             const size_t levels = (size_t)order->levels;
+            POD_ASSERT(order->digits != NULL);
             memcpy(row + self->nhops + order->first_digit, order->digits + rank * levels,
                    levels * sizeof *order->digits);
         }

@@ -146,6 +146,7 @@ static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
 {
     const bool own =
         link->peer == POD_NET_PEER_ADDRESSED || (net->flows[flow].flags & FLOW_CIRCUIT) != 0;
+    POD_DASSERT(!own || net->flow_peer != NULL);
     return own ? net->flow_peer[flow] : link->peer;
 }
 
