@@ -131,7 +131,7 @@ static void ordered_send(const place *at, const pod_coll_step *step, int64_t byt
     }
     const bool busy = at->coll->alone ? pod_net_await(at->coll->options.net, at->cell, direction,
                                                       bytes, at->coll->options.shared)
-                                      : (at->chip->busy >> direction & 1U) != 0;
+                                      : ((unsigned)at->chip->busy >> direction & 1U) != 0;
     if (!busy) {
         ordered_start(at, direction, step->send_step, bytes);
         return;
