@@ -43,6 +43,10 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
                               pod_error *err);
 void pod_collective_free(pod_collective *collective);
 
+/** Let the engine bring near what handlers read of a chip (pod_engine_near_add). For a collective that lives until
+ *  the engine has stopped. */
+void pod_collective_near(const pod_collective *collective);
+
 /** Work buffer of a part on a chip of this rank (slots as in schedule.h), NULL without data. The
  *  owner fills it before pod_collective_start and reads it after done. */
 void *pod_collective_work(pod_collective *collective, int32_t cell, int32_t part);

@@ -44,7 +44,7 @@ static void parts_fill(pod_collective *coll)
     }
 }
 
-static void near_add(const pod_collective *coll)
+void pod_collective_near(const pod_collective *coll)
 {
     pod_engine *engine = pod_net_engine(coll->options.net);
     const size_t bytes = coll->chip_bytes < NEAR_BYTES ? coll->chip_bytes : NEAR_BYTES;
@@ -112,7 +112,6 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
             state->channels[channel].direction = NOT_QUEUED;
         }
     }
-    near_add(coll);
     const pod_status st = options->data ? work_allocate(coll, err) : POD_OK;
     if (st != POD_OK) {
         pod_collective_free(coll);

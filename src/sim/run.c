@@ -209,6 +209,9 @@ static pod_status run_prepare(collective_run *run, pod_error *err)
         .context = run,
     };
     pod_status st = pod_collective_new(&options, &run->coll, err);
+    if (st == POD_OK) {
+        pod_collective_near(run->coll);
+    }
     if (st != POD_OK || !args->data) {
         return st;
     }
