@@ -40,6 +40,15 @@ static void row_case(const pod_table *table, int row, step_case *c)
     step_build(c);
 }
 
+/* @return the row with this id */
+static int named_case(const pod_table *table, const char *id, step_case *c)
+{
+    const int row = pod_table_find(table, pod_table_column(table, "id"), id);
+    cr_assert_geq(row, 0, "%s", id);
+    row_case(table, row, c);
+    return row;
+}
+
 /** Calls `check` on each row of a transformer. @return their number */
 static int rows_visit(void (*check)(const pod_table *table, int row, const step_case *c))
 {
@@ -107,10 +116,8 @@ Test(xla_transformers, payloads_are_what_layouts_need)
 Test(xla_transformers, v5e_reduces_small_gradients_twice)
 {
     pod_table *table = table_load("validation/xla_steps.csv");
-    const int row = pod_table_find(table, pod_table_column(table, "id"), "TF8B-v5e-256-fsdp");
-    cr_assert_geq(row, 0);
     step_case c;
-    row_case(table, row, &c);
+    const int row = named_case(table, "TF8B-v5e-256-fsdp", &c);
     const double twice = 32.0 * (25165824 + 16777216);
     near((double)step_bytes(&c, POD_REDUCE_SCATTER, "fsdp"),
          strtod(field(table, row, "reduce_bytes"), NULL) - twice, 0.01, "v5e", "gradients");
@@ -166,10 +173,8 @@ Test(xla_transformers, a_kernel_needs_less)
 Test(xla_transformers, slices_exchange_their_share_of_the_gradients)
 {
     pod_table *table = table_load("validation/xla_steps.csv");
-    const int row = pod_table_find(table, pod_table_column(table, "id"), "TF8B-2xv6e-256-fsdp");
-    cr_assert_geq(row, 0);
     step_case c;
-    row_case(table, row, &c);
+    const int row = named_case(table, "TF8B-2xv6e-256-fsdp", &c);
     const pod_program *program = &c.work.programs.stages[0];
     double sent = 0;
     for (int32_t i = 0; i < program->nops; i++) {
