@@ -23,7 +23,7 @@ void *pod_pages_new(size_t count, size_t size)
         return NULL;
     }
     const size_t bytes = count * size;
-    const size_t align = bytes >= POD_BLOCK_BYTES ? POD_BLOCK_BYTES : 64;
+    const size_t align = bytes >= POD_BLOCK_BYTES ? POD_BLOCK_BYTES : POD_LINE_BYTES;
     const size_t whole = (bytes / align + 1) * align;
     void *pages = aligned_alloc(align, whole);
     if (pages == NULL) {

@@ -10,6 +10,15 @@
 /** Bytes of a block, and its alignment. */
 #define POD_BLOCK_BYTES ((size_t)2 << 20)
 
+/** Bytes of a cache line. */
+#define POD_LINE_BYTES ((size_t)64)
+
+/** Bytes of the whole cache lines that `bytes` need. */
+static inline size_t pod_whole_lines(size_t bytes)
+{
+    return (bytes + POD_LINE_BYTES - 1) / POD_LINE_BYTES * POD_LINE_BYTES;
+}
+
 /** POD_BLOCK_BYTES of undefined content, for free(); NULL when memory is out. */
 void *pod_block_new(void);
 

@@ -2,12 +2,13 @@
 /* One window of one rank: take the events out of the queue, deal them out to cells with a counting
  * sort, then handle cell after cell. A cell's few events are put in order by insertion, many by a heap
  * sort, so that a busy cell costs n log n. */
+#include "engine/pages.h"
 #include "engine/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, NEAR_CELLS = 6, LINE_BYTES = 64 };
+enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, NEAR_CELLS = 6 };
 
 /* The order of one cell's events. */
 static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
@@ -233,7 +234,7 @@ static void scout_next(pod_engine *engine, scout *at)
         const int32_t place = near->index != NULL ? near->index[local] : local;
         const char *line = (const char *)near->base + (int64_t)place * near->stride_bytes;
         const char *end = line + near->bytes;
-        for (; line < end; line += LINE_BYTES) {
+        for (; line < end; line += POD_LINE_BYTES) {
             __builtin_prefetch(line, 1);
         }
     }

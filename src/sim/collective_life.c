@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* What a chip has of more than this is not worth bringing near as a whole. */
-enum { NEAR_BYTES = 1024, LINE_BYTES = 64 };
+enum { NEAR_BYTES = 1024 };
 
 static pod_status work_allocate(pod_collective *coll, pod_error *err)
 {
@@ -65,7 +65,7 @@ static size_t chip_bytes(const pod_collective *coll)
 {
     const size_t bytes = sizeof(coll_chip) + (size_t)coll->nchannels * sizeof(coll_channel)
                          + POD_DIRECTIONS * (size_t)coll->nwords * sizeof(uint64_t);
-    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    return pod_whole_lines(bytes);
 }
 
 pod_status pod_collective_new(const pod_collective_options *options, pod_collective **out,

@@ -44,7 +44,7 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
     bool made = net->cells != NULL;
     if (options->alone) {
         const size_t bytes = sizeof(net_dock) + (size_t)net->stride * sizeof(net_lane);
-        net->dock_bytes = (bytes + NET_CACHE_LINE - 1) / NET_CACHE_LINE * NET_CACHE_LINE;
+        net->dock_bytes = pod_whole_lines(bytes);
         net->docks = pod_pages_new(ncells, net->dock_bytes);
         made = made && net->docks;
     } else {
