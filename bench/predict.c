@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "chip/chip.h"
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 #include "ici/spec.h"
 
 enum { SIZES_MAX = 32, BF16_BYTES = 2 };

@@ -34,10 +34,11 @@ set_source_files_properties(src/engine/pages.c PROPERTIES COMPILE_DEFINITIONS _D
 # What base/banned.h poisons is poisoned in every source file of src/.
 set(POD_BANNED "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/base/banned.h\"")
 
-# pod_add_module(NAME PUBLIC targets… PRIVATE targets…): one static library per folder of src/.
+# pod_add_module(NAME PUBLIC targets… PRIVATE targets…): one static library per folder of src/,
+# with the rooms below it.
 function(pod_add_module name)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${name}/*.c")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${name}/*.c")
   if(sources)
     add_library(pod_${name} STATIC ${sources})
     set(scope PUBLIC)

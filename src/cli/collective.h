@@ -12,8 +12,8 @@
 #include "cli/options.h"
 #include "cli/target.h"
 
-#include "collectives/bound.h"
-#include "collectives/msccl.h"
+#include "collectives/bounds/bound.h"
+#include "collectives/msccl/msccl.h"
 #include "ici/group.h"
 #include "sim/run.h"
 

@@ -15,8 +15,8 @@
 #include "cli/target.h"
 #include "mesh/device_mesh.h"
 #include "sim/step.h"
-#include "workload/reference.h"
 #include "workload/step_request.h"
+#include "workload/verify/reference.h"
 
 /** What the options say, as given. */
 typedef struct pod_step_texts {
@@ -127,7 +127,7 @@ pod_status pod_step_periodic(const pod_step_case *run_case, pod_cli *cli, pod_pa
                              const pod_chip_spec *chip, pod_step_result *result, bool *done,
                              pod_error *err);
 
-/** The numbers of all layouts of an order against one chip (workload/reference.h). Collective.
+/** The numbers of all layouts of an order against one chip (workload/verify/reference.h). Collective.
  *  @param reference  made before from any case of the order */
 pod_status pod_step_reference_make(pod_cli *cli, const pod_step_case *run_case,
                                    pod_reference **reference, pod_error *err);

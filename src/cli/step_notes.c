@@ -5,9 +5,9 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "mesh/search.h"
+#include "models/roofline.h"
 #include "report/breakdown.h"
 #include "report/remedy.h"
-#include "workload/roofline.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step from few of its layers (workload/periodic.h): two smaller models are simulated and extended. */
+/* A step from few of its layers (workload/transformer/periodic.h): two smaller models are simulated and extended. */
 #include "cli/step.h"
 
-#include "workload/periodic.h"
+#include "workload/transformer/periodic.h"
 
 #include <stdlib.h>
 

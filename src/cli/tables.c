@@ -2,7 +2,7 @@
 #include "cli/tables.h"
 
 #include "base/file.h"
-#include "workload/model.h"
+#include "models/model.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "cli/tables.h"
 #include "dcn/dcn.h"
 #include "ici/route.h"
-#include "sim/machine.h"
+#include "net/machine.h"
 
 typedef struct pod_cli_target {
     pod_slice slice;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ici/route_impl.h"
+#include "ici/route_state.h"
 
 /* Mean distance over the ordered pairs of a ring or line of n, a chip with itself included. */
 static double axis_mean_hops(int32_t n, bool wrap)

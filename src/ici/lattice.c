@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "ici/route_impl.h"
+#include "ici/route_state.h"
 
 /* dims[a] steps along a lead twist[a] away, so dims[a]·e_a - twist[a] is a lattice vector. The
  * twists of an axis only touch later axes, so one sweep suffices. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ici/route_impl.h"
+#include "ici/route_state.h"
 
 /* Beyond, a slice is not searched through for mazes. */
 enum { MAZE_CHIPS_MAX = 1024, MAZE_DEAD_MIN = 4 };

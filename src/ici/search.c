@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ici/route_impl.h"
+#include "ici/route_state.h"
 
 int32_t pod_search_hops(const pod_router *router, int32_t chip, int32_t *hops, int32_t *queue)
 {

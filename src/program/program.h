@@ -37,7 +37,7 @@
 #include "base/dtype.h"
 #include "base/units.h"
 #include "chip/attention.h"
-#include "collectives/schedule.h"
+#include "collectives/schedule/schedule.h"
 
 #include <stdbool.h>
 

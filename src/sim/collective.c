@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/collective.h"
 
-#include "sim/collective_impl.h"
+#include "sim/collective_state.h"
 
 enum { EARLY_BITS = 32 };
 

@@ -3,9 +3,9 @@
  *
  *  Model: one pod_collective is one instance of a schedule on all groups of a slice at once. It
  *  keeps, for each chip of this rank and each channel, how many sends have been issued and how many
- *  receives are complete, and follows the semantics of collectives/schedule.h. With data, it moves
+ *  receives are complete, and follows the semantics of collectives/schedule/schedule.h. With data, it moves
  *  real elements between the chips' work buffers; without, only sizes. Chips are named by their cells
- *  (sim/machine.h), which differ from chip numbers on a folded machine only.
+ *  (net/machine.h), which differ from chip numbers on a folded machine only.
  *
  *  Steps with a direction go over that link; others are routed over all minimal paths. In an ordered
  *  schedule a chip hands each link one message at a time, lowest (priority, channel, step) first.
@@ -14,8 +14,8 @@
 #pragma once
 
 #include "base/dtype.h"
-#include "collectives/schedule.h"
-#include "sim/machine.h"
+#include "collectives/schedule/schedule.h"
+#include "net/machine.h"
 
 enum { POD_TAG_COLLECTIVE = 1 };
 

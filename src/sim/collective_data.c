@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What messages carry: between work buffers and payloads. */
-#include "sim/collective_impl.h"
+#include "sim/collective_state.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/collective_impl.h"
+#include "sim/collective_state.h"
 
 #include "engine/pages.h"
 

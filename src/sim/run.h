@@ -8,7 +8,7 @@
  *  All functions here are collective. Threads: one per rank. */
 #pragma once
 
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 #include "sim/collective.h"
 
 typedef struct pod_run_collective_args {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step.h"
 
-#include "sim/dcn_ports.h"
-#include "sim/step_impl.h"
+#include "net/dcn_ports.h"
+#include "sim/step_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

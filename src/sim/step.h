@@ -24,15 +24,15 @@
  *  Slow chips (`--slow-chip`) take as many times longer for every core op.
  *
  *  Folding. With args->fold the step finds out which chips do the same, by comparing their stages and
- *  the steps of their schedules, and simulates one cell for all of them (sim/machine.h); sums are over
+ *  the steps of their schedules, and simulates one cell for all of them (net/machine.h); sums are over
  *  cells then. Times and the busiest link are those of the whole slice. Few cells are
  *  simulated by every rank for itself.
  *  Threads: one per rank. */
 #pragma once
 
 #include "chip/chip.h"
+#include "net/machine.h"
 #include "program/program.h"
-#include "sim/machine.h"
 
 enum { POD_STEP_ALGORITHM_MAX = 40 };
 
@@ -81,7 +81,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
 void pod_step_result_fini(pod_step_result *result);
 
 /** The result of a step with `times` periods of layers more than `more` has, which has one more than `few`
- *  (workload/periodic.h): times and bytes; no records of ops yet. Local. */
+ *  (workload/transformer/periodic.h): times and bytes; no records of ops yet. Local. */
 void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
                             pod_step_result *result);
 /** The records of a stage's ops, copied from those that stand for them. Local.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between a program's buffers, matrices in row-major order, and the work buffers of a collective,
  * slots of parts. A shard of a vector is cut into the blocks of the parts, in the order of parts. */
-#include "sim/step_impl.h"
+#include "sim/step_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step's result from those of two steps with fewer layers (workload/periodic.h). */
+/* A step's result from those of two steps with fewer layers (workload/transformer/periodic.h). */
 #include "sim/step.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which chips of a step do the same, by comparing what their schedules say. */
-#include "sim/step_impl.h"
+#include "sim/step_state.h"
 
 #include <string.h>
 

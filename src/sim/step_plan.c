@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/hbm.h"
 #include "chip/matmul.h"
-#include "collectives/algorithm.h"
-#include "sim/step_impl.h"
+#include "collectives/schedule/algorithm.h"
+#include "sim/step_state.h"
 
 #include <stdlib.h>
 #include <string.h>

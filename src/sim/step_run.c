@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step.h"
 
-#include "sim/step_impl.h"
+#include "sim/step_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the time of a step goes: what a core that waits, waits for. */
-#include "sim/step_impl.h"
+#include "sim/step_state.h"
 
 #include <stdlib.h>
 

@@ -18,7 +18,7 @@
  *  Ownership: init/fini. Threads: one per rank. */
 #pragma once
 
-#include "sim/machine.h"
+#include "net/machine.h"
 
 enum { POD_TRAFFIC_WINDOW = 64 };
 

@@ -4,9 +4,9 @@
 #include "base/names.h"
 #include "mesh/search.h"
 #include "program/exec.h"
-#include "workload/remat_search.h"
-#include "workload/stage.h"
-#include "workload/transformer.h"
+#include "workload/mlp/stage.h"
+#include "workload/transformer/remat_search.h"
+#include "workload/transformer/transformer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

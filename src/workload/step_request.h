@@ -7,7 +7,7 @@
  *
  *  What a training step does:
  *   - rows (tokens) are cut over data, fsdp and sequence; weights over fsdp and tensor; layers over
- *     pipeline (workload/layout.h);
+ *     pipeline (workload/build/layout.h);
  *   - weights cut over fsdp are gathered before each use, forward and backward, `gather_ahead` uses
  *     ahead; their gradients are reduce-scattered over fsdp, then all-reduced over data and sequence;
  *   - activations are all-reduced over tensor after each pair of products, forward and backward;
@@ -27,12 +27,12 @@
 #pragma once
 
 #include "chip/chip.h"
+#include "models/model.h"
 #include "program/memory.h"
 #include "program/program.h"
-#include "workload/layout.h"
-#include "workload/model.h"
-#include "workload/remat.h"
-#include "workload/tensors.h"
+#include "workload/build/layout.h"
+#include "workload/build/tensors.h"
+#include "workload/transformer/remat.h"
 
 typedef enum pod_step_mode {
     POD_STEP_TRAIN,

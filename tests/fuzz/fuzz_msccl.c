@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/check.h"
-#include "collectives/msccl.h"
+#include "collectives/msccl/msccl.h"
+#include "collectives/schedule/check.h"
 #include "fuzz.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "mpi_check.h"
 
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 #include "sim/run.h"
 
 typedef struct scene {

@@ -4,7 +4,7 @@
  * all shapes. With the argument `all`: more shapes, element types and sizes. */
 #include "mpi_check.h"
 
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 #include "sim/run.h"
 
 #include <string.h>

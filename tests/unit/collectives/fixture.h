@@ -2,9 +2,9 @@
 /** Slices, groups and requests for the tests of collectives. */
 #pragma once
 
-#include "collectives/algorithm.h"
-#include "collectives/check.h"
-#include "collectives/predict.h"
+#include "collectives/predict/predict.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/check.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds against the closed forms of docs/bounds.md and against brute force over all bipartitions. */
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/bound.h"
-#include "collectives/shares.h"
+#include "collectives/bounds/bound.h"
+#include "collectives/embedding/shares.h"
 #include "fixture.h"
 
 static const pod_coll_op bucket_ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER, POD_ALL_REDUCE};

@@ -2,7 +2,7 @@
 /* All-to-all: direct and per_axis. */
 #include "fixture.h"
 
-#include "collectives/bound.h"
+#include "collectives/bounds/bound.h"
 
 Test(exchange, brings_every_block_to_its_rank, .timeout = 60)
 {

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "collectives/flood_trees.h"
+#include "collectives/embedding/flood_trees.h"
 
 static int32_t *neighbors(const pod_slice *slice)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cycles through all ranks: each visits every rank once, over links, and no two share one. */
-#include "collectives/hamilton.h"
+#include "collectives/embedding/hamilton.h"
 #include "fixture.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "fixture.h"
 
 #include "base/file.h"
-#include "collectives/msccl.h"
+#include "collectives/msccl/msccl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "cost_table.h"
 #include "fixture.h"
 
-#include "collectives/stepcost.h"
+#include "collectives/predict/stepcost.h"
 
 static const char *const names[] = {"recdoub_latency_1port",
                                     "halving_doubling_1port",

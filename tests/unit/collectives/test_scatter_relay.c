@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/axes.h"
-#include "collectives/gather.h"
+#include "collectives/algorithms/gather.h"
+#include "collectives/embedding/axes.h"
 #include "fixture.h"
 
 static int axes_of(const fixture *f)

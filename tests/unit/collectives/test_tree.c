@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/bound.h"
-#include "collectives/packing.h"
+#include "collectives/bounds/bound.h"
+#include "collectives/embedding/packing.h"
 #include "fixture.h"
 
 static const pod_coll_algorithm *tree(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/waves.h"
+#include "collectives/algorithms/waves.h"
 #include "fixture.h"
 
 static const pod_coll_op wave_ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The compiler's choices as schedules: proved on paper, and named as CLI.md says. */
-#include "collectives/algorithm.h"
-#include "collectives/check.h"
+#include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/check.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/xla_choice.h"
+#include "collectives/xla/xla_choice.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

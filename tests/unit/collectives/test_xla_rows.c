@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules against what the compiler reported (tests/data/xla, one row per compiled program). */
-#include "collectives/xla_choice.h"
+#include "collectives/xla/xla_choice.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 
 #include "make.h"
 #include "program/exec.h"
-#include "workload/reference.h"
+#include "workload/verify/reference.h"
 
 typedef enum serial_fault {
     FAULT_NONE,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/table.h"
-#include "workload/model.h"
+#include "models/model.h"
 
 /** A table below the sources. Fails the test on error. */
 static inline pod_table *table_load(const char *name)

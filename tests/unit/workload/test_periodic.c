@@ -2,9 +2,9 @@
 /* Which layers and ops stand for all of a transformer's. */
 #include "make.h"
 
+#include "models/model_layer.h"
 #include "tables.h"
-#include "workload/model_layer.h"
-#include "workload/periodic.h"
+#include "workload/transformer/periodic.h"
 
 static pod_model model_of(const char *name, int64_t layers)
 {

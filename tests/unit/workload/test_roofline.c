@@ -6,9 +6,9 @@
 
 #include <math.h>
 
+#include "models/model_layer.h"
+#include "models/roofline.h"
 #include "tables.h"
-#include "workload/model_layer.h"
-#include "workload/roofline.h"
 
 static const double V5E_FLOPS = 1.97e14;
 static const double V5P_FLOPS = 4.59e14;

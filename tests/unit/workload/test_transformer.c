@@ -4,8 +4,8 @@
 
 #include <math.h>
 
+#include "models/model_layer.h"
 #include "tables.h"
-#include "workload/model_layer.h"
 
 Test(transformer, models_have_as_many_weights_as_published)
 {

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floods along shortest-path trees (gather.h).
+ *
+ * Every rank is the root of a tree (flood_trees.h). Channel d holds what goes through links of direction
+ * d, round by round: in round l ranks at distance l from a root pass its vector on. Rounds start
+ * at the same step on all ranks, so a rank's step s sends to its neighbour in direction d and receives from
+ * the one on the other side.
+ *
+ * Example, all-gather on a closed ring of 4 (the tree of rank r: r+1 and r+2 by +, r-1 by -):
+ *
+ *     channel +x   rank 0   rank 1   rank 2   rank 3        channel -x   rank 0   rank 1   rank 2   rank 3
+ *       round 0    0 to 1   1 to 2   2 to 3   3 to 0          round 0    0 to 3   1 to 0   2 to 1   3 to 2
+ *       round 1    3 to 1   0 to 2   1 to 3   2 to 0
+ *
+ * A send waits for the one receive that brought the vector. All-reduce keeps what it must pass on in slot
+ * 1 + root and adds it to slot 0 as it comes; step 0 of channel 0 copies its own vector there before
+ * anything is added, and all channels wait for that.
+ *
+ * Reduce-scatter sends the partial sums of block r up the tree of r, the farthest ranks first. Children come
+ * by up to six channels, and a step can wait for two: a round opens with three steps that only wait,
+ * until all that was sent in the round before is here. */
+#include "collectives/algorithms/gather.h"
+
+#include "collectives/embedding/flood_trees.h"
+#include "collectives/predict/stepcost.h"
+#include "collectives/schedule/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOBODY = POD_FLOOD_NOBODY, GATES = 3 };
+
+typedef struct flood_schedule {
+    pod_coll_schedule base;
+    int32_t n;
+    int32_t rounds;
+    int32_t
+        *start; /* start[channel · (rounds + 1) + round]: first step of the round, gates included */
+    int32_t *neighbor;             /* neighbor[rank · 6 + direction] */
+    int16_t *sent[POD_DIRECTIONS]; /* sent[channel][step · n + rank]: root of the tree, or NOBODY */
+    int32_t *brought; /* brought[root · n + rank] = step · 6 + channel of the receive */
+    bool *passes_on;  /* passes_on[root · n + rank] */
+} flood_schedule;
+
+static int32_t start_of(const flood_schedule *self, int channel, int32_t round)
+{
+    return self->start[channel * (self->rounds + 1) + round];
+}
+
+/* ---- schedule ---- */
+
+static int32_t flood_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                           int32_t channel)
+{
+    (void)me;
+    return schedule->channels[channel].max_steps;
+}
+
+static void copy_step(const pod_coll_place *me, int32_t channel, pod_coll_step *out)
+{
+    if (channel == 0) {
+        out->send_to = me->rank;
+        out->send_slots = 1;
+        out->recv_from = me->rank;
+        out->recv_slot = 1 + me->rank;
+    } else {
+        out->wait[0] = (pod_coll_wait){0, 1};
+    }
+}
+
+/* The three first steps of a round of a reduce-scatter. @return false if the step is none of them */
+static bool gate_step(const flood_schedule *self, int32_t channel, int32_t step, pod_coll_step *out)
+{
+    int32_t round = 0;
+    while (round + 1 < self->rounds && start_of(self, channel, round + 1) <= step) {
+        ++round;
+    }
+    const int32_t gate = step - start_of(self, channel, round);
+    if (gate >= GATES) {
+        return false;
+    }
+    out->wait_recv = start_of(self, channel, round);
+    for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
+        const int32_t other = (channel + 1 + POD_COLL_WAITS_MAX * gate + w) % POD_DIRECTIONS;
+        out->wait[w] = (pod_coll_wait){other, start_of(self, other, round)};
+    }
+    return true;
+}
+
+static void send_step(const flood_schedule *self, int32_t rank, int32_t channel, int32_t step,
+                      int32_t root, pod_coll_step *out)
+{
+    const int64_t at = (int64_t)rank * POD_DIRECTIONS + channel;
+    out->send_to = self->neighbor[at];
+    out->send_direction = (int8_t)channel;
+    out->send_step = step;
+    out->send_slots = 1;
+    out->send_slot = self->base.op == POD_ALL_REDUCE ? 1 + root : root;
+    if (self->base.op == POD_REDUCE_SCATTER) {
+        return;
+    }
+    const int32_t brought = self->brought[(int64_t)root * self->n + rank];
+    const int32_t receives = brought / POD_DIRECTIONS + 1;
+    if (root != rank && brought % POD_DIRECTIONS == channel) {
+        out->wait_recv = receives;
+    } else if (root != rank) {
+        out->wait[0] = (pod_coll_wait){brought % POD_DIRECTIONS, receives};
+    } else if (self->base.op == POD_ALL_REDUCE && channel == 0) {
+        out->wait_recv = 1; /* the copy */
+    }
+}
+
+static void recv_step(const flood_schedule *self, int32_t rank, int32_t from, int32_t root,
+                      pod_coll_step *out)
+{
+    out->recv_from = from;
+    out->recv_slot = root;
+    if (self->base.op == POD_REDUCE_SCATTER) {
+        out->recv_op = POD_RECV_REDUCE;
+    } else if (self->base.op == POD_ALL_REDUCE) {
+        const bool keep = self->passes_on[(int64_t)root * self->n + rank];
+        out->recv_slot = keep ? 1 + root : 0;
+        out->recv_also = keep ? 0 : -1;
+        out->recv_op = keep ? POD_RECV_STORE : POD_RECV_REDUCE;
+    }
+}
+
+static void flood_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
+                       int32_t step, pod_coll_step *out)
+{
+    const flood_schedule *self = (const flood_schedule *)schedule;
+    *out = pod_coll_step_idle();
+    if (schedule->op == POD_ALL_REDUCE && step == 0) {
+        copy_step(me, channel, out);
+        return;
+    }
+    if (schedule->op == POD_REDUCE_SCATTER && gate_step(self, channel, step, out)) {
+        return;
+    }
+    const int16_t *sent = self->sent[channel] + (int64_t)step * self->n;
+    if (sent[me->rank] != NOBODY) {
+        send_step(self, me->rank, channel, step, sent[me->rank], out);
+    }
+    const int32_t from = self->neighbor[me->rank * POD_DIRECTIONS + (channel ^ 1)];
+    if (from >= 0 && sent[from] != NOBODY) {
+        recv_step(self, me->rank, from, sent[from], out);
+    }
+}
+
+static void flood_free(pod_coll_schedule *schedule)
+{
+    flood_schedule *self = (flood_schedule *)schedule;
+    free(self->passes_on);
+    free(self->brought);
+    for (int d = 0; d < POD_DIRECTIONS; ++d) {
+        free(self->sent[d]);
+    }
+    free(self->neighbor);
+    free(self->start);
+    pod_coll_frame_fini(&self->base);
+    free(self);
+}
+
+static const pod_coll_schedule_ops flood_ops = {
+    .steps = flood_steps, .step = flood_step, .free = flood_free};
+
+/* ---- the graph ---- */
+
+/* The rank that a link of this direction leads to, in every group the same; NOBODY otherwise. */
+static int32_t neighbor_of(const pod_coll_request *request, int32_t rank, int direction)
+{
+    const pod_group *group = request->group;
+    int32_t found = NOBODY;
+    for (int32_t g = 0; g < group->count; ++g) {
+        const int32_t chip = group->chip_of[(int64_t)g * group->size + rank];
+        const int32_t next = pod_slice_neighbor(request->slice, chip, direction);
+        if (next < 0 || group->group_of[next] != g
+            || !(pod_slice_link_slowness(request->slice, chip, direction) > 0.0)
+            || (g > 0 && group->rank_of[next] != found)) {
+            return NOBODY;
+        }
+        found = group->rank_of[next];
+    }
+    return found;
+}
+
+static void find_neighbors(const pod_coll_request *request, int32_t *neighbor)
+{
+    for (int32_t r = 0; r < request->group->size; ++r) {
+        for (int d = 0; d < POD_DIRECTIONS; ++d) {
+            neighbor[r * POD_DIRECTIONS + d] = neighbor_of(request, r, d);
+        }
+    }
+}
+
+pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err)
+{
+    const int32_t n = request->group->size;
+    if (n > POD_FLOOD_RANKS_MAX) {
+        return pod_fail(err, POD_E_INVALID, "gather floods groups up to %d chips, not %d; use ring",
+                        POD_FLOOD_RANKS_MAX, (int)n);
+    }
+    int32_t *neighbor = calloc((size_t)n * (POD_DIRECTIONS + 2), sizeof *neighbor);
+    if (!neighbor) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    find_neighbors(request, neighbor);
+    int32_t *hops = neighbor + n * POD_DIRECTIONS;
+    const int32_t found = pod_flood_search(neighbor, n, 0, hops, hops + n);
+    free(neighbor);
+    if (found < n) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "gather needs groups whose chips are joined by links of their own, and only "
+            "%d of %d here are; use ring",
+            (int)found, (int)n);
+    }
+    return POD_OK;
+}
+
+/* ---- building ---- */
+
+typedef struct planner {
+    pod_flood_trees trees;
+    int32_t *used; /* steps used in this round, [channel · n + rank] */
+} planner;
+
+/* The message of a tree edge: who sends it, by which channel, in which round. */
+typedef struct edge {
+    int32_t sender;
+    int channel;
+    int32_t round;
+} edge;
+
+static edge edge_of(const flood_schedule *self, const planner *plan, int32_t root, int32_t rank)
+{
+    const int64_t at = (int64_t)root * self->n + rank;
+    const int in = plan->trees.parent[at];
+    if (self->base.op == POD_REDUCE_SCATTER) {
+        return (edge){rank, in ^ 1, self->rounds - plan->trees.hops[at]};
+    }
+    return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->trees.hops[at] - 1};
+}
+
+/* Place the messages of one round behind each other; the longest list of a channel sets its length. */
+static void place_round(flood_schedule *self, planner *plan, int32_t round, bool write)
+{
+    const int32_t gates = self->base.op == POD_REDUCE_SCATTER ? GATES : 0;
+    memset(plan->used, 0, (size_t)self->n * POD_DIRECTIONS * sizeof *plan->used);
+    int32_t longest[POD_DIRECTIONS] = {0};
+    for (int64_t i = 0; i < (int64_t)self->n * self->n; ++i) {
+        /* moved trees: the same edge of all trees, then the next one */
+        const int32_t root = (int32_t)(plan->trees.moved ? i % self->n : i / self->n);
+        const int32_t rank = plan->trees.moved
+                                 ? plan->trees.image[root * (int64_t)self->n + i / self->n]
+                                 : (int32_t)(i % self->n);
+        if (rank == root) {
+            continue;
+        }
+        const edge e = edge_of(self, plan, root, rank);
+        if (e.round != round) {
+            continue;
+        }
+        const int32_t used = plan->used[e.channel * self->n + e.sender]++;
+        longest[e.channel] = used + 1 > longest[e.channel] ? used + 1 : longest[e.channel];
+        const int32_t step = start_of(self, e.channel, round) + gates + used;
+        if (write) {
+            self->sent[e.channel][(int64_t)step * self->n + e.sender] = (int16_t)root;
+            self->brought[(int64_t)root * self->n + rank] = step * POD_DIRECTIONS + e.channel;
+            self->passes_on[(int64_t)root * self->n + e.sender] = true;
+        }
+    }
+    for (int c = 0; c < POD_DIRECTIONS; ++c) {
+        self->start[c * (self->rounds + 1) + round + 1] =
+            start_of(self, c, round) + gates + longest[c];
+    }
+}
+
+static bool place_all(flood_schedule *self, planner *plan)
+{
+    self->start = calloc((size_t)(self->rounds + 1) * POD_DIRECTIONS, sizeof *self->start);
+    if (!self->start) {
+        return false;
+    }
+    for (int c = 0; c < POD_DIRECTIONS; ++c) {
+        self->start[c * (self->rounds + 1)] = self->base.op == POD_ALL_REDUCE ? 1 : 0;
+    }
+    for (int32_t round = 0; round < self->rounds; ++round) {
+        place_round(self, plan, round, false);
+    }
+    for (int c = 0; c < POD_DIRECTIONS; ++c) {
+        const int32_t steps = start_of(self, c, self->rounds);
+        self->base.channels[c].max_steps = steps;
+        const size_t entries = (size_t)steps * (size_t)self->n + 1;
+        self->sent[c] = malloc(entries * sizeof *self->sent[c]);
+        if (!self->sent[c]) {
+            return false;
+        }
+        for (size_t i = 0; i < entries; ++i) {
+            self->sent[c][i] = NOBODY;
+        }
+    }
+    for (int32_t round = 0; round < self->rounds; ++round) {
+        place_round(self, plan, round, true);
+    }
+    return true;
+}
+
+static bool plan_all(flood_schedule *self, const pod_coll_request *request)
+{
+    const size_t n = (size_t)self->n;
+    planner plan = {.used = calloc(n * POD_DIRECTIONS, sizeof *plan.used)};
+    self->neighbor = calloc(n * POD_DIRECTIONS, sizeof *self->neighbor);
+    self->brought = calloc(n * n, sizeof *self->brought);
+    self->passes_on = calloc(n * n, sizeof *self->passes_on);
+    bool ok = plan.used && self->neighbor && self->brought && self->passes_on;
+    if (ok) {
+        find_neighbors(request, self->neighbor);
+        ok = pod_flood_trees_init(&plan.trees, self->neighbor, self->n);
+        self->rounds = plan.trees.rounds;
+        ok = ok && place_all(self, &plan);
+    }
+    pod_flood_trees_fini(&plan.trees);
+    free(plan.used);
+    return ok;
+}
+
+pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                           pod_error *err)
+{
+    const int32_t n = request->group->size;
+    flood_schedule *self = calloc(1, sizeof *self);
+    if (!self) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    self->n = n;
+    pod_status st =
+        pod_coll_frame_init(&self->base, &flood_ops, "gather", request, 1, POD_DIRECTIONS, err);
+    if (st == POD_OK) {
+        const bool sums = request->op == POD_ALL_REDUCE;
+        pod_coll_frame_slots(&self->base, sums ? 1 : n, sums ? n + 1 : n);
+        st = plan_all(self, request)
+                 ? POD_OK
+                 : pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    if (st != POD_OK) {
+        flood_free(&self->base);
+        return st;
+    }
+    *schedule = &self->base;
+    return POD_OK;
+}
+
+/* ---- prediction: every message in order of its step ---- */
+
+typedef struct flood_clock {
+    double *link_free;  /* [rank · 6 + direction] */
+    double *has;        /* [root · n + rank] */
+    double *all_before; /* [rank]: reduce-scatter, when the rounds before are over */
+    double *all;        /* [rank] */
+    double last;
+} flood_clock;
+
+static void clock_step(const flood_schedule *self, flood_clock *clock, double hop, double work,
+                       int channel, int32_t step)
+{
+    const bool up = self->base.op == POD_REDUCE_SCATTER;
+    for (int32_t rank = 0; rank < self->n; ++rank) {
+        const int32_t root = self->sent[channel][(int64_t)step * self->n + rank];
+        if (root == NOBODY) {
+            continue;
+        }
+        double *link = &clock->link_free[rank * POD_DIRECTIONS + channel];
+        const double ready =
+            up ? clock->all_before[rank] : clock->has[(int64_t)root * self->n + rank];
+        *link = (ready > *link ? ready : *link) + work;
+        const int32_t to = self->neighbor[rank * POD_DIRECTIONS + channel];
+        const double here = *link + hop;
+        clock->has[(int64_t)root * self->n + to] = here;
+        clock->all[to] = here > clock->all[to] ? here : clock->all[to];
+        clock->last = here > clock->last ? here : clock->last;
+    }
+}
+
+pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                             pod_error *err)
+{
+    pod_coll_schedule *schedule = NULL;
+    const pod_status st = pod_flood_build(request, &schedule, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const flood_schedule *self = (const flood_schedule *)schedule;
+    const size_t n = (size_t)self->n;
+    double *times = calloc(n * n + n * (POD_DIRECTIONS + 2), sizeof *times);
+    if (!times) {
+        pod_coll_schedule_free(schedule);
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a flood; use fewer chips");
+    }
+    flood_clock clock = {.has = times,
+                         .link_free = times + n * n,
+                         .all_before = times + n * n + n * POD_DIRECTIONS,
+                         .all = times + n * n + n * (POD_DIRECTIONS + 1)};
+    const double bytes = (double)request->elements * (double)request->element_bytes;
+    const double blocks = request->op == POD_ALL_REDUCE ? 1.0 : (double)n;
+    const double work = bytes / blocks * (double)POD_PS_PER_S / request->link_rate.bytes_per_s;
+    for (int32_t round = 0; round < self->rounds; ++round) {
+        memcpy(clock.all_before, clock.all, n * sizeof *clock.all);
+        for (int c = 0; c < POD_DIRECTIONS; ++c) {
+            for (int32_t s = start_of(self, c, round); s < start_of(self, c, round + 1); ++s) {
+                clock_step(self, &clock, (double)request->hop_latency_ps, work, c, s);
+            }
+        }
+    }
+    const double hops = (double)self->rounds * (double)request->hop_latency_ps;
+    pod_coll_prediction_make(request, (pod_time_ps)hops, (pod_time_ps)(clock.last - hops),
+                             prediction);
+    free(times);
+    pod_coll_schedule_free(schedule);
+    return POD_OK;
+}

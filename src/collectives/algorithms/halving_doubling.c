@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recursive doubling and halving-doubling (Rabenseifner): three rows of the cost table.
+ *
+ * Example, all-reduce on a closed ring of 4, blocks a b c d of ranks 0 1 2 3:
+ *
+ *     recdoub_latency_1port, whole vectors       halving_doubling_1port
+ *     step  0      1      2      3               step  rank 0         rank 1         rank 2         rank 3
+ *       0   to 1   to 0   to 3   to 2              0   b d to 1       a c to 0       b d to 3       a c to 2
+ *       1   to 2   to 3   to 0   to 1              1   c to 2         d to 3         a to 0         b to 1
+ *                                                  2   a to 2         b to 3         c to 0         d to 1
+ *                                                  3   a c to 1       b d to 0       a c to 3       b d to 2
+ *
+ * The partners of step s are 2^sigma apart, so that in a ring of k up to 2^sigma messages meet on a link,
+ * half as many at a distance of k/2, which goes both ways: D (3k/4 - 1) vectors cross the busiest
+ * link in the latency form. The mirrored form runs 2·D parts at once (pairs.h). All three go in lockstep, over
+ * circuits, as the table counts them.
+ *
+ * Other simulators send ties one way round only: so does recdoub_latency_1port_tieplus, where D (k - 1)
+ * vectors cross the busiest link. */
+#include "collectives/algorithms/pairs.h"
+#include "collectives/schedule/algorithm_list.h"
+
+static const pod_pairs_plan recdoub_plan = {.algorithm = "recdoub_latency_1port", .circuits = true};
+static const pod_pairs_plan tieplus_plan = {
+    .algorithm = "recdoub_latency_1port_tieplus", .circuits = true, .ties_plus = true};
+static const pod_pairs_plan one_port_plan = {
+    .algorithm = "halving_doubling_1port", .halving = true, .circuits = true};
+static const pod_pairs_plan mirrored_plan = {.algorithm = "halving_doubling_2D_mirrored",
+                                             .halving = true,
+                                             .all_ports = true,
+                                             .circuits = true};
+
+POD_PAIRS_FUNCTIONS(recdoub, "gather")
+POD_PAIRS_FUNCTIONS(tieplus, "gather")
+POD_PAIRS_FUNCTIONS(one_port, "bucket")
+POD_PAIRS_FUNCTIONS(mirrored, "bucket")
+
+const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
+    .name = "recdoub_latency_1port",
+    .summary = "recursive doubling, whole vectors, ties both ways (cost table)",
+    .ops = 1U << POD_ALL_REDUCE,
+    .in_auto = false,
+    .applies = recdoub_applies,
+    .predict = recdoub_predict,
+    .build = recdoub_build,
+};
+
+const pod_coll_algorithm pod_coll_recdoub_latency_1port_tieplus = {
+    .name = "recdoub_latency_1port_tieplus",
+    .summary = "the same with ties one way round (cost table)",
+    .ops = 1U << POD_ALL_REDUCE,
+    .in_auto = false,
+    .applies = tieplus_applies,
+    .predict = tieplus_predict,
+    .build = tieplus_build,
+};
+
+const pod_coll_algorithm pod_coll_halving_doubling_1port = {
+    .name = "halving_doubling_1port",
+    .summary = "recursive halving, then doubling, axes in turn (cost table)",
+    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .in_auto = false,
+    .applies = one_port_applies,
+    .predict = one_port_predict,
+    .build = one_port_build,
+};
+
+const pod_coll_algorithm pod_coll_halving_doubling_2D_mirrored = {
+    .name = "halving_doubling_2D_mirrored",
+    .summary = "the same in 2D parts on all ports, half of them mirrored (cost table)",
+    .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .in_auto = false,
+    .applies = mirrored_applies,
+    .predict = mirrored_predict,
+    .build = mirrored_build,
+};

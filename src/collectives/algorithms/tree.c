@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed spanning trees: reduce to the root, then broadcast; chunk after chunk.
+ *
+ * Each of K trees (packing.h) takes 1/K of the vector in C chunks. Where chips have unequal degree, as on open
+ * meshes or beside dead links, this beats reduce-scatter then all-gather: the corner of a mesh has half the links of
+ * its middle, and those two must each bring every other chip's block through them, while a tree passes a
+ * corner once. Time S/b · busiest/K, and filling: 2 · depth · (alpha + chunk).
+ * A broadcast does the second half alone, from its root; one tree and one chunk suffice for small ones.
+ *
+ * Channels: per tree one up, and one down for each child index, so that a slow child holds back no other.
+ *
+ * Example, 4 in a row (open), one tree with root 1 (children 0 and 2; 2 has child 3), two chunks:
+ *     channel     step   rank 0          rank 1           rank 2            rank 3
+ *     up            0    send c0 to 1    c0 from 0        c0 from 3         send c0 to 2
+ *                   1    send c1 to 1    c0 from 2        send c0 to 1      send c1 to 2
+ *                   2    -               c1 from 0        c1 from 3         -
+ *                   3    -               c1 from 2        send c1 to 1      -
+ *     down, 1st     0    c0 from 1       -                -                 c0 from 2
+ *     child         1    c1 from 1       send c0 to 0     send c0 to 3      c1 from 2
+ *                   2    -               send c1 to 0     send c1 to 3      -
+ *     down, 2nd     0    -               -                c0 from 1         -
+ *     child         1    -               send c0 to 2     c1 from 1         -
+ *                   2    -               send c1 to 2     -                 -
+ */
+#include "collectives/embedding/packing.h"
+#include "collectives/predict/predict.h"
+#include "collectives/schedule/algorithm_list.h"
+
+#include <stdlib.h>
+
+enum {
+    TREES_MIN = 8,
+    TREES_MAX = 36,
+    CHUNKS_MAX = 40,
+    DISJOINT_CHUNKS_MAX = 512,
+    MESSAGES_MAX = 1 << 22,        /* of disjoint trees, in all, by more than CHUNKS_MAX */
+    PACKED_RANKS_MAX = 512,        /* larger groups use few trees, */
+    PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
+    FOLLOWED_MESSAGES_MAX = 1000000
+};
+
+/* Many trees must be this much faster than one. */
+static const double worth_it = 1.02;
+
+typedef struct tree_channel {
+    int tree;
+    int child; /* index of the child it goes down to; -1 = up */
+} tree_channel;
+
+typedef struct tree_schedule {
+    pod_coll_schedule base;
+    pod_coll_packing packing;
+    int32_t chunks;
+    tree_channel *channel;
+    int32_t *first_channel; /* [tree]: of its down channels; the up channel follows them */
+    int32_t *first_child;   /* [tree][rank + 1]: index into child */
+    int32_t *child;         /* [tree][n - 1 children, by parent] */
+    int32_t *index;         /* [tree][rank]: among its parent's children */
+} tree_schedule;
+
+static int32_t children_of(const tree_schedule *self, int tree, int32_t rank)
+{
+    const int32_t *first = self->first_child + (int64_t)tree * (self->packing.nranks + 1);
+    return first[rank + 1] - first[rank];
+}
+
+static int32_t child_at(const tree_schedule *self, int tree, int32_t rank, int32_t child)
+{
+    const int32_t n = self->packing.nranks;
+    return self
+        ->child[(int64_t)tree * n + self->first_child[(int64_t)tree * (n + 1) + rank] + child];
+}
+
+static int64_t cell(const tree_schedule *self, int tree, int32_t rank)
+{
+    return (int64_t)tree * self->packing.nranks + rank;
+}
+
+/* Steps that a chunk takes in the up channel: one per child, one to the parent. */
+static int32_t up_steps(const tree_schedule *self, int tree, int32_t rank)
+{
+    const bool has_parent = self->packing.parent[cell(self, tree, rank)] >= 0;
+    return children_of(self, tree, rank) + (has_parent ? 1 : 0);
+}
+
+static bool comes_down(const tree_schedule *self, int tree, int32_t rank, int child)
+{
+    const int64_t at = cell(self, tree, rank);
+    return self->packing.parent[at] >= 0 && self->index[at] == child;
+}
+
+static int32_t tree_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                          int32_t channel)
+{
+    const tree_schedule *self = (const tree_schedule *)schedule;
+    const tree_channel *c = &self->channel[channel];
+    if (c->child < 0) {
+        return self->chunks * up_steps(self, c->tree, me->rank);
+    }
+    const bool used = comes_down(self, c->tree, me->rank, c->child)
+                      || c->child < children_of(self, c->tree, me->rank);
+    return used ? self->chunks + 1 : 0;
+}
+
+static void step_up(const tree_schedule *self, int tree, int32_t rank, int32_t step,
+                    pod_coll_step *out)
+{
+    const int32_t children = children_of(self, tree, rank);
+    const int32_t width = up_steps(self, tree, rank);
+    const int32_t chunk = step / width;
+    const int32_t child = step % width;
+    out->priority = (uint8_t)chunk;
+    if (child < children) {
+        out->recv_from = child_at(self, tree, rank, child);
+        out->recv_slot = chunk;
+        out->recv_op = POD_RECV_REDUCE;
+        return;
+    }
+    const int64_t at = cell(self, tree, rank);
+    out->send_to = self->packing.parent[at];
+    out->send_step = chunk * up_steps(self, tree, out->send_to) + self->index[at];
+    out->send_slot = chunk;
+    out->send_slots = 1;
+    out->send_direction = self->packing.up[at];
+    out->wait_recv = step;
+}
+
+static void step_down(const tree_schedule *self, const tree_channel *c, int32_t rank, int32_t step,
+                      pod_coll_step *out)
+{
+    const int64_t at = cell(self, c->tree, rank);
+    const int32_t first = self->first_channel[c->tree];
+    const bool from_parent = self->packing.parent[at] >= 0;
+    if (step < self->chunks && comes_down(self, c->tree, rank, c->child)) {
+        out->recv_from = self->packing.parent[at];
+        out->recv_slot = step;
+    }
+    if (step == 0 || c->child >= children_of(self, c->tree, rank)) {
+        return;
+    }
+    out->send_to = child_at(self, c->tree, rank, c->child);
+    out->send_step = step - 1;
+    out->send_slot = step - 1;
+    out->send_slots = 1;
+    out->send_direction = self->packing.down[cell(self, c->tree, out->send_to)];
+    out->priority = (uint8_t)(step <= UINT8_MAX ? step - 1 : UINT8_MAX);
+    if (from_parent) {
+        out->wait[0] = (pod_coll_wait){.channel = first + self->index[at], .recv = step};
+    } else if (self->base.op == POD_ALL_REDUCE) {
+        const int32_t up = self->first_channel[c->tree + 1] - 1;
+        out->wait[0] = (pod_coll_wait){.channel = up, .recv = step * up_steps(self, c->tree, rank)};
+    }
+}
+
+static void tree_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
+                      int32_t step, pod_coll_step *out)
+{
+    const tree_schedule *self = (const tree_schedule *)schedule;
+    const tree_channel *c = &self->channel[channel];
+    *out = (pod_coll_step){
+        .send_to = -1,
+        .send_direction = -1,
+        .wait = {{.channel = -1}, {.channel = -1}},
+        .recv_from = -1,
+        .recv_op = POD_RECV_STORE,
+        .recv_also = -1
+    };
+    if (c->child < 0) {
+        step_up(self, c->tree, me->rank, step, out);
+    } else {
+        step_down(self, c, me->rank, step, out);
+    }
+}
+
+static void tree_free(pod_coll_schedule *schedule)
+{
+    tree_schedule *self = (tree_schedule *)schedule;
+    free(self->base.parts);
+    free(self->base.channels);
+    free(self->channel);
+    free(self->first_channel);
+    free(self->first_child);
+    free(self->child);
+    free(self->index);
+    pod_coll_packing_fini(&self->packing);
+    free(self);
+}
+
+static const pod_coll_schedule_ops tree_ops = {
+    .steps = tree_steps, .step = tree_step, .free = tree_free};
+
+/* Children by parent, in rank order. @return the most children of a rank */
+static int32_t list_children(tree_schedule *self, int tree)
+{
+    const int32_t n = self->packing.nranks;
+    const int32_t *parent = self->packing.parent + (int64_t)tree * n;
+    int32_t *first = self->first_child + (int64_t)tree * (n + 1);
+    int32_t *index = self->index + (int64_t)tree * n;
+    int32_t most = 0;
+    for (int32_t r = 0; r < n; ++r) {
+        if (parent[r] >= 0) {
+            index[r] = first[parent[r] + 1]++;
+            most = index[r] + 1 > most ? index[r] + 1 : most;
+        }
+    }
+    for (int32_t r = 0; r < n; ++r) {
+        first[r + 1] += first[r];
+    }
+    for (int32_t r = 0; r < n; ++r) {
+        if (parent[r] >= 0) {
+            self->child[(int64_t)tree * n + first[parent[r]] + index[r]] = r;
+        }
+    }
+    return most;
+}
+
+static bool add_channels(tree_schedule *self, const int32_t *most_children)
+{
+    const int trees = self->packing.ntrees;
+    const int ups = self->base.op == POD_ALL_REDUCE ? 1 : 0;
+    int32_t total = 0;
+    for (int t = 0; t < trees; ++t) {
+        total += most_children[t] + ups;
+    }
+    self->channel = calloc((size_t)total + 1, sizeof *self->channel);
+    self->base.channels = calloc((size_t)total + 1, sizeof *self->base.channels);
+    if (!self->channel || !self->base.channels) {
+        return false;
+    }
+    for (int t = 0; t < trees; ++t) {
+        for (int child = 0; child < most_children[t] + ups; ++child) {
+            const bool up = child == most_children[t];
+            const int32_t c = self->base.nchannels++;
+            self->channel[c] = (tree_channel){.tree = t, .child = up ? -1 : child};
+            self->base.channels[c] = (pod_coll_channel){
+                .part = t,
+                .max_steps = up ? self->chunks * (most_children[t] + 1) : self->chunks + 1};
+        }
+        self->first_channel[t + 1] = self->base.nchannels;
+    }
+    return true;
+}
+
+/* Everything but the packing, which the schedule has already. */
+static bool fill_schedule(tree_schedule *self)
+{
+    const size_t trees = (size_t)self->packing.ntrees;
+    const size_t n = (size_t)self->packing.nranks;
+    self->base.parts = calloc(trees, sizeof *self->base.parts);
+    self->first_channel = calloc(trees + 1, sizeof *self->first_channel);
+    self->first_child = calloc(trees * (n + 1), sizeof *self->first_child);
+    self->child = calloc(trees * n, sizeof *self->child);
+    self->index = calloc(trees * n, sizeof *self->index);
+    int32_t *most = calloc(trees, sizeof *most);
+    bool ok = self->base.parts && self->first_channel && self->first_child && self->child
+              && self->index && most;
+    for (int t = 0; ok && t < self->packing.ntrees; ++t) {
+        const int64_t whole = self->base.elements / self->packing.ntrees;
+        const int64_t longer = self->base.elements % self->packing.ntrees;
+        self->base.parts[t] = (pod_coll_part){.elements = whole + (t < longer ? 1 : 0),
+                                              .blocks = self->chunks,
+                                              .slots = self->chunks};
+        most[t] = list_children(self, t);
+    }
+    ok = ok && add_channels(self, most);
+    free(most);
+    return ok;
+}
+
+static int32_t root_of(const pod_coll_request *request)
+{
+    return request->op == POD_BROADCAST ? request->root : -1;
+}
+
+static double packing_load(const pod_coll_packing *packing)
+{
+    return (double)packing->busiest / packing->ntrees;
+}
+
+/* The number of trees that loads the busiest link least; few for few elements or many ranks. */
+static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
+                               int most_trees, pod_coll_packing *best, pod_error *err)
+{
+    const bool many = most_trees > TREES_MIN;
+    for (int trees = many ? TREES_MIN : most_trees; trees <= most_trees; trees += 2) {
+        const pod_coll_packing_args args = {
+            .ntrees = trees, .both_ways = request->op == POD_ALL_REDUCE, .root = root_of(request)};
+        pod_coll_packing packing;
+        const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
+        if (st != POD_OK) {
+            pod_coll_packing_fini(best);
+            return st;
+        }
+        if (!best->parent || packing_load(&packing) < packing_load(best) * 0.999) {
+            pod_coll_packing_fini(best);
+            *best = packing;
+        } else {
+            pod_coll_packing_fini(&packing);
+        }
+    }
+    return POD_OK;
+}
+
+/* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. */
+static int chunks_max(const pod_coll_packing *packing)
+{
+    const int32_t most = MESSAGES_MAX / packing->ntrees / packing->nranks;
+    if (packing->busiest > 1 || packing->ntrees == 1 || most <= CHUNKS_MAX) {
+        return CHUNKS_MAX;
+    }
+    return most < DISJOINT_CHUNKS_MAX ? most : DISJOINT_CHUNKS_MAX;
+}
+
+/* Time by the formula above, with chunks that take a quarter of a hop latency. */
+static double estimate_s(const pod_coll_request *request, const pod_coll_packing *packing,
+                         int32_t *chunks)
+{
+    const double alpha = pod_time_to_s(request->hop_latency_ps);
+    const double tree_s = (double)request->elements * request->element_bytes
+                          / request->link_rate.bytes_per_s / packing->ntrees;
+    const double wanted = alpha > 0.0 ? 4.0 * tree_s / alpha : CHUNKS_MAX;
+    const int most =
+        pod_coll_cuts_max(request, tree_s * request->link_rate.bytes_per_s, chunks_max(packing));
+    *chunks = wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
+    const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
+    return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
+}
+
+/* Take the other packing where it is faster by more than a factor. */
+static void take_faster(const pod_coll_request *request, pod_coll_packing *packing,
+                        pod_coll_packing *other, double factor)
+{
+    int32_t chunks;
+    if (estimate_s(request, other, &chunks) * factor < estimate_s(request, packing, &chunks)) {
+        const pod_coll_packing slower = *packing;
+        *packing = *other;
+        *other = slower;
+    }
+}
+
+/* One tree, many, or disjoint ones: the fastest by the formula. */
+static pod_status make_packing(const pod_coll_request *request, pod_coll_packing *packing,
+                               int32_t *chunks, pod_error *err)
+{
+    pod_coll_axes axes = {0};
+    *packing = (pod_coll_packing){0};
+    pod_coll_packing other = {0};
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    st = st == POD_OK ? best_packing(request, &axes, 1, packing, err) : st;
+    if (st == POD_OK) {
+        const bool rings = pod_coll_axes_symmetric(&axes) && request->slice->nfaults == 0;
+        const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
+        const int most = axes.nranks <= packed ? TREES_MAX : 2 * axes.naxes;
+        st = best_packing(request, &axes, most > 0 ? most : 1, &other, err);
+    }
+    if (st == POD_OK) {
+        take_faster(request, packing, &other, worth_it);
+    }
+    if (st == POD_OK && request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(&axes)) {
+        pod_coll_packing_fini(&other);
+        st = pod_coll_packing_disjoint(&other, &axes, request->root, err);
+        if (st == POD_OK) {
+            take_faster(request, packing, &other, 1.0);
+        }
+    }
+    if (st == POD_OK) {
+        (void)estimate_s(request, packing, chunks);
+    }
+    pod_coll_packing_fini(&other);
+    pod_coll_axes_fini(&axes);
+    return st;
+}
+
+static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                             pod_error *err)
+{
+    tree_schedule *self = calloc(1, sizeof *self);
+    if (!self) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    self->base = (pod_coll_schedule){.ops = &tree_ops,
+                                     .algorithm = "tree",
+                                     .op = request->op,
+                                     .group = request->group,
+                                     .elements = request->elements,
+                                     .root = request->root,
+                                     .ordered = true};
+    pod_status st = make_packing(request, &self->packing, &self->chunks, err);
+    self->base.nparts = self->packing.ntrees;
+    if (st == POD_OK && !fill_schedule(self)) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    if (st != POD_OK) {
+        tree_free(&self->base);
+        return st;
+    }
+    *schedule = &self->base;
+    return POD_OK;
+}
+
+static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
+{
+    pod_coll_axes axes = {0};
+    pod_coll_packing one = {0};
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    st = st == POD_OK ? best_packing(request, &axes, 1, &one, err) : st;
+    pod_coll_packing_fini(&one);
+    pod_coll_axes_fini(&axes);
+    return st;
+}
+
+static pod_status tree_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                               pod_error *err)
+{
+    pod_coll_schedule *schedule = NULL;
+    pod_status st = tree_build(request, &schedule, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const tree_schedule *self = (const tree_schedule *)schedule;
+    pod_coll_estimate estimate = {0};
+    const int64_t messages =
+        2 * (int64_t)self->packing.ntrees * self->chunks * self->packing.nranks;
+    if (messages <= FOLLOWED_MESSAGES_MAX) {
+        st = pod_coll_estimate_get(request, schedule, false, &estimate, err);
+    } else {
+        int32_t chunks;
+        estimate.time_ps =
+            request->launch_ps + pod_time_from_s(estimate_s(request, &self->packing, &chunks));
+    }
+    if (st == POD_OK) {
+        pod_coll_prediction_from(request, &estimate, prediction);
+    }
+    pod_coll_schedule_free(schedule);
+    return st;
+}
+
+const pod_coll_algorithm pod_coll_tree = {
+    .name = "tree",
+    .summary = "packed spanning trees, chunk after chunk",
+    .ops = 1U << POD_ALL_REDUCE | 1U << POD_BROADCAST,
+    .in_auto = true,
+    .applies = tree_applies,
+    .predict = tree_predict,
+    .build = tree_build,
+};

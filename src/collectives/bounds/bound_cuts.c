@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/bounds/bound_terms.h"
+
+#include <string.h>
+
+/* The left side of a cut: positions [from, to) of every box along an axis. */
+typedef struct cut_place {
+    int axis;
+    int32_t from;
+    int32_t to;
+} cut_place;
+
+static bool on_left(const pod_bounds *b, int32_t chip, const cut_place *cut)
+{
+    int32_t coords[POD_AXES];
+    pod_slice_coords(b->request->slice, chip, coords);
+    const int32_t at = coords[cut->axis] % b->span.extent[cut->axis];
+    return at >= cut->from && at < cut->to;
+}
+
+/* What must go from side `from` to the other, in elements. */
+static double over_cut(const pod_bounds *b, const pod_bound_side *from, const pod_bound_side *to,
+                       bool root_is_there)
+{
+    const double all = (double)b->request->elements;
+    if (from->ranks == 0 || to->ranks == 0) {
+        return 0.0;
+    }
+    switch (b->request->op) {
+    case POD_ALL_GATHER:
+        return (double)from->own;
+    case POD_REDUCE_SCATTER:
+        return (double)to->own;
+    case POD_ALL_REDUCE:
+        return all;
+    case POD_ALL_TO_ALL:
+        return (double)from->ranks * (double)to->own;
+    case POD_BROADCAST:
+        return root_is_there ? all : 0.0;
+    case POD_PERMUTE:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return 0.0;
+}
+
+/* Owned by one side: the sum of the least, and no less than what the other side can't hold. */
+static void own_of_sides(const pod_bounds *b, pod_bound_side sides[2])
+{
+    const pod_bound_ownership *o = &b->owned;
+    for (int s = 0; s < 2 && !o->own; ++s) {
+        const int64_t low = sides[s].ranks * o->low;
+        const int64_t left = sides[1 - s].ranks == 0 ? 0 : o->total - sides[1 - s].ranks * o->high;
+        sides[s].own = low > left ? low : left;
+    }
+}
+
+/* Vectors of a permute that must cross; one that feeds several ranks may be passed on over there. */
+static void count_crossing(const pod_bounds *b, const int32_t *chips, const cut_place *cut,
+                           double crossing[2])
+{
+    const pod_coll_request *request = b->request;
+    const int32_t n = request->group->size;
+    int32_t *crosses = b->distances.ecc_hops; /* no longer needed */
+    memset(crosses, 0, (size_t)n * sizeof *crosses);
+    for (int32_t r = 0; r < n; ++r) {
+        const int32_t source = pod_bound_source(request, r);
+        if (source >= 0) {
+            crosses[source] |= on_left(b, chips[source], cut) != on_left(b, chips[r], cut);
+        }
+    }
+    for (int32_t r = 0; r < n; ++r) {
+        crossing[!on_left(b, chips[r], cut)] += (double)crosses[r];
+    }
+}
+
+static void cut_group(pod_bounds *b, int32_t group, const cut_place *cut)
+{
+    const pod_coll_request *request = b->request;
+    const pod_group *g = request->group;
+    const int32_t *chips = &g->chip_of[(int64_t)group * g->size];
+    pod_bound_side sides[2] = {{0}};
+    double crossing[2] = {0.0, 0.0};
+    for (int32_t r = 0; r < g->size; ++r) {
+        const int left = on_left(b, chips[r], cut);
+        ++sides[left].ranks;
+        sides[left].own += b->owned.own ? b->owned.own[r] : 0;
+    }
+    own_of_sides(b, sides);
+    if (request->op == POD_PERMUTE) {
+        count_crossing(b, chips, cut, crossing);
+    }
+    const int32_t box = pod_span_box(&b->span, group);
+    for (int left = 0; left < 2; ++left) {
+        const bool root =
+            request->op == POD_BROADCAST && on_left(b, chips[request->root], cut) == (left == 0);
+        const double elements = request->op == POD_PERMUTE
+                                    ? crossing[left] * (double)request->elements
+                                    : over_cut(b, &sides[1 - left], &sides[left], root);
+        b->across[left][box] += elements;
+        b->across[left][b->span.nboxes] += elements;
+    }
+}
+
+/* Links across the cut, towards either side. */
+static void cut_links(pod_bounds *b, const cut_place *cut)
+{
+    const pod_slice *slice = b->request->slice;
+    for (int32_t chip = 0; chip < slice->nchips; ++chip) {
+        const bool left = on_left(b, chip, cut);
+        for (int d = 0; d < POD_DIRECTIONS; ++d) {
+            const int32_t next = pod_slice_neighbor(slice, chip, d);
+            const int there = next >= 0 && on_left(b, next, cut);
+            const double slowness = pod_slice_link_slowness(slice, chip, d);
+            if (next < 0 || (there != 0) == left || !(slowness > 0.0)) {
+                continue;
+            }
+            b->capacity[there][b->span.nboxes] += 1.0 / slowness;
+            if (b->span.box_of[next] == b->span.box_of[chip]) {
+                b->capacity[there][b->span.box_of[chip]] += 1.0 / slowness;
+            }
+        }
+    }
+}
+
+static void bound_cut(pod_bounds *b, const cut_place *cut)
+{
+    for (int side_to = 0; side_to < 2; ++side_to) {
+        for (int32_t box = 0; box <= b->span.nboxes; ++box) {
+            b->across[side_to][box] = 0.0;
+            b->capacity[side_to][box] = 0.0;
+        }
+    }
+    cut_links(b, cut);
+    for (int32_t group = 0; group < b->request->group->count; ++group) {
+        cut_group(b, group, cut);
+    }
+    for (int side_to = 0; side_to < 2; ++side_to) {
+        for (int32_t box = 0; box <= b->span.nboxes; ++box) {
+            if (box == b->span.nboxes || b->span.closed_in[box]) {
+                pod_bound_raise(&b->bisection, b->across[side_to][box], b->capacity[side_to][box]);
+            }
+        }
+    }
+}
+
+/* A ring is cut into two arcs, of halves; where it starts matters only if links differ. A line is
+ * cut at every place. */
+void pod_bound_cuts(pod_bounds *b)
+{
+    const pod_slice *slice = b->request->slice;
+    for (int axis = 0; axis < POD_AXES; ++axis) {
+        const int32_t length = b->span.extent[axis];
+        const bool ring = slice->wrap[axis] && length == slice->dims[axis] && length > 2;
+        if (!ring) {
+            for (int32_t at = 1; at < length; ++at) {
+                bound_cut(b, &(cut_place){axis, 0, at});
+            }
+            continue;
+        }
+        const int32_t half = length / 2;
+        const int32_t starts =
+            slice->nfaults > 0 || b->request->op == POD_PERMUTE ? length - half : 0;
+        for (int32_t from = 0; from <= starts; ++from) {
+            bound_cut(b, &(cut_place){axis, from, from + half});
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file collectives/bounds/span.h  Where the groups of a request lie on the slice, and how far apart.
+ *
+ *  Model: the chips are cut into equal boxes such that every group lies in one of them (bound.h).
+ *  Box of chip (x, y, z): coordinates / extent, counted x fastest. A box is *closed in* when no
+ *  minimal route between two of its chips leaves it; else its messages may use any link.
+ *
+ *  Distances are exact for groups up to POD_SPAN_SEARCH_MAX ranks and for every group of a plain
+ *  slice without dead links. Beyond that they are lower estimates: those of the healthy slice, or
+ *  what a double sweep finds.
+ *
+ *  Ownership: init allocates, fini frees; borrows request and router. Threads: read-only. */
+#pragma once
+
+#include "collectives/schedule/algorithm.h"
+#include "ici/route.h"
+
+enum { POD_SPAN_SEARCH_MAX = 1024 };
+
+typedef struct pod_span {
+    const pod_coll_request *request;
+    const pod_router *router;
+    int32_t extent[POD_AXES];
+    int32_t nboxes;
+    int32_t *box_of; /**< box_of[chip] */
+    bool *closed_in; /**< closed_in[box] */
+    double
+        *chip_links; /**< chip_links[chip]: links that its messages may leave by, each 1/slowness */
+    double *box_links; /**< box_links[box]: all links inside */
+    double all_links;  /**< all live links of the slice */
+    bool searched;     /**< distances are taken pair by pair */
+} pod_span;
+
+/** Not collective. @return POD_OK or POD_E_NOMEM */
+pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const pod_router *router,
+                         pod_error *err);
+void pod_span_fini(pod_span *span);
+
+/** Box of group g. */
+int32_t pod_span_box(const pod_span *span, int32_t group);
+
+/** What the ranks of one group are to each other. */
+typedef struct pod_span_distances {
+    int32_t closest_hops;
+    int32_t farthest_hops;
+    int32_t radius_hops; /**< the least eccentricity of a rank */
+    int32_t *ecc_hops;   /**< ecc_hops[rank]: to the rank farthest from it */
+    double *sum_hops;    /**< sum_hops[rank]: over all other ranks */
+    int32_t *at;         /**< scratch, 4 · (longest axis) */
+} pod_span_distances;
+
+/** Arrays for the groups of a span. @return POD_OK or POD_E_NOMEM */
+pod_status pod_span_distances_init(pod_span_distances *distances, const pod_span *span,
+                                   pod_error *err);
+void pod_span_distances_fini(pod_span_distances *distances);
+
+/** Measure one group. */
+void pod_span_measure(const pod_span *span, int32_t group, pod_span_distances *distances);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange across slices: who waits for what, and who sends which run to whom. */
+#include "collectives/multislice/hier_build.h"
+#include "collectives/schedule/frame.h"
+
+/* Channels of the phase before whose receives a rank's crossing waits for. */
+static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)
+{
+    const hier_part *p = &self->part[part];
+    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
+    if (self->base.op == POD_BROADCAST) {
+        const int32_t root = self->base.root;
+        return me->slice == root / self->n && me->rank != root % self->n ? 1 : 0;
+    }
+    int32_t count = 0;
+    for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
+        count += scatter->channels[ch].part == p->inner ? 1 : 0;
+    }
+    return count;
+}
+
+/* The same, and the crossing of the chunk that leaves the window. */
+static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
+{
+    return phase_waits(self, me, part) + (self->part[part].chunk >= self->window ? 1 : 0);
+}
+
+/* Steps before the exchange that only wait: the first step of the exchange waits too. */
+static int32_t idle_steps(const hier *self, const hier_me *me, int32_t part)
+{
+    const int32_t waits = waits_count(self, me, part);
+    return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
+}
+
+/* Exchange steps: of slices that send first (a broadcast's root slice), and of all. */
+static int32_t cross_steps(const hier *self, const hier_me *me)
+{
+    const int32_t others = self->slices - 1;
+    const bool at_root = me->slice == self->base.root / self->n;
+    switch (self->base.op) {
+    case POD_ALL_REDUCE:
+        return others == 1 ? 1 : 2 * others;
+    case POD_BROADCAST:
+        return others == 1 ? 1 : others + (at_root ? others : 1);
+    case POD_ALL_GATHER:
+    case POD_REDUCE_SCATTER:
+    case POD_ALL_TO_ALL:
+    case POD_PERMUTE:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return others;
+}
+
+int32_t pod_hier_cross_steps(const hier *self, const hier_me *me, int32_t part)
+{
+    return idle_steps(self, me, part) + cross_steps(self, me);
+}
+
+static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
+{
+    const hier_part *p = &self->part[part];
+    if (index == phase_waits(self, me, part)) {
+        const int32_t before = self->chunk[p->chunk - self->window].first_part + p->inner;
+        const int32_t cross = self->part[before].cross;
+        return (pod_coll_wait){cross, pod_hier_cross_steps(self, me, before)};
+    }
+    if (self->base.op == POD_BROADCAST) {
+        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
+    }
+    const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
+    int32_t at = -1;
+    for (int32_t found = -1; found < index;) {
+        ++at;
+        found += scatter->channels[at].part == p->inner ? 1 : 0;
+    }
+    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
+                           scatter->ops->steps(scatter, &me->place, at)};
+}
+
+/* Rank at my place in slice `slice`. */
+static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
+{
+    return slice * self->n + me->rank;
+}
+
+/* Both slices of two swap a whole run. */
+static void swap_step(const hier *self, const hier_me *me, int32_t run, pod_coll_step *out)
+{
+    out->send_to = peer(self, me, 1 - me->slice);
+    out->send_slot = run;
+    out->send_slots = self->slices;
+    out->recv_from = out->send_to;
+    out->recv_slot = run;
+    out->recv_op = POD_RECV_REDUCE;
+}
+
+/* Step k of S - 1: to the slice k + 1 ahead, from the one as far behind. */
+static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool reduce, int32_t k,
+                          pod_coll_step *out)
+{
+    const int32_t to = (me->slice + k + 1) % self->slices;
+    const int32_t from = (me->slice + self->slices - k - 1) % self->slices;
+    out->send_to = peer(self, me, to);
+    out->send_slot = run + (reduce ? to : me->slice);
+    out->send_slots = 1;
+    out->recv_from = peer(self, me, from);
+    out->recv_slot = run + (reduce ? me->slice : from);
+    out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
+}
+
+/* The root's slice gives every other slice its slot of the run, which they then tell each other. */
+static void broadcast_step(const hier *self, const hier_me *me, int32_t run, int32_t k,
+                           pod_coll_step *out)
+{
+    const int32_t root = self->base.root / self->n;
+    const bool at_root = me->slice == root;
+    const int32_t others = self->slices - 1;
+    const int32_t before = at_root ? others : 1; /* steps of the first half */
+    if (k >= before) {
+        exchange_step(self, me, run, false, k - before, out);
+        out->send_to = (me->slice + k - before + 1) % self->slices == root ? -1 : out->send_to;
+        out->recv_from = at_root ? -1 : out->recv_from;
+        out->send_step = 1 + k - before;
+        out->wait_recv = at_root ? 0 : 1;
+        return;
+    }
+    const int32_t to = (root + k + 1) % self->slices;
+    const bool whole = others == 1;
+    if (at_root) {
+        out->send_to = peer(self, me, to);
+        out->send_slot = run + (whole ? 0 : to);
+        out->send_slots = whole ? self->slices : 1;
+        out->send_step = 0;
+    } else {
+        out->recv_from = peer(self, me, root);
+        out->recv_slot = run + (whole ? 0 : me->slice);
+    }
+}
+
+void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int32_t step,
+                         pod_coll_step *out)
+{
+    const int32_t idle = idle_steps(self, me, part);
+    const int32_t waits = waits_count(self, me, part);
+    const int32_t others = self->slices - 1;
+    const int32_t run = pod_hier_run(self, part, me->rank);
+    const int32_t k = step - idle;
+    *out = pod_coll_step_idle();
+    for (int i = 0; i < POD_COLL_WAITS_MAX; ++i) {
+        const int32_t index = step * POD_COLL_WAITS_MAX + i;
+        if (index < waits) {
+            out->wait[i] = wait_at(self, me, part, index);
+        }
+    }
+    if (k < 0) {
+        return;
+    }
+    out->send_step = step;
+    if (self->base.op == POD_BROADCAST) {
+        broadcast_step(self, me, run, k, out);
+    } else if (self->base.op == POD_ALL_REDUCE && others == 1) {
+        swap_step(self, me, run, out);
+    } else {
+        const bool reduce = self->base.op != POD_ALL_GATHER && k < others;
+        exchange_step(self, me, run, reduce, k % others, out);
+        out->wait_recv = k >= others ? idle + others : 0;
+    }
+}

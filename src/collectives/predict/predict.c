@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/predict/predict_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- events ---- */
+
+static bool event_before(const predict_event *a, const predict_event *b)
+{
+    if (a->time != b->time) {
+        return a->time < b->time;
+    }
+    if (a->source != b->source) {
+        return a->source < b->source;
+    }
+    if (a->source < 0 && a->at != b->at) {
+        return a->at < b->at;
+    }
+    return a->seq < b->seq;
+}
+
+void pod_predict_push(predict_run *r, predict_event e)
+{
+    if (e.time > PREDICT_TIME_MAX) {
+        r->status = POD_E_RANGE;
+        return;
+    }
+    if (r->heap_size == r->heap_room) {
+        const int64_t room = 2 * r->heap_room + 64;
+        predict_event *heap = realloc(r->heap, (size_t)room * sizeof *heap);
+        if (!heap) {
+            r->status = POD_E_NOMEM;
+            return;
+        }
+        r->heap = heap;
+        r->heap_room = room;
+    }
+    e.seq = r->seq++;
+    int64_t at = r->heap_size++;
+    while (at > 0 && event_before(&e, &r->heap[(at - 1) / 2])) {
+        r->heap[at] = r->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    r->heap[at] = e;
+}
+
+static predict_event event_pop(predict_run *r)
+{
+    const predict_event top = r->heap[0];
+    const predict_event last = r->heap[--r->heap_size];
+    int64_t at = 0;
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= r->heap_size) {
+            break;
+        }
+        if (child + 1 < r->heap_size && event_before(&r->heap[child + 1], &r->heap[child])) {
+            ++child;
+        }
+        if (!event_before(&r->heap[child], &last)) {
+            break;
+        }
+        r->heap[at] = r->heap[child];
+        at = child;
+    }
+    r->heap[at] = last;
+    return top;
+}
+
+/* ---- channels ---- */
+
+uint8_t *pod_predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step)
+{
+    const int64_t steps = r->schedule->channels[channel].max_steps;
+    return &r->arrived[r->arrived_base[channel] + cell * steps + step];
+}
+
+/* True when the channel must wait for another one; it is then on that one's list. */
+static bool waits_for_other(predict_run *r, int32_t cell, int32_t c, const pod_coll_step *step)
+{
+    for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
+        const pod_coll_wait *wait = &step->wait[w];
+        if (wait->channel < 0) {
+            continue;
+        }
+        predict_channel *other = predict_channel_at(r, cell, wait->channel);
+        if (other->next_recv < wait->recv) {
+            predict_channel *me = predict_channel_at(r, cell, c);
+            me->waits_for = wait->channel;
+            me->next_waiter = other->first_waiter;
+            other->first_waiter = c;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void receive(predict_run *r, int32_t cell, int32_t c);
+
+static void advance(predict_run *r, int32_t cell, int32_t c)
+{
+    predict_channel *me = predict_channel_at(r, cell, c);
+    pod_coll_step step;
+    while (me->leaving == 0 && me->next_send < me->steps && me->waits_for < 0
+           && r->status == POD_OK) {
+        r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_send, &step);
+        if (me->next_recv < step.wait_recv || waits_for_other(r, cell, c, &step)) {
+            break;
+        }
+        ++me->next_send;
+        if (step.send_to == r->places[cell].rank) {
+            *pod_predict_arrived_at(r, cell, c, step.send_step) = 1;
+        } else if (step.send_to >= 0) {
+            pod_predict_send(r, cell, c, &step);
+        }
+    }
+    receive(r, cell, c);
+}
+
+/* Complete what has arrived, then let those go on that waited for it. */
+static void receive(predict_run *r, int32_t cell, int32_t c)
+{
+    predict_channel *me = predict_channel_at(r, cell, c);
+    const int32_t before = me->next_recv;
+    pod_coll_step step;
+    while (me->next_recv < me->next_send) {
+        if (*pod_predict_arrived_at(r, cell, c, me->next_recv) != 1) {
+            r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_recv, &step);
+            if (step.recv_from >= 0) {
+                break;
+            }
+        }
+        ++me->next_recv;
+    }
+    if (me->next_recv == before) {
+        return;
+    }
+    for (int32_t w = me->first_waiter; w >= 0; w = predict_channel_at(r, cell, w)->next_waiter) {
+        predict_channel_at(r, cell, w)->waits_for = -1;
+        r->woken[r->nwoken++] = w;
+    }
+    me->first_waiter = -1;
+    advance(r, cell, c);
+}
+
+/* Channels that waited for what has come get another look, lowest first. */
+static void wake(predict_run *r, int32_t cell)
+{
+    while (r->nwoken > 0) {
+        int32_t first = 0;
+        for (int32_t i = 1; i < r->nwoken; ++i) {
+            first = r->woken[i] < r->woken[first] ? i : first;
+        }
+        const int32_t c = r->woken[first];
+        r->woken[first] = r->woken[--r->nwoken];
+        advance(r, cell, c);
+    }
+}
+
+void pod_predict_left(predict_run *r, int32_t cell, int32_t channel)
+{
+    predict_channel *me = predict_channel_at(r, cell, channel);
+    if (--me->leaving > 0) {
+        return;
+    }
+    const int direction = me->direction;
+    if (direction >= 0) {
+        me->direction = -1;
+        pod_predict_release(r, cell, direction);
+    }
+    advance(r, cell, channel);
+    wake(r, cell);
+}
+
+static void arrive(predict_run *r, int32_t fragment)
+{
+    const predict_fragment *f = &r->fragments[fragment];
+    const int32_t cell = f->to;
+    const int32_t channel = f->channel;
+    uint8_t *arrived = pod_predict_arrived_at(r, cell, channel, f->to_step);
+    pod_predict_fragment_free(r, fragment);
+    if (--*arrived == 1) {
+        receive(r, cell, channel);
+        wake(r, cell);
+    }
+}
+
+/* ---- the run ---- */
+
+static bool prepare(predict_run *r)
+{
+    const int32_t channels = r->schedule->nchannels;
+    const int32_t cells = r->fold->cells;
+    r->free_flow = -1;
+    r->free_fragment = -1;
+    r->free_waiting = -1;
+    r->places = calloc((size_t)cells, sizeof *r->places);
+    r->links = calloc((size_t)cells * POD_DIRECTIONS, sizeof *r->links);
+    r->channels = calloc((size_t)cells * (size_t)channels + 1, sizeof *r->channels);
+    r->arrived_base = calloc((size_t)channels + 1, sizeof *r->arrived_base);
+    r->woken = calloc((size_t)channels + 1, sizeof *r->woken);
+    if (!r->places || !r->links || !r->channels || !r->arrived_base || !r->woken) {
+        return false;
+    }
+    for (int32_t c = 0; c < channels; ++c) {
+        r->arrived_base[c + 1] =
+            r->arrived_base[c] + r->schedule->channels[c].max_steps * (int64_t)cells;
+    }
+    r->arrived = calloc((size_t)r->arrived_base[channels] + 1, 1);
+    for (int32_t rank = r->schedule->group->size - 1; rank >= 0; --rank) {
+        pod_coll_place_make(r->schedule->group, rank, &r->places[predict_cell(r, rank)]);
+    }
+    for (int32_t cell = 0; cell < cells; ++cell) {
+        for (int32_t c = 0; c < channels; ++c) {
+            *predict_channel_at(r, cell, c) = (predict_channel){
+                .steps = r->schedule->ops->steps(r->schedule, &r->places[cell], c),
+                .waits_for = -1,
+                .first_waiter = -1,
+                .direction = -1};
+        }
+        for (int l = 0; l < POD_DIRECTIONS; ++l) {
+            r->links[cell * POD_DIRECTIONS + l].head = -1;
+            r->links[cell * POD_DIRECTIONS + l].waiting = -1;
+        }
+    }
+    return r->arrived != NULL;
+}
+
+static void handle(predict_run *r, const predict_event *e)
+{
+    switch (e->kind) {
+    case PREDICT_SERVED:
+        if (e->version == r->links[e->at].version) {
+            r->now = e->time;
+            pod_predict_link_served(r, e->at);
+        }
+        return;
+    case PREDICT_HEAD:
+        r->now = e->time;
+        pod_predict_head(r, e->at, e->hop, e->chip);
+        return;
+    case PREDICT_TAIL:
+        r->now = e->time;
+        pod_predict_tail(r, e->at, e->hop);
+        return;
+    case PREDICT_ARRIVE:
+        r->now = e->time;
+        arrive(r, e->at);
+        return;
+    }
+}
+
+static void follow(predict_run *r)
+{
+    for (int32_t cell = 0; cell < r->fold->cells; ++cell) {
+        for (int32_t c = 0; c < r->schedule->nchannels; ++c) {
+            advance(r, cell, c);
+        }
+        wake(r, cell);
+    }
+    while (r->heap_size > 0 && r->status == POD_OK && r->hops <= r->fold->hops_max) {
+        const predict_event e = event_pop(r);
+        handle(r, &e);
+    }
+}
+
+static bool is_stuck(const predict_run *r)
+{
+    for (int32_t cell = 0; cell < r->fold->cells; ++cell) {
+        for (int32_t c = 0; c < r->schedule->nchannels; ++c) {
+            const predict_channel *ch = predict_channel_at(r, cell, c);
+            if (ch->next_recv < ch->steps) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void release(predict_run *r)
+{
+    pod_router_free(r->router);
+    free(r->heap);
+    free(r->woken);
+    free(r->waitings);
+    free(r->fragments);
+    free(r->flows);
+    free(r->arrived);
+    free(r->arrived_base);
+    free(r->channels);
+    free(r->links);
+    free(r->places);
+}
+
+pod_status pod_coll_estimate_folded(const pod_coll_request *request,
+                                    const pod_coll_schedule *schedule, const pod_coll_fold *fold,
+                                    pod_coll_estimate *estimate, pod_error *err)
+{
+    predict_run r = {.request = request, .schedule = schedule, .fold = fold, .status = POD_OK};
+    if (prepare(&r)) {
+        follow(&r);
+    } else {
+        r.status = POD_E_NOMEM;
+    }
+    pod_status st = r.status;
+    if (st == POD_E_RANGE) {
+        st = pod_fail(err, st, "the predicted time exceeds 26 days; use fewer bytes");
+    } else if (st != POD_OK) {
+        st = pod_fail(err, st, "no memory to predict a collective; use fewer chips");
+    } else if (r.hops <= fold->hops_max && is_stuck(&r)) {
+        st = pod_fail(err, POD_E_INTERNAL, "schedule '%s' gets stuck; please report it",
+                      schedule->algorithm);
+    } else {
+        *estimate = (pod_coll_estimate){.time_ps = request->launch_ps + r.now,
+                                        .messages = r.messages / fold->cells,
+                                        .complete = r.hops <= fold->hops_max};
+        for (int64_t l = 0; l < (int64_t)fold->cells * POD_DIRECTIONS; ++l) {
+            if (r.links[l].busy_ps > estimate->link_ps) {
+                estimate->link_ps = r.links[l].busy_ps;
+            }
+        }
+    }
+    release(&r);
+    return st;
+}

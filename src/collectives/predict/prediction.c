@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/predict/predict.h"
+
+#include <stdlib.h>
+
+/* Beyond this many messages on links, formulas stand in. */
+static const int64_t followed_hops_max = 1 << 20;
+
+/* And beyond these, faults are left out where ranks would do the same without them. */
+static const int64_t faulty_hops_max = 1 << 18;
+
+/* Positions along an axis that differ, counted round and round. */
+static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness)
+{
+    if (!axis->closed || (likeness == POD_LIKE_PARITY && axis->length % 2 != 0)) {
+        return axis->length;
+    }
+    return likeness == POD_LIKE_PARITY ? 2 : 1;
+}
+
+pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *request,
+                              const pod_coll_axes *axes, pod_coll_likeness likeness, pod_error *err)
+{
+    const int32_t n = request->group->size;
+    *fold = (pod_coll_fold){.cells = n, .hops_max = INT64_MAX};
+    if (!axes || likeness == POD_LIKE_NONE || request->slice->nfaults > 0) {
+        return POD_OK;
+    }
+    fold->like = calloc((size_t)n, sizeof *fold->like);
+    if (!fold->like) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    }
+    fold->cells = 1;
+    for (int a = 0; a < axes->naxes; ++a) {
+        const int32_t kinds = kinds_along(&axes->axis[a], likeness);
+        for (int32_t rank = 0; rank < n; ++rank) {
+            const int32_t position = axes->position[(int64_t)rank * axes->naxes + a];
+            fold->like[rank] += fold->cells * (position % kinds);
+        }
+        fold->cells *= kinds;
+    }
+    return POD_OK;
+}
+
+void pod_coll_fold_fini(pod_coll_fold *fold)
+{
+    free(fold->like);
+    *fold = (pod_coll_fold){0};
+}
+
+pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                                 bool symmetric, pod_coll_estimate *estimate, pod_error *err)
+{
+    const bool faults = request->slice->nfaults > 0;
+    pod_coll_fold fold = {.cells = schedule->group->size,
+                          .hops_max = symmetric ? faulty_hops_max : INT64_MAX};
+    estimate->complete = false;
+    pod_status st = POD_OK;
+    if (!symmetric || faults) {
+        st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    }
+    if (st != POD_OK || estimate->complete) {
+        return st;
+    }
+    fold = (pod_coll_fold){.like = calloc((size_t)schedule->group->size, sizeof *fold.like),
+                           .cells = 1,
+                           .hops_max = INT64_MAX};
+    if (!fold.like) {
+        return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
+    }
+    st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
+    estimate->complete = !faults;
+    pod_coll_fold_fini(&fold);
+    return st;
+}
+
+pod_status pod_coll_predict_schedule(const pod_coll_request *request,
+                                     const pod_coll_schedule *schedule, pod_coll_likeness likeness,
+                                     pod_coll_prediction *prediction, bool *complete,
+                                     pod_error *err)
+{
+    pod_coll_axes axes = {0};
+    pod_coll_fold fold;
+    const bool grid = pod_coll_axes_init(&axes, request, NULL) == POD_OK;
+    pod_status st = pod_coll_fold_init(&fold, request, grid ? &axes : NULL, likeness, err);
+    pod_coll_estimate estimate = {0};
+    fold.hops_max = followed_hops_max;
+    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, &estimate, err) : st;
+    *complete = st == POD_OK && estimate.complete;
+    if (*complete) {
+        pod_coll_prediction_from(request, &estimate, prediction);
+    }
+    pod_coll_fold_fini(&fold);
+    pod_coll_axes_fini(&axes);
+    return st;
+}
+
+void pod_coll_prediction_from(const pod_coll_request *request, const pod_coll_estimate *estimate,
+                              pod_coll_prediction *prediction)
+{
+    *prediction = (pod_coll_prediction){.total_ps = estimate->time_ps, .nterms = 3};
+    prediction->term[0].what = "launch";
+    prediction->term[0].time_ps = request->launch_ps;
+    prediction->term[1].what = "busiest link";
+    prediction->term[1].time_ps = estimate->link_ps;
+    prediction->term[2].what = "hops and waiting";
+    prediction->term[2].time_ps = estimate->time_ps - request->launch_ps - estimate->link_ps;
+}
+
+pod_status
+pod_coll_predict_by_running(const pod_coll_request *request,
+                            pod_status (*build)(const pod_coll_request *request,
+                                                pod_coll_schedule **schedule, pod_error *err),
+                            bool symmetric, pod_coll_prediction *prediction, pod_error *err)
+{
+    pod_coll_schedule *schedule = NULL;
+    pod_status st = build(request, &schedule, err);
+    if (st == POD_OK) {
+        pod_coll_estimate estimate;
+        st = pod_coll_estimate_get(request, schedule, symmetric, &estimate, err);
+        if (st == POD_OK) {
+            pod_coll_prediction_from(request, &estimate, prediction);
+        }
+    }
+    pod_coll_schedule_free(schedule);
+    return st;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collectives/schedule/algorithm.h"
+
+#include "base/names.h"
+#include "collectives/schedule/algorithm_list.h"
+
+#include <string.h>
+
+#define ROW(name) &pod_coll_##name,
+static const pod_coll_algorithm *const rows[] = {POD_COLL_ALGORITHM_LIST(ROW)};
+#undef ROW
+enum { ROWS = sizeof rows / sizeof *rows };
+
+int pod_coll_algorithm_count(void)
+{
+    return ROWS;
+}
+
+const pod_coll_algorithm *pod_coll_algorithm_at(int index)
+{
+    return rows[index];
+}
+
+pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **algorithm,
+                                   pod_error *err)
+{
+    const char *names[ROWS];
+    for (int i = 0; i < ROWS; ++i) {
+        names[i] = rows[i]->name;
+        if (strcmp(name, names[i]) == 0) {
+            *algorithm = rows[i];
+            return POD_OK;
+        }
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, "algorithm", name, names, ROWS);
+}
+
+pod_status pod_coll_algorithm_applies(const pod_coll_algorithm *algorithm,
+                                      const pod_coll_request *request, pod_error *err)
+{
+    if ((algorithm->ops >> request->op & 1U) == 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "algorithm '%s' has no %s; podsim list algorithms shows what each does",
+                        algorithm->name, pod_coll_op_name(request->op));
+    }
+    const bool across = request->group->slices > 1;
+    if (across != algorithm->across_slices && algorithm != &pod_coll_none) {
+        return pod_fail(err, POD_E_INVALID,
+                        across ? "algorithm '%s' stays inside one slice; use hier or flat"
+                               : "algorithm '%s' joins several slices, and here is one; use auto",
+                        algorithm->name);
+    }
+    return algorithm->applies(request, err);
+}
+
+bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request)
+{
+    return pod_coll_algorithm_applies(algorithm, request, NULL) == POD_OK;
+}
+
+pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
+                           pod_coll_prediction *prediction, pod_error *err)
+{
+    *algorithm = NULL;
+    if (pod_coll_algorithm_fits(&pod_coll_none, request)) {
+        *algorithm = &pod_coll_none;
+        return pod_coll_none.predict(request, prediction, err);
+    }
+    for (int i = 0; i < ROWS; ++i) {
+        if (!rows[i]->in_auto || !pod_coll_algorithm_fits(rows[i], request)) {
+            continue;
+        }
+        pod_coll_prediction mine;
+        const pod_status st = rows[i]->predict(request, &mine, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        if (!*algorithm || mine.total_ps < prediction->total_ps) {
+            *algorithm = rows[i];
+            *prediction = mine;
+        }
+    }
+    return *algorithm ? POD_OK
+                      : pod_fail(err, POD_E_INVALID, "no algorithm does %s on this group",
+                                 pod_coll_op_name(request->op));
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file collectives/schedule/algorithm.h  The table of algorithms, their predicted cost, and the choice.
+ *
+ *  Model: one row per algorithm: name, operations, whether it applies to a request (with the reason and the
+ *  algorithm that does apply, when not), predicted time with its terms, and how to build the
+ *  schedule. `auto` is the cheapest prediction over all rows that apply; ties go to the earlier row.
+ *  Threads: read-only. */
+#pragma once
+
+#include "base/units.h"
+#include "collectives/schedule/schedule.h"
+#include "dcn/dcn.h"
+
+/** What is asked for. Pointers are borrowed. */
+typedef struct pod_coll_request {
+    pod_coll_op op;
+    const pod_slice *slice;
+    const pod_group *group;
+    const pod_dcn *dcn; /**< of groups over several slices, else may be NULL */
+    int64_t elements;   /**< of the full buffer per chip */
+    int32_t element_bytes;
+    pod_rate link_rate; /**< one way, of a healthy link */
+    pod_time_ps hop_latency_ps;
+    pod_time_ps launch_ps;
+    int64_t cut_min_bytes;        /**< blocks are not cut into less to overlap hops; 0 = any cut */
+    int32_t root;                 /**< broadcast: rank */
+    const int32_t *source_of;     /**< permute: source_of[rank], -1 = receives nothing; else NULL */
+    const struct pod_msccl *file; /**< algorithm file: the parsed program (msccl.h), else NULL */
+    bool
+        equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each
+                            rank's block is a shard of elements / ranks */
+} pod_coll_request;
+
+/** Most pieces that a block of `bytes` may be cut into, at least 1 and at most `most`. */
+static inline int pod_coll_cuts_max(const pod_coll_request *request, double bytes, int most)
+{
+    if (request->cut_min_bytes <= 0 || bytes >= (double)request->cut_min_bytes * most) {
+        return most;
+    }
+    const int cuts = (int)(bytes / (double)request->cut_min_bytes);
+    return cuts > 1 ? cuts : 1;
+}
+
+enum { POD_COLL_TERMS_MAX = 6 };
+
+/** Predicted time and how it comes about: total = sum of the terms. */
+typedef struct pod_coll_prediction {
+    pod_time_ps total_ps;
+    int nterms;
+    struct {
+        const char *what; /**< static, e.g. "12 hops of 1 us" is what="hop latency" and the value */
+        pod_time_ps time_ps;
+    } term[POD_COLL_TERMS_MAX];
+} pod_coll_prediction;
+
+typedef struct pod_coll_algorithm {
+    const char *name;
+    const char *summary; /**< one line for `podsim list algorithms` */
+    unsigned ops;        /**< bit 1 << op */
+    bool in_auto;        /**< a candidate of `auto` (rows of the cost table are not) */
+    bool across_slices;  /**< for groups over several slices, and only for them */
+    /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
+    pod_status (*applies)(const pod_coll_request *request, pod_error *err);
+    pod_status (*predict)(const pod_coll_request *request, pod_coll_prediction *prediction,
+                          pod_error *err);
+    pod_status (*build)(const pod_coll_request *request, pod_coll_schedule **schedule,
+                        pod_error *err);
+} pod_coll_algorithm;
+
+int pod_coll_algorithm_count(void);
+const pod_coll_algorithm *pod_coll_algorithm_at(int index);
+/** POD_E_USAGE with the nearest name. */
+pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **algorithm,
+                                   pod_error *err);
+/** POD_OK if the algorithm does this op on this request: POD_E_USAGE for the op, POD_E_INVALID for a
+ *  group over several slices that it can't serve (or one slice, if it serves only several), and
+ *  what its own `applies` says. */
+pod_status pod_coll_algorithm_applies(const pod_coll_algorithm *algorithm,
+                                      const pod_coll_request *request, pod_error *err);
+/** True when it does. */
+bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request);
+
+/** The cheapest predicted. Groups of one rank and zero bytes get an empty schedule ("none"). */
+pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
+                           pod_coll_prediction *prediction, pod_error *err);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which blocks slots hold at the start and must hold at the end (schedule.h). */
+#include "collectives/schedule/check_state.h"
+
+static void hold(const pod_checker *c, int32_t part, int32_t rank, int32_t slot, uint64_t block,
+                 int32_t contributor)
+{
+    uint64_t *at = pod_check_slot(c, part, rank, slot);
+    at[0] = block;
+    at[1 + contributor / 64] |= UINT64_C(1) << (contributor % 64);
+}
+
+void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
+{
+    const pod_coll_schedule *s = c->schedule;
+    const int32_t blocks = s->parts[part].blocks;
+    const uint64_t n = (uint64_t)c->n;
+    const uint64_t me = (uint64_t)rank;
+    switch (s->op) {
+    case POD_ALL_GATHER:
+        hold(c, part, rank, pod_coll_own_slot(c->schedule, part, rank),
+             (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
+        return;
+    case POD_PERMUTE:
+        hold(c, part, rank, 0, me, rank);
+        return;
+    case POD_BROADCAST:
+        if (rank != s->root) {
+            return;
+        }
+        break;
+    case POD_ALL_TO_ALL:
+        hold(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, rank),
+             me * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
+        break;
+    case POD_ALL_REDUCE:
+    case POD_REDUCE_SCATTER:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    for (int32_t b = 0; b < blocks; ++b) {
+        const uint64_t name = s->op == POD_ALL_TO_ALL ? me * n + (uint64_t)b : (uint64_t)b;
+        hold(c, part, rank, b, name, rank);
+    }
+}
+
+/* A slot must hold this block with `contributor` alone, or with all ranks when it is -1. */
+static bool holds(const pod_checker *c, int32_t part, int32_t rank, int32_t slot, uint64_t block,
+                  int32_t contributor)
+{
+    const uint64_t *at = pod_check_slot(c, part, rank, slot);
+    bool right = at[0] == block;
+    for (int32_t r = 0; r < c->n && right; ++r) {
+        const bool there = (at[1 + r / 64] >> (r % 64) & 1U) != 0;
+        right = there == (contributor < 0 || contributor == r);
+    }
+    if (!right) {
+        const uint64_t writer = at[c->words - 1];
+        *c->where = (pod_coll_fault){-1, -1, rank, "it ends without its result"};
+        if (writer > 0) {
+            *c->where =
+                (pod_coll_fault){(int32_t)(writer >> 32), (int32_t)(writer & UINT32_MAX) - 1, rank,
+                                 "what it leaves behind is not the result"};
+        }
+    }
+    return right;
+}
+
+bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
+{
+    const pod_coll_schedule *s = c->schedule;
+    const int32_t blocks = s->parts[part].blocks;
+    const uint64_t n = (uint64_t)c->n;
+    bool right = true;
+    switch (s->op) {
+    case POD_ALL_REDUCE:
+        for (int32_t b = 0; b < blocks; ++b) {
+            right = right && holds(c, part, rank, b, (uint64_t)b, -1);
+        }
+        return right;
+    case POD_ALL_GATHER:
+        for (int32_t r = 0; r < c->n; ++r) {
+            const int32_t slot = pod_coll_own_slot(c->schedule, part, r);
+            right = right && holds(c, part, rank, slot, (uint64_t)slot, r);
+        }
+        return right;
+    case POD_REDUCE_SCATTER: {
+        const int32_t slot = pod_coll_own_slot(c->schedule, part, rank);
+        return holds(c, part, rank, slot, (uint64_t)slot, -1);
+    }
+    case POD_BROADCAST:
+        for (int32_t b = 0; b < blocks; ++b) {
+            right = right && holds(c, part, rank, b, (uint64_t)b, s->root);
+        }
+        return right;
+    case POD_ALL_TO_ALL:
+        for (int32_t r = 0; r < c->n; ++r) {
+            const uint64_t name =
+                (uint64_t)r * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank);
+            right =
+                right
+                && holds(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, r), name, r);
+        }
+        return right;
+    case POD_PERMUTE: {
+        const int32_t source = s->source_of ? s->source_of[rank] : -1;
+        return source < 0 || holds(c, part, rank, 1, (uint64_t)source, source);
+    }
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/model.h"
+
+#include "base/names.h"
+#include "base/units.h"
+#include "models/model_layer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PARAMETERS_MAX = 32, TOKEN_MAX = 64 };
+
+/** A number of a model: its name, where it goes, whether it may be left out. */
+typedef struct parameter_row {
+    const char *name;
+    size_t offset;
+    bool optional;
+} parameter_row;
+
+/** A kind of model. */
+typedef struct kind_row {
+    const char *name;
+    pod_model_kind kind;
+    int nparameters;
+    parameter_row parameter[PARAMETERS_MAX];
+    const char *example;
+} kind_row;
+
+#define OWN(name)                                                                                  \
+    {                                                                                              \
+#name, offsetof(pod_model, name), false                                                    \
+    }
+#define MAY(name)                                                                                  \
+    {                                                                                              \
+#name, offsetof(pod_model, name), true                                                     \
+    }
+
+/* clang-format off */
+static const kind_row kinds[] = {
+    {"matmul", POD_MODEL_MATMUL, 3,
+     {OWN(m), {"k", offsetof(pod_model, d_model), false}, {"n", offsetof(pod_model, d_ff), false}},
+     "matmul:m=512,k=512,n=2048"},
+    {"mlp", POD_MODEL_MLP, 3,
+     {OWN(layers), OWN(d_model), OWN(d_ff)},
+     "mlp:layers=2,d_model=512,d_ff=2048"},
+    {"transformer", POD_MODEL_TRANSFORMER, 31,
+     {OWN(layers), OWN(d_model), OWN(d_ff), OWN(heads), OWN(kv_heads), OWN(head_dim), OWN(vocab),
+      OWN(mlp_matrices), MAY(tied), MAY(window), MAY(global_every), MAY(global_head_dim),
+      MAY(global_kv_heads), MAY(experts), MAY(top_k), MAY(moe_d_ff), MAY(shared_d_ff),
+      MAY(dense_layers), MAY(moe_every), MAY(capacity_percent), MAY(q_lora), MAY(kv_lora),
+      MAY(rope_dim), MAY(v_head_dim), MAY(shared_kv), MAY(kv_shared_layers), MAY(wide_layers),
+      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding), MAY(parallel)},
+     "transformer:layers=32,d_model=4096,d_ff=14336,heads=32,kv_heads=8,head_dim=128,"
+     "vocab=128256,mlp_matrices=3"},
+};
+/* clang-format on */
+#undef OWN
+#undef MAY
+enum { NKINDS = sizeof kinds / sizeof kinds[0] };
+
+/** Take one "name=value" of `length` characters. */
+static pod_status parameter_set(const kind_row *row, const char *text, size_t length,
+                                pod_model *model, pod_error *err)
+{
+    char token[TOKEN_MAX];
+    if (length >= sizeof token) {
+        return pod_fail(err, POD_E_USAGE, "'%s' is no model; write it like %s", model->name,
+                        row->example);
+    }
+    (void)snprintf(token, sizeof token, "%.*s", (int)length, text);
+    char *value = strchr(token, '=');
+    if (value == NULL) {
+        return pod_fail(err, POD_E_USAGE, "'%s' in a model has no value; write it like %s", token,
+                        row->example);
+    }
+    *value++ = '\0';
+    const char *names[PARAMETERS_MAX];
+    for (int i = 0; i < row->nparameters; i++) {
+        int64_t *field = (int64_t *)(void *)((char *)model + row->parameter[i].offset);
+        names[i] = row->parameter[i].name;
+        if (strcmp(token, row->parameter[i].name) != 0) {
+            continue;
+        }
+        if (*field != 0) {
+            return pod_fail(err, POD_E_USAGE, "%s is given twice in %s; give it once", token,
+                            model->name);
+        }
+        return pod_parse_i64(value, token, 1, INT32_MAX, field, err);
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, "parameter of this model", token, names,
+                            row->nparameters);
+}
+
+/** Numbers of a transformer that must agree with each other. */
+static pod_status transformer_check(const pod_model *model, pod_error *err)
+{
+    if (model->mlp_matrices != 2 && model->mlp_matrices != 3) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s has MLPs of %lld matrices; use 2 (up, down) or 3 (gate, up, down)",
+                        model->name, (long long)model->mlp_matrices);
+    }
+    if (model->heads % model->kv_heads != 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s: %lld heads can't share %lld kv_heads evenly; use a divisor of heads",
+                        model->name, (long long)model->heads, (long long)model->kv_heads);
+    }
+    if (model->experts > 0
+        && (model->top_k < 1 || model->top_k > model->experts || model->moe_d_ff < 1)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s has %lld experts; give top_k from 1 to that, and moe_d_ff", model->name,
+                        (long long)model->experts);
+    }
+    if (model->experts > 0 && model->parallel > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s has experts beside attention; leave out experts or parallel",
+                        model->name);
+    }
+    return POD_OK;
+}
+
+/** Weights, without overflow, far from 63 bits. */
+static pod_status size_check(const pod_model *model, pod_error *err)
+{
+    const double widths = (double)model->d_ff + (double)model->experts * (double)model->moe_d_ff
+                          + (double)model->shared_d_ff
+                          + (double)model->heads * (double)model->head_dim * 4;
+    const double layer = widths * (double)model->d_model * 4
+                         + (double)model->vocab * (double)(model->layer_embedding + 1);
+    const double weights =
+        layer * (double)model->layers + 2.0 * (double)model->vocab * (double)model->d_model;
+    return weights < (double)(INT64_MAX / 64)
+               ? POD_OK
+               : pod_fail(err, POD_E_RANGE, "%s has too many weights; use smaller sizes",
+                          model->name);
+}
+
+static pod_status parameters_complete(const kind_row *row, pod_model *model, pod_error *err)
+{
+    for (int i = 0; i < row->nparameters; i++) {
+        const parameter_row *parameter = &row->parameter[i];
+        if (!parameter->optional && *(int64_t *)(void *)((char *)model + parameter->offset) == 0) {
+            return pod_fail(err, POD_E_USAGE, "%s has no %s; write it like %s", model->name,
+                            parameter->name, row->example);
+        }
+    }
+    if (model->kind == POD_MODEL_MATMUL) {
+        model->layers = 1;
+    }
+    const pod_status st =
+        model->kind == POD_MODEL_TRANSFORMER ? transformer_check(model, err) : POD_OK;
+    return st == POD_OK ? size_check(model, err) : st;
+}
+
+static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
+                               pod_error *err)
+{
+    if (strlen(model->name) + 1 == sizeof model->name) {
+        return pod_fail(err, POD_E_USAGE, "a model of %zu characters or more; write it like %s",
+                        sizeof model->name - 1, row->example);
+    }
+    model->kind = row->kind;
+    while (*rest != '\0') {
+        const size_t length = strcspn(rest, ",");
+        const pod_status st = parameter_set(row, rest, length, model, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        rest += length;
+        if (*rest == ',' && *++rest == '\0') {
+            return pod_fail(err, POD_E_USAGE, "'%s' ends in a comma; write it like %s", model->name,
+                            row->example);
+        }
+    }
+    return parameters_complete(row, model, err);
+}
+
+/* ---- named models ---- */
+
+static pod_status row_read(const pod_table *table, int row, pod_model *model, pod_error *err)
+{
+    const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
+    model->kind = kind->kind;
+    for (int i = 0; i < kind->nparameters; i++) {
+        const parameter_row *parameter = &kind->parameter[i];
+        const int column = pod_table_column(table, parameter->name);
+        int64_t *field = (int64_t *)(void *)((char *)model + parameter->offset);
+        if (column < 0) {
+            return pod_fail_at(err, POD_E_TABLE, pod_table_name(table), 1, 0,
+                               "has no column %s; models need it", parameter->name);
+        }
+        const pod_status st =
+            pod_table_i64(table, row, column, parameter->optional ? 0 : 1, INT32_MAX, field, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return parameters_complete(kind, model, err);
+}
+
+static pod_status columns_check(const pod_table *table, pod_error *err)
+{
+    const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
+    const char *names[PARAMETERS_MAX + 3] = {"model", "params_B", "source"};
+    for (int i = 0; i < kind->nparameters; i++) {
+        names[i + 3] = kind->parameter[i].name;
+    }
+    return pod_table_expect(table, names, kind->nparameters + 3, false, err);
+}
+
+static pod_status table_row_check(const pod_table *table, int row, pod_error *err)
+{
+    const int column = pod_table_column(table, "model");
+    pod_model model = {.kind = POD_MODEL_TRANSFORMER};
+    pod_error inner = {.status = POD_OK};
+    double billions = 0.0;
+    const char *name = pod_table_text(table, row, column);
+    if (name[0] == '\0' || strlen(name) >= sizeof model.name || strchr(name, ':') != NULL) {
+        return pod_table_fail(table, row, column, err,
+                              "'%s' is no model name; it must have 1 to %zu characters, no colon",
+                              name, sizeof model.name - 1);
+    }
+    (void)snprintf(model.name, sizeof model.name, "%s", name);
+    pod_status st = row_read(table, row, &model, &inner);
+    if (st == POD_E_TABLE && err != NULL) {
+        *err = inner;
+    } else if (st != POD_OK) {
+        st = pod_table_fail(table, row, column, err, "%s", inner.text);
+    }
+    return st == POD_OK ? pod_table_double(table, row, pod_table_column(table, "params_B"), 0.0,
+                                           1e6, &billions, err)
+                        : st;
+}
+
+pod_status pod_models_check(const pod_table *table, pod_error *err)
+{
+    pod_status st = columns_check(table, err);
+    if (st == POD_OK) {
+        const int column = pod_table_column(table, "model");
+        st = pod_table_unique(table, &column, 1, err);
+    }
+    for (int row = 0; st == POD_OK && row < pod_table_rows(table); row++) {
+        st = table_row_check(table, row, err);
+    }
+    return st;
+}
+
+/** Names that could have been meant: kinds of inline models and rows of the table. */
+static pod_status name_unknown(const char *name, const pod_table *table, pod_error *err)
+{
+    enum { NAMES_MAX = 256 };
+    const char *names[NAMES_MAX];
+    const int rows = table != NULL ? pod_table_rows(table) : 0;
+    const int column = table != NULL ? pod_table_column(table, "model") : -1;
+    int count = 0;
+    for (int i = 0; i < NKINDS; i++) {
+        names[count++] = kinds[i].name;
+    }
+    for (int row = 0; column >= 0 && row < rows && count < NAMES_MAX; row++) {
+        names[count++] = pod_table_text(table, row, column);
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count);
+}
+
+pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *model,
+                           pod_error *err)
+{
+    char name[TOKEN_MAX];
+    const size_t length = strcspn(text, ":");
+    *model = (pod_model){0};
+    (void)snprintf(model->name, sizeof model->name, "%s", text);
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length < TOKEN_MAX ? length : TOKEN_MAX - 1),
+                   text);
+    for (int i = 0; i < NKINDS; i++) {
+        if (strcmp(name, kinds[i].name) == 0) {
+            return inline_parse(&kinds[i], text[length] == ':' ? text + length + 1 : text + length,
+                                model, err);
+        }
+    }
+    const int column = table != NULL ? pod_table_column(table, "model") : -1;
+    const int row = column >= 0 ? pod_table_find(table, column, text) : -1;
+    return row >= 0 ? row_read(table, row, model, err) : name_unknown(name, table, err);
+}
+
+/* ---- counts ---- */
+
+static int64_t transformer_weights(const pod_model *model)
+{
+    int64_t weights = pod_model_embeddings(model) + model->vocab * model->d_model + model->d_model;
+    for (int64_t l = 0; l < model->layers; l++) {
+        const pod_layer layer = pod_model_layer(model, l);
+        weights += pod_layer_weights(model, &layer, false) + 2 * model->d_model;
+    }
+    return weights;
+}
+
+int64_t pod_model_weights(const pod_model *model)
+{
+    if (model->kind == POD_MODEL_TRANSFORMER) {
+        return transformer_weights(model);
+    }
+    const int64_t matrices = model->kind == POD_MODEL_MLP ? 2 : 1;
+    return model->layers * matrices * model->d_model * model->d_ff;
+}
+
+/** Forward, of one token. */
+static double transformer_flops(const pod_model *model, int64_t seq)
+{
+    double flops = 2.0 * (double)model->vocab * (double)model->d_model;
+    for (int64_t l = 0; l < model->layers; l++) {
+        const pod_layer layer = pod_model_layer(model, l);
+        const int64_t keys = layer.window > 0 && layer.window < seq ? layer.window : seq;
+        flops += 2.0 * (double)pod_layer_weights(model, &layer, true)
+                 + 2.0 * (double)keys * (double)layer.heads * (double)(layer.qk_dim + layer.v_dim);
+    }
+    return flops;
+}
+
+double pod_model_flops(const pod_model *model, int64_t rows, int64_t seq, int train)
+{
+    if (model->kind == POD_MODEL_TRANSFORMER) {
+        return (train ? 3.0 : 1.0) * transformer_flops(model, seq) * (double)rows;
+    }
+    return (train ? 6.0 : 2.0) * (double)pod_model_weights(model) * (double)rows;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links that carry one message at a time (net.h, alone). */
+#include "net/net_state.h"
+
+#include <string.h>
+
+/* A message's name in two of an event's arguments. */
+static void tag_store(uint64_t arg[2], pod_net_tag tag)
+{
+    _Static_assert(sizeof tag == 2 * sizeof arg[0], "a tag is two words");
+    memcpy(arg, &tag, sizeof tag);
+}
+
+static pod_net_tag tag_load(const uint64_t arg[2])
+{
+    pod_net_tag tag;
+    memcpy(&tag, arg, sizeof tag);
+    return tag;
+}
+
+/* Tell the client when the message of a lane has left, or up to slack_ps later. */
+static void lane_arm(const pod_net *net, int32_t cell, int port, uint32_t slack_ps)
+{
+    net_dock *dock = dock_at(net, cell);
+    net_lane *lane = &dock->lanes[port];
+    lane->slack_ps = slack_ps;
+    dock->awaited |= 1U << port;
+    const pod_time_ps latest = lane->free_ps + slack_ps;
+    if (lane->free_ps < dock->timer_ps || latest < dock->latest_ps) {
+        dock->timer_ps = lane->free_ps < dock->timer_ps ? lane->free_ps : dock->timer_ps;
+        dock->latest_ps = latest < dock->latest_ps ? latest : dock->latest_ps;
+        pod_engine_timer_set_lazy(net->engine, cell, dock->timer_ps, dock->latest_ps);
+    }
+}
+
+pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                              pod_payload *payload)
+{
+    net_dock *dock = dock_at(net, cell);
+    net_lane *lane = &dock->lanes[port];
+    net_wire *wire = &net->wires[dock->wire[port]];
+    const pod_time_ps now = pod_engine_now(net->engine);
+    POD_ASSERT(lane->free_ps <= now);
+    const pod_time_ps work = pod_net_time_check(net, now, wire_work_ps(wire, bytes, tag.shared));
+    lane->bytes += bytes;
+    lane->busy_ps += work;
+    lane->free_ps = now + work;
+    net->hops++;
+    if (work
+        == 0) { /* others may have it when this handler has ended, the first in order of them */
+        lane_arm(net, cell, port, 0);
+    }
+    pod_event *event = pod_engine_post_begin(net->engine, cell, lane->peer,
+                                             now + work + wire->latency_ps, payload);
+    event->kind = EVENT_ARRIVE;
+    event->small = 1;
+    tag_store(event->arg, tag);
+    return now + work;
+}
+
+bool pod_net_alone(const pod_net *net)
+{
+    return net->docks != NULL;
+}
+
+/* What the client sends at free_ps arrives one service and one latency later. The engine looks ahead by the
+ * shortest of services and a latency; by the rest the client may be told later. */
+bool pod_net_await(pod_net *net, int32_t cell, int port, int64_t bytes, bool shared)
+{
+    const net_dock *dock = dock_at(net, cell);
+    const net_lane *lane = &dock->lanes[port];
+    const bool awaited = (dock->awaited >> port & 1U) != 0;
+    if (lane->free_ps <= pod_engine_now(net->engine)) {
+        return awaited;
+    }
+    const pod_time_ps work = wire_work_ps(&net->wires[dock->wire[port]], bytes, shared);
+    const pod_time_ps spare = work > net->least_ps ? work - net->least_ps : 0;
+    const uint32_t slack_ps = spare < UINT32_MAX ? (uint32_t)spare : UINT32_MAX;
+    if (awaited && lane->slack_ps <= slack_ps) {
+        return true;
+    }
+    lane_arm(net, cell, port, slack_ps);
+    return true;
+}
+
+static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
+{
+    pod_net *net = context;
+    net_dock *dock = dock_at(net, cell);
+    pod_time_ps timer = POD_TIME_NEVER;
+    pod_time_ps latest = POD_TIME_NEVER;
+    uint32_t freed = 0;
+    for (uint32_t rest = dock->awaited; rest != 0; rest &= rest - 1) {
+        const net_lane *lane = &dock->lanes[__builtin_ctz(rest)];
+        if (lane->free_ps <= now) {
+            freed |= rest & -rest;
+        } else {
+            const pod_time_ps late = lane->free_ps + lane->slack_ps;
+            timer = lane->free_ps < timer ? lane->free_ps : timer;
+            latest = late < latest ? late : latest;
+        }
+    }
+    dock->timer_ps = timer;
+    dock->latest_ps = latest;
+    if (timer != POD_TIME_NEVER) {
+        pod_engine_timer_set_lazy(engine, cell, timer, latest);
+    }
+    for (; freed != 0; freed &= freed - 1) {
+        dock->awaited &= ~(freed & -freed);
+        net->client.freed(net->client.context, cell, __builtin_ctz(freed));
+    }
+}
+
+static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
+{
+    (void)engine;
+    const pod_net *net = context;
+    if (event->kind == EVENT_ARRIVE) {
+        net->client.arrived(net->client.context, cell, tag_load(event->arg), event->payload);
+    } else {
+        net->client.woke(net->client.context, cell, event->arg[0]);
+    }
+}
+
+const pod_engine_model pod_net_lane_model = {
+    .handle = on_event, .timer = on_timer, .blocked = pod_net_blocked};

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/machine.h"
+
+#include "engine/placement.h"
+#include "net/dcn_ports.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t period_of(const pod_machine *machine, int axis)
+{
+    return machine->period[axis] > 0 ? machine->period[axis] : machine->slice->dims[axis];
+}
+
+int32_t pod_machine_slice_cells(const pod_machine *machine)
+{
+    return period_of(machine, 0) * period_of(machine, 1) * period_of(machine, 2);
+}
+
+static int32_t slices_of(const pod_machine *machine)
+{
+    return machine->dcn ? machine->slice->nslices : 1;
+}
+
+int32_t pod_machine_cells(const pod_machine *machine)
+{
+    return pod_machine_slice_cells(machine) * (machine->fold_slices ? 1 : slices_of(machine));
+}
+
+int32_t pod_machine_chips(const pod_machine *machine)
+{
+    return machine->slice->nchips * slices_of(machine);
+}
+
+int32_t pod_machine_chip(const pod_machine *machine, int32_t cell)
+{
+    const int32_t x = period_of(machine, 0);
+    const int32_t y = period_of(machine, 1);
+    const int32_t z = period_of(machine, 2);
+    const int32_t coords[POD_AXES] = {cell % x, cell / x % y, cell / x / y % z};
+    const int32_t slice = cell / (x * y * z);
+    return slice * machine->slice->nchips + pod_slice_chip(machine->slice, coords);
+}
+
+int32_t pod_machine_cell(const pod_machine *machine, int32_t chip)
+{
+    int32_t at[POD_AXES];
+    const int32_t nchips = machine->slice->nchips;
+    pod_slice_coords(machine->slice, chip % nchips, at);
+    const int32_t x = period_of(machine, 0);
+    const int32_t y = period_of(machine, 1);
+    const int32_t z = period_of(machine, 2);
+    const int32_t slice = machine->fold_slices ? 0 : chip / nchips;
+    return at[0] % x + x * (at[1] % y + y * (at[2] % z + z * slice));
+}
+
+bool pod_machine_folds(const pod_machine *machine)
+{
+    for (int a = 0; machine->dcn && a < POD_AXES; a++) {
+        const int32_t host = machine->dcn->options.host_dims[a];
+        const int32_t period = period_of(machine, a);
+        if (period != machine->slice->dims[a] && period % host != 0 && host % period != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
+{
+    const pod_machine *machine = context;
+    const int32_t nchips = machine->slice->nchips;
+    const int32_t chip = pod_machine_chip(machine, cell);
+    const int32_t local = chip % nchips;
+    const double shared_frac = machine->shared_frac > 0 ? machine->shared_frac : 1;
+    for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
+        const double slowness =
+            pod_slice_link_slowness_in(machine->slice, chip / nchips, local, direction);
+        const int32_t peer = pod_slice_neighbor(machine->slice, local, direction);
+        ports[direction] = (pod_net_port){.peer = -1, .latency_ps = machine->hop_latency_ps};
+        if (slowness > 0 && peer >= 0) {
+            const double rate = machine->link_bytes_per_s / slowness;
+            ports[direction].peer = pod_machine_cell(machine, chip - local + peer);
+            ports[direction].rate = pod_rate_make(rate);
+            ports[direction].shared_rate = pod_rate_make(rate * shared_frac);
+        }
+    }
+    return machine->dcn ? pod_dcn_ports(machine, cell, ports) : POD_DIRECTIONS;
+}
+
+/* ---- ranks ---- */
+
+/* Longer strides gain nothing, and sums of times must not overflow. */
+#define LEAST_MAX_PS (1000 * POD_PS_PER_US)
+
+/* Which ranks own cells that ports of this rank lead to, and the smallest latency between. */
+typedef struct rank_peers {
+    const int32_t *first_cell;
+    int rank;
+    int size;
+    bool *is_peer;
+    pod_time_ps latency_ps; /* of the port that is looked at */
+    pod_time_ps cross_ps;
+    int64_t least_bytes;
+    pod_time_ps least_ps; /* that least_bytes take on any port */
+} rank_peers;
+
+static void peer_note(void *context, int32_t cell)
+{
+    rank_peers *peers = context;
+    int low = 0;
+    int high = peers->size;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (peers->first_cell[middle] <= cell) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    if (low != peers->rank) {
+        peers->is_peer[low] = true;
+        peers->cross_ps = peers->latency_ps < peers->cross_ps ? peers->latency_ps : peers->cross_ps;
+    }
+}
+
+static void peers_note(pod_machine *machine, rank_peers *peers)
+{
+    const int32_t end = peers->first_cell[peers->rank + 1];
+    for (int32_t cell = peers->first_cell[peers->rank]; cell < end; cell++) {
+        pod_net_port ports[POD_NET_PORTS_MAX];
+        const int nports = cell_ports(machine, cell, ports);
+        for (int port = 0; port < nports; port++) {
+            peers->latency_ps = ports[port].latency_ps;
+            if (ports[port].peer != -1) {
+                const pod_time_ps work_ps = pod_rate_time_ps(ports[port].rate, peers->least_bytes);
+                peers->least_ps = work_ps < peers->least_ps ? work_ps : peers->least_ps;
+            }
+            if (ports[port].peer >= 0) {
+                peer_note(peers, ports[port].peer);
+            } else if (ports[port].peer == POD_NET_PEER_ADDRESSED) {
+                pod_dcn_peers(machine, cell, port, peer_note, peers);
+            }
+        }
+    }
+}
+
+/* Ranks that own neighbours of this rank's cells, and the times of *peers.
+ * @return their number, -1 when memory is out */
+static int peers_find(pod_machine *machine, rank_peers *peers, int32_t *list)
+{
+    const int size = peers->size;
+    peers->is_peer = calloc((size_t)size, sizeof *peers->is_peer);
+    if (!peers->is_peer) {
+        return -1;
+    }
+    peers_note(machine, peers);
+    int npeers = 0;
+    for (int other = 0; other < size; other++) {
+        if (peers->is_peer[other]) {
+            list[npeers++] = other;
+        }
+    }
+    free(peers->is_peer);
+    return npeers;
+}
+
+pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
+                           int64_t alone_bytes, pod_net **net, pod_error *err)
+{
+    *net = NULL;
+    const int size = pod_par_size(machine->par);
+    const int32_t ncells = pod_machine_cells(machine);
+    if (size > ncells) {
+        return pod_fail(err, POD_E_USAGE, "%d ranks for the %d chips of %s; use at most %d ranks",
+                        size, ncells, machine->slice->name, ncells);
+    }
+    POD_ASSERT(pod_machine_folds(machine));
+    pod_machine own = *machine;
+    const pod_time_ps lookahead_ps =
+        machine->dcn ? pod_dcn_near_ps(machine) : machine->hop_latency_ps;
+    int32_t *first_cell = calloc((size_t)size + 1, sizeof *first_cell);
+    int32_t *peers = calloc((size_t)size + 1, sizeof *peers);
+    rank_peers found = {.first_cell = first_cell,
+                        .rank = pod_par_rank(machine->par),
+                        .size = size,
+                        .cross_ps = POD_TIME_NEVER,
+                        .least_bytes = alone_bytes > 0 ? alone_bytes : 0,
+                        .least_ps = POD_TIME_NEVER};
+    int npeers = -1;
+    if (first_cell && peers) {
+        pod_placement_blocks(ncells, size, first_cell);
+        npeers = peers_find(&own, &found, peers);
+    }
+    pod_status st =
+        npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
+    st = pod_par_agree(machine->par, st, err);
+    int64_t times_ps[] = {found.cross_ps, found.least_ps};
+    pod_par_min_i64(machine->par, times_ps, 2);
+    const pod_time_ps cross_ps = times_ps[0] == POD_TIME_NEVER ? lookahead_ps : times_ps[0];
+    const pod_time_ps least_ps = times_ps[1] < LEAST_MAX_PS ? times_ps[1] : LEAST_MAX_PS;
+    if (st == POD_OK) {
+        const pod_net_options options = {
+            .engine = {.ncells = ncells,
+                       .lookahead_ps = lookahead_ps + least_ps,
+                       .lookahead_cross_ps = cross_ps + least_ps,
+                       .first_cell = first_cell,
+                       .peers = machine->circuits ? NULL : peers,
+                       .npeers = npeers,
+                       .progress = machine->progress,
+                       .progress_context = machine->progress_context},
+            .ports = cell_ports,
+            .ports_context = &own,
+            .route = machine->dcn ? pod_dcn_route : NULL,
+            .route_context = machine,
+            .client = client,
+            .alone = alone_bytes >= 0,
+            .least_ps = least_ps,
+        };
+        st = pod_net_new(machine->par, &options, net, err);
+    }
+    free(peers);
+    free(first_cell);
+    return st;
+}
+
+int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths)
+{
+    const int32_t nchips = machine->slice->nchips;
+    if (src / nchips != dst / nchips) {
+        paths[0] = pod_dcn_address(machine, src, dst);
+        return 1;
+    }
+    pod_path routes[POD_ROUTE_PATHS_MAX];
+    const int count = pod_router_paths(machine->router, src % nchips, dst % nchips, routes);
+    for (int i = 0; i < count; i++) {
+        paths[i] = (pod_net_path){
+            {0, 0}
+        };
+        for (int32_t j = 0; j < routes[i].nsegments; j++) {
+            const bool fits =
+                pod_net_path_append(&paths[i], routes[i].direction[j], routes[i].hops[j]);
+            POD_ASSERT(fits);
+        }
+    }
+    return count;
+}
+
+void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t src, int32_t dst,
+                               bool ties_plus, int64_t bytes, pod_net_tag tag, pod_payload *payload)
+{
+    pod_path routes[POD_ROUTE_PATHS_MAX];
+    int32_t nlegs[POD_ROUTE_PATHS_MAX];
+    const int32_t base = src - src % machine->slice->nchips;
+    int count = pod_router_paths(machine->router, src - base, dst - base, routes);
+    count = ties_plus ? pod_paths_keep_plus(routes, count) : count;
+    pod_net_leg *legs = malloc((size_t)(count * routes[0].nhops) * sizeof *legs);
+    POD_ASSERT(legs != NULL);
+    int32_t n = 0;
+    for (int i = 0; i < count; i++) {
+        int32_t chip = src - base;
+        nlegs[i] = routes[i].nhops;
+        for (int32_t j = 0; j < routes[i].nsegments; j++) {
+            const int port = routes[i].direction[j];
+            for (int32_t hop = 0; hop < routes[i].hops[j]; hop++) {
+                legs[n++] = (pod_net_leg){pod_machine_cell(machine, base + chip), port};
+                chip = pod_router_neighbor(machine->router, chip, port);
+            }
+        }
+    }
+    pod_net_send_circuits(net, pod_machine_cell(machine, src), legs, nlegs, count,
+                          pod_machine_cell(machine, dst), bytes, tag, payload);
+    free(legs);
+}
+
+/* What the ports of one cell have carried. */
+static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_link_record *record,
+                        pod_link_summary *summary)
+{
+    const int32_t chip = pod_machine_chip(machine, cell);
+    for (int port = 0; port < POD_DIRECTIONS; port++) {
+        summary->total_bytes += record[port].bytes;
+        summary->direction_bytes[port] += record[port].bytes;
+        summary->direction_busy_ps[port] += record[port].busy_ps;
+        if (record[port].bytes > summary->max_bytes) {
+            summary->max_bytes = record[port].bytes;
+            summary->busy_ps = record[port].busy_ps;
+            summary->busiest_chip = chip;
+            summary->busiest_direction = port;
+        }
+    }
+    summary->dcn_bytes += record[POD_PORT_NIC_OUT].bytes;
+    for (int port = POD_PORT_NIC_OUT; port <= POD_PORT_NIC_IN; port++) {
+        if (record[port].bytes > summary->dcn_max_bytes) {
+            const int32_t nchips = machine->slice->nchips;
+            summary->dcn_max_bytes = record[port].bytes;
+            summary->dcn_busy_ps = record[port].busy_ps;
+            summary->dcn_busiest_slice = chip / nchips;
+            summary->dcn_busiest_host = pod_dcn_host(machine->dcn, chip % nchips);
+        }
+    }
+}
+
+pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
+                             pod_link_summary *summary, pod_error *err)
+{
+    pod_net_link_record *records = NULL;
+    const pod_status st = pod_net_records(machine->par, net, &records, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    *summary = (pod_link_summary){.busiest_chip = -1,
+                                  .busiest_direction = -1,
+                                  .dcn_busiest_slice = -1,
+                                  .dcn_busiest_host = -1};
+    const int32_t ncells = pod_machine_cells(machine);
+    for (int32_t cell = 0; records && cell < ncells; cell++) {
+        summary_add(machine, cell, &records[(size_t)cell * POD_NET_PORTS_MAX], summary);
+    }
+    free(records);
+    summary->hops = 0;
+    pod_par_bcast(machine->par, summary, sizeof *summary);
+    summary->hops = pod_net_hops(net);
+    pod_par_sum_i64(machine->par, &summary->hops, 1);
+    return POD_OK;
+}

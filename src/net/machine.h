@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file net/machine.h  The simulated hardware as cells and ports.
+ *
+ *  Model: one cell per chip; port = direction (0–5) of ici/slice.h. Link rates are the healthy rate
+ *  divided by the link's slowness; dead links have no port. The machine borrows slice and router.
+ *
+ *  Folding. Where all chips do the same, chips that a translation of the slice carries into one another
+ *  behave alike, so one cell can stand for all of them: with period[a] < dims[a], cells are the
+ *  chips with coordinates below the periods, and a link that leaves this box enters it again on the
+ *  other side. Times are those of the whole slice, as long as what the chips do has this symmetry
+ *  (closed axes, equal blocks, no faults, groups that repeat with the period). Records are of
+ *  the cells. A machine that isn't folded has period = dims.
+ *
+ *  Several slices. With a DCN, the cells are the chips of all slices, slice behind slice: chip c of
+ *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, network cards and
+ *  fabric (net/dcn_ports.h), everything else is as in one slice. Folded slices: one stands for
+ *  all, when all do the same; a host then serves the chips that have cells with their share of its rates, and
+ *  times differ by the picoseconds that its messages round to (some 1e-6).
+ *  Ranks that hold whole slices see only DCN between them, and windows become as wide as its latency.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "dcn/dcn.h"
+#include "ici/route.h"
+#include "net/net.h"
+
+typedef struct pod_machine {
+    pod_par *par;
+    const pod_slice *slice;
+    const pod_router *router;
+    const pod_dcn *dcn;       /**< joins slice->nslices slices; NULL = one slice without hosts */
+    bool fold_slices;         /**< with a DCN without faults: cells of one slice only */
+    int32_t period[POD_AXES]; /**< dims, or divisors of them to fold; 0 = dims */
+    bool circuits;            /**< messages may go as circuits, whose ends know each other directly:
+                                     all ranks are peers */
+    double link_bytes_per_s;  /**< one way, of a healthy link, in force for this run */
+    double shared_frac;       /**< of that for collectives marked as shared; 0 = 1 */
+    pod_time_ps hop_latency_ps; /**< > 0 */
+    pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
+    void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */
+    void *progress_context;
+} pod_machine;
+
+/** Cells of the machine, and the chip that a cell is (or stands for). */
+int32_t pod_machine_cells(const pod_machine *machine);
+int32_t pod_machine_slice_cells(const pod_machine *machine); /**< of one slice */
+int32_t pod_machine_chips(const pod_machine *machine);       /**< of all slices */
+int32_t pod_machine_chip(const pod_machine *machine, int32_t cell);
+/** The cell that is (or stands for) a chip. */
+int32_t pod_machine_cell(const pod_machine *machine, int32_t chip);
+
+/** True if the periods fit the hosts: on each axis one divides the other. Without a DCN always. */
+bool pod_machine_folds(const pod_machine *machine);
+
+/** A net of the machine's cells; borrows the machine. Collective.
+ *  @param alone_bytes  what the least message has, when links are alone (pod_net_options); -1 = they are not
+ *  @return POD_E_USAGE when there are more ranks than chips */
+pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
+                           int64_t alone_bytes, pod_net **net, pod_error *err);
+
+/** Paths of a message between two chips, ready to travel from the first one's cell.
+ *  @param[out] paths  room for POD_NET_PATHS_MAX
+ *  @return their number, 0 when src == dst */
+int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths);
+
+/** Send a message between two different chips of a slice as circuits (net/net.h) over the same paths. From
+ *  a handler of the first one's cell.
+ *  @param ties_plus  over those of them that go + only, where there are any */
+void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t src, int32_t dst,
+                               bool ties_plus, int64_t bytes, pod_net_tag tag,
+                               pod_payload *payload);
+
+/** The busiest link and host of a run, and totals, on every rank. Links are those between chips. */
+typedef struct pod_link_summary {
+    int64_t max_bytes;    /**< on the busiest link */
+    pod_time_ps busy_ps;  /**< of that link */
+    int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
+    int busiest_direction;
+    int64_t total_bytes;                     /**< over all links */
+    int64_t direction_bytes[POD_DIRECTIONS]; /**< the same by direction */
+    pod_time_ps direction_busy_ps[POD_DIRECTIONS];
+    int64_t dcn_bytes;         /**< that left their slice, over all hosts */
+    int64_t dcn_max_bytes;     /**< through the busiest host's NICs, one way */
+    pod_time_ps dcn_busy_ps;   /**< of those NICs */
+    int32_t dcn_busiest_slice; /**< the lowest (slice, host) that has it; -1 when nothing left */
+    int32_t dcn_busiest_host;
+    int64_t hops; /**< message-hops */
+    pod_engine_counts counts;
+} pod_link_summary;
+/** Collective. */
+pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
+                             pod_link_summary *summary, pod_error *err);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file net/net_state.h  What the files of sim/net share: the state of links and cells. Private. */
+#pragma once
+
+#include "net/map.h"
+#include "net/net.h"
+
+enum {
+    NET_OWN_FLOWS = 8,
+    NET_CACHE_LINE = 64,
+    NET_KNOWN_BITS = 4,
+    NET_KNOWN = 1 << NET_KNOWN_BITS
+};
+enum { EVENT_ARRIVE, EVENT_HEAD, EVENT_TAIL, EVENT_CIRCUIT, EVENT_WAKE };
+
+enum {
+    FLOW_OWN = 1,     /* sent by this cell, not only passing through */
+    FLOW_LAST = 2,    /* the link's far end is the destination */
+    FLOW_NO_TAIL = 4, /* passing through, and its tail has not come in yet */
+    FLOW_SERVED = 8,  /* has had its service, waits for its tail */
+    FLOW_SHARED = 16, /* at the shared rate of links */
+    FLOW_CIRCUIT = 32 /* one link of a circuit: flow_peer[] is the destination */
+};
+
+/* A message (or fragment) on a link. On the link's list, sorted by `finish`, until served. */
+typedef struct net_flow {
+    pod_time_ps finish; /* virtual time at which it has had its service */
+    uint64_t tag;
+    pod_payload *payload;
+    int32_t next;
+    int32_t prev;
+    uint32_t step;
+    uint16_t fragments;
+    uint8_t flags;
+    uint8_t port;
+} net_flow;
+
+/* How long a wire is busy with a size. */
+typedef struct net_work {
+    int64_t bytes;
+    pod_time_ps work_ps;
+} net_work;
+
+/* Rate and latency of links, of which a net has few different ones. */
+typedef struct net_wire {
+    pod_rate rate[2]; /* rate[shared] */
+    pod_time_ps latency_ps;
+    net_work known[2][NET_KNOWN]; /* [shared]: of the latest sizes asked for, as few sizes repeat */
+} net_wire;
+
+/* How long a message keeps the wire busy. */
+static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared)
+{
+    const uint64_t mixed = (uint64_t)bytes * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
+    net_work *known = &wire->known[shared][mixed >> (64 - NET_KNOWN_BITS)];
+    if (bytes != known->bytes) {
+        *known = (net_work){.bytes = bytes, .work_ps = pod_rate_time_ps(wire->rate[shared], bytes)};
+    }
+    return known->work_ps;
+}
+
+/* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
+typedef struct net_link {
+    pod_time_ps virtual_ps; /* service that each message on it has had since the link began */
+    pod_time_ps updated_ps; /* when virtual_ps was true */
+    pod_time_ps busy_ps;
+    int64_t bytes;
+    int32_t head;
+    int32_t tail;
+    int32_t flows;
+    int32_t peer;
+    int32_t wire;
+    int32_t reserved[3];
+} net_link;
+_Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
+
+/* A link that carries one message at a time. */
+typedef struct net_lane {
+    pod_time_ps free_ps; /* when the latest message has left */
+    int64_t bytes;
+    pod_time_ps busy_ps;
+    int32_t peer;
+    uint32_t slack_ps; /* awaited: the client may be told so much later than that */
+} net_lane;
+
+/* The lanes of a cell, and what the client awaits of them. */
+typedef struct net_dock {
+    pod_time_ps timer_ps; /* what the engine's timer is set to */
+    pod_time_ps latest_ps;
+    uint32_t awaited; /* bit i: lane i */
+    uint16_t wire[POD_NET_PORTS_MAX];
+    _Alignas(NET_CACHE_LINE) net_lane lanes[];
+} net_dock;
+
+/* The first line holds all that a chip with six ports needs. */
+typedef struct net_cell {
+    pod_time_ps timer_ps; /* what the engine's timer is set to */
+    int32_t links;
+    uint32_t free_flows;                 /* bit i: flow i of the cell's own is free */
+    pod_time_ps done[POD_NET_PORTS_MAX]; /* when a link's first message has had its service */
+    pod_time_ps reserved[6];
+} net_cell;
+_Static_assert(sizeof(net_cell) % NET_CACHE_LINE == 0, "cells begin at cache lines");
+
+struct pod_net {
+    pod_engine *engine;
+    pod_net_client client;
+    pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
+    const void *route_context;
+    int32_t first;
+    int32_t ncells;
+    int32_t stride; /* links per cell: links[local cell * stride + port] */
+    net_cell *cells;
+    net_link *links;      /* NULL if alone */
+    unsigned char *docks; /* alone: a net_dock every dock_bytes; else NULL */
+    size_t dock_bytes;
+    pod_time_ps least_ps; /* alone: of any service */
+    net_wire *wires;
+    int32_t nwires;
+    /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
+     * the free list behind. */
+    net_flow *flows;
+    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers or in a
+                           circuit */
+    int32_t nflows;
+    int32_t free_flow;
+    int64_t hops;
+    pod_map transit;  /* (cell, cell before; port and flow there) → flow here */
+    pod_map arriving; /* (tag; cell, step) → fragments still to come */
+    pod_map holding;  /* (tag; cell, step) → payload, while other fragments are on the way */
+    pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
+};
+
+/** Make room for flow_peer[]. */
+void pod_net_peers_need(pod_net *net);
+
+/** Take the next hop off a path: its port. */
+int pod_net_path_pop(pod_net_path *path);
+
+/** The engine's callbacks (net.c, and net_lane.c if alone). */
+extern const pod_engine_model pod_net_model;
+extern const pod_engine_model pod_net_lane_model;
+/** For both. */
+bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size);
+
+/* More work on a link that has had `before` already: time may not overflow.
+ * @return the work, or what keeps sums in range until the engine stops */
+static inline pod_time_ps pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
+{
+    const pod_time_ps room = POD_TIME_NEVER / 4 - before;
+    if (work <= room) {
+        return work;
+    }
+    pod_engine_fail(net->engine, POD_E_RANGE,
+                    "simulated time exceeds 26 days; use fewer bytes or faster links");
+    return room > 0 ? room : 0;
+}
+
+static inline net_dock *dock_at(const pod_net *net, int32_t cell)
+{
+    return (net_dock *)(void *)(net->docks + (size_t)(cell - net->first) * net->dock_bytes);
+}
+
+/** pod_net_send if alone (net_lane.c). */
+pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                              pod_payload *payload);

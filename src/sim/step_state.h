@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/step_state.h  What the files of sim/step share: the state of a step. Private. */
+#pragma once
+
+#include "net/map.h"
+#include "program/exec.h"
+#include "sim/collective.h"
+#include "sim/step.h"
+
+enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3 };
+
+/* What exposed time is charged to. */
+enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_RESOURCES };
+
+/* A schedule that equal collectives share. */
+typedef struct step_schedule {
+    int32_t group;
+    pod_coll_op op;
+    int64_t elements;
+    pod_dtype dtype;
+    int32_t shift;
+    int32_t *source_of; /* permutes */
+    bool shared;        /* drives several axes */
+    pod_coll_schedule *schedule;
+} step_schedule;
+
+/* How long the core of a cell has waited, in its present wait, while a collective crossed slices. */
+typedef struct step_crossing {
+    int32_t channels;  /* that cross now */
+    pod_time_ps since; /* what is not yet in waited_ps */
+    pod_time_ps waited_ps;
+    pod_time_ps wait; /* when that wait began */
+} step_crossing;
+
+/* A collective under way on this rank's cells. */
+typedef struct step_instance {
+    pod_collective *collective;
+    pod_time_ps *start_ps;   /* start_ps[local cell] */
+    step_crossing *crossing; /* crossing[local cell] */
+    int32_t cells_left;
+} step_instance;
+
+/* What is the same for all cells of a stage. */
+typedef struct step_stage {
+    const pod_program *program;
+    int32_t first_instance; /* instance of op i = first_instance + i */
+    int32_t cells;          /* of this rank */
+    pod_time_ps *time_ps;   /* time_ps[op] of core and host ops */
+    bool *hbm_bound;        /* hbm_bound[op] */
+    int32_t *schedule_of;   /* schedule_of[op], collectives */
+    int32_t *core_next;     /* core_next[op]: the next core op; core_next[nops]: the first */
+    int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
+    int32_t *users;
+    pod_op_record *records; /* records[op], of this rank */
+} step_stage;
+
+/* Something other than the core ended while the core waited. */
+typedef struct step_trail {
+    int32_t op;
+    pod_time_ps start_ps;
+    pod_time_ps end_ps;
+    pod_time_ps across_ps; /* collectives over slices: the part of the wait in which they crossed */
+} step_trail;
+
+typedef struct step_cell {
+    int32_t stage;
+    int32_t core_op; /* next (or running) core op; nops = none left */
+    double slowness; /* of the chip: times its core takes longer */
+    double host_slowness;
+    bool core_busy;
+    bool done;
+    pod_time_ps free_ps;       /* since when the core waits */
+    pod_time_ps host_free_ps;  /* since when the host has nothing to make */
+    pod_time_ps host_start_ps; /* when the latest transfer from the host began */
+    pod_time_ps done_ps;
+    int32_t ops_left;
+    step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
+    int32_t ntrail;
+    int32_t trail_room;
+    uint16_t *deps_left; /* deps_left[op] */
+} step_cell;
+
+typedef struct step_run {
+    const pod_step_args *args;
+    pod_net *net;
+    int32_t first;
+    int32_t ncells;
+    step_stage *stages;
+    step_cell *cells;
+    step_schedule *schedules;
+    int32_t nschedules;
+    step_instance **instances; /* instances[stage's first + op], NULL unless under way */
+    int32_t ninstances;
+    pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
+    pod_shards *shards; /* shards[local cell], with data */
+    int64_t compute_ps;
+    int64_t hbm_bound_ps;
+    int64_t exposed_ps[STEP_RESOURCES];
+    int64_t idle_ps;
+    pod_error failure; /* of something inside a handler */
+} step_run;
+
+static inline step_cell *step_cell_at(step_run *run, int32_t cell)
+{
+    return &run->cells[cell - run->first];
+}
+
+static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
+{
+    return &run->stages[state->stage];
+}
+
+static inline bool pod_step_uses_core(const pod_op *op)
+{
+    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION;
+}
+
+/** What a chip asked to be woken for, and the op. */
+enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST };
+static inline uint64_t pod_step_wake(int what, int32_t op)
+{
+    return (uint64_t)what << 32 | (uint32_t)op;
+}
+
+/** The chip of another stage that the chip of a cell exchanges messages with (step_wait.c). */
+int32_t pod_step_stage_peer(const step_run *run, int32_t cell, int32_t stage);
+/** An op of a cell ends now. */
+void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+/** The core of a cell has waited since free_ps for what `op` needs (or nops, the end of the program). The
+ *  last of these ops to end is charged from when it began; before that the one whose end let it begin, and
+ *  so on back. A message from another stage was under way only since its sender began; before that the
+ *  chip was idle. */
+void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps now);
+/** pod_collective_options.crossing of the instances of a step. */
+void pod_step_crossing_changed(void *context, int32_t cell, uint32_t number, int change);
+
+/** The step as a client of the net (step.c). */
+pod_net_client pod_step_client(step_run *run);
+void pod_step_instance_free(step_run *run, uint32_t number);
+
+/** Times of core ops, order of the core, users of each op (step_plan.c). */
+pod_status pod_step_plan(step_run *run, pod_error *err);
+void pod_step_plan_free(step_run *run);
+
+/** Fold a machine that isn't folded yet to the smallest box of chips of which all others are translations
+ *  (net/machine.h): the same stage, and in every schedule the same steps at the same offsets. An axis
+ *  that closes may be folded, and an open one along which nothing moves; slices, when all do the
+ *  same. Needs the plan. Local, and the same on every rank. */
+void pod_step_fold(const step_run *run, pod_machine *machine);
+
+/** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
+void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
+                   const pod_coll_schedule *schedule);
+void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,
+                    const pod_coll_schedule *schedule);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One layer of an MLP with its gathers and sums over tensor taken apart (collective matmul: Wang et al.,
+ * Overlap Communication with Dependent Computation via Decomposition, ASPLOS 2023). Between layers, rows
+ * are cut over tensor as well: n chips of a tensor group hold a piece each.
+ *
+ *  Gather and multiply: each chip's piece travels both ways round the ring; a chip multiplies the pieces
+ *  as they come. Piece s of a chip at position i is the one of position i - s (mod n), so all chips
+ *  have the same program. n = 4:      s = 0        s = 1         s = 3        s = 2
+ *                                     its own      from behind   from ahead   from behind
+ *
+ *  Multiply and scatter: sums travel. For the piece of position p one sum comes from behind and one from
+ *  ahead, each chip on the way adding its product, and p adds its own. Sums from ahead start n/2 chips
+ *  away: chip i adds its product of piece s to the sum that is s chips from its goal.
+ *
+ *  Backward gathers dY and scatters dX alike; the pieces of dW fill the gaps. */
+#include "workload/mlp/stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** Pieces that pass through a chip from either side. */
+typedef struct ring {
+    const pod_axis_list *axes;
+    int32_t n;
+    int32_t behind; /* pieces that come from lower positions: n/2 */
+    int32_t ahead;  /* n - 1 - n/2 */
+} ring;
+
+static ring ring_of(const pod_stage *stage)
+{
+    const pod_work_layout *layout = stage->build.layout;
+    const int32_t n = pod_work_layout_pieces(layout, &layout->tensor);
+    return (ring){.axes = &layout->tensor, .n = n, .behind = n / 2, .ahead = n - 1 - n / 2};
+}
+
+/** Piece number of the k-th to be multiplied: 0, 1, n - 1, 2, n - 2, … */
+static int32_t arrival(const ring *r, int32_t k)
+{
+    return k % 2 == 1 ? (k + 1) / 2 : (r->n - k / 2) % r->n;
+}
+
+static pod_sharding whole_rows(const pod_stage *stage, const char *name)
+{
+    const pod_work_layout *layout = stage->build.layout;
+    pod_sharding sharding = pod_mlp_activations(stage, name, false);
+    sharding.dim[0].cut = pod_axis_list_join(layout->rows, &layout->tensor);
+    return sharding;
+}
+
+static pod_sharding ring_input(const pod_stage *stage, int64_t size[2])
+{
+    size[0] = stage->rows;
+    size[1] = stage->request->model->d_model;
+    return whole_rows(stage, "X");
+}
+
+/** The shard of an array that is cut over tensor as well, as a piece: an array of rows/n rows. */
+static pod_array piece_of(const pod_stage *stage, const ring *r, const pod_array *array)
+{
+    pod_array piece = *array;
+    piece.size[0] /= r->n;
+    piece.sharding.dim[0].cut = stage->build.layout->rows;
+    return piece;
+}
+
+static pod_array piece_back(const pod_stage *stage, const ring *r, const pod_array *piece,
+                            const char *name)
+{
+    pod_array array = *piece;
+    array.size[0] *= r->n;
+    array.sharding = whole_rows(stage, name);
+    return array;
+}
+
+/* ---- gather and multiply ---- */
+
+/** Let a piece travel: pieces[s] for all s. */
+static void pieces_gather(pod_stage *stage, const ring *r, const char *phase, int32_t layer,
+                          const pod_array *own, pod_array *pieces)
+{
+    char name[POD_BUILD_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
+    pieces[0] = *own;
+    for (int32_t s = 1; s <= r->behind; s++) {
+        pieces[s] =
+            pod_build_permute(&stage->build, phase, layer, &pieces[s - 1], r->axes, 1, name);
+    }
+    for (int32_t s = 1; s <= r->ahead; s++) {
+        pieces[r->n - s] = pod_build_permute(
+            &stage->build, phase, layer, &pieces[(r->n - s + 1) % r->n], r->axes, r->n - 1, name);
+    }
+}
+
+/** Product of a piece: H or dH, or X or dX as partial sums over tensor, maybe added to `into`. */
+static pod_array piece_multiply(pod_stage *stage, const char *phase, int32_t layer,
+                                const char *name, const pod_array *piece, const pod_array *w,
+                                const pod_array *into)
+{
+    const bool hidden = strchr(name, 'H') != NULL;
+    char buffer[POD_BUILD_NAME_MAX];
+    pod_product product = {.phase = phase,
+                           .layer = layer,
+                           .name = buffer,
+                           .a = piece,
+                           .b = w,
+                           .result = pod_mlp_activations(stage, name, hidden),
+                           .kind = POD_MEMORY_ACTIVATIONS,
+                           .into = into};
+    if (!hidden) {
+        product.result.partial = stage->build.layout->tensor;
+    }
+    (void)snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
+    return pod_build_matmul(&stage->build, &product);
+}
+
+/* ---- multiply and scatter ---- */
+
+/** What is done beside each product of a scatter: a piece of a weight's gradient, if there is one. */
+typedef struct filler {
+    pod_weight *weight;
+    int32_t part;
+    int32_t done;
+    const pod_array *x; /* pieces, like those of the scatter */
+} filler;
+
+typedef struct scatter {
+    const ring *r;
+    const char *phase;
+    int32_t layer;
+    const char *name;
+    const pod_array *pieces; /* hidden */
+    const pod_array *w;
+    filler fill;
+} scatter;
+
+static void fill_gap(pod_stage *stage, scatter *sc, int32_t s)
+{
+    if (sc->fill.weight != NULL) {
+        const pod_gradient_piece which = {
+            .part = sc->fill.part, .piece = sc->fill.done++, .pieces = sc->r->n};
+        pod_weight_gradient(stage, sc->fill.weight, which, &sc->fill.x[s], &sc->pieces[s]);
+    }
+}
+
+/** Add the product of piece s to a sum and pass it on by `shift`. */
+static void sum_pass(pod_stage *stage, const scatter *sc, int32_t s, int32_t shift, bool first,
+                     pod_array *sum)
+{
+    char name[POD_BUILD_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%s.sum.%d", sc->name, (int)sc->layer);
+    *sum = piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[s], sc->w,
+                          first ? NULL : sum);
+    *sum = pod_build_permute(&stage->build, sc->phase, sc->layer, sum, sc->r->axes, shift, name);
+}
+
+/** @return the chip's own piece of the sum over tensor */
+static pod_array multiply_scatter(pod_stage *stage, scatter *sc)
+{
+    const ring *r = sc->r;
+    pod_array from_ahead = {0};
+    pod_array from_behind = {0};
+    for (int32_t away = r->behind; away >= 1; away--) {
+        sum_pass(stage, sc, away, r->n - 1, away == r->behind, &from_ahead);
+        if (away <= r->ahead) {
+            sum_pass(stage, sc, r->n - away, 1, away == r->ahead, &from_behind);
+            fill_gap(stage, sc, r->n - away);
+        }
+        fill_gap(stage, sc, away);
+    }
+    pod_array sum =
+        piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_ahead);
+    fill_gap(stage, sc, 0);
+    if (r->ahead > 0) {
+        const pod_elementwise add = {
+            .name = "ring.add",
+            .layer = sc->layer,
+            .function = POD_VEC_ADD,
+            .in = {&sum, &from_behind},
+            .flops = 1,
+            .bytes = pod_dtype_size(sum.dtype)
+        }; /* fused but for one */
+        sum = pod_build_vector(&stage->build, &add, &sum);
+    }
+    sum.sharding.partial = (pod_axis_list){0};
+    return sum;
+}
+
+/* ---- the layer ---- */
+
+static int ring_saved(const pod_stage *stage)
+{
+    return 2 * ring_of(stage).n;
+}
+
+static pod_array ring_forward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x)
+{
+    const ring r = ring_of(stage);
+    pod_array *xs = pod_stage_saved(stage, layer, part, 0);
+    pod_array *hs = pod_stage_saved(stage, layer, part, r.n);
+    const pod_array own = piece_of(stage, &r, x);
+    const pod_array *w = pod_build_use(&stage->build);
+    pieces_gather(stage, &r, "fwd", layer, &own, xs);
+    for (int32_t k = 0; k < r.n; k++) {
+        const int32_t s = arrival(&r, k);
+        hs[s] = piece_multiply(stage, "fwd", layer, "H", &xs[s], w, NULL);
+        hs[s] = pod_mlp_relu(stage, layer, &hs[s]);
+        pod_stage_keep(stage, part, &xs[s]);
+        pod_stage_keep(stage, part, &hs[s]);
+    }
+    scatter sc = {.r = &r,
+                  .phase = "fwd",
+                  .layer = layer,
+                  .name = "X",
+                  .pieces = hs,
+                  .w = pod_build_use(&stage->build)};
+    const pod_array y = multiply_scatter(stage, &sc);
+    return piece_back(stage, &r, &y, "X");
+}
+
+static pod_array ring_backward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *dy)
+{
+    const ring r = ring_of(stage);
+    pod_array *xs = pod_stage_saved(stage, layer, part, 0);
+    pod_array *hs = pod_stage_saved(stage, layer, part, r.n);
+    pod_array own = piece_of(stage, &r, dy);
+    pod_array *dys = stage->scratch;
+    pod_array *dhs = stage->scratch + r.n;
+    const pod_array *w = pod_build_use(&stage->build);
+    memcpy(own.sharding.array, "dY", sizeof "dY");
+    pieces_gather(stage, &r, "bwd", layer, &own, dys);
+    for (int32_t k = 0; k < r.n; k++) {
+        const int32_t s = arrival(&r, k);
+        const pod_gradient_piece which = {.part = part, .piece = k, .pieces = r.n};
+        dhs[s] = piece_multiply(stage, "bwd", layer, "dH", &dys[s], w, NULL);
+        pod_weight_gradient(stage, pod_stage_weight(stage, layer, POD_MLP_W2), which, &hs[s],
+                            &dys[s]);
+        dhs[s] = pod_mlp_relu_backward(stage, layer, &hs[s], &dhs[s]);
+    }
+    scatter sc = {
+        .r = &r,
+        .phase = "bwd",
+        .layer = layer,
+        .name = "dX",
+        .pieces = dhs,
+        .w = pod_build_use(&stage->build),
+        .fill = {.weight = pod_stage_weight(stage, layer, POD_MLP_W1), .part = part, .x = xs}
+    };
+    const pod_array dx = multiply_scatter(stage, &sc);
+    return piece_back(stage, &r, &dx, "dX");
+}
+
+const pod_stage_ops pod_mlp_ring_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
+                                        .saved = ring_saved,
+                                        .input = ring_input,
+                                        .output = ring_input,
+                                        .weight = pod_mlp_weight_make,
+                                        .use = pod_mlp_use,
+                                        .forward = ring_forward,
+                                        .backward = ring_backward};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/transformer/periodic.h
+ *  Steps of transformers repeat layer by layer: how few layers say what all of them do.
+ *
+ *  Model: instead of all L layers, two models with fewer are simulated, of a and a + p layers: p is twice the period
+ *  of the pattern of layers (gathers some uses ahead may make even and odd layers differ), for each stage of a
+ *  pipeline, and a alike L modulo p. What p further layers add is the same again for the rest:
+ *
+ *      X(L) = X(a + p) + (L - a - p) / p · (X(a + p) - X(a))        X: times and bytes, whole numbers (sim/step.h)
+ *
+ *  An op of the full program is like the op of the same name in the layer that stands for its own: the same
+ *  from the front or from the back where that exists, else one in the middle of the same phase of the pattern.
+ *
+ *  Ownership: plain values. Threads: none. */
+#pragma once
+
+#include "models/model.h"
+#include "program/program.h"
+
+typedef struct pod_periodic {
+    int64_t layers; /**< of the full model */
+    int64_t stages;
+    int64_t prefix; /**< layers before the pattern begins */
+    int64_t period;
+    int64_t few;   /**< layers of the smaller model */
+    int64_t more;  /**< of the larger */
+    int64_t times; /**< periods from there to the full model, >= 1 */
+} pod_periodic;
+
+/** @return false: the layers don't repeat, or too few times to be worth it */
+bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic);
+
+/** For each op of a stage's full program the one of the larger small program that stands for it.
+ *  @param[out] stand_in  stand_in[full->nops], for free(); POD_OP_NONE where there is none
+ *  @return POD_E_NOMEM */
+pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *full,
+                            const pod_program *more, int32_t **stand_in, pod_error *err);

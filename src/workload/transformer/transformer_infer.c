@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inference of a transformer: prefill (all tokens of a prompt, logits of the last) and decode (one token for each
+ * sequence, whose `seq` earlier tokens are in a KV cache). Weights stay where they are (Pope et al. 2022,
+ * "Efficiently scaling transformer inference"): cut over tensor along heads and d_ff, and over fsdp along
+ * d_model, the second dimension of 2D weight-stationary layouts; experts over expert. Sequences are cut over data
+ * and expert. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
+ *
+ *      x[T, d/(X Y)]            gathered over Y                         without X x[T, d] is whole everywhere
+ *      x[T, d/X] · W[d/X, f/Y]  partial sums, reduce-scattered over X   function on T·f/(X Y) elements
+ *      h[T, f/Y]                gathered over X
+ *      h[T, f/Y] · W[f/Y, d/X]  partial sums, reduce-scattered over Y   without X all-reduced
+ *
+ * Attention is done where the cache is. The cache, and attention with it, is cut by heads as far as there are kv
+ * heads, then by sequences if there are enough: rows go there over tensor and come back (all-to-all, or from
+ * neighbour to neighbour where only a few chips share a kv head). Without enough sequences heads of queries are cut
+ * further, and all of their chips hold the same keys. A decode step reads keys and values once for all heads that
+ * share them. Latent attention decodes in the latent space: the cache is keys and values of one kv head.
+ *
+ * Models whose attention and MLP are side by side do their products, sums and gathers together.
+ * Weights and cache have the dtype of the step: int8 halves both. */
+#include "workload/transformer/transformer.h"
+
+#include <stdlib.h>
+
+#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
+enum { NONE = POD_OP_NONE, BYTES = 2 };
+
+/** How attention of a layer is cut. */
+typedef struct attention_cut {
+    int64_t kv;       /**< heads of the cache */
+    int64_t groups;   /**< pieces by kv heads */
+    int64_t spread;   /**< chips that share a kv head */
+    bool by_sequence; /**< they cut sequences, not heads of queries */
+    int64_t q_width;  /**< columns of queries on this chip, after the products */
+    int64_t kv_width; /**< of keys and values */
+} attention_cut;
+
+typedef struct infer {
+    pod_tf *tf;
+    int64_t fsdp; /**< pieces of d_model */
+    int64_t d;    /**< d_model on this chip */
+    bool decode;
+    bool parallel;   /**< attention and MLP side by side */
+    int32_t pending; /**< the last collective */
+} infer;
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t activation(infer *in, const char *name, int64_t width)
+{
+    return pod_tf_buffer(in->tf, name, POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, in->tf->tokens,
+                         width);
+}
+
+/** A collective behind those before it; the next core op waits for it. */
+static int32_t cross(infer *in, pod_coll_op op, const char *name, const pod_axis_list *axes,
+                     int64_t elements, int32_t buffer)
+{
+    in->pending = pod_tf_collective(in->tf, op, name, axes, elements, POD_DTYPE_BF16, in->pending,
+                                    TOUCH(buffer, NONE, NONE, NONE));
+    pod_tf_wait(in->tf, in->pending);
+    return in->pending;
+}
+
+/** Elementwise work on `elements`, `passes` of them read or written. */
+static void elementwise(infer *in, const char *name, int64_t elements, int64_t passes,
+                        int32_t buffer)
+{
+    pod_tf_vector(in->tf, name, (double)elements, passes * elements * BYTES,
+                  TOUCH(buffer, NONE, NONE, NONE));
+}
+
+/* ---- the residual path ---- */
+
+/** The input of a layer's products: whole over tensor. */
+static void residual_gather(infer *in, int32_t x)
+{
+    if (in->fsdp > 1) {
+        (void)cross(in, POD_ALL_GATHER, "fwd.gather.x", &in->tf->layout->tensor,
+                    in->tf->tokens * in->d, x);
+    }
+    elementwise(in, "fwd.norm", in->tf->tokens * in->d, 2, x);
+}
+
+static void residual_sum(infer *in, const char *name, int32_t x)
+{
+    (void)cross(in, in->fsdp > 1 ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, name,
+                &in->tf->layout->tensor, in->tf->tokens * in->d, x);
+}
+
+/* ---- attention ---- */
+
+static int64_t columns_of(const pod_tf *tf, const pod_layer_projection *p)
+{
+    return p->heads > 0 ? p->n / p->heads * ceil_div(p->heads, tf->tensor) : p->n;
+}
+
+static attention_cut cut_find(const infer *in, const pod_layer *layer)
+{
+    const pod_tf *tf = in->tf;
+    const int64_t pieces = tf->tensor * in->fsdp;
+    const bool latent = tf->model->kv_lora > 0;
+    const int queries = latent && tf->model->q_lora > 0 ? 2 : 1; /* projections */
+    attention_cut cut = {.kv = latent ? 1 : layer->kv_heads};
+    cut.groups = smaller(cut.kv, pieces);
+    cut.spread = ceil_div(pieces, cut.groups);
+    cut.by_sequence = tf->sequences >= cut.spread;
+    for (int i = 0; i < layer->nprojections; i++) {
+        int64_t *width = i < queries ? &cut.q_width : &cut.kv_width;
+        *width += columns_of(tf, &layer->projection[i]) * layer->projection[i].count;
+    }
+    return cut;
+}
+
+/** Attention of one chip, and its part of the cache. */
+static pod_attention_args attention_args(infer *in, const pod_layer *layer,
+                                         const attention_cut *cut)
+{
+    pod_tf *tf = in->tf;
+    const int64_t seq = tf->request->seq;
+    const int64_t kept = layer->window > 0 ? smaller(seq, layer->window) : seq;
+    const int64_t kv = ceil_div(cut->kv, cut->groups);
+    const int64_t heads =
+        ceil_div(layer->heads, cut->by_sequence ? cut->groups : tf->tensor * in->fsdp);
+    pod_attention_args args = {.sequences = cut->by_sequence ? ceil_div(tf->sequences, cut->spread)
+                                                             : tf->sequences,
+                               .heads = heads,
+                               .kv_heads = smaller(heads, ceil_div(layer->kv_heads, cut->groups)),
+                               .queries = seq,
+                               .keys = seq,
+                               .window = layer->window,
+                               .qk_dim = layer->qk_dim,
+                               .v_dim = layer->v_dim,
+                               .causal = true,
+                               .shared_kv = tf->model->shared_kv > 0 && layer->window == 0,
+                               .cache = tf->build.compute};
+    if (in->decode) {
+        args.heads = kv;
+        args.kv_heads = kv;
+        args.queries = ceil_div(heads, kv);
+        args.keys = kept;
+        args.window = 0;
+        args.causal = false;
+    }
+    if (in->decode && tf->model->kv_lora > 0) {
+        args.qk_dim = layer->kv_width;
+        args.v_dim = tf->model->kv_lora;
+        args.shared_kv = true;
+    }
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->build.compute, args.sequences * kept,
+                        ceil_div(layer->kv_width, cut->groups));
+    return args;
+}
+
+/** Rows of `width` columns to where their sequences are, or back. */
+static void rows_exchange(infer *in, const char *name, const attention_cut *cut, int64_t width,
+                          int32_t buffer)
+{
+    pod_tf *tf = in->tf;
+    const int64_t elements = ceil_div(tf->tokens, in->fsdp) * width;
+    const int64_t sharing = ceil_div(tf->tensor, smaller(cut->groups, tf->tensor));
+    if (!cut->by_sequence || sharing == 1) {
+        return;
+    }
+    if (sharing == tf->tensor) {
+        (void)cross(in, POD_ALL_TO_ALL, name, &tf->layout->tensor, elements, buffer);
+        return;
+    }
+    const int32_t op = cross(in, POD_PERMUTE, name, &tf->layout->tensor,
+                             ceil_div(elements * (sharing - 1), sharing), buffer);
+    if (op != NONE) {
+        tf->program->ops[op].shift = 1;
+    }
+}
+
+/** Partial sums over fsdp of queries, keys and values, and of `more` columns beside them. */
+static void qkv_sum(infer *in, const attention_cut *cut, int64_t more, int32_t qkv)
+{
+    pod_tf *tf = in->tf;
+    const bool everywhere = !cut->by_sequence && cut->spread > 1;
+    const int64_t width = cut->q_width + (everywhere ? 0 : cut->kv_width) + more;
+    (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.qkv", &tf->layout->fsdp, tf->tokens * width, qkv);
+    if (everywhere) {
+        (void)cross(in, POD_ALL_REDUCE, "fwd.sum.kv", &tf->layout->fsdp, tf->tokens * cut->kv_width,
+                    qkv);
+    }
+}
+
+static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t qkv)
+{
+    pod_tf *tf = in->tf;
+    for (int i = 0; i < layer->nprojections; i++) {
+        const pod_layer_projection *p = &layer->projection[i];
+        pod_tf_matmul(tf, "fwd.matmul.qkv",
+                      (const int64_t[3]){tf->tokens, ceil_div(p->k, in->fsdp), columns_of(tf, p)},
+                      p->count, TOUCH(x, qkv, NONE, NONE));
+    }
+}
+
+/** From queries, keys and values to the context of this chip's heads. @return its columns */
+static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t qkv)
+{
+    pod_tf *tf = in->tf;
+    const pod_attention_args args = attention_args(in, layer, cut);
+    const int64_t context = ceil_div(layer->heads, tf->tensor) * layer->v_dim;
+    const int64_t width = cut->q_width + cut->kv_width;
+    rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
+    elementwise(in, "fwd.rotate", ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
+    pod_tf_attention(tf, "fwd.attention", &args, TOUCH(qkv, NONE, NONE, NONE));
+    rows_exchange(in, "fwd.exchange.context", cut, context, qkv);
+    return context;
+}
+
+/* ---- MLP ---- */
+
+static int64_t hidden_of(const infer *in, const pod_layer *layer)
+{
+    return layer->d_ff / in->tf->tensor;
+}
+
+static int64_t matrices_of(const infer *in)
+{
+    return in->tf->model->mlp_matrices - 1;
+}
+
+static void in_products(infer *in, const pod_layer *layer, int32_t x, int32_t h)
+{
+    pod_tf *tf = in->tf;
+    if (layer->d_ff > 0) {
+        pod_tf_matmul(tf, "fwd.matmul.in",
+                      (const int64_t[3]){tf->tokens, in->d, hidden_of(in, layer)}, matrices_of(in),
+                      TOUCH(x, h, NONE, NONE));
+    }
+}
+
+static void down_product(infer *in, const pod_layer *layer, int32_t h, int32_t x)
+{
+    pod_tf *tf = in->tf;
+    if (layer->d_ff > 0) {
+        pod_tf_matmul(tf, "fwd.matmul.down",
+                      (const int64_t[3]){tf->tokens, hidden_of(in, layer), in->d}, 1,
+                      TOUCH(h, x, NONE, NONE));
+    }
+}
+
+static void function(infer *in, int64_t elements, int32_t h)
+{
+    elementwise(in, "fwd.function", ceil_div(elements, in->fsdp), matrices_of(in) + 1, h);
+}
+
+/** Partial sums of the hidden rows over fsdp, the function, and all of its results. */
+static void hidden_sum(infer *in, int64_t elements, int32_t h)
+{
+    (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.in", &in->tf->layout->fsdp,
+                matrices_of(in) * elements, h);
+    function(in, elements, h);
+    (void)cross(in, POD_ALL_GATHER, "fwd.gather.hidden", &in->tf->layout->fsdp, elements, h);
+}
+
+/** Experts that some token goes to, each with its share of the rows. */
+static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
+{
+    pod_tf *tf = in->tf;
+    const int64_t rows = tf->tokens * layer->top_k;
+    const int64_t here = layer->experts / tf->expert;
+    const int64_t used = smaller(here, rows);
+    const int64_t each = ceil_div(rows, used);
+    const int64_t f = layer->moe_d_ff / tf->tensor;
+    pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, in->d, layer->experts}, 1,
+                  TOUCH(x, NONE, NONE, NONE));
+    (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
+                tf->tokens * layer->experts, x);
+    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * in->d, h);
+    pod_tf_matmul(tf, "fwd.matmul.experts.in", (const int64_t[3]){each, in->d, f},
+                  matrices_of(in) * used, TOUCH(h, NONE, NONE, NONE));
+    hidden_sum(in, rows * f, h);
+    pod_tf_matmul(tf, "fwd.matmul.experts.out", (const int64_t[3]){each, f, in->d}, used,
+                  TOUCH(h, NONE, NONE, NONE));
+    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * in->d, h);
+}
+
+/* ---- layers ---- */
+
+static void layer_weights(infer *in, const pod_layer *layer)
+{
+    pod_tf *tf = in->tf;
+    const int64_t all = pod_layer_weights(tf->model, layer, false);
+    const int64_t of_experts =
+        layer->experts * tf->model->mlp_matrices * tf->model->d_model * layer->moe_d_ff;
+    const int64_t cut = tf->tensor * in->fsdp;
+    (void)pod_tf_buffer(tf, "weights", POD_MEMORY_WEIGHTS, tf->build.compute,
+                        ceil_div(all - of_experts, cut) + ceil_div(of_experts, cut * tf->expert),
+                        1);
+}
+
+static void out_product(infer *in, int64_t context, int32_t qkv, int32_t x)
+{
+    pod_tf_matmul(in->tf, "fwd.matmul.out", (const int64_t[3]){in->tf->tokens, context, in->d}, 1,
+                  TOUCH(qkv, x, NONE, NONE));
+}
+
+/** Attention, then the MLP. */
+static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t x)
+{
+    pod_tf *tf = in->tf;
+    const pod_axis_list *fsdp = &tf->layout->fsdp;
+    const int32_t qkv = activation(in, "qkv", cut->q_width + cut->kv_width);
+    residual_gather(in, x);
+    qkv_products(in, layer, x, qkv);
+    qkv_sum(in, cut, 0, qkv);
+    const int64_t context = attend(in, layer, cut, qkv);
+    (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", fsdp, tf->tokens * context, qkv);
+    out_product(in, context, qkv, x);
+    residual_sum(in, "fwd.sum.out", x);
+    const int64_t f = hidden_of(in, layer) + layer->top_k * (layer->moe_d_ff / tf->tensor);
+    const int32_t h = activation(in, "hidden", matrices_of(in) * f);
+    residual_gather(in, x);
+    in_products(in, layer, x, h);
+    if (layer->d_ff > 0) {
+        hidden_sum(in, tf->tokens * hidden_of(in, layer), h);
+    }
+    down_product(in, layer, h, x);
+    if (layer->experts > 0) {
+        experts(in, layer, x, h);
+    }
+    residual_sum(in, "fwd.sum.mlp", x);
+}
+
+/** Both at once. */
+static void layer_side_by_side(infer *in, const pod_layer *layer, const attention_cut *cut,
+                               int32_t x)
+{
+    pod_tf *tf = in->tf;
+    const int64_t f = hidden_of(in, layer);
+    const int32_t qkv = activation(in, "qkv", cut->q_width + cut->kv_width + matrices_of(in) * f);
+    residual_gather(in, x);
+    qkv_products(in, layer, x, qkv);
+    in_products(in, layer, x, qkv);
+    qkv_sum(in, cut, matrices_of(in) * f, qkv);
+    function(in, tf->tokens * f, qkv);
+    const int64_t context = attend(in, layer, cut, qkv);
+    (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", &tf->layout->fsdp,
+                tf->tokens * (context + f), qkv);
+    out_product(in, context, qkv, x);
+    down_product(in, layer, qkv, x);
+    residual_sum(in, "fwd.sum.mlp", x);
+}
+
+/** Tables, and the logits of one token of each sequence. */
+static void ends(infer *in, int32_t x)
+{
+    pod_tf *tf = in->tf;
+    const int64_t vocab = ceil_div(tf->model->vocab, tf->tensor);
+    const int64_t tables = tf->model->tied ? 1 : 2;
+    (void)pod_tf_buffer(tf, "tables", POD_MEMORY_WEIGHTS, tf->build.compute, tables * vocab, in->d);
+    tf->layer = -1;
+    pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->sequences, in->d, vocab}, 1,
+                  TOUCH(x, NONE, NONE, NONE));
+    (void)cross(in, POD_ALL_REDUCE, "fwd.sum.head", &tf->layout->fsdp, tf->sequences * vocab, x);
+}
+
+/* ---- sizes ---- */
+
+static pod_status divisors_check(const pod_tf *tf, pod_error *err)
+{
+    const pod_work_layout *layout = tf->layout;
+    const pod_model *model = tf->model;
+    const struct {
+        const char *what;
+        int64_t size;
+        const pod_axis_list *axes;
+    } sizes[] = {
+        {"d_model",     model->d_model,     &layout->fsdp  },
+        {"d_ff",        model->d_ff,        &layout->tensor},
+        {"moe_d_ff",    model->moe_d_ff,    &layout->tensor},
+        {"shared_d_ff", model->shared_d_ff, &layout->tensor},
+    };
+    pod_axis_list rows = {0};
+    for (int i = 0; i < layout->rows.count; i++) {
+        const pod_mesh_axis axis = layout->rows.axis[i];
+        if (axis == POD_MESH_DATA || axis == POD_MESH_EXPERT) {
+            rows.axis[rows.count++] = axis;
+        }
+    }
+    pod_status st = pod_work_divides(layout, "batch", tf->request->batch, &rows, err);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && st == POD_OK; i++) {
+        st = pod_work_divides(layout, sizes[i].what, sizes[i].size, sizes[i].axes, err);
+    }
+    return st;
+}
+
+static pod_status sizes_find(infer *in, pod_error *err)
+{
+    pod_tf *tf = in->tf;
+    const pod_work_layout *layout = tf->layout;
+    if (tf->count > 1 || layout->size[POD_MESH_SEQUENCE] > 1) {
+        return pod_fail(err, POD_E_INVALID,
+                        "inference has no use for pipeline and sequence; use tensor, fsdp (the "
+                        "second dimension of weights), expert and data");
+    }
+    if (tf->request->microbatches > 1) {
+        return pod_fail(err, POD_E_USAGE,
+                        "inference takes its batch as a whole; leave --microbatches out");
+    }
+    in->fsdp = layout->size[POD_MESH_FSDP];
+    in->d = ceil_div(tf->model->d_model, in->fsdp);
+    in->decode = tf->request->mode == POD_STEP_DECODE;
+    in->parallel = tf->model->parallel > 0;
+    tf->tensor = layout->size[POD_MESH_TENSOR];
+    tf->expert = layout->size[POD_MESH_EXPERT];
+    tf->sequences = tf->request->batch / (layout->size[POD_MESH_DATA] * tf->expert);
+    tf->seq = in->decode ? 1 : tf->request->seq;
+    tf->tokens = tf->sequences * tf->seq;
+    return divisors_check(tf, err);
+}
+
+pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
+{
+    infer in = {.tf = tf, .pending = NONE};
+    tf->build.st = sizes_find(&in, err);
+    if (tf->build.st != POD_OK) {
+        return tf->build.st;
+    }
+    const int32_t x = activation(&in, "x", in.d);
+    for (int32_t l = 0; l < tf->layers; l++) {
+        const pod_layer layer = pod_model_layer(tf->model, l);
+        const attention_cut cut = cut_find(&in, &layer);
+        tf->layer = l;
+        layer_weights(&in, &layer);
+        if (in.parallel) {
+            layer_side_by_side(&in, &layer, &cut, x);
+        } else {
+            layer_in_turn(&in, &layer, &cut, x);
+        }
+    }
+    ends(&in, x);
+    return tf->build.st;
+}

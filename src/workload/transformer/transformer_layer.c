@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A layer of a transformer, forward and backward. With T tokens on a chip, width d, q and kv the columns of
+ * queries, and of keys with values, elementwise work moves (elements, 2 bytes each):
+ *
+ *      norm       forward 2·T·d        backward 4·T·d
+ *      rotation   forward 2·T·(q + kv) backward the same: into the order of heads, rotated; twice that with norms
+ *                                      of queries and keys
+ *      residual   forward T·d          backward T·d
+ *
+ * Backward computes again what wasn't kept, in the order of forward. */
+#include "workload/transformer/transformer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
+enum { NONE = POD_OP_NONE, BYTES = 2 };
+
+static int64_t columns_of(const pod_tf *tf, const pod_layer_projection *p)
+{
+    return p->heads > 0 ? p->n / p->heads * ((p->heads + tf->tensor - 1) / tf->tensor) : p->n;
+}
+
+int64_t pod_tf_qkv_width(const pod_tf *tf, const pod_layer *layer)
+{
+    int64_t width = 0;
+    for (int i = 0; i < layer->nprojections; i++) {
+        width += columns_of(tf, &layer->projection[i]) * layer->projection[i].count;
+    }
+    return width;
+}
+
+int64_t pod_tf_context_width(const pod_tf *tf, const pod_layer *layer)
+{
+    return layer->heads / tf->tensor * layer->v_dim;
+}
+
+static int32_t activation(pod_tf *tf, const char *name, int64_t width)
+{
+    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
+}
+
+/** Attention and MLP have one norm, and backward doesn't need what attention gives. */
+static bool is_parallel(const pod_tf *tf)
+{
+    return tf->model->parallel > 0;
+}
+
+/* ---- what is kept ---- */
+
+pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
+{
+    return &tf->saved[tf->part * tf->layers + layer - tf->first_layer];
+}
+
+static bool is_kept(const pod_tf *tf, int what)
+{
+    return ((tf->plan.hbm | tf->plan.host) >> what & 1U) != 0;
+}
+
+void pod_tf_keep(pod_tf *tf, int what, int32_t buffer)
+{
+    static const char *const names[POD_TF_SAVED] = {
+        "fwd.store.input", "fwd.store.qkv", "fwd.store.context", "fwd.store.out", "fwd.store.mlp"};
+    pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE) {
+        return;
+    }
+    const bool cut = tf->request->attention == POD_ATTENTION_FLASH;
+    if (tf->tensor > 1 && cut && (what == POD_KEEP_INPUT || what == POD_KEEP_OUT)) {
+        buffer = activation(tf, "kept", tf->model->d_model / tf->tensor);
+    }
+    if (tf->build.st != POD_OK) {
+        return;
+    }
+    pod_buffer *kept = &tf->program->buffers[buffer];
+    if ((tf->plan.host >> what & 1U) != 0) {
+        saved->store[what] = pod_tf_host(tf, names[what], pod_buffer_bytes(kept), NONE, buffer);
+        saved->buffer[what] = buffer; /* its size; until it is loaded it isn't there */
+    } else if ((tf->plan.hbm >> what & 1U) != 0) {
+        saved->buffer[what] = buffer;
+        kept->stack = tf->part;
+    }
+}
+
+void pod_tf_load(pod_tf *tf, int32_t layer)
+{
+    static const char *const names[POD_TF_SAVED] = {
+        "bwd.load.input", "bwd.load.qkv", "bwd.load.context", "bwd.load.out", "bwd.load.mlp"};
+    if (tf->build.st != POD_OK || tf->plan.host == 0) {
+        return;
+    }
+    pod_tf_saved *saved = pod_tf_saved_of(tf, layer);
+    const int32_t now = tf->layer;
+    tf->layer = layer;
+    for (int what = 0; what < POD_TF_SAVED; what++) {
+        if ((tf->plan.host >> what & 1U) == 0 || saved->buffer[what] == NONE) {
+            continue;
+        }
+        const pod_buffer like = tf->program->buffers[saved->buffer[what]];
+        saved->buffer[what] = pod_tf_buffer(tf, names[what], POD_MEMORY_ACTIVATIONS, like.dtype,
+                                            like.rows, like.columns);
+        saved->load[what] =
+            pod_tf_host(tf, names[what], like.rows * like.columns * pod_dtype_size(like.dtype),
+                        saved->store[what], saved->buffer[what]);
+    }
+    tf->layer = now;
+}
+
+int32_t pod_tf_kept(pod_tf *tf, int what)
+{
+    const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    pod_tf_wait(tf, saved->load[what]);
+    return saved->buffer[what];
+}
+
+/* ---- parts of forward ---- */
+
+static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t xn)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    pod_tf_vector(tf, name, (double)elements, 2 * elements * BYTES, TOUCH(x, xn, NONE, NONE));
+}
+
+static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv, int32_t more)
+{
+    const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
+    const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
+    pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                  TOUCH(qkv, more, NONE, NONE));
+}
+
+/** Queries, keys and values, rotated. */
+static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights)
+{
+    const int32_t qkv = activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
+    for (int i = 0; i < layer->nprojections; i++) {
+        const pod_layer_projection *p = &layer->projection[i];
+        pod_tf_matmul(tf, "fwd.matmul.qkv", (const int64_t[3]){tf->tokens, p->k, columns_of(tf, p)},
+                      p->count, TOUCH(xn, weights, qkv, NONE));
+    }
+    return qkv;
+}
+
+static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
+{
+    const int64_t d = tf->model->d_model;
+    const int32_t out = activation(tf, "out", d);
+    pod_tf_matmul(tf, "fwd.matmul.out",
+                  (const int64_t[3]){tf->tokens, pod_tf_context_width(tf, layer), d}, 1,
+                  TOUCH(context, weights, out, NONE));
+    if (!is_parallel(tf)) { /* else summed with what the MLP gives */
+        pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.out", out, d));
+    }
+    return out;
+}
+
+static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    pod_tf_vector(tf, name, (double)elements, elements * BYTES, TOUCH(x, y, NONE, NONE));
+}
+
+/** Whether backward needs the weights of attention before those of the MLP. */
+static bool attention_is_done_again(const pod_tf *tf)
+{
+    return !is_kept(tf, POD_KEEP_QKV) || (!is_parallel(tf) && !is_kept(tf, POD_KEEP_OUT));
+}
+
+/** A norm of what attention or the MLP gives, for models that have it. */
+static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    if (tf->model->post_norms > 0) {
+        pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                      TOUCH(y, NONE, NONE, NONE));
+    }
+}
+
+void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
+{
+    enum { MLP_PARTS = 4 };
+    static const pod_tf_part forward[MLP_PARTS] = {POD_TF_IN, POD_TF_EXPERTS_IN, POD_TF_EXPERTS_OUT,
+                                                   POD_TF_OUT};
+    static const pod_tf_part back[MLP_PARTS] = {POD_TF_EXPERTS_OUT, POD_TF_OUT, POD_TF_EXPERTS_IN,
+                                                POD_TF_IN};
+    const char *phase = backward ? "bwd" : "fwd";
+    const bool attention_first = !backward || attention_is_done_again(tf);
+    const pod_tf_part *order = backward && is_kept(tf, POD_KEEP_MLP) ? back : forward;
+    if (attention_first) {
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_TF_ATTENTION), phase);
+    }
+    for (int i = 0; i < MLP_PARTS; i++) {
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, order[i]), phase);
+    }
+    if (!attention_first) {
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_TF_ATTENTION), phase);
+    }
+}
+
+/** Between attention and MLP. @return the norm of their sum */
+static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
+{
+    post_norm(tf, "fwd.norm.post", 2, out);
+    residual(tf, "fwd.residual", x, out);
+    pod_tf_keep(tf, POD_KEEP_OUT, out);
+    const int32_t xn = activation(tf, "norm", tf->model->d_model);
+    norm_forward(tf, "fwd.norm", out, xn);
+    return xn;
+}
+
+/** Columns of bf16 that elementwise work leaves for backward: of both norms the result and the input in f32, of the
+ * function its parts and its result, one more than it has inputs. */
+static int64_t elementwise_width(const pod_tf *tf, const pod_layer *layer)
+{
+    const int64_t matrices = tf->model->mlp_matrices;
+    return 6 * tf->model->d_model + matrices * pod_tf_hidden_width(tf, layer) / (matrices - 1);
+}
+
+int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
+{
+    const pod_layer layer = pod_model_layer(tf->model, tf->layer);
+    const int64_t d = tf->model->d_model;
+    const int32_t weights = pod_tf_use_begin(tf)->gathered;
+    pod_tf_keep(tf, POD_KEEP_INPUT, x);
+    const int32_t xn = activation(tf, "norm", d);
+    norm_forward(tf, "fwd.norm", x, xn);
+    const int32_t qkv = qkv_forward(tf, &layer, xn, weights);
+    pod_tf_keep(tf, POD_KEEP_QKV, qkv);
+    rotate(tf, "fwd.rotate", &layer, qkv, xn);
+    const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv);
+    const int32_t context = scores.context;
+    pod_tf_keep(tf, POD_KEEP_CONTEXT, context);
+    pod_tf_keep(tf, POD_KEEP_SCORES, scores.probabilities);
+    const int32_t out = out_forward(tf, &layer, context, weights);
+    const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
+    const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, false);
+    if (is_kept(tf, POD_KEEP_NORMS)) {
+        pod_tf_keep(tf, POD_KEEP_NORMS, activation(tf, "norms", elementwise_width(tf, &layer)));
+    }
+    post_norm(tf, "fwd.norm.post", 2, y);
+    residual(tf, "fwd.residual", out, y);
+    return y;
+}
+
+/* ---- backward ---- */
+
+/** What backward of a layer starts from: kept, or computed again. */
+typedef struct layer_state {
+    int32_t x;
+    int32_t xn;
+    int32_t qkv;
+    pod_tf_scores attended;
+    int32_t out;
+    int32_t xn2;
+    int32_t wi;
+} layer_state;
+
+/** Up to the input of the MLP. @param weights  of attention, gathered, or NONE if they aren't needed */
+static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights, layer_state *s)
+{
+    const int64_t d = tf->model->d_model;
+    const bool norms = is_kept(tf, POD_KEEP_NORMS);
+    s->x = pod_tf_kept(tf, POD_KEEP_INPUT);
+    s->xn = norms ? pod_tf_kept(tf, POD_KEEP_NORMS) : activation(tf, "norm", d);
+    if (!norms) {
+        norm_forward(tf, "bwd.norm.again", s->x, s->xn);
+    }
+    s->qkv = is_kept(tf, POD_KEEP_QKV) ? pod_tf_kept(tf, POD_KEEP_QKV)
+                                       : qkv_forward(tf, layer, s->xn, weights);
+    if (!norms) {
+        rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE);
+    }
+    s->attended = is_kept(tf, POD_KEEP_CONTEXT)
+                      ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_KEEP_CONTEXT),
+                                        .probabilities = pod_tf_kept(tf, POD_KEEP_SCORES)}
+                      : pod_tf_attend(tf, layer, s->qkv);
+    if (is_parallel(tf)) {
+        s->out = s->x;
+        s->xn2 = s->xn;
+        return;
+    }
+    s->out = is_kept(tf, POD_KEEP_OUT) ? pod_tf_kept(tf, POD_KEEP_OUT)
+                                       : out_forward(tf, layer, s->attended.context, weights);
+    s->xn2 = norms ? s->xn : activation(tf, "norm", d);
+    if (!norms) {
+        norm_forward(tf, "bwd.norm.again", s->out, s->xn2);
+    }
+}
+
+static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
+{
+    const int64_t elements = tf->tokens * tf->model->d_model;
+    pod_tf_vector(tf, "bwd.norm", (double)elements, 5 * elements * BYTES, TOUCH(x, dxn, dy, NONE));
+    return dy; /* the residual path adds in place */
+}
+
+/** Products of a projection's gradient: by its input, and by its weights. */
+static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                 int32_t weights, int32_t dqkv, int32_t dxn)
+{
+    for (int i = 0; i < layer->nprojections; i++) {
+        const pod_layer_projection *p = &layer->projection[i];
+        pod_tf_matmul(tf, "bwd.matmul.qkv", (const int64_t[3]){tf->tokens, columns_of(tf, p), p->k},
+                      p->count, TOUCH(dqkv, weights, dxn, NONE));
+    }
+    const int32_t sum = pod_tf_sum(tf, "bwd.sum.qkv", dxn, tf->model->d_model);
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_TF_ATTENTION);
+    const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
+    for (int i = 0; i < layer->nprojections; i++) {
+        const pod_layer_projection *p = &layer->projection[i];
+        pod_tf_matmul(tf, "bwd.matmul.dqkv",
+                      (const int64_t[3]){p->k, tf->tokens, columns_of(tf, p)}, p->count,
+                      TOUCH(s->xn, dqkv, partial, NONE));
+    }
+    pod_tf_matmul(
+        tf, "bwd.matmul.dout",
+        (const int64_t[3]){pod_tf_context_width(tf, layer), tf->tokens, tf->model->d_model}, 1,
+        TOUCH(s->attended.context, partial, NONE, NONE));
+    pod_tf_gradient(tf, bundle, partial);
+    pod_tf_wait(tf, sum);
+}
+
+static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                  int32_t weights, int32_t dy)
+{
+    const int64_t d = tf->model->d_model;
+    const int64_t width = pod_tf_context_width(tf, layer);
+    const int32_t dcontext = activation(tf, "dcontext", width);
+    post_norm(tf, "bwd.norm.post", 4, dy);
+    pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
+                  TOUCH(dy, weights, dcontext, NONE));
+    const int32_t dqkv = activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
+    pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
+    rotate(tf, "bwd.rotate", layer, dqkv, s->qkv);
+    const int32_t dxn = activation(tf, "dnorm", d);
+    projections_backward(tf, layer, s, weights, dqkv, dxn);
+    return norm_backward(tf, s->x, dxn, dy);
+}
+
+int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
+{
+    const pod_layer layer = pod_model_layer(tf->model, tf->layer);
+    const bool again = attention_is_done_again(tf);
+    int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
+    layer_state s;
+    attention_again(tf, &layer, weights, &s);
+    s.wi = is_kept(tf, POD_KEEP_MLP) ? pod_tf_kept(tf, POD_KEEP_MLP)
+                                     : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
+    post_norm(tf, "bwd.norm.post", 4, dy);
+    const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, s.wi, dy);
+    if (!is_parallel(tf)) {
+        dy = norm_backward(tf, s.out, dxn2, dy);
+    }
+    if (again) {
+        pod_tf_prefetch(tf, 2 * tf->request->gather_ahead);
+    } else {
+        weights = pod_tf_use_begin(tf)->gathered;
+    }
+    return attention_backward(tf, &layer, &s, weights, dy);
+}

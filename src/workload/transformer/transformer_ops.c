@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops of a transformer: core ops in order, communication beside them. */
+#include "workload/transformer/transformer.h"
+
+#include <string.h>
+
+int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
+                      int64_t rows, int64_t columns)
+{
+    if (tf->build.st != POD_OK) {
+        return POD_OP_NONE;
+    }
+    const bool persistent = kind == POD_MEMORY_WEIGHTS || kind == POD_MEMORY_OPTIMIZER
+                            || kind == POD_MEMORY_INPUT || kind == POD_MEMORY_OTHER;
+    return pod_program_buffer(tf->program, name, kind, persistent, dtype, rows, columns);
+}
+
+void pod_tf_wait(pod_tf *tf, int32_t op)
+{
+    enum { WAITS_MAX = sizeof tf->waits / sizeof tf->waits[0] };
+    if (op != POD_OP_NONE && tf->build.st == POD_OK) {
+        POD_ASSERT(tf->nwaits < WAITS_MAX);
+        tf->waits[tf->nwaits++] = op;
+    }
+}
+
+static void core_op(pod_tf *tf, pod_op *op, const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    if (tf->build.st != POD_OK) {
+        return;
+    }
+    memcpy(op->touch, touch, sizeof op->touch);
+    tf->last_core = pod_program_op(tf->program, op, tf->waits, tf->nwaits);
+    tf->nwaits = 0;
+}
+
+void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,
+                   const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_op op = pod_op_make(POD_OP_MATMUL, name, tf->layer);
+    op.m = size[0];
+    op.k = size[1];
+    op.n = size[2];
+    op.count = count;
+    op.sustained = true;
+    op.dtype = tf->build.compute;
+    core_op(tf, &op, touch);
+}
+
+void pod_tf_vector(pod_tf *tf, const char *name, double elements, int64_t bytes,
+                   const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    enum { OPS_PER_ELEMENT = 8 };
+    pod_op op = pod_op_make(POD_OP_VECTOR, name, tf->layer);
+    op.dtype = POD_DTYPE_BF16;
+    op.flops = elements * OPS_PER_ELEMENT;
+    op.hbm_bytes = bytes;
+    core_op(tf, &op, touch);
+}
+
+void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *args,
+                      const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_op op = pod_op_make(POD_OP_ATTENTION, name, tf->layer);
+    op.dtype = POD_DTYPE_BF16;
+    op.attention = *args;
+    op.sustained = true;
+    core_op(tf, &op, touch);
+}
+
+int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,
+                          int64_t elements, pod_dtype dtype, int32_t after,
+                          const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    const int32_t pieces = pod_work_layout_pieces(tf->layout, axes);
+    if (pieces == 1 || tf->build.st != POD_OK) {
+        return after;
+    }
+    const int32_t group = pod_build_group(&tf->build, axes);
+    if (tf->build.st != POD_OK) {
+        return POD_OP_NONE;
+    }
+    const int32_t deps[2] = {tf->last_core, after};
+    pod_op op = pod_op_make(POD_OP_COLLECTIVE, name, tf->layer);
+    op.op = what;
+    op.group = group;
+    op.dtype = dtype;
+    op.bytes = (elements + pieces - 1) / pieces * pieces * pod_dtype_size(dtype);
+    memcpy(op.touch, touch, sizeof op.touch);
+    return pod_program_op(tf->program, &op, deps, 2);
+}
+
+int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, int32_t buffer)
+{
+    if (tf->build.st != POD_OK) {
+        return POD_OP_NONE;
+    }
+    const int32_t deps[2] = {tf->last_core, after};
+    pod_op op = pod_op_make(POD_OP_HOST, name, tf->layer);
+    op.bytes = bytes;
+    op.touch[0] = buffer;
+    return pod_program_op(tf->program, &op, deps, 2);
+}
+
+int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width)
+{
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
+    return pod_tf_collective(tf, POD_ALL_REDUCE, name, &tf->layout->tensor, tf->tokens * width,
+                             POD_DTYPE_BF16, POD_OP_NONE, touch);
+}

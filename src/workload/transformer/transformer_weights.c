@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights of a transformer: stored, gathered, their gradients, their update. */
+#include "workload/transformer/transformer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sizes ---- */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t attention_size(const pod_tf *tf, const pod_layer *layer)
+{
+    int64_t size = pod_tf_context_width(tf, layer) * tf->model->d_model;
+    for (int i = 0; i < layer->nprojections; i++) {
+        const pod_layer_projection *p = &layer->projection[i];
+        const int64_t columns =
+            p->heads > 0 ? p->n / p->heads * ceil_div(p->heads, tf->tensor) : p->n;
+        size += p->k * columns * p->count;
+    }
+    return size;
+}
+
+static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_tf_part part)
+{
+    const pod_model *model = tf->model;
+    const int64_t d_ff = layer->d_ff / tf->tensor;
+    const int64_t experts = layer->experts / tf->expert * (layer->moe_d_ff / tf->tensor);
+    switch (part) {
+    case POD_TF_ATTENTION:
+        return attention_size(tf, layer);
+    case POD_TF_IN:
+        return model->d_model * ((model->mlp_matrices - 1) * d_ff + layer->experts);
+    case POD_TF_OUT:
+        return d_ff * model->d_model;
+    case POD_TF_EXPERTS_IN:
+        return (model->mlp_matrices - 1) * model->d_model * experts;
+    case POD_TF_EXPERTS_OUT:
+        return model->d_model * experts;
+    case POD_TF_EMBEDDING:
+    case POD_TF_HEAD:
+        break;
+    }
+    return 0;
+}
+
+/* ---- making them ---- */
+
+static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int64_t whole)
+{
+    const pod_work_layout *layout = tf->layout;
+    const bool train = tf->request->mode == POD_STEP_TRAIN;
+    const bool adam = train && tf->request->optimizer == POD_OPTIMIZER_ADAM;
+    const pod_dtype state = tf->plan.narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32;
+    char text[POD_BUILD_NAME_MAX];
+    bundle->name = name;
+    bundle->cut = pod_axis_list_join(layout->fsdp, &tf->sequence);
+    if (!bundle->experts) {
+        bundle->cut = pod_axis_list_join(bundle->cut, &layout->expert);
+    }
+    if (layout->size[POD_MESH_DATA] > 1) {
+        bundle->late = (pod_axis_list){.count = 1, .axis = {POD_MESH_DATA}};
+    }
+    bundle->there = whole > 0;
+    bundle->whole = whole;
+    bundle->shard = ceil_div(whole, pod_work_layout_pieces(layout, &bundle->cut));
+    bundle->moments = POD_OP_NONE;
+    bundle->gradient = POD_OP_NONE;
+    bundle->gathered = POD_OP_NONE;
+    bundle->gather = POD_OP_NONE;
+    bundle->gradient_op = POD_OP_NONE;
+    if (!bundle->there) {
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%s.%d", name, (int)bundle->layer);
+    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS, adam ? state : tf->build.dtype,
+                                    bundle->shard, 1);
+    if (adam) {
+        (void)snprintf(text, sizeof text, "%s.moments.%d", name, (int)bundle->layer);
+        bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, state, bundle->shard, 2);
+    }
+}
+
+pod_status pod_tf_bundles_make(pod_tf *tf)
+{
+    static const char *const names[POD_TF_LAYER_PARTS] = {"attention", "mlp.in", "mlp.out",
+                                                          "experts.in", "experts.out"};
+    const pod_model *model = tf->model;
+    const int64_t table = ceil_div(model->vocab, tf->tensor) * model->d_model;
+    const int64_t further = model->layer_embedding * ceil_div(model->vocab, tf->tensor);
+    tf->nbundles = tf->layers * POD_TF_LAYER_PARTS + 2;
+    tf->bundles = calloc((size_t)tf->nbundles, sizeof *tf->bundles);
+    if (tf->bundles == NULL) {
+        return pod_fail(tf->build.err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->layers);
+    }
+    for (int32_t l = 0; l < tf->layers; l++) {
+        const pod_layer layer = pod_model_layer(model, tf->first_layer + l);
+        for (int part = 0; part < POD_TF_LAYER_PARTS; part++) {
+            pod_tf_bundle *bundle = &tf->bundles[l * POD_TF_LAYER_PARTS + part];
+            bundle->layer = tf->first_layer + l;
+            bundle->experts = part >= POD_TF_EXPERTS_IN;
+            bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_tf_part)part));
+        }
+    }
+    pod_tf_bundle *embedding = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
+    pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
+    const bool first = tf->number == 0;
+    const bool last = tf->number == tf->count - 1;
+    const bool own_table = first && !(model->tied && last);
+    embedding->layer = -1;
+    head->layer = -1;
+    bundle_make(tf, embedding, "embedding",
+                first ? (own_table ? table : 0) + further * model->layers : 0);
+    bundle_make(tf, head, "head", last ? table : 0);
+    return tf->build.st;
+}
+
+pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, pod_tf_part part)
+{
+    const int32_t first = part < POD_TF_LAYER_PARTS ? (layer - tf->first_layer) * POD_TF_LAYER_PARTS
+                                                    : (tf->layers - 1) * POD_TF_LAYER_PARTS;
+    return &tf->bundles[first + (int32_t)part];
+}
+
+/* ---- uses ---- */
+
+void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase)
+{
+    if (tf->build.st != POD_OK || !bundle->there) {
+        return;
+    }
+    if ((tf->nuses & (tf->nuses - 1)) == 0) {
+        const size_t capacity = tf->nuses == 0 ? 1 : 2 * (size_t)tf->nuses;
+        pod_tf_use *uses = realloc(tf->uses, capacity * sizeof *uses);
+        if (uses == NULL) {
+            tf->build.st =
+                pod_fail(tf->build.err, POD_E_NOMEM, "out of memory for uses of weights");
+            return;
+        }
+        tf->uses = uses;
+    }
+    tf->uses[tf->nuses++] = (pod_tf_use){.bundle = bundle, .phase = phase};
+}
+
+/** Round a shard to the dtype of activations and gather it. */
+static void use_gather(pod_tf *tf, const pod_tf_use *use)
+{
+    pod_tf_bundle *bundle = use->bundle;
+    const int32_t layer = tf->layer;
+    const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
+    char name[POD_BUILD_NAME_MAX];
+    tf->layer = bundle->layer;
+    (void)snprintf(name, sizeof name, "%s.gathered.%d", bundle->name, (int)bundle->layer);
+    const bool stored_wide = bundle->moments != POD_OP_NONE && !tf->plan.narrow;
+    bundle->gather = POD_OP_NONE;
+    if (pieces == 1 && !stored_wide) {
+        bundle->gathered = bundle->weights;
+        tf->layer = layer;
+        return;
+    }
+    bundle->gathered =
+        pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, tf->build.dtype, bundle->shard * pieces, 1);
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, bundle->gathered, POD_OP_NONE,
+                                               POD_OP_NONE};
+    if (stored_wide) {
+        pod_tf_vector(tf, "cast", (double)bundle->shard, 6 * bundle->shard, touch);
+    }
+    (void)snprintf(name, sizeof name, "%s.gather.%s", use->phase, bundle->name);
+    bundle->gather = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
+                                       bundle->shard * pieces, tf->build.dtype, POD_OP_NONE, touch);
+    tf->layer = layer;
+}
+
+void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
+{
+    while (tf->build.st == POD_OK && tf->gathered < tf->nuses
+           && tf->gathered < tf->next_use + ahead) {
+        use_gather(tf, &tf->uses[tf->gathered++]);
+    }
+}
+
+/** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
+static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int32_t buffer)
+{
+    const double ratio = tf->request->chip != NULL ? tf->request->chip->gather_hbm_ratio : 1;
+    const double bytes = ratio * (double)(bundle->whole * pod_dtype_size(tf->build.dtype));
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
+    pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
+}
+
+pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
+{
+    if (tf->build.st != POD_OK) {
+        return &tf->bundles[0];
+    }
+    POD_ASSERT(tf->next_use < tf->nuses);
+    pod_tf_prefetch(tf, 1);
+    pod_tf_bundle *bundle = tf->uses[tf->next_use++].bundle;
+    const int32_t gather = bundle->gather;
+    pod_tf_prefetch(tf, tf->request->gather_ahead);
+    pod_tf_wait(tf, gather);
+    if (gather != POD_OP_NONE) {
+        relayout(tf, "relayout.weights", bundle, bundle->gathered);
+    }
+    return bundle;
+}
+
+int32_t pod_tf_use_part(pod_tf *tf, pod_tf_part part)
+{
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, part);
+    if (!bundle->there || tf->build.st != POD_OK) {
+        return POD_OP_NONE;
+    }
+    POD_ASSERT(tf->uses[tf->next_use].bundle == bundle);
+    return pod_tf_use_begin(tf)->gathered;
+}
+
+/* ---- gradients ---- */
+
+int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    char name[POD_BUILD_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%s.partial.%d", bundle->name, (int)bundle->layer);
+    return pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS, tf->build.dtype, bundle->whole, 1);
+}
+
+/** Whether the last sum of a gradient goes over several slices. */
+static bool crosses_slices(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const unsigned mask = pod_work_layout_mask(tf->layout, &bundle->late);
+    return bundle->late.count > 0 && pod_mesh_slices_of(tf->layout->mesh, mask) > 1;
+}
+
+static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, POD_OP_NONE, POD_OP_NONE,
+                                               POD_OP_NONE};
+    char name[POD_BUILD_NAME_MAX];
+    (void)snprintf(name, sizeof name, "bwd.sum.%s", bundle->name);
+    bundle->gradient_op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
+                                            tf->build.dtype, bundle->gradient_op, touch);
+}
+
+void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    if (!crosses_slices(tf, bundle)) {
+        gradient_sum(tf, bundle);
+    }
+}
+
+void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
+{
+    const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
+    const bool first = bundle->gradient == POD_OP_NONE;
+    const bool last = tf->part == tf->request->microbatches - 1;
+    const int32_t layer = tf->layer;
+    char name[POD_BUILD_NAME_MAX];
+    tf->layer = bundle->layer;
+    (void)snprintf(name, sizeof name, "%s.gradient.%d", bundle->name, (int)bundle->layer);
+    if (first) {
+        bundle->gradient = pieces == 1 ? partial
+                                       : pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS,
+                                                       tf->build.dtype, bundle->shard, 1);
+    }
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
+    if (pieces > 1) {
+        pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
+        relayout(tf, "relayout.gradients", bundle, partial);
+    }
+    (void)snprintf(name, sizeof name, "bwd.scatter.%s", bundle->name);
+    bundle->gradient_op =
+        pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
+                          tf->build.dtype, bundle->gradient_op, touch);
+    if (pieces > 1) {
+        tf->scatters[tf->nscatters++ % POD_TF_SCATTERS] = bundle->gradient_op;
+    }
+    if (!first) {
+        pod_tf_wait(tf, bundle->gradient_op);
+        pod_tf_vector(tf, "bwd.add", (double)bundle->shard, 6 * bundle->shard, touch);
+    }
+    if (last) {
+        pod_tf_gradient_complete(tf, bundle);
+    }
+    tf->layer = layer;
+}
+
+/** What a loop over layers stacks is summed over slices when the loop is done. */
+static void gradients_cross(pod_tf *tf)
+{
+    for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
+        if (tf->bundles[i].there && crosses_slices(tf, &tf->bundles[i])) {
+            gradient_sum(tf, &tf->bundles[i]);
+        }
+    }
+}
+
+/** The norm of all gradients, by which they are clipped, then the update. */
+void pod_tf_update(pod_tf *tf)
+{
+    enum { ADAM_BYTES = 26, NARROW_BYTES = 14, SGD_BYTES = 6, GRADIENT_BYTES = 2 };
+    const bool adam = tf->request->optimizer == POD_OPTIMIZER_ADAM;
+    tf->layer = -1;
+    gradients_cross(tf);
+    for (int pass = adam ? 0 : 1; pass < 2; pass++) {
+        for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
+            pod_tf_bundle *bundle = &tf->bundles[i];
+            const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, bundle->weights,
+                                                       bundle->moments, POD_OP_NONE};
+            if (!bundle->there) {
+                continue;
+            }
+            if (pass == 0 || !adam) {
+                pod_tf_wait(tf, bundle->gradient_op);
+            }
+            const int64_t bytes = adam ? (tf->plan.narrow ? NARROW_BYTES : ADAM_BYTES) : SGD_BYTES;
+            pod_tf_vector(tf, pass == 0 ? "update.norm" : "update", (double)bundle->shard,
+                          bundle->shard * (pass == 0 ? GRADIENT_BYTES : bytes), touch);
+        }
+    }
+}
