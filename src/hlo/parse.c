@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hlo/parse_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+pod_status pod_hlo_parse_intern(pod_hlo_parser *parser, pod_hlo_span span, uint32_t *name)
+{
+    pod_hlo_interned *names = &parser->module->names;
+    pod_status st = pod_hlo_intern(names, parser->scan.text, span, name, parser->scan.err);
+    if (st == POD_OK) {
+        st = pod_hlo_reserve(&parser->meaning, &parser->meanings_capacity, names->count,
+                             sizeof *parser->meaning, parser->scan.err);
+    }
+    if (st == POD_OK && parser->meanings < names->count) {
+        parser->meaning[parser->meanings++] =
+            (pod_hlo_meaning){.instruction = POD_HLO_NONE, .computation = POD_HLO_NONE};
+    }
+    return st;
+}
+
+/* ---- what the text is ---- */
+
+static bool contains(const char *text, size_t size, const char *word)
+{
+    const size_t length = strlen(word);
+    for (size_t at = 0; at + length <= size; at++) {
+        const char *found = memchr(text + at, word[0], size - length + 1 - at);
+        if (found == NULL) {
+            return false;
+        }
+        if (memcmp(found, word, length) == 0) {
+            return true;
+        }
+        at = (size_t)(found - text);
+    }
+    return false;
+}
+
+static pod_status check_bytes(const char *file, const char *text, size_t size, pod_error *err)
+{
+    bool binary = size >= 2 && (unsigned char)text[0] == 0x1f && (unsigned char)text[1] == 0x8b;
+    for (size_t i = 0; i < size && i < 256; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        binary = binary || (c < ' ' && c != '\t' && c != '\r' && c != '\n') || c == 0x7f;
+    }
+    if (binary) {
+        return pod_fail(err, POD_E_INVALID,
+                        "'%s' isn't text; podsim reads HLO as text (gzip -dc FILE | podsim hlo -; "
+                        "of a binary proto, pass what as_text() gives)",
+                        file);
+    }
+    if (size > (size_t)POD_HLO_TEXT_MAX) {
+        return pod_fail(err, POD_E_RANGE, "'%s' is too large: more than 64 MiB of text", file);
+    }
+    return POD_OK;
+}
+
+static pod_status check_language(pod_hlo_parser *parser)
+{
+    pod_hlo_scan *scan = &parser->scan;
+    pod_hlo_span word;
+    pod_hlo_scan ahead = *scan;
+    if (pod_hlo_try_name(&ahead, &word) && pod_hlo_is(scan->text, word, "HloModule")) {
+        scan->at = ahead.at;
+        return POD_OK;
+    }
+    if (contains(scan->text, scan->size, "module @")
+        || contains(scan->text, scan->size, "stablehlo.")) {
+        return pod_fail_at(scan->err, POD_E_INVALID, scan->file, 1, 1,
+                           "this is StableHLO, which isn't partitioned yet; compile it and pass "
+                           "as_text() of the compiled program");
+    }
+    pod_hlo_blank(scan);
+    return pod_hlo_fail(scan, scan->at,
+                        "no HloModule; pass the optimized HLO text, as_text() of the compiled "
+                        "program");
+}
+
+/* ---- header and tables ---- */
+
+static pod_status header_number(pod_hlo_parser *parser, pod_hlo_span value, const char *what,
+                                int64_t *number)
+{
+    pod_hlo_scan part =
+        pod_hlo_scan_part(parser->scan.file, parser->scan.text, value, parser->scan.err);
+    pod_status st = pod_hlo_number(&part, what, POD_HLO_PARTITIONS_MAX, number);
+    if (st == POD_OK && *number == 0) {
+        st = pod_hlo_fail(&part, value.begin, "%s is 0; at least 1", what);
+    }
+    return st == POD_OK ? pod_hlo_end(&part, what) : st;
+}
+
+static pod_status header_attribute(pod_hlo_parser *parser, pod_hlo_span key, pod_hlo_span value)
+{
+    const char *text = parser->scan.text;
+    if (pod_hlo_is(text, key, "is_scheduled")) {
+        parser->scheduled = pod_hlo_is(text, value, "true");
+    } else if (pod_hlo_is(text, key, "num_partitions")) {
+        parser->partitions_given = true;
+        return header_number(parser, value, "num_partitions", &parser->module->partitions);
+    } else if (pod_hlo_is(text, key, "replica_count")) {
+        return header_number(parser, value, "replica_count", &parser->module->replicas);
+    } else if (pod_hlo_is(text, key, "input_output_alias")) {
+        parser->module->alias = value;
+    }
+    return POD_OK;
+}
+
+/* Attributes of the module or of a computation; only those of the module are looked at. */
+static pod_status take_attributes(pod_hlo_parser *parser, bool header)
+{
+    pod_status st = POD_OK;
+    while (st == POD_OK && pod_hlo_take(&parser->scan, ',')) {
+        pod_hlo_span key;
+        pod_hlo_span value;
+        st = pod_hlo_name(&parser->scan, "an attribute", &key);
+        if (st == POD_OK) {
+            st = pod_hlo_expect(&parser->scan, '=', "an attribute");
+        }
+        if (st == POD_OK) {
+            st = pod_hlo_value(&parser->scan, &value);
+        }
+        if (st == POD_OK && header) {
+            st = header_attribute(parser, key, value);
+        }
+    }
+    return st;
+}
+
+static pod_status take_header(pod_hlo_parser *parser)
+{
+    const uint32_t at = parser->scan.at;
+    pod_status st = pod_hlo_name(&parser->scan, "the module", &parser->module->name);
+    if (st == POD_OK) {
+        st = take_attributes(parser, true);
+    }
+    if (st == POD_OK && !parser->scheduled) {
+        st = pod_hlo_fail(&parser->scan, at,
+                          "is_scheduled isn't true: this text is from before optimization or "
+                          "scheduling; pass the after_optimizations text");
+    }
+    return st;
+}
+
+/* "FileNames" and the like on a line of its own; then lines that begin with a number. */
+static bool skip_table(pod_hlo_scan *scan)
+{
+    static const char *const tables[] = {"FileNames", "FunctionNames", "FileLocations",
+                                         "StackFrames"};
+    pod_hlo_scan ahead = *scan;
+    pod_hlo_span word;
+    bool is_table = false;
+    (void)pod_hlo_try_name(&ahead, &word);
+    for (int i = 0; i < 4; i++) {
+        is_table = is_table || pod_hlo_is(scan->text, word, tables[i]);
+    }
+    while (ahead.at < ahead.size && strchr(" \t\r", scan->text[ahead.at]) != NULL) {
+        ahead.at++;
+    }
+    if (!is_table || (ahead.at < ahead.size && scan->text[ahead.at] != '\n')) {
+        return false;
+    }
+    for (;;) {
+        pod_hlo_blank(&ahead);
+        scan->at = ahead.at;
+        pod_hlo_span number;
+        (void)pod_hlo_try_name(&ahead, &number);
+        bool digits = number.end > number.begin;
+        for (uint32_t i = number.begin; i < number.end; i++) {
+            digits = digits && scan->text[i] >= '0' && scan->text[i] <= '9';
+        }
+        if (!digits) {
+            return true;
+        }
+        const char *end = memchr(scan->text + ahead.at, '\n', scan->size - ahead.at);
+        ahead.at = end == NULL ? scan->size : (uint32_t)(end - scan->text);
+    }
+}
+
+/* ---- computations ---- */
+
+/* At a '{': does it open a layout rather than a body? */
+static bool is_layout(const pod_hlo_scan *scan)
+{
+    pod_hlo_scan ahead = *scan;
+    if (!pod_hlo_take(&ahead, '{')) {
+        return false;
+    }
+    char c = pod_hlo_peek(&ahead);
+    while ((c >= '0' && c <= '9') || c == ',') {
+        ahead.at++;
+        c = pod_hlo_peek(&ahead);
+    }
+    return c == ':' || c == '}';
+}
+
+/* "(params) -> shape"; instructions say the same again. */
+static pod_status skip_signature(pod_hlo_scan *scan)
+{
+    pod_hlo_span skipped;
+    if (pod_hlo_peek(scan) != '(') {
+        return POD_OK;
+    }
+    pod_status st = pod_hlo_group(scan, '(', "parameters", &skipped);
+    if (st == POD_OK) {
+        st = pod_hlo_expect(scan, '-', "the '->' of a result");
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_expect(scan, '>', "the '->' of a result");
+    }
+    if (st == POD_OK && pod_hlo_peek(scan) == '(') {
+        return pod_hlo_group(scan, '(', "a shape", &skipped);
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_name(scan, "an element type", &skipped);
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_group(scan, '[', "a shape", &skipped);
+    }
+    return st == POD_OK && is_layout(scan) ? pod_hlo_group(scan, '{', "a layout", &skipped) : st;
+}
+
+static pod_status new_computation(pod_hlo_parser *parser, pod_hlo_span name)
+{
+    pod_hlo_module *module = parser->module;
+    uint32_t number = 0;
+    pod_status st = pod_hlo_parse_intern(parser, name, &number);
+    if (st == POD_OK && parser->meaning[number].computation != POD_HLO_NONE) {
+        return pod_hlo_fail(&parser->scan, name.begin, "a second computation '%.*s'",
+                            pod_hlo_shown(name), parser->scan.text + name.begin);
+    }
+    if (st == POD_OK && module->ncomputations >= POD_HLO_COMPUTATIONS_MAX) {
+        return pod_hlo_fail_limit(&parser->scan, name.begin, "computations",
+                                  POD_HLO_COMPUTATIONS_MAX);
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_reserve(&module->computation, &module->capacity[POD_HLO_OF_COMPUTATIONS],
+                             (uint64_t)module->ncomputations + 1, sizeof *module->computation,
+                             parser->scan.err);
+    }
+    if (st == POD_OK) {
+        parser->meaning[number].computation = module->ncomputations;
+        module->computation[module->ncomputations++] =
+            (pod_hlo_computation){.offset = name.begin,
+                                  .name = number,
+                                  .first = module->ninstructions,
+                                  .root = POD_HLO_NONE};
+    }
+    return st;
+}
+
+/* Parameters are numbered from 0 without gaps. */
+static pod_status check_parameters(pod_hlo_parser *parser, pod_hlo_computation *computation)
+{
+    pod_hlo_module *module = parser->module;
+    const pod_hlo_instruction *body = &module->instruction[computation->first];
+    for (uint32_t i = 0; i < computation->count; i++) {
+        computation->nparameters += body[i].opcode == POD_HLO_PARAMETER;
+    }
+    char *seen = calloc((size_t)computation->nparameters + 1, 1);
+    if (seen == NULL) {
+        return pod_fail(parser->scan.err, POD_E_NOMEM, "no memory for a computation");
+    }
+    pod_status st = POD_OK;
+    for (uint32_t i = 0; i < computation->count && st == POD_OK; i++) {
+        if (body[i].opcode != POD_HLO_PARAMETER) {
+            continue;
+        }
+        if (body[i].number >= computation->nparameters || seen[body[i].number] != 0) {
+            st = pod_hlo_fail(&parser->scan, body[i].offset,
+                              "parameter(%u) of %u; numbers from 0, each once", body[i].number,
+                              computation->nparameters);
+        } else {
+            seen[body[i].number] = 1;
+        }
+    }
+    free(seen);
+    return st;
+}
+
+static pod_status take_body(pod_hlo_parser *parser)
+{
+    pod_hlo_module *module = parser->module;
+    pod_hlo_computation *computation = &module->computation[module->ncomputations - 1];
+    pod_status st = pod_hlo_expect(&parser->scan, '{', "a computation");
+    while (st == POD_OK && !pod_hlo_take(&parser->scan, '}')) {
+        bool root = false;
+        st = pod_hlo_parse_instruction(parser, &root);
+        computation->count = module->ninstructions - computation->first;
+        if (st == POD_OK && root && computation->root != POD_HLO_NONE) {
+            return pod_hlo_fail(&parser->scan,
+                                module->instruction[module->ninstructions - 1].offset,
+                                "a second ROOT in this computation");
+        }
+        computation->root = root ? module->ninstructions - 1 : computation->root;
+    }
+    if (st == POD_OK && computation->count == 0) {
+        return pod_hlo_fail(&parser->scan, computation->offset,
+                            "a computation without instructions");
+    }
+    if (st == POD_OK && computation->root == POD_HLO_NONE) {
+        computation->root = module->ninstructions - 1;
+    }
+    return st == POD_OK ? check_parameters(parser, computation) : st;
+}
+
+/* Is the word before a name, and no name itself? */
+static bool take_keyword(pod_hlo_scan *scan, const char *keyword)
+{
+    pod_hlo_scan ahead = *scan;
+    pod_hlo_span word;
+    if (!pod_hlo_try_name(&ahead, &word) || !pod_hlo_is(scan->text, word, keyword)) {
+        return false;
+    }
+    const char next = pod_hlo_peek(&ahead);
+    pod_hlo_span name;
+    if (next != '%' && !pod_hlo_try_name(&ahead, &name)) {
+        return false;
+    }
+    scan->at = word.end;
+    return true;
+}
+
+static pod_status take_computation(pod_hlo_parser *parser)
+{
+    pod_hlo_scan *scan = &parser->scan;
+    pod_hlo_module *module = parser->module;
+    pod_hlo_span name;
+    const bool entry = take_keyword(scan, "ENTRY");
+    (void)pod_hlo_take(scan, '%');
+    pod_status st = pod_hlo_name(scan, "a computation", &name);
+    if (st == POD_OK && entry && module->entry != POD_HLO_NONE) {
+        st = pod_hlo_fail(scan, name.begin, "a second ENTRY");
+    }
+    if (st == POD_OK) {
+        scan->computation = name.begin;
+        module->entry = entry ? module->ncomputations : module->entry;
+        st = new_computation(parser, name);
+    }
+    if (st == POD_OK) {
+        st = skip_signature(scan);
+    }
+    if (st == POD_OK) {
+        st = take_body(parser);
+    }
+    return st == POD_OK ? take_attributes(parser, false) : st;
+}
+
+static pod_status take_module(pod_hlo_parser *parser)
+{
+    pod_hlo_scan *scan = &parser->scan;
+    pod_status st = check_language(parser);
+    if (st == POD_OK) {
+        st = take_header(parser);
+    }
+    while (st == POD_OK && pod_hlo_peek(scan) != '\0') {
+        st = skip_table(scan) ? POD_OK : take_computation(parser);
+    }
+    if (st == POD_OK && scan->at < scan->size) {
+        st = pod_hlo_fail(scan, scan->at, "a zero byte in the text");
+    }
+    if (st == POD_OK && parser->module->entry == POD_HLO_NONE) {
+        st = pod_hlo_fail(scan, scan->at, "no ENTRY"); /* at the end: the text is cut off */
+    }
+    return st == POD_OK ? pod_hlo_resolve_calls(parser) : st;
+}
+
+pod_status pod_hlo_parse(const char *file, const char *text, size_t size, pod_hlo_module **module,
+                         pod_error *err)
+{
+    *module = NULL;
+    pod_status st = check_bytes(file, text, size, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    pod_hlo_module *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the program");
+    }
+    *made = (pod_hlo_module){.file = file,
+                             .text = text,
+                             .size = (uint32_t)size,
+                             .partitions = 1,
+                             .replicas = 1,
+                             .entry = POD_HLO_NONE};
+    pod_hlo_parser parser = {
+        .module = made,
+        .scan = {.file = file,
+                 .text = text,
+                 .size = (uint32_t)size,
+                 .computation = POD_HLO_NONE,
+                 .err = err},
+    };
+    st = take_module(&parser);
+    free(parser.meaning);
+    if (st != POD_OK) {
+        pod_hlo_free(made);
+        return st;
+    }
+    made->tiled = contains(text, size, "T(");
+    *module = made;
+    return POD_OK;
+}
