@@ -1,26 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file chip/attention.h  How long attention takes on one chip, done block by block in VMEM (flash attention).
  *
- *  Model: scores of queries with keys are never written to HBM. Queries and keys are cut into blocks of
- *  2048 (as public recipes set MaxText's kernels); blocks that no query of theirs may see are left out, those on
- *  the diagonal are computed whole. A head of E elements is padded to the array's columns or rows, so
- *  heads of 128 leave half of a 256-wide array idle. Per score:
+ *  Model: a kernel is a grid of blocks. Scores of queries with keys are never written to HBM: of one head, blocks of
+ *  queries meet blocks of keys; blocks that the mask (causal, window) leaves empty are skipped, those that
+ *  its edge cuts are *masked*, the others are *full*. A block is computed in pieces of at most 512 keys. Of a piece
+ *  of q x c scores
  *
- *      forward    2 products (Q·Kᵀ, P·V)                                  9 vector operations
- *      backward   5 products: scores and dP again, then dV, dK, dQ        13
+ *      mxu   = q·c · 2 · (products_qk · pad(qk_dim) + products_v · pad(v_dim)) / (peak of a device · sustained)
+ *      vpu   = (q·c · (operations + 3 if masked) + q · pad128(head) · rescale) / (VPU rate · efficiency)
+ *      block = pieces · max(mxu, vpu) + min(mxu, vpu) + block step
+ *      time  = max(sequences · heads · Σ blocks, bytes / HBM rate) + copies
  *
- *  Vector operations of a score: mask 2, scale, maximum, subtract, exponential, sum, rescale, rounding.
- *  The products of a block run beside the vector work of another:
+ *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has a unit of
+ *  its own and the scale is folded into the queries. Every piece rescales the running output (v_dim wide) by
+ *  its new maximum, not so with an estimate of the maximum; backward adds it to dQ (qk_dim wide).
  *
- *      mxu  = scores · 2 · Σ padded head / (peak · sustained)
- *      vpu  = scores · operations / (VPU rate · efficiency)
- *      hbm  = bytes of Q, K, V, O (backward: also dO, dQ, dK, dV, twice) / (HBM rate · efficiency)
- *      time = max(mxu, vpu, hbm)
+ *      kernel     products (qk, v)                         operations            HBM passes
+ *      forward    1, 1   Q·Kᵀ; P·V                         attention_fwd_ops     1
+ *      fused      3, 2   Q·Kᵀ, dQ, dK; dP, dV              attention_bwd_ops     4
+ *      dq         2, 1   Q·Kᵀ, dQ; dP                      attention_bwd_ops - 3 2    no dV: neither rounding nor transposes of P
+ *      dkv        2, 2   Q·Kᵀ, dK; dP, dV                  attention_bwd_ops - 1 2
  *
+ *  Backward is the fused kernel, or the last two one after another (split). An HBM pass is Q, K, V and the output once.
+ *  Everything is per JAX device: of a chip with two devices each has half of the heads of all sequences, half the HBM rate and
+ *  one core. On a device of two cores both share the blocks of a kernel, and a block step costs each half.
+ *  Copies bring inputs [batch, sequence, head, dim] into head order and back: Q, K, V read and written once; backward
+ *  Q, K, V, the output and their gradients.
+ *
+ *  Source of the form: 101 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class attention).
+ *  Limits: heads of 256 on tpu7x come out too short; loads of keys into the arrays for very few queries are not counted.
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
 #include "chip/chip.h"
+#include "chip/matmul.h"
+
+/** Sizes of a block; 0 = 2048, 2048 and 512. Larger than the matrix of scores is the whole of it. */
+typedef struct pod_attention_block {
+    int64_t queries;
+    int64_t keys;
+    int64_t compute; /**< keys of a piece; pieces have at most 512 */
+} pod_attention_block;
 
 typedef struct pod_attention_args {
     int64_t sequences; /**< of this chip */
@@ -33,21 +53,73 @@ typedef struct pod_attention_args {
     int64_t v_dim;  /**< of a value */
     bool causal;
     bool backward;
-    bool shared_kv;  /**< values are (part of) the keys and read with them */
-    pod_dtype cache; /**< of keys and values in HBM */
+    bool split;        /**< backward by two kernels, dkv and dq, instead of the fused one */
+    bool max_estimate; /**< the maximum is estimated before: forward never rescales */
+    bool copies;       /**< inputs are not in head order */
+    bool one_core;     /**< one core of the chip with its share of the HBM does it all */
+    bool shared_kv;    /**< values are (part of) the keys and read with them */
+    pod_dtype dtype;   /**< of queries, keys, values */
+    pod_dtype cache;   /**< of keys and values in HBM */
+    pod_attention_block block;
 } pod_attention_args;
 
+typedef enum pod_attention_part {
+    POD_ATTENTION_FORWARD,
+    POD_ATTENTION_FUSED,
+    POD_ATTENTION_DQ,
+    POD_ATTENTION_DKV,
+} pod_attention_part;
+
+/** What one kernel does with a score, a row and the bytes. */
+typedef struct pod_attention_kernel {
+    int qk_products;
+    int v_products;
+    double vpu_ops;     /**< vector operations of a score, those of the mask apart */
+    double rescale_ops; /**< of an element of the running result, each piece */
+    bool
+        adds_to_dq; /**< the running result is dQ, qk_dim wide, instead of the output, v_dim wide */
+    int hbm_passes;
+} pod_attention_kernel;
+
 typedef struct pod_attention_time {
-    pod_time_ps time_ps;
-    pod_time_ps mxu_ps;
+    pod_time_ps time_ps; /**< copies included */
+    pod_bound
+        bound; /**< what the largest term is: mxu, vpu, hbm (copies too) or launch (block steps) */
+    int cores; /**< that took part */
+    pod_time_ps mxu_ps; /**< of all pieces */
     pod_time_ps vpu_ps;
-    pod_time_ps hbm_ps;
+    pod_time_ps grid_ps; /**< all blocks: the units' work as it overlaps, and the steps */
+    pod_time_ps step_ps; /**< block steps in it */
+    pod_time_ps hbm_ps;  /**< bytes of the kernel */
+    pod_time_ps copies_ps;
+    int64_t full_blocks;   /**< of one head */
+    int64_t masked_blocks; /**< of one head */
     double scores; /**< of all sequences and heads, masked ones in computed blocks included */
-    double flops;  /**< of the products, without padding */
+    double seen;   /**< those that the mask leaves */
+    double flops;  /**< of the products over the scores that the mask leaves, without padding */
+    double peak_ops_per_s; /**< of the cores that took part */
 } pod_attention_time;
 
-/** Not collective.
+/** The kernels of the table above. Not collective. */
+pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_attention_part part);
+
+/** Time of one kernel alone. Not collective.
+ *  @param args    backward and split are not looked at
+ *  @param kernel  borrowed
+ *  @param[out] out  untouched on error; copies are not in it
+ *  @return POD_OK; POD_E_RANGE if a size is negative, there are over 2^24 blocks of queries, or the time exceeds 63 bits */
+pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
+                                         const pod_attention_kernel *kernel,
+                                         pod_attention_time *out, pod_error *err);
+
+/** Time of attention, by one kernel or by the two of a split backward pass. Not collective.
  *  @param[out] out  untouched on error
- *  @return POD_OK; POD_E_RANGE if a size is negative or the time exceeds 63 bits */
+ *  @return as above */
 pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
                                   pod_attention_time *out, pod_error *err);
+
+/** Blocks in force: defaults filled in, none larger than the scores. Not collective. */
+pod_attention_block pod_attention_block_of(const pod_attention_args *args);
+
+/** "2048x2048x512" into a block, every size >= 1. POD_E_USAGE. Not collective. */
+pod_status pod_attention_block_parse(const char *text, pod_attention_block *block, pod_error *err);

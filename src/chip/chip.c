@@ -94,6 +94,10 @@ static void fill_compute(const struct pod_chip_row *row, pod_chip_spec *spec)
     peak[POD_DTYPE_FP8_E5M2] = peak[POD_DTYPE_FP8];
     spec->vpu_ops_per_s =
         value[FIG_VPU_LANES] * value[FIG_VPU_ALUS] * value[FIG_CORES] * spec->clock_hz;
+    spec->attention_fwd_ops = value[FIG_ATTENTION_FWD];
+    spec->attention_bwd_ops = value[FIG_ATTENTION_BWD];
+    spec->attention_rescale_ops = value[FIG_ATTENTION_RESCALE];
+    spec->grouped_cores = (int)fmin(value[FIG_GROUPED_CORES], value[FIG_CORES]);
 }
 
 static void fill_memory(const struct pod_chip_row *row, pod_chip_spec *spec)
@@ -186,20 +190,30 @@ double pod_chip_link_bytes_per_s(const pod_chip_spec *chip, int links)
     return chip->link_oneway_bytes_per_s * (links > RING_LINKS ? chip->multi_axis_eff_frac : 1);
 }
 
+/* One of `parts` equal parts of the chip. */
+static pod_chip_spec part_of_chip(const pod_chip_spec *chip, int parts)
+{
+    pod_chip_spec part = *chip;
+    for (int i = 0; i < POD_DTYPE_COUNT; i++) {
+        part.peak_ops_per_s[i] /= parts;
+    }
+    part.cores = chip->cores > parts ? chip->cores / parts : 1;
+    part.devices = 1;
+    part.vpu_ops_per_s /= parts;
+    part.hbm_bytes /= parts;
+    part.hbm_usable_bytes /= parts;
+    part.hbm_bytes_per_s /= parts;
+    part.vmem_bytes /= parts;
+    part.vmem_bytes_per_s /= parts;
+    return part;
+}
+
 pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip)
 {
-    pod_chip_spec core = *chip;
-    const int cores = chip->cores;
-    for (int i = 0; i < POD_DTYPE_COUNT; i++) {
-        core.peak_ops_per_s[i] /= cores;
-    }
-    core.cores = 1;
-    core.devices = 1;
-    core.vpu_ops_per_s /= cores;
-    core.hbm_bytes /= cores;
-    core.hbm_usable_bytes /= cores;
-    core.hbm_bytes_per_s /= cores;
-    core.vmem_bytes /= cores;
-    core.vmem_bytes_per_s /= cores;
-    return core;
+    return part_of_chip(chip, chip->cores);
+}
+
+pod_chip_spec pod_chip_one_device(const pod_chip_spec *chip)
+{
+    return part_of_chip(chip, chip->devices);
 }

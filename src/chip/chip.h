@@ -55,6 +55,11 @@ typedef struct pod_chip_spec {
     double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
     double vpu_eff_frac;
 
+    double attention_fwd_ops;     /**< vector operations of a score in the forward kernel */
+    double attention_bwd_ops;     /**< and in the fused backward kernel */
+    double attention_rescale_ops; /**< of an element of the running result, each piece */
+    int grouped_cores;            /**< cores that a grouped matmul's kernel runs on */
+
     int64_t hbm_bytes;
     int64_t hbm_usable_bytes; /**< what programs may use, all devices together */
     double hbm_bytes_per_s;   /**< nominal; times hbm_eff_frac is what is reached */
@@ -123,3 +128,7 @@ double pod_chip_link_bytes_per_s(const pod_chip_spec *chip, int links);
 /** Spec of one core of the chip as a device of its own: half of everything on a chip of two cores
  *  (peak, HBM and its rate, VMEM, VPU); the same chip when it has one core. Not collective. */
 pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip);
+
+/** Spec of one JAX device of the chip: half of everything where each core is a device; else the
+ *  same chip. Not collective. */
+pod_chip_spec pod_chip_one_device(const pod_chip_spec *chip);

@@ -108,6 +108,11 @@ static pod_status check_row(const pod_table *chips, int row, const struct pod_ch
                               "devices is %g; it can't exceed cores, %g", value[FIG_DEVICES],
                               value[FIG_CORES]);
     }
+    if (value[FIG_GROUPED_CORES] > value[FIG_CORES]) {
+        return pod_table_fail(chips, row, pod_table_column(chips, "grouped_cores"), err,
+                              "grouped_cores is %g; it can't exceed cores, %g",
+                              value[FIG_GROUPED_CORES], value[FIG_CORES]);
+    }
     return POD_OK;
 }
 

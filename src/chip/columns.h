@@ -41,6 +41,10 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_VPU_LANES, "vpu_lanes", 1, 1e6, POD_FIG_ALWAYS | POD_FIG_WHOLE)                          \
     X(FIG_VPU_ALUS, "vpu_alus", 1, 64, POD_FIG_ALWAYS | POD_FIG_WHOLE)                             \
     X(FIG_VPU_EFF, "vpu_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
+    X(FIG_ATTENTION_FWD, "attention_fwd_ops", 0, 1e3, POD_FIG_ALWAYS)                              \
+    X(FIG_ATTENTION_BWD, "attention_bwd_ops", 0, 1e3, POD_FIG_ALWAYS)                              \
+    X(FIG_ATTENTION_RESCALE, "attention_rescale_ops", 0, 1e3, POD_FIG_ALWAYS)                      \
+    X(FIG_GROUPED_CORES, "grouped_cores", 1, 16, POD_FIG_ALWAYS | POD_FIG_WHOLE)                   \
     X(FIG_HBM_SIZE, "hbm_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                          \
     X(FIG_HBM_USABLE, "hbm_usable_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \
     X(FIG_HBM_RATE, "hbm_GBps", 1e-3, 1e7, POD_FIG_SHEET)                                          \
@@ -72,7 +76,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
 #define POD_CHIP_TEXTS(X)                                                                          \
     X("chip") X("alias") X("host_dims") X("vm_dims") X("pod_dims") X("devices_source")             \
     X("core_source") X("peak_source") X("peak_book_source") X("matmul_fit_source")                 \
-    X("vpu_source") X("hbm_size_source") X("hbm_source") X("hbm_book_source")                      \
+    X("vpu_source") X("kernel_source") X("hbm_size_source") X("hbm_source") X("hbm_book_source")                      \
     X("hbm_fit_source") X("vmem_source") X("ici_source") X("link_vendor_source")                   \
     X("link_book_source") X("link_compiler_source") X("link_fit_source") X("hop_source")           \
     X("core_link_source") X("dcn_source") X("dcn_fit_source") X("pcie_source") X("host_source")

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const bound_names[] = {"mxu", "hbm", "vmem", "launch"};
+static const char *const bound_names[] = {"mxu", "hbm", "vmem", "launch", "vpu"};
 
 static const double exact_max = 4.0e18; /* below 2^62: totals that still fit int64_t */
 
@@ -23,30 +23,41 @@ int pod_matmul_output_size(pod_dtype dtype)
     return wide ? 4 : 2;
 }
 
-pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod_error *err)
+pod_status pod_matmul_sizes_parse(const char *text, const char *option, const char *form,
+                                  int64_t sizes[3], pod_error *err)
 {
     char copy[64];
-    int64_t sizes[3];
+    int64_t read[3] = {0};
     if (strlen(text) >= sizeof copy) {
-        return pod_fail(err, POD_E_USAGE, "--block '%.32s…' is too long; write MxKxN", text);
+        return pod_fail(err, POD_E_USAGE, "%s '%.32s…' is too long; write %s", option, text, form);
     }
     (void)snprintf(copy, sizeof copy, "%s", text);
     char *at = copy;
     for (int i = 0; i < 3; i++) {
         char *end = i < 2 ? strchr(at, 'x') : at + strlen(at);
         if (end == NULL) {
-            return pod_fail(err, POD_E_USAGE,
-                            "--block '%s' is no block; write MxKxN as in 512x1024x1024", text);
+            return pod_fail(err, POD_E_USAGE, "%s '%s' is no block; write %s", option, text, form);
         }
         *end = '\0';
-        const pod_status st = pod_parse_i64(at, "--block", 1, INT64_MAX, &sizes[i], err);
+        const pod_status st = pod_parse_i64(at, option, 1, INT64_MAX, &read[i], err);
         if (st != POD_OK) {
             return POD_E_USAGE;
         }
         at = end + 1;
     }
-    *block = (pod_matmul_block){.m = sizes[0], .k = sizes[1], .n = sizes[2]};
+    memcpy(sizes, read, sizeof read);
     return POD_OK;
+}
+
+pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod_error *err)
+{
+    int64_t sizes[3];
+    const pod_status st =
+        pod_matmul_sizes_parse(text, "--block", "MxKxN as in 512x1024x1024", sizes, err);
+    if (st == POD_OK) {
+        *block = (pod_matmul_block){.m = sizes[0], .k = sizes[1], .n = sizes[2]};
+    }
+    return st;
 }
 
 static double largest(double a, double b)

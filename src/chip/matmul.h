@@ -34,7 +34,13 @@
 
 #include "chip/chip.h"
 
-typedef enum pod_bound { POD_BOUND_MXU, POD_BOUND_HBM, POD_BOUND_VMEM, POD_BOUND_LAUNCH } pod_bound;
+typedef enum pod_bound {
+    POD_BOUND_MXU,
+    POD_BOUND_HBM,
+    POD_BOUND_VMEM,
+    POD_BOUND_LAUNCH,
+    POD_BOUND_VPU, /**< of kernels with vector work: attention, grouped matmuls */
+} pod_bound;
 
 /** Sizes of a block, in rows of A, the contracted axis and columns of B; all 0 = choose. */
 typedef struct pod_matmul_block {
@@ -75,11 +81,17 @@ typedef struct pod_matmul_time {
     pod_time_ps grid_ps; /**< steps of a given block, beside mxu */
 } pod_matmul_time;
 
-/** "mxu", "hbm", "vmem" or "launch", static. Not collective. */
+/** "mxu", "hbm", "vmem", "launch" or "vpu", static. Not collective. */
 const char *pod_bound_name(pod_bound bound);
 
 /** Bytes of one element of C for inputs of `dtype`. Not collective. */
 int pod_matmul_output_size(pod_dtype dtype);
+
+/** Three sizes with an x between, each >= 1. POD_E_USAGE. Not collective.
+ *  @param form  what would be right, for the message: "MxKxN as in 512x1024x1024"
+ *  @param[out] sizes  untouched on error */
+pod_status pod_matmul_sizes_parse(const char *text, const char *option, const char *form,
+                                  int64_t sizes[3], pod_error *err);
 
 /** "512x1024x1024" into a block, every size >= 1. POD_E_USAGE. Not collective. */
 pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod_error *err);

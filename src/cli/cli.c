@@ -146,6 +146,7 @@ static const command commands[] = {
     {"slice", pod_cmd_slice, "what a slice is: chips, hosts, links, distances, bisection"},
     {"list", pod_cmd_list, "the tables: chips, slices, models, algorithms"},
     {"matmul", pod_cmd_matmul, "a matrix product on one chip"},
+    {"attention", pod_cmd_attention, "an attention kernel on one chip"},
     {"copy", pod_cmd_copy, "an HBM copy on one chip"},
     {"collective", pod_cmd_collective, "all-reduce, all-gather, ..., and how near they come to the bound"},
     {"traffic", pod_cmd_traffic, "point-to-point traffic on a slice"},

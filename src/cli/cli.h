@@ -99,6 +99,7 @@ void pod_cli_progress_end(pod_cli *cli);
 pod_cli_run pod_cmd_slice;
 pod_cli_run pod_cmd_list;
 pod_cli_run pod_cmd_matmul;
+pod_cli_run pod_cmd_attention;
 pod_cli_run pod_cmd_copy;
 pod_cli_run pod_cmd_collective;
 pod_cli_run pod_cmd_traffic;

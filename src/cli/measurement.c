@@ -208,6 +208,7 @@ typedef struct runnable {
 static const runnable runnables[] = {
     {"slice",      false, true },
     {"matmul",     false, true },
+    {"attention",  false, true },
     {"copy",       false, true },
     {"collective", true,  true },
     {"traffic",    false, true },

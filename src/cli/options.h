@@ -64,6 +64,21 @@ pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *co
 pod_status pod_cli_choice_parse(const char *text, const char *option, const char *const *names,
                                 int nnames, int *index, pod_error *err);
 
+/** `--cores`: all (the default), 1, or the number that the chip has, which is all. POD_E_USAGE. */
+pod_status pod_cli_cores_parse(const char *text, const pod_chip_spec *chip, bool *one_core,
+                               pod_error *err);
+
+/** A size of at least 1 that an option gives. */
+typedef struct pod_cli_size {
+    const char *text; /**< NULL when not given */
+    const char *option;
+    const char *example;
+    int64_t *value;
+    const int64_t *otherwise; /**< the value when it isn't given; NULL = it must be */
+} pod_cli_size;
+/** Read them in order, so that `otherwise` may point to a value before it. POD_E_USAGE. */
+pod_status pod_cli_sizes_at_least_one(const pod_cli_size *sizes, int count, pod_error *err);
+
 /** Sizes in bytes: "1KiB,64MiB", "1KiB:1GiB:4" (from, times 4, up to 1 GiB), or both mixed. */
 typedef struct pod_cli_sizes {
     int64_t *bytes; /**< bytes[count], heap memory of the caller */

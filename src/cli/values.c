@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 pod_status pod_cli_choice_parse(const char *text, const char *option, const char *const *names,
@@ -29,4 +30,36 @@ pod_status pod_cli_require(const char *value, const char *option, const char *ex
     return value != NULL ? POD_OK
                          : pod_fail(err, POD_E_USAGE, "missing %s; give it as in %s %s", option,
                                     option, example);
+}
+
+pod_status pod_cli_cores_parse(const char *text, const pod_chip_spec *chip, bool *one_core,
+                               pod_error *err)
+{
+    char all[16];
+    (void)snprintf(all, sizeof all, "%d", chip->cores);
+    const char *const names[] = {"all", "1", all};
+    int index = 0;
+    const pod_status st =
+        pod_cli_choice_parse(text, "--cores", names, chip->cores > 1 ? 3 : 2, &index, err);
+    *one_core = index == 1;
+    return st;
+}
+
+pod_status pod_cli_sizes_at_least_one(const pod_cli_size *sizes, int count, pod_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        const pod_cli_size *size = &sizes[i];
+        if (size->text == NULL && size->otherwise != NULL) {
+            *size->value = *size->otherwise;
+            continue;
+        }
+        pod_status st = pod_cli_require(size->text, size->option, size->example, err);
+        if (st == POD_OK) {
+            st = pod_parse_i64(size->text, size->option, 1, INT64_MAX, size->value, err);
+        }
+        if (st != POD_OK) {
+            return POD_E_USAGE;
+        }
+    }
+    return POD_OK;
 }

@@ -57,7 +57,9 @@ Test(book, wp_035_weights_of_a_transformer)
 
 static double intensity(int64_t queries, int64_t keys, int64_t group)
 {
-    const pod_chip_spec chip = {.mxu_dim = 128,
+    const pod_chip_spec chip = {.devices = 1,
+                                .cores = 1,
+                                .mxu_dim = 128,
                                 .peak_ops_per_s = {[POD_DTYPE_BF16] = V5E_FLOPS},
                                 .mxu_eff_frac = 1,
                                 .vpu_ops_per_s = 1e15,
