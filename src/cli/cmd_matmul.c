@@ -57,9 +57,7 @@ static pod_status read_size(const char *text, const char *option, int64_t *size,
 
 static pod_status read_args(const matmul_texts *texts, pod_matmul_args *args, pod_error *err)
 {
-    static const char *const cores[] = {"all", "1"};
     static const char *const places[] = {"hbm", "vmem"};
-    int one_core = 0;
     int in_vmem = 0;
     *args = (pod_matmul_args){.dtype = POD_DTYPE_BF16, .alone = true};
     pod_status st = read_size(texts->m, "--m", &args->m, err);
@@ -73,15 +71,11 @@ static pod_status read_args(const matmul_texts *texts, pod_matmul_args *args, po
         st = pod_dtype_parse(texts->dtype, &args->dtype, err);
     }
     if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->cores, "--cores", cores, 2, &one_core, err);
-    }
-    if (st == POD_OK) {
         st = pod_cli_choice_parse(texts->weights, "--weights", places, 2, &in_vmem, err);
     }
     if (st == POD_OK && texts->block != NULL) {
         st = pod_matmul_block_parse(texts->block, &args->block, err);
     }
-    args->one_core = one_core == 1;
     args->weights_in_vmem = in_vmem == 1;
     return st;
 }
@@ -158,6 +152,9 @@ static pod_status run(pod_cli *cli, const matmul_texts *texts, pod_error *err)
         st = pod_cli_chip_load(cli, texts->chip, &chip, err);
     }
     if (st == POD_OK) {
+        st = pod_cli_cores_parse(texts->cores, &chip, &args.one_core, err);
+    }
+    if (st == POD_OK) {
         st = check_fit(&chip, &args, err);
     }
     if (st == POD_OK) {
@@ -194,7 +191,7 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
          "columns of B and C"},
         {"dtype", 0, POD_CLI_TEXT, &texts.dtype, "TYPE",
          "of A and B: bf16, f32, int8 or fp8 (default: bf16)"},
-        {"cores", 0, POD_CLI_TEXT, &texts.cores, "all|1",
+        {"cores", 0, POD_CLI_TEXT, &texts.cores, "all|N",
          "cores that take part (default: all)"},
         {"weights", 0, POD_CLI_TEXT, &texts.weights, "hbm|vmem",
          "where B is (default: hbm)"},
