@@ -11,24 +11,26 @@
  *      block = pieces · max(mxu, vpu) + min(mxu, vpu) + block step
  *      time  = max(sequences · heads · Σ blocks, bytes / HBM rate) + copies
  *
- *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has a unit of
- *  its own and the scale is folded into the queries. Every piece rescales the running output (v_dim wide) by
+ *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has
+ *  a unit of its own and the scale is folded into the queries. Every piece rescales the running output (v_dim wide) by
  *  its new maximum, not so with an estimate of the maximum; backward adds it to dQ (qk_dim wide).
  *
  *      kernel     products (qk, v)                         operations            HBM passes
  *      forward    1, 1   Q·Kᵀ; P·V                         attention_fwd_ops     1
  *      fused      3, 2   Q·Kᵀ, dQ, dK; dP, dV              attention_bwd_ops     4
- *      dq         2, 1   Q·Kᵀ, dQ; dP                      attention_bwd_ops - 3 2    no dV: neither rounding nor transposes of P
+ *      dq         2, 1   Q·Kᵀ, dQ; dP                      attention_bwd_ops - 3 2      (P isn't rounded for dV)
  *      dkv        2, 2   Q·Kᵀ, dK; dP, dV                  attention_bwd_ops - 1 2
  *
  *  Backward is the fused kernel, or the last two one after another (split). An HBM pass is Q, K, V and the output once.
- *  Everything is per JAX device: of a chip with two devices each has half of the heads of all sequences, half the HBM rate and
- *  one core. On a device of two cores both share the blocks of a kernel, and a block step costs each half.
+ *  Everything is per JAX device: of a chip with two devices each has half of the heads of all sequences, half
+ *  the HBM rate and one core. On a device of two cores both share the blocks of a kernel, and a block step costs
+ *  half.
  *  Copies bring inputs [batch, sequence, head, dim] into head order and back: Q, K, V read and written once; backward
  *  Q, K, V, the output and their gradients.
  *
  *  Source of the form: 101 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class attention).
- *  Limits: heads of 256 on tpu7x come out too short; loads of keys into the arrays for very few queries are not counted.
+ *  Limits: heads of 256 on tpu7x come out too short; loads of keys into the arrays for very few queries are not
+ *  counted.
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
@@ -107,7 +109,8 @@ pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_atte
  *  @param args    backward and split are not looked at
  *  @param kernel  borrowed
  *  @param[out] out  untouched on error; copies are not in it
- *  @return POD_OK; POD_E_RANGE if a size is negative, there are over 2^24 blocks of queries, or the time exceeds 63 bits */
+ *  @return POD_OK; POD_E_RANGE if a size is negative, there are over 2^24 blocks of queries, or the time exceeds
+ *          63 bits */
 pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
                                          const pod_attention_kernel *kernel,
                                          pod_attention_time *out, pod_error *err);
