@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/emit.h"
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 enum { POD_EMIT_SCHEMA = 1 };
 
@@ -334,23 +333,13 @@ static void render_csv(pod_emit *emit)
     }
 }
 
-/* jansson escapes strings. Numbers are pod_format_double's, because jansson 2.14 prints 0.1 with 17
- * digits where csv has 0.1, and later releases don't. */
+/* Numbers are pod_format_double's, because jansson 2.14 prints 0.1 with 17 digits where csv has 0.1, and
+ * later releases don't. */
 static void put_json_string(pod_emit *emit, const char *text)
 {
-    json_t *string = json_string(text); /* NULL unless text is UTF-8 */
-    if (string == NULL) {
+    if (!pod_json_string(&emit->output, text)) {
         emit->not_utf8 = true;
-        return;
     }
-    char *dumped = json_dumps(string, JSON_ENCODE_ANY);
-    if (dumped == NULL) {
-        emit->out_of_memory = true;
-    } else {
-        pod_text_add(&emit->output, dumped);
-    }
-    free(dumped);
-    json_decref(string);
 }
 
 static void put_json_cell(pod_emit *emit, const cell *value)
