@@ -66,6 +66,11 @@ bool pod_machine_folds(const pod_machine *machine)
     return true;
 }
 
+int pod_machine_hbm_port(const pod_machine *machine)
+{
+    return machine->dcn ? POD_PORTS_WITH_DCN : POD_DIRECTIONS;
+}
+
 static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
 {
     const pod_machine *machine = context;
@@ -85,7 +90,12 @@ static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
             ports[direction].shared_rate = pod_rate_make(rate * shared_frac);
         }
     }
-    return machine->dcn ? pod_dcn_ports(machine, cell, ports) : POD_DIRECTIONS;
+    const int count = machine->dcn ? pod_dcn_ports(machine, cell, ports) : POD_DIRECTIONS;
+    if (machine->hbm_bytes_per_s <= 0) {
+        return count;
+    }
+    ports[count] = (pod_net_port){.peer = cell, .rate = pod_rate_make(machine->hbm_bytes_per_s)};
+    return count + 1;
 }
 
 /* ---- ranks ---- */

@@ -18,6 +18,9 @@
  *  times differ by the picoseconds that its messages round to (some 1e-6).
  *  Ranks that hold whole slices see only DCN between them, and windows become as wide as its latency.
  *
+ *  The HBM of a chip may be a port of its cell, too: an inner resource that messages of the cell to itself
+ *  share fairly, as links are shared.
+ *
  *  Threads: one per rank. */
 #pragma once
 
@@ -36,11 +39,15 @@ typedef struct pod_machine {
                                      all ranks are peers */
     double link_bytes_per_s;  /**< one way, of a healthy link, in force for this run */
     double shared_frac;       /**< of that for collectives marked as shared; 0 = 1 */
+    double hbm_bytes_per_s;   /**< of a chip, what its users share fairly; 0 = no HBM as a port */
     pod_time_ps hop_latency_ps; /**< > 0 */
     pod_time_ps launch_ps;      /**< before the first byte of a collective or a message */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */
     void *progress_context;
 } pod_machine;
+
+/** The port of every cell that stands for its chip's HBM, if hbm_bytes_per_s > 0. */
+int pod_machine_hbm_port(const pod_machine *machine);
 
 /** Cells of the machine, and the chip that a cell is (or stands for). */
 int32_t pod_machine_cells(const pod_machine *machine);

@@ -127,6 +127,9 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
         link->head = flow;
         link->tail = flow;
         link->flows = 1;
+        if (net->busy_since) {
+            net->busy_since[local * net->stride + port] = now;
+        }
         net->cells[local].done[port] = now + work;
         return;
     }
@@ -165,6 +168,9 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
     };
     pod_engine_post(net->engine, cell, &event);
     flow_release(net, cell - net->first, flow);
+    if (net->client.left) {
+        net->client.left(net->client.context, cell, left.port, tag_unpack(left.tag, left.step));
+    }
     if (!(left.flags & FLOW_OWN)) {
         return;
     }
@@ -191,6 +197,15 @@ static void flow_served(pod_net *net, int32_t cell, const net_link *link, int32_
     }
 }
 
+/* A link has nothing more to serve. */
+static void busy_tell(pod_net *net, int32_t cell, int port, pod_time_ps now)
+{
+    if (net->client.busy) {
+        const size_t at = (size_t)(cell - net->first) * (size_t)net->stride + (size_t)port;
+        net->client.busy(net->client.context, cell, port, net->busy_since[at], now);
+    }
+}
+
 /* Messages of this link that have had their service by now. */
 static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
@@ -204,6 +219,7 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
         link->tail = -1;
         link->flows = 0;
         net->cells[local].done[port] = POD_TIME_NEVER;
+        busy_tell(net, cell, port, now);
         flow_served(net, cell, link, only, now);
         return;
     }
@@ -221,6 +237,7 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
         net->flows[link->head].prev = -1;
     } else {
         link->tail = -1;
+        busy_tell(net, cell, port, now);
     }
     net->cells[local].done[port] = link_done(net, link);
     while (served >= 0) {

@@ -86,6 +86,11 @@ typedef struct pod_net_client {
     void (*woke)(void *context, int32_t cell, uint64_t argument);
     /** As in pod_engine_model; may be NULL. */
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);
+    /** Watching, of clients that share links; NULL: nobody does. A link was busy from start to end
+     *  without a break; */
+    void (*busy)(void *context, int32_t cell, int port, pod_time_ps start_ps, pod_time_ps end_ps);
+    /** a message (or fragment) has left a link of this cell now, whoever sent it. */
+    void (*left)(void *context, int32_t cell, int port, pod_net_tag tag);
 } pod_net_client;
 
 typedef struct pod_net pod_net;

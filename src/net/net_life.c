@@ -57,6 +57,10 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
         made = net->flow_peer != NULL;
     }
+    if (made && options->client->busy) {
+        net->busy_since = calloc(nlinks + 1, sizeof *net->busy_since);
+        made = net->busy_since != NULL;
+    }
     if (!made) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
                         net->ncells);
@@ -167,6 +171,7 @@ void pod_net_free(pod_net *net)
     pod_map_fini(&net->holding);
     pod_map_fini(&net->arriving);
     pod_map_fini(&net->transit);
+    free(net->busy_since);
     free(net->flow_peer);
     free(net->flows);
     free(net->wires);

@@ -114,7 +114,8 @@ struct pod_net {
     net_link *links;      /* NULL if alone */
     unsigned char *docks; /* alone: a net_dock every dock_bytes; else NULL */
     size_t dock_bytes;
-    pod_time_ps least_ps; /* alone: of any service */
+    pod_time_ps *busy_since; /* as links[], if the client watches; else NULL */
+    pod_time_ps least_ps;    /* alone: of any service */
     net_wire *wires;
     int32_t nwires;
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from

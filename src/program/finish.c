@@ -53,6 +53,12 @@ static pod_status references_check(const op_check *check, const pod_op *op)
     if (wants_group && (op->group < 0 || op->group >= check->programs->ngroups)) {
         return op_fail(check, "works on a group that does not exist");
     }
+    if (!index_fits(op->algorithm, check->programs->nalgorithms)) {
+        return op_fail(check, "runs an algorithm that does not exist");
+    }
+    if (!index_fits(op->sources, check->programs->npermutes)) {
+        return op_fail(check, "permutes by a list that does not exist");
+    }
     return POD_OK;
 }
 
@@ -136,6 +142,17 @@ static pod_status message_check(const op_check *check, const pod_op *op)
     return POD_OK;
 }
 
+static pod_status work_check(const op_check *check, const pod_op *op)
+{
+    if (op->start_ps < 0 || op->unit_ps < 0 || op->hbm_bytes < 0) {
+        return op_fail(check, "takes less than no time");
+    }
+    if (op->lane < 0 || op->lane >= POD_PROGRAM_LANES) {
+        return op_fail(check, "copies on a lane that does not exist");
+    }
+    return POD_OK;
+}
+
 static pod_status op_check_shapes(const op_check *check, const pod_op *op)
 {
     switch (op->kind) {
@@ -148,6 +165,9 @@ static pod_status op_check_shapes(const op_check *check, const pod_op *op)
     case POD_OP_SEND:
     case POD_OP_RECV:
         return message_check(check, op);
+    case POD_OP_COMPUTE:
+    case POD_OP_COPY:
+        return work_check(check, op);
     case POD_OP_ATTENTION:
     case POD_OP_HOST:
         return POD_OK;

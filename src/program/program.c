@@ -54,8 +54,13 @@ void pod_programs_fini(pod_programs *programs)
         pod_group_fini(&programs->groups[i].group);
         free(programs->groups[i].position_of_rank);
     }
+    for (int32_t i = 0; programs->permutes != NULL && i < programs->npermutes; i++) {
+        free(programs->permutes[i].source_of);
+    }
     free(programs->stages);
     free(programs->groups);
+    free(programs->algorithms);
+    free(programs->permutes);
     free(programs->stage_of);
     free(programs->next_stage_chip);
     free(programs->previous_stage_chip);
@@ -153,6 +158,8 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
         .touch = { POD_OP_NONE, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE},
         .count = 1,
         .group = POD_OP_NONE,
+        .sources = POD_OP_NONE,
+        .algorithm = POD_OP_NONE,
         .to_stage = POD_OP_NONE,
         .message = -1
     };
@@ -167,6 +174,10 @@ const char *pod_op_kind_name(pod_op_kind kind)
         return "vector";
     case POD_OP_ATTENTION:
         return "attention";
+    case POD_OP_COMPUTE:
+        return "compute";
+    case POD_OP_COPY:
+        return "copy";
     case POD_OP_COLLECTIVE:
         return "collective";
     case POD_OP_SEND:

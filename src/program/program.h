@@ -3,11 +3,21 @@
  *
  *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource:
  *
- *      matmul, vector, attention the chip's core: one at a time, in program order
+ *      matmul, vector, attention, compute
+ *                                the chip's core: one at a time, in program order
+ *      copy                      HBM, beside the core: on a lane, one copy at a time, in the order
+ *                                in which they become ready
  *      collective                links between the chips of a group (ICI), and between slices (DCN);
  *                                starts as soon as its dependencies are done, any number at once
  *      send, recv                a message to or from the same chip of another stage
  *      host                      the host's processors, one op at a time, or PCIe to the chip
+ *
+ *  Compute and copy ops say what they need themselves: a start, then unit time and bytes through the HBM at
+ *  once, whichever takes longer. The HBM is one resource: core and copies share it fairly in the
+ *  fluid limit. The other ops of the core have their HBM time within, as if they had it to themselves.
+ *
+ *  A collective may run an algorithm of its own instead of the step's (pod_program_algorithm), a permute may
+ *  go by a list of sources instead of by a shift (pod_program_permute).
  *
  *  An op may start when all ops it depends on are done. Dependencies point backwards (dep < op), so
  *  program order is a topological order. How far ahead gathers run is a dependency like any other.
@@ -38,15 +48,20 @@
 #include "base/units.h"
 #include "chip/attention.h"
 #include "collectives/schedule/schedule.h"
+#include "collectives/xla/xla_choice.h"
 
 #include <stdbool.h>
 
 enum { POD_OP_INPUTS_MAX = 3, POD_OP_TOUCHES_MAX = 4, POD_OP_NONE = -1, POD_PROGRAM_AXES_MAX = 64 };
+/** Lanes for copies: the DMA engines, and the SparseCores. */
+enum { POD_LANE_COPY, POD_LANE_SPARSE, POD_PROGRAM_LANES };
 
 typedef enum pod_op_kind {
     POD_OP_MATMUL,
     POD_OP_VECTOR,
     POD_OP_ATTENTION,
+    POD_OP_COMPUTE,
+    POD_OP_COPY,
     POD_OP_COLLECTIVE,
     POD_OP_SEND,
     POD_OP_RECV,
@@ -103,6 +118,18 @@ typedef struct pod_program_group {
     int32_t *position_of_rank;       /**< position_of_rank[group.size]: place along the mesh axes */
 } pod_program_group;
 
+/** How a collective runs, where an op says so. */
+typedef struct pod_program_algorithm {
+    const char *name; /**< "auto", or a row of the registry; static */
+    bool given;       /**< xla only: `choice` says how, else xla's rules do */
+    pod_xla_choice choice;
+} pod_program_algorithm;
+
+/** A permute over the chips of a slice: each receives from one chip at most. */
+typedef struct pod_program_permute {
+    int32_t *source_of; /**< source_of[chip of the slice], -1 = receives nothing */
+} pod_program_permute;
+
 typedef struct pod_op {
     pod_op_kind kind;
     const char *name; /**< "fwd.gather.w1": without the layer, so that equal ops have equal names */
@@ -126,8 +153,12 @@ typedef struct pod_op {
     /* vector */
     pod_vector_function function;
     double flops;      /**< elementwise operations */
-    int64_t hbm_bytes; /**< read and written */
-    double rate;       /**< of POD_VEC_SGD */
+    int64_t hbm_bytes; /**< read and written; of vector, compute and copy */
+    /* compute and copy: start_ps, then both unit_ps and hbm_bytes */
+    pod_time_ps start_ps;
+    pod_time_ps unit_ps;
+    int32_t lane; /**< of a copy: POD_LANE_… */
+    double rate;  /**< of POD_VEC_SGD */
     pod_attention_args attention;
     bool sustained; /**< of matmul and attention: at what a long step sustains (mxu_step_frac) */
     /* collective, send, recv, host */
@@ -137,6 +168,8 @@ typedef struct pod_op {
     pod_time_ps host_ps; /**< host: work on the host that moves nothing (bytes = 0) */
     int dim;             /**< of gathers and scatters: 0 rows, 1 columns */
     int32_t shift;       /**< of permutes: positions ahead in the group's order */
+    int32_t sources;     /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
+    int32_t algorithm;   /**< index in programs->algorithms, or POD_OP_NONE: the step's */
     int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
     int32_t message;     /**< of send and recv: the same number on both sides */
 } pod_op;
@@ -161,6 +194,10 @@ typedef struct pod_programs {
     pod_program *stages; /**< stages[nstages] */
     int32_t ngroups;
     pod_program_group *groups;
+    int32_t nalgorithms;
+    pod_program_algorithm *algorithms;
+    int32_t npermutes;
+    pod_program_permute *permutes;
     /* by chip of all slices, slice behind slice; NULL when nstages is 1 */
     int32_t *stage_of;
     int32_t *next_stage_chip; /**< chip of the next stage with the same other coordinates */

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
-
 static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_time_ps end_ps)
 {
     pod_op_record *record = &stage->records[op];
@@ -48,6 +46,10 @@ static void core_feed(step_run *run, int32_t cell)
     const pod_time_ps now = pod_net_now(run->net);
     pod_step_wait_charge(run, cell, op, now);
     state->core_busy = true;
+    if (stage->program->ops[op].kind == POD_OP_COMPUTE) {
+        pod_step_compute_begin(run, cell, op);
+        return;
+    }
     pod_net_wake(run->net, cell, now + core_time(stage, state, op), pod_step_wake(WAKE_CORE, op));
 }
 
@@ -112,7 +114,7 @@ static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 {
     uint64_t start = 0;
     if (pod_map_take(&run->recv_start, (uint32_t)cell, (uint32_t)op->message, &start)) {
-        op_done(run, cell, op_number, (pod_time_ps)start);
+        pod_step_op_done(run, cell, op_number, (pod_time_ps)start);
     }
 }
 
@@ -124,7 +126,11 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
     case POD_OP_MATMUL:
     case POD_OP_VECTOR:
     case POD_OP_ATTENTION:
+    case POD_OP_COMPUTE:
         core_feed(run, cell);
+        break;
+    case POD_OP_COPY:
+        pod_step_copy_ready(run, cell, op_number);
         break;
     case POD_OP_COLLECTIVE:
         collective_ready(run, cell, op_number);
@@ -143,12 +149,13 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
 
 /* ---- ending ops ---- */
 
-static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
+void pod_step_op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
 {
     step_cell *state = step_cell_at(run, cell);
     step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
     op_record(stage, op, start_ps, now);
+    pod_step_watch_op(run, cell, state->stage, op, start_ps, now);
     pod_step_trail_add(run, cell, op, start_ps);
     for (int32_t i = stage->first_user[op]; i < stage->first_user[op + 1]; i++) {
         const int32_t user = stage->users[i];
@@ -163,14 +170,14 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
     }
 }
 
-static void core_done(step_run *run, int32_t cell, int32_t op)
+void pod_step_core_done(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps,
+                        bool hbm_bound)
 {
     step_cell *state = step_cell_at(run, cell);
     step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
-    const pod_time_ps took_ps = core_time(stage, state, op);
     run->compute_ps += took_ps;
-    run->hbm_bound_ps += stage->hbm_bound[op] ? took_ps : 0;
+    run->hbm_bound_ps += hbm_bound ? took_ps : 0;
     if (run->args->data
         && pod_op_exec(stage->program, op, &run->shards[cell - run->first], &run->failure)
                != POD_OK) {
@@ -179,8 +186,15 @@ static void core_done(step_run *run, int32_t cell, int32_t op)
     state->core_busy = false;
     state->core_op = stage->core_next[op];
     state->free_ps = now;
-    op_done(run, cell, op, now - took_ps);
+    pod_step_op_done(run, cell, op, now - took_ps);
     core_feed(run, cell);
+}
+
+static void core_done(step_run *run, int32_t cell, int32_t op)
+{
+    const step_cell *state = step_cell_at(run, cell);
+    const step_stage *stage = step_stage_at(run, state);
+    pod_step_core_done(run, cell, op, core_time(stage, state, op), stage->hbm_bound[op]);
 }
 
 /* ---- collectives ---- */
@@ -210,7 +224,7 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
         pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
     }
     instance->cells_left--;
-    op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
+    pod_step_op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
 }
 
 static void instance_release(step_run *run, uint32_t number)
@@ -291,8 +305,11 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
     case WAKE_COLLECTIVE:
         collective_begin(run, cell, op);
         break;
+    case WAKE_HOST:
+        pod_step_op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
+        break;
     default:
-        op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
+        pod_step_work_woke(run, cell, (int)(argument >> 32), op);
         break;
     }
 }
@@ -314,7 +331,7 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
                    (size_t)op->bytes);
         }
         if (state->deps_left[i] == 0) {
-            op_done(run, cell, i, start);
+            pod_step_op_done(run, cell, i, start);
         } else {
             pod_map_put(&run->recv_start, (uint32_t)cell, tag.instance, (uint64_t)start);
         }
@@ -331,8 +348,12 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         message_arrived(run, cell, tag, payload);
         return;
     }
+    if (tag.kind == POD_TAG_HBM) {
+        pod_step_work_bytes(run, cell, tag.step);
+        return;
+    }
     if (tag.kind == POD_TAG_HOST) {
-        op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
+        pod_step_op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
         return;
     }
     pod_collective_arrived(instance_at(run, cell, tag.instance)->collective, cell, tag, payload);
@@ -343,10 +364,10 @@ static void step_sent(void *context, int32_t cell, pod_net_tag tag)
 {
     step_run *run = context;
     if (tag.kind == POD_TAG_STAGE_MESSAGE) {
-        op_done(run, cell, tag.step, pod_net_now(run->net));
+        pod_step_op_done(run, cell, tag.step, pod_net_now(run->net));
         return;
     }
-    if (tag.kind == POD_TAG_HOST) {
+    if (tag.kind == POD_TAG_HOST || tag.kind == POD_TAG_HBM) {
         return;
     }
     pod_collective_sent(run->instances[tag.instance]->collective, cell, tag);
@@ -377,9 +398,11 @@ static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
 
 pod_net_client pod_step_client(step_run *run)
 {
-    return (pod_net_client){.context = run,
-                            .arrived = step_arrived,
-                            .sent = step_sent,
-                            .woke = step_woke,
-                            .blocked = step_blocked};
+    pod_net_client client = {.context = run,
+                             .arrived = step_arrived,
+                             .sent = step_sent,
+                             .woke = step_woke,
+                             .blocked = step_blocked};
+    pod_step_watch_client(run, &client);
+    return client;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file sim/step.h  One step of a program on all chips: cores, collectives, messages.
  *
- *  Model: each chip has a core that executes matmul and vector ops in program order, each as soon as
- *  its dependencies are done; communication starts as soon as its dependencies are done. Collectives run as
- *  schedules over the links of the machine (sim/collective.h), all at once, sharing links fairly.
+ *  Model: each chip has a core that executes its ops in program order, each as soon as
+ *  its dependencies are done; copies run beside it on lanes of their own, one at a time on each, in the
+ *  order in which they become ready. Bytes of compute and copy ops go through the chip's HBM, which
+ *  they share fairly (net/machine.h); such an op ends when both its unit time and its bytes are through.
+ *  Communication starts as soon as its dependencies are done. Collectives run as schedules over the links
+ *  of the machine (sim/collective.h), all at once, sharing links fairly.
  *
  *  Where the time goes. Each instant of a chip is compute while its core works. While the core waits, the instant
  *  is charged to what it waits for: the op whose end lets the next core op (or, after the last core
  *  op, the end of the step) begin, and before that one began to the op whose end let it begin, and so
- *  on: exposed ICI, DCN or host for communication under way; idle while a message from another stage had
- *  not been sent (a pipeline bubble) or when the chip is done before others.
+ *  on: exposed ICI, DCN or host for communication under way, HBM for copies; idle while a message from
+ *  another stage had not been sent (a pipeline bubble) or when the chip is done before others.
  *  Of a collective over slices DCN is charged with the time during which a message of it to or from
  *  another slice was under way on this chip, ICI with the rest.
  *  compute + exposed + idle = step time on every chip, to the picosecond.
@@ -18,6 +21,13 @@
  *  rate of each (pod_chip_link_bytes_per_s: two axes are not twice one), while others on one axis get all of it:
  *  its messages are served as if 1/frac as long, so that links shared with others are shared fairly
  *  and record the bytes that they carry.
+ *
+ *  Algorithms. A collective runs the algorithm that its op names, else the step's; where that can't serve
+ *  its group, `auto` does, and the record says why. A step's own algorithm must serve.
+ *
+ *  Watching. An observer is told when each op of chosen chips begins and ends, and when their links were
+ *  busy. On a folded machine a chip is what the cell does that stands for it. Calls come on the ranks that
+ *  simulate the cell: on every rank where few cells are simulated by all.
  *
  *  Blocks. All-reduces are padded to whole blocks, less than one element for each chip.
  *
@@ -41,10 +51,28 @@ typedef struct pod_op_record {
     int64_t chips; /**< cells that ran it */
     pod_time_ps first_start_ps;
     pod_time_ps last_end_ps;
-    pod_time_ps time_ps;                    /**< sum over cells of end - start */
-    pod_time_ps exposed_ps;                 /**< sum over cells of the time charged to it */
+    pod_time_ps time_ps;    /**< sum over cells of end - start */
+    pod_time_ps exposed_ps; /**< sum over cells of the time charged to it */
+    int32_t
+        fallback; /**< number in result->fallbacks, from 1, of why `auto` ran instead; 0 = it didn't */
     char algorithm[POD_STEP_ALGORITHM_MAX]; /**< of a collective, else "" */
 } pod_op_record;
+
+/** What happens on chosen chips; any function may be NULL. `watch` is an index of chips. */
+typedef struct pod_step_observer {
+    void *context;
+    int32_t nchips;
+    const int32_t *chips; /**< of all slices; borrowed */
+    /** An op has ended. Ops of one chip come in the order of their ends. */
+    void (*op)(void *context, int32_t watch, int32_t stage, int32_t op, pod_time_ps start_ps,
+               pod_time_ps end_ps);
+    /** A link in a direction of ici/slice.h carried something from start to end, without a break. */
+    void (*busy)(void *context, int32_t watch, int direction, pod_time_ps start_ps,
+                 pod_time_ps end_ps);
+    /** A message (or fragment) of a collective, by its stage and op, has left a link now. */
+    void (*left)(void *context, int32_t watch, int direction, int32_t stage, int32_t op,
+                 pod_time_ps now_ps);
+} pod_step_observer;
 
 typedef struct pod_step_args {
     const pod_machine
@@ -59,20 +87,29 @@ typedef struct pod_step_args {
     /** With data: look at a chip's buffers after the step. */
     void (*store)(void *context, int32_t chip, const pod_program *program, void **buffers);
     void *context;
+    const pod_step_observer *observer; /**< NULL: nobody watches */
 } pod_step_args;
+
+/** Why `auto` ran a collective in place of the algorithm that its op names. */
+typedef struct pod_step_fallback {
+    char why[POD_ERROR_TEXT_MAX];
+} pod_step_fallback;
 
 typedef struct pod_step_result {
     pod_time_ps time_ps; /**< when the last chip is done */
     int64_t cells;       /**< chips simulated */
-    int64_t compute_ps;  /**< these five: sums over cells; they add up to cells · time_ps */
+    int64_t compute_ps;  /**< these six: sums over cells; they add up to cells · time_ps */
     int64_t exposed_ici_ps;
     int64_t exposed_dcn_ps;
     int64_t exposed_host_ps;
+    int64_t exposed_hbm_ps;
     int64_t idle_ps;
     int64_t hbm_bound_ps; /**< the part of compute_ps in ops that HBM bounds */
     pod_link_summary links;
     int32_t nstages;
-    pod_op_record **ops; /**< ops[stage][op], heap; pod_step_result_fini */
+    int32_t nfallbacks;
+    pod_step_fallback *fallbacks; /**< heap */
+    pod_op_record **ops;          /**< ops[stage][op], heap; pod_step_result_fini */
 } pod_step_result;
 
 /** Collective; the same result on every rank.

@@ -9,7 +9,7 @@
 static void parts_mend(pod_step_result *result)
 {
     int64_t *parts[] = {&result->exposed_ici_ps, &result->exposed_dcn_ps, &result->exposed_host_ps,
-                        &result->idle_ps};
+                        &result->exposed_hbm_ps, &result->idle_ps};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (*parts[i] < 0) {
             result->compute_ps += *parts[i];
@@ -46,12 +46,15 @@ void pod_step_result_extend(const pod_step_result *few, const pod_step_result *m
 {
     *result = *more;
     result->nstages = 0;
+    result->nfallbacks = 0;
+    result->fallbacks = NULL;
     result->ops = NULL;
     result->time_ps = extend(few->time_ps, more->time_ps, times);
     result->compute_ps = extend(few->compute_ps, more->compute_ps, times);
     result->exposed_ici_ps = extend(few->exposed_ici_ps, more->exposed_ici_ps, times);
     result->exposed_dcn_ps = extend(few->exposed_dcn_ps, more->exposed_dcn_ps, times);
     result->exposed_host_ps = extend(few->exposed_host_ps, more->exposed_host_ps, times);
+    result->exposed_hbm_ps = extend(few->exposed_hbm_ps, more->exposed_hbm_ps, times);
     result->idle_ps = extend(few->idle_ps, more->idle_ps, times);
     result->hbm_bound_ps = extend(few->hbm_bound_ps, more->hbm_bound_ps, times);
     parts_mend(result);

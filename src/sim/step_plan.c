@@ -4,6 +4,7 @@
 #include "collectives/schedule/algorithm.h"
 #include "sim/step_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,15 +88,86 @@ static pod_status shift_sources(const pod_program_group *group, int32_t shift, i
     return POD_OK;
 }
 
-static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_error *err)
+/* source_of[rank] of a permute by a list of chips. */
+static pod_status list_sources(const pod_group *group, const pod_program_permute *permute,
+                               int32_t **sources, pod_error *err)
+{
+    *sources = malloc((size_t)group->size * sizeof **sources);
+    if (!*sources) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for a permute of %d chips", group->size);
+    }
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        const int32_t from = permute->source_of[group->chip_of[rank]];
+        (*sources)[rank] = from < 0 ? -1 : group->rank_of[from];
+    }
+    return POD_OK;
+}
+
+static pod_status sources_find(const step_run *run, step_schedule *entry, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    const pod_program_group *group = &programs->groups[entry->group];
+    if (entry->op != POD_PERMUTE) {
+        return POD_OK;
+    }
+    return entry->sources >= 0 ? list_sources(&group->group, &programs->permutes[entry->sources],
+                                              &entry->source_of, err)
+                               : shift_sources(group, entry->shift, &entry->source_of, err);
+}
+
+static pod_status schedule_by_name(const char *name, const pod_coll_request *request,
+                                   pod_coll_schedule **schedule, pod_error *err)
+{
+    const pod_coll_algorithm *algorithm = NULL;
+    pod_status st = POD_OK;
+    if (!name || strcmp(name, "auto") == 0) {
+        pod_coll_prediction prediction;
+        st = pod_coll_choose(request, &algorithm, &prediction, err);
+    } else {
+        st = pod_coll_algorithm_find(name, &algorithm, err);
+        if (st == POD_OK) {
+            st = pod_coll_algorithm_applies(algorithm, request, err);
+        }
+    }
+    return st == POD_OK ? algorithm->build(request, schedule, err) : st;
+}
+
+static pod_status fallback_note(step_run *run, const char *why, int32_t *number, pod_error *err)
+{
+    pod_step_fallback *grown =
+        realloc(run->fallbacks, (size_t)(run->nfallbacks + 1) * sizeof *grown);
+    if (!grown) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d schedules", run->nschedules);
+    }
+    run->fallbacks = grown;
+    (void)snprintf(grown[run->nfallbacks].why, sizeof grown->why, "%s", why);
+    *number = ++run->nfallbacks;
+    return POD_OK;
+}
+
+/* By the algorithm that the op names, else by `auto`, which says why. */
+static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_request *request,
+                               pod_error *err)
+{
+    const pod_program_algorithm *own = &run->args->programs->algorithms[entry->algorithm];
+    pod_error why = {0};
+    request->choice = own->given ? &own->choice : NULL;
+    pod_status st = schedule_by_name(own->name, request, &entry->schedule, &why);
+    if (st != POD_E_INVALID && st != POD_E_USAGE) {
+        return st == POD_OK ? st : pod_fail(err, st, "%s", why.text);
+    }
+    request->choice = NULL;
+    st = fallback_note(run, why.text, &entry->fallback, err);
+    return st == POD_OK ? schedule_by_name("auto", request, &entry->schedule, err) : st;
+}
+
+static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error *err)
 {
     const pod_step_args *args = run->args;
     const pod_program_group *group = &args->programs->groups[entry->group];
-    if (entry->op == POD_PERMUTE) {
-        const pod_status st = shift_sources(group, entry->shift, &entry->source_of, err);
-        if (st != POD_OK) {
-            return st;
-        }
+    const pod_status st = sources_find(run, entry, err);
+    if (st != POD_OK) {
+        return st;
     }
     /* a permute is one message a chip */
     const int links =
@@ -103,7 +175,7 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
     const double frac =
         pod_chip_link_bytes_per_s(args->chip, links) / args->chip->link_oneway_bytes_per_s;
     entry->shared = frac < 1;
-    const pod_coll_request request = {
+    pod_coll_request request = {
         .op = entry->op,
         .slice = args->machine->slice,
         .group = &group->group,
@@ -117,18 +189,9 @@ static pod_status schedule_build(const step_run *run, step_schedule *entry, pod_
         .source_of = entry->source_of,
         .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
     };
-    const pod_coll_algorithm *algorithm = NULL;
-    pod_status st = POD_OK;
-    if (!args->algorithm || strcmp(args->algorithm, "auto") == 0) {
-        pod_coll_prediction prediction;
-        st = pod_coll_choose(&request, &algorithm, &prediction, err);
-    } else {
-        st = pod_coll_algorithm_find(args->algorithm, &algorithm, err);
-        if (st == POD_OK) {
-            st = pod_coll_algorithm_applies(algorithm, &request, err);
-        }
-    }
-    return st == POD_OK ? algorithm->build(&request, &entry->schedule, err) : st;
+    return entry->algorithm >= 0
+               ? schedule_own(run, entry, &request, err)
+               : schedule_by_name(args->algorithm, &request, &entry->schedule, err);
 }
 
 /* A vector to be summed is padded to whole blocks, as compilers pad it: chips with equal blocks do the
@@ -147,7 +210,8 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
     for (int32_t i = 0; i < run->nschedules; i++) {
         const step_schedule *known = &run->schedules[i];
         if (known->group == op->group && known->op == op->op && known->elements == elements
-            && known->dtype == op->dtype && known->shift == op->shift) {
+            && known->dtype == op->dtype && known->shift == op->shift
+            && known->sources == op->sources && known->algorithm == op->algorithm) {
             *index = i;
             return POD_OK;
         }
@@ -163,7 +227,9 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
                                     .op = op->op,
                                     .elements = elements,
                                     .dtype = op->dtype,
-                                    .shift = op->shift};
+                                    .shift = op->shift,
+                                    .sources = op->sources,
+                                    .algorithm = op->algorithm};
     return schedule_build(run, &grown[*index], err);
 }
 
@@ -216,6 +282,9 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         stage->records[i].first_start_ps = POD_TIME_NEVER;
+        if (op->kind == POD_OP_COMPUTE || op->kind == POD_OP_COPY) {
+            run->hbm_port = 0; /* to be told by the machine */
+        }
         pod_status st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
         if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);

@@ -62,6 +62,7 @@ static void cells_free(step_run *run)
     for (int32_t i = 0; run->cells && i < run->ncells; i++) {
         free(run->cells[i].deps_left);
         free(run->cells[i].trail);
+        pod_step_lanes_free(&run->cells[i]);
         if (run->args->data && run->shards) {
             pod_shards_fini(&run->shards[i], run->stages[run->cells[i].stage].program);
         }
@@ -130,6 +131,7 @@ static pod_status records_combine(step_run *run, pod_step_result *result, pod_er
             if (stage->program->ops[op].kind == POD_OP_COLLECTIVE) {
                 (void)snprintf(record->algorithm, sizeof record->algorithm, "%s",
                                run->schedules[stage->schedule_of[op]].schedule->algorithm);
+                record->fallback = run->schedules[stage->schedule_of[op]].fallback;
             }
         }
     }
@@ -158,17 +160,24 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
     for (int32_t i = 0; i < run->ncells; i++) {
         run->idle_ps += result->time_ps - run->cells[i].done_ps;
     }
-    int64_t sums[7] = {run->ncells,        run->compute_ps, run->exposed_ps[0], run->exposed_ps[1],
-                       run->exposed_ps[2], run->idle_ps,    run->hbm_bound_ps};
-    pod_par_sum_i64(par, sums, 7);
+    int64_t sums[] = {run->ncells,
+                      run->compute_ps,
+                      run->exposed_ps[STEP_ICI],
+                      run->exposed_ps[STEP_DCN],
+                      run->exposed_ps[STEP_HOST],
+                      run->exposed_ps[STEP_HBM],
+                      run->idle_ps,
+                      run->hbm_bound_ps};
+    pod_par_sum_i64(par, sums, sizeof sums / sizeof sums[0]);
     result->cells = sums[0];
     result->compute_ps = sums[1];
     result->exposed_ici_ps = sums[2];
     result->exposed_dcn_ps = sums[3];
     result->exposed_host_ps = sums[4];
-    result->idle_ps = sums[5];
-    result->hbm_bound_ps = sums[6];
-    const int64_t parts = sums[1] + sums[2] + sums[3] + sums[4] + sums[5];
+    result->exposed_hbm_ps = sums[5];
+    result->idle_ps = sums[6];
+    result->hbm_bound_ps = sums[7];
+    const int64_t parts = sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6];
     if (parts != all_ps) {
         return pod_fail(err, POD_E_INTERNAL,
                         "compute, exposed and idle time add up to %lld ps, not to %lld",
@@ -241,11 +250,15 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     pod_step_args own = *args;
     own.machine = &machine;
     machine.shared_frac = args->chip->multi_axis_eff_frac;
-    step_run run = {.args = &own};
+    step_run run = {.args = &own, .hbm_port = -1};
     pod_par *self = NULL;
     *result = (pod_step_result){0};
     pod_map_init(&run.recv_start);
     pod_status st = pod_step_plan(&run, err);
+    if (run.hbm_port >= 0) {
+        machine.hbm_bytes_per_s = args->chip->hbm_bytes_per_s * args->chip->hbm_eff_frac;
+        run.hbm_port = pod_machine_hbm_port(&machine);
+    }
     if (st == POD_OK) {
         st = result_prepare(&run, result, err);
     }
@@ -259,6 +272,8 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     }
     cells_free(&run);
     pod_net_free(run.net);
+    result->fallbacks = run.fallbacks;
+    result->nfallbacks = run.nfallbacks;
     pod_step_plan_free(&run);
     pod_map_fini(&run.recv_start);
     pod_par_self_free(self);
@@ -271,5 +286,8 @@ void pod_step_result_fini(pod_step_result *result)
         free(result->ops[i]);
     }
     free(result->ops);
+    free(result->fallbacks);
     result->ops = NULL;
+    result->fallbacks = NULL;
+    result->nfallbacks = 0;
 }

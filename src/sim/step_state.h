@@ -7,10 +7,10 @@
 #include "sim/collective.h"
 #include "sim/step.h"
 
-enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3 };
+enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3, POD_TAG_HBM = 4 };
 
 /* What exposed time is charged to. */
-enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_RESOURCES };
+enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_HBM, STEP_RESOURCES };
 
 /* A schedule that equal collectives share. */
 typedef struct step_schedule {
@@ -19,6 +19,9 @@ typedef struct step_schedule {
     int64_t elements;
     pod_dtype dtype;
     int32_t shift;
+    int32_t sources;    /* of permutes by list */
+    int32_t algorithm;  /* index in programs->algorithms, or POD_OP_NONE */
+    int32_t fallback;   /* number in run->fallbacks, from 1; 0 = none */
     int32_t *source_of; /* permutes */
     bool shared;        /* drives several axes */
     pod_coll_schedule *schedule;
@@ -62,12 +65,32 @@ typedef struct step_trail {
     pod_time_ps across_ps; /* collectives over slices: the part of the wait in which they crossed */
 } step_trail;
 
+/* An op that is under way until its unit time and its bytes are through. */
+typedef struct step_work {
+    int32_t op;
+    int parts_left;
+    pod_time_ps start_ps;
+    bool hbm_last; /* its bytes took longer than its unit time */
+} step_work;
+
+/* Copies that are ready: queue[next … nqueue), the first of which is under way if busy. */
+typedef struct step_lane {
+    step_work work;
+    bool busy;
+    int32_t next;
+    int32_t nqueue;
+    int32_t room;
+    int32_t *queue;
+} step_lane;
+
 typedef struct step_cell {
     int32_t stage;
     int32_t core_op; /* next (or running) core op; nops = none left */
     double slowness; /* of the chip: times its core takes longer */
     double host_slowness;
     bool core_busy;
+    step_work core; /* of compute ops */
+    step_lane lanes[POD_PROGRAM_LANES];
     bool done;
     pod_time_ps free_ps;       /* since when the core waits */
     pod_time_ps host_free_ps;  /* since when the host has nothing to make */
@@ -89,6 +112,9 @@ typedef struct step_run {
     step_cell *cells;
     step_schedule *schedules;
     int32_t nschedules;
+    pod_step_fallback *fallbacks;
+    int32_t nfallbacks;
+    int hbm_port;
     step_instance **instances; /* instances[stage's first + op], NULL unless under way */
     int32_t ninstances;
     pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
@@ -112,11 +138,12 @@ static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
 
 static inline bool pod_step_uses_core(const pod_op *op)
 {
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION;
+    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION
+           || op->kind == POD_OP_COMPUTE;
 }
 
 /** What a chip asked to be woken for, and the op. */
-enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST };
+enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT };
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
@@ -133,6 +160,25 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
 void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps now);
 /** pod_collective_options.crossing of the instances of a step. */
 void pod_step_crossing_changed(void *context, int32_t cell, uint32_t number, int change);
+
+/** An op of a cell that has begun at start_ps ends now (step.c). */
+void pod_step_op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+/** The core of a cell has finished an op now, which took so long, and gets the next one (step.c). */
+void pod_step_core_done(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps,
+                        bool hbm_bound);
+
+/** Compute and copy ops (step_work.c): the core begins one now; a copy is ready; what the chip asked to be woken
+ *  for; bytes are through the HBM. */
+void pod_step_compute_begin(step_run *run, int32_t cell, int32_t op);
+void pod_step_copy_ready(step_run *run, int32_t cell, int32_t op);
+void pod_step_work_woke(step_run *run, int32_t cell, int what, int32_t op);
+void pod_step_work_bytes(step_run *run, int32_t cell, int32_t op);
+void pod_step_lanes_free(step_cell *state);
+
+/** Tell the observer (step_watch.c): net callbacks for pod_net_client, and the end of an op. */
+void pod_step_watch_client(const step_run *run, pod_net_client *client);
+void pod_step_watch_op(const step_run *run, int32_t cell, int32_t stage, int32_t op,
+                       pod_time_ps start_ps, pod_time_ps end_ps);
 
 /** The step as a client of the net (step.c). */
 pod_net_client pod_step_client(step_run *run);

@@ -20,6 +20,8 @@ static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
     switch (op->kind) {
     case POD_OP_HOST:
         return STEP_HOST;
+    case POD_OP_COPY:
+        return STEP_HBM;
     case POD_OP_COLLECTIVE:
         return pod_program_group_slices(&run->args->programs->groups[op->group]) > 1 ? STEP_DCN
                                                                                      : STEP_ICI;
@@ -32,6 +34,7 @@ static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
     case POD_OP_MATMUL:
     case POD_OP_VECTOR:
     case POD_OP_ATTENTION:
+    case POD_OP_COMPUTE:
         break;
     }
     return STEP_ICI;

@@ -11,6 +11,8 @@
  * and in stream 1 the same in minus direction: x and y are never busy at the same time.
  *
  * An open axis of a one-way stream is walked both ways, since a line has no way round.
+ *
+ * A choice that the request brings along is run instead: what a compiled program says.
  */
 #include "collectives/algorithms/rings.h"
 #include "collectives/predict/predict.h"
@@ -64,6 +66,10 @@ static pod_status choose(const pod_coll_request *request, pod_xla_choice *choice
         query.wrap[a] = full && slice->wrap[a];
         place[a] = before;
         before += query.dims[a] > 1;
+    }
+    if (request->choice != NULL) {
+        *choice = *request->choice;
+        return POD_OK;
     }
     query.twisted = slice->twisted && whole;
     if (!whole) {

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the observer of a step is told: ops and links of the chips that it watches. */
+#include "ici/slice.h"
+#include "sim/step_state.h"
+
+/* The next chip that the observer watches from `from` on and that a cell is, or stands for; nchips: none. */
+static int32_t watch_next(const step_run *run, int32_t cell, int32_t from)
+{
+    const pod_step_observer *observer = run->args->observer;
+    while (from < observer->nchips
+           && pod_machine_cell(run->args->machine, observer->chips[from]) != cell) {
+        from++;
+    }
+    return from;
+}
+
+void pod_step_watch_op(const step_run *run, int32_t cell, int32_t stage, int32_t op,
+                       pod_time_ps start_ps, pod_time_ps end_ps)
+{
+    const pod_step_observer *observer = run->args->observer;
+    if (observer == NULL || observer->op == NULL) {
+        return;
+    }
+    for (int32_t i = watch_next(run, cell, 0); i < observer->nchips;
+         i = watch_next(run, cell, i + 1)) {
+        observer->op(observer->context, i, stage, op, start_ps, end_ps);
+    }
+}
+
+static void link_busy(void *context, int32_t cell, int port, pod_time_ps start_ps,
+                      pod_time_ps end_ps)
+{
+    const step_run *run = context;
+    const pod_step_observer *observer = run->args->observer;
+    if (port >= POD_DIRECTIONS || observer->busy == NULL) {
+        return;
+    }
+    for (int32_t i = watch_next(run, cell, 0); i < observer->nchips;
+         i = watch_next(run, cell, i + 1)) {
+        observer->busy(observer->context, i, port, start_ps, end_ps);
+    }
+}
+
+static void link_left(void *context, int32_t cell, int port, pod_net_tag tag)
+{
+    const step_run *run = context;
+    const pod_step_observer *observer = run->args->observer;
+    if (port >= POD_DIRECTIONS || observer->left == NULL || tag.kind >= POD_TAG_STAGE_MESSAGE) {
+        return;
+    }
+    int32_t stage = run->args->programs->nstages - 1;
+    while (stage > 0 && (int32_t)tag.instance < run->stages[stage].first_instance) {
+        stage--;
+    }
+    const int32_t op = (int32_t)tag.instance - run->stages[stage].first_instance;
+    for (int32_t i = watch_next(run, cell, 0); i < observer->nchips;
+         i = watch_next(run, cell, i + 1)) {
+        observer->left(observer->context, i, port, stage, op, pod_net_now(run->net));
+    }
+}
+
+void pod_step_watch_client(const step_run *run, pod_net_client *client)
+{
+    if (run->args->observer != NULL) {
+        client->busy = link_busy;
+        client->left = link_left;
+    }
+}
