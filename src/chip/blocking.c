@@ -18,6 +18,12 @@ struct problem {
     bool resident;     /* B is in VMEM */
 };
 
+int pod_matmul_output_size(pod_dtype dtype)
+{
+    const bool wide = dtype == POD_DTYPE_F32 || dtype == POD_DTYPE_INT8;
+    return wide ? 4 : 2;
+}
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0 ? 1 : 0);

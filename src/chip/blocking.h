@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file chip/blocking.h  Private to chip/: which block a core's part of a matmul uses, and what
+/** @file chip/blocking.h  A matmul's sizes, the block that a core's part of it uses, and what
  *  that moves. The model is in chip/matmul.h. */
 #pragma once
 
-#include "chip/matmul.h"
+#include "chip/chip.h"
+
+/** Sizes of a block, in rows of A, the contracted axis and columns of B; all 0 = choose. */
+typedef struct pod_matmul_block {
+    int64_t m;
+    int64_t k;
+    int64_t n;
+} pod_matmul_block;
+
+typedef struct pod_matmul_args {
+    int64_t m; /**< rows of A, >= 0 */
+    int64_t k; /**< contracted axis, >= 0 */
+    int64_t n; /**< columns of B, >= 0 */
+    pod_dtype dtype;
+    bool one_core;        /**< `--cores 1`: one core with its share of the HBM */
+    bool weights_in_vmem; /**< B is in VMEM already and stays there */
+    bool alone;           /**< run by itself: add the launch cost that benchmarks see */
+    pod_matmul_block block;
+} pod_matmul_args;
 
 struct pod_blocking {
     pod_matmul_block block;
@@ -13,6 +31,9 @@ struct pod_blocking {
     double last_bytes;  /**< of the last block of C */
     double vmem_bytes;  /**< of weights that are read from VMEM */
 };
+
+/** Bytes of one element of C for inputs of `dtype`. Not collective. */
+int pod_matmul_output_size(pod_dtype dtype);
 
 /** Choose the block for a non-empty product, or take part->block when it is given.
  *  @param core  one core

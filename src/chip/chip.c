@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const rates_names[] = {"measured", "book", "vendor"};
-
-enum { NRATES = (int)(sizeof rates_names / sizeof rates_names[0]) };
-
 /* What the scaling book takes of the vendor's link rate: 45 of 50 and 90 of 100 GB/s. */
 static const double book_of_vendor_link_frac = 0.9;
 
@@ -23,21 +19,9 @@ static const double bytes_per_kib = 1024.0;
 static const double bytes_per_gib = 1073741824.0;
 static const double bytes_per_mib = 1048576.0;
 
-pod_status pod_rates_parse(const char *text, pod_rates *rates, pod_error *err)
+pod_status pod_chips_check(const pod_table *chips, pod_error *err)
 {
-    for (int i = 0; i < NRATES; i++) {
-        if (strcmp(text, rates_names[i]) == 0) {
-            *rates = (pod_rates)i;
-            return POD_OK;
-        }
-    }
-    return pod_fail_unknown(err, POD_E_USAGE, "--rates", text, rates_names, NRATES);
-}
-
-const char *pod_rates_name(pod_rates rates)
-{
-    POD_ASSERT((unsigned)rates < NRATES);
-    return rates_names[rates];
+    return pod_chip_rows_check(chips, err);
 }
 
 const char *pod_chips_name(const pod_table *chips, int row)

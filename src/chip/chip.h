@@ -4,12 +4,7 @@
  *  Model: a chip is TensorCores with systolic arrays (MXU) and a vector unit (VPU), VMEM beside
  *  each, one HBM, links to its neighbours (ICI), and by its host PCIe and the data-centre network.
  *  chips.csv has one row per generation and one column per figure, the unit in the name; this
- *  module turns a row into SI units under one of three sets of rates:
- *
- *      measured  data sheet times efficiencies, plus launch costs, fitted to published measurements
- *      book      constants of the scaling book, no launch cost, no losses; where the book has no
- *                figure, 0.9 of the vendor's link rate and the vendor's other figures
- *      vendor    data sheet, no launch cost, no losses
+ *  module turns a row into SI units under the rates in force (chip/rates.h).
  *
  *  Settings (`--set KEY=VALUE`) replace a figure of the table by name before it is turned. Figures
  *  that follow from others follow: peaks scale with clock, cores, MXUs and array, usable HBM with
@@ -24,13 +19,10 @@
 #include "base/status.h"
 #include "base/table.h"
 #include "base/units.h"
+#include "chip/rates.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { POD_CHIP_NAME_SIZE = 16, POD_CHIP_AXES = 3 };
-
-typedef enum pod_rates { POD_RATES_MEASURED, POD_RATES_BOOK, POD_RATES_VENDOR } pod_rates;
 
 /** One chip in SI units under the rates in force. All rates are of the whole chip and, for
  *  transfers, one way. Efficiencies are 1 and launch costs 0 under book and vendor. */
@@ -92,11 +84,6 @@ typedef struct pod_chip_spec {
     int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
     int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */
 } pod_chip_spec;
-
-/** Name to rates: measured, book, vendor. POD_E_USAGE otherwise. Not collective. */
-pod_status pod_rates_parse(const char *text, pod_rates *rates, pod_error *err);
-/** Name of rates, static. Not collective. */
-const char *pod_rates_name(pod_rates rates);
 
 /** Check all of chips.csv: columns, one row per name, every figure in its range, figures that
  *  must agree with each other. POD_E_TABLE at the field. Not collective. */

@@ -2,6 +2,7 @@
 #include "chip/columns.h"
 
 #include "base/names.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static pod_status check_names(const pod_table *chips, pod_error *err)
     return POD_OK;
 }
 
-pod_status pod_chips_check(const pod_table *chips, pod_error *err)
+pod_status pod_chip_rows_check(const pod_table *chips, pod_error *err)
 {
     pod_status st = expect_columns(chips, err);
     if (st == POD_OK && pod_table_rows(chips) == 0) {

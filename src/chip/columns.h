@@ -5,7 +5,8 @@
  *  flags. Adding a figure is a line here, a column in chips.csv and its use in chip.c. */
 #pragma once
 
-#include "chip/chip.h"
+#include "base/table.h"
+#include "chip/rates.h"
 
 enum {
     POD_FIG_MEASURED = 1, /**< looked at under --rates measured */
@@ -103,6 +104,9 @@ struct pod_chip_row {
     int vm_dims[POD_CHIP_AXES];
     int pod_dims[POD_CHIP_AXES];
 };
+
+/** Check the columns and every row. POD_E_TABLE at the field. */
+pod_status pod_chip_rows_check(const pod_table *chips, pod_error *err);
 
 /** Read row `row` of a table whose columns were checked. POD_E_TABLE at the field. */
 pod_status pod_chip_row_read(const pod_table *chips, int row, struct pod_chip_row *figures,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/matmul.h"
 
-#include "chip/blocking.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +13,6 @@ const char *pod_bound_name(pod_bound bound)
 {
     POD_ASSERT((unsigned)bound < sizeof bound_names / sizeof bound_names[0]);
     return bound_names[bound];
-}
-
-int pod_matmul_output_size(pod_dtype dtype)
-{
-    const bool wide = dtype == POD_DTYPE_F32 || dtype == POD_DTYPE_INT8;
-    return wide ? 4 : 2;
 }
 
 pod_status pod_matmul_sizes_parse(const char *text, const char *option, const char *form,

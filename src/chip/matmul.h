@@ -32,7 +32,7 @@
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
-#include "chip/chip.h"
+#include "chip/blocking.h"
 
 typedef enum pod_bound {
     POD_BOUND_MXU,
@@ -41,24 +41,6 @@ typedef enum pod_bound {
     POD_BOUND_LAUNCH,
     POD_BOUND_VPU, /**< of kernels with vector work: attention, grouped matmuls */
 } pod_bound;
-
-/** Sizes of a block, in rows of A, the contracted axis and columns of B; all 0 = choose. */
-typedef struct pod_matmul_block {
-    int64_t m;
-    int64_t k;
-    int64_t n;
-} pod_matmul_block;
-
-typedef struct pod_matmul_args {
-    int64_t m; /**< rows of A, >= 0 */
-    int64_t k; /**< contracted axis, >= 0 */
-    int64_t n; /**< columns of B, >= 0 */
-    pod_dtype dtype;
-    bool one_core;        /**< `--cores 1`: one core with its share of the HBM */
-    bool weights_in_vmem; /**< B is in VMEM already and stays there */
-    bool alone;           /**< run by itself: add the launch cost that benchmarks see */
-    pod_matmul_block block;
-} pod_matmul_args;
 
 typedef struct pod_matmul_time {
     pod_time_ps time_ps;
@@ -83,9 +65,6 @@ typedef struct pod_matmul_time {
 
 /** "mxu", "hbm", "vmem", "launch" or "vpu", static. Not collective. */
 const char *pod_bound_name(pod_bound bound);
-
-/** Bytes of one element of C for inputs of `dtype`. Not collective. */
-int pod_matmul_output_size(pod_dtype dtype);
 
 /** Three sizes with an x between, each >= 1. POD_E_USAGE. Not collective.
  *  @param form  what would be right, for the message: "MxKxN as in 512x1024x1024"
