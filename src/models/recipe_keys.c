@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/recipe_keys.h"
+
+#include "base/names.h"
+#include "base/units.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SIZE_MAX_OF_ALL = 1 << 30 };
+
+/** How the value of a key reads. */
+typedef enum value_kind {
+    COUNT,      /**< >= 1 */
+    NATURAL,    /**< >= 0 */
+    AXIS,       /**< >= 1, or -1 for the rest */
+    OR_MINUS,   /**< >= 1, or -1 for "as it comes" */
+    BLOCK,      /**< >= 1, or None for base.yml's */
+    SWITCH,     /**< true or false, into an int64_t */
+    FLOAT_TYPE, /**< bfloat16 or float32 */
+    SCALING,    /**< absmax or fixed,LOW,HIGH */
+    WORD        /**< one of a few words: the number of the word */
+} value_kind;
+
+/** A word of a key, and the number that it writes. */
+typedef struct word_row {
+    const char *word;
+    int64_t value;
+} word_row;
+
+typedef struct key_row {
+    const char *key;
+    value_kind kind;
+    size_t offset;   /**< in pod_recipe_draft */
+    bool is_size;    /**< describes the model */
+    bool unmodelled; /**< read, but nothing makes use of it yet */
+    const word_row *words;
+} key_row;
+
+static const word_row places[] = {
+    {"remat",   POD_RECIPE_REMAT  },
+    {"device",  POD_RECIPE_DEVICE },
+    {"offload", POD_RECIPE_OFFLOAD},
+    {NULL,      0                 }
+};
+static const word_row quantizations[] = {
+    {"",         POD_DTYPE_BF16},
+    {"int8",     POD_DTYPE_INT8},
+    {"fp8",      POD_DTYPE_FP8 },
+    {"fp8_full", POD_DTYPE_FP8 },
+    {NULL,       0             }
+};
+static const word_row attentions[] = {
+    {"autoselected", 0},
+    {"flash",        0},
+    {"dot_product",  1},
+    {NULL,           0}
+};
+static const word_row strategies[] = {
+    {"all_gather", POD_RECIPE_ALL_GATHER},
+    {"ring",       POD_RECIPE_RING      },
+    {"ulysses",    POD_RECIPE_ULYSSES   },
+    {NULL,         0                    }
+};
+static const word_row optimizers[] = {
+    {"adamw",    0},
+    {"adam_pax", 0},
+    {"sgd",      1},
+    {NULL,       0}
+};
+static const word_row attention_types[] = {
+    {"global",        0},
+    {"full",          0},
+    {"local_sliding", 0},
+    {"mla",           1},
+    {NULL,            0}
+};
+
+#define OF(member)    offsetof(pod_recipe_draft, recipe.member)
+#define USED(member)  OF(member), .unmodelled = false
+#define DRAFT(member) offsetof(pod_recipe_draft, member)
+#define SIZE(member)  offsetof(pod_recipe_draft, sizes.member), .is_size = true
+/* clang-format off */
+#define AXIS_ROWS(name, axis)                                                                      \
+    {"ici_" name "_parallelism", AXIS, USED(ici[axis])}, {"dcn_" name "_parallelism", AXIS, USED(dcn[axis])}
+#define BLOCK_ROWS(name, member)                                                                   \
+    {"sa_block_" name, COUNT, OF(blocks.member), .unmodelled = true},                              \
+    {"local_sa_block_" name, BLOCK, OF(local_blocks.member), .unmodelled = true}
+#define TILE_ROWS(name, weights, product)                                                          \
+    {name "_batch_seq", COUNT, OF(tile[weights][product].batch_seq), .unmodelled = true},          \
+    {name "_embed_dim", COUNT, OF(tile[weights][product].embed), .unmodelled = true},              \
+    {name "_mlp_dim", COUNT, OF(tile[weights][product].mlp), .unmodelled = true}
+#define PLACE_ROW(name, tensor) {name, WORD, OF(place[tensor]), .unmodelled = true, .words = places}
+
+static const key_row keys[] = {
+    {"base_emb_dim", COUNT, SIZE(emb_dim)},
+    {"base_num_query_heads", COUNT, SIZE(query_heads)},
+    {"base_num_kv_heads", COUNT, SIZE(kv_heads)},
+    {"base_mlp_dim", COUNT, SIZE(mlp_dim)},
+    {"base_num_decoder_layers", COUNT, SIZE(layers)},
+    {"head_dim", COUNT, SIZE(head_dim)},
+    {"vocab_size", COUNT, SIZE(vocab)},
+    {"global_parameter_scale", COUNT, SIZE(scale)},
+    {"logits_via_embedding", SWITCH, SIZE(tied)},
+    {"num_experts", COUNT, SIZE(experts)},
+    {"num_experts_per_tok", COUNT, SIZE(top_k)},
+    {"base_moe_mlp_dim", OR_MINUS, SIZE(moe_mlp_dim)},
+    {"shared_experts", NATURAL, SIZE(shared_experts)},
+    {"first_num_dense_layers", NATURAL, SIZE(dense_layers)},
+    {"interleave_moe_layer_step", COUNT, SIZE(moe_every)},
+    {"attention_type", WORD, SIZE(latent), .words = attention_types},
+    {"q_lora_rank", NATURAL, SIZE(q_lora)},
+    {"kv_lora_rank", COUNT, SIZE(kv_lora)},
+    {"qk_nope_head_dim", COUNT, SIZE(nope_dim)},
+    {"qk_rope_head_dim", COUNT, SIZE(rope_dim)},
+    {"v_head_dim", COUNT, SIZE(v_dim)},
+    {"sliding_window_size", NATURAL, SIZE(window)},
+    {"use_qk_norm", SWITCH, SIZE(qk_norms)},
+    {"use_post_attn_norm", SWITCH, SIZE(post_attention_norm)},
+    {"use_post_ffw_norm", SWITCH, SIZE(post_mlp_norm)},
+
+    {"max_target_length", COUNT, USED(seq)},
+    AXIS_ROWS("data", POD_RECIPE_DATA),
+    AXIS_ROWS("pipeline", POD_RECIPE_PIPELINE),
+    AXIS_ROWS("fsdp", POD_RECIPE_FSDP),
+    AXIS_ROWS("fsdp_transpose", POD_RECIPE_FSDP_TRANSPOSE),
+    AXIS_ROWS("sequence", POD_RECIPE_SEQUENCE),
+    AXIS_ROWS("context", POD_RECIPE_CONTEXT),
+    AXIS_ROWS("context_autoregressive", POD_RECIPE_CONTEXT_AUTOREGRESSIVE),
+    AXIS_ROWS("tensor", POD_RECIPE_TENSOR),
+    AXIS_ROWS("tensor_transpose", POD_RECIPE_TENSOR_TRANSPOSE),
+    AXIS_ROWS("tensor_sequence", POD_RECIPE_TENSOR_SEQUENCE),
+    AXIS_ROWS("expert", POD_RECIPE_EXPERT),
+    AXIS_ROWS("autoregressive", POD_RECIPE_AUTOREGRESSIVE),
+    {"allow_split_physical_axes", SWITCH, USED(split_axes)},
+
+    {"dtype", FLOAT_TYPE, USED(dtype)},
+    {"weight_dtype", FLOAT_TYPE, USED(weight_dtype)},
+    {"mu_dtype", FLOAT_TYPE, USED(mu_dtype)},
+    {"grad_dtype", FLOAT_TYPE, USED(grad_dtype)},
+    {"quantization", WORD, DRAFT(matmul_dtype), .words = quantizations},
+    {"weight_quantization_calibration_method", SCALING, OF(weight_scaling), .unmodelled = true},
+    {"act_quantization_calibration_method", SCALING, OF(activation_scaling), .unmodelled = true},
+    {"bwd_quantization_calibration_method", SCALING, OF(gradient_scaling), .unmodelled = true},
+
+    PLACE_ROW("decoder_layer_input", POD_RECIPE_INPUT),
+    PLACE_ROW("query_proj", POD_RECIPE_QUERY),
+    PLACE_ROW("key_proj", POD_RECIPE_KEY),
+    PLACE_ROW("value_proj", POD_RECIPE_VALUE),
+    PLACE_ROW("qkv_proj", POD_RECIPE_QKV),
+    PLACE_ROW("context", POD_RECIPE_ATTENTION_CONTEXT),
+    PLACE_ROW("out_proj", POD_RECIPE_OUT),
+    PLACE_ROW("mlpwi", POD_RECIPE_MLPWI),
+    PLACE_ROW("mlpwi_0", POD_RECIPE_MLPWI_0),
+    PLACE_ROW("mlpwi_1", POD_RECIPE_MLPWI_1),
+    PLACE_ROW("mlpwo", POD_RECIPE_MLPWO),
+    PLACE_ROW("moe_mlpwi_0", POD_RECIPE_MOE_MLPWI_0),
+    PLACE_ROW("moe_mlpwi_1", POD_RECIPE_MOE_MLPWI_1),
+    PLACE_ROW("moe_mlpwo", POD_RECIPE_MOE_MLPWO),
+
+    {"attention", WORD, OF(plain_attention), .words = attentions},
+    BLOCK_ROWS("q", q),
+    BLOCK_ROWS("kv", kv),
+    BLOCK_ROWS("kv_compute", kv_compute),
+    BLOCK_ROWS("q_dkv", q_dkv),
+    BLOCK_ROWS("kv_dkv", kv_dkv),
+    BLOCK_ROWS("kv_dkv_compute", kv_dkv_compute),
+    BLOCK_ROWS("q_dq", q_dq),
+    BLOCK_ROWS("kv_dq", kv_dq),
+    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash), .unmodelled = true},
+    {"sa_use_fused_bwd_kernel", SWITCH, OF(blocks.fused), .unmodelled = true},
+    {"context_parallel_load_balance", SWITCH, OF(context_balance), .unmodelled = true},
+    {"context_parallel_strategy", WORD, DRAFT(context_strategy), .unmodelled = true, .words = strategies},
+
+    {"megablox", SWITCH, USED(megablox)},
+    {"sparse_matmul", SWITCH, USED(sparse_matmul)},
+    {"use_tokamax_gmm", SWITCH, USED(tokamax_gmm)},
+    TILE_ROWS("wi_tile_fwd", POD_RECIPE_WI, POD_RECIPE_FORWARD),
+    TILE_ROWS("wi_tile_dlhs", POD_RECIPE_WI, POD_RECIPE_DLHS),
+    TILE_ROWS("wi_tile_drhs", POD_RECIPE_WI, POD_RECIPE_DRHS),
+    TILE_ROWS("wo_tile_fwd", POD_RECIPE_WO, POD_RECIPE_FORWARD),
+    TILE_ROWS("wo_tile_dlhs", POD_RECIPE_WO, POD_RECIPE_DLHS),
+    TILE_ROWS("wo_tile_drhs", POD_RECIPE_WO, POD_RECIPE_DRHS),
+    {"use_random_routing", SWITCH, OF(random_routing), .unmodelled = true},
+    {"float32_weight_sum", SWITCH, OF(f32_weight_sum), .unmodelled = true},
+    {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp), .unmodelled = true},
+
+    {"num_vocab_tiling", COUNT, OF(vocab_tiling), .unmodelled = true},
+    {"gradient_accumulation_steps", COUNT, USED(gradient_accumulation)},
+    {"num_pipeline_microbatches", OR_MINUS, USED(pipeline_microbatches)},
+    {"num_pipeline_repeats", OR_MINUS, USED(pipeline_repeats)},
+    {"opt_type", WORD, OF(sgd), .words = optimizers},
+};
+/* clang-format on */
+#undef OF
+#undef USED
+#undef DRAFT
+#undef SIZE
+#undef AXIS_ROWS
+#undef BLOCK_ROWS
+#undef TILE_ROWS
+#undef PLACE_ROW
+enum { NKEYS = sizeof keys / sizeof keys[0] };
+
+static pod_status read_count(const pod_setting *setting, int64_t min, const char *right,
+                             int64_t *value, pod_error *err)
+{
+    int64_t count = 0;
+    pod_error why = {.status = POD_OK};
+    if (pod_parse_i64(setting->value, setting->key, min, SIZE_MAX_OF_ALL, &count, &why) != POD_OK
+        || (min < 0 && count == 0)) {
+        return pod_setting_fail(setting, err, "'%s' is wrong; give %s", setting->value, right);
+    }
+    *value = count;
+    return POD_OK;
+}
+
+static pod_status read_switch(const pod_setting *setting, int64_t *value, pod_error *err)
+{
+    const bool on = strcasecmp(setting->value, "true") == 0;
+    if (!on && strcasecmp(setting->value, "false") != 0) {
+        return pod_setting_fail(setting, err, "'%s' is wrong; give True or False", setting->value);
+    }
+    *value = on ? 1 : 0;
+    return POD_OK;
+}
+
+static pod_status read_word(const pod_setting *setting, const word_row *words, int64_t *value,
+                            pod_error *err)
+{
+    char right[POD_ERROR_TEXT_MAX] = "";
+    size_t length = 0;
+    for (int i = 0; words[i].word != NULL; i++) {
+        if (strcmp(words[i].word, setting->value) == 0) {
+            *value = words[i].value;
+            return POD_OK;
+        }
+        length += (size_t)snprintf(right + length, sizeof right - length, "%s%s", i > 0 ? ", " : "",
+                                   words[i].word[0] != '\0' ? words[i].word : "\"\"");
+    }
+    return pod_setting_fail(setting, err, "'%s' is unknown here; give one of %s", setting->value,
+                            right);
+}
+
+static pod_status read_float_type(const pod_setting *setting, pod_dtype *value, pod_error *err)
+{
+    static const word_row types[] = {
+        {"bfloat16", POD_DTYPE_BF16},
+        {"float32",  POD_DTYPE_F32 },
+        {NULL,       0             }
+    };
+    int64_t type = 0;
+    const pod_status st = read_word(setting, types, &type, err);
+    if (st == POD_OK) {
+        *value = (pod_dtype)type;
+    }
+    return st;
+}
+
+/** "absmax" or "fixed,-224,224". */
+static pod_status read_scaling(const pod_setting *setting, pod_recipe_scaling *value,
+                               pod_error *err)
+{
+    double low = 0;
+    double high = 0;
+    int end = 0;
+    if (strcmp(setting->value, "absmax") == 0) {
+        *value = POD_RECIPE_DYNAMIC;
+        return POD_OK;
+    }
+    if (sscanf(setting->value, "fixed , %lf , %lf %n", &low, &high, &end) != 2
+        || setting->value[end] != '\0' || !(low < high)) {
+        return pod_setting_fail(setting, err, "'%s' is wrong; give absmax or fixed,-224,224",
+                                setting->value);
+    }
+    *value = POD_RECIPE_STATIC;
+    return POD_OK;
+}
+
+static pod_status read_value(const pod_setting *setting, const key_row *row, void *field,
+                             pod_error *err)
+{
+    switch (row->kind) {
+    case COUNT:
+        return read_count(setting, 1, "a whole number >= 1", field, err);
+    case NATURAL:
+        return read_count(setting, 0, "a whole number >= 0", field, err);
+    case AXIS:
+        return read_count(setting, -1, "a whole number >= 1, or -1 for the rest", field, err);
+    case OR_MINUS:
+        return read_count(setting, -1, "a whole number >= 1, or -1", field, err);
+    case BLOCK:
+        return strcasecmp(setting->value, "None") == 0 || setting->value[0] == '\0'
+                   ? POD_OK
+                   : read_count(setting, 1, "a whole number >= 1, or None", field, err);
+    case SWITCH:
+        return read_switch(setting, field, err);
+    case FLOAT_TYPE:
+        return read_float_type(setting, field, err);
+    case SCALING:
+        return read_scaling(setting, field, err);
+    case WORD:
+        break;
+    }
+    int64_t value = 0;
+    const pod_status st = read_word(setting, row->words, &value, err);
+    if (st == POD_OK) {
+        *(int64_t *)field = value;
+    }
+    return st;
+}
+
+/* ---- keys with a rule of their own ---- */
+
+static pod_status read_model_name(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    (void)err;
+    const bool named = setting->value[0] != '\0' && strcmp(setting->value, "default") != 0;
+    draft->model_name = named ? setting->value : NULL;
+    return POD_OK;
+}
+
+/** A number > 0. */
+static pod_status read_positive(const pod_setting *setting, const char *right, double *value,
+                                pod_error *err)
+{
+    pod_error why = {.status = POD_OK};
+    if (pod_parse_double(setting->value, setting->key, 1e-9, SIZE_MAX_OF_ALL, value, &why)
+        != POD_OK) {
+        return pod_setting_fail(setting, err, "'%s' is wrong; give %s", setting->value, right);
+    }
+    return POD_OK;
+}
+
+static pod_status read_batch(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    return read_positive(setting, "sequences of a device, as 2 or 0.125",
+                         &draft->recipe.per_device_batch, err);
+}
+
+/** -1, or a number > 0. @return whether it is -1 */
+static bool is_minus_one(const char *text)
+{
+    double value = 0;
+    return pod_parse_double(text, "", -1, -1, &value, NULL) == POD_OK;
+}
+
+static pod_status read_capacity(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    draft->recipe.capacity_factor = -1;
+    return is_minus_one(setting->value) ? POD_OK
+                                        : read_positive(setting, "-1, or a factor as 1.25",
+                                                        &draft->recipe.capacity_factor, err);
+}
+
+static pod_status read_estimate(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    double estimate = -1;
+    const pod_status st =
+        is_minus_one(setting->value)
+            ? POD_OK
+            : read_positive(setting, "-1, or an estimate > 0 of the largest logit", &estimate, err);
+    draft->recipe.max_estimate = estimate > 0 ? 1 : 0;
+    setting->fate = POD_SETTING_NOT_MODELLED;
+    return st;
+}
+
+/** "[silu,linear]", with quotes or without: a matrix for each activation function, and one down. */
+static pod_status read_activations(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    int64_t functions = 0;
+    bool inside = false;
+    for (const char *c = setting->value; *c != '\0'; c++) {
+        const bool letter = isalnum((unsigned char)*c) || *c == '_';
+        functions += letter && !inside;
+        inside = letter;
+    }
+    if (functions != 1 && functions != 2) {
+        return pod_setting_fail(setting, err, "'%s' is wrong; give one function or two, as %s",
+                                setting->value, "['silu','linear']");
+    }
+    draft->sizes.mlp_matrices = functions + 1;
+    draft->sizes.given = true;
+    return POD_OK;
+}
+
+static pod_status read_policy(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    static const char *const policies[] = {
+        "full",
+        "minimal",
+        "minimal_with_context",
+        "minimal_flash",
+        "minimal_offloaded",
+        "save_dot_except_mlp",
+        "save_dot_except_mlpwi",
+        "save_dot_with_context_except_mlp",
+        "save_qkv_proj",
+        "save_out_proj",
+        "qkv_proj_offloaded",
+        "custom",
+        "none",
+    };
+    enum { POLICIES = sizeof policies / sizeof policies[0] };
+    for (int i = 0; i < POLICIES; i++) {
+        if (strcmp(policies[i], setting->value) == 0) {
+            draft->recipe.remat_policy = policies[i];
+            return POD_OK;
+        }
+    }
+    char text[POD_ERROR_TEXT_MAX];
+    pod_error why = {.status = POD_OK};
+    (void)pod_fail_unknown(&why, POD_E_USAGE, "policy", setting->value, policies, POLICIES);
+    (void)snprintf(text, sizeof text, "%s", why.text);
+    return pod_setting_fail(setting, err, "%s", text);
+}
+
+/** A key whose value is more than a number or a word. */
+typedef struct special_row {
+    const char *key;
+    pod_status (*read)(pod_setting *setting, pod_recipe_draft *draft, pod_error *err);
+} special_row;
+
+static const special_row specials[] = {
+    {"model_name",             read_model_name },
+    {"per_device_batch_size",  read_batch      },
+    {"capacity_factor",        read_capacity   },
+    {"use_max_logit_estimate", read_estimate   },
+    {"mlp_activations",        read_activations},
+    {"remat_policy",           read_policy     },
+};
+enum { NSPECIALS = sizeof specials / sizeof specials[0] };
+
+/** What a key was called once, and what it is called now. */
+static const char *const renamed[][2] = {
+    {"fsdp_shard_on_exp",     "shard_exp_on_fsdp"       },
+    {"ici_stage_parallelism", "ici_pipeline_parallelism"},
+    {"dcn_stage_parallelism", "dcn_pipeline_parallelism"},
+};
+
+static const char *present_name(const char *key)
+{
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++) {
+        if (strcmp(renamed[i][0], key) == 0) {
+            return renamed[i][1];
+        }
+    }
+    return key;
+}
+
+pod_status pod_recipe_key_read(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    const char *key = present_name(setting->key);
+    setting->fate = POD_SETTING_USED;
+    for (int i = 0; i < NSPECIALS; i++) {
+        if (strcmp(specials[i].key, key) == 0) {
+            return specials[i].read(setting, draft, err);
+        }
+    }
+    for (int i = 0; i < NKEYS; i++) {
+        if (strcmp(keys[i].key, key) == 0) {
+            draft->sizes.given = draft->sizes.given || keys[i].is_size;
+            setting->fate = keys[i].unmodelled ? POD_SETTING_NOT_MODELLED : POD_SETTING_USED;
+            return read_value(setting, &keys[i], (char *)draft + keys[i].offset, err);
+        }
+    }
+    setting->fate = POD_SETTING_NOT_MODELLED;
+    return POD_OK;
+}
+
+/* ---- base.yml ---- */
+
+pod_recipe_draft pod_recipe_draft_default(void)
+{
+    pod_recipe_draft draft = {
+        .recipe = {.per_device_batch = 12,
+                   .seq = 2048,
+                   .dtype = POD_DTYPE_BF16,
+                   .weight_dtype = POD_DTYPE_F32,
+                   .mu_dtype = POD_DTYPE_F32,
+                   .grad_dtype = POD_DTYPE_F32,
+                   .remat_policy = "full",
+                   .place[POD_RECIPE_INPUT] = POD_RECIPE_DEVICE,
+                   .blocks = {512, 512, 512, 512, 512, 512, 512, 512, 0},
+                   .context_balance = 1,
+                   .megablox = 1,
+                   .sparse_matmul = 1,
+                   .capacity_factor = -1,
+                   .f32_weight_sum = 1,
+                   .vocab_tiling = 1,
+                   .gradient_accumulation = 1,
+                   .pipeline_microbatches = -1,
+                   .pipeline_repeats = -1},
+        .sizes = {.scale = 1,
+                   .emb_dim = 2048,
+                   .query_heads = 16,
+                   .kv_heads = 16,
+                   .mlp_dim = 7168,
+                   .layers = 16,
+                   .head_dim = 128,
+                   .vocab = 32000,
+                   .mlp_matrices = 3,
+                   .experts = 1,
+                   .top_k = 1,
+                   .moe_mlp_dim = -1,
+                   .moe_every = 1,
+                   .kv_lora = 512,
+                   .nope_dim = 128,
+                   .rope_dim = 64,
+                   .v_dim = 128             },
+        .matmul_dtype = POD_DTYPE_BF16,
+    };
+    for (int i = 0; i < POD_RECIPE_AXES; i++) {
+        draft.recipe.ici[i] = i == POD_RECIPE_FSDP ? POD_RECIPE_REST : 1;
+        draft.recipe.dcn[i] = i == POD_RECIPE_DATA ? POD_RECIPE_REST : 1;
+    }
+    for (int w = 0; w < POD_RECIPE_WEIGHTS; w++) {
+        for (int p = 0; p < POD_RECIPE_PRODUCTS; p++) {
+            draft.recipe.tile[w][p] = (pod_recipe_tile){512, 1024, 1024};
+        }
+    }
+    return draft;
+}
