@@ -24,6 +24,11 @@ static int32_t flow_beyond(pod_net *net)
             POD_ASSERT(peers != NULL);
             net->flow_peer = peers;
         }
+        if (net->flow_watch) {
+            net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
+            POD_ASSERT(watch != NULL);
+            net->flow_watch = watch;
+        }
         for (int32_t i = count - 1; i >= net->nflows; i--) {
             flows[i].next = net->free_flow;
             net->free_flow = i;
@@ -163,13 +168,15 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
         .dst = flow_peer(net, link, flow),
         .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
         .small = left.fragments,
-        .arg = {left.tag, left.step, flow_name(flow, left.port), 0},
+        .arg = {left.tag, left.step, flow_name(flow, left.port),
+                net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0},
         .payload = left.payload,
     };
     pod_engine_post(net->engine, cell, &event);
     flow_release(net, cell - net->first, flow);
     if (net->client.left) {
-        net->client.left(net->client.context, cell, left.port, tag_unpack(left.tag, left.step));
+        net->client.left(net->client.context, cell, left.port, tag_unpack(left.tag, left.step),
+                         net->flow_watch[flow].source, net->flow_watch[flow].joined_ps);
     }
     if (!(left.flags & FLOW_OWN)) {
         return;
@@ -300,6 +307,9 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
     if (net->flow_peer) {
         net->flow_peer[flow] = hop.peer;
     }
+    if (net->flow_watch) {
+        net->flow_watch[flow] = (net_watch){.joined_ps = now, .source = cell};
+    }
     link_join(net, local, hop.port, flow, bytes, now);
     if (!last) {
         const net_link *link = &net->links[local * net->stride + hop.port];
@@ -342,6 +352,9 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     flow->step = (uint32_t)event->arg[1];
     flow->fragments = event->small;
     flow->payload = event->payload ? pod_payload_retain(event->payload) : NULL;
+    if (net->flow_watch) {
+        net->flow_watch[found].source = (int32_t)event->arg[3];
+    }
     flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
     if (flow->flags & FLOW_SERVED) {
         const int32_t at = (cell - net->first) * net->stride + flow->port;
@@ -361,6 +374,9 @@ static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
     net->flows[flow].step = (uint32_t)event->arg[1];
     net->flows[flow].fragments = event->small;
     net->flows[flow].payload = event->payload ? pod_payload_retain(event->payload) : NULL;
+    if (net->flow_watch) {
+        net->flow_watch[flow].source = event->src;
+    }
 }
 
 /* One of several fragments; true when it was the last to come. The first fragment sent has the

@@ -89,8 +89,10 @@ typedef struct pod_net_client {
     /** Watching, of clients that share links; NULL: nobody does. A link was busy from start to end
      *  without a break; */
     void (*busy)(void *context, int32_t cell, int port, pod_time_ps start_ps, pod_time_ps end_ps);
-    /** a message (or fragment) has left a link of this cell now, whoever sent it. */
-    void (*left)(void *context, int32_t cell, int port, pod_net_tag tag);
+    /** a message (or fragment), sent by the cell `source`, that joined a link of this cell at `joined_ps` has left
+     *  it now. */
+    void (*left)(void *context, int32_t cell, int port, pod_net_tag tag, int32_t source,
+                 pod_time_ps joined_ps);
 } pod_net_client;
 
 typedef struct pod_net pod_net;

@@ -61,6 +61,10 @@ static pod_status cells_allocate(pod_net *net, const pod_net_options *options, p
         net->busy_since = calloc(nlinks + 1, sizeof *net->busy_since);
         made = net->busy_since != NULL;
     }
+    if (made && options->client->left && net->flows) {
+        net->flow_watch = calloc((size_t)net->nflows, sizeof *net->flow_watch);
+        made = net->flow_watch != NULL;
+    }
     if (!made) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
                         net->ncells);
@@ -172,6 +176,7 @@ void pod_net_free(pod_net *net)
     pod_map_fini(&net->arriving);
     pod_map_fini(&net->transit);
     free(net->busy_since);
+    free(net->flow_watch);
     free(net->flow_peer);
     free(net->flows);
     free(net->wires);

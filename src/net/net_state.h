@@ -102,6 +102,12 @@ typedef struct net_cell {
 } net_cell;
 _Static_assert(sizeof(net_cell) % NET_CACHE_LINE == 0, "cells begin at cache lines");
 
+/* What a client that watches is told of a message on a link. */
+typedef struct net_watch {
+    pod_time_ps joined_ps;
+    int32_t source; /* cell that sent it */
+} net_watch;
+
 struct pod_net {
     pod_engine *engine;
     pod_net_client client;
@@ -121,8 +127,9 @@ struct pod_net {
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
      * the free list behind. */
     net_flow *flows;
-    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers or in a
+    int32_t *flow_peer;    /* flow_peer[flow]: where it goes, on links with addressed peers or in a
                            circuit */
+    net_watch *flow_watch; /* flow_watch[flow], if the client watches; else NULL */
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;

@@ -2,6 +2,7 @@
 #include "sim/run.h"
 
 #include "sim/pattern.h"
+#include "sim/run_watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@ typedef struct collective_run {
     pod_net *net;
     pod_collective *coll;
     pod_pattern pattern;
+    pod_run_watcher watcher;
     pod_time_ps last_ps;
     int64_t wrong;
     int64_t checked;
@@ -180,6 +182,13 @@ static void run_freed(void *context, int32_t chip, int port)
     pod_collective_freed(run->coll, chip, port);
 }
 
+static void run_left(void *context, int32_t chip, int port, pod_net_tag tag, int32_t source,
+                     pod_time_ps joined_ps)
+{
+    collective_run *run = context;
+    pod_run_watcher_note(&run->watcher, chip, port, tag, source, joined_ps, pod_net_now(run->net));
+}
+
 static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
 {
     const collective_run *run = context;
@@ -248,16 +257,19 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
                                    .sent = run_sent,
                                    .woke = run_woke,
                                    .freed = run_freed,
-                                   .blocked = run_blocked};
+                                   .blocked = run_blocked,
+                                   .left = args->watch != NULL ? run_left : NULL};
     pod_machine machine = *args->machine;
     machine.circuits = args->schedule->circuits;
     const pod_coll_schedule *schedule = args->schedule;
-    const int64_t alone_bytes =
-        schedule->alone ? schedule->least_elements * pod_dtype_size(args->dtype) : -1;
+    const int64_t alone_bytes = schedule->alone && args->watch == NULL
+                                    ? schedule->least_elements * pod_dtype_size(args->dtype)
+                                    : -1;
     pod_status st = pod_machine_net(&machine, &client, alone_bytes, &run.net, err);
     if (st != POD_OK) {
         return st;
     }
+    run.watcher = (pod_run_watcher){.args = args};
     st = pod_par_agree(par, run_prepare(&run, err), err);
     if (st == POD_OK) {
         int32_t first = 0;
@@ -270,6 +282,9 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     if (st == POD_OK && args->data) {
         run_verify(&run);
     }
+    if (st == POD_OK && args->watch != NULL) {
+        st = pod_run_watcher_finish(&run.watcher, par, err);
+    }
     if (st == POD_OK) {
         st = pod_machine_links(args->machine, run.net, &result->links, err);
     }
@@ -281,6 +296,7 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
         result->wrong = sums[0];
         result->checked = sums[1];
     }
+    pod_run_watcher_fini(&run.watcher);
     pod_pattern_fini(&run.pattern);
     pod_collective_free(run.coll);
     pod_net_free(run.net);
@@ -289,8 +305,8 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
 
 bool pod_run_folds(const pod_run_collective_args *args)
 {
-    return args->fold && args->schedule->alike && !args->data && !args->machine->dcn
-           && args->machine->slice->nfaults == 0;
+    return args->fold && args->watch == NULL && args->schedule->alike && !args->data
+           && !args->machine->dcn && args->machine->slice->nfaults == 0;
 }
 
 pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,

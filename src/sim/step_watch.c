@@ -41,8 +41,11 @@ static void link_busy(void *context, int32_t cell, int port, pod_time_ps start_p
     }
 }
 
-static void link_left(void *context, int32_t cell, int port, pod_net_tag tag)
+static void link_left(void *context, int32_t cell, int port, pod_net_tag tag, int32_t source,
+                      pod_time_ps joined_ps)
 {
+    (void)source;
+    (void)joined_ps;
     const step_run *run = context;
     const pod_step_observer *observer = run->args->observer;
     if (port >= POD_DIRECTIONS || observer->left == NULL || tag.kind >= POD_TAG_STAGE_MESSAGE) {

@@ -64,7 +64,8 @@ static void ring_step(const pod_coll_schedule *schedule, const pod_coll_place *m
 
 static const pod_coll_schedule_ops ring_ops = {.steps = ring_steps, .step = ring_step};
 
-static pod_status run_ring(fault broken, bool data, pod_run_result *result, pod_error *err)
+static pod_status run_watched_ring(fault broken, bool data, pod_run_watch *watch,
+                                   pod_run_result *result, pod_error *err)
 {
     const int32_t dims[POD_AXES] = {RANKS, 1, 1};
     const bool wrap[POD_AXES] = {true, false, false};
@@ -100,12 +101,18 @@ static pod_status run_ring(fault broken, bool data, pod_run_result *result, pod_
                                           .schedule = &schedule.base,
                                           .dtype = POD_DTYPE_BF16,
                                           .seed = 7,
-                                          .data = data};
+                                          .data = data,
+                                          .watch = watch};
     const pod_status st = pod_run_collective(&args, result, err);
     pod_group_fini(&group);
     pod_router_free(router);
     pod_par_stop(par);
     return st;
+}
+
+static pod_status run_ring(fault broken, bool data, pod_run_result *result, pod_error *err)
+{
+    return run_watched_ring(broken, data, NULL, result, err);
 }
 
 Test(sim_run, a_ring_takes_its_steps_and_gives_the_right_numbers)
@@ -150,4 +157,35 @@ Test(sim_run, wrong_schedules_give_wrong_numbers)
         cr_assert(result.wrong >= BLOCK / 2, "fault %d: %lld wrong", (int)faults[i],
                   (long long)result.wrong);
     }
+}
+
+Test(sim_run, watched_chips_tell_every_message_and_change_nothing)
+{
+    const int32_t chips[] = {3, 1};
+    pod_run_watch watch = {.nchips = 2, .chips = chips};
+    pod_run_result result = {0};
+    pod_run_result unwatched = {0};
+    pod_error err = {0};
+    const pod_time_ps step_ps = POD_PS_PER_US + 200 * POD_PS_PER_NS; /* a hop and 200 B at 1 GB/s */
+    cr_assert_eq(run_ring(NO_FAULT, false, &unwatched, &err), POD_OK);
+    cr_assert_eq(run_watched_ring(NO_FAULT, false, &watch, &result, &err), POD_OK, "%s", err.text);
+    cr_expect_eq(result.time_ps, unwatched.time_ps);
+    cr_assert_eq(watch.nmessages, 2 * (RANKS - 1));
+    for (int32_t i = 0; i < 2 * (RANKS - 1); i++) {
+        const pod_run_message *message = &watch.messages[i];
+        const int32_t step = i % (RANKS - 1);
+        const int32_t chip = chips[i / (RANKS - 1)];
+        cr_expect_eq(message->watch, i / (RANKS - 1));
+        cr_expect_eq(message->source, chip);
+        cr_expect_eq(message->target, (chip + 1) % RANKS);
+        cr_expect_eq(message->step, step);
+        cr_expect_eq(message->slot, (chip + RANKS - step) % RANKS);
+        cr_expect_eq(message->slots, 1);
+        cr_expect_eq(message->port, 0);
+        cr_expect_eq(message->reduces, 0);
+        cr_expect_eq(message->bytes, BLOCK * 2);
+        cr_expect_eq(message->start_ps, 5 * POD_PS_PER_US + step * step_ps);
+        cr_expect_eq(message->end_ps - message->start_ps, 200 * POD_PS_PER_NS);
+    }
+    pod_run_watch_fini(&watch);
 }
