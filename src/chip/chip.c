@@ -81,6 +81,9 @@ static void fill_compute(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->attention_fwd_ops = value[FIG_ATTENTION_FWD];
     spec->attention_bwd_ops = value[FIG_ATTENTION_BWD];
     spec->attention_rescale_ops = value[FIG_ATTENTION_RESCALE];
+    spec->loss_fwd_ops = value[FIG_LOSS_FWD];
+    spec->loss_bwd_ops = value[FIG_LOSS_BWD];
+    spec->loss_chunk_ops = value[FIG_LOSS_CHUNK];
     spec->grouped_cores = (int)fmin(value[FIG_GROUPED_CORES], value[FIG_CORES]);
 }
 
@@ -200,4 +203,19 @@ pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip)
 pod_chip_spec pod_chip_one_device(const pod_chip_spec *chip)
 {
     return part_of_chip(chip, chip->devices);
+}
+
+pod_chip_spec pod_chip_kernel_device(const pod_chip_spec *chip, int cores, int *devices)
+{
+    pod_chip_spec device = pod_chip_one_device(chip);
+    const int wanted = cores > 0 ? cores : chip->grouped_cores;
+    *devices = wanted < chip->devices ? wanted : chip->devices;
+    const int used = wanted / *devices < device.cores ? wanted / *devices : device.cores;
+    for (int i = 0; i < POD_DTYPE_COUNT; i++) {
+        device.peak_ops_per_s[i] *= (double)used / device.cores;
+    }
+    device.vpu_ops_per_s *= (double)used / device.cores;
+    device.vmem_bytes = device.vmem_bytes / device.cores * used;
+    device.cores = used;
+    return device;
 }

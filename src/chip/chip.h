@@ -50,7 +50,10 @@ typedef struct pod_chip_spec {
     double attention_fwd_ops;     /**< vector operations of a score in the forward kernel */
     double attention_bwd_ops;     /**< and in the fused backward kernel */
     double attention_rescale_ops; /**< of an element of the running result, each piece */
-    int grouped_cores;            /**< cores that a grouped matmul's kernel runs on */
+    double loss_fwd_ops;          /**< of a logit in the fused kernel of head and loss */
+    double loss_bwd_ops;          /**< and in its backward kernel */
+    double loss_chunk_ops;        /**< and in the compiler's loop over chunks */
+    int grouped_cores; /**< cores that a kernel of grouped matmuls or of the loss runs on */
 
     int64_t hbm_bytes;
     int64_t hbm_usable_bytes; /**< what programs may use, all devices together */
@@ -119,3 +122,9 @@ pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip);
 /** Spec of one JAX device of the chip: half of everything where each core is a device; else the
  *  same chip. Not collective. */
 pod_chip_spec pod_chip_one_device(const pod_chip_spec *chip);
+
+/** One JAX device with those of its cores on which a kernel of grouped matmuls or of the loss runs; VMEM is that
+ *  of these cores, HBM the device's. Not collective.
+ *  @param cores  of the chip that take part; 0 = grouped_cores
+ *  @param[out] devices  that take part */
+pod_chip_spec pod_chip_kernel_device(const pod_chip_spec *chip, int cores, int *devices);

@@ -45,6 +45,9 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_ATTENTION_FWD, "attention_fwd_ops", 0, 1e3, POD_FIG_ALWAYS)                              \
     X(FIG_ATTENTION_BWD, "attention_bwd_ops", 0, 1e3, POD_FIG_ALWAYS)                              \
     X(FIG_ATTENTION_RESCALE, "attention_rescale_ops", 0, 1e3, POD_FIG_ALWAYS)                      \
+    X(FIG_LOSS_FWD, "loss_fwd_ops", 0, 1e3, POD_FIG_ALWAYS)                                        \
+    X(FIG_LOSS_BWD, "loss_bwd_ops", 0, 1e3, POD_FIG_ALWAYS)                                        \
+    X(FIG_LOSS_CHUNK, "loss_chunk_ops", 0, 1e3, POD_FIG_ALWAYS)                                    \
     X(FIG_GROUPED_CORES, "grouped_cores", 1, 16, POD_FIG_ALWAYS | POD_FIG_WHOLE)                   \
     X(FIG_HBM_SIZE, "hbm_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                          \
     X(FIG_HBM_USABLE, "hbm_usable_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \

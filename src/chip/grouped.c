@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chip/grouped.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    LANES = 128,
+    ROWS_MAX = 1024, /* of a tile that is chosen */
+    BUFFERS = 2,
+    ACCUMULATOR_BYTES = 4,
+    MASK_OPS = 4,       /* of an element of an operand: index, compare, select, convert */
+    ACCUMULATE_OPS = 1, /* of an element of the result */
+};
+
+/* Part of VMEM that a chosen tile may use. */
+static const double VMEM_FRAC = 0.375;
+static const double exact_max = 4.0e18; /* below 2^62 */
+
+static const char *const op_names[] = {"forward", "rows", "weights"};
+
+const char *pod_grouped_op_name(pod_grouped_op op)
+{
+    POD_ASSERT((unsigned)op < sizeof op_names / sizeof op_names[0]);
+    return op_names[op];
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static double largest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+static int64_t round_up(int64_t a, int64_t unit)
+{
+    return ceil_div(a, unit) * unit;
+}
+
+/* ---- tiles ---- */
+
+/* Sizes in elements of the operands' and the result's tile. */
+typedef struct tile_sizes {
+    double left;  /* rows and, for weights, the other rows */
+    double right; /* weights; for weights, the other rows */
+    double result;
+} tile_sizes;
+
+static tile_sizes sizes_of(pod_grouped_op op, const pod_matmul_block *tile)
+{
+    const double m = (double)tile->m;
+    const double k = (double)tile->k;
+    const double n = (double)tile->n;
+    return op == POD_GROUPED_WEIGHTS ? (tile_sizes){.left = m * k, .right = m * n, .result = k * n}
+                                     : (tile_sizes){.left = m * k, .right = k * n, .result = m * n};
+}
+
+static int result_size(const pod_grouped_args *args)
+{
+    return pod_matmul_output_size(args->dtype);
+}
+
+/* Two buffers of the operands, one of the result beside its accumulator. */
+static double vmem_need(const pod_grouped_args *args, const pod_matmul_block *tile)
+{
+    const tile_sizes sizes = sizes_of(args->op, tile);
+    return BUFFERS * pod_dtype_size(args->dtype) * (sizes.left + sizes.right)
+           + (ACCUMULATOR_BYTES + result_size(args)) * sizes.result;
+}
+
+static int64_t halved(int64_t size)
+{
+    return round_up(ceil_div(size, 2), LANES);
+}
+
+static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_grouped_args *args)
+{
+    pod_matmul_block tile = {.m = round_up(smaller(args->m, ROWS_MAX), LANES),
+                             .k = round_up(args->k, LANES),
+                             .n = round_up(args->n, LANES)};
+    int64_t *const forward[] = {&tile.m, &tile.n, &tile.k};
+    int64_t *const weights[] = {&tile.k, &tile.n, &tile.m};
+    int64_t *const *order = args->op == POD_GROUPED_WEIGHTS ? weights : forward;
+    const double room = VMEM_FRAC * (double)worker->vmem_bytes;
+    for (int i = 0; i < 3; i++) {
+        while (vmem_need(args, &tile) > room && *order[i] > LANES) {
+            *order[i] = halved(*order[i]);
+        }
+    }
+    return tile;
+}
+
+static pod_status take_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
+                            pod_grouped_time *time, pod_error *err)
+{
+    const double mib = 1024.0 * 1024.0;
+    time->tile = args->tile.m > 0 ? args->tile : choose_tile(worker, args);
+    time->block = (pod_matmul_block){.m = smaller(time->tile.m, round_up(args->m, LANES)),
+                                     .k = smaller(time->tile.k, round_up(args->k, LANES)),
+                                     .n = smaller(time->tile.n, round_up(args->n, LANES))};
+    const double need = vmem_need(args, &time->block);
+    if (args->tile.m > 0 && need > (double)worker->vmem_bytes) {
+        return pod_fail(err, POD_E_NOFIT,
+                        "the tile needs %.2f MiB of the %.2f MiB of VMEM that there is; make it "
+                        "smaller",
+                        need / mib, (double)worker->vmem_bytes / mib);
+    }
+    return POD_OK;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Tiles of rows that are visited, again for every group that begins inside one. */
+static int64_t tiles_of(const pod_grouped_args *args, int64_t rows, int64_t tile_m)
+{
+    const int64_t boundaries = smaller(args->groups, rows) - 1;
+    int64_t aligned = 0;
+    if (args->equal) {
+        const int64_t group = rows / args->groups;
+        aligned = boundaries / (tile_m / greatest_divisor(group, tile_m));
+    }
+    return ceil_div(rows, tile_m) + boundaries - aligned;
+}
+
+/* ---- time ---- */
+
+typedef struct step_cost {
+    double mxu_s;
+    double vpu_s;
+    double left_bytes;
+    double right_bytes;
+    double result_bytes;
+    double hbm_rate;
+} step_cost;
+
+typedef struct sums {
+    double time_s;
+    double bytes;
+} sums;
+
+/* `count` steps that copy `bytes` each. */
+static void add_steps(sums *sum, const step_cost *cost, double count, double bytes)
+{
+    sum->time_s += count * largest(cost->mxu_s + cost->vpu_s, bytes / cost->hbm_rate);
+    sum->bytes += count * bytes;
+}
+
+static step_cost cost_of(const pod_chip_spec *worker, const pod_grouped_args *args,
+                         const pod_grouped_time *time)
+{
+    const pod_matmul_block *tile = &time->block;
+    const tile_sizes sizes = sizes_of(args->op, tile);
+    const int64_t dim = worker->mxu_dim;
+    const bool uneven = args->op != POD_GROUPED_WEIGHTS && args->k % time->tile.k != 0;
+    const double ops =
+        ACCUMULATE_OPS * sizes.result + (uneven ? MASK_OPS * (sizes.left + sizes.right) : 0);
+    return (step_cost){
+        .mxu_s = 2.0 * (double)tile->m * (double)round_up(tile->k, dim)
+                 * (double)round_up(tile->n, dim)
+                 / (worker->peak_ops_per_s[args->dtype] * worker->mxu_eff_frac),
+        .vpu_s = ops / (worker->vpu_ops_per_s * worker->vpu_eff_frac),
+        .left_bytes = sizes.left * pod_dtype_size(args->dtype),
+        .right_bytes = sizes.right * pod_dtype_size(args->dtype),
+        .result_bytes = sizes.result * result_size(args),
+        .hbm_rate = worker->hbm_bytes_per_s * worker->hbm_eff_frac,
+    };
+}
+
+/* All steps of a device with `rows` rows. */
+static sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64_t rows,
+                      pod_grouped_time *time)
+{
+    const double nk = (double)ceil_div(args->k, time->block.k);
+    const double nn = (double)ceil_div(args->n, time->block.n);
+    const double operands = cost->left_bytes + cost->right_bytes;
+    time->tiles = tiles_of(args, rows, time->block.m);
+    const double tiles = (double)time->tiles;
+    const double steps = tiles * nk * nn;
+    sums sum = {0};
+    if (args->op == POD_GROUPED_WEIGHTS) {
+        const double ends = fmin((double)args->groups * nk * nn, steps);
+        add_steps(&sum, cost, steps - ends, operands);
+        add_steps(&sum, cost, ends, operands + cost->result_bytes);
+    } else if (nk == 1) {
+        const double loads = fmin((double)args->groups * nn, steps);
+        add_steps(&sum, cost, steps - loads, cost->left_bytes + cost->result_bytes);
+        add_steps(&sum, cost, loads, operands + cost->result_bytes);
+    } else {
+        add_steps(&sum, cost, tiles * nn * (nk - 1), operands);
+        add_steps(&sum, cost, tiles * nn, operands + cost->result_bytes);
+    }
+    return sum;
+}
+
+static pod_status check_args(const pod_grouped_args *args, int64_t *flops, pod_error *err)
+{
+    if (args->m < 0 || args->k < 0 || args->n < 0 || args->groups < 1) {
+        return pod_fail(err, POD_E_RANGE,
+                        "a grouped matmul of %lldx%lldx%lld in %lld groups; sizes must not be "
+                        "negative, and there is at least one group",
+                        (long long)args->m, (long long)args->k, (long long)args->n,
+                        (long long)args->groups);
+    }
+    if (args->equal && args->m % args->groups != 0) {
+        return pod_fail(err, POD_E_RANGE,
+                        "%lld rows don't divide into %lld equal groups; give a multiple",
+                        (long long)args->m, (long long)args->groups);
+    }
+    int64_t mk = 0;
+    const double weights = (double)args->k * (double)args->n * (double)args->groups;
+    const double most = largest(largest((double)args->m * (double)args->n, weights),
+                                (double)args->m * (double)args->k);
+    if (!pod_mul_i64(args->m, args->k, &mk) || !pod_mul_i64(mk, args->n, flops)
+        || !pod_mul_i64(*flops, 2, flops) || most > exact_max / 16) {
+        return pod_fail(err, POD_E_RANGE,
+                        "a grouped matmul of %lldx%lldx%lld counts over 63 bits; make it smaller",
+                        (long long)args->m, (long long)args->k, (long long)args->n);
+    }
+    return POD_OK;
+}
+
+static pod_bound bound_of(const pod_grouped_time *time)
+{
+    const pod_time_ps most = time->mxu_ps > time->vpu_ps ? time->mxu_ps : time->vpu_ps;
+    if (time->step_ps > most && time->step_ps > time->hbm_ps) {
+        return POD_BOUND_LAUNCH;
+    }
+    if (time->hbm_ps > most) {
+        return POD_BOUND_HBM;
+    }
+    return time->mxu_ps >= time->vpu_ps ? POD_BOUND_MXU : POD_BOUND_VPU;
+}
+
+pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_args *args,
+                                pod_grouped_time *out, pod_error *err)
+{
+    pod_grouped_time time = {.bound = POD_BOUND_HBM};
+    pod_status st = check_args(args, &time.flops, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    int devices = 1;
+    const pod_chip_spec worker = pod_chip_kernel_device(chip, args->cores, &devices);
+    st = take_tile(&worker, args, &time, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    time.cores = worker.cores * devices;
+    time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;
+    if (time.flops > 0) {
+        const int64_t rows = ceil_div(args->m, devices);
+        const step_cost cost = cost_of(&worker, args, &time);
+        const sums sum = steps_sum(args, &cost, rows, &time);
+        const double steps = (double)time.tiles * (double)ceil_div(args->k, time.block.k)
+                             * (double)ceil_div(args->n, time.block.n);
+        const double step_s = steps * pod_time_to_s(worker.block_step_ps) / worker.cores;
+        time.time_ps = pod_time_from_s(sum.time_s + step_s);
+        if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > exact_max
+            || steps > exact_max) {
+            return pod_fail(err, POD_E_RANGE,
+                            "a grouped matmul of %lldx%lldx%lld lasts over 106 days; make it "
+                            "smaller or its tiles larger",
+                            (long long)args->m, (long long)args->k, (long long)args->n);
+        }
+        time.steps = llround(steps);
+        time.hbm_bytes = llround(sum.bytes * devices);
+        time.mxu_ps = pod_time_from_s(steps * cost.mxu_s);
+        time.vpu_ps = pod_time_from_s(steps * cost.vpu_s);
+        time.hbm_ps = pod_time_from_s(sum.bytes / cost.hbm_rate);
+        time.step_ps = pod_time_from_s(step_s);
+        time.bound = bound_of(&time);
+        time.ops_per_s = time.time_ps > 0 ? (double)time.flops / pod_time_to_s(time.time_ps) : 0;
+        time.peak_frac = time.ops_per_s / time.peak_ops_per_s;
+    }
+    *out = time;
+    return POD_OK;
+}
+
+const char *pod_grouped_explain(const pod_grouped_time *time, char *buf, size_t size)
+{
+    (void)snprintf(
+        buf, size,
+        "time %.3f us = sum over steps of max(mxu + vpu, hbm) + block steps %.3f; mxu %.3f, vpu "
+        "%.3f, hbm %.3f; %lld steps a device of %lldx%lldx%lld, %lld tiles of rows, %d core%s",
+        pod_time_to_us(time->time_ps), pod_time_to_us(time->step_ps), pod_time_to_us(time->mxu_ps),
+        pod_time_to_us(time->vpu_ps), pod_time_to_us(time->hbm_ps), (long long)time->steps,
+        (long long)time->block.m, (long long)time->block.k, (long long)time->block.n,
+        (long long)time->tiles, time->cores, time->cores > 1 ? "s" : "");
+    return buf;
+}

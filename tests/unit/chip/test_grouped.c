@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "chip/grouped.h"
+
+/* A chip of one core with an array of 128, a peak of 1e14, a vector unit of 1e12 and an HBM of 1e12; steps of 1 us. */
+static pod_chip_spec chip_make(void)
+{
+    pod_chip_spec chip = {.devices = 1,
+                          .cores = 1,
+                          .grouped_cores = 1,
+                          .mxu_dim = 128,
+                          .mxu_eff_frac = 1,
+                          .block_step_ps = 1000000,
+                          .vpu_ops_per_s = 1e12,
+                          .vpu_eff_frac = 1,
+                          .vmem_bytes = 1 << 26,
+                          .hbm_bytes_per_s = 1e12,
+                          .hbm_eff_frac = 1};
+    chip.peak_ops_per_s[POD_DTYPE_BF16] = 1e14;
+    return chip;
+}
+
+static pod_grouped_time time_of(const pod_chip_spec *chip, pod_grouped_args args)
+{
+    pod_grouped_time time = {0};
+    pod_error err = {0};
+    cr_assert_eq(pod_grouped_time_get(chip, &args, &time, &err), POD_OK, "%s", err.text);
+    return time;
+}
+
+static double seconds(const pod_chip_spec *chip, pod_grouped_args args)
+{
+    return pod_time_to_s(time_of(chip, args).time_ps);
+}
+
+/* 4096 rows of 8 groups: 16 tiles of 256 rows, and 7 more for boundaries inside a tile. */
+static const pod_grouped_args eight = {
+    .groups = 8, .m = 4096, .k = 512, .n = 1024, .tile = {256, 512, 512}
+};
+
+Test(grouped, a_boundary_inside_a_tile_visits_it_twice)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    cr_assert_eq(time_of(&chip, args).tiles, 16 + 7);
+    cr_assert_eq(time_of(&chip, args).steps, (16 + 7) * 2);
+    args.equal = true; /* 512 rows each: two whole tiles */
+    cr_assert_eq(time_of(&chip, args).tiles, 16);
+    args.m = 8 * 384; /* 1.5 tiles each: every other boundary is inside one */
+    cr_assert_eq(time_of(&chip, args).tiles, 12 + 4);
+    args.groups = 1;
+    args.equal = false;
+    cr_assert_eq(time_of(&chip, args).tiles, 12);
+    args.m = 5; /* of more groups than rows, at most one has one row */
+    args.groups = 8;
+    cr_assert_eq(time_of(&chip, args).tiles, 1 + 4);
+}
+
+/* Of a step: work 2·256·512·512 / 1e14 = 1.34218 us and 256·512 / 1e12 = 0.13107 us; copies of rows and result
+ * 2·(256·512 + 256·512) / 1e12 = 0.52429 us, of weights 2·512·512 / 1e12 = 0.52429 us more: all beside the work. */
+Test(grouped, forward_by_hand)
+{
+    const pod_chip_spec chip = chip_make();
+    const double work = 2.0 * 256 * 512 * 512 / 1e14 + 256.0 * 512 / 1e12;
+    cr_assert_float_eq(seconds(&chip, eight), 46 * (work + 1e-6), 1e-11);
+    const pod_grouped_time time = time_of(&chip, eight);
+    cr_assert_float_eq(pod_time_to_s(time.mxu_ps), 46 * 1.34218e-6, 1e-9);
+    cr_assert_float_eq(pod_time_to_s(time.vpu_ps), 46 * 0.13107e-6, 1e-9);
+    cr_assert_eq(time.hbm_bytes, 46 * 2 * 256 * 1024 + 16 * 2 * 512 * 512);
+    cr_assert_eq(time.flops, INT64_C(2) * 4096 * 512 * 1024);
+    cr_assert_eq(time.bound, POD_BOUND_MXU);
+    cr_assert_float_eq(time.peak_frac, (double)time.flops / (46 * (work + 1e-6)) / 1e14, 1e-9);
+}
+
+/* With an HBM of 1e11 the weights of a group's first step show: 16 steps copy rows, result and weights, 30 don't. */
+Test(grouped, weights_are_read_once_a_group_and_column)
+{
+    pod_chip_spec chip = chip_make();
+    chip.hbm_bytes_per_s = 1e11;
+    const double tile = 2.0 * 256 * 512 / 1e11;
+    const double weights = 2.0 * 512 * 512 / 1e11;
+    cr_assert_float_eq(seconds(&chip, eight), 46 * (2 * tile + 1e-6) + 16 * weights, 1e-11);
+    pod_grouped_args args = eight;
+    args.tile.k =
+        256; /* the contraction is two tiles: weights every step, the result every other */
+    const double half = 2.0 * 256 * 256 / 1e11;
+    cr_assert_float_eq(seconds(&chip, args), 46 * (2 * half + weights + tile + 2e-6), 1e-11);
+}
+
+/* Of a step of the derivative by the weights: rows 256·512 and 256·512; the result 512·512 when a group ends. */
+Test(grouped, the_derivative_by_the_weights_writes_a_result_a_group)
+{
+    pod_chip_spec chip = chip_make();
+    chip.hbm_bytes_per_s = 1e11;
+    pod_grouped_args args = eight;
+    args.op = POD_GROUPED_WEIGHTS;
+    const double rows = 2.0 * 256 * 512 / 1e11;
+    const double result = 2.0 * 512 * 512 / 1e11;
+    cr_assert_float_eq(seconds(&chip, args), 46 * (2 * rows + 1e-6) + 16 * result, 1e-11);
+}
+
+/* 768 is no multiple of 1024: the tile is 768 wide, and both operands are masked, 4 operations an element. */
+Test(grouped, an_uneven_contraction_is_masked)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    args.k = 768;
+    args.tile.k = 768;
+    const pod_grouped_time even = time_of(&chip, args);
+    args.tile.k = 1024;
+    const pod_grouped_time uneven = time_of(&chip, args);
+    cr_assert_eq(uneven.block.k, 768);
+    cr_assert_eq(uneven.tile.k, 1024);
+    const double masks = 46 * 4 * (256.0 * 768 + 768.0 * 512) / 1e12;
+    cr_assert_float_eq(pod_time_to_s(uneven.vpu_ps - even.vpu_ps), masks, 1e-10);
+    args.op = POD_GROUPED_WEIGHTS; /* contracts the rows */
+    cr_assert_eq(time_of(&chip, args).vpu_ps, pod_time_from_s(46 * 768.0 * 512 / 1e12));
+}
+
+/* v5p runs it on one of two cores; two devices of tpu7x share the rows. */
+Test(grouped, cores_and_devices)
+{
+    pod_chip_spec chip = chip_read("v5p", POD_RATES_MEASURED, NULL);
+    pod_grouped_args args = eight;
+    const pod_grouped_time usual = time_of(&chip, args);
+    cr_assert_eq(usual.cores, 1);
+    cr_assert_float_eq(usual.peak_ops_per_s, 229.5e12, 1e9);
+    args.cores = 1;
+    cr_assert_eq(time_of(&chip, args).time_ps, usual.time_ps);
+    args.cores = 2;
+    cr_assert_eq(time_of(&chip, args).cores, 2);
+    cr_assert_float_eq((double)time_of(&chip, args).mxu_ps, (double)usual.mxu_ps / 2, 1);
+    cr_assert_float_eq((double)time_of(&chip, args).step_ps, (double)usual.step_ps / 2, 1);
+    cr_assert_eq(time_of(&chip, args).hbm_ps, usual.hbm_ps);
+    chip = chip_read("tpu7x", POD_RATES_MEASURED, NULL);
+    args.cores = 0;
+    const pod_grouped_time both = time_of(&chip, args);
+    cr_assert_eq(both.cores, 2);
+    args.cores = 1;
+    args.m = eight.m / 2;
+    cr_assert_eq(time_of(&chip, args).time_ps, both.time_ps);
+    cr_assert_eq(2 * time_of(&chip, args).hbm_bytes, both.hbm_bytes);
+}
+
+/* 24 MiB of 64: 4·(m·k + k·n) + 6·m·n bytes. Rows first, then n, then k; weights k, n, rows. */
+Test(grouped, a_tile_is_chosen_that_fits)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = {.groups = 128, .m = 131072, .k = 1536, .n = 4096};
+    pod_matmul_block tile = time_of(&chip, args).tile;
+    cr_assert(tile.m == 128 && tile.k == 1536 && tile.n == 2048, "%lldx%lldx%lld",
+              (long long)tile.m, (long long)tile.k, (long long)tile.n);
+    args.op = POD_GROUPED_WEIGHTS;
+    tile = time_of(&chip, args).tile;
+    cr_assert(tile.m == 1024 && tile.k == 256 && tile.n == 4096, "%lldx%lldx%lld",
+              (long long)tile.m, (long long)tile.k, (long long)tile.n);
+    args = (pod_grouped_args){.groups = 2, .m = 100, .k = 200, .n = 300};
+    tile = time_of(&chip, args).tile;
+    cr_assert(tile.m == 128 && tile.k == 256 && tile.n == 384);
+    for (int64_t size = 128; size <= 1 << 16; size *= 2) {
+        args = (pod_grouped_args){.groups = 2, .m = size, .k = 1 << 16, .n = size};
+        tile = time_of(&chip, args).tile;
+        cr_assert_leq(4 * (tile.m * tile.k + tile.k * tile.n) + 6 * tile.m * tile.n,
+                      (int64_t)(0.375 * (1 << 26)));
+    }
+}
+
+Test(grouped, nothing_to_multiply_takes_no_time)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    args.m = 0;
+    cr_assert_eq(time_of(&chip, args).time_ps, 0);
+    cr_assert_eq(time_of(&chip, args).steps, 0);
+}
+
+Test(grouped, what_makes_no_sense_is_refused)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_time time;
+    pod_error err = {0};
+    pod_grouped_args args = eight;
+    args.groups = 0;
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
+    args = eight;
+    args.groups = 3;
+    args.equal = true;
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
+    args = eight;
+    args.tile = (pod_matmul_block){8192, 8192, 8192}; /* clipped to 4096x512x1024: 31 MiB fit */
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_OK);
+    args.k = args.n = 8192;
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_NOFIT);
+    args = eight;
+    args.m = INT64_C(1) << 60;
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
+    args = eight;
+    args.n = -1;
+    cr_assert_eq(pod_grouped_time_get(&chip, &args, &time, &err), POD_E_RANGE);
+}
