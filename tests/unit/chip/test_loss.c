@@ -39,8 +39,8 @@ static const pod_loss_args head = {
     .m = 1024, .k = 1024, .n = 3072, .tile = {512, 256, 1024}
 };
 
-/* Of a step: 2·512·256·1024 / 1e14 = 2.68435 us, 512·1024 / 1e12 = 0.52429 us; copies 0.13107 us beside it; of a tile of
- * logits 10·512·1024 / 1e12 = 5.24288 us. */
+/* Of a step: 2·512·256·1024 / 1e14 = 2.68435 us, 512·1024 / 1e12 = 0.52429 us; copies 0.13107 us beside it;
+ * of a tile of logits 10·512·1024 / 1e12 = 5.24288 us. */
 Test(loss, forward_by_hand)
 {
     const pod_chip_spec chip = chip_make();
@@ -54,8 +54,9 @@ Test(loss, forward_by_hand)
     cr_assert_eq(time.bound, POD_BOUND_MXU);
 }
 
-/* Twice the products and no logits in the second pass of steps; the f32 tiles 4·(512·256 + 256·1024) are written after
- * each, the rows' read before all, the head's before all but those of the first rows; at the end 6·1024·(1024 + 3072). */
+/* Twice the products in the second pass of steps; the f32 tiles 4·(512·256 + 256·1024) are written after each,
+ * the rows' read before all, the head's before all but those of the first rows; at the end
+ * 6·1024·(1024 + 3072). */
 Test(loss, backward_by_hand)
 {
     const pod_chip_spec chip = chip_make();
