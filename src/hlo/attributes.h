@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file hlo/attributes.h  Values of attributes: lists of numbers, quoted texts, fields of metadata.
+ *
+ *  Threads: none. Not collective. Errors: POD_E_INVALID with the place of what is wrong. */
+#pragma once
+
+#include "hlo/module.h"
+
+/** A list of whole numbers "{0,2}", or one bare number. An attribute that isn't there is empty.
+ *  @param[out] values  room for `max` */
+pod_status pod_hlo_list(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                        pod_hlo_attribute_key key, int64_t *values, int max, int *count,
+                        pod_error *err);
+/** A whole number, or `otherwise` if the attribute isn't there. */
+pod_status pod_hlo_integer(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                           pod_hlo_attribute_key key, int64_t otherwise, int64_t *value,
+                           pod_error *err);
+/** A value without its double quotes, if it has them. */
+pod_hlo_span pod_hlo_unquoted(const pod_hlo_module *module, pod_hlo_span value);
+/** Is the attribute there with this value, quoted or not? */
+bool pod_hlo_attribute_is(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                          pod_hlo_attribute_key key, const char *expected);
+/** Value of a field of "{name=value name=value}" (metadata) or "{name=value,…}" (frontend_attributes),
+ *  without quotes. @return false if it isn't there */
+bool pod_hlo_field(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                   pod_hlo_attribute_key key, const char *name, pod_hlo_span *value);
