@@ -7,22 +7,11 @@
 #include "cli/cli_impl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include <unistd.h>
-
-void pod_cli_init(pod_cli *cli, pod_par *par, pod_cli_tables *tables)
-{
-    *cli = (pod_cli){.par = par, .tables = tables};
-}
-
-void pod_cli_fini(pod_cli *cli)
-{
-    pod_text_free(&cli->output);
-    pod_cli_strings_free(cli);
-    *cli = (pod_cli){0};
-}
 
 /* ---- results ---- */
 
@@ -113,24 +102,49 @@ void pod_cli_explain(const pod_cli *cli, const char *format, ...)
     }
 }
 
-void pod_cli_progress(void *context, int64_t now_ps, int64_t events)
+/* The listener of experiments: context is the pod_cli. */
+static void hear_note(void *context, const char *text)
+{
+    pod_cli_say(context, "%s", text);
+}
+
+/* One line on stderr that is overwritten, when stderr is a terminal and -q was not given. */
+static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
 {
     pod_cli *cli = context;
+    if (what == NULL) {
+        if (cli->progress_shown) {
+            (void)fputs("\r\033[K", stderr);
+        }
+        cli->progress_shown = false;
+        return;
+    }
     if (!speaks(cli) || cli->common.quiet || isatty(STDERR_FILENO) == 0) {
         return;
     }
-    (void)fprintf(stderr, "\rpodsim: %.3f ms simulated, %.1f million events\033[K",
-                  pod_time_to_us(now_ps) / 1e3, (double)events / 1e6);
+    if (total > 0) {
+        (void)fprintf(stderr, "\rpodsim: %" PRId64 " of %" PRId64 " %s\033[K", done, total, what);
+    } else {
+        (void)fprintf(stderr, "\rpodsim: %.1f million %s\033[K", (double)done / 1e6, what);
+    }
     (void)fflush(stderr);
     cli->progress_shown = true;
 }
 
-void pod_cli_progress_end(pod_cli *cli)
+void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables)
 {
-    if (cli->progress_shown) {
-        (void)fputs("\r\033[K", stderr);
-        cli->progress_shown = false;
-    }
+    *cli = (pod_cli){.par = par, .tables = tables};
+    cli->experiment = (pod_experiment){
+        .par = par,
+        .listener = {.context = cli, .note = hear_note, .progress = hear_progress},
+    };
+}
+
+void pod_cli_fini(pod_cli *cli)
+{
+    pod_text_free(&cli->output);
+    pod_cli_strings_free(cli);
+    *cli = (pod_cli){0};
 }
 
 /* ---- commands ---- */

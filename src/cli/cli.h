@@ -18,12 +18,12 @@
 #include "base/emit.h"
 #include "base/text.h"
 #include "chip/chip.h"
-#include "engine/par.h"
+#include "experiment/experiment.h"
+#include "experiment/tables.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct pod_cli_tables pod_cli_tables;
 typedef struct pod_cli_strings pod_cli_strings;
 
 /** Values of an option that may be given several times. */
@@ -47,8 +47,6 @@ typedef struct pod_cli_common {
     bool hosts_work; /**< set by a command in which hosts of one slice have something to do */
     pod_format format;
     const char *output_path; /**< NULL = standard output */
-    const char *data;        /**< "real", "none", or NULL = by size */
-    uint64_t seed;
     bool explain;
     bool verbose;
     bool quiet;
@@ -56,7 +54,9 @@ typedef struct pod_cli_common {
 
 typedef struct pod_cli {
     pod_par *par;
-    pod_cli_tables *tables; /**< borrowed; shared by commands of one process */
+    pod_experiment_tables *tables; /**< borrowed; shared by commands of one process */
+    pod_experiment
+        experiment; /**< on par, under --data and --seed; notes and progress go to stderr */
     pod_cli_common common;
     bool help; /**< --help was given: output holds it, and the command has nothing to do */
     pod_text output;
@@ -64,7 +64,8 @@ typedef struct pod_cli {
     bool progress_shown;
 } pod_cli;
 
-void pod_cli_init(pod_cli *cli, pod_par *par, pod_cli_tables *tables);
+/** The experiment of a pod_cli borrows it: it must not move. */
+void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables);
 void pod_cli_fini(pod_cli *cli);
 
 /** A command: its name is argv[0]. Collective. */
@@ -90,11 +91,6 @@ __attribute__((format(printf, 2, 3))) void pod_cli_detail(const pod_cli *cli, co
                                                           ...);
 __attribute__((format(printf, 2, 3))) void pod_cli_explain(const pod_cli *cli, const char *format,
                                                            ...);
-/** For pod_machine.progress; context is the pod_cli. One line on stderr that is overwritten, when
- *  stderr is a terminal and -q was not given. */
-void pod_cli_progress(void *context, int64_t now_ps, int64_t events);
-/** Remove the progress line. */
-void pod_cli_progress_end(pod_cli *cli);
 
 pod_cli_run pod_cmd_slice;
 pod_cli_run pod_cmd_list;

@@ -19,6 +19,7 @@ typedef struct pod_cli_common_texts {
     const char *slice;
     const char *rates;
     const char *format;
+    const char *data;
     const char *seed;
 } pod_cli_common_texts;
 

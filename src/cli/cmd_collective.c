@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim collective: one operation on all groups of a slice at once. */
 #include "cli/collective.h"
+#include "cli/target.h"
 
 #include "base/units.h"
 
@@ -38,14 +39,15 @@ static const char about[] =
 /* State of one run of the command. */
 typedef struct collective_run {
     pod_cli *cli;
+    const pod_cli_collective *options;
     pod_emit *emit;
     int64_t wrong;
 } collective_run;
 
-static void add_row(pod_emit *emit, const pod_collective_case *run_case,
-                    const pod_collective_row *row)
+static void add_row(pod_emit *emit, const pod_experiment_collective_case *run_case,
+                    const pod_experiment_collective_row *row)
 {
-    pod_emit_text(emit, run_case->target->slice.name);
+    pod_emit_text(emit, run_case->setup->slice.name);
     pod_emit_text(emit, pod_coll_op_name(run_case->request->op));
     pod_emit_text(emit, run_case->axes);
     pod_emit_i64(emit, run_case->group.size);
@@ -67,13 +69,13 @@ static void add_row(pod_emit *emit, const pod_collective_case *run_case,
 }
 
 /* What the faults cost: the same on the slice without them. */
-static pod_status compare_healthy(collective_run *run, pod_collective_case *healthy,
-                                  const pod_collective_row *row,
+static pod_status compare_healthy(collective_run *run, pod_experiment_collective_case *healthy,
+                                  const pod_experiment_collective_row *row,
                                   const pod_coll_algorithm *algorithm, pod_error *err)
 {
-    pod_collective_row sound;
-    const pod_status st =
-        pod_collective_row_run(&sound, run->cli, healthy, row->bytes, algorithm, err);
+    pod_experiment_collective_row sound;
+    const pod_status st = pod_experiment_collective_run(&run->cli->experiment, healthy, row->bytes,
+                                                        algorithm, &sound, err);
     if (st != POD_OK) {
         return st;
     }
@@ -89,12 +91,13 @@ static pod_status compare_healthy(collective_run *run, pod_collective_case *heal
     return POD_OK;
 }
 
-static pod_status run_one(collective_run *run, pod_collective_case *run_case,
-                          pod_collective_case *healthy, int64_t bytes,
+static pod_status run_one(collective_run *run, pod_experiment_collective_case *run_case,
+                          pod_experiment_collective_case *healthy, int64_t bytes,
                           const pod_coll_algorithm *algorithm, pod_error *err)
 {
-    pod_collective_row row;
-    pod_status st = pod_collective_row_run(&row, run->cli, run_case, bytes, algorithm, err);
+    pod_experiment_collective_row row;
+    pod_status st =
+        pod_experiment_collective_run(&run->cli->experiment, run_case, bytes, algorithm, &row, err);
     if (st != POD_OK) {
         return st;
     }
@@ -104,28 +107,28 @@ static pod_status run_one(collective_run *run, pod_collective_case *run_case,
     return healthy != NULL ? compare_healthy(run, healthy, &row, algorithm, err) : POD_OK;
 }
 
-static pod_status run_size(collective_run *run, pod_collective_case *run_case,
-                           pod_collective_case *healthy, int64_t bytes, pod_error *err)
+static pod_status run_size(collective_run *run, pod_experiment_collective_case *run_case,
+                           pod_experiment_collective_case *healthy, int64_t bytes, pod_error *err)
 {
-    const pod_collective_request *request = run_case->request;
-    if (request->choice != POD_ALGORITHM_ALL || pod_collective_is_trivial(run_case, bytes)) {
-        return run_one(run, run_case, healthy, bytes, request->named, err);
+    const pod_cli_collective *options = run->options;
+    if (!options->all || pod_experiment_collective_is_trivial(run_case, bytes)) {
+        return run_one(run, run_case, healthy, bytes, options->named, err);
     }
     pod_dtype dtype = POD_DTYPE_BF16;
-    pod_status st = pod_collective_dtype(request, bytes, &dtype, err);
+    pod_status st = pod_experiment_collective_dtype(&options->request, bytes, &dtype, err);
     for (int i = 0; i < pod_coll_algorithm_count() && st == POD_OK; i++) {
         const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
-        if (pod_collective_fits(run_case, bytes, dtype, algorithm)) {
+        if (pod_experiment_collective_fits(run_case, bytes, dtype, algorithm)) {
             st = run_one(run, run_case, healthy, bytes, algorithm, err);
         }
     }
     return st;
 }
 
-static void add_heading(pod_emit *emit, const pod_collective_case *run_case)
+static void add_heading(pod_emit *emit, const pod_experiment_collective_case *run_case)
 {
-    const pod_slice *slice = &run_case->target->slice;
-    const pod_chip_spec *chip = &run_case->target->chip;
+    const pod_slice *slice = &run_case->setup->slice;
+    const pod_chip_spec *chip = &run_case->setup->chip;
     const int32_t groups = slice->nchips * slice->nslices / run_case->group.size;
     pod_emit_heading(emit, "podsim collective: %s on %s, %d chips: %d group%s of %d over %s",
                      pod_coll_op_name(run_case->request->op), slice->name,
@@ -143,59 +146,60 @@ static void add_heading(pod_emit *emit, const pod_collective_case *run_case)
 }
 
 /* The comparison without faults is shown in the table and by --explain, so only they need it. */
-static bool wants_healthy(const pod_cli *cli, const pod_cli_target *target)
+static bool wants_healthy(const pod_cli *cli, const pod_experiment_setup *setup)
 {
-    return pod_cli_target_faults(target) > 0
+    return pod_experiment_setup_faults(setup) > 0
            && (cli->common.format == POD_FORMAT_TABLE || cli->common.explain);
 }
 
-static pod_status run_target(collective_run *run, const pod_collective_request *request,
-                             const pod_cli_target *target, pod_error *err)
+static pod_status run_setup(collective_run *run, const pod_experiment_setup *setup, pod_error *err)
 {
-    pod_collective_case run_case = {.request = NULL};
-    pod_collective_case healthy_case = {.request = NULL};
-    pod_cli_target healthy = {.router = NULL};
-    const bool compare = wants_healthy(run->cli, target);
-    pod_status st = pod_collective_case_init(&run_case, request, target, err);
+    const pod_cli_collective *options = run->options;
+    const pod_experiment_collective_request *request = &options->request;
+    pod_experiment_collective_case run_case = {.request = NULL};
+    pod_experiment_collective_case healthy_case = {.request = NULL};
+    pod_experiment_setup healthy = {.router = NULL};
+    const bool compare = wants_healthy(run->cli, setup);
+    pod_status st = pod_experiment_collective_case_init(&run_case, request, setup, err);
     if (st == POD_OK && compare) {
-        st = pod_cli_target_healthy(&healthy, target, err);
+        st = pod_experiment_setup_healthy(&healthy, setup, err);
     }
     if (st == POD_OK && compare) {
-        st = pod_collective_case_init(&healthy_case, request, &healthy, err);
+        st = pod_experiment_collective_case_init(&healthy_case, request, &healthy, err);
         healthy_case.timing_only = true;
     }
     st = pod_par_agree(run->cli->par, st, err);
     if (st == POD_OK) {
         add_heading(run->emit, &run_case);
     }
-    for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
-        st = run_size(run, &run_case, compare ? &healthy_case : NULL, request->sizes.bytes[i], err);
+    for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
+        st = run_size(run, &run_case, compare ? &healthy_case : NULL, options->sizes.bytes[i], err);
     }
-    pod_collective_case_fini(&healthy_case);
-    pod_collective_case_fini(&run_case);
-    pod_cli_target_fini(&healthy);
+    pod_experiment_collective_case_fini(&healthy_case);
+    pod_experiment_collective_case_fini(&run_case);
+    pod_experiment_setup_fini(&healthy);
     return st;
 }
 
-static pod_status run_all(pod_cli *cli, pod_collective_request *request, pod_error *err)
+static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *err)
 {
-    collective_run run = {.cli = cli};
+    collective_run run = {.cli = cli, .options = options};
     pod_cli_targets targets = {0};
-    const int nextra = request->file.path != NULL ? 1 : 0;
+    const int nextra = options->file.path != NULL ? 1 : 0;
     pod_emit_column shown[NCOLUMNS];
     for (int i = 0; i < NCOLUMNS; i++) {
         shown[i] = columns[i];
     }
     shown[0].table_hidden = cli->common.slices.count < 2;
-    pod_status st = pod_cli_targets_init(&targets, cli, &request->file, nextra, err);
+    pod_status st = pod_cli_targets_init(&targets, cli, &options->file, nextra, err);
     if (st == POD_OK) {
-        st = pod_collective_request_parse(request, err);
+        st = pod_cli_collective_parse(options, err);
     }
     if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err);
     }
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
-        st = run_target(&run, request, &targets.target[i], err);
+        st = run_setup(&run, &targets.setup[i], err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, run.emit, err);
@@ -253,11 +257,11 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
     if (st != POD_OK || cli->help) {
         return st;
     }
-    pod_collective_request request;
-    st = pod_collective_request_init(&request, &texts, err);
+    pod_cli_collective options;
+    st = pod_cli_collective_init(&options, &texts, err);
     if (st == POD_OK) {
-        st = run_all(cli, &request, err);
+        st = run_all(cli, &options, err);
     }
-    pod_collective_request_fini(&request);
+    pod_cli_collective_fini(&options);
     return st;
 }

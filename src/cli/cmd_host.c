@@ -110,7 +110,7 @@ pod_status pod_cmd_host(pod_cli *cli, int argc, const char **argv, pod_error *er
     if (st == POD_OK) {
         add_facts(emit, cli, &facts);
     }
-    const pod_slice *slice = targets.count > 0 ? &targets.target[0].slice : NULL;
+    const pod_slice *slice = targets.count > 0 ? &targets.setup[0].slice : NULL;
     if (st == POD_OK && slice != NULL) {
         st = add_placement(emit, cli, slice, err);
     }

@@ -160,7 +160,7 @@ pod_status pod_cmd_mesh(pod_cli *cli, int argc, const char **argv, pod_error *er
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {
-        st = run(cli, &targets.target[0].slice, &logical, options.ids, err);
+        st = run(cli, &targets.setup[0].slice, &logical, options.ids, err);
     }
     pod_cli_targets_fini(&targets);
     return st;

@@ -30,10 +30,10 @@ static const char about[] =
     "the slice across one axis, bisection_GBps the least that such a cut carries one way. All\n"
     "figures are of one slice; slices says how many there are.\n";
 
-static void explain(const pod_cli *cli, const pod_cli_target *target,
+static void explain(const pod_cli *cli, const pod_experiment_setup *setup,
                     const pod_slice_figures *figures)
 {
-    const pod_slice *slice = &target->slice;
+    const pod_slice *slice = &setup->slice;
     char wrap[8];
     pod_cli_explain(cli, "chips = %d x %d x %d = %d", slice->dims[0], slice->dims[1],
                     slice->dims[2], slice->nchips);
@@ -47,13 +47,14 @@ static void explain(const pod_cli *cli, const pod_cli_target *target,
     pod_cli_explain(cli, "mean_hops = mean of hops over %d^2 ordered pairs = %.9g", slice->nchips,
                     figures->mean_hops);
     pod_cli_explain(cli, "bisection_GBps = %g cables of full rate x %g GB/s (one way, rates %s)",
-                    figures->bisection_links, target->chip.link_oneway_bytes_per_s / 1e9,
-                    pod_rates_name(target->chip.rates));
+                    figures->bisection_links, setup->chip.link_oneway_bytes_per_s / 1e9,
+                    pod_rates_name(setup->chip.rates));
 }
 
-static void add_row(pod_emit *emit, const pod_cli_target *target, const pod_slice_figures *figures)
+static void add_row(pod_emit *emit, const pod_experiment_setup *setup,
+                    const pod_slice_figures *figures)
 {
-    const pod_slice *slice = &target->slice;
+    const pod_slice *slice = &setup->slice;
     char dims[40];
     char wrap[8];
     pod_emit_text(emit, slice->name);
@@ -68,7 +69,7 @@ static void add_row(pod_emit *emit, const pod_cli_target *target, const pod_slic
     pod_emit_i64(emit, figures->diameter_hops);
     pod_emit_double(emit, figures->mean_hops);
     pod_emit_i64(emit, figures->bisection_cables);
-    pod_emit_double(emit, figures->bisection_links * target->chip.link_oneway_bytes_per_s / 1e9);
+    pod_emit_double(emit, figures->bisection_links * setup->chip.link_oneway_bytes_per_s / 1e9);
 }
 
 pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -90,9 +91,9 @@ pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *e
     }
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
         pod_slice_figures figures;
-        pod_router_figures(targets.target[i].router, &figures);
-        explain(cli, &targets.target[i], &figures);
-        add_row(emit, &targets.target[i], &figures);
+        pod_router_figures(targets.setup[i].router, &figures);
+        explain(cli, &targets.setup[i], &figures);
+        add_row(emit, &targets.setup[i], &figures);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);

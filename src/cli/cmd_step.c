@@ -3,6 +3,8 @@
 #include "cli/step.h"
 
 #include "base/units.h"
+#include "experiment/step_best.h"
+#include "experiment/step_what_if.h"
 #include "report/breakdown.h"
 
 #include <stdlib.h>
@@ -18,33 +20,8 @@ static const char about[] =
     "and\n"
     "all prints the elasticity of each: by how many % the time falls when it is 1 % faster.\n";
 
-/* Layout, then reference and simulation with data, or simulation alone. */
-static pod_status simulate(pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
-                           pod_step_result *result, pod_step_outcome *outcome, pod_error *err)
-{
-    pod_step_numbers numbers = {.checked = false};
-    pod_reference *reference = NULL;
-    pod_status st = POD_OK;
-    if (pod_step_wants_data(cli, run_case->work.data_bytes)) {
-        st = pod_step_reference_make(cli, run_case, &reference, err);
-        if (st == POD_OK) {
-            st = pod_step_case_run_data(run_case, cli, chip, reference, result, &numbers, err);
-        }
-        pod_reference_free(reference);
-    } else {
-        st = pod_step_case_run(run_case, cli, cli->par, chip, result, err);
-    }
-    if (st == POD_OK) {
-        pod_step_outcome_get(run_case, chip, result, numbers.checked ? &numbers : NULL, outcome);
-        const pod_logical_mesh *logical = &run_case->mesh.logical;
-        (void)pod_logical_mesh_print(logical, outcome->mesh, sizeof outcome->mesh);
-        (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
-    }
-    return st;
-}
-
 /* Which algorithm each collective ran. */
-static pod_status explain_collectives(const pod_cli *cli, const pod_step_case *run_case,
+static pod_status explain_collectives(const pod_cli *cli, const pod_experiment_step_case *run_case,
                                       const pod_step_result *result, pod_error *err)
 {
     pod_collective_line *lines = NULL;
@@ -64,8 +41,8 @@ static pod_status explain_collectives(const pod_cli *cli, const pod_step_case *r
     return st;
 }
 
-static void explain(const pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
-                    const pod_step_result *result)
+static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case,
+                    const pod_chip_spec *chip, const pod_step_result *result)
 {
     int32_t nops = 0;
     for (int32_t s = 0; s < run_case->work.programs.nstages; s++) {
@@ -89,25 +66,26 @@ static void explain(const pod_cli *cli, const pod_step_case *run_case, const pod
     pod_step_dcn_explain(cli, run_case, chip, result);
 }
 
-static pod_status print(pod_cli *cli, const pod_step_case *run_case, const pod_chip_spec *chip,
-                        const pod_step_result *result, const pod_step_outcome *outcome,
-                        const pod_what_if *what, pod_error *err)
+static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
+                        const pod_chip_spec *chip, const pod_step_result *result,
+                        const pod_experiment_step_outcome *outcome, const pod_what_if *what,
+                        pod_error *err)
 {
-    const pod_slice *slice = &run_case->target->slice;
+    const pod_slice *slice = &run_case->setup->slice;
     pod_emit_column columns[POD_STEP_COLUMNS];
     pod_emit *emit = NULL;
-    pod_step_columns(columns, run_case->order, slice->nslices > 1);
+    pod_step_columns(columns, run_case->asked, slice->nslices > 1);
     pod_status st = pod_emit_new(cli->common.format, "step", columns, POD_STEP_COLUMNS, &emit, err);
     if (st == POD_OK) {
         pod_emit_heading(emit, "podsim step: %s, %d chips, %s, batch %lld, %s, %s", slice->name,
-                         run_case->mesh.ndevices, run_case->order->model.name,
-                         (long long)outcome->batch, pod_dtype_name(run_case->order->dtype),
-                         pod_step_mode_name(run_case->order->mode));
+                         run_case->mesh.ndevices, run_case->asked->model.name,
+                         (long long)outcome->batch, pod_dtype_name(run_case->asked->dtype),
+                         pod_step_mode_name(run_case->asked->mode));
         if (what != NULL) {
-            pod_emit_heading(emit, "as if %s were %g times faster", pod_what_if_keys[what->key],
-                             what->factor);
+            pod_emit_heading(emit, "as if %s were %g times faster",
+                             pod_experiment_what_if_key[what->key], what->factor);
         }
-        pod_step_emit(emit, run_case->order, slice, outcome);
+        pod_step_emit(emit, run_case->asked, slice, outcome);
         st = pod_step_notes(emit, run_case, chip, result, err);
     }
     if (st == POD_OK) {
@@ -117,17 +95,19 @@ static pod_status print(pod_cli *cli, const pod_step_case *run_case, const pod_c
     return st;
 }
 
-static pod_status run(pod_cli *cli, const pod_step_case *run_case, const pod_what_if *what,
+static pod_status run(pod_cli *cli, const pod_step_texts *texts,
+                      const pod_experiment_step_case *run_case, const pod_what_if *what,
                       pod_error *err)
 {
     pod_step_result result = {0};
-    pod_step_outcome outcome = {0};
+    pod_experiment_step_outcome outcome = {0};
     const pod_chip_spec chip =
         what != NULL && !what->all
-            ? pod_what_if_chip(&run_case->target->chip, what->key, what->factor)
-            : run_case->target->chip;
-    pod_status st = simulate(cli, run_case, &chip, &result, &outcome, err);
+            ? pod_experiment_what_if_chip(&run_case->setup->chip, what->key, what->factor)
+            : run_case->setup->chip;
+    pod_status st = pod_experiment_step(&cli->experiment, run_case, &chip, &result, &outcome, err);
     if (st == POD_OK) {
+        pod_step_numbers_explain(cli, &outcome);
         explain(cli, run_case, &chip, &result);
         st = pod_par_agree(cli->par, explain_collectives(cli, run_case, &result, err), err);
     }
@@ -136,10 +116,10 @@ static pod_status run(pod_cli *cli, const pod_step_case *run_case, const pod_wha
                                        : print(cli, run_case, &chip, &result, &outcome, what, err);
     }
     if (st == POD_OK) {
-        st = pod_step_files_write(cli, run_case, &result, err);
+        st = pod_step_files_write(cli, texts, run_case, &result, err);
     }
     pod_step_result_fini(&result);
-    return st == POD_OK ? pod_step_verdict(&outcome, err) : st;
+    return st == POD_OK ? pod_experiment_step_verdict(&outcome, err) : st;
 }
 
 /* A file that is named twice would hold only what is written last. */
@@ -158,23 +138,22 @@ static pod_status files_check(const pod_cli *cli, const pod_step_texts *texts, p
     return POD_OK;
 }
 
-static pod_status lay(pod_cli *cli, const pod_step_order *order, const pod_cli_target *target,
-                      pod_step_case *run_case, pod_error *err)
+static pod_status lay(pod_cli *cli, const pod_step_texts *texts,
+                      const pod_experiment_step_request *request, const pod_experiment_setup *setup,
+                      pod_experiment_step_case *run_case, pod_error *err)
 {
     pod_logical_mesh logical;
-    pod_status st =
-        pod_logical_mesh_parse(order->texts->mesh, order->texts->dcn_mesh, &logical, err);
+    pod_status st = pod_logical_mesh_parse(texts->mesh, texts->dcn_mesh, &logical, err);
     if (st != POD_OK) {
         return st;
     }
-    logical.split_axes = order->texts->split_axes;
-    st = order->best ? pod_step_case_best(run_case, cli, cli->par, order, target, &logical, err)
-                     : pod_step_case_init(run_case, order, target, &logical, NULL, err);
-    if (st == POD_OK && order->collective_matmul
+    logical.split_axes = texts->split_axes;
+    st = pod_experiment_step_lay(&cli->experiment, run_case, request, setup, &logical, err);
+    if (st == POD_OK && request->collective_matmul
         && run_case->work.layout.size[POD_MESH_TENSOR] == 1) {
         pod_cli_say(cli, "--collective-matmul on changes nothing: the mesh has no tensor axis");
     }
-    return pod_par_agree(cli->par, st, err);
+    return st;
 }
 
 pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -206,11 +185,11 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     if (st != POD_OK || cli->help) {
         return st;
     }
-    pod_step_order order;
+    pod_experiment_step_request request;
     pod_what_if what;
     pod_cli_targets targets = {0};
-    pod_step_case run_case = {.order = NULL};
-    st = pod_step_order_read(&order, &texts, cli, err);
+    pod_experiment_step_case run_case = {.asked = NULL};
+    st = pod_step_request_read(&request, &texts, cli, err);
     if (st == POD_OK) {
         st = pod_cli_require(texts.mesh, "--mesh", "data=16,tensor=4", err);
     }
@@ -221,16 +200,16 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
         st = pod_what_if_parse(texts.what_if, &what, err);
     }
     if (st == POD_OK) {
-        cli->common.hosts_work = pod_step_has_input(&order);
+        cli->common.hosts_work = pod_experiment_step_has_input(&request);
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {
-        st = lay(cli, &order, &targets.target[0], &run_case, err);
+        st = lay(cli, &texts, &request, &targets.setup[0], &run_case, err);
     }
     if (st == POD_OK) {
-        st = run(cli, &run_case, texts.what_if != NULL ? &what : NULL, err);
+        st = run(cli, &texts, &run_case, texts.what_if != NULL ? &what : NULL, err);
     }
-    pod_step_case_fini(&run_case);
+    pod_experiment_step_case_fini(&run_case);
     pod_cli_targets_fini(&targets);
     return st;
 }

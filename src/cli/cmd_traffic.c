@@ -134,21 +134,21 @@ static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffi
     pod_emit_double(emit, moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0);
 }
 
-static pod_status run(pod_cli *cli, const pod_cli_target *target, const traffic_request *request,
-                      pod_emit *emit, pod_error *err)
+static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
+                      const traffic_request *request, pod_emit *emit, pod_error *err)
 {
-    const pod_machine machine = pod_cli_machine(cli, target, target->chip.link_oneway_bytes_per_s,
-                                                target->chip.collective_launch_ps);
+    const double rate = setup->chip.link_oneway_bytes_per_s;
+    const pod_machine machine =
+        pod_experiment_machine(&cli->experiment, setup, rate, setup->chip.collective_launch_ps);
     pod_status st = POD_OK;
     for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
         pod_traffic traffic = {.slice = NULL};
         pod_traffic_result result;
-        st = pod_cli_bytes_check(target, target->chip.link_oneway_bytes_per_s,
-                                 request->sizes.bytes[i], err);
+        st = pod_experiment_bytes_check(setup, rate, request->sizes.bytes[i], err);
         if (st == POD_OK) {
-            st = pod_traffic_init(&traffic, &target->slice, request->pattern,
-                                  request->sizes.bytes[i], request->from, request->to,
-                                  cli->common.seed, err);
+            st =
+                pod_traffic_init(&traffic, &setup->slice, request->pattern, request->sizes.bytes[i],
+                                 request->from, request->to, cli->experiment.seed, err);
         }
         st = pod_par_agree(cli->par, st, err);
         if (st == POD_OK) {
@@ -160,19 +160,19 @@ static pod_status run(pod_cli *cli, const pod_cli_target *target, const traffic_
         }
         pod_traffic_fini(&traffic);
     }
-    pod_cli_progress_end(cli);
+    pod_experiment_progress_end(&cli->experiment);
     return st;
 }
 
-static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_cli_target *target,
+static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
                         pod_traffic_pattern pattern)
 {
-    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", target->slice.name,
-                     target->slice.nchips, pod_traffic_name(pattern));
+    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", setup->slice.name,
+                     setup->slice.nchips, pod_traffic_name(pattern));
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
-                     pod_rates_name(cli->common.rates), target->chip.link_oneway_bytes_per_s / 1e9,
-                     pod_time_to_us(target->chip.hop_latency_ps),
-                     pod_time_to_us(target->chip.collective_launch_ps));
+                     pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
+                     pod_time_to_us(setup->chip.hop_latency_ps),
+                     pod_time_to_us(setup->chip.collective_launch_ps));
 }
 
 pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -210,14 +210,14 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {
-        st = read_ends(&options, &targets.target[0].slice, &request, err);
+        st = read_ends(&options, &targets.setup[0].slice, &request, err);
     }
     if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
     }
     if (st == POD_OK) {
-        add_heading(cli, emit, &targets.target[0], request.pattern);
-        st = run(cli, &targets.target[0], &request, emit, err);
+        add_heading(cli, emit, &targets.setup[0], request.pattern);
+        st = run(cli, &targets.setup[0], &request, emit, err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);

@@ -36,7 +36,7 @@ void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common
             "constants; vendor: data sheets (default: measured)"}},
         {POD_CLI_RATES, {"set", 0, POD_CLI_MANY, &common->settings, "KEY=VALUE",
             "replace a figure of chips.csv, as link_book_GBps=100 (repeatable)"}},
-        {POD_CLI_DATA, {"data", 0, POD_CLI_TEXT, &common->data, "real|none",
+        {POD_CLI_DATA, {"data", 0, POD_CLI_TEXT, &texts->data, "real|none",
             "move, compute and verify real numbers, or time only "
             "(default: real while all chips together need at most 1 GiB)"}},
         {POD_CLI_SEED, {"seed", 0, POD_CLI_TEXT, &texts->seed, "N",
@@ -66,11 +66,14 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     static const char *const data[] = {"real", "none"};
     pod_cli_common *common = &cli->common;
     int format = POD_FORMAT_TABLE;
-    int chosen = 0;
+    int none = 0;
     pod_status st = pod_cli_choice_parse(texts->format, "--format", formats, 3, &format, err);
     common->format = (pod_format)format;
     if (st == POD_OK) {
-        st = pod_cli_choice_parse(common->data, "--data", data, 2, &chosen, err);
+        st = pod_cli_choice_parse(texts->data, "--data", data, 2, &none, err);
+    }
+    if (texts->data != NULL) {
+        cli->experiment.data = none == 1 ? POD_DATA_NONE : POD_DATA_REAL;
     }
     if (st == POD_OK && texts->rates != NULL) {
         st = pod_rates_parse(texts->rates, &common->rates, err);
@@ -81,7 +84,7 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     if (st == POD_OK && texts->seed != NULL) {
         int64_t seed = 0;
         st = pod_cli_count_parse(texts->seed, "--seed", &seed, err);
-        common->seed = (uint64_t)seed;
+        cli->experiment.seed = (uint64_t)seed;
     }
     return st;
 }

@@ -26,7 +26,7 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     for (int i = 1; i < argc; i++) {
         args[i - 1] = argv[i];
     }
-    pod_cli_tables tables = {0};
+    pod_experiment_tables tables = {0};
     pod_cli cli;
     pod_cli_init(&cli, par, &tables);
     pod_status st = pod_cli_execute(&cli, argc - 1, args, err);
@@ -39,7 +39,7 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
         }
     }
     pod_cli_fini(&cli);
-    pod_cli_tables_free(&tables);
+    pod_experiment_tables_fini(&tables);
     free(args);
     return st;
 }

@@ -3,47 +3,16 @@
 #include "cli/step.h"
 
 #include "base/units.h"
+#include "experiment/step_dcn.h"
 
-/* What the chips send to other slices, against what they could. */
-typedef struct dcn_need {
-    int64_t chip_bytes; /* of a step, mean over chips */
-    double rest_s;      /* the step without what DCN exposes: what it may hide behind */
-    double required_bytes_per_s;
-    double available_bytes_per_s; /* that every chip gets when all send at once */
-    double slack;                 /* available / required */
-    double busy_frac;             /* of the busiest network card, of the step */
-} dcn_need;
-
-static dcn_need need_get(const pod_step_case *run_case, const pod_chip_spec *chip,
-                         const pod_step_result *result)
+void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
+                       const pod_chip_spec *chip, const pod_step_result *result)
 {
-    pod_dcn dcn = run_case->target->dcn;
-    pod_cli_dcn_rates(&dcn.options, chip);
-    const double step_s = pod_time_to_s(result->time_ps);
-    dcn_need need = {
-        .chip_bytes = result->links.dcn_bytes / result->cells,
-        .rest_s = step_s - pod_time_to_s(result->exposed_dcn_ps) / (double)result->cells,
-        .available_bytes_per_s = pod_dcn_chip_bytes_per_s(&dcn),
-        .busy_frac = pod_time_to_s(result->links.dcn_busy_ps) / step_s,
-    };
-    need.required_bytes_per_s = (double)need.chip_bytes / need.rest_s;
-    need.slack = need.available_bytes_per_s / need.required_bytes_per_s;
-    return need;
-}
-
-static bool crosses(const pod_step_result *result)
-{
-    return result->links.dcn_bytes > 0 && result->exposed_dcn_ps < result->cells * result->time_ps;
-}
-
-void pod_step_dcn_note(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
-                       const pod_step_result *result)
-{
-    if (!crosses(result)) {
+    if (!pod_experiment_step_crosses(result)) {
         return;
     }
     char bytes[POD_FORMAT_MAX];
-    const dcn_need need = need_get(run_case, chip, result);
+    const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
     pod_emit_note(emit,
                   "DCN: %s a chip; behind the rest of the step that needs %.3f GB/s a chip of %.3f "
                   "available: slack %.2f%s",
@@ -57,7 +26,7 @@ void pod_step_dcn_note(pod_emit *emit, const pod_step_case *run_case, const pod_
                   100 * need.busy_frac);
 }
 
-static void explain_input(const pod_cli *cli, const pod_step_case *run_case,
+static void explain_input(const pod_cli *cli, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip)
 {
     const pod_step_input *input = &run_case->request.input;
@@ -75,16 +44,16 @@ static void explain_input(const pod_cli *cli, const pod_step_case *run_case,
                                : "max(H, X)");
 }
 
-void pod_step_dcn_explain(const pod_cli *cli, const pod_step_case *run_case,
+void pod_step_dcn_explain(const pod_cli *cli, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result)
 {
-    if (pod_step_has_input(run_case->order)) {
+    if (pod_experiment_step_has_input(run_case->asked)) {
         explain_input(cli, run_case, chip);
     }
-    if (!crosses(result)) {
+    if (!pod_experiment_step_crosses(result)) {
         return;
     }
-    const dcn_need need = need_get(run_case, chip, result);
+    const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
     pod_cli_explain(
         cli,
         "DCN: required = %lld bytes a chip / (step - exposed_dcn = %.9g us) = %.6g GB/s; "
@@ -92,4 +61,14 @@ void pod_step_dcn_explain(const pod_cli *cli, const pod_step_case *run_case,
         "available / required = %.6g; latency %.9g us",
         (long long)need.chip_bytes, need.rest_s * 1e6, need.required_bytes_per_s / 1e9,
         need.available_bytes_per_s / 1e9, need.slack, pod_time_to_us(chip->dcn_latency_ps));
+}
+
+void pod_step_numbers_explain(const pod_cli *cli, const pod_experiment_step_outcome *outcome)
+{
+    if (outcome->data != 0) {
+        pod_cli_explain(cli,
+                        "%lld elements of outputs, gradients and weights compared with one chip's; "
+                        "in %lld of them sums may round differently by order",
+                        (long long)outcome->numbers.checked, (long long)outcome->numbers.inexact);
+    }
 }

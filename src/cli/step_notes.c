@@ -49,7 +49,7 @@ static void note_breakdown(pod_emit *emit, const pod_breakdown *b)
     pod_emit_note(emit, "  the MXUs do %.1f %% of what they could", 100 * b->mxu_frac);
 }
 
-static pod_status note_collectives(pod_emit *emit, const pod_step_case *run_case,
+static pod_status note_collectives(pod_emit *emit, const pod_experiment_step_case *run_case,
                                    const pod_step_result *result, pod_error *err)
 {
     pod_collective_line *lines = NULL;
@@ -97,9 +97,10 @@ static void note_links(pod_emit *emit, const pod_slice *slice, const pod_step_re
     }
 }
 
-static void note_link(pod_emit *emit, const pod_step_case *run_case, const pod_step_result *result)
+static void note_link(pod_emit *emit, const pod_experiment_step_case *run_case,
+                      const pod_step_result *result)
 {
-    const pod_slice *slice = &run_case->target->slice;
+    const pod_slice *slice = &run_case->setup->slice;
     const pod_link_summary *links = &result->links;
     if (links->busiest_chip < 0 || result->time_ps == 0) {
         return;
@@ -131,7 +132,7 @@ static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chi
 }
 
 /* The next smaller size of tensor that JAX lays with the other axes of data and fsdp as they come; 0 = none. */
-static int32_t smaller_tensor(const pod_step_case *run_case)
+static int32_t smaller_tensor(const pod_experiment_step_case *run_case)
 {
     const int32_t tensor = run_case->work.layout.size[POD_MESH_TENSOR];
     const pod_logical_mesh *now = &run_case->mesh.logical;
@@ -154,7 +155,7 @@ static int32_t smaller_tensor(const pod_step_case *run_case)
     int count = 0;
     int32_t smaller = 0;
     if (tensor == 1
-        || pod_logical_mesh_list(&run_case->target->slice, &wish, 1, &list, &count, NULL)
+        || pod_logical_mesh_list(&run_case->setup->slice, &wish, 1, &list, &count, NULL)
                != POD_OK) {
         return 0;
     }
@@ -170,8 +171,9 @@ static int32_t smaller_tensor(const pod_step_case *run_case)
     return smaller;
 }
 
-static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
-                        const pod_step_result *result, const pod_breakdown *breakdown)
+static void note_remedy(pod_emit *emit, const pod_experiment_step_case *run_case,
+                        const pod_chip_spec *chip, const pod_step_result *result,
+                        const pod_breakdown *breakdown)
 {
     const pod_work_layout *layout = &run_case->work.layout;
     const pod_remedy_facts facts = {
@@ -194,8 +196,8 @@ static void note_remedy(pod_emit *emit, const pod_step_case *run_case, const pod
 }
 
 /** Of prefill and decode: the least time by a closed form. */
-static void note_roofline(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
-                          const pod_step_result *result)
+static void note_roofline(pod_emit *emit, const pod_experiment_step_case *run_case,
+                          const pod_chip_spec *chip, const pod_step_result *result)
 {
     const pod_step_request *request = &run_case->request;
     const double step_s = pod_time_to_s(result->time_ps);
@@ -218,8 +220,8 @@ static void note_roofline(pod_emit *emit, const pod_step_case *run_case, const p
                   100 * r.least_s / step_s);
 }
 
-pod_status pod_step_notes(pod_emit *emit, const pod_step_case *run_case, const pod_chip_spec *chip,
-                          const pod_step_result *result, pod_error *err)
+pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_case,
+                          const pod_chip_spec *chip, const pod_step_result *result, pod_error *err)
 {
     pod_breakdown breakdown;
     pod_breakdown_get(&run_case->work.programs, result,
@@ -247,7 +249,7 @@ static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err
     return st == POD_OK ? pod_file_write(path, text, size, err) : st;
 }
 
-static pod_status write_collectives(const char *path, const pod_step_case *run_case,
+static pod_status write_collectives(const char *path, const pod_experiment_step_case *run_case,
                                     const pod_step_result *result, pod_error *err)
 {
     static const pod_emit_column columns[] = {
@@ -295,10 +297,10 @@ static pod_status write_memory(const char *path, const pod_memory_use *use, pod_
     return st;
 }
 
-pod_status pod_step_files_write(const pod_cli *cli, const pod_step_case *run_case,
+pod_status pod_step_files_write(const pod_cli *cli, const pod_step_texts *texts,
+                                const pod_experiment_step_case *run_case,
                                 const pod_step_result *result, pod_error *err)
 {
-    const pod_step_texts *texts = run_case->order->texts;
     pod_status st = POD_OK;
     if (pod_par_rank(cli->par) != 0) {
         return POD_OK;

@@ -63,40 +63,41 @@ static pod_status read_count(const char *text, const char *option, int64_t min, 
     return text == NULL ? POD_OK : pod_parse_i64(text, option, min, max, count, err);
 }
 
-static pod_status read_batch(pod_step_order *order, pod_error *err)
+static pod_status read_batch(pod_experiment_step_request *request, const pod_step_texts *texts,
+                             pod_error *err)
 {
-    const pod_step_texts *texts = order->texts;
     if (texts->batch != NULL && texts->batch_per_chip != NULL) {
         return pod_fail(err, POD_E_USAGE,
                         "--batch and --batch-per-chip both say the batch; give one of them");
     }
     if (texts->batch == NULL && texts->batch_per_chip == NULL
-        && order->model.kind != POD_MODEL_MATMUL) {
+        && request->model.kind != POD_MODEL_MATMUL) {
         return pod_cli_require(NULL, "--batch", "512", err);
     }
-    const pod_status st = read_count(texts->batch, "--batch", 1, INT64_MAX, &order->batch, err);
+    const pod_status st = read_count(texts->batch, "--batch", 1, INT64_MAX, &request->batch, err);
     return st == POD_OK ? read_count(texts->batch_per_chip, "--batch-per-chip", 1, INT32_MAX,
-                                     &order->batch_per_chip, err)
+                                     &request->batch_per_chip, err)
                         : st;
 }
 
-static pod_status read_dtype(pod_step_order *order, pod_error *err)
+static pod_status read_dtype(pod_experiment_step_request *request, const pod_step_texts *texts,
+                             pod_error *err)
 {
-    if (order->texts->dtype == NULL) {
+    if (texts->dtype == NULL) {
         return POD_OK;
     }
-    const pod_status st = pod_dtype_parse(order->texts->dtype, &order->dtype, err);
-    if (st == POD_OK && order->dtype != POD_DTYPE_BF16 && order->dtype != POD_DTYPE_INT8
-        && order->dtype != POD_DTYPE_FP8) {
+    const pod_status st = pod_dtype_parse(texts->dtype, &request->dtype, err);
+    if (st == POD_OK && request->dtype != POD_DTYPE_BF16 && request->dtype != POD_DTYPE_INT8
+        && request->dtype != POD_DTYPE_FP8) {
         return pod_fail(err, POD_E_USAGE, "no step runs in %s; use bf16, int8 or fp8",
-                        order->texts->dtype);
+                        texts->dtype);
     }
     return st;
 }
 
-static pod_status read_numbers(pod_step_order *order, pod_error *err)
+static pod_status read_numbers(pod_experiment_step_request *request, const pod_step_texts *texts,
+                               pod_error *err)
 {
-    const pod_step_texts *texts = order->texts;
     int64_t microbatches = 1;
     int64_t ahead = POD_GATHER_AHEAD_DEFAULT;
     int64_t seq = 1;
@@ -108,27 +109,22 @@ static pod_status read_numbers(pod_step_order *order, pod_error *err)
     if (st == POD_OK) {
         st = read_count(texts->seq, "--seq", 1, INT32_MAX, &seq, err);
     }
-    if (st == POD_OK && seq != 1 && order->model.kind != POD_MODEL_TRANSFORMER) {
+    if (st == POD_OK && seq != 1 && request->model.kind != POD_MODEL_TRANSFORMER) {
         st = pod_fail(err, POD_E_USAGE,
                       "--seq is for transformers; rows of matmul and mlp are tokens already");
     }
-    if (st == POD_OK && texts->seq == NULL && order->model.kind == POD_MODEL_TRANSFORMER) {
+    if (st == POD_OK && texts->seq == NULL && request->model.kind == POD_MODEL_TRANSFORMER) {
         st = pod_cli_require(NULL, "--seq", "8192", err);
     }
-    order->seq = seq;
-    order->microbatches = (int32_t)microbatches;
-    order->gather_ahead = (int32_t)ahead;
+    request->seq = seq;
+    request->microbatches = (int32_t)microbatches;
+    request->gather_ahead = (int32_t)ahead;
     return st;
 }
 
-bool pod_step_has_input(const pod_step_order *order)
+static pod_status read_input(pod_experiment_step_request *request, const pod_step_texts *texts,
+                             pod_error *err)
 {
-    return order->input.bytes > 0 || order->input.host_ps > 0;
-}
-
-static pod_status read_input(pod_step_order *order, pod_error *err)
-{
-    const pod_step_texts *texts = order->texts;
     int64_t prefetch = POD_PREFETCH_DEFAULT;
     double host_ms = 0;
     pod_status st = POD_OK;
@@ -141,29 +137,29 @@ static pod_status read_input(pod_step_order *order, pod_error *err)
         st = read_count(texts->prefetch, "--prefetch", 0, PREFETCH_MAX, &prefetch, err);
     }
     if (st == POD_OK && texts->input_bytes != NULL) {
-        st =
-            pod_parse_bytes(texts->input_bytes, "--input-bytes-per-step", &order->input.bytes, err);
+        st = pod_parse_bytes(texts->input_bytes, "--input-bytes-per-step", &request->input.bytes,
+                             err);
     }
     if (st == POD_OK && texts->host_ms != NULL) {
         st = pod_parse_double(texts->host_ms, "--host-ms-per-batch", 0, HOST_MS_MAX, &host_ms, err);
     }
-    order->input.prefetch = (int32_t)prefetch;
-    order->input.host_ps = pod_time_from_s(host_ms / 1e3);
+    request->input.prefetch = (int32_t)prefetch;
+    request->input.host_ps = pod_time_from_s(host_ms / 1e3);
     return st;
 }
 
 /* Options whose other values these models have no use for. */
-static pod_status read_choices(pod_step_order *order, pod_error *err)
+static pod_status read_choices(pod_experiment_step_request *request, const pod_step_texts *texts,
+                               pod_error *err)
 {
     static const char *const switches[] = {"off", "on"};
     static const char *const attentions[] = {"flash", "plain"};
-    const pod_step_texts *texts = order->texts;
-    const bool transformer = order->model.kind == POD_MODEL_TRANSFORMER;
+    const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
     int on = 0;
     int plain = 0;
     pod_status st =
-        texts->remat != NULL ? pod_remat_parse(texts->remat, &order->remat, err) : POD_OK;
-    if (st == POD_OK && !transformer && order->remat > POD_REMAT_NONE) {
+        texts->remat != NULL ? pod_remat_parse(texts->remat, &request->remat, err) : POD_OK;
+    if (st == POD_OK && !transformer && request->remat > POD_REMAT_NONE) {
         st = pod_fail(err, POD_E_USAGE,
                       "--remat %s is for transformers; matmul and mlp keep all, use none",
                       texts->remat);
@@ -172,15 +168,15 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
         st = pod_cli_choice_parse(texts->collective_matmul, "--collective-matmul", switches, 2, &on,
                                   err);
     }
-    order->collective_matmul = on == 1;
+    request->collective_matmul = on == 1;
     if (st == POD_OK) {
         st = pod_cli_choice_parse(texts->attention, "--attention", attentions, 2, &plain, err);
     }
-    order->attention = plain == 1 ? POD_ATTENTION_PLAIN : POD_ATTENTION_FLASH;
+    request->attention = plain == 1 ? POD_ATTENTION_PLAIN : POD_ATTENTION_FLASH;
     if (st == POD_OK && plain == 1 && !transformer) {
         st = pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
     }
-    if (st == POD_OK && on == 1 && order->model.kind == POD_MODEL_MATMUL) {
+    if (st == POD_OK && on == 1 && request->model.kind == POD_MODEL_MATMUL) {
         st = pod_fail(err, POD_E_USAGE,
                       "--collective-matmul on takes apart what goes between layers, and a matmul "
                       "is one; use mlp, or off");
@@ -189,61 +185,56 @@ static pod_status read_choices(pod_step_order *order, pod_error *err)
         st = pod_fail(err, POD_E_USAGE,
                       "--collective-matmul on is for mlp; transformers sum activations as a whole");
     }
-    order->optimizer = transformer ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD;
     if (st == POD_OK && texts->mode != NULL) {
-        st = pod_step_mode_parse(texts->mode, &order->mode, err);
+        st = pod_step_mode_parse(texts->mode, &request->mode, err);
     }
     if (st == POD_OK && texts->optimizer != NULL) {
-        st = pod_optimizer_parse(texts->optimizer, &order->optimizer, err);
+        st = pod_optimizer_parse(texts->optimizer, &request->optimizer, err);
     }
     return st;
 }
 
 /** Transformers are timed only. */
-static pod_status data_check(const pod_step_order *order, const pod_cli *cli, pod_error *err)
+static pod_status data_check(const pod_experiment_step_request *request, const pod_cli *cli,
+                             pod_error *err)
 {
-    if (order->model.kind == POD_MODEL_TRANSFORMER && cli->common.data != NULL
-        && strcmp(cli->common.data, "real") == 0) {
+    if (request->model.kind == POD_MODEL_TRANSFORMER && cli->experiment.data == POD_DATA_REAL) {
         return pod_fail(err, POD_E_USAGE,
                         "steps of transformers are timed without numbers; use --data none, or mlp");
     }
     return POD_OK;
 }
 
-pod_status pod_step_order_read(pod_step_order *order, const pod_step_texts *texts, pod_cli *cli,
-                               pod_error *err)
+pod_status pod_step_request_read(pod_experiment_step_request *request, const pod_step_texts *texts,
+                                 pod_cli *cli, pod_error *err)
 {
-    *order = (pod_step_order){
-        .texts = texts,
-        .dtype = POD_DTYPE_BF16,
-        .mode = POD_STEP_TRAIN,
-        .optimizer = POD_OPTIMIZER_SGD,
-        .exact = texts->exact,
-        .best = texts->placement != NULL && strcmp(texts->placement, "best") == 0,
-        .jax = texts->placement == NULL || strcmp(texts->placement, "jax") == 0,
-    };
+    pod_model model;
     pod_status st =
         pod_cli_require(texts->model, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err);
     if (st == POD_OK) {
         st = pod_cli_tables_load(cli, NULL, 0, err);
     }
     if (st == POD_OK) {
-        st = pod_model_parse(texts->model, cli->tables->models, &order->model, err);
+        st = pod_model_parse(texts->model, cli->tables->models, &model, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    *request = pod_experiment_step_request_of(&model);
+    request->exact = texts->exact;
+    request->placement = texts->placement;
+    st = data_check(request, cli, err);
+    if (st == POD_OK) {
+        st = read_batch(request, texts, err);
     }
     if (st == POD_OK) {
-        st = data_check(order, cli, err);
+        st = read_dtype(request, texts, err);
     }
     if (st == POD_OK) {
-        st = read_batch(order, err);
+        st = read_numbers(request, texts, err);
     }
     if (st == POD_OK) {
-        st = read_dtype(order, err);
+        st = read_input(request, texts, err);
     }
-    if (st == POD_OK) {
-        st = read_numbers(order, err);
-    }
-    if (st == POD_OK) {
-        st = read_input(order, err);
-    }
-    return st == POD_OK ? read_choices(order, err) : st;
+    return st == POD_OK ? read_choices(request, texts, err) : st;
 }

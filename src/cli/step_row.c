@@ -2,7 +2,6 @@
 /* The row of a step: what came out of one layout. */
 #include "cli/step.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -36,10 +35,11 @@ static const pod_emit_column all_columns[POD_STEP_COLUMNS] = {
 
 enum { FIRST_FIGURE = 10, HOST_COLUMN = 17 };
 
-void pod_step_columns(pod_emit_column *columns, const pod_step_order *order, bool several_slices)
+void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_request *request,
+                      bool several_slices)
 {
     memcpy(columns, all_columns, sizeof all_columns);
-    columns[HOST_COLUMN].table_hidden = !pod_step_has_input(order);
+    columns[HOST_COLUMN].table_hidden = !pod_experiment_step_has_input(request);
     for (int i = 0; i < POD_STEP_COLUMNS && !several_slices; i++) {
         if (strstr(columns[i].name, "dcn") != NULL) {
             columns[i].table_hidden = true;
@@ -47,35 +47,7 @@ void pod_step_columns(pod_emit_column *columns, const pod_step_order *order, boo
     }
 }
 
-static double mean_s(int64_t sum_ps, int64_t cells)
-{
-    return pod_time_to_s(sum_ps) / (double)cells;
-}
-
-void pod_step_outcome_get(const pod_step_case *run_case, const pod_chip_spec *chip,
-                          const pod_step_result *result, const pod_step_numbers *numbers,
-                          pod_step_outcome *outcome)
-{
-    outcome->status = POD_OK;
-    memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
-    outcome->batch = run_case->request.batch > 0 ? run_case->request.batch : run_case->work.rows;
-    (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
-    outcome->time_ps = result->time_ps;
-    pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,
-                         &outcome->figures);
-    outcome->compute_s = mean_s(result->compute_ps, result->cells);
-    outcome->exposed_ici_s = mean_s(result->exposed_ici_ps, result->cells);
-    outcome->exposed_dcn_s = mean_s(result->exposed_dcn_ps, result->cells);
-    outcome->exposed_host_s = mean_s(result->exposed_host_ps, result->cells);
-    outcome->idle_s = mean_s(result->idle_ps, result->cells);
-    if (numbers != NULL) {
-        outcome->data = 1;
-        outcome->max_rel_err = numbers->max_rel_err;
-        outcome->wrong = numbers->wrong;
-    }
-}
-
-static void emit_figures(pod_emit *emit, const pod_step_outcome *outcome)
+static void emit_figures(pod_emit *emit, const pod_experiment_step_outcome *outcome)
 {
     const pod_step_figures *figures = &outcome->figures;
     pod_emit_double(emit, figures->step_time_s);
@@ -91,8 +63,8 @@ static void emit_figures(pod_emit *emit, const pod_step_outcome *outcome)
     pod_emit_double(emit, figures->hbm_frac);
     pod_emit_text(emit, outcome->data != 0 ? "real" : "none");
     if (outcome->data != 0) {
-        pod_emit_double(emit, outcome->max_rel_err);
-        pod_emit_i64(emit, outcome->wrong);
+        pod_emit_double(emit, outcome->numbers.max_rel_err);
+        pod_emit_i64(emit, outcome->numbers.wrong);
     } else {
         pod_emit_none(emit);
         pod_emit_none(emit);
@@ -108,11 +80,11 @@ static void emit_text(pod_emit *emit, const char *text)
     }
 }
 
-void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice *slice,
-                   const pod_step_outcome *outcome)
+void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
+                   const pod_slice *slice, const pod_experiment_step_outcome *outcome)
 {
     pod_emit_text(emit, slice->name);
-    pod_emit_text(emit, order->model.name);
+    pod_emit_text(emit, request->model.name);
     emit_text(emit, outcome->mesh);
     emit_text(emit, outcome->dcn_mesh);
     emit_text(emit, outcome->placement);
@@ -121,10 +93,11 @@ void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice 
     } else {
         pod_emit_none(emit);
     }
-    pod_emit_i64(emit, order->seq);
-    pod_emit_text(emit, pod_dtype_name(order->dtype));
-    pod_emit_text(emit, outcome->remat[0] != '\0' ? outcome->remat : pod_remat_name(order->remat));
-    pod_emit_text(emit, pod_step_mode_name(order->mode));
+    pod_emit_i64(emit, request->seq);
+    pod_emit_text(emit, pod_dtype_name(request->dtype));
+    pod_emit_text(emit,
+                  outcome->remat[0] != '\0' ? outcome->remat : pod_remat_name(request->remat));
+    pod_emit_text(emit, pod_step_mode_name(request->mode));
     if (outcome->status == POD_OK) {
         emit_figures(emit, outcome);
         return;
@@ -132,15 +105,4 @@ void pod_step_emit(pod_emit *emit, const pod_step_order *order, const pod_slice 
     for (int i = FIRST_FIGURE; i < POD_STEP_COLUMNS; i++) {
         pod_emit_none(emit);
     }
-}
-
-pod_status pod_step_verdict(const pod_step_outcome *outcome, pod_error *err)
-{
-    if (outcome->status != POD_OK || outcome->wrong == 0) {
-        return POD_OK;
-    }
-    return pod_fail(err, POD_E_CHECK,
-                    "%s: %lld elements differ from one chip's by more than their sums may round; "
-                    "please report this",
-                    outcome->mesh, (long long)outcome->wrong);
 }

@@ -2,13 +2,12 @@
 #include "cli/tables.h"
 
 #include "base/file.h"
-#include "models/model.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 128, OWN_TABLES = 3 };
+enum { FILES_MAX = 128, OWN_TABLES = POD_EXPERIMENT_TABLES };
 
 void pod_cli_files_free(pod_cli_file *files, int nfiles)
 {
@@ -17,15 +16,6 @@ void pod_cli_files_free(pod_cli_file *files, int nfiles)
         files[i].data = NULL;
         files[i].size = 0;
     }
-}
-
-void pod_cli_tables_free(pod_cli_tables *tables)
-{
-    pod_slice_catalog_free(tables->catalog);
-    pod_table_free(tables->slices);
-    pod_table_free(tables->models);
-    pod_table_free(tables->chips);
-    *tables = (pod_cli_tables){0};
 }
 
 static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *err)
@@ -100,32 +90,6 @@ pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error
     return st;
 }
 
-static pod_status parse_tables(pod_cli_tables *tables, const pod_cli_file *chips,
-                               const pod_cli_file *slices, const pod_cli_file *models,
-                               pod_error *err)
-{
-    pod_status st = pod_table_parse(chips->path, chips->data, chips->size, &tables->chips, err);
-    if (st == POD_OK) {
-        st = pod_chips_check(tables->chips, err);
-    }
-    if (st == POD_OK) {
-        st = pod_table_parse(slices->path, slices->data, slices->size, &tables->slices, err);
-    }
-    if (st == POD_OK) {
-        st = pod_table_parse(models->path, models->data, models->size, &tables->models, err);
-    }
-    if (st == POD_OK) {
-        st = pod_models_check(tables->models, err);
-    }
-    if (st == POD_OK) {
-        st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
-    }
-    if (st != POD_OK) {
-        pod_cli_tables_free(tables);
-    }
-    return st;
-}
-
 pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err)
 {
     if (cli->tables->catalog != NULL) {
@@ -135,11 +99,10 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
         return pod_fail(err, POD_E_USAGE, "%d files; at most %d can be read", nfiles,
                         FILES_MAX - OWN_TABLES);
     }
-    pod_cli_file all[FILES_MAX] = {
-        {.path = "topologies/chips.csv",  .own = true},
-        {.path = "topologies/slices.csv", .own = true},
-        {.path = "models/models.csv",     .own = true},
-    };
+    pod_cli_file all[FILES_MAX];
+    for (int i = 0; i < OWN_TABLES; i++) {
+        all[i] = (pod_cli_file){.path = pod_experiment_table_path[i], .own = true};
+    }
     for (int i = 0; i < nfiles; i++) {
         all[i + OWN_TABLES] = files[i];
     }
@@ -152,7 +115,11 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
         st = pod_cli_read(cli, all, nfiles + OWN_TABLES, err);
     }
     if (st == POD_OK) {
-        st = parse_tables(cli->tables, &all[0], &all[1], &all[2], err);
+        pod_experiment_file own[OWN_TABLES];
+        for (int i = 0; i < OWN_TABLES; i++) {
+            own[i] = (pod_experiment_file){.data = all[i].data, .size = all[i].size};
+        }
+        st = pod_experiment_tables_parse(cli->tables, own, err);
     }
     pod_cli_files_free(all, OWN_TABLES);
     if (st != POD_OK) {

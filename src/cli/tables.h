@@ -9,16 +9,6 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "ici/spec.h"
-
-struct pod_cli_tables {
-    pod_table *chips;           /**< topologies/chips.csv, checked */
-    pod_table *slices;          /**< topologies/slices.csv */
-    pod_table *models;          /**< models/models.csv */
-    pod_slice_catalog *catalog; /**< the same as slices */
-};
-
-void pod_cli_tables_free(pod_cli_tables *tables); /**< the contents */
 
 typedef struct pod_cli_file {
     const char *path; /**< of the user, or of one of podsim's tables */

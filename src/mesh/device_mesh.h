@@ -106,3 +106,9 @@ int32_t pod_mesh_slices_of(const pod_mesh *mesh, unsigned axes);
  *  @param[out] slices  nslices entries: slices[group · pod_mesh_slices_of + rank], groups numbered
  *                      by their smallest slice, ranks row-major over the mesh axes */
 void pod_mesh_slice_groups(const pod_mesh *mesh, unsigned axes, int32_t *slices);
+
+/** The groups of pod_mesh_group, joined where their axes go on over slices: those that a collective over the
+ *  axes has. Not collective.
+ *  @return as pod_mesh_group and pod_group_init_slices; after an error there is nothing to free */
+pod_status pod_mesh_group_joined(const pod_mesh *mesh, const pod_slice *slice, unsigned axes,
+                                 pod_group *group, pod_error *err);

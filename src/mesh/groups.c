@@ -165,3 +165,25 @@ void pod_mesh_slice_groups(const pod_mesh *mesh, unsigned axes, int32_t *slices)
         slices[number * group_size + rank] = slice;
     }
 }
+
+pod_status pod_mesh_group_joined(const pod_mesh *mesh, const pod_slice *slice, unsigned axes,
+                                 pod_group *group, pod_error *err)
+{
+    const int32_t span = pod_mesh_slices_of(mesh, axes);
+    pod_group inside;
+    pod_status st = pod_mesh_group(mesh, slice, axes, &inside, NULL, err);
+    if (st != POD_OK || span == 1) {
+        *group = st == POD_OK ? inside : (pod_group){0};
+        return st;
+    }
+    int32_t *slices = malloc((size_t)mesh->nslices * sizeof *slices);
+    if (slices == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for groups of %d slices", (int)mesh->nslices);
+    } else {
+        pod_mesh_slice_groups(mesh, axes, slices);
+        st = pod_group_init_slices(group, &inside, mesh->nslices, slices, span, err);
+    }
+    free(slices);
+    pod_group_fini(&inside);
+    return st;
+}

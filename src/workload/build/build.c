@@ -101,32 +101,10 @@ static void positions_fill(const pod_mesh *mesh, unsigned mask, pod_program_grou
     }
 }
 
-/** The groups of every slice, joined where the axes go on over slices. */
-static pod_status group_join(const pod_build *build, unsigned mask, pod_group *group)
-{
-    const pod_mesh *mesh = build->layout->mesh;
-    const int32_t span = pod_mesh_slices_of(mesh, mask);
-    pod_group inside;
-    pod_status st = pod_mesh_group(mesh, build->layout->slice, mask, &inside, NULL, build->err);
-    if (st != POD_OK || span == 1) {
-        *group = inside;
-        return st;
-    }
-    int32_t *slices = malloc((size_t)mesh->nslices * sizeof *slices);
-    if (slices == NULL) {
-        pod_group_fini(&inside);
-        return pod_fail(build->err, POD_E_NOMEM, "out of memory for groups of slices");
-    }
-    pod_mesh_slice_groups(mesh, mask, slices);
-    st = pod_group_init_slices(group, &inside, mesh->nslices, slices, span, build->err);
-    free(slices);
-    pod_group_fini(&inside);
-    return st;
-}
-
 static void group_fill(pod_build *build, unsigned mask, pod_program_group *group)
 {
-    build->st = group_join(build, mask, &group->group);
+    build->st = pod_mesh_group_joined(build->layout->mesh, build->layout->slice, mask,
+                                      &group->group, build->err);
     if (build->st != POD_OK) {
         group->group = (pod_group){0};
         return;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source of every rank of a permutation.
- *
- *  shift:x:1 on a group of 4 along x    0→1 1→2 2→3 3→0
- *  transpose of a group of 2x3          rank x + 2·y goes to the place of (y, x) in 3x2: y + 3·x
- *  a table                              source,target: ranks, or chips as "X,Y,Z" */
-#include "cli/collective.h"
+#include "experiment/collective_pairs.h"
 
 #include "base/units.h"
+#include "ici/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +153,12 @@ static pod_status read_table(const pod_slice *slice, const pod_group *group, con
     return st;
 }
 
-pod_status pod_collective_pairs(const pod_slice *slice, const pod_group *group, const char *text,
+bool pod_experiment_pairs_are_named(const char *text)
+{
+    return strcmp(text, "transpose") == 0 || strncmp(text, "shift:", strlen("shift:")) == 0;
+}
+
+pod_status pod_experiment_pairs(const pod_slice *slice, const pod_group *group, const char *text,
                                 const pod_table *table, int32_t *source_of, pod_error *err)
 {
     if (table == NULL && strcmp(text, "transpose") == 0) {

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/collective_case.h"
+
+#include "experiment/collective_pairs.h"
+
+#include <stdlib.h>
+
+pod_status pod_experiment_collective_dtype(const pod_experiment_collective_request *request,
+                                           int64_t bytes, pod_dtype *dtype, pod_error *err)
+{
+    if (!request->dtype_given) {
+        *dtype = bytes % pod_dtype_size(POD_DTYPE_BF16) == 0 ? POD_DTYPE_BF16 : POD_DTYPE_INT8;
+        return POD_OK;
+    }
+    *dtype = request->dtype;
+    if (bytes % pod_dtype_size(*dtype) != 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%lld bytes are not whole elements of %s; give a multiple of %d, or "
+                        "--dtype int8",
+                        (long long)bytes, pod_dtype_name(*dtype), pod_dtype_size(*dtype));
+    }
+    return POD_OK;
+}
+
+static pod_status read_root(pod_experiment_collective_case *run_case, pod_error *err)
+{
+    const char *text = run_case->request->root;
+    int32_t chip = 0;
+    if (text != NULL) {
+        const pod_status st =
+            pod_slice_chip_parse(&run_case->setup->slice, text, "--root", &chip, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    run_case->root = run_case->group.rank_of[chip];
+    return POD_OK;
+}
+
+static pod_status read_pairs(pod_experiment_collective_case *run_case, pod_error *err)
+{
+    const pod_experiment_collective_request *request = run_case->request;
+    if (request->pairs == NULL && request->pairs_table == NULL) {
+        return POD_OK;
+    }
+    run_case->source_of = malloc((size_t)run_case->group.size * sizeof *run_case->source_of);
+    if (run_case->source_of == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the pairs");
+    }
+    return pod_experiment_pairs(&run_case->setup->slice, &run_case->group, request->pairs,
+                                request->pairs_table, run_case->source_of, err);
+}
+
+pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *run_case,
+                                               const pod_experiment_collective_request *request,
+                                               const pod_experiment_setup *setup, pod_error *err)
+{
+    *run_case = (pod_experiment_collective_case){.request = request, .setup = setup};
+    pod_status st = pod_experiment_collective_group(request, &setup->slice, &run_case->group,
+                                                    run_case->axes, err);
+    if (st == POD_OK) {
+        st = read_root(run_case, err);
+    }
+    if (st == POD_OK) {
+        st = read_pairs(run_case, err);
+    }
+    if (st == POD_OK) {
+        const int links = pod_group_links(&setup->slice, &run_case->group);
+        run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&setup->chip, links);
+    }
+    return st;
+}
+
+void pod_experiment_collective_case_fini(pod_experiment_collective_case *run_case)
+{
+    pod_group_fini(&run_case->group);
+    free(run_case->source_of);
+    *run_case = (pod_experiment_collective_case){.request = NULL};
+}
+
+bool pod_experiment_collective_is_trivial(const pod_experiment_collective_case *run_case,
+                                          int64_t bytes)
+{
+    return bytes == 0 || run_case->group.size == 1;
+}
+
+pod_coll_request
+pod_experiment_collective_coll_request(const pod_experiment_collective_case *run_case,
+                                       int64_t bytes, pod_dtype dtype)
+{
+    pod_coll_request request =
+        pod_experiment_coll_request(run_case->setup, &run_case->group, run_case->link_bytes_per_s,
+                                    run_case->request->op, bytes, dtype);
+    request.root = run_case->root;
+    request.source_of = run_case->source_of;
+    request.file = run_case->request->program;
+    return request;
+}

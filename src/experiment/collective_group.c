@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/collective_group.h"
+
+#include <stdio.h>
+
+/* Bits of mesh->axis for bits of pod_mesh_axis. */
+static pod_status mesh_positions(const pod_mesh *mesh, unsigned axes, unsigned *positions,
+                                 pod_error *err)
+{
+    *positions = 0;
+    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
+        const int index = pod_mesh_find(mesh, (pod_mesh_axis)axis);
+        if ((axes & (1U << axis)) == 0) {
+            continue;
+        }
+        if (index < 0) {
+            return pod_fail(err, POD_E_USAGE, "--axis %s is not an axis of --mesh; name one of it",
+                            pod_mesh_axis_name((pod_mesh_axis)axis));
+        }
+        *positions |= 1U << index;
+    }
+    return POD_OK;
+}
+
+static void mesh_axes_text(const pod_mesh *mesh, unsigned positions, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < mesh->naxes; i++) {
+        if ((positions & (1U << i)) != 0 && used < size) {
+            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "+" : "",
+                                       mesh->axis[i].physical);
+            used += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
+}
+
+static pod_status mesh_group(const pod_experiment_collective_request *request,
+                             const pod_slice *slice, pod_group *group, char *axes, pod_error *err)
+{
+    pod_mesh mesh;
+    pod_status st = pod_mesh_init(&mesh, slice, request->mesh, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    unsigned positions = 0;
+    st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
+    if (st == POD_OK) {
+        mesh_axes_text(&mesh, positions, axes, POD_EXPERIMENT_AXES_MAX);
+        st = pod_mesh_group_joined(&mesh, slice, positions, group, err);
+    }
+    pod_mesh_fini(&mesh);
+    return st;
+}
+
+/* Without axes a group is all chips there are, of all slices. */
+static pod_status axes_group(const char *text, const pod_slice *slice, pod_group *group, char *axes,
+                             pod_error *err)
+{
+    const int32_t span = text == NULL ? slice->nslices : 1;
+    unsigned mask = (1U << slice->naxes) - 1;
+    pod_status st = text == NULL ? POD_OK : pod_axes_parse(text, slice, &mask, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    char letters[8];
+    (void)snprintf(axes, POD_EXPERIMENT_AXES_MAX, "%s%s", span > 1 ? "dcn+" : "",
+                   pod_axes_name(mask, letters));
+    if (span < 2) {
+        return pod_group_init_axes(group, slice, mask, err);
+    }
+    pod_group inside;
+    st = pod_group_init_axes(&inside, slice, mask, err);
+    if (st == POD_OK) {
+        st = pod_group_init_slices(group, &inside, slice->nslices, NULL, span, err);
+        pod_group_fini(&inside);
+    }
+    return st;
+}
+
+pod_status pod_experiment_collective_group(const pod_experiment_collective_request *request,
+                                           const pod_slice *slice, pod_group *group,
+                                           char axes[POD_EXPERIMENT_AXES_MAX], pod_error *err)
+{
+    return request->mesh != NULL ? mesh_group(request, slice, group, axes, err)
+                                 : axes_group(request->axes, slice, group, axes, err);
+}

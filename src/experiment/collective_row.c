@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/collective_row.h"
+
+#include <stdio.h>
+
+/* Where all chips do the same and send more messages than this, one is simulated for all. */
+static const int64_t FOLD_MESSAGES_MIN = INT64_C(1) << 17;
+
+bool pod_experiment_collective_fits(const pod_experiment_collective_case *run_case, int64_t bytes,
+                                    pod_dtype dtype, const pod_coll_algorithm *algorithm)
+{
+    const pod_coll_request request = pod_experiment_collective_coll_request(run_case, bytes, dtype);
+    return pod_coll_algorithm_fits(algorithm, &request);
+}
+
+/* Local: which algorithm, what it should cost, and the bound. */
+static pod_status decide(pod_experiment_collective_row *row,
+                         const pod_experiment_collective_case *run_case,
+                         const pod_coll_algorithm **algorithm, const pod_coll_request *request,
+                         pod_error *err)
+{
+    pod_status st = POD_OK;
+    if (*algorithm == NULL) {
+        st = pod_coll_choose(request, algorithm, &row->prediction, err);
+        row->predicted = st == POD_OK;
+    } else {
+        st = pod_coll_algorithm_applies(*algorithm, request, err);
+        if (st == POD_OK && (*algorithm)->predict != NULL) {
+            row->predicted = (*algorithm)->predict(request, &row->prediction, NULL) == POD_OK;
+        }
+    }
+    return st == POD_OK ? pod_coll_bound_get(request, run_case->setup->router, &row->bound, err)
+                        : st;
+}
+
+static int algorithm_number(const pod_coll_algorithm *algorithm)
+{
+    int number = 0;
+    while (pod_coll_algorithm_at(number) != algorithm) {
+        number++;
+        POD_ASSERT(number < pod_coll_algorithm_count());
+    }
+    return number;
+}
+
+/* Predictions take longer than all else on a small slice, so rank 0 decides; the others hear the
+ * algorithm and the bound, and build the schedule. Collective. */
+static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
+                          const pod_experiment_collective_case *run_case,
+                          const pod_coll_algorithm *algorithm, const pod_coll_request *request,
+                          pod_coll_schedule **schedule, pod_error *err)
+{
+    pod_status st = POD_OK;
+    if (pod_par_rank(par) == 0) {
+        st = decide(row, run_case, &algorithm, request, err);
+    }
+    st = pod_par_agree(par, st, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    struct {
+        pod_coll_bound bound;
+        int number;
+    } decided = {.bound = row->bound};
+    if (pod_par_rank(par) == 0) {
+        decided.number = algorithm_number(algorithm);
+    }
+    pod_par_bcast(par, &decided, sizeof decided);
+    row->bound = decided.bound;
+    st = pod_coll_algorithm_at(decided.number)->build(request, schedule, err);
+    return pod_par_agree(par, st, err);
+}
+
+/* Real numbers or time only, as the experiment says or by size. */
+static bool choose_data(const pod_experiment *experiment, pod_experiment_collective_case *run_case,
+                        const pod_coll_schedule *schedule, int64_t bytes, pod_dtype dtype)
+{
+    if (run_case->timing_only || experiment->data != POD_DATA_BY_SIZE) {
+        return !run_case->timing_only && experiment->data == POD_DATA_REAL;
+    }
+    const pod_slice *slice = &run_case->setup->slice;
+    const int64_t needed = pod_run_data_bytes(schedule, slice, dtype);
+    const bool real = pod_experiment_data_fits(needed);
+    const int noted = real ? 1 : 2;
+    if (run_case->data_noted != noted) {
+        char text[POD_EXPERIMENT_TEXT_MAX];
+        pod_experiment_note(experiment, "%s from %lld bytes on: %s", slice->name, (long long)bytes,
+                            pod_experiment_data_text(real, needed, text, sizeof text));
+        run_case->data_noted = noted;
+    }
+    return real;
+}
+
+/* Of all chips, when every one sends as many as the first rank. */
+static bool many_messages(const pod_coll_schedule *schedule, const pod_slice *slice)
+{
+    int64_t steps = 0;
+    for (int32_t c = 0; c < schedule->nchannels; c++) {
+        steps += schedule->channels[c].max_steps;
+    }
+    return steps * slice->nchips > FOLD_MESSAGES_MIN;
+}
+
+static double bus_factor(pod_coll_op op, int32_t group_size)
+{
+    const double n = group_size;
+    switch (op) {
+    case POD_ALL_REDUCE:
+        return 2 * (n - 1) / n;
+    case POD_ALL_GATHER:
+    case POD_REDUCE_SCATTER:
+    case POD_ALL_TO_ALL:
+        return (n - 1) / n;
+    case POD_PERMUTE:
+    case POD_BROADCAST:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return 1;
+}
+
+/* The figures that follow from time and bound. */
+static pod_status derive(pod_experiment_collective_row *row,
+                         const pod_experiment_collective_case *run_case, pod_error *err)
+{
+    const pod_time_ps time_ps = row->result.time_ps;
+    if (time_ps - run_case->setup->chip.collective_launch_ps < row->bound.time_ps) {
+        return pod_fail(
+            err, POD_E_INTERNAL,
+            "%s of %lld bytes by %s took %.9g us with its launch, below its bound of %.9g us; "
+            "please report this",
+            pod_coll_op_name(run_case->request->op), (long long)row->bytes, row->algorithm,
+            pod_time_to_us(time_ps), pod_time_to_us(row->bound.time_ps));
+    }
+    row->bound_frac = time_ps > 0 ? (double)row->bound.time_ps / (double)time_ps : 1;
+    row->algbw_GBps = time_ps > 0 ? (double)row->bytes / pod_time_to_s(time_ps) / 1e9 : 0;
+    row->bus_factor = bus_factor(run_case->request->op, run_case->group.size);
+    row->busbw_GBps = row->algbw_GBps * row->bus_factor;
+    return POD_OK;
+}
+
+static pod_status simulate(pod_experiment *experiment,
+                           const pod_experiment_collective_case *run_case,
+                           const pod_coll_schedule *schedule, pod_experiment_collective_row *row,
+                           pod_error *err)
+{
+    const pod_slice *slice = &run_case->setup->slice;
+    const pod_machine machine =
+        pod_experiment_machine(experiment, run_case->setup, run_case->link_bytes_per_s,
+                               run_case->setup->chip.collective_launch_ps);
+    const pod_run_collective_args args = {
+        .machine = &machine,
+        .schedule = schedule,
+        .source_of = run_case->source_of,
+        .dtype = row->dtype,
+        .seed = experiment->seed,
+        .data = row->data,
+        .fold = many_messages(schedule, slice),
+    };
+    row->folded = pod_run_folds(&args);
+    const pod_status st = pod_run_collective(&args, &row->result, err);
+    pod_experiment_progress_end(experiment);
+    return st;
+}
+
+pod_status pod_experiment_collective_run(pod_experiment *experiment,
+                                         pod_experiment_collective_case *run_case, int64_t bytes,
+                                         const pod_coll_algorithm *algorithm,
+                                         pod_experiment_collective_row *row, pod_error *err)
+{
+    *row = (pod_experiment_collective_row){.bytes = bytes};
+    const bool trivial = pod_experiment_collective_is_trivial(run_case, bytes);
+    pod_status st = pod_experiment_collective_dtype(run_case->request, bytes, &row->dtype, err);
+    if (st == POD_OK && !trivial) {
+        st = pod_experiment_bytes_check(run_case->setup, run_case->link_bytes_per_s, bytes, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    const pod_coll_request request =
+        pod_experiment_collective_coll_request(run_case, bytes, row->dtype);
+    pod_coll_schedule *schedule = NULL;
+    st = prepare(row, experiment->par, run_case, trivial ? NULL : algorithm, &request, &schedule,
+                 err);
+    if (st == POD_OK) {
+        POD_ASSERT(schedule != NULL);
+        (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
+        row->data = choose_data(experiment, run_case, schedule, bytes, row->dtype);
+        st = simulate(experiment, run_case, schedule, row, err);
+    }
+    pod_coll_schedule_free(schedule);
+    return st == POD_OK ? derive(row, run_case, err) : st;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/experiment.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All chips together may hold this much before numbers are left out by default. */
+static const int64_t DATA_BY_SIZE_MAX_BYTES = INT64_C(1) << 30;
+
+void pod_experiment_note(const pod_experiment *experiment, const char *format, ...)
+{
+    const pod_experiment_listener *listener = &experiment->listener;
+    if (listener->note != NULL) {
+        char text[POD_EXPERIMENT_TEXT_MAX];
+        va_list args;
+        va_start(args, format);
+        (void)vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        listener->note(listener->context, text);
+    }
+}
+
+void pod_experiment_progress(void *experiment, pod_time_ps now_ps, int64_t events)
+{
+    const pod_experiment *own = experiment;
+    if (own->listener.progress != NULL) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "events, %.3f ms simulated",
+                       pod_time_to_us(now_ps) / 1e3);
+        own->listener.progress(own->listener.context, events, 0, what);
+    }
+}
+
+void pod_experiment_progress_end(const pod_experiment *experiment)
+{
+    if (experiment->listener.progress != NULL) {
+        experiment->listener.progress(experiment->listener.context, 0, 0, NULL);
+    }
+}
+
+bool pod_experiment_data_fits(int64_t bytes)
+{
+    return bytes <= DATA_BY_SIZE_MAX_BYTES;
+}
+
+const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_t size)
+{
+    char needed[POD_FORMAT_MAX];
+    (void)snprintf(text, size, "--data %s, as all chips together need %s (limit 1 GiB)",
+                   real ? "real" : "none",
+                   bytes == INT64_MAX ? "too much"
+                                      : pod_format_bytes(bytes, needed, sizeof needed));
+    return text;
+}
+
+/* The items of rank `rank` of `ranks`, one after another in `packed`. @return their number */
+static int copy_share(unsigned char *items, size_t item_size, int count, int rank, int ranks,
+                      unsigned char *packed, bool pack)
+{
+    int taken = 0;
+    for (int i = rank; i < count; i += ranks) {
+        unsigned char *item = items + (size_t)i * item_size;
+        unsigned char *place = packed + (size_t)taken++ * item_size;
+        memcpy(pack ? place : item, pack ? item : place, item_size);
+    }
+    return taken;
+}
+
+pod_status pod_experiment_share(pod_par *par, void *items, int count, size_t item_size,
+                                pod_error *err)
+{
+    const int ranks = pod_par_size(par);
+    if (ranks == 1 || count == 0) {
+        return POD_OK;
+    }
+    const size_t most = ((size_t)count / (size_t)ranks + 1) * item_size;
+    unsigned char *own = malloc(most);
+    pod_status st =
+        own != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for %d results", count);
+    st = pod_par_agree(par, st, err);
+    void *all = NULL;
+    size_t total = 0;
+    if (st == POD_OK) {
+        const int share = copy_share(items, item_size, count, pod_par_rank(par), ranks, own, true);
+        st = pod_par_gather(par, own, (size_t)share * item_size, &all, &total, err);
+        st = pod_par_agree(par, st, err);
+    }
+    if (st == POD_OK && pod_par_rank(par) == 0) {
+        unsigned char *next = all;
+        for (int rank = 0; rank < ranks; rank++) {
+            const int share = copy_share(items, item_size, count, rank, ranks, next, false);
+            next += (size_t)share * item_size;
+        }
+    }
+    if (st == POD_OK) {
+        pod_par_bcast(par, items, (size_t)count * item_size);
+    }
+    free(all);
+    free(own);
+    return st;
+}

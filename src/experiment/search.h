@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/search.h  Many candidates for a step, dealt out to the ranks.
+ *
+ *  Model: a candidate is a request, a setup and a mesh; candidates may share requests and setups, or differ in
+ *  them. Time only, each candidate runs whole on one rank by itself (rank, rank + size, …), and then all
+ *  ranks know all outcomes. With real numbers all ranks work on each together.
+ *  A candidate that can't run (its mesh doesn't lie, it doesn't fit HBM, its sizes are too large) has
+ *  the reason in its outcome; anything else ends the search.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "experiment/step_outcome.h"
+
+typedef struct pod_experiment_candidate {
+    const pod_experiment_step_request *request;
+    const pod_experiment_setup *setup;
+    pod_logical_mesh mesh;
+} pod_experiment_candidate;
+
+/** Time all candidates, without numbers. Collective.
+ *  @param candidates     candidates[count], the same on every rank
+ *  @param[out] outcomes  outcomes[count] */
+pod_status pod_experiment_search_times(pod_experiment *experiment,
+                                       const pod_experiment_candidate *candidates, int count,
+                                       pod_experiment_step_outcome *outcomes, pod_error *err);
+
+/** Run all candidates, of one request: with real numbers or time only, as the experiment says or by the size of
+ *  the largest. Collective. Parameters as above. */
+pod_status pod_experiment_search(pod_experiment *experiment,
+                                 const pod_experiment_candidate *candidates, int count,
+                                 pod_experiment_step_outcome *outcomes, pod_error *err);
+
+/** Fastest first; the equally fast in their order; those without figures last, in their order. */
+void pod_experiment_outcomes_sort(pod_experiment_step_outcome *outcomes, int count);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_case.h  A step of a model under one layout: what is asked for, its mesh, its programs.
+ *
+ *  Model: a request doesn't depend on the layout. A request, a setup and a mesh make a case; a case is
+ *  simulated (step_simulate.h and on) and gives an outcome (step_outcome.h).
+ *
+ *  Ownership: init/fini on the caller's storage; a case borrows request and setup and must not move.
+ *  Threads: one per rank. */
+#pragma once
+
+#include "experiment/setup.h"
+#include "mesh/device_mesh.h"
+#include "workload/step_request.h"
+
+typedef struct pod_experiment_step_request {
+    pod_model model;
+    int64_t batch;          /**< 0 = not given */
+    int64_t batch_per_chip; /**< 0 = not given; at most one of the two */
+    int64_t seq;            /**< tokens of a sequence; 1 for matmul and mlp */
+    pod_dtype dtype;
+    pod_step_mode mode;
+    pod_optimizer optimizer;
+    pod_remat remat;
+    pod_attention_kind attention;
+    int32_t microbatches;
+    int32_t gather_ahead;
+    bool collective_matmul;
+    bool exact; /**< simulate every chip and layer, instead of one for all that do the same */
+    pod_step_input input;
+    const char *placement; /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
+} pod_experiment_step_request;
+
+/** A training step of a model in bf16, with what podsim does when nothing else is said; the batch is missing. */
+pod_experiment_step_request pod_experiment_step_request_of(const pod_model *model);
+
+/** Hosts have something to do for the step. */
+bool pod_experiment_step_has_input(const pod_experiment_step_request *request);
+/** Its placement is the fastest of all. */
+bool pod_experiment_step_wants_best(const pod_experiment_step_request *request);
+
+enum { POD_EXPERIMENT_PLACEMENT_MAX = 128 };
+
+typedef struct pod_experiment_step_case {
+    const pod_experiment_step_request *asked;
+    const pod_experiment_setup *setup;
+    pod_mesh mesh;
+    char placement[POD_EXPERIMENT_PLACEMENT_MAX]; /**< "jax", or which axes lie where */
+    pod_step_request request;
+    pod_step_work work;
+} pod_experiment_step_case;
+
+/** Lay the mesh, build the programs, check that they fit. Not collective.
+ *  @param placement  NULL = as the request says, "best" as "jax"
+ *  @param[out] run_case  for pod_experiment_step_case_fini, also after an error
+ *  @return what pod_mesh_init, pod_step_build and pod_step_fits say */
+pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
+                                         const pod_experiment_step_request *request,
+                                         const pod_experiment_setup *setup,
+                                         const pod_logical_mesh *logical,
+                                         const pod_placement *placement, pod_error *err);
+void pod_experiment_step_case_fini(pod_experiment_step_case *run_case);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_numbers.h  Steps with real numbers, against one chip (workload/verify/reference.h).
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "experiment/step_simulate.h"
+#include "workload/verify/reference.h"
+
+/** Real numbers or none, as the experiment says or by size; notes what the size decided. */
+bool pod_experiment_step_wants_data(const pod_experiment *experiment, int64_t bytes);
+
+/** The numbers of all layouts of a request, on one chip. Collective.
+ *  @param run_case  any case of the request
+ *  @param[out] reference  pod_reference_free */
+pod_status pod_experiment_step_reference(pod_experiment *experiment,
+                                         const pod_experiment_step_case *run_case,
+                                         pod_reference **reference, pod_error *err);
+
+/** What real numbers came out as. */
+typedef struct pod_experiment_step_numbers {
+    double max_rel_err;
+    int64_t wrong;
+    int64_t checked; /**< elements of outputs, gradients and weights compared */
+    int64_t inexact; /**< of them: sums that may round differently by order */
+} pod_experiment_step_numbers;
+
+/** Simulate with real numbers and compare. Collective.
+ *  @param[out] result  for pod_step_result_fini */
+pod_status pod_experiment_step_run_data(pod_experiment *experiment,
+                                        const pod_experiment_step_case *run_case,
+                                        const pod_chip_spec *chip, const pod_reference *reference,
+                                        pod_step_result *result,
+                                        pod_experiment_step_numbers *numbers, pod_error *err);

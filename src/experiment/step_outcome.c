@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/step_outcome.h"
+
+#include "experiment/step_periodic.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static double mean_s(int64_t sum_ps, int64_t cells)
+{
+    return pod_time_to_s(sum_ps) / (double)cells;
+}
+
+void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
+                                      const pod_logical_mesh *logical)
+{
+    (void)pod_logical_mesh_print(logical, outcome->mesh, sizeof outcome->mesh);
+    (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
+}
+
+void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request, pod_status status,
+                                      const pod_error *failure,
+                                      pod_experiment_step_outcome *outcome)
+{
+    outcome->status = status;
+    outcome->batch = request->batch;
+    (void)snprintf(outcome->placement, sizeof outcome->placement, "%s",
+                   request->placement != NULL ? request->placement : "jax");
+    memcpy(outcome->reason, failure->text, sizeof outcome->reason);
+}
+
+void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, const pod_step_result *result,
+                                     const pod_experiment_step_numbers *numbers,
+                                     pod_experiment_step_outcome *outcome)
+{
+    outcome->status = POD_OK;
+    pod_experiment_step_outcome_mesh(outcome, &run_case->mesh.logical);
+    memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
+    outcome->batch = run_case->request.batch > 0 ? run_case->request.batch : run_case->work.rows;
+    (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
+    outcome->time_ps = result->time_ps;
+    pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,
+                         &outcome->figures);
+    outcome->compute_s = mean_s(result->compute_ps, result->cells);
+    outcome->exposed_ici_s = mean_s(result->exposed_ici_ps, result->cells);
+    outcome->exposed_dcn_s = mean_s(result->exposed_dcn_ps, result->cells);
+    outcome->exposed_host_s = mean_s(result->exposed_host_ps, result->cells);
+    outcome->idle_s = mean_s(result->idle_ps, result->cells);
+    if (numbers != NULL) {
+        outcome->data = 1;
+        outcome->numbers = *numbers;
+    }
+}
+
+pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcome, pod_error *err)
+{
+    if (outcome->status != POD_OK || outcome->numbers.wrong == 0) {
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_CHECK,
+                    "%s: %lld elements differ from one chip's by more than their sums may round; "
+                    "please report this",
+                    outcome->mesh, (long long)outcome->numbers.wrong);
+}
+
+pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_step_case *run_case,
+                               const pod_chip_spec *chip, pod_step_result *result,
+                               pod_experiment_step_outcome *outcome, pod_error *err)
+{
+    pod_experiment_step_numbers numbers = {.checked = 0};
+    pod_reference *reference = NULL;
+    pod_status st = POD_OK;
+    const bool data = pod_experiment_step_wants_data(experiment, run_case->work.data_bytes);
+    *outcome = (pod_experiment_step_outcome){.status = POD_OK};
+    if (data) {
+        st = pod_experiment_step_reference(experiment, run_case, &reference, err);
+        if (st == POD_OK) {
+            st = pod_experiment_step_run_data(experiment, run_case, chip, reference, result,
+                                              &numbers, err);
+        }
+        pod_reference_free(reference);
+    } else {
+        st = pod_experiment_step_run(experiment, run_case, chip, result, err);
+    }
+    if (st == POD_OK) {
+        pod_experiment_step_outcome_get(run_case, chip, result, data ? &numbers : NULL, outcome);
+    }
+    return st;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_outcome.h  The figures of one layout of a step.
+ *
+ *  Ownership: a plain value, so that ranks can hand it to each other. Threads: none. */
+#pragma once
+
+#include "experiment/step_numbers.h"
+
+typedef struct pod_experiment_step_outcome {
+    int64_t status; /**< pod_status: why the rest is not there, or POD_OK */
+    char reason[POD_ERROR_TEXT_MAX];
+    char mesh[POD_MESH_TEXT_MAX]; /**< with its sizes filled in once it is laid */
+    char dcn_mesh[POD_MESH_TEXT_MAX];
+    char placement[POD_EXPERIMENT_PLACEMENT_MAX];
+    char remat[POD_REMAT_NAME_MAX]; /**< what ran; "" if nothing did */
+    int64_t batch;
+    pod_time_ps time_ps;
+    pod_step_figures figures;
+    double compute_s; /**< these five, means over chips, add up to the step time */
+    double exposed_ici_s;
+    double exposed_dcn_s;
+    double exposed_host_s;
+    double idle_s;
+    int64_t data; /**< 1 = real numbers; else numbers is 0 */
+    pod_experiment_step_numbers numbers;
+} pod_experiment_step_outcome;
+
+/** Names of a mesh into an outcome, as given or, once it is laid, with all sizes. */
+void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
+                                      const pod_logical_mesh *logical);
+/** Figures of a run.
+ *  @param chip     rates that ran
+ *  @param numbers  NULL without data */
+void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, const pod_step_result *result,
+                                     const pod_experiment_step_numbers *numbers,
+                                     pod_experiment_step_outcome *outcome);
+/** Why a layout has no figures. */
+void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request, pod_status status,
+                                      const pod_error *failure,
+                                      pod_experiment_step_outcome *outcome);
+
+/** POD_E_CHECK when numbers were wrong. */
+pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcome, pod_error *err);
+
+/** Simulate a case, with numbers or time only as the experiment says or by size. Collective.
+ *  @param[out] result  for pod_step_result_fini */
+pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_step_case *run_case,
+                               const pod_chip_spec *chip, pod_step_result *result,
+                               pod_experiment_step_outcome *outcome, pod_error *err);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_periodic.h  The time of a step, from few of its layers where that is enough.
+ *
+ *  Model: a transformer's layers are the same; two smaller models are simulated and extrapolated
+ *  (workload/transformer/periodic.h). With `exact`, with hosts that make batches, and with few layers,
+ *  all of the step is simulated.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "experiment/step_simulate.h"
+
+/** Simulate a case, time only. Collective.
+ *  @param chip  rates in force, those of the setup or others for a what-if
+ *  @param[out] result  for pod_step_result_fini
+ *  @return POD_E_INTERNAL, POD_E_RANGE, POD_E_NOMEM */
+pod_status pod_experiment_step_run(pod_experiment *experiment,
+                                   const pod_experiment_step_case *run_case,
+                                   const pod_chip_spec *chip, pod_step_result *result,
+                                   pod_error *err);

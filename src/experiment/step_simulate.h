@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_simulate.h  The simulation of a step's programs, every collective held to its bound.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "experiment/step_case.h"
+#include "sim/step.h"
+
+/** The machine of a case under some rates: borrows itself, so it must not move. */
+typedef struct pod_experiment_step_machine {
+    pod_machine machine;
+    pod_dcn dcn;
+} pod_experiment_step_machine;
+
+/** @param chip  rates in force, those of the setup or others for a what-if */
+void pod_experiment_step_machine_make(pod_experiment_step_machine *own, pod_experiment *experiment,
+                                      const pod_experiment_step_case *run_case,
+                                      const pod_chip_spec *chip);
+
+/** Simulate programs, those of the case or of the same model with fewer layers; time only. Collective.
+ *  @param[out] result  for pod_step_result_fini
+ *  @return POD_E_INTERNAL, POD_E_RANGE, POD_E_NOMEM */
+pod_status pod_experiment_step_simulate(pod_experiment *experiment,
+                                        const pod_experiment_step_case *run_case,
+                                        const pod_chip_spec *chip, const pod_programs *programs,
+                                        pod_step_result *result, pod_error *err);

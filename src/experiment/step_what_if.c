@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/step_what_if.h"
+
+#include <math.h>
+
+enum { KEY_ICI, KEY_DCN, KEY_HBM, KEY_MXU, KEY_VPU, KEY_HOP, KEY_LAUNCH };
+
+const char *const pod_experiment_what_if_key[POD_WHAT_IF_KEYS] = {"ici", "dcn", "hbm",   "mxu",
+                                                                  "vpu", "hop", "launch"};
+
+/* By which all resources are probed. */
+static const double PROBE_FACTOR = 1.1;
+
+static pod_time_ps shorter(pod_time_ps time_ps, double factor)
+{
+    return (pod_time_ps)((double)time_ps / factor + 0.5);
+}
+
+pod_chip_spec pod_experiment_what_if_chip(const pod_chip_spec *chip, int key, double factor)
+{
+    pod_chip_spec faster = *chip;
+    switch (key) {
+    case KEY_ICI:
+        faster.link_oneway_bytes_per_s *= factor;
+        faster.link_nominal_bytes_per_s *= factor;
+        faster.core_link_bytes_per_s *= factor;
+        break;
+    case KEY_DCN:
+        faster.dcn_bytes_per_s *= factor;
+        break;
+    case KEY_HBM:
+        faster.hbm_bytes_per_s *= factor;
+        break;
+    case KEY_MXU:
+        faster.clock_hz *= factor; /* only the array's fill looks at it */
+        for (int i = 0; i < POD_DTYPE_COUNT; i++) {
+            faster.peak_ops_per_s[i] *= factor;
+        }
+        break;
+    case KEY_VPU:
+        faster.vpu_ops_per_s *= factor;
+        break;
+    case KEY_HOP:
+        faster.hop_latency_ps = shorter(chip->hop_latency_ps, factor);
+        faster.hop_latency_ps = faster.hop_latency_ps > 0 ? faster.hop_latency_ps : 1;
+        break;
+    default:
+        faster.collective_launch_ps = shorter(chip->collective_launch_ps, factor);
+        faster.kernel_start_ps = shorter(chip->kernel_start_ps, factor);
+        break;
+    }
+    return faster;
+}
+
+pod_status pod_experiment_what_if_all(pod_experiment *experiment,
+                                      const pod_experiment_step_case *run_case, pod_time_ps base_ps,
+                                      pod_experiment_what_if *probe, pod_error *err)
+{
+    pod_status st = POD_OK;
+    for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
+        const pod_chip_spec chip =
+            pod_experiment_what_if_chip(&run_case->setup->chip, key, PROBE_FACTOR);
+        pod_step_result result = {0};
+        st = pod_experiment_step_run(experiment, run_case, &chip, &result, err);
+        if (st == POD_OK) {
+            const double ratio = (double)base_ps / (double)result.time_ps;
+            probe[key] = (pod_experiment_what_if){
+                .factor = PROBE_FACTOR,
+                .time_ps = result.time_ps,
+                .elasticity = base_ps > 0 ? log(ratio) / log(PROBE_FACTOR) : 0,
+            };
+        }
+        pod_step_result_fini(&result);
+    }
+    return st;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_what_if.h  A step on a chip of which one resource is faster.
+ *
+ *      elasticity = log(time / time') / log(factor): 1 where time falls in proportion
+ *
+ *  Threads: none. */
+#pragma once
+
+#include "experiment/step_periodic.h"
+
+enum { POD_WHAT_IF_KEYS = 7 };
+/** "ici", "dcn", "hbm", "mxu", "vpu", "hop", "launch". */
+extern const char *const pod_experiment_what_if_key[POD_WHAT_IF_KEYS];
+
+/** The chip with that resource `factor` times faster. Not collective. */
+pod_chip_spec pod_experiment_what_if_chip(const pod_chip_spec *chip, int key, double factor);
+
+typedef struct pod_experiment_what_if {
+    double factor; /**< by which the resource was faster */
+    pod_time_ps time_ps;
+    double elasticity;
+} pod_experiment_what_if;
+
+/** Probe every resource. Collective.
+ *  @param base_ps     time of the case as it is
+ *  @param[out] probe  probe[POD_WHAT_IF_KEYS], in the order of the keys */
+pod_status pod_experiment_what_if_all(pod_experiment *experiment,
+                                      const pod_experiment_step_case *run_case, pod_time_ps base_ps,
+                                      pod_experiment_what_if *probe, pod_error *err);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/tables.h"
+
+#include "base/file.h"
+#include "chip/chip.h"
+#include "models/model.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES] = {
+    "topologies/chips.csv", "topologies/slices.csv", "models/models.csv"};
+
+void pod_experiment_tables_fini(pod_experiment_tables *tables)
+{
+    pod_slice_catalog_free(tables->catalog);
+    pod_table_free(tables->slices);
+    pod_table_free(tables->models);
+    pod_table_free(tables->chips);
+    *tables = (pod_experiment_tables){0};
+}
+
+pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
+                                       const pod_experiment_file *files, pod_error *err)
+{
+    pod_table **const parsed[POD_EXPERIMENT_TABLES] = {&tables->chips, &tables->slices,
+                                                       &tables->models};
+    pod_status st = POD_OK;
+    *tables = (pod_experiment_tables){0};
+    for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
+        st = pod_table_parse(pod_experiment_table_path[i], files[i].data, files[i].size, parsed[i],
+                             err);
+        if (st == POD_OK && parsed[i] == &tables->chips) {
+            st = pod_chips_check(tables->chips, err);
+        }
+    }
+    if (st == POD_OK) {
+        st = pod_models_check(tables->models, err);
+    }
+    if (st == POD_OK) {
+        st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
+    }
+    if (st != POD_OK) {
+        pod_experiment_tables_fini(tables);
+    }
+    return st;
+}
+
+pod_status pod_experiment_tables_load(pod_experiment_tables *tables, pod_error *err)
+{
+    char *data[POD_EXPERIMENT_TABLES] = {NULL};
+    pod_experiment_file files[POD_EXPERIMENT_TABLES] = {
+        {NULL, 0}
+    };
+    pod_status st = POD_OK;
+    *tables = (pod_experiment_tables){0};
+    for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
+        char path[PATH_MAX];
+        st = pod_data_path(pod_experiment_table_path[i], path, sizeof path, err);
+        if (st == POD_OK) {
+            st = pod_file_read(path, &data[i], &files[i].size, err);
+        }
+        files[i].data = data[i];
+    }
+    if (st == POD_OK) {
+        st = pod_experiment_tables_parse(tables, files, err);
+    }
+    for (int i = 0; i < POD_EXPERIMENT_TABLES; i++) {
+        free(data[i]);
+    }
+    return st;
+}
