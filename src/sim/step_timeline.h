@@ -5,9 +5,9 @@
  *  puts all ranks' parts together on rank 0, in an order that depends on nothing but the run. A stretch
  *  of a busy link belongs to the collective that had most of its messages leave it in that time.
  *
- *  Of a step that was extrapolated from few layers (workload/transformer/periodic.h), pod_step_timeline_extend makes the
- *  timeline of all layers: each op takes as long as the one that stands for it and follows the core
- *  op before it after the same gap. Steady layers add up to the extrapolated step by themselves; what is
+ *  Of a step that was extrapolated from few layers (workload/transformer/periodic.h),
+ *  pod_step_timeline_extend makes the timeline of all layers: each op takes as long as the one that stands for it
+ *  and follows the core op before it after the same gap. Steady layers add up to the extrapolated step by themselves; what is
  *  left, the rounding of first and last layers, goes into the gaps in proportion.
  *
  *  Ownership: init/fini on the caller's storage. Threads: one per rank. */
