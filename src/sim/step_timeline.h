@@ -6,9 +6,10 @@
  *  of a busy link belongs to the collective that had most of its messages leave it in that time.
  *
  *  Of a step that was extrapolated from few layers (workload/transformer/periodic.h),
- *  pod_step_timeline_extend makes the timeline of all layers: each op takes as long as the one that stands for it
- *  and follows the core op before it after the same gap. Steady layers add up to the extrapolated step by themselves; what is
- *  left, the rounding of first and last layers, goes into the gaps in proportion.
+ *  pod_step_timeline_extend makes the timeline of all layers: each op takes as long as the one that stands
+ *  for it and follows the core op before it after the same gap. Steady layers add up to the extrapolated
+ *  step by themselves; what is left, the rounding of first and last layers, goes into the gaps in
+ *  proportion.
  *
  *  Ownership: init/fini on the caller's storage. Threads: one per rank. */
 #pragma once
