@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/model_layer.h"
 
+#include <stddef.h>
+
 static bool layer_is_global(const pod_model *model, int64_t index)
 {
     return model->window == 0
@@ -13,32 +15,52 @@ static bool layer_has_experts(const pod_model *model, int64_t index)
     return model->experts > 0 && index >= model->dense_layers && (index + 1) % every == 0;
 }
 
-static void project(pod_layer *layer, int64_t k, int64_t n, int64_t count, int64_t heads)
+enum {
+    QUERY = 1U << POD_KEEP_QUERY,
+    KEY = 1U << POD_KEEP_KEY,
+    VALUE = 1U << POD_KEEP_VALUE
+};
+
+static void add(pod_layer *layer, pod_layer_matmul matmul)
 {
-    if (count > 0) {
-        layer->projection[layer->nprojections++] =
-            (pod_layer_projection){.k = k, .n = n, .count = count, .heads = (int)heads};
+    if (matmul.count > 0 && matmul.n > 0 && matmul.k > 0) {
+        layer->matmul[layer->nmatmuls++] = matmul;
     }
+}
+
+/** A projection whose columns belong to `heads` heads, 0 = none: tensor can't cut it. */
+static void project(pod_layer *layer, const char *name, const int64_t kn[2], int64_t heads,
+                    unsigned kept)
+{
+    add(layer, (pod_layer_matmul){.name = name,
+                                  .role = POD_ROLE_PROJECTION,
+                                  .part = POD_PART_ATTENTION,
+                                  .k = kn[0],
+                                  .n = kn[1],
+                                  .count = 1,
+                                  .n_units = heads,
+                                  .kept = kept});
 }
 
 /** Latent attention: one latent for keys and values, whose rotated part all heads share. */
 static void latent_attention(const pod_model *model, pod_layer *layer)
 {
+    const int64_t d = model->d_model;
     const int64_t q = layer->heads * (model->head_dim + model->rope_dim);
     const int64_t kv = layer->heads * (model->head_dim + layer->v_dim);
     layer->qk_dim = model->head_dim + model->rope_dim;
     layer->kv_width = model->kv_lora + model->rope_dim;
     if (model->q_lora > 0) {
-        project(layer, model->d_model, model->q_lora, 1, 0);
-        project(layer, model->q_lora, q, 1, layer->heads);
+        project(layer, "query.latent", (const int64_t[2]){d, model->q_lora}, 0, QUERY);
+        project(layer, "query", (const int64_t[2]){model->q_lora, q}, layer->heads, QUERY);
     } else {
-        project(layer, model->d_model, q, 1, layer->heads);
+        project(layer, "query", (const int64_t[2]){d, q}, layer->heads, QUERY);
     }
-    project(layer, model->d_model, layer->kv_width, 1, 0);
-    project(layer, model->kv_lora, kv, 1, layer->heads);
+    project(layer, "kv.latent", (const int64_t[2]){d, layer->kv_width}, 0, KEY | VALUE);
+    project(layer, "kv", (const int64_t[2]){model->kv_lora, kv}, layer->heads, KEY | VALUE);
 }
 
-static void attention(const pod_model *model, int64_t index, pod_layer *layer)
+static void projections(const pod_model *model, int64_t index, pod_layer *layer)
 {
     const bool global = layer_is_global(model, index);
     const bool own_kv = index < model->layers - model->kv_shared_layers;
@@ -54,10 +76,64 @@ static void attention(const pod_model *model, int64_t index, pod_layer *layer)
         latent_attention(model, layer);
         return;
     }
-    const int64_t matrices = global && model->shared_kv ? 1 : 2;
+    const int64_t kv[2] = {model->d_model, layer->kv_heads * dim};
     layer->kv_width = own_kv ? 2 * layer->kv_heads * dim : 0;
-    project(layer, model->d_model, layer->heads * dim, 1, layer->heads);
-    project(layer, model->d_model, layer->kv_heads * dim, own_kv ? matrices : 0, layer->kv_heads);
+    project(layer, "query", (const int64_t[2]){model->d_model, layer->heads * dim}, layer->heads,
+            QUERY);
+    if (own_kv && global && model->shared_kv > 0) {
+        project(layer, "key", kv, layer->kv_heads, KEY | VALUE);
+    } else if (own_kv) {
+        project(layer, "key", kv, layer->kv_heads, KEY);
+        project(layer, "value", kv, layer->kv_heads, VALUE);
+    }
+}
+
+static void attention(const pod_model *model, int64_t index, pod_layer *layer)
+{
+    projections(model, index, layer);
+    add(layer, (pod_layer_matmul){.name = "out",
+                                  .role = POD_ROLE_OUT,
+                                  .part = POD_PART_ATTENTION,
+                                  .k = layer->heads * layer->v_dim,
+                                  .n = model->d_model,
+                                  .count = 1,
+                                  .k_units = layer->heads,
+                                  .kept = 1U << POD_KEEP_OUT});
+}
+
+/** The matmuls of an MLP of width d_ff: up with gate, or down. */
+static void mlp_add(const pod_model *model, pod_layer *layer, pod_layer_role role,
+                    pod_layer_part part, int64_t d_ff)
+{
+    const bool down = role == POD_ROLE_DOWN || role == POD_ROLE_EXPERTS_DOWN;
+    const bool experts = role == POD_ROLE_EXPERTS_UP || role == POD_ROLE_EXPERTS_DOWN;
+    const char *const names[2][2] = {
+        {"in",         "down"        },
+        {"experts.in", "experts.down"}
+    };
+    add(layer, (pod_layer_matmul){.name = names[experts][down],
+                                  .role = role,
+                                  .part = part,
+                                  .k = down ? d_ff : model->d_model,
+                                  .n = down ? model->d_model : d_ff,
+                                  .count = down ? 1 : model->mlp_matrices - 1,
+                                  .k_units = down ? d_ff : 0,
+                                  .n_units = down ? 0 : d_ff,
+                                  .kept = 1U << (down ? POD_KEEP_MLPWO : POD_KEEP_MLPWI)});
+}
+
+static void mlp(const pod_model *model, pod_layer *layer)
+{
+    mlp_add(model, layer, POD_ROLE_UP, POD_PART_IN, layer->d_ff);
+    add(layer, (pod_layer_matmul){.name = "router",
+                                  .role = POD_ROLE_ROUTER,
+                                  .part = POD_PART_IN,
+                                  .k = model->d_model,
+                                  .n = layer->experts,
+                                  .count = 1});
+    mlp_add(model, layer, POD_ROLE_EXPERTS_UP, POD_PART_EXPERTS_IN, layer->moe_d_ff);
+    mlp_add(model, layer, POD_ROLE_EXPERTS_DOWN, POD_PART_EXPERTS_OUT, layer->moe_d_ff);
+    mlp_add(model, layer, POD_ROLE_DOWN, POD_PART_OUT, layer->d_ff);
 }
 
 pod_layer pod_model_layer(const pod_model *model, int64_t index)
@@ -72,15 +148,58 @@ pod_layer pod_model_layer(const pod_model *model, int64_t index)
     } else {
         layer.d_ff = model->d_ff * (index >= model->layers - model->wide_layers ? 2 : 1);
     }
+    mlp(model, &layer);
     return layer;
 }
 
-int64_t pod_layer_attention_weights(const pod_model *model, const pod_layer *layer)
+/* ---- what the table says ---- */
+
+const pod_layer_matmul *pod_layer_find(const pod_layer *layer, pod_layer_role role)
 {
-    int64_t weights = layer->heads * layer->v_dim * model->d_model;
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        weights += p->k * p->n * p->count;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        if (layer->matmul[i].role == role) {
+            return &layer->matmul[i];
+        }
+    }
+    return NULL;
+}
+
+static int64_t cut(int64_t size, int64_t units, int64_t tensor)
+{
+    return units > 0 ? size / units * ((units + tensor - 1) / tensor) : size;
+}
+
+int64_t pod_layer_matmul_k(const pod_layer_matmul *matmul, int64_t tensor)
+{
+    return cut(matmul->k, matmul->k_units, tensor);
+}
+
+int64_t pod_layer_matmul_n(const pod_layer_matmul *matmul, int64_t tensor)
+{
+    return cut(matmul->n, matmul->n_units, tensor);
+}
+
+bool pod_layer_matmul_of_experts(const pod_layer_matmul *matmul)
+{
+    return matmul->role == POD_ROLE_EXPERTS_UP || matmul->role == POD_ROLE_EXPERTS_DOWN;
+}
+
+int64_t pod_layer_projection_width(const pod_layer *layer, int64_t tensor)
+{
+    int64_t width = 0;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        width += m->role == POD_ROLE_PROJECTION ? pod_layer_matmul_n(m, tensor) * m->count : 0;
+    }
+    return width;
+}
+
+int64_t pod_layer_attention_weights(const pod_layer *layer)
+{
+    int64_t weights = 0;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        weights += m->part == POD_PART_ATTENTION ? m->k * m->n * m->count : 0;
     }
     return weights;
 }
@@ -93,10 +212,13 @@ static int64_t layer_embedding_weights(const pod_model *model)
 
 int64_t pod_layer_weights(const pod_model *model, const pod_layer *layer, bool active)
 {
-    const int64_t experts = active ? layer->top_k : layer->experts;
-    const int64_t width = layer->d_ff + experts * layer->moe_d_ff;
-    return pod_layer_attention_weights(model, layer) + model->mlp_matrices * model->d_model * width
-           + model->d_model * layer->experts + layer_embedding_weights(model);
+    int64_t weights = layer_embedding_weights(model);
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        const int64_t of = active ? layer->top_k : layer->experts;
+        weights += m->k * m->n * m->count * (pod_layer_matmul_of_experts(m) ? of : 1);
+    }
+    return weights;
 }
 
 int64_t pod_model_embeddings(const pod_model *model)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file models/model_layer.h  What one layer of a transformer consists of.
  *
- *  Model: a layer is attention and an MLP, each behind a norm and beside a residual path.
+ *  Model: a layer is attention and an MLP, each after a norm and beside a residual path.
  *
  *      attention   projections of the input to queries, keys and values, scores of each query with the
  *                  keys it sees, and a projection back
@@ -9,8 +9,19 @@
  *      MLP         up (and gate), elementwise, down; or a router, top_k of `experts` such MLPs for each
  *                  token, and one that all tokens pass
  *
- *  Layers follow a pattern: local and global attention by turns, dense layers first, experts in every
- *  n-th. After `prefix` layers it repeats every `period`, if `periodic` at all.
+ *  Its matmuls are one table (pod_layer.matmul): the ops of a step, inference, recomputation, counts of
+ *  weights and rooflines are read from it. In the order in which a token passes them, for llama3.1-8b:
+ *
+ *      name     part       k      n      count  cut over tensor  result kept as
+ *      query    attention  4096   4096   1      n, 32 heads      query
+ *      key      attention  4096   1024   1      n, 8 heads       key
+ *      value    attention  4096   1024   1      n, 8 heads       value
+ *      out      attention  4096   4096   1      k, 32 heads      out
+ *      in       in         4096   14336  2      n                mlpwi
+ *      down     out        14336  4096   1      k                mlpwo
+ *
+ *  Layers follow a pattern: local and global attention alternate, dense layers come first, experts in
+ *  every n-th. After `prefix` layers it repeats every `period`, if `periodic` at all.
  *
  *  Ownership: plain values. Threads: none. */
 #pragma once
@@ -19,15 +30,55 @@
 
 #include <stdbool.h>
 
-enum { POD_LAYER_PROJECTIONS_MAX = 4 };
+/** What of a layer may be kept from forward to backward (workload/transformer/remat.h). */
+typedef enum pod_keep {
+    POD_KEEP_INPUT,
+    POD_KEEP_QUERY,
+    POD_KEEP_KEY,
+    POD_KEEP_VALUE,
+    POD_KEEP_CONTEXT,
+    POD_KEEP_OUT,
+    POD_KEEP_MLPWI,
+    POD_KEEP_MLPWO,
+    POD_KEEP_NORMS,
+    POD_KEEP_SCORES,
+    POD_KEEP_COUNT
+} pod_keep;
 
-/** `count` matrices [k, n]. */
-typedef struct pod_layer_projection {
+/** Weights of a layer that are gathered together. */
+typedef enum pod_layer_part {
+    POD_PART_ATTENTION,
+    POD_PART_IN, /**< before the activation function of the MLP: up and gate; the router */
+    POD_PART_OUT,
+    POD_PART_EXPERTS_IN,
+    POD_PART_EXPERTS_OUT,
+    POD_LAYER_PARTS
+} pod_layer_part;
+
+typedef enum pod_layer_role {
+    POD_ROLE_PROJECTION, /**< of queries, keys, values */
+    POD_ROLE_OUT,        /**< of attention */
+    POD_ROLE_UP,
+    POD_ROLE_ROUTER,
+    POD_ROLE_EXPERTS_UP,
+    POD_ROLE_EXPERTS_DOWN,
+    POD_ROLE_DOWN
+} pod_layer_role;
+
+enum { POD_LAYER_MATMULS_MAX = 10 };
+
+/** `count` matmuls [rows, k] · [k, n]; of experts `count` for each of them. */
+typedef struct pod_layer_matmul {
+    const char *name; /**< "query", static */
+    pod_layer_role role;
+    pod_layer_part part;
     int64_t k;
     int64_t n;
     int64_t count;
-    int heads; /**< heads that its columns belong to, 0 = none: tensor can't cut it */
-} pod_layer_projection;
+    int64_t k_units; /**< tensor cuts k in so many units (heads, or all of k); 0 = it doesn't */
+    int64_t n_units; /**< likewise n */
+    unsigned kept;   /**< bits 1 << POD_KEEP_…: all of them kept, the result is at hand */
+} pod_layer_matmul;
 
 typedef struct pod_layer {
     int64_t heads;
@@ -40,15 +91,25 @@ typedef struct pod_layer {
     int64_t experts;  /**< 0 = none */
     int64_t top_k;
     int64_t moe_d_ff;
-    int nprojections;
-    pod_layer_projection projection[POD_LAYER_PROJECTIONS_MAX];
+    int nmatmuls;
+    pod_layer_matmul matmul[POD_LAYER_MATMULS_MAX];
 } pod_layer;
 
 /** Layer number `index` of a transformer. */
 pod_layer pod_model_layer(const pod_model *model, int64_t index);
 
-/** Weights of the projections before attention, and of the one behind it. */
-int64_t pod_layer_attention_weights(const pod_model *model, const pod_layer *layer);
+/** The first matmul of a role, or NULL. */
+const pod_layer_matmul *pod_layer_find(const pod_layer *layer, pod_layer_role role);
+/** Sizes of a matmul on one of `tensor` chips; units are rounded up. */
+int64_t pod_layer_matmul_k(const pod_layer_matmul *matmul, int64_t tensor);
+int64_t pod_layer_matmul_n(const pod_layer_matmul *matmul, int64_t tensor);
+/** Whether a token passes only top_k of the layer's experts. */
+bool pod_layer_matmul_of_experts(const pod_layer_matmul *matmul);
+/** Columns of the projections to queries, keys and values on one of `tensor` chips, `count` included. */
+int64_t pod_layer_projection_width(const pod_layer *layer, int64_t tensor);
+
+/** Weights of the projections before attention, and of the one after it. */
+int64_t pod_layer_attention_weights(const pod_layer *layer);
 /** Weights of a layer; `active`: those that a token passes. */
 int64_t pod_layer_weights(const pod_model *model, const pod_layer *layer, bool active);
 /** Weights of the embeddings that aren't multiplied with. */

@@ -46,7 +46,7 @@ Test(book, wp_035_weights_of_a_transformer)
     const pod_layer layer = pod_model_layer(&model, 0);
     near("WP-035 weights", (double)pod_model_weights(&model), 1.6e10, 0.05);
     near("attention's part",
-         64.0 * (double)pod_layer_attention_weights(&model, &layer)
+         64.0 * (double)pod_layer_attention_weights(&layer)
              / (double)pod_model_weights(&model),
          0.25, 0.02);
     const pod_model exact =
@@ -97,7 +97,7 @@ Test(book, wp_038_attention_equals_projections)
     const pod_layer layer = pod_model_layer(&model, 0);
     const double attention =
         (pod_model_flops(&model, 1, 8192, 0) - pod_model_flops(&model, 1, 1, 0)) * 8192 / 8191;
-    near("WP-038", attention, 2.0 * (double)pod_layer_attention_weights(&model, &layer), 1e-9);
+    near("WP-038", attention, 2.0 * (double)pod_layer_attention_weights(&layer), 1e-9);
 }
 
 /* WP-039: 14.8e12 tokens of DeepSeek-V3 in 2.79e6 hours of chips with 1.513e15 FLOP/s: 21.7 %. */
