@@ -26,8 +26,10 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
         {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (transformers)"},
         {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
          "of the products (default bf16)"},
-        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|none|minimal|full",
-         "what transformers keep from forward to backward: auto (default) keeps what fits"},
+        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|POLICY|LIST",
+         "what transformers keep from forward to backward: auto (default) what fits, a policy of "
+         "MaxText (none, full, minimal, ...), or NAME=device|offload,... of input, query, key, "
+         "value, qkv, context, out, mlpwi, mlpwo"},
         {"attention", 0, POD_CLI_TEXT, &texts->attention, "flash|plain",
          "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
@@ -158,7 +160,9 @@ static pod_status read_choices(pod_experiment_step_request *request, const pod_s
     int on = 0;
     int plain = 0;
     pod_status st =
-        texts->remat != NULL ? pod_remat_parse(texts->remat, &request->remat, err) : POD_OK;
+        texts->remat != NULL
+            ? pod_remat_parse(texts->remat, &request->remat, &request->remat_plan, err)
+            : POD_OK;
     if (st == POD_OK && !transformer && request->remat > POD_REMAT_NONE) {
         st = pod_fail(err, POD_E_USAGE,
                       "--remat %s is for transformers; matmul and mlp keep all, use none",

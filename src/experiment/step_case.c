@@ -70,6 +70,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .mode = asked->mode,
         .optimizer = asked->optimizer,
         .remat = asked->remat,
+        .plan = asked->remat_plan,
         .attention = asked->attention,
         .chip = &run_case->setup->chip,
         .microbatches = asked->microbatches,

@@ -21,6 +21,7 @@ typedef struct pod_experiment_step_request {
     pod_step_mode mode;
     pod_optimizer optimizer;
     pod_remat remat;
+    pod_remat_plan remat_plan; /**< of POD_REMAT_LIST */
     pod_attention_kind attention;
     int32_t microbatches;
     int32_t gather_ahead;

@@ -14,7 +14,8 @@ static pod_status run_few(pod_experiment *experiment, const pod_experiment_step_
     pod_step_request request = run_case->request;
     model.layers = layers;
     request.model = &model;
-    request.plan = &run_case->work.plan;
+    request.remat = POD_REMAT_LIST;
+    request.plan = run_case->work.plan;
     pod_status st = pod_step_build(&request, work, err);
     st = pod_par_agree(experiment->par, st, err);
     return st == POD_OK ? pod_experiment_step_simulate(experiment, run_case, chip, &work->programs,

@@ -15,11 +15,7 @@ static bool layer_has_experts(const pod_model *model, int64_t index)
     return model->experts > 0 && index >= model->dense_layers && (index + 1) % every == 0;
 }
 
-enum {
-    QUERY = 1U << POD_KEEP_QUERY,
-    KEY = 1U << POD_KEEP_KEY,
-    VALUE = 1U << POD_KEEP_VALUE
-};
+enum { QUERY = 1U << POD_KEEP_QUERY, KEY = 1U << POD_KEEP_KEY, VALUE = 1U << POD_KEEP_VALUE };
 
 static void add(pod_layer *layer, pod_layer_matmul matmul)
 {

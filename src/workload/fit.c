@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "mesh/search.h"
+#include "workload/transformer/remat_search.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -38,13 +39,42 @@ typedef struct fit_search {
     pod_text advice;
 } fit_search;
 
-static bool request_fits(const fit_search *search, const pod_step_request *request)
+/** @param[out] frac  of the usable HBM; may be NULL */
+static bool request_fits(const fit_search *search, const pod_step_request *request, double *frac)
 {
     pod_step_work work;
     const bool fits = pod_step_build(request, &work, NULL) == POD_OK
                       && work.memory.peak_bytes <= search->chip->hbm_usable_bytes;
+    if (frac != NULL) {
+        *frac = (double)work.memory.peak_bytes / (double)search->chip->hbm_usable_bytes;
+    }
     pod_step_work_fini(&work);
     return fits;
+}
+
+/** Policies that fit, instead of the one asked for, the cheapest first. */
+static bool try_policies(fit_search *search)
+{
+    enum { SHOWN_MAX = 3 };
+    pod_step_request request = *search->request;
+    pod_remat list[POD_REMAT_LIST];
+    int shown = 0;
+    if (request.model->kind != POD_MODEL_TRANSFORMER || request.mode != POD_STEP_TRAIN
+        || request.remat == POD_REMAT_AUTO || request.chip == NULL) {
+        return false;
+    }
+    const pod_remat_question question = pod_remat_question_of(&request, search->work);
+    const int count = pod_remat_policies(&question, list);
+    for (int i = 0; i < count && shown < SHOWN_MAX; i++) {
+        double frac = 0;
+        request.remat = list[i];
+        if (request_fits(search, &request, &frac)) {
+            pod_text_printf(&search->advice, "%s--remat %s fits: %.2f", shown > 0 ? ", " : "",
+                            pod_remat_name(list[i]), frac);
+            shown++;
+        }
+    }
+    return shown > 0;
 }
 
 /** Fewest microbatches that fit. */
@@ -56,8 +86,8 @@ static bool try_microbatches(fit_search *search)
         / pod_work_layout_pieces(&search->work->layout, &search->work->layout.rows);
     for (int64_t m = request.microbatches + 1; m <= rows_per_chip && m <= 1024; m++) {
         request.microbatches = (int32_t)m;
-        if (rows_per_chip % m == 0 && request_fits(search, &request)) {
-            pod_text_printf(&search->advice, "--microbatches %d", (int)m);
+        if (rows_per_chip % m == 0 && request_fits(search, &request, NULL)) {
+            pod_text_printf(&search->advice, "it fits with --microbatches %d", (int)m);
             return true;
         }
     }
@@ -82,7 +112,7 @@ static bool mesh_fits(const fit_search *search, const pod_logical_mesh *logical)
         return false;
     }
     request.mesh = &mesh;
-    const bool fits = request_fits(search, &request);
+    const bool fits = request_fits(search, &request, NULL);
     pod_mesh_fini(&mesh);
     return fits;
 }
@@ -122,7 +152,7 @@ static bool try_meshes(fit_search *search)
     }
     if (best != NULL) {
         char text[POD_MESH_TEXT_MAX];
-        pod_text_printf(&search->advice, "--mesh %s",
+        pod_text_printf(&search->advice, "it fits with --mesh %s",
                         pod_logical_mesh_print(best, text, sizeof text));
     }
     free(list);
@@ -138,8 +168,8 @@ static bool try_batches(fit_search *search)
     }
     while (request.batch % 2 == 0) {
         request.batch /= 2;
-        if (request_fits(search, &request)) {
-            pod_text_printf(&search->advice, "--batch %" PRId64, request.batch);
+        if (request_fits(search, &request, NULL)) {
+            pod_text_printf(&search->advice, "it fits with --batch %" PRId64, request.batch);
             return true;
         }
     }
@@ -166,15 +196,16 @@ pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *w
     if (use->peak_bytes <= chip->hbm_usable_bytes) {
         return POD_OK;
     }
-    const bool found = try_microbatches(&search) || try_meshes(&search) || try_batches(&search);
+    const bool found = try_policies(&search) || try_microbatches(&search) || try_meshes(&search)
+                       || try_batches(&search);
     const pod_memory_kind kind = largest_kind(use);
     const pod_status st = pod_fail(
-        err, POD_E_NOFIT, "needs %s a chip, of which %s %s, but a program may use %s on %s; %s%s",
+        err, POD_E_NOFIT, "needs %s a chip, of which %s %s, but a program may use %s on %s; %s",
         pod_format_bytes(use->peak_bytes, needed, sizeof needed), pod_memory_kind_name(kind),
         pod_format_bytes(use->by_kind[kind], most, sizeof most),
         pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable), chip->name,
-        found ? "it fits with " : "no layout of this slice fits; use more chips",
-        found && search.advice.data != NULL ? search.advice.data : "");
+        found && search.advice.data != NULL ? search.advice.data
+                                            : "no layout of this slice fits; use more chips");
     pod_text_free(&search.advice);
     return st;
 }

@@ -235,34 +235,17 @@ static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, pod_
 /** What to keep from forward to backward. */
 static pod_status plan_choose(const pod_step_request *request, pod_step_work *work, pod_error *err)
 {
-    const pod_work_layout *layout = &work->layout;
-    const int32_t chips = layout->mesh->ndevices;
-    plan_search search = {.request = request, .work = work};
-    const int32_t parts =
-        layout->stages < request->microbatches ? layout->stages : request->microbatches;
-    const int32_t tensor = pod_work_layout_pieces(layout, &layout->tensor);
-    const pod_remat_question question = {
-        .model = request->model,
-        .chip = request->chip,
-        .dtype = request->dtype,
-        .layers = request->model->layers / layout->stages,
-        .tokens = work->rows / pod_work_layout_pieces(layout, &layout->rows) / request->microbatches
-                  * parts,
-        .seq = request->seq,
-        .tensor = tensor,
-        .plain = request->attention == POD_ATTENTION_PLAIN,
-        .flops = work->model_flops / chips,
-    };
-    if (request->plan != NULL) {
-        work->plan = *request->plan;
+    const bool search = request->model->kind == POD_MODEL_TRANSFORMER
+                        && request->mode == POD_STEP_TRAIN && request->remat == POD_REMAT_AUTO
+                        && request->chip != NULL;
+    plan_search context = {.request = request, .work = work};
+    work->plan =
+        request->remat == POD_REMAT_LIST ? request->plan : pod_remat_plan_of(request->remat);
+    if (!search) {
         return POD_OK;
     }
-    if (request->model->kind != POD_MODEL_TRANSFORMER || request->mode != POD_STEP_TRAIN
-        || request->remat != POD_REMAT_AUTO || request->chip == NULL) {
-        work->plan = pod_remat_plan_of(request->remat);
-        return POD_OK;
-    }
-    return pod_remat_search(&question, plan_fits, &search, &work->plan, err);
+    const pod_remat_question question = pod_remat_question_of(request, work);
+    return pod_remat_search(&question, plan_fits, &context, &work->plan, err);
 }
 
 pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of sharded arrays, and the collectives that bring arrays to another sharding. */
-#include "workload/build/build.h"
+#include "workload/build/product.h"
 
 #include <stdio.h>
 #include <string.h>

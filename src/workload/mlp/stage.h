@@ -11,7 +11,9 @@
 #pragma once
 
 #include "workload/build/build.h"
-#include "workload/step_request.h"
+#include "workload/build/product.h"
+#include "workload/build/uses.h"
+#include "workload/request.h"
 
 typedef struct pod_weight {
     char name[POD_SHARDED_NAME_MAX]; /**< "W1" */

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `--remat auto`: of all plans those that cost least come first; the first that fits is it. What a plan
- * costs is estimated: products at the sustained peak, attention by chip/attention.h, elementwise work at
- * the sustained HBM rate, and what a host transfer takes longer than the pass that hides it. */
-#include "workload/transformer/remat.h"
-
-#include "models/model_layer.h"
 #include "workload/transformer/remat_search.h"
 
-#include <stdlib.h>
+#include "chip/attention.h"
+#include "models/model_layer.h"
 
-enum { ITEMS = POD_KEEP_NORMS, PLACES = 3, BYTES = 2, SCORE_BYTES = 6 };
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACES = 3, BYTES = 2, SCORE_BYTES = 6, QKV = POD_KEEP_QUERY };
 
 /* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180 GB (v6e) a chip. */
 static const double HOST_BYTES_MAX = 100e9;
 
-/** What keeping one thing costs and saves, over all layers of a chip. */
+/** What keeping one thing costs and saves, over all layers of a chip; queries, keys and values are one (QKV). */
 typedef struct remat_item {
     double bytes;
     double again_s;
@@ -23,66 +21,117 @@ typedef struct remat_item {
 typedef struct remat_costs {
     remat_item item[POD_KEEP_COUNT];
     double pcie_bytes_per_s;
-    double forward_s; /**< the pass that hides stores; backward hides loads */
+    double forward_s; /**< the pass that overlaps with stores; backward with loads */
 } remat_costs;
 
 typedef struct remat_candidate {
     pod_remat_plan plan;
+    pod_remat name;
     double cost_s;
     double hbm_bytes;
     double host_bytes;
 } remat_candidate;
 
-static double product_s(const pod_chip_spec *chip, pod_dtype dtype, double m, double k, double n)
+/* ---- costs ---- */
+
+static double matmul_s(const pod_remat_question *question, double m, double k, double n)
 {
-    return 2 * m * k * n / (chip->peak_ops_per_s[dtype] * chip->mxu_eff_frac);
+    const pod_chip_spec *chip = question->request->chip;
+    return 2 * m * k * n / (chip->peak_ops_per_s[question->request->dtype] * chip->mxu_eff_frac);
 }
 
-static void layer_add(remat_costs *costs, const pod_remat_question *question,
-                      const pod_layer *layer)
+static double attention_s(const pod_remat_question *question, const pod_layer *layer)
 {
-    const pod_chip_spec *chip = question->chip;
-    const double tokens = (double)question->tokens;
-    const double tensor = (double)question->tensor;
-    const double d = (double)question->model->d_model;
-    const double hbm = chip->hbm_bytes_per_s * chip->hbm_eff_frac;
-    const double context = (double)(layer->heads * layer->v_dim) / tensor;
-    const int64_t matrices = question->model->mlp_matrices;
-    const double hidden =
-        (double)(matrices - 1) * (double)(layer->d_ff + layer->top_k * layer->moe_d_ff) / tensor;
-    double qkv = 0;
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        const double columns = (double)(p->n * p->count) / (p->heads > 0 ? tensor : 1);
-        qkv += columns;
-        costs->item[POD_KEEP_QKV].again_s +=
-            product_s(chip, question->dtype, tokens, (double)p->k, columns);
-    }
-    const pod_attention_args args = {.sequences = question->tokens / question->seq,
+    const int64_t seq = question->request->seq;
+    const pod_attention_args args = {.sequences = question->tokens / seq,
                                      .heads = layer->heads / question->tensor,
                                      .kv_heads = layer->kv_heads,
-                                     .queries = question->seq,
-                                     .keys = question->seq,
+                                     .queries = seq,
+                                     .keys = seq,
                                      .window = layer->window,
                                      .qk_dim = layer->qk_dim,
                                      .v_dim = layer->v_dim,
                                      .causal = true,
                                      .cache = POD_DTYPE_BF16};
     pod_attention_time attention = {.time_ps = 0};
-    (void)pod_attention_time_get(chip, &args, &attention, NULL);
+    (void)pod_attention_time_get(question->request->chip, &args, &attention, NULL);
+    return pod_time_to_s(attention.time_ps);
+}
+
+/** Where the cost of a matmul's result is counted. */
+static pod_keep keep_of(const pod_layer_matmul *matmul)
+{
+    switch (matmul->role) {
+    case POD_ROLE_PROJECTION:
+        return (pod_keep)QKV;
+    case POD_ROLE_OUT:
+        return POD_KEEP_OUT;
+    case POD_ROLE_UP:
+    case POD_ROLE_ROUTER:
+    case POD_ROLE_EXPERTS_UP:
+        return POD_KEEP_MLPWI;
+    case POD_ROLE_EXPERTS_DOWN:
+    case POD_ROLE_DOWN:
+        break;
+    }
+    return POD_KEEP_MLPWO;
+}
+
+static void matmul_add(remat_costs *costs, const pod_remat_question *question,
+                       const pod_layer *layer, const pod_layer_matmul *m)
+{
+    const bool experts = pod_layer_matmul_of_experts(m);
+    const double rows = (double)question->tokens * (double)(experts ? layer->top_k : 1);
+    const double k = (double)pod_layer_matmul_k(m, question->tensor);
+    const double n = (double)(pod_layer_matmul_n(m, question->tensor) * m->count);
+    const bool read = m->role != POD_ROLE_DOWN || question->request->model->post_norms > 0;
+    remat_item *item = &costs->item[keep_of(m)];
+    if (m->kept != 0 && read) {
+        item->bytes += rows * n * BYTES;
+        item->again_s += matmul_s(question, rows, k, n);
+    }
+}
+
+static void layer_add(remat_costs *costs, const pod_remat_question *question,
+                      const pod_layer *layer)
+{
+    const pod_chip_spec *chip = question->request->chip;
+    const double tokens = (double)question->tokens;
+    const double tensor = (double)question->tensor;
+    const double d = (double)question->request->model->d_model;
+    const double hbm = chip->hbm_bytes_per_s * chip->hbm_eff_frac;
+    const double heads = (double)layer->heads / tensor;
+    const double matrices = (double)question->request->model->mlp_matrices;
+    const double qkv = (double)pod_layer_projection_width(layer, question->tensor);
+    const double hidden =
+        (matrices - 1) * (double)(layer->d_ff + layer->top_k * layer->moe_d_ff) / tensor;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        matmul_add(costs, question, layer, &layer->matmul[i]);
+    }
     costs->item[POD_KEEP_INPUT].bytes += tokens * d * BYTES;
-    costs->item[POD_KEEP_QKV].bytes += tokens * qkv * BYTES;
-    costs->item[POD_KEEP_CONTEXT].bytes += tokens * context * BYTES;
-    costs->item[POD_KEEP_CONTEXT].again_s += pod_time_to_s(attention.time_ps);
-    costs->item[POD_KEEP_OUT].bytes += tokens * d * BYTES;
-    costs->item[POD_KEEP_OUT].again_s += product_s(chip, question->dtype, tokens, context, d);
-    costs->item[POD_KEEP_MLP].bytes += tokens * hidden * BYTES;
-    costs->item[POD_KEEP_MLP].again_s += product_s(chip, question->dtype, tokens, d, hidden);
+    costs->item[POD_KEEP_CONTEXT].bytes += tokens * heads * (double)layer->v_dim * BYTES;
+    costs->item[POD_KEEP_CONTEXT].again_s += attention_s(question, layer);
     costs->item[POD_KEEP_NORMS].bytes +=
-        tokens * (6 * d + hidden * (double)matrices / (double)(matrices - 1)) * BYTES;
+        tokens * (6 * d + hidden * matrices / (matrices - 1)) * BYTES;
     costs->item[POD_KEEP_NORMS].again_s += tokens * (4 * d + 2 * qkv) * BYTES / hbm;
     costs->item[POD_KEEP_SCORES].bytes +=
-        question->plain ? tokens * (double)args.heads * (double)args.keys * SCORE_BYTES : 0;
+        question->request->attention == POD_ATTENTION_PLAIN
+            ? tokens * heads * (double)question->request->seq * SCORE_BYTES
+            : 0;
+}
+
+static remat_costs costs_of(const pod_remat_question *question)
+{
+    const pod_chip_spec *chip = question->request->chip;
+    remat_costs costs = {
+        .pcie_bytes_per_s = chip->pcie_bytes_per_s,
+        .forward_s = question->flops
+                     / (3 * chip->peak_ops_per_s[question->request->dtype] * chip->mxu_eff_frac)};
+    for (int64_t l = 0; l < question->layers; l++) {
+        const pod_layer layer = pod_model_layer(question->request->model, l);
+        layer_add(&costs, question, &layer);
+    }
+    return costs;
 }
 
 static void candidate_cost(const remat_costs *costs, remat_candidate *candidate)
@@ -113,34 +162,66 @@ static int candidate_compare(const void *a, const void *b)
     if (one->cost_s != two->cost_s) {
         return one->cost_s < two->cost_s ? -1 : 1;
     }
-    /* alike in time: rather in HBM than on the host */
+    /* the same time: rather in HBM than on the host, and rather less */
     if (one->plan.host != two->plan.host) {
         return one->plan.host < two->plan.host ? -1 : 1;
     }
-    return one->plan.hbm < two->plan.hbm ? -1 : one->plan.hbm > two->plan.hbm;
+    if (one->plan.hbm != two->plan.hbm) {
+        return one->plan.hbm < two->plan.hbm ? -1 : 1;
+    }
+    return one->name < two->name ? -1 : one->name > two->name;
 }
 
-/** All plans: input in HBM or on the host, the others in HBM, on the host or not at all; and all of it. The
- * context alone is no use: the kernel keeps more than that for its backward pass, so it runs again. What is
- * before the function of the MLP is too much for the host, and no public recipe sends it there.
- * @return their number */
+/* ---- plans ---- */
+
+/** What a plan may put where: the input in HBM or on the host; the others there or nowhere. What is before the
+ *  function of the MLP is too much for the host, and no public recipe sends it there. */
+static const struct {
+    unsigned mask;
+    bool must;
+    bool host;
+} choices[] = {
+    {1U << POD_KEEP_INPUT,                                             true,  true },
+    {1U << POD_KEEP_QUERY | 1U << POD_KEEP_KEY | 1U << POD_KEEP_VALUE, false, true },
+    {1U << POD_KEEP_CONTEXT,                                           false, true },
+    {1U << POD_KEEP_OUT,                                               false, true },
+    {1U << POD_KEEP_MLPWI,                                             false, false},
+    {1U << POD_KEEP_MLPWO,                                             false, false},
+};
+enum {
+    NCHOICES = sizeof choices / sizeof choices[0],
+    CANDIDATES = 1 + PLACES * PLACES * PLACES * PLACES * PLACES * PLACES
+};
+
+/** One of all plans, or false: it puts something where it can't go, or keeps what nothing reads. */
+static bool plan_of_code(const remat_costs *costs, int code, pod_remat_plan *plan)
+{
+    const bool plain = costs->item[POD_KEEP_SCORES].bytes > 0;
+    *plan = (pod_remat_plan){0};
+    for (int i = 0; i < NCHOICES; i++) {
+        const int place = code % PLACES;
+        code /= PLACES;
+        const bool unread =
+            (choices[i].mask == 1U << POD_KEEP_MLPWO && costs->item[POD_KEEP_MLPWO].again_s <= 0)
+            || (choices[i].mask == 1U << POD_KEEP_CONTEXT && plain);
+        if ((place == 1 && !choices[i].host) || (place == 2 && choices[i].must)
+            || (unread && place != 2)) {
+            return false;
+        }
+        plan->hbm |= place == 0 ? choices[i].mask : 0;
+        plan->host |= place == 1 ? choices[i].mask : 0;
+    }
+    return true;
+}
+
+/** All plans, the cheapest first. @return their number */
 static int candidates_list(remat_candidate *list, const remat_costs *costs)
 {
     int count = 0;
     list[count++].plan = pod_remat_plan_of(POD_REMAT_NONE);
-    for (int code = 0; code < 2 * PLACES * PLACES * PLACES * PLACES; code++) {
-        pod_remat_plan plan = {.hbm = 0};
-        int rest = code;
-        for (int item = ITEMS - 1; item >= 0; item--) {
-            const int places = item == POD_KEEP_INPUT ? 2 : PLACES;
-            const int place = rest % places;
-            rest /= places;
-            plan.hbm |= (unsigned)(place == 0) << item;
-            plan.host |= (unsigned)(place == 1) << item;
-        }
-        if (((plan.hbm | plan.host) >> POD_KEEP_CONTEXT & 1U) == 0
-            && (plan.host >> POD_KEEP_MLP & 1U) == 0) {
-            list[count++].plan = plan;
+    for (int code = 0; code < CANDIDATES - 1; code++) {
+        if (plan_of_code(costs, code, &list[count].plan)) {
+            count++;
         }
     }
     for (int i = 0; i < count; i++) {
@@ -155,22 +236,15 @@ pod_status pod_remat_search(const pod_remat_question *question,
                                                pod_error *err),
                             void *context, pod_remat_plan *plan, pod_error *err)
 {
-    enum { CANDIDATES = 1 + 2 * PLACES * PLACES * PLACES * PLACES };
+    const remat_costs costs = costs_of(question);
     remat_candidate list[CANDIDATES];
-    remat_costs costs = {.pcie_bytes_per_s = question->chip->pcie_bytes_per_s,
-                         .forward_s = question->flops
-                                      / (3 * question->chip->peak_ops_per_s[question->dtype]
-                                         * question->chip->mxu_eff_frac)};
-    for (int64_t l = 0; l < question->layers; l++) {
-        const pod_layer layer = pod_model_layer(question->model, l);
-        layer_add(&costs, question, &layer);
-    }
+    memset(list, 0, sizeof list);
     const int count = candidates_list(list, &costs);
     for (int i = 0; i < 2 * count; i++) {
         const remat_candidate *candidate = &list[i % count];
         pod_remat_plan tried = candidate->plan;
         bool good = false;
-        if (candidate->hbm_bytes > (double)question->chip->hbm_usable_bytes
+        if (candidate->hbm_bytes > (double)question->request->chip->hbm_usable_bytes
             || candidate->host_bytes > HOST_BYTES_MAX) {
             continue;
         }
@@ -186,4 +260,30 @@ pod_status pod_remat_search(const pod_remat_question *question,
     }
     *plan = (pod_remat_plan){.host = pod_remat_plan_of(POD_REMAT_FULL).hbm};
     return POD_OK;
+}
+
+int pod_remat_policies(const pod_remat_question *question, pod_remat *list)
+{
+    const remat_costs costs = costs_of(question);
+    remat_candidate candidates[POD_REMAT_LIST];
+    int count = 0;
+    for (int i = POD_REMAT_NONE; i < POD_REMAT_LIST; i++) {
+        const pod_remat_plan plan = pod_remat_plan_of((pod_remat)i);
+        bool repeats = false;
+        for (int j = 0; j < count; j++) {
+            repeats =
+                repeats
+                || (candidates[j].plan.hbm == plan.hbm && candidates[j].plan.host == plan.host);
+        }
+        if (!repeats) {
+            candidates[count] = (remat_candidate){.plan = plan, .name = (pod_remat)i};
+            candidate_cost(&costs, &candidates[count]);
+            count += candidates[count].host_bytes <= HOST_BYTES_MAX;
+        }
+    }
+    qsort(candidates, (size_t)count, sizeof *candidates, candidate_compare);
+    for (int i = 0; i < count; i++) {
+        list[i] = candidates[i].name;
+    }
+    return count;
 }

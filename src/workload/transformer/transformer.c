@@ -3,12 +3,15 @@
 #include "workload/transformer/transformer.h"
 
 #include "workload/mlp/stage.h"
+#include "workload/transformer/transformer_infer.h"
+#include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_layer.h"
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_weights.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
 enum { NONE = POD_OP_NONE, BYTES = 2 };
 
 /* ---- sizes ---- */
@@ -52,11 +55,6 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
 
 /* ---- the ends ---- */
 
-static int32_t activation(pod_tf *tf, const char *name, int64_t width)
-{
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
-}
-
 /** Rows of a table that is cut along its columns: picked everywhere by a product with a 0-1 matrix, as MaxText's
  * recipes do, then exchanged. */
 static void exchange(pod_tf *tf, const char *name, int32_t x)
@@ -71,7 +69,7 @@ static void exchange(pod_tf *tf, const char *name, int32_t x)
 static int32_t part_input(pod_tf *tf)
 {
     const int64_t d = tf->model->d_model;
-    const int32_t x = activation(tf, "x", d);
+    const int32_t x = pod_tf_activation(tf, "x", d);
     if (tf->number > 0) {
         const pod_array empty = {.buffer = x, .op = NONE, .dtype = tf->build.dtype};
         pod_tf_wait(tf,
@@ -112,9 +110,9 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     const int64_t elements = tf->tokens * vocab;
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
-    const int32_t xn = activation(tf, "norm", d);
+    const int32_t xn = pod_tf_activation(tf, "norm", d);
     pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
-    const int32_t logits = activation(tf, "logits", vocab);
+    const int32_t logits = pod_tf_activation(tf, "logits", vocab);
     pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->tokens, d, vocab}, 1,
                   TOUCH(xn, weights, logits, NONE));
     if (tf->request->mode != POD_STEP_TRAIN) {
@@ -124,7 +122,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
                                        wide_elements(tf, elements), 1);
     pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
                   TOUCH(logits, wide, NONE, NONE)); /* its derivative in place */
-    const int32_t dx = activation(tf, "dx", d);
+    const int32_t dx = pod_tf_activation(tf, "dx", d);
     pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(logits, weights, dx, NONE));
     const int32_t sum = pod_tf_sum(tf, "bwd.sum.head", dx, d);
@@ -182,7 +180,7 @@ static void part_backward(pod_tf *tf)
     const int32_t message = tf->request->microbatches + tf->part;
     int32_t dy = tf->ends[tf->part];
     if (tf->number < tf->count - 1) {
-        dy = activation(tf, "dy", tf->model->d_model);
+        dy = pod_tf_activation(tf, "dy", tf->model->d_model);
         const pod_array empty = {.buffer = dy, .op = NONE, .dtype = tf->build.dtype};
         pod_tf_load(tf, tf->first_layer + tf->layers - 1);
         pod_tf_wait(tf, pod_build_recv(&tf->build, "bwd.recv", &empty, tf->number + 1, message).op);
@@ -244,7 +242,7 @@ static pod_status tf_alloc(pod_tf *tf, pod_error *err)
         return pod_fail(err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->layers);
     }
     for (size_t i = 0; i < count; i++) {
-        for (int what = 0; what < POD_TF_SAVED; what++) {
+        for (int what = 0; what < POD_TF_SLOTS; what++) {
             tf->saved[i].buffer[what] = NONE;
             tf->saved[i].store[what] = NONE;
             tf->saved[i].load[what] = NONE;

@@ -5,9 +5,11 @@
  *      softmax    4 read for the maximum, 4 for the sum, 4 for the result; 4 written in f32, 2 in bf16      18
  *      backward   4 + 4 read for the sum over dP·P, again for the result; 2 written: dS in bf16             18
  */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_attention.h"
 
-#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+
 enum { NONE = POD_OP_NONE, SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 
 static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *layer, bool backward)

@@ -18,11 +18,10 @@
  *
  * Models whose attention and MLP are side by side do their products, sums and gathers together.
  * Weights and cache have the dtype of the step: int8 halves both. */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_infer.h"
 
-#include <stdlib.h>
+#include "workload/transformer/transformer_ops.h"
 
-#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
 enum { NONE = POD_OP_NONE, BYTES = 2 };
 
 /** How attention of a layer is cut. */
@@ -98,24 +97,20 @@ static void residual_sum(infer *in, const char *name, int32_t x)
 
 /* ---- attention ---- */
 
-static int64_t columns_of(const pod_tf *tf, const pod_layer_projection *p)
-{
-    return p->heads > 0 ? p->n / p->heads * ceil_div(p->heads, tf->tensor) : p->n;
-}
-
 static attention_cut cut_find(const infer *in, const pod_layer *layer)
 {
     const pod_tf *tf = in->tf;
     const int64_t pieces = tf->tensor * in->fsdp;
     const bool latent = tf->model->kv_lora > 0;
-    const int queries = latent && tf->model->q_lora > 0 ? 2 : 1; /* projections */
     attention_cut cut = {.kv = latent ? 1 : layer->kv_heads};
     cut.groups = smaller(cut.kv, pieces);
     cut.spread = ceil_div(pieces, cut.groups);
     cut.by_sequence = tf->sequences >= cut.spread;
-    for (int i = 0; i < layer->nprojections; i++) {
-        int64_t *width = i < queries ? &cut.q_width : &cut.kv_width;
-        *width += columns_of(tf, &layer->projection[i]) * layer->projection[i].count;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        const bool query = m->kept == 1U << POD_KEEP_QUERY;
+        int64_t *width = query ? &cut.q_width : &cut.kv_width;
+        *width += m->role == POD_ROLE_PROJECTION ? pod_layer_matmul_n(m, tf->tensor) * m->count : 0;
     }
     return cut;
 }
@@ -197,11 +192,14 @@ static void qkv_sum(infer *in, const attention_cut *cut, int64_t more, int32_t q
 static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t qkv)
 {
     pod_tf *tf = in->tf;
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        pod_tf_matmul(tf, "fwd.matmul.qkv",
-                      (const int64_t[3]){tf->tokens, ceil_div(p->k, in->fsdp), columns_of(tf, p)},
-                      p->count, TOUCH(x, qkv, NONE, NONE));
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION) {
+            pod_tf_matmul(tf, "fwd.matmul.qkv",
+                          (const int64_t[3]){tf->tokens, ceil_div(m->k, in->fsdp),
+                                             pod_layer_matmul_n(m, tf->tensor)},
+                          m->count, TOUCH(x, qkv, NONE, NONE));
+        }
     }
 }
 

@@ -8,110 +8,21 @@
  *      residual   forward T·d          backward T·d
  *
  * Backward computes again what wasn't kept, in the order of forward. */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_layer.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "workload/transformer/transformer_attention.h"
+#include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_mlp.h"
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_weights.h"
 
-#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
 enum { NONE = POD_OP_NONE, BYTES = 2 };
-
-static int64_t columns_of(const pod_tf *tf, const pod_layer_projection *p)
-{
-    return p->heads > 0 ? p->n / p->heads * ((p->heads + tf->tensor - 1) / tf->tensor) : p->n;
-}
-
-int64_t pod_tf_qkv_width(const pod_tf *tf, const pod_layer *layer)
-{
-    int64_t width = 0;
-    for (int i = 0; i < layer->nprojections; i++) {
-        width += columns_of(tf, &layer->projection[i]) * layer->projection[i].count;
-    }
-    return width;
-}
-
-int64_t pod_tf_context_width(const pod_tf *tf, const pod_layer *layer)
-{
-    return layer->heads / tf->tensor * layer->v_dim;
-}
-
-static int32_t activation(pod_tf *tf, const char *name, int64_t width)
-{
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
-}
 
 /** Attention and MLP have one norm, and backward doesn't need what attention gives. */
 static bool is_parallel(const pod_tf *tf)
 {
     return tf->model->parallel > 0;
-}
-
-/* ---- what is kept ---- */
-
-pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
-{
-    return &tf->saved[tf->part * tf->layers + layer - tf->first_layer];
-}
-
-static bool is_kept(const pod_tf *tf, int what)
-{
-    return ((tf->plan.hbm | tf->plan.host) >> what & 1U) != 0;
-}
-
-void pod_tf_keep(pod_tf *tf, int what, int32_t buffer)
-{
-    static const char *const names[POD_TF_SAVED] = {
-        "fwd.store.input", "fwd.store.qkv", "fwd.store.context", "fwd.store.out", "fwd.store.mlp"};
-    pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
-    if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE) {
-        return;
-    }
-    const bool cut = tf->request->attention == POD_ATTENTION_FLASH;
-    if (tf->tensor > 1 && cut && (what == POD_KEEP_INPUT || what == POD_KEEP_OUT)) {
-        buffer = activation(tf, "kept", tf->model->d_model / tf->tensor);
-    }
-    if (tf->build.st != POD_OK) {
-        return;
-    }
-    pod_buffer *kept = &tf->program->buffers[buffer];
-    if ((tf->plan.host >> what & 1U) != 0) {
-        saved->store[what] = pod_tf_host(tf, names[what], pod_buffer_bytes(kept), NONE, buffer);
-        saved->buffer[what] = buffer; /* its size; until it is loaded it isn't there */
-    } else if ((tf->plan.hbm >> what & 1U) != 0) {
-        saved->buffer[what] = buffer;
-        kept->stack = tf->part;
-    }
-}
-
-void pod_tf_load(pod_tf *tf, int32_t layer)
-{
-    static const char *const names[POD_TF_SAVED] = {
-        "bwd.load.input", "bwd.load.qkv", "bwd.load.context", "bwd.load.out", "bwd.load.mlp"};
-    if (tf->build.st != POD_OK || tf->plan.host == 0) {
-        return;
-    }
-    pod_tf_saved *saved = pod_tf_saved_of(tf, layer);
-    const int32_t now = tf->layer;
-    tf->layer = layer;
-    for (int what = 0; what < POD_TF_SAVED; what++) {
-        if ((tf->plan.host >> what & 1U) == 0 || saved->buffer[what] == NONE) {
-            continue;
-        }
-        const pod_buffer like = tf->program->buffers[saved->buffer[what]];
-        saved->buffer[what] = pod_tf_buffer(tf, names[what], POD_MEMORY_ACTIVATIONS, like.dtype,
-                                            like.rows, like.columns);
-        saved->load[what] =
-            pod_tf_host(tf, names[what], like.rows * like.columns * pod_dtype_size(like.dtype),
-                        saved->store[what], saved->buffer[what]);
-    }
-    tf->layer = now;
-}
-
-int32_t pod_tf_kept(pod_tf *tf, int what)
-{
-    const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
-    pod_tf_wait(tf, saved->load[what]);
-    return saved->buffer[what];
 }
 
 /* ---- parts of forward ---- */
@@ -130,22 +41,57 @@ static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t
                   TOUCH(qkv, more, NONE, NONE));
 }
 
-/** Queries, keys and values, rotated. */
-static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights)
+/** Queries, keys and values. @param again  only those that aren't kept */
+static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights,
+                           bool again)
 {
-    const int32_t qkv = activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        pod_tf_matmul(tf, "fwd.matmul.qkv", (const int64_t[3]){tf->tokens, p->k, columns_of(tf, p)},
-                      p->count, TOUCH(xn, weights, qkv, NONE));
+    const int32_t qkv = pod_tf_activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && !(again && pod_tf_is_kept(tf, m->kept))) {
+            pod_tf_matmul(tf, "fwd.matmul.qkv",
+                          (const int64_t[3]){tf->tokens, m->k, pod_layer_matmul_n(m, tf->tensor)},
+                          m->count, TOUCH(xn, weights, qkv, NONE));
+        }
     }
     return qkv;
+}
+
+/** Keep queries, keys and values, whole or those of some projections. */
+static void qkv_keep(pod_tf *tf, const pod_layer *layer, int32_t qkv)
+{
+    if (pod_tf_qkv_is_whole(tf)) {
+        pod_tf_keep(tf, POD_TF_SLOT_PROJECTION, POD_TF_QKV, qkv);
+        return;
+    }
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
+            pod_tf_keep(tf, (pod_tf_slot)(POD_TF_SLOT_PROJECTION + i), m->kept,
+                        pod_tf_activation(tf, "kept", pod_layer_matmul_n(m, tf->tensor)));
+        }
+    }
+}
+
+/** Queries, keys and values for the backward pass, before rotation. */
+static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights)
+{
+    if (pod_tf_qkv_is_whole(tf)) {
+        return pod_tf_kept(tf, POD_TF_SLOT_PROJECTION);
+    }
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
+            (void)pod_tf_kept(tf, (pod_tf_slot)(POD_TF_SLOT_PROJECTION + i));
+        }
+    }
+    return qkv_forward(tf, layer, xn, weights, true);
 }
 
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
 {
     const int64_t d = tf->model->d_model;
-    const int32_t out = activation(tf, "out", d);
+    const int32_t out = pod_tf_activation(tf, "out", d);
     pod_tf_matmul(tf, "fwd.matmul.out",
                   (const int64_t[3]){tf->tokens, pod_tf_context_width(tf, layer), d}, 1,
                   TOUCH(context, weights, out, NONE));
@@ -164,7 +110,15 @@ static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
 /** Whether backward needs the weights of attention before those of the MLP. */
 static bool attention_is_done_again(const pod_tf *tf)
 {
-    return !is_kept(tf, POD_KEEP_QKV) || (!is_parallel(tf) && !is_kept(tf, POD_KEEP_OUT));
+    return !pod_tf_is_kept(tf, POD_TF_QKV)
+           || (!is_parallel(tf) && !pod_tf_is_kept(tf, 1U << POD_KEEP_OUT));
+}
+
+/** Whether backward finds what attention gave: of plain attention its probabilities, too. */
+static bool context_is_kept(const pod_tf *tf)
+{
+    const bool plain = tf->request->attention == POD_ATTENTION_PLAIN;
+    return pod_tf_is_kept(tf, 1U << POD_KEEP_CONTEXT | (plain ? 1U << POD_KEEP_SCORES : 0U));
 }
 
 /** A norm of what attention or the MLP gives, for models that have it. */
@@ -180,21 +134,22 @@ static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
 void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
 {
     enum { MLP_PARTS = 4 };
-    static const pod_tf_part forward[MLP_PARTS] = {POD_TF_IN, POD_TF_EXPERTS_IN, POD_TF_EXPERTS_OUT,
-                                                   POD_TF_OUT};
-    static const pod_tf_part back[MLP_PARTS] = {POD_TF_EXPERTS_OUT, POD_TF_OUT, POD_TF_EXPERTS_IN,
-                                                POD_TF_IN};
+    static const pod_layer_part forward[MLP_PARTS] = {POD_PART_IN, POD_PART_EXPERTS_IN,
+                                                      POD_PART_EXPERTS_OUT, POD_PART_OUT};
+    static const pod_layer_part back[MLP_PARTS] = {POD_PART_EXPERTS_OUT, POD_PART_OUT,
+                                                   POD_PART_EXPERTS_IN, POD_PART_IN};
     const char *phase = backward ? "bwd" : "fwd";
     const bool attention_first = !backward || attention_is_done_again(tf);
-    const pod_tf_part *order = backward && is_kept(tf, POD_KEEP_MLP) ? back : forward;
+    const pod_layer_part *order =
+        backward && pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI) ? back : forward;
     if (attention_first) {
-        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_TF_ATTENTION), phase);
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_PART_ATTENTION), phase);
     }
     for (int i = 0; i < MLP_PARTS; i++) {
         pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, order[i]), phase);
     }
     if (!attention_first) {
-        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_TF_ATTENTION), phase);
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_PART_ATTENTION), phase);
     }
 }
 
@@ -203,8 +158,8 @@ static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
 {
     post_norm(tf, "fwd.norm.post", 2, out);
     residual(tf, "fwd.residual", x, out);
-    pod_tf_keep(tf, POD_KEEP_OUT, out);
-    const int32_t xn = activation(tf, "norm", tf->model->d_model);
+    pod_tf_keep(tf, POD_TF_SLOT_OUT, 1U << POD_KEEP_OUT, out);
+    const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     norm_forward(tf, "fwd.norm", out, xn);
     return xn;
 }
@@ -222,21 +177,22 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
     const int64_t d = tf->model->d_model;
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
-    pod_tf_keep(tf, POD_KEEP_INPUT, x);
-    const int32_t xn = activation(tf, "norm", d);
+    pod_tf_keep(tf, POD_TF_SLOT_INPUT, 1U << POD_KEEP_INPUT, x);
+    const int32_t xn = pod_tf_activation(tf, "norm", d);
     norm_forward(tf, "fwd.norm", x, xn);
-    const int32_t qkv = qkv_forward(tf, &layer, xn, weights);
-    pod_tf_keep(tf, POD_KEEP_QKV, qkv);
+    const int32_t qkv = qkv_forward(tf, &layer, xn, weights, false);
+    qkv_keep(tf, &layer, qkv);
     rotate(tf, "fwd.rotate", &layer, qkv, xn);
     const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv);
     const int32_t context = scores.context;
-    pod_tf_keep(tf, POD_KEEP_CONTEXT, context);
-    pod_tf_keep(tf, POD_KEEP_SCORES, scores.probabilities);
+    pod_tf_keep(tf, POD_TF_SLOT_CONTEXT, 1U << POD_KEEP_CONTEXT, context);
+    pod_tf_keep(tf, POD_TF_SLOT_SCORES, 1U << POD_KEEP_SCORES, scores.probabilities);
     const int32_t out = out_forward(tf, &layer, context, weights);
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
     const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, false);
-    if (is_kept(tf, POD_KEEP_NORMS)) {
-        pod_tf_keep(tf, POD_KEEP_NORMS, activation(tf, "norms", elementwise_width(tf, &layer)));
+    if (pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS)) {
+        pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
+                    pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
     }
     post_norm(tf, "fwd.norm.post", 2, y);
     residual(tf, "fwd.residual", out, y);
@@ -260,29 +216,29 @@ typedef struct layer_state {
 static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights, layer_state *s)
 {
     const int64_t d = tf->model->d_model;
-    const bool norms = is_kept(tf, POD_KEEP_NORMS);
-    s->x = pod_tf_kept(tf, POD_KEEP_INPUT);
-    s->xn = norms ? pod_tf_kept(tf, POD_KEEP_NORMS) : activation(tf, "norm", d);
+    const bool norms = pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
+    s->x = pod_tf_kept(tf, POD_TF_SLOT_INPUT);
+    s->xn = norms ? pod_tf_kept(tf, POD_TF_SLOT_NORMS) : pod_tf_activation(tf, "norm", d);
     if (!norms) {
         norm_forward(tf, "bwd.norm.again", s->x, s->xn);
     }
-    s->qkv = is_kept(tf, POD_KEEP_QKV) ? pod_tf_kept(tf, POD_KEEP_QKV)
-                                       : qkv_forward(tf, layer, s->xn, weights);
+    s->qkv = qkv_again(tf, layer, s->xn, weights);
     if (!norms) {
         rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE);
     }
-    s->attended = is_kept(tf, POD_KEEP_CONTEXT)
-                      ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_KEEP_CONTEXT),
-                                        .probabilities = pod_tf_kept(tf, POD_KEEP_SCORES)}
+    s->attended = context_is_kept(tf)
+                      ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_TF_SLOT_CONTEXT),
+                                        .probabilities = pod_tf_kept(tf, POD_TF_SLOT_SCORES)}
                       : pod_tf_attend(tf, layer, s->qkv);
     if (is_parallel(tf)) {
         s->out = s->x;
         s->xn2 = s->xn;
         return;
     }
-    s->out = is_kept(tf, POD_KEEP_OUT) ? pod_tf_kept(tf, POD_KEEP_OUT)
-                                       : out_forward(tf, layer, s->attended.context, weights);
-    s->xn2 = norms ? s->xn : activation(tf, "norm", d);
+    s->out = pod_tf_is_kept(tf, 1U << POD_KEEP_OUT)
+                 ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
+                 : out_forward(tf, layer, s->attended.context, weights);
+    s->xn2 = norms ? s->xn : pod_tf_activation(tf, "norm", d);
     if (!norms) {
         norm_forward(tf, "bwd.norm.again", s->out, s->xn2);
     }
@@ -299,19 +255,24 @@ static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
 static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                  int32_t weights, int32_t dqkv, int32_t dxn)
 {
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        pod_tf_matmul(tf, "bwd.matmul.qkv", (const int64_t[3]){tf->tokens, columns_of(tf, p), p->k},
-                      p->count, TOUCH(dqkv, weights, dxn, NONE));
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION) {
+            pod_tf_matmul(tf, "bwd.matmul.qkv",
+                          (const int64_t[3]){tf->tokens, pod_layer_matmul_n(m, tf->tensor), m->k},
+                          m->count, TOUCH(dqkv, weights, dxn, NONE));
+        }
     }
     const int32_t sum = pod_tf_sum(tf, "bwd.sum.qkv", dxn, tf->model->d_model);
-    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_TF_ATTENTION);
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        pod_tf_matmul(tf, "bwd.matmul.dqkv",
-                      (const int64_t[3]){p->k, tf->tokens, columns_of(tf, p)}, p->count,
-                      TOUCH(s->xn, dqkv, partial, NONE));
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION) {
+            pod_tf_matmul(tf, "bwd.matmul.dqkv",
+                          (const int64_t[3]){m->k, tf->tokens, pod_layer_matmul_n(m, tf->tensor)},
+                          m->count, TOUCH(s->xn, dqkv, partial, NONE));
+        }
     }
     pod_tf_matmul(
         tf, "bwd.matmul.dout",
@@ -326,14 +287,14 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
 {
     const int64_t d = tf->model->d_model;
     const int64_t width = pod_tf_context_width(tf, layer);
-    const int32_t dcontext = activation(tf, "dcontext", width);
+    const int32_t dcontext = pod_tf_activation(tf, "dcontext", width);
     post_norm(tf, "bwd.norm.post", 4, dy);
     pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
                   TOUCH(dy, weights, dcontext, NONE));
-    const int32_t dqkv = activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
+    const int32_t dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
     pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
     rotate(tf, "bwd.rotate", layer, dqkv, s->qkv);
-    const int32_t dxn = activation(tf, "dnorm", d);
+    const int32_t dxn = pod_tf_activation(tf, "dnorm", d);
     projections_backward(tf, layer, s, weights, dqkv, dxn);
     return norm_backward(tf, s->x, dxn, dy);
 }
@@ -345,8 +306,8 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     layer_state s;
     attention_again(tf, &layer, weights, &s);
-    s.wi = is_kept(tf, POD_KEEP_MLP) ? pod_tf_kept(tf, POD_KEEP_MLP)
-                                     : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
+    s.wi = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI) ? pod_tf_kept(tf, POD_TF_SLOT_MLPWI)
+                                                    : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
     post_norm(tf, "bwd.norm.post", 4, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, s.wi, dy);
     if (!is_parallel(tf)) {

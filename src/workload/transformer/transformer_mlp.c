@@ -8,35 +8,14 @@
  *      function     forward m·R·F, m matrices before it and its result       backward 2·m·R·F
  *      sort rows    forward 2·R·d and, back, R·d + T·d                       backward the same
  */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_mlp.h"
 
-#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
+#include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_weights.h"
+
 enum { NONE = POD_OP_NONE, BYTES = 2, PERCENT = 100, TILE_ROWS = 512 };
-
-/** Rows that this chip's experts work on. */
-static int64_t expert_rows(const pod_tf *tf, const pod_layer *layer)
-{
-    const int64_t percent = tf->model->capacity_percent > 0 ? tf->model->capacity_percent : PERCENT;
-    return (tf->tokens * layer->top_k * percent + PERCENT - 1) / PERCENT;
-}
-
-static int64_t activation_width(const pod_layer *layer, const pod_tf *tf, int64_t rows_percent)
-{
-    return layer->d_ff / tf->tensor
-           + layer->top_k * (layer->moe_d_ff / tf->tensor) * rows_percent / PERCENT;
-}
-
-/** Columns of hidden width of a token, its experts together. */
-static int64_t hidden_one(const pod_tf *tf, const pod_layer *layer)
-{
-    const int64_t percent = tf->model->capacity_percent > 0 ? tf->model->capacity_percent : PERCENT;
-    return activation_width(layer, tf, percent);
-}
-
-int64_t pod_tf_hidden_width(const pod_tf *tf, const pod_layer *layer)
-{
-    return (tf->model->mlp_matrices - 1) * hidden_one(tf, layer);
-}
 
 static int32_t activation(pod_tf *tf, const char *name, int64_t rows, int64_t width)
 {
@@ -54,7 +33,7 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
 {
     const int64_t experts = layer->experts / tf->expert;
     const int64_t boundary = tf->model->capacity_percent > 0 ? 0 : TILE_ROWS;
-    const int64_t rows = (expert_rows(tf, layer) + experts - 1) / experts + boundary;
+    const int64_t rows = (pod_tf_expert_rows(tf, layer) + experts - 1) / experts + boundary;
     const int64_t by_rows[3] = {rows, kn[0], kn[1]};
     const int64_t by_weights[3] = {kn[0], rows, kn[1]};
     pod_tf_matmul(tf, name, side == ROWS_M ? by_rows : by_weights, count * experts, touch);
@@ -64,7 +43,7 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
 static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer *layer, int32_t x)
 {
     const int64_t d = tf->model->d_model;
-    const int64_t rows = expert_rows(tf, layer);
+    const int64_t rows = pod_tf_expert_rows(tf, layer);
     int32_t sent = activation(tf, "rows", rows, d);
     if (tf->model->capacity_percent > 0) {
         pod_tf_matmul(tf, names[0], (const int64_t[3]){rows / tf->sequences, tf->seq, d},
@@ -88,7 +67,7 @@ static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer 
                         int32_t rows_buffer, int32_t y)
 {
     const int64_t d = tf->model->d_model;
-    const int64_t rows = expert_rows(tf, layer);
+    const int64_t rows = pod_tf_expert_rows(tf, layer);
     if (tf->expert > 1) {
         pod_tf_wait(tf,
                     pod_tf_collective(tf, POD_ALL_TO_ALL, names[1], &tf->layout->expert, rows * d,
@@ -108,7 +87,7 @@ static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer 
 static void function_forward(pod_tf *tf, const char *name, const pod_layer *layer, int32_t wi,
                              int32_t h)
 {
-    const int64_t elements = tf->tokens * hidden_one(tf, layer);
+    const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     pod_tf_vector(tf, name, (double)elements, tf->model->mlp_matrices * elements * BYTES,
                   TOUCH(wi, h, NONE, NONE));
 }
@@ -125,7 +104,7 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
     const int64_t d = tf->model->d_model;
     const int64_t matrices = tf->model->mlp_matrices - 1;
     const int32_t wi = activation(tf, "hidden", tf->tokens, pod_tf_hidden_width(tf, layer));
-    const int32_t weights = pod_tf_use_part(tf, POD_TF_IN);
+    const int32_t weights = pod_tf_use_part(tf, POD_PART_IN);
     if (layer->d_ff > 0) {
         pod_tf_matmul(tf, "fwd.matmul.in",
                       (const int64_t[3]){tf->tokens, d, layer->d_ff / tf->tensor}, matrices,
@@ -135,7 +114,7 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
         pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, d, layer->experts}, 1,
                       TOUCH(xn, weights, NONE, NONE));
         const int32_t rows = rows_send(tf, send_names, layer, xn);
-        const int32_t in = pod_tf_use_part(tf, POD_TF_EXPERTS_IN);
+        const int32_t in = pod_tf_use_part(tf, POD_PART_EXPERTS_IN);
         experts_matmul(tf, "fwd.matmul.experts.in", layer, ROWS_M,
                        (const int64_t[2]){d, layer->moe_d_ff / tf->tensor}, matrices,
                        TOUCH(rows, in, wi, NONE));
@@ -150,20 +129,20 @@ int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bool 
     if (again) {
         return wi;
     }
-    pod_tf_keep(tf, POD_KEEP_MLP, wi);
-    const int32_t h = activation(tf, "h", tf->tokens, hidden_one(tf, layer));
+    pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
+    const int32_t h = activation(tf, "h", tf->tokens, pod_tf_function_width(tf, layer));
     function_forward(tf, "fwd.function", layer, wi, h);
     const int32_t y = activation(tf, "y", tf->tokens, d);
     if (layer->experts > 0) {
-        const int32_t out = pod_tf_use_part(tf, POD_TF_EXPERTS_OUT);
-        const int32_t rows = activation(tf, "rows", expert_rows(tf, layer), d);
+        const int32_t out = pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
+        const int32_t rows = activation(tf, "rows", pod_tf_expert_rows(tf, layer), d);
         experts_matmul(tf, "fwd.matmul.experts.out", layer, ROWS_M,
                        (const int64_t[2]){layer->moe_d_ff / tf->tensor, d}, 1,
                        TOUCH(h, out, rows, NONE));
         rows_return(tf, return_names, layer, rows, y);
     }
     if (layer->d_ff > 0) {
-        const int32_t out = pod_tf_use_part(tf, POD_TF_OUT);
+        const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
         pod_tf_matmul(tf, "fwd.matmul.down",
                       (const int64_t[3]){tf->tokens, layer->d_ff / tf->tensor, d}, 1,
                       TOUCH(h, out, y, NONE));
@@ -179,8 +158,8 @@ static void experts_out_backward(pod_tf *tf, const pod_layer *layer, int32_t wi,
 {
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->moe_d_ff / tf->tensor;
-    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_TF_EXPERTS_OUT);
-    const int32_t weights = pod_tf_use_part(tf, POD_TF_EXPERTS_OUT);
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_OUT);
+    const int32_t weights = pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
     const int32_t rows = rows_send(tf, send_back_names, layer, dy);
     experts_matmul(tf, "bwd.matmul.experts.out", layer, ROWS_M, (const int64_t[2]){d, f}, 1,
                    TOUCH(rows, weights, dh, NONE));
@@ -196,11 +175,11 @@ static void experts_in_backward(pod_tf *tf, const pod_layer *layer, bool use, in
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->moe_d_ff / tf->tensor;
     const int64_t matrices = tf->model->mlp_matrices - 1;
-    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_TF_EXPERTS_IN);
-    const int32_t weights = use ? pod_tf_use_part(tf, POD_TF_EXPERTS_IN) : bundle->gathered;
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_IN);
+    const int32_t weights = use ? pod_tf_use_part(tf, POD_PART_EXPERTS_IN) : bundle->gathered;
     const int32_t rows = use ? rows_send(tf, send_again_names, layer, xn)
-                             : activation(tf, "rows", expert_rows(tf, layer), d);
-    const int32_t drows = activation(tf, "rows", expert_rows(tf, layer), d);
+                             : activation(tf, "rows", pod_tf_expert_rows(tf, layer), d);
+    const int32_t drows = activation(tf, "rows", pod_tf_expert_rows(tf, layer), d);
     experts_matmul(tf, "bwd.matmul.experts.in", layer, ROWS_M, (const int64_t[2]){f, d}, matrices,
                    TOUCH(dwi, weights, drows, NONE));
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
@@ -240,21 +219,21 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int3
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->d_ff / tf->tensor;
     const int64_t matrices = tf->model->mlp_matrices - 1;
-    const bool use = ((tf->plan.hbm | tf->plan.host) >> POD_KEEP_MLP & 1U) != 0;
-    const int32_t dh = activation(tf, "dh", tf->tokens, hidden_one(tf, layer));
+    const bool use = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI);
+    const int32_t dh = activation(tf, "dh", tf->tokens, pod_tf_function_width(tf, layer));
     if (layer->experts > 0) {
         experts_out_backward(tf, layer, wi, dh, dy);
     }
     if (layer->d_ff > 0) {
-        const int32_t out = pod_tf_use_part(tf, POD_TF_OUT);
+        const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
         const int32_t touch[2][POD_OP_TOUCHES_MAX] = {
             {dy, out, dh,   NONE},
             {wi, dy,  NONE, NONE}
         };
         (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch,
-                             pod_tf_bundle_of(tf, tf->layer, POD_TF_OUT), NONE);
+                             pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT), NONE);
     }
-    const int64_t elements = tf->tokens * hidden_one(tf, layer);
+    const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     const int32_t dwi = activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
@@ -263,9 +242,9 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int3
         experts_in_backward(tf, layer, use, xn, dwi, dxn);
     }
     if (use) {
-        (void)pod_tf_use_part(tf, POD_TF_IN);
+        (void)pod_tf_use_part(tf, POD_PART_IN);
     }
-    pod_tf_bundle *in = pod_tf_bundle_of(tf, tf->layer, POD_TF_IN);
+    pod_tf_bundle *in = pod_tf_bundle_of(tf, tf->layer, POD_PART_IN);
     if (layer->d_ff > 0) {
         const int32_t touch[2][POD_OP_TOUCHES_MAX] = {
             {dwi, in->gathered, dxn,  NONE},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops of a transformer: core ops in order, communication beside them. */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_ops.h"
 
 #include <string.h>
 

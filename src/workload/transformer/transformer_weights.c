@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights of a transformer: stored, gathered, their gradients, their update. */
-#include "workload/transformer/transformer.h"
+#include "workload/transformer/transformer_weights.h"
+
+#include "workload/transformer/transformer_ops.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,39 +16,18 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static int64_t attention_size(const pod_tf *tf, const pod_layer *layer)
+static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_part part)
 {
-    int64_t size = pod_tf_context_width(tf, layer) * tf->model->d_model;
-    for (int i = 0; i < layer->nprojections; i++) {
-        const pod_layer_projection *p = &layer->projection[i];
-        const int64_t columns =
-            p->heads > 0 ? p->n / p->heads * ceil_div(p->heads, tf->tensor) : p->n;
-        size += p->k * columns * p->count;
+    int64_t size = 0;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        const int64_t experts = pod_layer_matmul_of_experts(m) ? layer->experts / tf->expert : 1;
+        if (m->part == part) {
+            size += pod_layer_matmul_k(m, tf->tensor) * pod_layer_matmul_n(m, tf->tensor) * m->count
+                    * experts;
+        }
     }
     return size;
-}
-
-static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_tf_part part)
-{
-    const pod_model *model = tf->model;
-    const int64_t d_ff = layer->d_ff / tf->tensor;
-    const int64_t experts = layer->experts / tf->expert * (layer->moe_d_ff / tf->tensor);
-    switch (part) {
-    case POD_TF_ATTENTION:
-        return attention_size(tf, layer);
-    case POD_TF_IN:
-        return model->d_model * ((model->mlp_matrices - 1) * d_ff + layer->experts);
-    case POD_TF_OUT:
-        return d_ff * model->d_model;
-    case POD_TF_EXPERTS_IN:
-        return (model->mlp_matrices - 1) * model->d_model * experts;
-    case POD_TF_EXPERTS_OUT:
-        return model->d_model * experts;
-    case POD_TF_EMBEDDING:
-    case POD_TF_HEAD:
-        break;
-    }
-    return 0;
 }
 
 /* ---- making them ---- */
@@ -88,23 +69,23 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
 
 pod_status pod_tf_bundles_make(pod_tf *tf)
 {
-    static const char *const names[POD_TF_LAYER_PARTS] = {"attention", "mlp.in", "mlp.out",
-                                                          "experts.in", "experts.out"};
+    static const char *const names[POD_LAYER_PARTS] = {"attention", "mlp.in", "mlp.out",
+                                                       "experts.in", "experts.out"};
     const pod_model *model = tf->model;
     const int64_t table = ceil_div(model->vocab, tf->tensor) * model->d_model;
     const int64_t further = model->layer_embedding * ceil_div(model->vocab, tf->tensor);
-    tf->nbundles = tf->layers * POD_TF_LAYER_PARTS + 2;
+    tf->nbundles = tf->layers * POD_LAYER_PARTS + 2;
     tf->bundles = calloc((size_t)tf->nbundles, sizeof *tf->bundles);
     if (tf->bundles == NULL) {
         return pod_fail(tf->build.err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->layers);
     }
     for (int32_t l = 0; l < tf->layers; l++) {
         const pod_layer layer = pod_model_layer(model, tf->first_layer + l);
-        for (int part = 0; part < POD_TF_LAYER_PARTS; part++) {
-            pod_tf_bundle *bundle = &tf->bundles[l * POD_TF_LAYER_PARTS + part];
+        for (int part = 0; part < POD_LAYER_PARTS; part++) {
+            pod_tf_bundle *bundle = &tf->bundles[l * POD_LAYER_PARTS + part];
             bundle->layer = tf->first_layer + l;
-            bundle->experts = part >= POD_TF_EXPERTS_IN;
-            bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_tf_part)part));
+            bundle->experts = part >= POD_PART_EXPERTS_IN;
+            bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_layer_part)part));
         }
     }
     pod_tf_bundle *embedding = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
@@ -120,11 +101,11 @@ pod_status pod_tf_bundles_make(pod_tf *tf)
     return tf->build.st;
 }
 
-pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, pod_tf_part part)
+pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
 {
-    const int32_t first = part < POD_TF_LAYER_PARTS ? (layer - tf->first_layer) * POD_TF_LAYER_PARTS
-                                                    : (tf->layers - 1) * POD_TF_LAYER_PARTS;
-    return &tf->bundles[first + (int32_t)part];
+    const int32_t first = part < POD_LAYER_PARTS ? (layer - tf->first_layer) * POD_LAYER_PARTS
+                                                 : (tf->layers - 1) * POD_LAYER_PARTS;
+    return &tf->bundles[first + part];
 }
 
 /* ---- uses ---- */
@@ -210,7 +191,7 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
     return bundle;
 }
 
-int32_t pod_tf_use_part(pod_tf *tf, pod_tf_part part)
+int32_t pod_tf_use_part(pod_tf *tf, int part)
 {
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, part);
     if (!bundle->there || tf->build.st != POD_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/verify/reference.h"
 
+#include "workload/step_request.h"
 #include "workload/verify/data.h"
 #include "workload/verify/tolerance.h"
 

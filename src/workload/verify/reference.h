@@ -23,7 +23,7 @@
  *  Ownership: new/free; a check borrows reference and work. Threads: none. */
 #pragma once
 
-#include "workload/step_request.h"
+#include "workload/request.h"
 
 typedef struct pod_reference pod_reference;
 

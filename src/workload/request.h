@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/request.h  What a step is asked to be, and what comes of it: the types of workload/step_request.h, for
+ *  those that build its parts.
+ *
+ *  Ownership: a request borrows slice and mesh; a work owns its parts and borrows slice and mesh as well.
+ *  Threads: none. */
+#pragma once
+
+#include "chip/chip.h"
+#include "models/model.h"
+#include "program/memory.h"
+#include "program/program.h"
+#include "workload/build/layout.h"
+#include "workload/build/tensors.h"
+#include "workload/transformer/remat.h"
+
+typedef enum pod_step_mode {
+    POD_STEP_TRAIN,
+    POD_STEP_FORWARD,
+    POD_STEP_PREFILL, /**< of transformers: prompts of seq tokens into a KV cache */
+    POD_STEP_DECODE   /**< of transformers: one token behind seq others */
+} pod_step_mode;
+typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
+
+/** Where attention's scores and the logits are. */
+typedef enum pod_attention_kind {
+    POD_ATTENTION_FLASH, /**< a kernel keeps scores in VMEM; logits are in f32 some at a time; what a layer keeps of
+                              its width d_model is cut over tensor */
+    POD_ATTENTION_PLAIN /**< all of them in HBM, in f32, with their derivatives, and what a layer keeps is whole: JAX
+                              without kernels and hints */
+} pod_attention_kind;
+
+enum { POD_GATHER_AHEAD_DEFAULT = 1, POD_PREFETCH_DEFAULT = 2 };
+
+/** How the batch of a step comes to the chips of the first stage. The hosts work at the same time: each makes
+ *  its share of a batch in host_ps (H), then every chip gets its rows over PCIe (X). In the steady state of a
+ *  training loop, with a step of S without input:
+ *
+ *      prefetch 0    the step begins when its batch is there         H + X + S
+ *      prefetch 1    the next batch is made and sent meanwhile       max(S, H + X)
+ *      prefetch 2…   one is made while another is sent               max(S, H, X)
+ *
+ *  Batches that are ready lie in HBM: prefetch of them besides the one in use. PCIe is shared with what crosses
+ *  slices. More than 2 gain nothing, as all batches take as long. */
+typedef struct pod_step_input {
+    int64_t bytes; /**< of a batch, all chips together; chips along tensor get the same rows */
+    pod_time_ps host_ps; /**< both 0: the batch is there */
+    int32_t prefetch;
+} pod_step_input;
+
+typedef struct pod_step_request {
+    const pod_model *model;
+    const pod_slice *slice;
+    const pod_mesh *mesh;
+    int64_t batch; /**< sequences in all; for matmul and mlp rows. matmul: 0 or its m */
+    int64_t seq;   /**< tokens of a sequence; 1 for matmul and mlp */
+    pod_dtype dtype;
+    pod_step_mode mode;
+    pod_optimizer optimizer;
+    pod_remat remat;              /**< transformers */
+    pod_remat_plan plan;          /**< of POD_REMAT_LIST */
+    pod_attention_kind attention; /**< transformers */
+    const pod_chip_spec *chip;    /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
+    int32_t microbatches;         /**< >= 1 */
+    int32_t gather_ahead;         /**< >= 0 */
+    bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
+    pod_step_input input;
+} pod_step_request;
+
+typedef struct pod_step_work {
+    pod_work_layout layout;
+    pod_programs programs;
+    pod_tensors tensors;
+    int64_t rows;          /**< tokens of the step, all chips */
+    double model_flops;    /**< useful FLOPs of the step, all chips */
+    pod_remat_plan plan;   /**< what is kept, of transformers */
+    int32_t stage;         /**< the stage that needs most memory */
+    pod_memory_use memory; /**< of a chip of that stage */
+    int64_t data_bytes;    /**< what real data needs, all chips; INT64_MAX if too much, -1 if there
+                                is none */
+} pod_step_work;

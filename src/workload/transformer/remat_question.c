@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/remat_question.h"
+
+pod_remat_question pod_remat_question_of(const pod_step_request *request, const pod_step_work *work)
+{
+    const pod_work_layout *layout = &work->layout;
+    const int32_t parts =
+        layout->stages < request->microbatches ? layout->stages : request->microbatches;
+    return (pod_remat_question){
+        .request = request,
+        .layers = request->model->layers / layout->stages,
+        .tokens = work->rows / pod_work_layout_pieces(layout, &layout->rows) / request->microbatches
+                  * parts,
+        .tensor = pod_work_layout_pieces(layout, &layout->tensor),
+        .flops = work->model_flops / layout->mesh->ndevices,
+    };
+}

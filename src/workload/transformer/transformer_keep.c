@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_keep.h"
+
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+
+#include <stdio.h>
+
+enum { NONE = POD_OP_NONE };
+
+bool pod_tf_is_kept(const pod_tf *tf, unsigned mask)
+{
+    return (~(tf->plan.hbm | tf->plan.host) & mask) == 0;
+}
+
+bool pod_tf_qkv_is_whole(const pod_tf *tf)
+{
+    return (~tf->plan.hbm & POD_TF_QKV) == 0 || (~tf->plan.host & POD_TF_QKV) == 0;
+}
+
+pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
+{
+    return &tf->saved[tf->part * tf->layers + layer - tf->first_layer];
+}
+
+static const char *slot_name(pod_tf_slot slot)
+{
+    static const char *const names[POD_TF_SLOTS] = {
+        "input", "qkv", "qkv", "qkv", "qkv", "context", "out", "mlpwi", "mlpwo", "norms", "scores"};
+    return names[slot];
+}
+
+void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
+{
+    pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE
+        || !pod_tf_is_kept(tf, mask)) {
+        return;
+    }
+    const bool cut = tf->request->attention == POD_ATTENTION_FLASH;
+    if (tf->tensor > 1 && cut && (slot == POD_TF_SLOT_INPUT || slot == POD_TF_SLOT_OUT)) {
+        buffer = pod_tf_activation(tf, "kept", tf->model->d_model / tf->tensor);
+    }
+    if (tf->build.st != POD_OK) {
+        return;
+    }
+    pod_buffer *kept = &tf->program->buffers[buffer];
+    if ((tf->plan.host & mask) != 0) {
+        char name[POD_BUILD_NAME_MAX];
+        (void)snprintf(name, sizeof name, "fwd.store.%s", slot_name(slot));
+        saved->store[slot] = pod_tf_host(tf, name, pod_buffer_bytes(kept), NONE, buffer);
+        saved->buffer[slot] = buffer; /* its size; until it is loaded it isn't there */
+        saved->on_host[slot] = true;
+    } else {
+        saved->buffer[slot] = buffer;
+        kept->stack = tf->part;
+    }
+}
+
+void pod_tf_load(pod_tf *tf, int32_t layer)
+{
+    if (tf->build.st != POD_OK || tf->plan.host == 0) {
+        return;
+    }
+    pod_tf_saved *saved = pod_tf_saved_of(tf, layer);
+    const int32_t now = tf->layer;
+    tf->layer = layer;
+    for (int slot = 0; slot < POD_TF_SLOTS; slot++) {
+        if (!saved->on_host[slot] || tf->build.st != POD_OK) {
+            continue;
+        }
+        char name[POD_BUILD_NAME_MAX];
+        const pod_buffer like = tf->program->buffers[saved->buffer[slot]];
+        (void)snprintf(name, sizeof name, "bwd.load.%s", slot_name((pod_tf_slot)slot));
+        saved->buffer[slot] =
+            pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, like.dtype, like.rows, like.columns);
+        saved->load[slot] =
+            pod_tf_host(tf, name, like.rows * like.columns * pod_dtype_size(like.dtype),
+                        saved->store[slot], saved->buffer[slot]);
+    }
+    tf->layer = now;
+}
+
+int32_t pod_tf_kept(pod_tf *tf, pod_tf_slot slot)
+{
+    const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    pod_tf_wait(tf, saved->load[slot]);
+    return saved->buffer[slot];
+}

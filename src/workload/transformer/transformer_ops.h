@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/transformer/transformer_ops.h  Private to workload/transformer/: core ops in order, communication beside them.
+ *
+ *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+#pragma once
+
+#include "workload/transformer/transformer_state.h"
+
+/** A buffer of this chip. */
+int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
+                      int64_t rows, int64_t columns);
+/** The next core op waits for a communication. */
+void pod_tf_wait(pod_tf *tf, int32_t op);
+/** `count` products [m, k] · [k, n] one after another. @param touch  buffers, POD_OP_NONE fills up */
+void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,
+                   const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** Elementwise work that moves `bytes` through HBM. */
+void pod_tf_vector(pod_tf *tf, const char *name, double elements, int64_t bytes,
+                   const int32_t touch[POD_OP_TOUCHES_MAX]);
+void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *args,
+                      const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** A collective behind the last core op, and behind `after`. @return its op, or POD_OP_NONE when the
+ *  axes are one chip @param elements  of the full buffer */
+int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,
+                          int64_t elements, pod_dtype dtype, int32_t after,
+                          const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** Over PCIe, behind the last core op and `after`. */
+int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, int32_t buffer);
+/** Sum activations over tensor, in place. @return the op or POD_OP_NONE */
+int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width);

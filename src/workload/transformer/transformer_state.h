@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/transformer/transformer_state.h  Private to workload/transformer/: what the builder of one stage's
+ *  program knows (workload/transformer/transformer.h).
+ *
+ *  Ownership: transformer.c makes and frees it. Errors stick in build.st. Threads: none. */
+#pragma once
+
+#include "models/model_layer.h"
+#include "workload/build/build.h"
+#include "workload/request.h"
+
+/** Initialiser of the buffers that an op touches. */
+#define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
+
+/** Weights that are gathered together: parts of a layer (pod_layer_part), then the ends. */
+typedef enum pod_tf_part { POD_TF_EMBEDDING = POD_LAYER_PARTS, POD_TF_HEAD } pod_tf_part;
+
+typedef struct pod_tf_bundle {
+    const char *name; /**< "attention", static */
+    int32_t layer;
+    bool there;
+    bool experts;       /**< gathered over fsdp only */
+    int64_t shard;      /**< elements a chip stores */
+    int64_t whole;      /**< elements a chip uses */
+    pod_axis_list cut;  /**< over which it is gathered */
+    pod_axis_list late; /**< over which gradients are all-reduced */
+    int32_t weights;    /**< buffers */
+    int32_t moments;
+    int32_t gradient;
+    int32_t gathered;    /**< of the use under way */
+    int32_t gather;      /**< op that fills it */
+    int32_t gradient_op; /**< that completes the gradient */
+} pod_tf_bundle;
+
+/** Whole gradients that may wait to be scattered: those of one dense layer. Then the next one's room is that of the
+ *  oldest, and the core waits for it. */
+enum { POD_TF_SCATTERS = 3 };
+
+/** What a layer leaves for its backward pass. */
+typedef enum pod_tf_slot {
+    POD_TF_SLOT_INPUT,
+    POD_TF_SLOT_PROJECTION, /**< queries, keys and values together, or the first projection */
+    POD_TF_SLOT_CONTEXT = POD_TF_SLOT_PROJECTION + 4,
+    POD_TF_SLOT_OUT,
+    POD_TF_SLOT_MLPWI,
+    POD_TF_SLOT_MLPWO,
+    POD_TF_SLOT_NORMS,
+    POD_TF_SLOT_SCORES,
+    POD_TF_SLOTS
+} pod_tf_slot;
+
+typedef struct pod_tf_saved {
+    int32_t buffer[POD_TF_SLOTS]; /**< POD_OP_NONE: not kept */
+    int32_t store[POD_TF_SLOTS];  /**< op that moved it to the host */
+    int32_t load[POD_TF_SLOTS];   /**< op that brings it back */
+    bool on_host[POD_TF_SLOTS];
+} pod_tf_saved;
+
+typedef struct pod_tf_use {
+    pod_tf_bundle *bundle;
+    const char *phase;
+} pod_tf_use;
+
+typedef struct pod_tf {
+    const pod_step_request *request;
+    const pod_model *model;
+    const pod_work_layout *layout;
+    pod_remat_plan plan;
+    pod_build build;
+    pod_program *program;
+    int32_t number; /**< of the stage */
+    int32_t count;
+    int32_t first_layer;
+    int32_t layers;
+    /* of a chip and microbatch */
+    int64_t sequences;
+    int64_t seq;    /**< tokens of a sequence on this chip */
+    int64_t tokens; /**< sequences · seq */
+    int64_t tensor;
+    int64_t expert;
+    pod_axis_list sequence;
+    pod_tf_bundle *bundles; /**< bundles[layer · POD_LAYER_PARTS + part], then embedding, head */
+    int32_t nbundles;
+    pod_tf_saved *saved; /**< saved[part · layers + layer] */
+    int32_t *ends;       /**< ends[part]: buffer of the output, then of its derivative */
+    pod_tf_use *uses;
+    int32_t nuses;
+    int32_t next_use;
+    int32_t gathered;
+    int32_t last_core; /**< op */
+    int32_t scatters
+        [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */
+    int32_t nscatters;
+    int32_t waits[8]; /**< ops that the next core op waits for */
+    int nwaits;
+    int32_t layer; /**< being built, for the names of ops; -1 = none */
+    int32_t part;  /**< microbatch */
+} pod_tf;
