@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/request.h  What a step is asked to be, and what comes of it: the types of workload/step_request.h, for
+/** @file workload/request.h
+ *  What a step is asked to be, and what comes of it: the types of workload/step_request.h, for
  *  those that build its parts.
  *
  *  Ownership: a request borrows slice and mesh; a work owns its parts and borrows slice and mesh as well.

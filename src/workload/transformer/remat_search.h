@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/remat_search.h  Private to workload/: plans by what they cost, and the cheapest that fits.
+/** @file workload/transformer/remat_search.h
+ *  Private to workload/: plans by what they cost, and the cheapest that fits.
  *
  *  Model: what a plan costs is estimated: matmuls at the sustained peak, attention by chip/attention.h,
  *  elementwise work at the sustained HBM rate, and what a host transfer takes longer than the pass that it

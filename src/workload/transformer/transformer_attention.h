@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/transformer_attention.h  Private to workload/transformer/: attention of a layer, from queries, keys and values to its output.
+/** @file workload/transformer/transformer_attention.h
+ *  Private to workload/transformer/: attention of a layer, from queries, keys and values to its output.
  *
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once

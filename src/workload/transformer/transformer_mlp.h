@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/transformer_mlp.h  Private to workload/transformer/: the MLP of a layer, dense or of experts.
+/** @file workload/transformer/transformer_mlp.h
+ *  Private to workload/transformer/: the MLP of a layer, dense or of experts.
  *
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once

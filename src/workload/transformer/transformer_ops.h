@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/transformer_ops.h  Private to workload/transformer/: core ops in order, communication beside them.
+/** @file workload/transformer/transformer_ops.h
+ *  Private to workload/transformer/: core ops in order, communication beside them.
  *
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/transformer_weights.h  Private to workload/transformer/: weights stored, gathered, their gradients, their update.
+/** @file workload/transformer/transformer_weights.h
+ *  Private to workload/transformer/: weights stored, gathered, their gradients, their update.
  *
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once
