@@ -46,8 +46,7 @@ Test(book, wp_035_weights_of_a_transformer)
     const pod_layer layer = pod_model_layer(&model, 0);
     near("WP-035 weights", (double)pod_model_weights(&model), 1.6e10, 0.05);
     near("attention's part",
-         64.0 * (double)pod_layer_attention_weights(&layer)
-             / (double)pod_model_weights(&model),
+         64.0 * (double)pod_layer_attention_weights(&layer) / (double)pod_model_weights(&model),
          0.25, 0.02);
     const pod_model exact =
         model_inline("transformer:layers=64,d_model=4096,d_ff=16384,heads=32,kv_heads=32,"
