@@ -6,7 +6,7 @@
  * C/W = 2550. The book leaves out (n-1)/n, the simulation doesn't. */
 #include "harness.h"
 
-#include "workload/build/build.h"
+#include "workload/build/product.h"
 
 #include <math.h>
 

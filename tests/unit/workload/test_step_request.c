@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "make.h"
 
-#include "workload/build/build.h"
+#include "workload/build/product.h"
 
 static const char *const small = "mlp:layers=2,d_model=512,d_ff=2048";
 
