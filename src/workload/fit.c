@@ -52,10 +52,40 @@ static bool request_fits(const fit_search *search, const pod_step_request *reque
     return fits;
 }
 
-/** Policies that fit, instead of the one asked for, the cheapest first. */
-static bool try_policies(fit_search *search)
+static void remat_add(fit_search *search, const char *what, double frac)
 {
-    enum { SHOWN_MAX = 3 };
+    pod_text_printf(&search->advice, "%s--remat %s fits: %.2f", search->advice.size > 0 ? ", " : "",
+                    what, frac);
+}
+
+static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, pod_error *err)
+{
+    const fit_search *search = context;
+    pod_step_request request = *search->request;
+    (void)err;
+    request.remat = POD_REMAT_LIST;
+    request.plan = plan;
+    *fits = request_fits(search, &request, NULL);
+    return POD_OK;
+}
+
+/** The list that costs least of those that fit. */
+static void try_lists(fit_search *search, const pod_remat_question *question)
+{
+    pod_step_request request = *search->request;
+    char text[POD_REMAT_NAME_MAX];
+    double frac = 0;
+    request.remat = POD_REMAT_LIST;
+    if (pod_remat_search(question, plan_fits, search, &request.plan, NULL) == POD_OK
+        && request_fits(search, &request, &frac)) {
+        remat_add(search, pod_remat_plan_print(request.plan, text, sizeof text), frac);
+    }
+}
+
+/** What to keep instead of what was asked for, the cheapest first: a list, and policies. */
+static bool try_plans(fit_search *search)
+{
+    enum { POLICIES_MAX = 3 };
     pod_step_request request = *search->request;
     pod_remat list[POD_REMAT_LIST];
     int shown = 0;
@@ -65,16 +95,16 @@ static bool try_policies(fit_search *search)
     }
     const pod_remat_question question = pod_remat_question_of(&request, search->work);
     const int count = pod_remat_policies(&question, list);
-    for (int i = 0; i < count && shown < SHOWN_MAX; i++) {
+    try_lists(search, &question);
+    for (int i = 0; i < count && shown < POLICIES_MAX; i++) {
         double frac = 0;
         request.remat = list[i];
         if (request_fits(search, &request, &frac)) {
-            pod_text_printf(&search->advice, "%s--remat %s fits: %.2f", shown > 0 ? ", " : "",
-                            pod_remat_name(list[i]), frac);
+            remat_add(search, pod_remat_name(list[i]), frac);
             shown++;
         }
     }
-    return shown > 0;
+    return search->advice.size > 0;
 }
 
 /** Fewest microbatches that fit. */
@@ -196,7 +226,7 @@ pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *w
     if (use->peak_bytes <= chip->hbm_usable_bytes) {
         return POD_OK;
     }
-    const bool found = try_policies(&search) || try_microbatches(&search) || try_meshes(&search)
+    const bool found = try_plans(&search) || try_microbatches(&search) || try_meshes(&search)
                        || try_batches(&search);
     const pod_memory_kind kind = largest_kind(use);
     const pod_status st = pod_fail(
