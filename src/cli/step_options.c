@@ -159,10 +159,9 @@ static pod_status read_choices(pod_experiment_step_request *request, const pod_s
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
     int on = 0;
     int plain = 0;
-    pod_status st =
-        texts->remat != NULL
-            ? pod_remat_parse(texts->remat, &request->remat, &request->remat_plan, err)
-            : POD_OK;
+    pod_status st = texts->remat != NULL
+                        ? pod_remat_parse(texts->remat, &request->remat, &request->remat_plan, err)
+                        : POD_OK;
     if (st == POD_OK && !transformer && request->remat > POD_REMAT_NONE) {
         st = pod_fail(err, POD_E_USAGE,
                       "--remat %s is for transformers; matmul and mlp keep all, use none",
