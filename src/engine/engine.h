@@ -21,30 +21,10 @@
  *  The engine knows nothing of what cells are. Threads: one per rank. */
 #pragma once
 
-#include "base/units.h"
+#include "engine/event.h"
 #include "engine/par.h"
 
 typedef struct pod_engine pod_engine;
-
-/** Reference-counted bytes that travel with an event. */
-typedef struct pod_payload {
-    int64_t size_bytes;
-    int32_t references;
-    int32_t reserved;
-    unsigned char bytes[]; /**< 16-byte aligned */
-} pod_payload;
-
-/** 64 bytes, plain data: the arguments belong to the model. */
-typedef struct pod_event {
-    pod_time_ps time_ps;
-    int32_t dst;
-    int32_t src;  /**< set by posting */
-    uint32_t seq; /**< set by posting */
-    uint16_t kind;
-    uint16_t small;
-    uint64_t arg[4];
-    pod_payload *payload; /**< or NULL */
-} pod_event;
 
 /** What cells do. All callbacks run for cells of this rank only. */
 typedef struct pod_engine_model {
@@ -134,8 +114,3 @@ void pod_engine_fail(pod_engine *engine, pod_status status, const char *text);
 /** Time reached: of the current handler inside one, else of the last thing handled on any rank. */
 pod_time_ps pod_engine_now(const pod_engine *engine);
 void pod_engine_counts_get(const pod_engine *engine, pod_engine_counts *counts);
-
-/** New payload with one reference, bytes undefined; NULL when memory is out. */
-pod_payload *pod_payload_new(int64_t size_bytes);
-pod_payload *pod_payload_retain(pod_payload *payload);
-void pod_payload_release(pod_payload *payload);

@@ -18,7 +18,7 @@
  *  would leave them waiting. */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/event.h"
 #include "engine/par_mpi.h"
 #include "engine/queue.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/status.h"
-#include "engine/engine.h"
+#include "engine/payload.h"
 
+#include "base/status.h"
+
+#include <stddef.h>
 #include <stdlib.h>
 
 _Static_assert(offsetof(pod_payload, bytes) % 16 == 0, "payload bytes are 16-byte aligned");

@@ -9,7 +9,7 @@
  *  Ownership: the pool owns nodes, not the payloads of their events. Threads: none. */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/event.h"
 
 enum {
     POD_POOL_SLAB_BITS = 10,

@@ -25,8 +25,7 @@
  *  Errors: what finds no memory is dropped and out_of_memory set. */
 #pragma once
 
-#include "base/units.h"
-#include "engine/engine.h"
+#include "engine/event.h"
 #include "engine/pool.h"
 
 enum {

@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file ici/catalog.h  From a generation and a shape to a slice; private to ici/.
+/** @file ici/catalog.h  The slices of slices.csv, and from a generation and a shape to a slice.
  *
  *  spec.c and slice_file.c read what users write into a pod_shape_request; catalog.c knows
- *  slices.csv and the rules and makes the slice. */
+ *  slices.csv and the rules and makes the slice.
+ *
+ *  Ownership: the catalogue owns its rows. Threads: read-only after load. None is collective. */
 #pragma once
 
+#include "base/table.h"
 #include "ici/generation.h"
-#include "ici/spec.h"
+
+typedef struct pod_slice_catalog pod_slice_catalog;
+
+/** Load topologies/slices.csv: chip,accelerator_type,shape,chips,hosts,wrap,twisted,default,source,
+ *  note. @param table  borrowed for the call
+ *  @return POD_E_TABLE with position for anything it should not hold: unknown chip, shape with too
+ *          many axes, counts of chips or hosts that don't fit the shape, a type that doesn't fit the
+ *          chips, a twist that the shape doesn't have, two rows alike, a type without exactly one
+ *          default; POD_E_NOMEM */
+pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **catalog,
+                                  pod_error *err);
+void pod_slice_catalog_free(pod_slice_catalog *catalog);
+int pod_slice_catalog_rows(const pod_slice_catalog *catalog);
+/** Row i as a slice; *type = its accelerator type, owned by the catalogue. */
+void pod_slice_catalog_row(const pod_slice_catalog *catalog, int row, pod_slice *slice,
+                           const char **type);
 
 typedef enum pod_twist_request { POD_TWIST_DEFAULT, POD_TWIST_ON, POD_TWIST_OFF } pod_twist_request;
 

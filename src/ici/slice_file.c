@@ -4,7 +4,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
-#include "ici/catalog.h"
+#include "ici/spec.h"
 
 typedef enum slice_key {
     KEY_CHIP,

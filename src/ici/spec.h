@@ -15,27 +15,11 @@
  *  Slices are named by the shortest spec that reads back to the same shape and twist:
  *  v5p:4x4x8 (twisted by default), v5p:4x4x8_untwisted, v4:4x4x8_twisted.
  *
- *  Ownership: the catalogue owns its rows. Threads: read-only after load. None is collective. */
+ *  Threads: none. None is collective. */
 #pragma once
 
 #include "base/table.h"
-#include "ici/slice.h"
-
-typedef struct pod_slice_catalog pod_slice_catalog;
-
-/** Load topologies/slices.csv: chip,accelerator_type,shape,chips,hosts,wrap,twisted,default,source,
- *  note. @param table  borrowed for the call
- *  @return POD_E_TABLE with position for anything it should not hold: unknown chip, shape with too
- *          many axes, counts of chips or hosts that don't fit the shape, a type that doesn't fit the
- *          chips, a twist that the shape doesn't have, two rows alike, a type without exactly one
- *          default; POD_E_NOMEM */
-pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **catalog,
-                                  pod_error *err);
-void pod_slice_catalog_free(pod_slice_catalog *catalog);
-int pod_slice_catalog_rows(const pod_slice_catalog *catalog);
-/** Row i as a slice; *type = its accelerator type, owned by the catalogue. */
-void pod_slice_catalog_row(const pod_slice_catalog *catalog, int row, pod_slice *slice,
-                           const char **type);
+#include "ici/catalog.h"
 
 /** True if the text must be read as a slice file (it names a path or ends in .csv). */
 bool pod_slice_spec_is_file(const char *text);

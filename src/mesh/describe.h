@@ -7,7 +7,7 @@
  *  of those (Camarero et al., arXiv 1311.2019: the slice is a Cayley graph of Z^3 over a lattice). */
 #pragma once
 
-#include "mesh/device_mesh.h"
+#include "mesh/mesh.h"
 
 /** Hops of a shortest walk that changes the coordinates by `delta`. On an open axis delta must not
  *  leave it. */

@@ -66,9 +66,3 @@ void pod_logical_mesh_compact(pod_logical_mesh *logical);
  *  @return POD_E_INVALID if it counts cores and this chip's cores are no devices of their own */
 pod_status pod_logical_mesh_cores(const pod_logical_mesh *logical, const pod_slice *slice,
                                   int32_t *cores, pod_error *err);
-
-/** Fill in the -1, and check that sizes multiply to the devices of a slice and dcn_sizes to the
- *  slices.
- *  @return POD_E_INVALID "wrong product", with the nearest mesh that works */
-pod_status pod_logical_mesh_resolve(pod_logical_mesh *logical, const pod_slice *slice,
-                                    pod_error *err);

@@ -5,17 +5,6 @@
  * of them. Every link is a fragment of the message that goes straight to the destination, one latency
  * after its service ends; the message has arrived when all have. */
 #include "net/net_state.h"
-#include "net/tag.h"
-
-#include <stdlib.h>
-
-void pod_net_peers_need(pod_net *net)
-{
-    if (!net->flow_peer) {
-        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
-        POD_ASSERT(net->flow_peer != NULL);
-    }
-}
 
 void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
                            const int32_t *nlegs, int ncircuits, int32_t to, int64_t bytes,
@@ -29,8 +18,8 @@ void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
         links += nlegs[i];
     }
     if (links > 1) {
-        pod_map_put(&net->leaving, tag_pack(tag), message_key(cell, (uint32_t)tag.step),
-                    (uint64_t)used);
+        pod_map_put(&net->leaving, pod_net_tag_pack(tag),
+                    pod_net_message_key(cell, (uint32_t)tag.step), (uint64_t)used);
     }
     const unsigned shared = tag.shared ? FLOW_CIRCUIT | FLOW_SHARED : FLOW_CIRCUIT;
     for (int i = 0; i < used; i++) {
@@ -39,11 +28,11 @@ void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
             const unsigned flags = j == 0 ? shared | FLOW_OWN : shared;
             const uint64_t link = (uint64_t)flags << 8 | (uint64_t)(uint32_t)legs->port;
             const pod_event begin = {
-                .time_ps = pod_net_now(net) + (nlegs[i] - 1) * latency,
+                .time_ps = pod_engine_now(net->engine) + (nlegs[i] - 1) * latency,
                 .dst = legs->cell,
                 .kind = EVENT_CIRCUIT,
                 .small = (uint16_t)links,
-                .arg = {tag_pack(tag), (uint64_t)(uint32_t)tag.step, (uint64_t)share,
+                .arg = {pod_net_tag_pack(tag), (uint64_t)(uint32_t)tag.step, (uint64_t)share,
                         (uint64_t)(uint32_t)to << 32 | link},
                 .payload = i == 0 && j == 0 ? payload : NULL,
             };

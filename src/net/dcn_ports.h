@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file net/dcn_ports.h  Hosts and fabric as ports of chips' cells. Private to sim/machine.
+/** @file net/dcn_ports.h  Hosts and fabric as ports of chips' cells. Private to net/machine.
  *
  *  Model (dcn/dcn.h). There are no cells for hosts: what a host shares is kept by the cell of its
  *  first chip, what a slice shares by the cell of its first chip. Ports of a cell beyond the six
@@ -21,7 +21,8 @@
  *  first chip serves the chips of the host that have cells, with their share of the rates. */
 #pragma once
 
-#include "net/machine.h"
+#include "net/cells.h"
+#include "net/net.h"
 
 enum {
     POD_PORT_PCIE_OUT = POD_DIRECTIONS,

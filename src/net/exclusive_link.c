@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links that carry one message at a time (net.h, alone). */
+#include "engine/pages.h"
 #include "net/net_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A message's name in two of an event's arguments. */
@@ -33,8 +35,8 @@ static void lane_arm(const pod_net *net, int32_t cell, int port, uint32_t slack_
     }
 }
 
-pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                              pod_payload *payload)
+static pod_time_ps lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                             pod_payload *payload)
 {
     net_dock *dock = dock_at(net, cell);
     net_lane *lane = &dock->lanes[port];
@@ -122,5 +124,51 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     }
 }
 
-const pod_engine_model pod_net_lane_model = {
-    .handle = on_event, .timer = on_timer, .blocked = pod_net_blocked};
+static bool lanes_new(pod_net *net)
+{
+    const size_t bytes = sizeof(net_dock) + (size_t)net->stride * sizeof(net_lane);
+    net->dock_bytes = pod_whole_lines(bytes);
+    net->docks = pod_pages_new((size_t)net->ncells, net->dock_bytes);
+    return net->docks != NULL;
+}
+
+static void dock_init(pod_net *net, int32_t local)
+{
+    *dock_at(net, net->first + local) =
+        (net_dock){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
+}
+
+static void lane_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
+{
+    net_dock *dock = dock_at(net, net->first + local);
+    dock->lanes[port] = (net_lane){.peer = peer};
+    dock->wire[port] = (uint16_t)wire;
+}
+
+static void near_add(pod_net *net)
+{
+    const int32_t bytes = (int32_t)net->dock_bytes;
+    pod_engine_near_add(
+        net->engine, (pod_engine_near){.base = net->docks, .stride_bytes = bytes, .bytes = bytes});
+}
+
+static void lanes_free(pod_net *net)
+{
+    free(net->docks);
+}
+
+static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
+{
+    const net_lane *lane = &dock_at(net, net->first + local)->lanes[port];
+    return (pod_net_link_record){.bytes = lane->bytes, .busy_ps = lane->busy_ps};
+}
+
+const net_discipline pod_net_exclusive_links = {.links_new = lanes_new,
+                                                .cell_init = dock_init,
+                                                .link_init = lane_init,
+                                                .near_add = near_add,
+                                                .links_free = lanes_free,
+                                                .handle = on_event,
+                                                .timer = on_timer,
+                                                .send = lane_send,
+                                                .record = record};

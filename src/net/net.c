@@ -1,492 +1,201 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/net.h"
 
+#include "engine/pages.h"
 #include "net/net_state.h"
-#include "net/tag.h"
 
 #include <stdlib.h>
 
-static const pod_net_path nothing_left = {
-    {0, 0}
-};
+enum { WIRES_MAX = 4096 };
 
-/* ---- flows ---- */
-
-static int32_t flow_beyond(pod_net *net)
+/* The wire with this rate and latency; -1 when memory is out or there are too many. */
+static int32_t wire_find(pod_net *net, const pod_net_port *port)
 {
-    if (net->free_flow < 0) {
-        const int32_t count = 2 * net->nflows;
-        net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
-        POD_ASSERT(flows != NULL);
-        net->flows = flows;
-        if (net->flow_peer) {
-            int32_t *peers = realloc(net->flow_peer, (size_t)count * sizeof *peers);
-            POD_ASSERT(peers != NULL);
-            net->flow_peer = peers;
+    const pod_rate shared = port->shared_rate.bytes_per_s > 0 ? port->shared_rate : port->rate;
+    for (int32_t i = 0; i < net->nwires; i++) {
+        if (net->wires[i].rate[0].bytes_per_s == port->rate.bytes_per_s
+            && net->wires[i].rate[1].bytes_per_s == shared.bytes_per_s
+            && net->wires[i].latency_ps == port->latency_ps) {
+            return i;
         }
-        if (net->flow_watch) {
-            net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
-            POD_ASSERT(watch != NULL);
-            net->flow_watch = watch;
-        }
-        for (int32_t i = count - 1; i >= net->nflows; i--) {
-            flows[i].next = net->free_flow;
-            net->free_flow = i;
-        }
-        net->nflows = count;
     }
-    const int32_t flow = net->free_flow;
-    net->free_flow = net->flows[flow].next;
-    return flow;
-}
-
-static int32_t flow_new(pod_net *net, int32_t local)
-{
-    net_cell *state = &net->cells[local];
-    if (state->free_flows == 0) {
-        return flow_beyond(net);
+    net_wire *wires = realloc(net->wires, (size_t)(net->nwires + 1) * sizeof *wires);
+    if (!wires || net->nwires == WIRES_MAX) {
+        net->wires = wires ? wires : net->wires;
+        return -1;
     }
-    const int32_t own = __builtin_ctz(state->free_flows);
-    state->free_flows &= state->free_flows - 1;
-    return local * NET_OWN_FLOWS + own;
-}
-
-static void flow_release(pod_net *net, int32_t local, int32_t flow)
-{
-    const int32_t own = flow - local * NET_OWN_FLOWS;
-    if (own >= 0 && own < NET_OWN_FLOWS) {
-        net->cells[local].free_flows |= 1U << own;
-        return;
-    }
-    net->flows[flow].next = net->free_flow;
-    net->free_flow = flow;
-}
-
-/* Put into the list sorted by finish, behind equals. */
-static void link_insert(pod_net *net, net_link *link, int32_t flow)
-{
-    net_flow *flows = net->flows;
-    int32_t before = link->tail;
-    while (before >= 0 && flows[before].finish > flows[flow].finish) {
-        before = flows[before].prev;
-    }
-    const int32_t after = before >= 0 ? flows[before].next : link->head;
-    flows[flow].prev = before;
-    flows[flow].next = after;
-    if (before >= 0) {
-        flows[before].next = flow;
-    } else {
-        link->head = flow;
-    }
-    if (after >= 0) {
-        flows[after].prev = flow;
-    } else {
-        link->tail = flow;
-    }
-}
-
-/* ---- links ---- */
-
-/* Bring the virtual clock to now: each of n messages has had 1/n of the time since. */
-static void link_update(net_link *link, pod_time_ps now)
-{
-    const pod_time_ps elapsed = now - link->updated_ps;
-    link->updated_ps = now;
-    if (link->flows == 0) {
-        return;
-    }
-    link->busy_ps += elapsed;
-    link->virtual_ps += link->flows == 1 ? elapsed : elapsed / link->flows;
-}
-
-/* When the first message of the list has had its service. Rounding down the virtual clock and up
- * here means that a link is never faster than its rate. */
-static pod_time_ps link_done(const pod_net *net, const net_link *link)
-{
-    if (link->flows == 0) {
-        return POD_TIME_NEVER;
-    }
-    pod_time_ps rest = net->flows[link->head].finish - link->virtual_ps;
-    if (link->flows > 1
-        && (__builtin_mul_overflow(rest, (pod_time_ps)link->flows, &rest)
-            || rest > POD_TIME_NEVER - 1 - link->updated_ps)) {
-        return POD_TIME_NEVER - 1;
-    }
-    return link->updated_ps + rest;
-}
-
-static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
-                      pod_time_ps now)
-{
-    net_link *link = &net->links[local * net->stride + port];
-    const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
-    link_update(link, now);
-    const pod_time_ps work = pod_net_time_check(
-        net, link->virtual_ps, wire_work_ps(&net->wires[link->wire], bytes, shared));
-    net->flows[flow].finish = link->virtual_ps + work;
-    link->bytes += bytes;
-    net->hops++;
-    if (link->flows == 0) { /* most often: the link to itself */
-        net->flows[flow].prev = -1;
-        net->flows[flow].next = -1;
-        link->head = flow;
-        link->tail = flow;
-        link->flows = 1;
-        if (net->busy_since) {
-            net->busy_since[local * net->stride + port] = now;
-        }
-        net->cells[local].done[port] = now + work;
-        return;
-    }
-    link_insert(net, link, flow);
-    link->flows++;
-    net->cells[local].done[port] = link_done(net, link);
-}
-
-/* What the next cell knows a flow by. A number may be in use again before its last tail has arrived
- * there, but not on the same link, which keeps its order. */
-static uint64_t flow_name(int32_t flow, int port)
-{
-    return (uint64_t)(uint32_t)port << 32 | (uint32_t)flow;
-}
-
-static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
-{
-    const bool own =
-        link->peer == POD_NET_PEER_ADDRESSED || (net->flows[flow].flags & FLOW_CIRCUIT) != 0;
-    POD_DASSERT(!own || net->flow_peer != NULL);
-    return own ? net->flow_peer[flow] : link->peer;
-}
-
-/* The tail of a flow leaves this cell: hand it on and tell the sender. */
-static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
-                       pod_time_ps now)
-{
-    const net_flow left = net->flows[flow];
-    pod_event event = {
-        .time_ps = now + net->wires[link->wire].latency_ps,
-        .dst = flow_peer(net, link, flow),
-        .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
-        .small = left.fragments,
-        .arg = {left.tag, left.step, flow_name(flow, left.port),
-                net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0},
-        .payload = left.payload,
+    net->wires = wires;
+    wires[net->nwires] = (net_wire){
+        .rate = {port->rate, shared},
+          .latency_ps = port->latency_ps
     };
-    pod_engine_post(net->engine, cell, &event);
-    flow_release(net, cell - net->first, flow);
-    if (net->client.left) {
-        net->client.left(net->client.context, cell, left.port, tag_unpack(left.tag, left.step),
-                         net->flow_watch[flow].source, net->flow_watch[flow].joined_ps);
+    return net->nwires++;
+}
+
+static pod_status cells_allocate(pod_net *net, const pod_net_options *options, pod_error *err)
+{
+    pod_net_port ports[POD_NET_PORTS_MAX];
+    for (int32_t i = 0; i < net->ncells; i++) {
+        const int count = options->ports(options->ports_context, net->first + i, ports);
+        net->stride = count > net->stride ? count : net->stride;
     }
-    if (!(left.flags & FLOW_OWN)) {
-        return;
+    net->cells = pod_pages_new((size_t)net->ncells, sizeof *net->cells);
+    const size_t nlinks = (size_t)net->ncells * (size_t)net->stride;
+    bool made = net->cells != NULL && net->discipline->links_new(net);
+    if (made && options->client->busy) {
+        net->busy_since = calloc(nlinks + 1, sizeof *net->busy_since);
+        made = net->busy_since != NULL;
     }
-    if (left.fragments > 1) {
-        const uint64_t key = message_key(cell, left.step);
-        uint64_t *rest = pod_map_get(&net->leaving, left.tag, key);
-        if (--*rest > 0) {
-            return;
+    if (!made) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d chips; use more ranks",
+                        net->ncells);
+    }
+    return POD_OK;
+}
+
+static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_error *err)
+{
+    for (int32_t i = 0; i < net->ncells; i++) {
+        pod_net_port ports[POD_NET_PORTS_MAX];
+        net_cell *state = &net->cells[i];
+        *state = (net_cell){.timer_ps = POD_TIME_NEVER, .free_flows = (1U << NET_OWN_FLOWS) - 1};
+        state->links = options->ports(options->ports_context, net->first + i, ports);
+        net->discipline->cell_init(net, i);
+        for (int port = 0; port < state->links; port++) {
+            state->done[port] = POD_TIME_NEVER;
+            const int32_t wire = ports[port].peer != -1 ? wire_find(net, &ports[port]) : 0;
+            if (wire < 0) {
+                return pod_fail(err, POD_E_NOMEM,
+                                "out of memory for links; at most %d different rates of links",
+                                WIRES_MAX);
+            }
+            net->discipline->link_init(net, i, port, ports[port].peer, wire);
         }
-        uint64_t value;
-        pod_map_take(&net->leaving, left.tag, key, &value);
     }
-    net->client.sent(net->client.context, cell, tag_unpack(left.tag, left.step));
+    return POD_OK;
 }
 
-/* A flow has had its service: it leaves unless its tail is still to come. */
-static void flow_served(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
-                        pod_time_ps now)
-{
-    if (net->flows[flow].flags & FLOW_NO_TAIL) {
-        net->flows[flow].flags |= FLOW_SERVED;
-    } else {
-        flow_leave(net, cell, link, flow, now);
-    }
-}
-
-/* A link has nothing more to serve. */
-static void busy_tell(pod_net *net, int32_t cell, int port, pod_time_ps now)
-{
-    if (net->client.busy) {
-        const size_t at = (size_t)(cell - net->first) * (size_t)net->stride + (size_t)port;
-        net->client.busy(net->client.context, cell, port, net->busy_since[at], now);
-    }
-}
-
-/* Messages of this link that have had their service by now. */
-static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
-{
-    const int32_t local = cell - net->first;
-    net_link *link = &net->links[local * net->stride + port];
-    link_update(link, now);
-    link->virtual_ps = net->flows[link->head].finish;
-    if (link->flows == 1) {
-        const int32_t only = link->head;
-        link->head = -1;
-        link->tail = -1;
-        link->flows = 0;
-        net->cells[local].done[port] = POD_TIME_NEVER;
-        busy_tell(net, cell, port, now);
-        flow_served(net, cell, link, only, now);
-        return;
-    }
-    int32_t served = -1;
-    int32_t *end = &served;
-    while (link->head >= 0 && net->flows[link->head].finish <= link->virtual_ps) {
-        const int32_t flow = link->head;
-        link->head = net->flows[flow].next;
-        link->flows--;
-        *end = flow;
-        end = &net->flows[flow].next;
-    }
-    *end = -1;
-    if (link->head >= 0) {
-        net->flows[link->head].prev = -1;
-    } else {
-        link->tail = -1;
-        busy_tell(net, cell, port, now);
-    }
-    net->cells[local].done[port] = link_done(net, link);
-    while (served >= 0) {
-        const int32_t flow = served;
-        served = net->flows[flow].next;
-        flow_served(net, cell, link, flow, now);
-    }
-}
-
-/* ---- cells ---- */
-
-static void cell_timer_refresh(pod_net *net, int32_t cell, net_cell *state)
-{
-    pod_time_ps first = POD_TIME_NEVER;
-    for (int32_t i = 0; i < state->links; i++) {
-        first = state->done[i] < first ? state->done[i] : first;
-    }
-    if (first != state->timer_ps) {
-        state->timer_ps = first;
-        pod_engine_timer_set(net->engine, cell, first);
-    }
-}
-
-static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
-{
-    (void)engine;
-    pod_net *net = context;
-    net_cell *state = &net->cells[cell - net->first];
-    state->timer_ps = POD_TIME_NEVER;
-    for (int32_t i = 0; i < state->links; i++) {
-        if (state->done[i] > now) {
-            continue;
-        }
-        link_serve(net, cell, i, now);
-    }
-    cell_timer_refresh(net, cell, state);
-}
-
-/* The next hop of a message at a cell, taken off its path. */
-static pod_net_hop path_next(const pod_net *net, int32_t cell, pod_net_path *path)
-{
-    if (path->word[1] & POD_NET_PATH_ADDRESSED) {
-        return net->route(net->route_context, cell, path);
-    }
-    return (pod_net_hop){.port = pod_net_path_pop(path), .peer = -1};
-}
-
-/* A message joins the link of `hop`; `path` is what is left after that hop. */
-static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod_net_path *path,
-                          int64_t bytes, unsigned flags)
-{
-    const pod_time_ps now = pod_engine_now(net->engine);
-    const int32_t local = cell - net->first;
-    POD_DASSERT(hop.port < net->cells[local].links);
-    const int32_t flow = flow_new(net, local);
-    const bool last = path->word[0] == 0;
-    net->flows[flow].flags = (uint8_t)(flags | (last ? FLOW_LAST : 0U));
-    net->flows[flow].port = (uint8_t)hop.port;
-    net->flows[flow].payload = NULL;
-    if (net->flow_peer) {
-        net->flow_peer[flow] = hop.peer;
-    }
-    if (net->flow_watch) {
-        net->flow_watch[flow] = (net_watch){.joined_ps = now, .source = cell};
-    }
-    link_join(net, local, hop.port, flow, bytes, now);
-    if (!last) {
-        const net_link *link = &net->links[local * net->stride + hop.port];
-        const pod_event head = {
-            .time_ps = now + net->wires[link->wire].latency_ps,
-            .dst = flow_peer(net, link, flow),
-            .kind = EVENT_HEAD,
-            .small = (uint16_t)(flags & FLOW_SHARED),
-            .arg = {flow_name(flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
-        };
-        pod_engine_post(net->engine, cell, &head);
-    }
-    return flow;
-}
-
-static uint64_t transit_key(int32_t cell, int32_t before)
-{
-    return (uint64_t)(uint32_t)cell << 32 | (uint32_t)before;
-}
-
-static void on_head(pod_net *net, int32_t cell, const pod_event *event)
-{
-    pod_net_path path = {
-        {event->arg[2], event->arg[3]}
-    };
-    const pod_net_hop hop = path_next(net, cell, &path);
-    const unsigned flags = FLOW_NO_TAIL | event->small;
-    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], flags);
-    pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
-}
-
-static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
-{
-    uint64_t found = 0;
-    const bool known =
-        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[2], &found);
-    POD_ASSERT(known);
-    net_flow *flow = &net->flows[found];
-    flow->tag = event->arg[0];
-    flow->step = (uint32_t)event->arg[1];
-    flow->fragments = event->small;
-    flow->payload = event->payload ? pod_payload_retain(event->payload) : NULL;
-    if (net->flow_watch) {
-        net->flow_watch[found].source = (int32_t)event->arg[3];
-    }
-    flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
-    if (flow->flags & FLOW_SERVED) {
-        const int32_t at = (cell - net->first) * net->stride + flow->port;
-        flow_leave(net, cell, &net->links[at], (int32_t)found, event->time_ps);
-    }
-}
-
-/* The link of a circuit begins to serve it. */
-static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
-{
-    const pod_net_hop hop = {.port = (int)(event->arg[3] & 255U),
-                             .peer = (int32_t)(event->arg[3] >> 32)};
-    const unsigned flags = (unsigned)(event->arg[3] >> 8) & 255U;
-    pod_net_peers_need(net);
-    const int32_t flow = flow_start(net, cell, hop, &nothing_left, (int64_t)event->arg[2], flags);
-    net->flows[flow].tag = event->arg[0];
-    net->flows[flow].step = (uint32_t)event->arg[1];
-    net->flows[flow].fragments = event->small;
-    net->flows[flow].payload = event->payload ? pod_payload_retain(event->payload) : NULL;
-    if (net->flow_watch) {
-        net->flow_watch[flow].source = event->src;
-    }
-}
-
-/* One of several fragments; true when it was the last to come. The first fragment sent has the
- * payload. */
-static bool fragment_take(pod_net *net, int32_t cell, const pod_event *event, pod_payload **payload)
-{
-    const uint64_t key = message_key(cell, (uint32_t)event->arg[1]);
-    const uint64_t tag = event->arg[0];
-    const uint64_t *before = pod_map_get(&net->arriving, tag, key);
-    const uint64_t rest = (before ? *before : event->small) - 1;
-    uint64_t value = 0;
-    if (rest > 0) {
-        pod_map_put(&net->arriving, tag, key, rest);
-        if (event->payload) {
-            pod_map_put(&net->holding, tag, key,
-                        (uint64_t)(uintptr_t)pod_payload_retain(event->payload));
-        }
-        return false;
-    }
-    pod_map_take(&net->arriving, tag, key, &value);
-    if (!event->payload && pod_map_take(&net->holding, tag, key, &value)) {
-        *payload = (pod_payload *)(uintptr_t)value;
-    }
-    return true;
-}
-
-static void on_arrive(pod_net *net, int32_t cell, const pod_event *event)
-{
-    pod_payload *held = NULL;
-    if (event->small > 1 && !fragment_take(net, cell, event, &held)) {
-        return;
-    }
-    net->client.arrived(net->client.context, cell,
-                        tag_unpack(event->arg[0], (uint32_t)event->arg[1]),
-                        held ? held : event->payload);
-    if (held) {
-        pod_payload_release(held);
-    }
-}
-
-static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
-{
-    (void)engine;
-    pod_net *net = context;
-    switch (event->kind) {
-    case EVENT_ARRIVE:
-        on_arrive(net, cell, event);
-        break;
-    case EVENT_HEAD:
-        on_head(net, cell, event);
-        break;
-    case EVENT_TAIL:
-        on_tail(net, cell, event);
-        break;
-    case EVENT_CIRCUIT:
-        on_circuit(net, cell, event);
-        break;
-    default:
-        net->client.woke(net->client.context, cell, event->arg[0]);
-        break;
-    }
-    cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
-}
-
-bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size)
+static bool blocked(void *context, int32_t cell, char *text, size_t size)
 {
     const pod_net *net = context;
     return net->client.blocked && net->client.blocked(net->client.context, cell, text, size);
 }
 
-/* ---- sending ---- */
+pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **out, pod_error *err)
+{
+    *out = NULL;
+    pod_net *net = calloc(1, sizeof *net);
+    pod_status st = net ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the network");
+    st = pod_par_agree(par, st, err);
+    if (st != POD_OK) {
+        free(net);
+        return st;
+    }
+    net->client = *options->client;
+    net->route = options->route;
+    net->route_context = options->route_context;
+    net->least_ps = options->least_ps;
+    net->free_flow = -1;
+    pod_map_init(&net->transit);
+    pod_map_init(&net->arriving);
+    pod_map_init(&net->holding);
+    pod_map_init(&net->leaving);
+    net->discipline = options->alone ? &pod_net_exclusive_links : &pod_net_shared_links;
+    const pod_engine_model model = {.context = net,
+                                    .handle = net->discipline->handle,
+                                    .timer = net->discipline->timer,
+                                    .blocked = blocked};
+    st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
+    if (st == POD_OK) {
+        net->ncells = pod_engine_cells(net->engine, &net->first);
+        st = cells_allocate(net, options, err);
+        if (st == POD_OK) {
+            st = ports_build(net, options, err);
+        }
+        st = pod_par_agree(par, st, err);
+    }
+    if (st != POD_OK) {
+        pod_net_free(net);
+        return st;
+    }
+    net->discipline->near_add(net);
+    *out = net;
+    return POD_OK;
+}
+
+void pod_net_free(pod_net *net)
+{
+    if (!net) {
+        return;
+    }
+    pod_engine_free(net->engine);
+    pod_map_fini(&net->leaving);
+    pod_map_fini(&net->holding);
+    pod_map_fini(&net->arriving);
+    pod_map_fini(&net->transit);
+    free(net->busy_since);
+    net->discipline->links_free(net);
+    free(net->wires);
+    free(net->cells);
+    free(net);
+}
+
+pod_engine *pod_net_engine(pod_net *net)
+{
+    return net->engine;
+}
 
 pod_time_ps pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                          pod_payload *payload)
 {
-    if (net->docks) {
-        return pod_net_lane_send(net, cell, port, bytes, tag, payload);
-    }
-    const pod_net_hop hop = {.port = port, .peer = -1};
-    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
-    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);
-    net->flows[flow].tag = tag_pack(tag);
-    net->flows[flow].step = (uint32_t)tag.step;
-    net->flows[flow].fragments = 1;
-    net->flows[flow].payload = payload;
-    return POD_TIME_NEVER;
+    return net->discipline->send(net, cell, port, bytes, tag, payload);
 }
 
-void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
-                        int64_t bytes, pod_net_tag tag, pod_payload *payload)
+void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
 {
-    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && !net->docks);
-    const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
-    const int fragments = (int)used;
-    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
-    if (fragments > 1) {
-        pod_map_put(&net->leaving, tag_pack(tag), message_key(cell, (uint32_t)tag.step),
-                    (uint64_t)fragments);
-    }
-    for (int i = 0; i < fragments; i++) {
-        pod_net_path path = paths[i];
-        const pod_net_hop hop = path_next(net, cell, &path);
-        const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
-        const int32_t flow = flow_start(net, cell, hop, &path, share, flags);
-        net->flows[flow].tag = tag_pack(tag);
-        net->flows[flow].step = (uint32_t)tag.step;
-        net->flows[flow].fragments = (uint16_t)fragments;
-        net->flows[flow].payload = i == 0 ? payload : NULL;
-    }
+    const pod_event event = {
+        .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}
+    };
+    pod_engine_post(net->engine, cell, &event);
 }
 
-const pod_engine_model pod_net_model = {
-    .handle = on_event, .timer = on_timer, .blocked = pod_net_blocked};
+pod_time_ps pod_net_now(const pod_net *net)
+{
+    return pod_engine_now(net->engine);
+}
+
+pod_status pod_net_run(pod_net *net, pod_error *err)
+{
+    return pod_engine_run(net->engine, err);
+}
+
+int64_t pod_net_hops(const pod_net *net)
+{
+    return net->hops;
+}
+
+pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
+                           pod_error *err)
+{
+    *records = NULL;
+    const size_t count = (size_t)net->ncells * POD_NET_PORTS_MAX;
+    pod_net_link_record *own = calloc(count + 1, sizeof *own);
+    pod_status st = own ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for link records");
+    st = pod_par_agree(par, st, err);
+    if (st != POD_OK) {
+        free(own);
+        return st;
+    }
+    for (int32_t i = 0; i < net->ncells; i++) {
+        for (int32_t port = 0; port < net->cells[i].links; port++) {
+            own[(size_t)i * POD_NET_PORTS_MAX + (size_t)port] =
+                net->discipline->record(net, i, port);
+        }
+    }
+    void *all = NULL;
+    size_t total = 0;
+    st = pod_par_gather(par, own, count * sizeof *own, &all, &total, err);
+    free(own);
+    *records = all;
+    return st;
+}

@@ -32,11 +32,11 @@
 #pragma once
 
 #include "engine/engine.h"
-
-#include <stdbool.h>
+#include "net/path.h"
+#include "net/tag.h"
 
 enum { POD_NET_PEER_ADDRESSED = -2 };
-enum { POD_NET_SEGMENTS_MAX = 10, POD_NET_PORTS_MAX = 16, POD_NET_RUN_MAX = 255 };
+enum { POD_NET_PORTS_MAX = 16 };
 
 /** The sending end of one link. */
 typedef struct pod_net_port {
@@ -46,32 +46,6 @@ typedef struct pod_net_port {
     pod_rate shared_rate;   /**< what messages with tag.shared get of it, <= rate; 0 = rate */
     pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
 } pod_net_port;
-
-/** A path packed for travel: up to POD_NET_SEGMENTS_MAX runs of (port, hops), first run first. Or an
- *  address: word[0] != 0, and word[1] with its highest bit set; the other bits are the machine's. */
-typedef struct pod_net_path {
-    uint64_t word[2];
-} pod_net_path;
-#define POD_NET_PATH_ADDRESSED (UINT64_C(1) << 63)
-
-/** The next hop of an addressed message. */
-typedef struct pod_net_hop {
-    int port;
-    int32_t peer; /**< for ports with POD_NET_PEER_ADDRESSED: the cell that it goes to */
-} pod_net_hop;
-
-/** Append `hops` >= 1 hops through `port` to a path (which starts as {{0, 0}}).
- *  @return false when it would need too many segments; the path is then undefined */
-bool pod_net_path_append(pod_net_path *path, int port, int32_t hops);
-
-/** Names a message to its sender and its receiver; the meaning is the client's. */
-typedef struct pod_net_tag {
-    uint32_t instance;
-    int32_t channel; /**< below 2^24 */
-    int32_t step;
-    uint8_t kind;
-    bool shared; /**< no part of the name, not handed back: at the links' shared_rate */
-} pod_net_tag;
 
 /** What the net tells the layer above, inside engine handlers. */
 typedef struct pod_net_client {

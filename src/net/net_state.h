@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file net/net_state.h  What the files of sim/net share: the state of links and cells. Private. */
+/** @file net/net_state.h  What the files of net share: the state of links and cells. Private. */
 #pragma once
 
 #include "net/map.h"
@@ -108,8 +108,33 @@ typedef struct net_watch {
     int32_t source; /* cell that sent it */
 } net_watch;
 
+/* How links serve messages: one file each, behind one interface. */
+typedef struct net_discipline {
+    /** Memory of all links and cells, `stride` of them known. POD_E_NOMEM. */
+    bool (*links_new)(pod_net *net);
+    /** A cell that has no messages yet, and one of its links. */
+    void (*cell_init)(pod_net *net, int32_t local);
+    void (*link_init)(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire);
+    /** Tell the engine what a cell's turn touches. */
+    void (*near_add)(pod_net *net);
+    void (*links_free)(pod_net *net);
+    /** The engine's callbacks. */
+    void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
+    void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
+    /** pod_net_send. */
+    pod_time_ps (*send)(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                        pod_payload *payload);
+    pod_net_link_record (*record)(const pod_net *net, int32_t local, int32_t port);
+} net_discipline;
+
+/** shared_link.c: messages on a link share it fairly. */
+extern const net_discipline pod_net_shared_links;
+/** exclusive_link.c: one message at a time. */
+extern const net_discipline pod_net_exclusive_links;
+
 struct pod_net {
     pod_engine *engine;
+    const net_discipline *discipline;
     pod_net_client client;
     pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
     const void *route_context;
@@ -139,18 +164,6 @@ struct pod_net {
     pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
 };
 
-/** Make room for flow_peer[]. */
-void pod_net_peers_need(pod_net *net);
-
-/** Take the next hop off a path: its port. */
-int pod_net_path_pop(pod_net_path *path);
-
-/** The engine's callbacks (net.c, and net_lane.c if alone). */
-extern const pod_engine_model pod_net_model;
-extern const pod_engine_model pod_net_lane_model;
-/** For both. */
-bool pod_net_blocked(void *context, int32_t cell, char *text, size_t size);
-
 /* More work on a link that has had `before` already: time may not overflow.
  * @return the work, or what keeps sums in range until the engine stops */
 static inline pod_time_ps pod_net_time_check(pod_net *net, pod_time_ps before, pod_time_ps work)
@@ -168,7 +181,3 @@ static inline net_dock *dock_at(const pod_net *net, int32_t cell)
 {
     return (net_dock *)(void *)(net->docks + (size_t)(cell - net->first) * net->dock_bytes);
 }
-
-/** pod_net_send if alone (net_lane.c). */
-pod_time_ps pod_net_lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                              pod_payload *payload);

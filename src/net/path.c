@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/net_state.h"
+#include "net/path.h"
 
 enum { SEGMENT_BITS = 12, SEGMENTS_PER_WORD = 5 };
 

@@ -21,7 +21,7 @@
  *     gather      0    wait for cross                wait for cross
  *                 1    send run 0 to 1, get run 1    send run 0 to 3, get run 1     inside the slices
  */
-#include "collectives/multislice/hier_build.h"
+#include "collectives/multislice/hier_state.h"
 #include "collectives/schedule/frame.h"
 
 #include <stdlib.h>
@@ -42,15 +42,6 @@ static hier_me me_of(const hier *self, int32_t rank)
     hier_me me = {.slice = rank / self->n, .rank = rank % self->n};
     pod_coll_place_make(self->inside, me.rank, &me.place);
     return me;
-}
-
-/* First slot of the run of an inner rank. */
-int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank)
-{
-    const hier_part *p = &self->part[part];
-    const pod_hier_inner *inner = self->chunk[p->chunk].inner;
-    const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
-    return any ? any->ops->block_slot(any, p->inner, rank) * self->slices : 0;
 }
 
 static int32_t hier_block_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)

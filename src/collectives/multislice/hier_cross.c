@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange across slices: who waits for what, and who sends which run to whom. */
-#include "collectives/multislice/hier_build.h"
+#include "collectives/multislice/hier_state.h"
 #include "collectives/schedule/frame.h"
+
+/* First slot of the run of an inner rank. */
+int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank)
+{
+    const hier_part *p = &self->part[part];
+    const pod_hier_inner *inner = self->chunk[p->chunk].inner;
+    const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
+    return any ? any->ops->block_slot(any, p->inner, rank) * self->slices : 0;
+}
 
 /* Channels of the phase before whose receives a rank's crossing waits for. */
 static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)

@@ -4,77 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- events ---- */
-
-static bool event_before(const predict_event *a, const predict_event *b)
-{
-    if (a->time != b->time) {
-        return a->time < b->time;
-    }
-    if (a->source != b->source) {
-        return a->source < b->source;
-    }
-    if (a->source < 0 && a->at != b->at) {
-        return a->at < b->at;
-    }
-    return a->seq < b->seq;
-}
-
-void pod_predict_push(predict_run *r, predict_event e)
-{
-    if (e.time > PREDICT_TIME_MAX) {
-        r->status = POD_E_RANGE;
-        return;
-    }
-    if (r->heap_size == r->heap_room) {
-        const int64_t room = 2 * r->heap_room + 64;
-        predict_event *heap = realloc(r->heap, (size_t)room * sizeof *heap);
-        if (!heap) {
-            r->status = POD_E_NOMEM;
-            return;
-        }
-        r->heap = heap;
-        r->heap_room = room;
-    }
-    e.seq = r->seq++;
-    int64_t at = r->heap_size++;
-    while (at > 0 && event_before(&e, &r->heap[(at - 1) / 2])) {
-        r->heap[at] = r->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    r->heap[at] = e;
-}
-
-static predict_event event_pop(predict_run *r)
-{
-    const predict_event top = r->heap[0];
-    const predict_event last = r->heap[--r->heap_size];
-    int64_t at = 0;
-    for (;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= r->heap_size) {
-            break;
-        }
-        if (child + 1 < r->heap_size && event_before(&r->heap[child + 1], &r->heap[child])) {
-            ++child;
-        }
-        if (!event_before(&r->heap[child], &last)) {
-            break;
-        }
-        r->heap[at] = r->heap[child];
-        at = child;
-    }
-    r->heap[at] = last;
-    return top;
-}
-
 /* ---- channels ---- */
-
-uint8_t *pod_predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step)
-{
-    const int64_t steps = r->schedule->channels[channel].max_steps;
-    return &r->arrived[r->arrived_base[channel] + cell * steps + step];
-}
 
 /* True when the channel must wait for another one; it is then on that one's list. */
 static bool waits_for_other(predict_run *r, int32_t cell, int32_t c, const pod_coll_step *step)
@@ -110,7 +40,7 @@ static void advance(predict_run *r, int32_t cell, int32_t c)
         }
         ++me->next_send;
         if (step.send_to == r->places[cell].rank) {
-            *pod_predict_arrived_at(r, cell, c, step.send_step) = 1;
+            *predict_arrived_at(r, cell, c, step.send_step) = 1;
         } else if (step.send_to >= 0) {
             pod_predict_send(r, cell, c, &step);
         }
@@ -125,7 +55,7 @@ static void receive(predict_run *r, int32_t cell, int32_t c)
     const int32_t before = me->next_recv;
     pod_coll_step step;
     while (me->next_recv < me->next_send) {
-        if (*pod_predict_arrived_at(r, cell, c, me->next_recv) != 1) {
+        if (*predict_arrived_at(r, cell, c, me->next_recv) != 1) {
             r->schedule->ops->step(r->schedule, &r->places[cell], c, me->next_recv, &step);
             if (step.recv_from >= 0) {
                 break;
@@ -158,7 +88,7 @@ static void wake(predict_run *r, int32_t cell)
     }
 }
 
-void pod_predict_left(predict_run *r, int32_t cell, int32_t channel)
+static void left(predict_run *r, int32_t cell, int32_t channel)
 {
     predict_channel *me = predict_channel_at(r, cell, channel);
     if (--me->leaving > 0) {
@@ -178,7 +108,7 @@ static void arrive(predict_run *r, int32_t fragment)
     const predict_fragment *f = &r->fragments[fragment];
     const int32_t cell = f->to;
     const int32_t channel = f->channel;
-    uint8_t *arrived = pod_predict_arrived_at(r, cell, channel, f->to_step);
+    uint8_t *arrived = predict_arrived_at(r, cell, channel, f->to_step);
     pod_predict_fragment_free(r, fragment);
     if (--*arrived == 1) {
         receive(r, cell, channel);
@@ -260,7 +190,7 @@ static void follow(predict_run *r)
         wake(r, cell);
     }
     while (r->heap_size > 0 && r->status == POD_OK && r->hops <= r->fold->hops_max) {
-        const predict_event e = event_pop(r);
+        const predict_event e = pod_predict_pop(r);
         handle(r, &e);
     }
 }
@@ -297,7 +227,8 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
                                     const pod_coll_schedule *schedule, const pod_coll_fold *fold,
                                     pod_coll_estimate *estimate, pod_error *err)
 {
-    predict_run r = {.request = request, .schedule = schedule, .fold = fold, .status = POD_OK};
+    predict_run r = {
+        .request = request, .schedule = schedule, .fold = fold, .left = left, .status = POD_OK};
     if (prepare(&r)) {
         follow(&r);
     } else {

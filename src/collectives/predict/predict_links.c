@@ -191,7 +191,7 @@ static void leave(predict_run *r, int32_t flow)
                                             .hop = left.hop + 1});
     }
     if (left.hop == 0) {
-        pod_predict_left(r, f->from, f->channel);
+        r->left(r, f->from, f->channel);
     }
 }
 
@@ -275,7 +275,7 @@ static void send_routed(predict_run *r, int32_t cell, const pod_coll_step *step,
     count = r->schedule->ties_plus ? pod_paths_keep_plus(paths, count) : count;
     const int used = (int)(bytes < count ? (bytes > 0 ? bytes : 1) : count);
     predict_channel_at(r, cell, what->channel)->leaving = used;
-    *pod_predict_arrived_at(r, what->to, what->channel, what->to_step) = (uint8_t)(used + 1);
+    *predict_arrived_at(r, what->to, what->channel, what->to_step) = (uint8_t)(used + 1);
     for (int p = 0; p < used; ++p) {
         const int64_t share = bytes / used + (p < bytes % used ? 1 : 0);
         what->path = paths[p];
@@ -360,7 +360,7 @@ void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_c
         return;
     }
     predict_channel_at(r, cell, channel)->leaving = 1;
-    *pod_predict_arrived_at(r, what.to, channel, what.to_step) = 2;
+    *predict_arrived_at(r, what.to, channel, what.to_step) = 2;
     if (r->schedule->ordered) {
         send_ordered(r, cell, step, bytes, &what);
     } else {

@@ -87,7 +87,9 @@ typedef struct predict_channel {
     int8_t direction;     /* whose ordered link its send holds; -1 = none */
 } predict_channel;
 
-typedef struct predict_run {
+typedef struct predict_run predict_run;
+
+struct predict_run {
     const pod_coll_request *request;
     const pod_coll_schedule *schedule;
     const pod_coll_fold *fold;
@@ -116,7 +118,9 @@ typedef struct predict_run {
     int64_t hops; /* flows so far */
     pod_time_ps now;
     pod_status status;
-} predict_run;
+    void (*left)(predict_run *r, int32_t cell,
+                 int32_t channel); /* a fragment has left its sender */
+};
 
 static inline predict_channel *predict_channel_at(const predict_run *r, int32_t cell, int32_t c)
 {
@@ -128,7 +132,19 @@ static inline int32_t predict_cell(const predict_run *r, int32_t rank)
     return r->fold->like ? r->fold->like[rank] : rank;
 }
 
-/** Send what a step sends; the channel's `leaving` and the receiver's `arrived` are set. */
+/* Fragments of a step that have not arrived, plus 1; 1 = the step's message is here. */
+static inline uint8_t *predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel,
+                                          int32_t step)
+{
+    const int64_t steps = r->schedule->channels[channel].max_steps;
+    return &r->arrived[r->arrived_base[channel] + cell * steps + step];
+}
+
+/** predict_events.c: what is to happen, and what happens next. */
+void pod_predict_push(predict_run *r, predict_event e);
+predict_event pod_predict_pop(predict_run *r);
+
+/** predict_links.c from here on. Send what a step sends; the channel's `leaving` and the receiver's `arrived` are set. */
 void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step);
 /** An ordered send has left: its link is for the next. */
 void pod_predict_release(predict_run *r, int32_t cell, int direction);
@@ -136,8 +152,3 @@ void pod_predict_link_served(predict_run *r, int32_t link);
 void pod_predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip);
 void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop);
 void pod_predict_fragment_free(predict_run *r, int32_t fragment);
-
-/** predict.c: a fragment has left its sender. */
-void pod_predict_left(predict_run *r, int32_t cell, int32_t channel);
-uint8_t *pod_predict_arrived_at(const predict_run *r, int32_t cell, int32_t channel, int32_t step);
-void pod_predict_push(predict_run *r, predict_event e);

@@ -133,9 +133,7 @@ static pod_status xla_build(const pod_coll_request *request, pod_coll_schedule *
     if (choice.form == POD_XLA_FORM_NONE) {
         st = pod_coll_none.build(request, schedule, err);
     } else if (choice.form == POD_XLA_FORM_DIRECT) {
-        const pod_coll_algorithm *direct = NULL;
-        st = pod_coll_algorithm_find("direct", &direct, err);
-        st = st == POD_OK ? direct->build(request, schedule, err) : st;
+        st = pod_coll_direct.build(request, schedule, err);
     } else if (one_axis) {
         st = streams_build(request, &choice, place, schedule, err);
     } else {
@@ -165,9 +163,7 @@ static pod_status xla_predict(const pod_coll_request *request, pod_coll_predicti
     int place[POD_AXES];
     pod_status st = choose(request, &choice, place, err);
     if (st == POD_OK && choice.form == POD_XLA_FORM_DIRECT) {
-        const pod_coll_algorithm *direct = NULL;
-        st = pod_coll_algorithm_find("direct", &direct, err);
-        return st == POD_OK ? direct->predict(request, prediction, err) : st;
+        return pod_coll_direct.predict(request, prediction, err);
     }
     pod_coll_axes axes;
     st = st == POD_OK ? pod_coll_axes_init(&axes, request, err) : st;

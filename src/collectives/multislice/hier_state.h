@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file collectives/multislice/hier_build.h  The schedule of a hierarchical collective, for its two files. Private.
+/** @file collectives/multislice/hier_state.h  The schedule of a hierarchical collective, for its two files. Private.
  *
  *  hier_build.c has the phases inside a slice and puts the schedule together; hier_cross.c has the exchange
- *  across slices. Vocabulary as in hier_impl.h.
+ *  across slices. Vocabulary as in hier_parts.h.
  *  Threads: none. */
 #pragma once
 
@@ -54,7 +54,7 @@ typedef struct hier_me {
     pod_coll_place place; /* inside */
 } hier_me;
 
-/** First slot of the run of an inner rank. */
+/** hier_cross.c: first slot of the run of an inner rank. */
 int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank);
 
 /** The crossing of a part on a chip (hier_cross.c): its steps, and one of them. */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to happen, soonest first: a binary heap. */
+#include "collectives/predict/predict_state.h"
+
+#include <stdlib.h>
+
+static bool event_before(const predict_event *a, const predict_event *b)
+{
+    if (a->time != b->time) {
+        return a->time < b->time;
+    }
+    if (a->source != b->source) {
+        return a->source < b->source;
+    }
+    if (a->source < 0 && a->at != b->at) {
+        return a->at < b->at;
+    }
+    return a->seq < b->seq;
+}
+
+void pod_predict_push(predict_run *r, predict_event e)
+{
+    if (e.time > PREDICT_TIME_MAX) {
+        r->status = POD_E_RANGE;
+        return;
+    }
+    if (r->heap_size == r->heap_room) {
+        const int64_t room = 2 * r->heap_room + 64;
+        predict_event *heap = realloc(r->heap, (size_t)room * sizeof *heap);
+        if (!heap) {
+            r->status = POD_E_NOMEM;
+            return;
+        }
+        r->heap = heap;
+        r->heap_room = room;
+    }
+    e.seq = r->seq++;
+    int64_t at = r->heap_size++;
+    while (at > 0 && event_before(&e, &r->heap[(at - 1) / 2])) {
+        r->heap[at] = r->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    r->heap[at] = e;
+}
+
+predict_event pod_predict_pop(predict_run *r)
+{
+    const predict_event top = r->heap[0];
+    const predict_event last = r->heap[--r->heap_size];
+    int64_t at = 0;
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= r->heap_size) {
+            break;
+        }
+        if (child + 1 < r->heap_size && event_before(&r->heap[child + 1], &r->heap[child])) {
+            ++child;
+        }
+        if (!event_before(&r->heap[child], &last)) {
+            break;
+        }
+        r->heap[at] = r->heap[child];
+        at = child;
+    }
+    r->heap[at] = last;
+    return top;
+}

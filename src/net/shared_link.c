@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links that messages share fairly, and routers between them (net.h). */
+#include "engine/pages.h"
+#include "net/net_state.h"
+
+#include <stdlib.h>
+
+static const pod_net_path nothing_left = {
+    {0, 0}
+};
+
+/* ---- flows ---- */
+
+static int32_t flow_beyond(pod_net *net)
+{
+    if (net->free_flow < 0) {
+        const int32_t count = 2 * net->nflows;
+        net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
+        POD_ASSERT(flows != NULL);
+        net->flows = flows;
+        if (net->flow_peer) {
+            int32_t *peers = realloc(net->flow_peer, (size_t)count * sizeof *peers);
+            POD_ASSERT(peers != NULL);
+            net->flow_peer = peers;
+        }
+        if (net->flow_watch) {
+            net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
+            POD_ASSERT(watch != NULL);
+            net->flow_watch = watch;
+        }
+        for (int32_t i = count - 1; i >= net->nflows; i--) {
+            flows[i].next = net->free_flow;
+            net->free_flow = i;
+        }
+        net->nflows = count;
+    }
+    const int32_t flow = net->free_flow;
+    net->free_flow = net->flows[flow].next;
+    return flow;
+}
+
+static int32_t flow_new(pod_net *net, int32_t local)
+{
+    net_cell *state = &net->cells[local];
+    if (state->free_flows == 0) {
+        return flow_beyond(net);
+    }
+    const int32_t own = __builtin_ctz(state->free_flows);
+    state->free_flows &= state->free_flows - 1;
+    return local * NET_OWN_FLOWS + own;
+}
+
+static void flow_release(pod_net *net, int32_t local, int32_t flow)
+{
+    const int32_t own = flow - local * NET_OWN_FLOWS;
+    if (own >= 0 && own < NET_OWN_FLOWS) {
+        net->cells[local].free_flows |= 1U << own;
+        return;
+    }
+    net->flows[flow].next = net->free_flow;
+    net->free_flow = flow;
+}
+
+/* Put into the list sorted by finish, behind equals. */
+static void link_insert(pod_net *net, net_link *link, int32_t flow)
+{
+    net_flow *flows = net->flows;
+    int32_t before = link->tail;
+    while (before >= 0 && flows[before].finish > flows[flow].finish) {
+        before = flows[before].prev;
+    }
+    const int32_t after = before >= 0 ? flows[before].next : link->head;
+    flows[flow].prev = before;
+    flows[flow].next = after;
+    if (before >= 0) {
+        flows[before].next = flow;
+    } else {
+        link->head = flow;
+    }
+    if (after >= 0) {
+        flows[after].prev = flow;
+    } else {
+        link->tail = flow;
+    }
+}
+
+/* ---- links ---- */
+
+/* Bring the virtual clock to now: each of n messages has had 1/n of the time since. */
+static void link_update(net_link *link, pod_time_ps now)
+{
+    const pod_time_ps elapsed = now - link->updated_ps;
+    link->updated_ps = now;
+    if (link->flows == 0) {
+        return;
+    }
+    link->busy_ps += elapsed;
+    link->virtual_ps += link->flows == 1 ? elapsed : elapsed / link->flows;
+}
+
+/* When the first message of the list has had its service. Rounding down the virtual clock and up
+ * here means that a link is never faster than its rate. */
+static pod_time_ps link_done(const pod_net *net, const net_link *link)
+{
+    if (link->flows == 0) {
+        return POD_TIME_NEVER;
+    }
+    pod_time_ps rest = net->flows[link->head].finish - link->virtual_ps;
+    if (link->flows > 1
+        && (__builtin_mul_overflow(rest, (pod_time_ps)link->flows, &rest)
+            || rest > POD_TIME_NEVER - 1 - link->updated_ps)) {
+        return POD_TIME_NEVER - 1;
+    }
+    return link->updated_ps + rest;
+}
+
+static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
+                      pod_time_ps now)
+{
+    net_link *link = &net->links[local * net->stride + port];
+    const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
+    link_update(link, now);
+    const pod_time_ps work = pod_net_time_check(
+        net, link->virtual_ps, wire_work_ps(&net->wires[link->wire], bytes, shared));
+    net->flows[flow].finish = link->virtual_ps + work;
+    link->bytes += bytes;
+    net->hops++;
+    if (link->flows == 0) { /* most often: the link to itself */
+        net->flows[flow].prev = -1;
+        net->flows[flow].next = -1;
+        link->head = flow;
+        link->tail = flow;
+        link->flows = 1;
+        if (net->busy_since) {
+            net->busy_since[local * net->stride + port] = now;
+        }
+        net->cells[local].done[port] = now + work;
+        return;
+    }
+    link_insert(net, link, flow);
+    link->flows++;
+    net->cells[local].done[port] = link_done(net, link);
+}
+
+/* What the next cell knows a flow by. A number may be in use again before its last tail has arrived
+ * there, but not on the same link, which keeps its order. */
+static uint64_t flow_name(int32_t flow, int port)
+{
+    return (uint64_t)(uint32_t)port << 32 | (uint32_t)flow;
+}
+
+static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
+{
+    const bool own =
+        link->peer == POD_NET_PEER_ADDRESSED || (net->flows[flow].flags & FLOW_CIRCUIT) != 0;
+    POD_DASSERT(!own || net->flow_peer != NULL);
+    return own ? net->flow_peer[flow] : link->peer;
+}
+
+/* The tail of a flow leaves this cell: hand it on and tell the sender. */
+static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
+                       pod_time_ps now)
+{
+    const net_flow left = net->flows[flow];
+    pod_event event = {
+        .time_ps = now + net->wires[link->wire].latency_ps,
+        .dst = flow_peer(net, link, flow),
+        .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
+        .small = left.fragments,
+        .arg = {left.tag, left.step, flow_name(flow, left.port),
+                net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0},
+        .payload = left.payload,
+    };
+    pod_engine_post(net->engine, cell, &event);
+    flow_release(net, cell - net->first, flow);
+    if (net->client.left) {
+        net->client.left(net->client.context, cell, left.port,
+                         pod_net_tag_unpack(left.tag, left.step), net->flow_watch[flow].source,
+                         net->flow_watch[flow].joined_ps);
+    }
+    if (!(left.flags & FLOW_OWN)) {
+        return;
+    }
+    if (left.fragments > 1) {
+        const uint64_t key = pod_net_message_key(cell, left.step);
+        uint64_t *rest = pod_map_get(&net->leaving, left.tag, key);
+        if (--*rest > 0) {
+            return;
+        }
+        uint64_t value;
+        pod_map_take(&net->leaving, left.tag, key, &value);
+    }
+    net->client.sent(net->client.context, cell, pod_net_tag_unpack(left.tag, left.step));
+}
+
+/* A flow has had its service: it leaves unless its tail is still to come. */
+static void flow_served(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
+                        pod_time_ps now)
+{
+    if (net->flows[flow].flags & FLOW_NO_TAIL) {
+        net->flows[flow].flags |= FLOW_SERVED;
+    } else {
+        flow_leave(net, cell, link, flow, now);
+    }
+}
+
+/* A link has nothing more to serve. */
+static void busy_tell(pod_net *net, int32_t cell, int port, pod_time_ps now)
+{
+    if (net->client.busy) {
+        const size_t at = (size_t)(cell - net->first) * (size_t)net->stride + (size_t)port;
+        net->client.busy(net->client.context, cell, port, net->busy_since[at], now);
+    }
+}
+
+/* Messages of this link that have had their service by now. */
+static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
+{
+    const int32_t local = cell - net->first;
+    net_link *link = &net->links[local * net->stride + port];
+    link_update(link, now);
+    link->virtual_ps = net->flows[link->head].finish;
+    if (link->flows == 1) {
+        const int32_t only = link->head;
+        link->head = -1;
+        link->tail = -1;
+        link->flows = 0;
+        net->cells[local].done[port] = POD_TIME_NEVER;
+        busy_tell(net, cell, port, now);
+        flow_served(net, cell, link, only, now);
+        return;
+    }
+    int32_t served = -1;
+    int32_t *end = &served;
+    while (link->head >= 0 && net->flows[link->head].finish <= link->virtual_ps) {
+        const int32_t flow = link->head;
+        link->head = net->flows[flow].next;
+        link->flows--;
+        *end = flow;
+        end = &net->flows[flow].next;
+    }
+    *end = -1;
+    if (link->head >= 0) {
+        net->flows[link->head].prev = -1;
+    } else {
+        link->tail = -1;
+        busy_tell(net, cell, port, now);
+    }
+    net->cells[local].done[port] = link_done(net, link);
+    while (served >= 0) {
+        const int32_t flow = served;
+        served = net->flows[flow].next;
+        flow_served(net, cell, link, flow, now);
+    }
+}
+
+/* ---- cells ---- */
+
+static void cell_timer_refresh(pod_net *net, int32_t cell, net_cell *state)
+{
+    pod_time_ps first = POD_TIME_NEVER;
+    for (int32_t i = 0; i < state->links; i++) {
+        first = state->done[i] < first ? state->done[i] : first;
+    }
+    if (first != state->timer_ps) {
+        state->timer_ps = first;
+        pod_engine_timer_set(net->engine, cell, first);
+    }
+}
+
+static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
+{
+    (void)engine;
+    pod_net *net = context;
+    net_cell *state = &net->cells[cell - net->first];
+    state->timer_ps = POD_TIME_NEVER;
+    for (int32_t i = 0; i < state->links; i++) {
+        if (state->done[i] > now) {
+            continue;
+        }
+        link_serve(net, cell, i, now);
+    }
+    cell_timer_refresh(net, cell, state);
+}
+
+/* The next hop of a message at a cell, taken off its path. */
+static pod_net_hop path_next(const pod_net *net, int32_t cell, pod_net_path *path)
+{
+    if (path->word[1] & POD_NET_PATH_ADDRESSED) {
+        return net->route(net->route_context, cell, path);
+    }
+    return (pod_net_hop){.port = pod_net_path_pop(path), .peer = -1};
+}
+
+/* A message joins the link of `hop`; `path` is what is left after that hop. */
+static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod_net_path *path,
+                          int64_t bytes, unsigned flags)
+{
+    const pod_time_ps now = pod_engine_now(net->engine);
+    const int32_t local = cell - net->first;
+    POD_DASSERT(hop.port < net->cells[local].links);
+    const int32_t flow = flow_new(net, local);
+    const bool last = path->word[0] == 0;
+    net->flows[flow].flags = (uint8_t)(flags | (last ? FLOW_LAST : 0U));
+    net->flows[flow].port = (uint8_t)hop.port;
+    net->flows[flow].payload = NULL;
+    if (net->flow_peer) {
+        net->flow_peer[flow] = hop.peer;
+    }
+    if (net->flow_watch) {
+        net->flow_watch[flow] = (net_watch){.joined_ps = now, .source = cell};
+    }
+    link_join(net, local, hop.port, flow, bytes, now);
+    if (!last) {
+        const net_link *link = &net->links[local * net->stride + hop.port];
+        const pod_event head = {
+            .time_ps = now + net->wires[link->wire].latency_ps,
+            .dst = flow_peer(net, link, flow),
+            .kind = EVENT_HEAD,
+            .small = (uint16_t)(flags & FLOW_SHARED),
+            .arg = {flow_name(flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
+        };
+        pod_engine_post(net->engine, cell, &head);
+    }
+    return flow;
+}
+
+static uint64_t transit_key(int32_t cell, int32_t before)
+{
+    return (uint64_t)(uint32_t)cell << 32 | (uint32_t)before;
+}
+
+static void on_head(pod_net *net, int32_t cell, const pod_event *event)
+{
+    pod_net_path path = {
+        {event->arg[2], event->arg[3]}
+    };
+    const pod_net_hop hop = path_next(net, cell, &path);
+    const unsigned flags = FLOW_NO_TAIL | event->small;
+    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], flags);
+    pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
+}
+
+static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
+{
+    uint64_t found = 0;
+    const bool known =
+        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[2], &found);
+    POD_ASSERT(known);
+    net_flow *flow = &net->flows[found];
+    flow->tag = event->arg[0];
+    flow->step = (uint32_t)event->arg[1];
+    flow->fragments = event->small;
+    flow->payload = event->payload ? pod_payload_retain(event->payload) : NULL;
+    if (net->flow_watch) {
+        net->flow_watch[found].source = (int32_t)event->arg[3];
+    }
+    flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
+    if (flow->flags & FLOW_SERVED) {
+        const int32_t at = (cell - net->first) * net->stride + flow->port;
+        flow_leave(net, cell, &net->links[at], (int32_t)found, event->time_ps);
+    }
+}
+
+/* Make room for flow_peer[]. */
+static void peers_need(pod_net *net)
+{
+    if (!net->flow_peer) {
+        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+        POD_ASSERT(net->flow_peer != NULL);
+    }
+}
+
+/* The link of a circuit begins to serve it. */
+static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
+{
+    const pod_net_hop hop = {.port = (int)(event->arg[3] & 255U),
+                             .peer = (int32_t)(event->arg[3] >> 32)};
+    const unsigned flags = (unsigned)(event->arg[3] >> 8) & 255U;
+    peers_need(net);
+    const int32_t flow = flow_start(net, cell, hop, &nothing_left, (int64_t)event->arg[2], flags);
+    net->flows[flow].tag = event->arg[0];
+    net->flows[flow].step = (uint32_t)event->arg[1];
+    net->flows[flow].fragments = event->small;
+    net->flows[flow].payload = event->payload ? pod_payload_retain(event->payload) : NULL;
+    if (net->flow_watch) {
+        net->flow_watch[flow].source = event->src;
+    }
+}
+
+/* One of several fragments; true when it was the last to come. The first fragment sent has the
+ * payload. */
+static bool fragment_take(pod_net *net, int32_t cell, const pod_event *event, pod_payload **payload)
+{
+    const uint64_t key = pod_net_message_key(cell, (uint32_t)event->arg[1]);
+    const uint64_t tag = event->arg[0];
+    const uint64_t *before = pod_map_get(&net->arriving, tag, key);
+    const uint64_t rest = (before ? *before : event->small) - 1;
+    uint64_t value = 0;
+    if (rest > 0) {
+        pod_map_put(&net->arriving, tag, key, rest);
+        if (event->payload) {
+            pod_map_put(&net->holding, tag, key,
+                        (uint64_t)(uintptr_t)pod_payload_retain(event->payload));
+        }
+        return false;
+    }
+    pod_map_take(&net->arriving, tag, key, &value);
+    if (!event->payload && pod_map_take(&net->holding, tag, key, &value)) {
+        *payload = (pod_payload *)(uintptr_t)value;
+    }
+    return true;
+}
+
+static void on_arrive(pod_net *net, int32_t cell, const pod_event *event)
+{
+    pod_payload *held = NULL;
+    if (event->small > 1 && !fragment_take(net, cell, event, &held)) {
+        return;
+    }
+    net->client.arrived(net->client.context, cell,
+                        pod_net_tag_unpack(event->arg[0], (uint32_t)event->arg[1]),
+                        held ? held : event->payload);
+    if (held) {
+        pod_payload_release(held);
+    }
+}
+
+static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
+{
+    (void)engine;
+    pod_net *net = context;
+    switch (event->kind) {
+    case EVENT_ARRIVE:
+        on_arrive(net, cell, event);
+        break;
+    case EVENT_HEAD:
+        on_head(net, cell, event);
+        break;
+    case EVENT_TAIL:
+        on_tail(net, cell, event);
+        break;
+    case EVENT_CIRCUIT:
+        on_circuit(net, cell, event);
+        break;
+    default:
+        net->client.woke(net->client.context, cell, event->arg[0]);
+        break;
+    }
+    cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
+}
+
+/* ---- sending ---- */
+
+static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+                             pod_payload *payload)
+{
+    const pod_net_hop hop = {.port = port, .peer = -1};
+    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
+    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);
+    net->flows[flow].tag = pod_net_tag_pack(tag);
+    net->flows[flow].step = (uint32_t)tag.step;
+    net->flows[flow].fragments = 1;
+    net->flows[flow].payload = payload;
+    return POD_TIME_NEVER;
+}
+
+void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, int npaths,
+                        int64_t bytes, pod_net_tag tag, pod_payload *payload)
+{
+    POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && net->links);
+    const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
+    const int fragments = (int)used;
+    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
+    if (fragments > 1) {
+        pod_map_put(&net->leaving, pod_net_tag_pack(tag),
+                    pod_net_message_key(cell, (uint32_t)tag.step), (uint64_t)fragments);
+    }
+    for (int i = 0; i < fragments; i++) {
+        pod_net_path path = paths[i];
+        const pod_net_hop hop = path_next(net, cell, &path);
+        const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
+        const int32_t flow = flow_start(net, cell, hop, &path, share, flags);
+        net->flows[flow].tag = pod_net_tag_pack(tag);
+        net->flows[flow].step = (uint32_t)tag.step;
+        net->flows[flow].fragments = (uint16_t)fragments;
+        net->flows[flow].payload = i == 0 ? payload : NULL;
+    }
+}
+
+/* ---- making links ---- */
+
+static bool links_new(pod_net *net)
+{
+    const size_t ncells = (size_t)net->ncells;
+    net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
+    net->nflows = net->ncells * NET_OWN_FLOWS + 1;
+    net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
+    if (net->route) {
+        net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+    }
+    if (net->client.left) {
+        net->flow_watch = calloc((size_t)net->nflows, sizeof *net->flow_watch);
+    }
+    return net->links && net->flows && (!net->route || net->flow_peer)
+           && (!net->client.left || net->flow_watch);
+}
+
+static void cell_init(pod_net *net, int32_t local)
+{
+    net->cells[local].free_flows = (1U << NET_OWN_FLOWS) - 1;
+}
+
+static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
+{
+    net->links[local * net->stride + port] =
+        (net_link){.head = -1, .tail = -1, .peer = peer, .wire = wire};
+}
+
+/* Links are the largest part of a cell's state. */
+static void near_add(pod_net *net)
+{
+    const void *base[] = {net->cells, net->links, net->flows};
+    const size_t bytes[] = {NET_CACHE_LINE, (size_t)net->stride * sizeof *net->links,
+                            NET_OWN_FLOWS * sizeof *net->flows};
+    const size_t stride[] = {sizeof *net->cells, bytes[1], bytes[2]};
+    for (int i = 0; i < 3; i++) {
+        pod_engine_near_add(net->engine, (pod_engine_near){.base = base[i],
+                                                           .stride_bytes = (int32_t)stride[i],
+                                                           .bytes = (int32_t)bytes[i]});
+    }
+}
+
+static void links_free(pod_net *net)
+{
+    free(net->flow_watch);
+    free(net->flow_peer);
+    free(net->flows);
+    free(net->links);
+}
+
+static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
+{
+    const net_link *link = &net->links[local * net->stride + port];
+    return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
+}
+
+const net_discipline pod_net_shared_links = {.links_new = links_new,
+                                             .cell_init = cell_init,
+                                             .link_init = link_init,
+                                             .near_add = near_add,
+                                             .links_free = links_free,
+                                             .handle = on_event,
+                                             .timer = on_timer,
+                                             .send = link_send,
+                                             .record = record};
