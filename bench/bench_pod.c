@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 #include "sim/run.h"
 
 enum { RUNS_MAX = 99 };

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "chip/chip.h"
 #include "collectives/bounds/bound.h"
+#include "collectives/registry.h"
 #include "ici/spec.h"
 
 enum { SIZES_MAX = 32, BF16_BYTES = 2 };

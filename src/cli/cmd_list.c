@@ -4,7 +4,7 @@
 #include "cli/tables.h"
 
 #include "base/names.h"
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 
 #include "base/names.h"
 #include "collectives/schedule/algorithm_list.h"

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "collectives/bounds/bound.h"
+#include "collectives/registry.h"
 #include "experiment/collective_case.h"
 #include "sim/run.h"
 

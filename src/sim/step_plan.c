@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/hbm.h"
 #include "chip/matmul.h"
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 #include "sim/step_state.h"
 
 #include <stdio.h>

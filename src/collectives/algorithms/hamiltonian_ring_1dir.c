@@ -16,7 +16,7 @@
  */
 #include "collectives/algorithms/rings.h"
 #include "collectives/embedding/hamilton.h"
-#include "collectives/predict/predict.h"
+#include "collectives/predict/predict_rings.h"
 #include "collectives/schedule/algorithm_list.h"
 
 static pod_status ring1_applies(const pod_coll_request *request, pod_error *err)
@@ -44,7 +44,7 @@ static pod_status ring1_build(const pod_coll_request *request, pod_coll_schedule
 static pod_status ring1_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                 pod_error *err)
 {
-    return pod_coll_hamilton_predict(request, ring1_build, prediction, err);
+    return pod_coll_predict_rings(request, ring1_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_hamiltonian_ring_1dir = {

@@ -13,7 +13,7 @@
  */
 #include "collectives/algorithms/rings.h"
 #include "collectives/embedding/hamilton.h"
-#include "collectives/predict/predict.h"
+#include "collectives/predict/predict_rings.h"
 #include "collectives/schedule/algorithm_list.h"
 
 static pod_status rings2_applies(const pod_coll_request *request, pod_error *err)
@@ -48,7 +48,7 @@ static pod_status rings2_build(const pod_coll_request *request, pod_coll_schedul
 static pod_status rings2_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    return pod_coll_hamilton_predict(request, rings2_build, prediction, err);
+    return pod_coll_predict_rings(request, rings2_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_hamiltonian_rings_2D_disjoint = {

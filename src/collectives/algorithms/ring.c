@@ -16,7 +16,7 @@
  */
 #include "collectives/algorithms/rings.h"
 #include "collectives/embedding/hamilton.h"
-#include "collectives/predict/predict.h"
+#include "collectives/predict/predict_rings.h"
 #include "collectives/schedule/algorithm_list.h"
 
 static pod_status ring_applies(const pod_coll_request *request, pod_error *err)
@@ -50,7 +50,7 @@ static pod_status ring_build(const pod_coll_request *request, pod_coll_schedule 
 static pod_status ring_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
-    return pod_coll_hamilton_predict(request, ring_build, prediction, err);
+    return pod_coll_predict_rings(request, ring_build, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_ring = {

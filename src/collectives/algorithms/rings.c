@@ -177,21 +177,6 @@ static void rings_free(pod_coll_schedule *schedule)
 static const pod_coll_schedule_ops rings_ops = {
     .steps = rings_steps, .step = rings_step, .block_slot = rings_block_slot, .free = rings_free};
 
-pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *axis, int32_t *length,
-                             pod_error *err)
-{
-    pod_ring_order order = {.levels = naxes};
-    memcpy(order.axis, axis, (size_t)naxes * sizeof *axis);
-    const bool numbered = pod_ring_order_number(&order, axes);
-    free(order.digits);
-    if (!numbered) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for the rings of %d chips; use fewer chips",
-                        (int)axes->nranks);
-    }
-    memcpy(length, order.length, (size_t)naxes * sizeof *length);
-    return POD_OK;
-}
-
 /* The order with these axes, numbered when it is new; NULL without memory. */
 static pod_ring_order *order_find(rings *self, const pod_ring_stream *stream)
 {

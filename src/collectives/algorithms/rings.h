@@ -60,13 +60,6 @@ typedef struct pod_rings_plan {
     const pod_ring_stream *stream; /**< borrowed for the call */
 } pod_rings_plan;
 
-/** Lengths of the rings when axes are walked in an order (they depend on it on a twisted slice).
- *  @param axis    naxes axes, first to be gathered first
- *  @param[out] length  naxes
- *  @return POD_E_NOMEM */
-pod_status pod_rings_lengths(const pod_coll_axes *axes, int naxes, const int *axis, int32_t *length,
-                             pod_error *err);
-
 /** Build the schedule of an all-gather, reduce-scatter or all-reduce.
  *  @param axes  taken over: freed with the schedule, or here on error
  *  @return POD_E_NOMEM */

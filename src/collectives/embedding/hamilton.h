@@ -34,12 +34,3 @@ pod_status pod_coll_hamilton_axes(pod_coll_axes *axes, const pod_coll_request *r
  *  @return POD_E_INVALID unless the group has two or more closed axes of at least 3; POD_E_NOMEM */
 pod_status pod_coll_hamilton_disjoint_axes(pod_coll_axes *axes, const pod_coll_request *request,
                                            pod_error *err);
-
-/** Predict a schedule of rings. One rank stands for all where their hops are links; where some are several hops,
- *  in groups with a stride, all ranks are followed, or, when these are many, the longest hop counts for all.
- *  @return as pod_coll_predict_by_running */
-pod_status pod_coll_hamilton_predict(const pod_coll_request *request,
-                                     pod_status (*build)(const pod_coll_request *request,
-                                                         pod_coll_schedule **schedule,
-                                                         pod_error *err),
-                                     pod_coll_prediction *prediction, pod_error *err);

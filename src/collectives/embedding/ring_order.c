@@ -2,6 +2,7 @@
 #include "collectives/embedding/ring_order.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Rings over quotients: walk the first axis until it meets itself, then from all of these ranks
  * along the next until that meets them, and so on. */
@@ -84,4 +85,19 @@ bool pod_ring_order_number(pod_ring_order *order, const pod_coll_axes *axes)
     }
     sum_bases(order, axes->nranks);
     return true;
+}
+
+pod_status pod_ring_order_lengths(const pod_coll_axes *axes, int naxes, const int *axis,
+                                  int32_t *length, pod_error *err)
+{
+    pod_ring_order order = {.levels = naxes};
+    memcpy(order.axis, axis, (size_t)naxes * sizeof *axis);
+    const bool numbered = pod_ring_order_number(&order, axes);
+    free(order.digits);
+    if (!numbered) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the rings of %d chips; use fewer chips",
+                        (int)axes->nranks);
+    }
+    memcpy(length, order.length, (size_t)naxes * sizeof *length);
+    return POD_OK;
 }

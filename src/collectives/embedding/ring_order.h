@@ -28,3 +28,10 @@ typedef struct pod_ring_order {
 
 /** Fill length, span and digits of an order whose levels and axes are set. @return false without memory */
 bool pod_ring_order_number(pod_ring_order *order, const pod_coll_axes *axes);
+
+/** Lengths of the rings when axes are walked in an order (they depend on it on a twisted slice).
+ *  @param axis    naxes axes, first to be gathered first
+ *  @param[out] length  naxes
+ *  @return POD_E_NOMEM */
+pod_status pod_ring_order_lengths(const pod_coll_axes *axes, int naxes, const int *axis,
+                                  int32_t *length, pod_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/embedding/shares.h"
 
-#include "collectives/algorithms/rings.h"
+#include "collectives/embedding/ring_order.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,7 +172,7 @@ pod_status pod_coll_shares_get_ending(const pod_coll_axes *axes, bool even, int 
     }
     for (int o = 0; o < p.norders; ++o) {
         int32_t length[N];
-        const pod_status st = pod_rings_lengths(axes, axes->naxes, p.axis[o], length, err);
+        const pod_status st = pod_ring_order_lengths(axes, axes->naxes, p.axis[o], length, err);
         if (st != POD_OK) {
             return st;
         }

@@ -3,7 +3,7 @@
  *
  *  Model: an order o of the axes that gets the share w_o loads axis a with w_o · load[o][a] of the vector, where load
  *  = stride · (L - 1) · span / n: L the length of its ring on that axis, span the product of the lengths
- *  walked before (rings.h), stride the hops from one rank to the next, over links that as many groups share.
+ *  walked before (ring_order.h), stride the hops from one rank to the next, over links that as many groups share.
  *  Where all strides are 1, an order loads (n - 1)/n in sum over all axes, so orders differ only in where. The
  *  shares solve the linear program
  *

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file collectives/schedule/algorithm.h  The table of algorithms, their predicted cost, and the choice.
+/** @file collectives/schedule/algorithm.h  What is asked of an algorithm, and what an algorithm is.
  *
  *  Model: one row per algorithm: name, operations, whether it applies to a request (with the reason and the
  *  algorithm that does apply, when not), predicted time with its terms, and how to build the
- *  schedule. `auto` is the cheapest prediction over all rows that apply; ties go to the earlier row.
- *  Threads: read-only. */
+ *  schedule. Threads: read-only. */
 #pragma once
 
 #include "base/units.h"
@@ -67,20 +66,3 @@ typedef struct pod_coll_algorithm {
     pod_status (*build)(const pod_coll_request *request, pod_coll_schedule **schedule,
                         pod_error *err);
 } pod_coll_algorithm;
-
-int pod_coll_algorithm_count(void);
-const pod_coll_algorithm *pod_coll_algorithm_at(int index);
-/** POD_E_USAGE with the nearest name. */
-pod_status pod_coll_algorithm_find(const char *name, const pod_coll_algorithm **algorithm,
-                                   pod_error *err);
-/** POD_OK if the algorithm does this op on this request: POD_E_USAGE for the op, POD_E_INVALID for a
- *  group over several slices that it can't serve (or one slice, if it serves only several), and
- *  what its own `applies` says. */
-pod_status pod_coll_algorithm_applies(const pod_coll_algorithm *algorithm,
-                                      const pod_coll_request *request, pod_error *err);
-/** True when it does. */
-bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll_request *request);
-
-/** The cheapest predicted. Groups of one rank and zero bytes get an empty schedule ("none"). */
-pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
-                           pod_coll_prediction *prediction, pod_error *err);

@@ -2,6 +2,7 @@
 /* Collectives over several slices give the same time, bytes and numbers on all ranks together as on one rank
  * alone, also where ranks hold whole slices and windows are as wide as a flight over DCN. */
 #include "engine/par.h"
+#include "collectives/registry.h"
 #include "sim/run.h"
 
 #include "mpi_check.h"

@@ -5,6 +5,7 @@
 #include "mpi_check.h"
 
 #include "collectives/bounds/bound.h"
+#include "collectives/registry.h"
 #include "sim/run.h"
 
 typedef struct scene {

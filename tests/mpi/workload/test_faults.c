@@ -4,7 +4,7 @@
  * the function below, which breaks the one whose turn it is. */
 #include "harness.h"
 
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 
 typedef enum fault { NO_FAULT, DROPS_A_MESSAGE, SWAPS_TWO_BLOCKS, REDUCES_TWICE } fault;
 

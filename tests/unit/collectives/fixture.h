@@ -3,7 +3,7 @@
 #pragma once
 
 #include "collectives/predict/predict.h"
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 #include "collectives/schedule/check.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The compiler's choices as schedules: proved on paper, and named as CLI.md says. */
-#include "collectives/schedule/algorithm.h"
+#include "collectives/registry.h"
 #include "collectives/schedule/check.h"
 
 #include <criterion/criterion.h>

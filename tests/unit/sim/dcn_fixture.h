@@ -2,6 +2,7 @@
 /** Several v5e-like slices on one rank, for tests: hosts of 4x2 chips, 3.125 GB/s a chip. */
 #pragma once
 
+#include "collectives/registry.h"
 #include "sim/run.h"
 
 #include <criterion/criterion.h>
