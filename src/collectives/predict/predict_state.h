@@ -118,8 +118,8 @@ struct predict_run {
     int64_t hops; /* flows so far */
     pod_time_ps now;
     pod_status status;
-    void (*left)(predict_run *r, int32_t cell,
-                 int32_t channel); /* a fragment has left its sender */
+    /* A fragment has left its sender. */
+    void (*left)(predict_run *r, int32_t cell, int32_t channel);
 };
 
 static inline predict_channel *predict_channel_at(const predict_run *r, int32_t cell, int32_t c)
@@ -144,7 +144,8 @@ static inline uint8_t *predict_arrived_at(const predict_run *r, int32_t cell, in
 void pod_predict_push(predict_run *r, predict_event e);
 predict_event pod_predict_pop(predict_run *r);
 
-/** predict_links.c from here on. Send what a step sends; the channel's `leaving` and the receiver's `arrived` are set. */
+/** predict_links.c from here on. Send what a step sends; the channel's `leaving` and the receiver's
+ *  `arrived` are set. */
 void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step);
 /** An ordered send has left: its link is for the next. */
 void pod_predict_release(predict_run *r, int32_t cell, int direction);
