@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives over several slices give the same time, bytes and numbers on all ranks together as on one rank
  * alone, also where ranks hold whole slices and windows are as wide as a flight over DCN. */
-#include "engine/par.h"
 #include "collectives/registry.h"
+#include "engine/par.h"
 #include "sim/run.h"
 
 #include "mpi_check.h"
