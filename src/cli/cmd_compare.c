@@ -15,6 +15,7 @@ static const char about[] =
 typedef struct comparison {
     pod_cli *cli;
     const pod_step_texts *texts;
+    const pod_step_recipe *recipe;
     const pod_experiment_step_request *request;
     const pod_experiment_setup *setup;
     int count;
@@ -33,12 +34,11 @@ static pod_status list_given(const comparison *c, pod_logical_mesh **meshes, int
         return pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", *count);
     }
     for (int i = 0; i < *count; i++) {
-        const pod_status st =
-            pod_logical_mesh_parse(texts->meshes.text[i], texts->dcn_mesh, &(*meshes)[i], err);
+        const pod_status st = pod_step_mesh_read(c->recipe, texts, texts->meshes.text[i],
+                                                 &c->setup->slice, &(*meshes)[i], err);
         if (st != POD_OK) {
             return st;
         }
-        (*meshes)[i].split_axes = texts->split_axes;
     }
     return POD_OK;
 }
@@ -130,9 +130,50 @@ static pod_status compare(comparison *c, pod_error *err)
     return st;
 }
 
+/* Without --mesh the recipe's layout is one of many: name it. */
+static void say_layout(const comparison *c)
+{
+    char mesh[POD_MESH_TEXT_MAX];
+    pod_logical_mesh logical;
+    if (c->recipe->given && c->texts->meshes.count == 0
+        && pod_step_mesh_read(c->recipe, c->texts, NULL, &c->setup->slice, &logical, NULL)
+               == POD_OK) {
+        pod_cli_say(c->cli, "all layouts are tried; the recipe's is --mesh %s",
+                    pod_logical_mesh_print(&logical, mesh, sizeof mesh));
+    }
+}
+
+/* The options are read; texts have the recipe's values, too. */
+static pod_status compare_texts(pod_cli *cli, const pod_step_texts *texts,
+                                const pod_step_recipe *recipe, pod_error *err)
+{
+    pod_experiment_step_request request;
+    pod_cli_targets targets = {0};
+    pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
+    if (st == POD_OK) {
+        cli->common.hosts_work = pod_experiment_step_has_input(&request);
+        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
+    }
+    if (st == POD_OK) {
+        st = pod_step_recipe_batch(recipe, texts, cli, &targets.setup[0].slice, &request, err);
+    }
+    if (st == POD_OK) {
+        comparison c = {.cli = cli,
+                        .texts = texts,
+                        .recipe = recipe,
+                        .request = &request,
+                        .setup = &targets.setup[0]};
+        say_layout(&c);
+        st = compare(&c, err);
+    }
+    pod_cli_targets_fini(&targets);
+    return st;
+}
+
 pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_step_texts texts = {0};
+    pod_step_recipe recipe = {0};
     enum { OWN = 1 };
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
@@ -153,18 +194,10 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     if (st != POD_OK || cli->help) {
         return st;
     }
-    pod_experiment_step_request request;
-    pod_cli_targets targets = {0};
-    st = pod_step_request_read(&request, &texts, cli, err);
+    st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
-        cli->common.hosts_work = pod_experiment_step_has_input(&request);
-        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
+        st = compare_texts(cli, &texts, &recipe, err);
     }
-    if (st == POD_OK) {
-        comparison c = {
-            .cli = cli, .texts = &texts, .request = &request, .setup = &targets.setup[0]};
-        st = compare(&c, err);
-    }
-    pod_cli_targets_fini(&targets);
+    pod_step_recipe_fini(&recipe);
     return st;
 }

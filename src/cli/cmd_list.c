@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const char about[] =
-    "TABLE is chips, slices, models or algorithms. CSV and JSON hold all columns of a table, the\n"
+    "TABLE is chips, slices, models, recipes or algorithms. CSV and JSON hold all columns of a table, the\n"
     "table format those that fit a screen. The names of the columns of chips are the KEYs of "
     "--set.\n";
 
@@ -33,6 +33,7 @@ static const listing listings[] = {
     {.name = "models",
      .shown = {"model", "layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab",
                "experts", "top_k", NULL}},
+    {.name = "recipes", .shown = {"recipe", "chip", "source", NULL}},
 };
 /* clang-format on */
 enum { NLISTINGS = sizeof listings / sizeof listings[0], COLUMNS_MAX = 256 };
@@ -100,7 +101,7 @@ static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
         return st;
     }
     const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices,
-                                       cli->tables->models};
+                                       cli->tables->models, cli->tables->recipes};
     return emit_table(cli, list, tables[list - listings], err);
 }
 
@@ -138,10 +139,11 @@ static pod_status list_algorithms(pod_cli *cli, pod_error *err)
 
 pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    static const char *const names[] = {"chips", "slices", "models", "algorithms"};
+    static const char *const names[] = {"chips", "slices", "models", "recipes", "algorithms"};
+    enum { NAMES = sizeof names / sizeof names[0] };
     const char *what = NULL;
     const pod_cli_usage usage = {
-        .synopsis = "chips|slices|models|algorithms",
+        .synopsis = "chips|slices|models|recipes|algorithms",
         .about = about,
         .positional = &what,
     };
@@ -150,7 +152,7 @@ pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *er
         return st;
     }
     if (what == NULL) {
-        return pod_fail(err, POD_E_USAGE, "list what? Give chips, slices, models or algorithms");
+        return pod_fail(err, POD_E_USAGE, "list what? Give chips, slices, models, recipes or algorithms");
     }
     for (int i = 0; i < NLISTINGS; i++) {
         if (strcmp(what, listings[i].name) == 0) {
@@ -159,5 +161,5 @@ pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *er
     }
     return strcmp(what, "algorithms") == 0
                ? list_algorithms(cli, err)
-               : pod_fail_unknown(err, POD_E_USAGE, "table", what, names, 4);
+               : pod_fail_unknown(err, POD_E_USAGE, "table", what, names, NAMES);
 }

@@ -138,17 +138,12 @@ static pod_status files_check(const pod_cli *cli, const pod_step_texts *texts, p
     return POD_OK;
 }
 
-static pod_status lay(pod_cli *cli, const pod_step_texts *texts,
+static pod_status lay(pod_cli *cli, const pod_logical_mesh *logical,
                       const pod_experiment_step_request *request, const pod_experiment_setup *setup,
                       pod_experiment_step_case *run_case, pod_error *err)
 {
-    pod_logical_mesh logical;
-    pod_status st = pod_logical_mesh_parse(texts->mesh, texts->dcn_mesh, &logical, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    logical.split_axes = texts->split_axes;
-    st = pod_experiment_step_lay(&cli->experiment, run_case, request, setup, &logical, err);
+    const pod_status st =
+        pod_experiment_step_lay(&cli->experiment, run_case, request, setup, logical, err);
     if (st == POD_OK && request->collective_matmul
         && run_case->work.layout.size[POD_MESH_TENSOR] == 1) {
         pod_cli_say(cli, "--collective-matmul on changes nothing: the mesh has no tensor axis");
@@ -156,9 +151,50 @@ static pod_status lay(pod_cli *cli, const pod_step_texts *texts,
     return st;
 }
 
+/* The options are read; texts have the recipe's values, too. */
+static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step_recipe *recipe,
+                       pod_error *err)
+{
+    pod_experiment_step_request request;
+    pod_what_if what;
+    pod_logical_mesh logical;
+    pod_cli_targets targets = {0};
+    pod_experiment_step_case run_case = {.asked = NULL};
+    pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
+    if (st == POD_OK && !recipe->given) {
+        st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
+    }
+    if (st == POD_OK) {
+        st = files_check(cli, texts, err);
+    }
+    if (st == POD_OK && texts->what_if != NULL) {
+        st = pod_what_if_parse(texts->what_if, &what, err);
+    }
+    if (st == POD_OK) {
+        cli->common.hosts_work = pod_experiment_step_has_input(&request);
+        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
+    }
+    if (st == POD_OK) {
+        const pod_slice *slice = &targets.setup[0].slice;
+        st = pod_step_recipe_batch(recipe, texts, cli, slice, &request, err);
+        st = st == POD_OK ? pod_step_mesh_read(recipe, texts, texts->mesh, slice, &logical, err)
+                          : st;
+    }
+    if (st == POD_OK) {
+        st = lay(cli, &logical, &request, &targets.setup[0], &run_case, err);
+    }
+    if (st == POD_OK) {
+        st = run(cli, texts, &run_case, texts->what_if != NULL ? &what : NULL, err);
+    }
+    pod_experiment_step_case_fini(&run_case);
+    pod_cli_targets_fini(&targets);
+    return st;
+}
+
 pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_step_texts texts = {0};
+    pod_step_recipe recipe = {0};
     enum { OWN = 4 };
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
@@ -185,31 +221,10 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     if (st != POD_OK || cli->help) {
         return st;
     }
-    pod_experiment_step_request request;
-    pod_what_if what;
-    pod_cli_targets targets = {0};
-    pod_experiment_step_case run_case = {.asked = NULL};
-    st = pod_step_request_read(&request, &texts, cli, err);
+    st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
-        st = pod_cli_require(texts.mesh, "--mesh", "data=16,tensor=4", err);
+        st = step(cli, &texts, &recipe, err);
     }
-    if (st == POD_OK) {
-        st = files_check(cli, &texts, err);
-    }
-    if (st == POD_OK && texts.what_if != NULL) {
-        st = pod_what_if_parse(texts.what_if, &what, err);
-    }
-    if (st == POD_OK) {
-        cli->common.hosts_work = pod_experiment_step_has_input(&request);
-        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = lay(cli, &texts, &request, &targets.setup[0], &run_case, err);
-    }
-    if (st == POD_OK) {
-        st = run(cli, &texts, &run_case, texts.what_if != NULL ? &what : NULL, err);
-    }
-    pod_experiment_step_case_fini(&run_case);
-    pod_cli_targets_fini(&targets);
+    pod_step_recipe_fini(&recipe);
     return st;
 }

@@ -6,11 +6,14 @@
 #pragma once
 
 #include "cli/options.h"
+#include "cli/step_recipe.h"
 #include "cli/target.h"
 #include "experiment/step_outcome.h"
 
 /** What the options say, as given. */
 typedef struct pod_step_texts {
+    const char *recipe;
+    const char *maxtext;
     const char *model;
     pod_cli_list meshes; /**< of compare */
     const char *mesh;    /**< of step */
@@ -39,13 +42,24 @@ typedef struct pod_step_texts {
 } pod_step_texts;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 19 };
+enum { POD_STEP_SHARED_OPTIONS = 21 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
 /** What the options that both share say. Reads the tables if they aren't there. Collective.
+ *  @param recipe  whose values the texts have already; its batch is still missing
  *  @return POD_E_USAGE; POD_E_RANGE */
 pod_status pod_step_request_read(pod_experiment_step_request *request, const pod_step_texts *texts,
-                                 pod_cli *cli, pod_error *err);
+                                 const pod_step_recipe *recipe, pod_cli *cli, pod_error *err);
+/** The batch of the recipe on this slice unless the options say one; a note if it was another chip's. Local.
+ *  @return as pod_recipe_batch */
+pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_texts *texts,
+                                 const pod_cli *cli, const pod_slice *slice,
+                                 pod_experiment_step_request *request, pod_error *err);
+/** The mesh of `--mesh` (as `mesh`, or NULL) and `--dcn-mesh`, or of the recipe. Local.
+ *  @return as pod_logical_mesh_parse; with a recipe as pod_experiment_recipe_mesh */
+pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_texts *texts,
+                              const char *mesh, const pod_slice *slice, pod_logical_mesh *logical,
+                              pod_error *err);
 
 enum { POD_STEP_COLUMNS = 24 };
 /** The columns of `podsim step`: the table shows the host's if there is input, those of DCN with several

@@ -13,6 +13,11 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
 {
     /* clang-format off */
     const pod_cli_option shared[POD_STEP_SHARED_OPTIONS] = {
+        {"recipe", 0, POD_CLI_TEXT, &texts->recipe, "NAME",
+         "a published run whose settings are the defaults of all options (podsim list recipes)"},
+        {"maxtext", 0, POD_CLI_TEXT, &texts->maxtext, "SETTINGS|@FILE",
+         "likewise settings of MaxText, 'key=value ...' or a file of them or of YAML; they win over "
+         "the recipe's"},
         {"model", 0, POD_CLI_TEXT, &texts->model, "MODEL",
          "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes"},
         {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...",
@@ -66,13 +71,13 @@ static pod_status read_count(const char *text, const char *option, int64_t min, 
 }
 
 static pod_status read_batch(pod_experiment_step_request *request, const pod_step_texts *texts,
-                             pod_error *err)
+                             bool by_recipe, pod_error *err)
 {
     if (texts->batch != NULL && texts->batch_per_chip != NULL) {
         return pod_fail(err, POD_E_USAGE,
                         "--batch and --batch-per-chip both say the batch; give one of them");
     }
-    if (texts->batch == NULL && texts->batch_per_chip == NULL
+    if (texts->batch == NULL && texts->batch_per_chip == NULL && !by_recipe
         && request->model.kind != POD_MODEL_MATMUL) {
         return pod_cli_require(NULL, "--batch", "512", err);
     }
@@ -208,8 +213,26 @@ static pod_status data_check(const pod_experiment_step_request *request, const p
     return POD_OK;
 }
 
+/** Recipes are of transformers; what they drop of experts' tokens counts unless the model says it itself. */
+static pod_status apply_recipe(pod_experiment_step_request *request, const pod_step_texts *texts,
+                               const pod_step_recipe *recipe, pod_error *err)
+{
+    if (!recipe->given) {
+        return POD_OK;
+    }
+    if (request->model.kind != POD_MODEL_TRANSFORMER) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--recipe and --maxtext are for transformers; leave them out for %s",
+                        texts->model);
+    }
+    if (request->model.experts > 0 && strchr(texts->model, ':') == NULL) {
+        request->model.capacity_percent = pod_recipe_capacity_percent(&recipe->recipe);
+    }
+    return POD_OK;
+}
+
 pod_status pod_step_request_read(pod_experiment_step_request *request, const pod_step_texts *texts,
-                                 pod_cli *cli, pod_error *err)
+                                 const pod_step_recipe *recipe, pod_cli *cli, pod_error *err)
 {
     pod_model model;
     pod_status st =
@@ -228,7 +251,10 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     request->placement = texts->placement;
     st = data_check(request, cli, err);
     if (st == POD_OK) {
-        st = read_batch(request, texts, err);
+        st = apply_recipe(request, texts, recipe, err);
+    }
+    if (st == POD_OK) {
+        st = read_batch(request, texts, recipe->given, err);
     }
     if (st == POD_OK) {
         st = read_dtype(request, texts, err);

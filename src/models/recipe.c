@@ -247,6 +247,10 @@ static void fates_of_values(const pod_settings *settings, const pod_recipe *reci
     if (recipe->grad_dtype != POD_DTYPE_BF16) {
         set_fate(settings, "grad_dtype", POD_SETTING_NOT_MODELLED);
     }
+    if (strcmp(recipe->remat_policy, "full") != 0 && strcmp(recipe->remat_policy, "minimal") != 0
+        && strcmp(recipe->remat_policy, "none") != 0) {
+        set_fate(settings, "remat_policy", POD_SETTING_NOT_MODELLED);
+    }
     if (recipe->pipeline_repeats != 1) {
         set_fate(settings, "num_pipeline_repeats", POD_SETTING_NOT_MODELLED);
     }

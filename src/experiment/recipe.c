@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/recipe.h"
+
+#include "base/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err)
+{
+    static const char *const columns[] = {"recipe", "chip", "settings", "source"};
+    pod_status st = pod_table_expect(table, columns, 4, false, err);
+    if (st == POD_OK) {
+        const int column = pod_table_column(table, "recipe");
+        st = pod_table_unique(table, &column, 1, err);
+    }
+    return st;
+}
+
+static pod_status name_unknown(const pod_table *table, int column, const char *name, pod_error *err)
+{
+    const int rows = pod_table_rows(table);
+    const char **names = calloc((size_t)rows + 1, sizeof *names);
+    if (names == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the names of recipes");
+    }
+    for (int row = 0; row < rows; row++) {
+        names[row] = pod_table_text(table, row, column);
+    }
+    const pod_status st = pod_fail_unknown(err, POD_E_USAGE, "recipe", name, names, rows);
+    free(names);
+    return st;
+}
+
+pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
+                                      pod_settings *settings, const char **chip, pod_error *err)
+{
+    const int column = pod_table_column(table, "recipe");
+    const int row = pod_table_find(table, column, name);
+    if (row < 0) {
+        return name_unknown(table, column, name, err);
+    }
+    *chip = pod_table_text(table, row, pod_table_column(table, "chip"));
+    return pod_settings_words(
+        settings, pod_table_text(table, row, pod_table_column(table, "settings")), NULL, err);
+}
+
+int32_t pod_experiment_recipe_devices(const pod_slice *slice)
+{
+    const pod_logical_mesh of_cores = {.cores = true};
+    int32_t cores = 1;
+    return pod_logical_mesh_cores(&of_cores, slice, &cores, NULL) == POD_OK ? cores : 1;
+}
+
+/** The axis of a mesh of cores that got the cores of a chip; in an order of JAX's own they come first. */
+static int axis_of_cores(const pod_mesh *mesh)
+{
+    for (int i = mesh->naxes - 1; i >= 0; i--) {
+        const pod_mesh_axis_info *axis = &mesh->axis[i];
+        if (mesh->ordered && axis->slice_size > 1) {
+            return i;
+        }
+        for (int p = 0; p < axis->parts.count; p++) {
+            if (axis->parts.part[p].axis == POD_MESH_CORE_AXIS) {
+                return i;
+            }
+        }
+    }
+    return -1;
+}
+
+/** From devices to chips. @param logical  in: of cores; out: of chips */
+static pod_status cores_leave(const pod_slice *slice, pod_logical_mesh *logical, pod_error *err)
+{
+    pod_mesh mesh;
+    logical->cores = true;
+    const pod_status st = pod_mesh_init(&mesh, slice, logical, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const int axis = axis_of_cores(&mesh);
+    const int32_t cores = mesh.cores;
+    *logical = mesh.logical;
+    logical->cores = false;
+    pod_mesh_fini(&mesh);
+    if (axis < 0 || logical->size[axis] % cores != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "the recipe's mesh splits the %d cores of a chip unevenly; give --mesh in "
+                        "chips",
+                        cores);
+    }
+    logical->size[axis] /= cores;
+    return POD_OK;
+}
+
+pod_status pod_experiment_recipe_mesh(const pod_recipe *recipe, const char *mesh,
+                                      const char *dcn_mesh, bool split_axes, const pod_slice *slice,
+                                      pod_logical_mesh *logical, pod_error *err)
+{
+    char inside[POD_RECIPE_MESH_TEXT_MAX];
+    char across[POD_RECIPE_MESH_TEXT_MAX];
+    (void)pod_recipe_mesh_print(recipe->ici, inside, sizeof inside);
+    (void)pod_recipe_mesh_print(recipe->dcn, across, sizeof across);
+    const bool as_many_as_there_are = strcmp(across, "") == 0 || strcmp(across, "data=-1") == 0;
+    if (dcn_mesh == NULL && !(slice->nslices == 1 && as_many_as_there_are)) {
+        dcn_mesh = across;
+    }
+    const char *chosen = mesh != NULL ? mesh : inside[0] != '\0' ? inside : "data=1";
+    pod_status st = pod_logical_mesh_parse(chosen, dcn_mesh, logical, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    logical->split_axes = split_axes || recipe->split_axes == 1;
+    if (mesh == NULL && pod_experiment_recipe_devices(slice) > 1) {
+        st = cores_leave(slice, logical, err);
+    }
+    if (st == POD_OK) {
+        st = pod_logical_mesh_resolve(logical, slice, err);
+    }
+    if (st == POD_OK && mesh == NULL) {
+        pod_logical_mesh_compact(logical);
+    }
+    return st;
+}
+
+pod_status pod_experiment_recipe_batch(const pod_recipe *recipe, const pod_slice *slice,
+                                       int64_t *batch, pod_error *err)
+{
+    const int64_t chips = (int64_t)slice->nchips * slice->nslices;
+    return pod_recipe_batch(recipe, chips * pod_experiment_recipe_devices(slice), batch, err);
+}
