@@ -105,10 +105,7 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     if (recipe->model[0] != '\0') {
         fill(&texts->model, recipe->model);
     }
-    if (strcmp(recipe->remat_policy, "full") == 0 || strcmp(recipe->remat_policy, "minimal") == 0
-        || strcmp(recipe->remat_policy, "none") == 0) {
-        fill(&texts->remat, recipe->remat_policy);
-    }
+    fill(&texts->remat, pod_recipe_remat_print(recipe, own->remat, sizeof own->remat));
     fill(&texts->seq, own->seq);
     fill(&texts->dtype, pod_dtype_name(recipe->matmul_dtype));
     fill(&texts->attention, recipe->plain_attention == 1 ? "plain" : "flash");

@@ -235,6 +235,28 @@ static void set_fate(const pod_settings *settings, const char *key, pod_setting_
     }
 }
 
+/** Gate and up are kept together or not at all, and of a model's dense and expert layers alike. */
+static void fates_of_parts(const pod_settings *settings, const pod_recipe *recipe)
+{
+    const int64_t *place = recipe->place;
+    if (place[POD_RECIPE_MLPWI] == POD_RECIPE_REMAT
+        && place[POD_RECIPE_MLPWI_0] != place[POD_RECIPE_MLPWI_1]) {
+        set_fate(settings, "mlpwi_0", POD_SETTING_NOT_MODELLED);
+        set_fate(settings, "mlpwi_1", POD_SETTING_NOT_MODELLED);
+    }
+    const bool dense_wi = place[POD_RECIPE_MLPWI] != POD_RECIPE_REMAT
+                          || (place[POD_RECIPE_MLPWI_0] != POD_RECIPE_REMAT
+                              && place[POD_RECIPE_MLPWI_0] == place[POD_RECIPE_MLPWI_1]);
+    if (dense_wi || place[POD_RECIPE_MOE_MLPWI_0] != place[POD_RECIPE_MOE_MLPWI_1]) {
+        set_fate(settings, "moe_mlpwi_0", POD_SETTING_NOT_MODELLED);
+        set_fate(settings, "moe_mlpwi_1", POD_SETTING_NOT_MODELLED);
+    }
+    if (place[POD_RECIPE_MLPWO] != POD_RECIPE_REMAT
+        && place[POD_RECIPE_MOE_MLPWO] != place[POD_RECIPE_MLPWO]) {
+        set_fate(settings, "moe_mlpwo", POD_SETTING_NOT_MODELLED);
+    }
+}
+
 /** Values that podsim's steps don't have. */
 static void fates_of_values(const pod_settings *settings, const pod_recipe *recipe)
 {
@@ -247,10 +269,7 @@ static void fates_of_values(const pod_settings *settings, const pod_recipe *reci
     if (recipe->grad_dtype != POD_DTYPE_BF16) {
         set_fate(settings, "grad_dtype", POD_SETTING_NOT_MODELLED);
     }
-    if (strcmp(recipe->remat_policy, "full") != 0 && strcmp(recipe->remat_policy, "minimal") != 0
-        && strcmp(recipe->remat_policy, "none") != 0) {
-        set_fate(settings, "remat_policy", POD_SETTING_NOT_MODELLED);
-    }
+    fates_of_parts(settings, recipe);
     if (recipe->pipeline_repeats != 1) {
         set_fate(settings, "num_pipeline_repeats", POD_SETTING_NOT_MODELLED);
     }
@@ -259,6 +278,13 @@ static void fates_of_values(const pod_settings *settings, const pod_recipe *reci
     }
     if (recipe->sparse_matmul == 0 && recipe->capacity_factor < 0) {
         set_fate(settings, "sparse_matmul", POD_SETTING_NOT_MODELLED);
+    }
+}
+
+static void set_idle(const pod_settings *settings, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        set_fate(settings, keys[i], POD_SETTING_NO_EFFECT);
     }
 }
 
@@ -281,24 +307,22 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
         "moe_mlpwi_1",
         "moe_mlpwo",
     };
+    static const char *const separate[] = {"query_proj", "key_proj", "value_proj"};
+    static const char *const fused[] = {"qkv_proj"};
+    static const char *const split[] = {"sa_block_q_dq", "sa_block_kv_dq", "local_sa_block_q_dq",
+                                        "local_sa_block_kv_dq"};
     static const char *const scalings[] = {"weight_quantization_calibration_method",
                                            "act_quantization_calibration_method",
                                            "bwd_quantization_calibration_method"};
     if (strcmp(recipe->remat_policy, "custom") != 0) {
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-            set_fate(settings, places[i], POD_SETTING_NO_EFFECT);
-        }
+        set_idle(settings, places, sizeof places / sizeof places[0]);
     }
+    set_idle(settings, recipe->fused_qkv == 1 ? separate : fused, recipe->fused_qkv == 1 ? 3 : 1);
     if (recipe->matmul_dtype == POD_DTYPE_BF16) {
-        for (size_t i = 0; i < sizeof scalings / sizeof scalings[0]; i++) {
-            set_fate(settings, scalings[i], POD_SETTING_NO_EFFECT);
-        }
+        set_idle(settings, scalings, sizeof scalings / sizeof scalings[0]);
     }
     if (recipe->blocks.fused == 1) {
-        set_fate(settings, "sa_block_q_dq", POD_SETTING_NO_EFFECT);
-        set_fate(settings, "sa_block_kv_dq", POD_SETTING_NO_EFFECT);
-        set_fate(settings, "local_sa_block_q_dq", POD_SETTING_NO_EFFECT);
-        set_fate(settings, "local_sa_block_kv_dq", POD_SETTING_NO_EFFECT);
+        set_idle(settings, split, sizeof split / sizeof split[0]);
     }
     if (recipe->sparse_matmul == 1) {
         set_fate(settings, "capacity_factor", POD_SETTING_NO_EFFECT);
@@ -418,16 +442,17 @@ const char *pod_recipe_remat_print(const pod_recipe *recipe, char *buf, size_t s
                                ? place[POD_RECIPE_MOE_MLPWI_0]
                                : POD_RECIPE_REMAT;
     const int64_t wo = place[POD_RECIPE_MLPWO];
+    const bool fused = recipe->fused_qkv == 1;
     const struct {
         const char *name;
         int64_t place;
     } kept[] = {
         {"input",
          place[POD_RECIPE_INPUT] == POD_RECIPE_OFFLOAD ? POD_RECIPE_OFFLOAD : POD_RECIPE_DEVICE},
-        {"query",   place[POD_RECIPE_QUERY]                                                    },
-        {"key",     place[POD_RECIPE_KEY]                                                      },
-        {"value",   place[POD_RECIPE_VALUE]                                                    },
-        {"qkv",     place[POD_RECIPE_QKV]                                                      },
+        {"query",   fused ? POD_RECIPE_REMAT : place[POD_RECIPE_QUERY]                         },
+        {"key",     fused ? POD_RECIPE_REMAT : place[POD_RECIPE_KEY]                           },
+        {"value",   fused ? POD_RECIPE_REMAT : place[POD_RECIPE_VALUE]                         },
+        {"qkv",     fused ? place[POD_RECIPE_QKV] : POD_RECIPE_REMAT                           },
         {"context", place[POD_RECIPE_ATTENTION_CONTEXT]                                        },
         {"out",     place[POD_RECIPE_OUT]                                                      },
         {"mlpwi",   wi != POD_RECIPE_REMAT ? wi : moe_wi                                       },

@@ -93,7 +93,7 @@ static const word_row attention_types[] = {
     {name "_batch_seq", COUNT, OF(tile[weights][product].batch_seq), .unmodelled = true},          \
     {name "_embed_dim", COUNT, OF(tile[weights][product].embed), .unmodelled = true},              \
     {name "_mlp_dim", COUNT, OF(tile[weights][product].mlp), .unmodelled = true}
-#define PLACE_ROW(name, tensor) {name, WORD, OF(place[tensor]), .unmodelled = true, .words = places}
+#define PLACE_ROW(name, tensor) {name, WORD, OF(place[tensor]), .words = places}
 
 static const key_row keys[] = {
     {"base_emb_dim", COUNT, SIZE(emb_dim)},
@@ -160,6 +160,8 @@ static const key_row keys[] = {
     PLACE_ROW("moe_mlpwi_0", POD_RECIPE_MOE_MLPWI_0),
     PLACE_ROW("moe_mlpwi_1", POD_RECIPE_MOE_MLPWI_1),
     PLACE_ROW("moe_mlpwo", POD_RECIPE_MOE_MLPWO),
+
+    {"fused_qkv", SWITCH, USED(fused_qkv)},
 
     {"attention", WORD, OF(plain_attention), .words = attentions},
     BLOCK_ROWS("q", q),

@@ -364,7 +364,9 @@ Test(recipe, what_custom_keeps_is_a_list)
         {"remat_policy=custom moe_mlpwi_0=offload moe_mlpwi_1=offload moe_mlpwo=device",
          "input=device,mlpwi=offload,mlpwo=device"},
         {"remat_policy=custom qkv_proj=device value_proj=device out_proj=offload",
-         "input=device,value=device,qkv=device,out=offload"},
+         "input=device,value=device,out=offload"},
+        {"remat_policy=custom fused_qkv=True qkv_proj=device value_proj=device out_proj=offload",
+         "input=device,qkv=device,out=offload"},
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -413,6 +415,15 @@ Test(recipe, keys_that_do_nothing_have_that_fate)
     cr_assert_eq(fate_of("act_quantization_calibration_method=absmax",
                          "act_quantization_calibration_method"),
                  POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("remat_policy=custom qkv_proj=device", "qkv_proj"), POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("remat_policy=custom fused_qkv=True key_proj=device", "key_proj"),
+                 POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("remat_policy=custom mlpwi_0=device", "mlpwi_0"),
+                 POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("remat_policy=custom mlpwi=device moe_mlpwi_0=device", "moe_mlpwi_0"),
+                 POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("remat_policy=custom mlpwo=device moe_mlpwo=offload", "moe_mlpwo"),
+                 POD_SETTING_NOT_MODELLED);
     cr_assert_eq(fate_of("capacity_factor=1.25", "capacity_factor"), POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("capacity_factor=1.25 sparse_matmul=False", "capacity_factor"),
                  POD_SETTING_USED);
