@@ -11,7 +11,8 @@
 #include <string.h>
 
 static const char about[] =
-    "TABLE is chips, slices, models, recipes or algorithms. CSV and JSON hold all columns of a table, the\n"
+    "TABLE is chips, slices, models, recipes or algorithms. CSV and JSON hold all columns of a "
+    "table, the\n"
     "table format those that fit a screen. The names of the columns of chips are the KEYs of "
     "--set.\n";
 
@@ -100,8 +101,8 @@ static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
     if (st != POD_OK) {
         return st;
     }
-    const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices,
-                                       cli->tables->models, cli->tables->recipes};
+    const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices, cli->tables->models,
+                                       cli->tables->recipes};
     return emit_table(cli, list, tables[list - listings], err);
 }
 
@@ -152,7 +153,8 @@ pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *er
         return st;
     }
     if (what == NULL) {
-        return pod_fail(err, POD_E_USAGE, "list what? Give chips, slices, models, recipes or algorithms");
+        return pod_fail(err, POD_E_USAGE,
+                        "list what? Give chips, slices, models, recipes or algorithms");
     }
     for (int i = 0; i < NLISTINGS; i++) {
         if (strcmp(what, listings[i].name) == 0) {

@@ -126,7 +126,8 @@ typedef struct pod_recipe {
 
     const char *remat_policy;          /**< static */
     int64_t place[POD_RECIPE_TENSORS]; /**< pod_recipe_place, of custom */
-    int64_t fused_qkv; /**< 1: qkv_proj is one matmul, and there are no query_proj, key_proj, value_proj */
+    int64_t
+        fused_qkv; /**< 1: qkv_proj is one matmul, and there are no query_proj, key_proj, value_proj */
 
     int64_t plain_attention; /**< 1: scores in HBM */
     pod_recipe_blocks blocks;
