@@ -223,6 +223,106 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
     return POD_OK;
 }
 
+/* ---- sets of chips ---- */
+
+/* Which coordinates the chips of the group of chip 0 have on an axis: seen[coordinate]. */
+static int32_t axis_coords(const pod_group *lists, const pod_slice *slice, int axis, bool *seen)
+{
+    int32_t distinct = 0;
+    memset(seen, 0, (size_t)slice->dims[axis] * sizeof *seen);
+    for (int32_t rank = 0; rank < lists->size; rank++) {
+        int32_t coords[POD_AXES];
+        pod_slice_coords(slice, lists->chip_of[rank], coords);
+        distinct += seen[coords[axis]] ? 0 : 1;
+        seen[coords[axis]] = true;
+    }
+    return distinct;
+}
+
+/* The smallest coordinate of at least `from` that is seen, or `end`. */
+static int32_t next_seen(const bool *seen, int32_t from, int32_t end)
+{
+    while (from < end && !seen[from]) {
+        from++;
+    }
+    return from;
+}
+
+/* Dims of one axis, from the smallest stride: each is the longest run of multiples of its stride.
+ * What they make is compared with the lists afterwards. @return dims added, or -1 if there is no room */
+static int axis_dims(const bool *seen, int32_t distinct, int axis, int32_t axis_size,
+                     pod_group_dim *dims, int room)
+{
+    int ndims = 0;
+    int32_t below = 1; /* coordinates that the dims so far make */
+    int32_t span = 1;
+    while (below < distinct) {
+        const int32_t stride = next_seen(seen, span, axis_size);
+        if (stride == axis_size || ndims == room) {
+            return -1;
+        }
+        int32_t size = 1;
+        while ((int64_t)size * stride < axis_size && seen[size * stride]) {
+            size++;
+        }
+        dims[ndims++] = (pod_group_dim){.axis = axis, .size = size, .stride = stride};
+        span = size * stride;
+        below *= size;
+    }
+    return below == distinct ? ndims : -1;
+}
+
+static pod_status find_dims(const pod_group *lists, const pod_slice *slice, pod_group_dim *dims,
+                            int *ndims, pod_error *err)
+{
+    *ndims = 0;
+    for (int a = 0; a < slice->naxes && *ndims >= 0; a++) {
+        bool *seen = malloc((size_t)slice->dims[a] * sizeof *seen);
+        if (seen == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
+                            (int)slice->nchips);
+        }
+        const int32_t distinct = axis_coords(lists, slice, a, seen);
+        const int more = axis_dims(seen, distinct, a, slice->dims[a], dims + *ndims,
+                                   POD_GROUP_DIMS_MAX - *ndims);
+        *ndims = more < 0 ? -1 : *ndims + more;
+        free(seen);
+    }
+    return POD_OK;
+}
+
+pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                               int32_t count, int32_t size, pod_error *err)
+{
+    pod_group_dim dims[POD_GROUP_DIMS_MAX];
+    int ndims = 0;
+    pod_group grid = {.ndims = 0};
+    pod_status st = pod_group_init_lists(group, slice, chips, count, size, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    st = find_dims(group, slice, dims, &ndims, err);
+    const pod_status made = st == POD_OK && ndims > 0
+                                ? pod_group_init_dims(&grid, slice, dims, ndims, NULL)
+                                : POD_E_INVALID;
+    if (st != POD_OK || made == POD_E_NOMEM) {
+        pod_group_fini(group);
+        return st != POD_OK ? st
+                            : pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
+                                       (int)slice->nchips);
+    }
+    /* Both number groups by their smallest chip, so equal groups have equal numbers. */
+    if (made == POD_OK && grid.size == size
+        && memcmp(grid.group_of, group->group_of, (size_t)slice->nchips * sizeof *grid.group_of)
+               == 0) {
+        pod_group_fini(group);
+        *group = grid;
+    } else {
+        pod_group_fini(&grid);
+    }
+    return POD_OK;
+}
+
 /* ---- several slices ---- */
 
 /* A copy of the groups of one slice, owned by the group that spans slices. */

@@ -70,6 +70,13 @@ pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const p
  *  @return POD_E_INVALID (a chip that is missing, repeated or not there), POD_E_NOMEM */
 pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
                                 int32_t count, int32_t size, pod_error *err);
+/** Groups from lists whose order says nothing, as those of a compiled program. Not collective. If they are
+ *  a grid, the result is that of pod_group_init_dims: dims by axis, then by stride, those of one axis
+ *  that fit together merged; ranks count as the grid does. Else it is that of pod_group_init_lists.
+ *  @param chips  as of pod_group_init_lists
+ *  @return as pod_group_init_lists */
+pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                               int32_t count, int32_t size, pod_error *err);
 /** Groups over several slices: those of `inside` (copied) in each of the slices that go together.
  *  Not collective.
  *  @param nslices     slices in all
