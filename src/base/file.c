@@ -19,23 +19,24 @@ static pod_status fail_io(pod_error *err, const char *verb, const char *path)
     return pod_fail(err, POD_E_IO, "can't %s '%s': %s", verb, path, strerror(reason));
 }
 
-/* Reads to the end in growing steps: pipes and /proc files don't tell their size. */
-static pod_status read_all(FILE *file, const char *path, char **data, size_t *size, pod_error *err)
+/* Reads `most` bytes or to the end in growing steps: pipes and /proc files don't tell their size. */
+static pod_status read_all(FILE *file, const char *path, size_t most, char **data, size_t *size,
+                           pod_error *err)
 {
-    size_t capacity = 1 << 16;
+    size_t capacity = most < 1 << 16 ? most + 1 : 1 << 16;
     size_t used = 0;
     char *buffer = malloc(capacity);
     while (buffer != NULL) {
         used += fread(buffer + used, 1, capacity - 1 - used, file);
-        if (used < capacity - 1) {
+        if (used < capacity - 1 || used == most) {
             break;
         }
-        char *larger = realloc(buffer, capacity * 2);
+        capacity = capacity > most / 2 ? most + 1 : capacity * 2;
+        char *larger = realloc(buffer, capacity);
         if (larger == NULL) {
             free(buffer);
         }
         buffer = larger;
-        capacity *= 2;
     }
     if (buffer == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the contents of '%s'", path);
@@ -57,7 +58,22 @@ pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error 
     if (file == NULL) {
         return fail_io(err, "read", path);
     }
-    const pod_status status = read_all(file, path, data, size, err);
+    const pod_status status = read_all(file, path, SIZE_MAX - 1, data, size, err);
+    (void)fclose(file);
+    return status;
+}
+
+pod_status pod_file_read_most(const char *path, size_t most, char **data, size_t *size,
+                              pod_error *err)
+{
+    if (strcmp(path, "-") == 0) {
+        return read_all(stdin, "standard input", most + 1, data, size, err);
+    }
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return fail_io(err, "read", path);
+    }
+    const pod_status status = read_all(file, path, most + 1, data, size, err);
     (void)fclose(file);
     return status;
 }

@@ -13,6 +13,11 @@
  *  doesn't count. Not collective: only rank 0 reads files (engine/par.h broadcasts). */
 pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err);
 
+/** The same for the first `most` + 1 bytes at most, so that a caller who refuses larger files doesn't read them.
+ *  @param path  "-" = standard input */
+pod_status pod_file_read_most(const char *path, size_t most, char **data, size_t *size,
+                              pod_error *err);
+
 /** Could `path` be written now? For asking before long work. POD_E_IO with the reason: a folder, a file
  *  that may not be written, no such folder, or one that may not be written. */
 pod_status pod_file_write_check(const char *path, pod_error *err);

@@ -167,6 +167,7 @@ static const command commands[] = {
     {"mesh", pod_cmd_mesh, "how a logical mesh lies on a slice"},
     {"step", pod_cmd_step, "a training step under one layout, and where its time goes"},
     {"compare", pod_cmd_compare, "a step under many layouts, fastest first"},
+    {"hlo", pod_cmd_hlo, "a program that the TPU compiler wrote: what it executes"},
     {"validate", pod_cmd_validate, "published measurements rerun, and how far off they come out"},
     {"host", pod_cmd_host, "this machine, and how chips are placed on ranks"},
 };

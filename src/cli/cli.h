@@ -103,4 +103,5 @@ pod_cli_run pod_cmd_mesh;
 pod_cli_run pod_cmd_step;
 pod_cli_run pod_cmd_compare;
 pod_cli_run pod_cmd_validate;
+pod_cli_run pod_cmd_hlo;
 pod_cli_run pod_cmd_host;

@@ -29,7 +29,9 @@ static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *er
         }
         name = path;
     }
-    const pod_status st = pod_file_read(name, &file->data, &file->size, err);
+    const pod_status st = file->most > 0
+                              ? pod_file_read_most(name, file->most, &file->data, &file->size, err)
+                              : pod_file_read(name, &file->data, &file->size, err);
     if (st == POD_OK) {
         pod_cli_detail(cli, "read %s, %zu bytes", name, file->size);
     }

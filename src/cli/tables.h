@@ -13,7 +13,8 @@
 typedef struct pod_cli_file {
     const char *path; /**< of the user, or of one of podsim's tables */
     bool own;         /**< podsim's table, found by pod_data_path */
-    char *data;       /**< out: heap memory, terminated by a NUL that size doesn't count */
+    size_t most; /**< 0, or: read at most one byte more than this, and standard input for "-" */
+    char *data;  /**< out: heap memory, terminated by a NUL that size doesn't count */
     size_t size;
 } pod_cli_file;
 
