@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recipe asks for on a slice. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "experiment/recipe.h"
+#include "experiment/tables.h"
+
+static pod_recipe recipe_of(const char *text)
+{
+    pod_settings settings = {0};
+    pod_recipe recipe;
+    pod_error err = {0};
+    cr_assert_eq(pod_settings_words(&settings, text, NULL, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s", err.text);
+    pod_settings_fini(&settings);
+    return recipe;
+}
+
+static pod_slice slice_of(const pod_experiment_tables *tables, const char *text)
+{
+    pod_slice slice;
+    bool listed = false;
+    pod_error err = {0};
+    cr_assert_eq(pod_slice_parse(tables->catalog, text, &slice, &listed, &err), POD_OK, "%s",
+                 err.text);
+    return slice;
+}
+
+/* Worked by hand: JAX lays mesh axes from the last to the first, each on the most whole physical axes that
+   multiply to its size, x, y, z before the cores (mesh/layout.h). */
+Test(recipe, the_axis_on_the_cores_loses_their_factor)
+{
+    static const struct {
+        const char *slice;
+        const char *settings;
+        const char *mesh;
+        const char *dcn_mesh;
+    } cases[] = {
+  /* all 128 devices */
+        {"tpu7x:4x4x4",   "",                                                         "fsdp=64",            ""      },
+ /* 64 = x · y · z, so the cores are left for 2 */
+        {"tpu7x:4x4x4",   "ici_data_parallelism=2 ici_fsdp_parallelism=64",           "fsdp=64",            ""      },
+ /* 32 = x · y · cores, three axes before two */
+        {"tpu7x:4x4x4",   "ici_data_parallelism=4",                                   "data=4,fsdp=16",     ""      },
+ /* 8 = x · cores */
+        {"tpu7x:4x8x8",   "ici_context_parallelism=8",                                "fsdp=64,sequence=4", ""      },
+        {"tpu7x:4x4x4",   "ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8", "fsdp=64",            ""      },
+ /* an order of JAX's own, cores side by side: the last axis has them */
+        {"tpu7x:2x2x1",   "ici_data_parallelism=2 ici_fsdp_parallelism=4",            "data=2,fsdp=2",      ""      },
+        {"tpu7x:1x1x1",   "",                                                         "fsdp=1",             ""      },
+ /* chips are devices */
+        {"v5p:4x4x4",     "ici_data_parallelism=4",                                   "data=4,fsdp=16",     ""      },
+        {"v6e:16x16",     "ici_fsdp_parallelism=1 ici_fsdp_transpose_parallelism=-1", "fsdp=256",           ""      },
+ /* slices: data by default */
+        {"2*v6e:16x16",   "",                                                         "fsdp=256",           "data=2"},
+        {"2*v6e:16x16",   "dcn_fsdp_parallelism=2",                                   "fsdp=256",           "fsdp=2"},
+        {"2*tpu7x:4x4x4", "",                                                         "fsdp=64",            "data=2"},
+    };
+    pod_experiment_tables tables;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const pod_slice slice = slice_of(&tables, cases[i].slice);
+        const pod_recipe recipe = recipe_of(cases[i].settings);
+        pod_logical_mesh logical;
+        pod_error err = {0};
+        char text[POD_MESH_TEXT_MAX];
+        cr_assert_eq(pod_experiment_recipe_mesh(&recipe, NULL, NULL, false, &slice, &logical, &err),
+                     POD_OK, "%s %s: %s", cases[i].slice, cases[i].settings, err.text);
+        cr_expect_str_eq(pod_logical_mesh_print(&logical, text, sizeof text), cases[i].mesh,
+                         "%s %s: %s", cases[i].slice, cases[i].settings, text);
+        cr_expect_str_eq(pod_logical_mesh_print_dcn(&logical, text, sizeof text), cases[i].dcn_mesh,
+                         "%s %s: %s", cases[i].slice, cases[i].settings, text);
+    }
+    pod_experiment_tables_fini(&tables);
+}
+
+Test(recipe, options_are_in_chips_and_win)
+{
+    pod_experiment_tables tables;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    const pod_slice slice = slice_of(&tables, "2*tpu7x:4x8x8");
+    const pod_recipe recipe = recipe_of("ici_context_parallelism=8 allow_split_physical_axes=True");
+    pod_logical_mesh logical;
+    char text[POD_MESH_TEXT_MAX];
+    cr_assert_eq(pod_experiment_recipe_mesh(&recipe, "sequence=8,fsdp=-1", "fsdp=2", false, &slice,
+                                            &logical, NULL),
+                 POD_OK);
+    cr_assert_str_eq(pod_logical_mesh_print(&logical, text, sizeof text), "sequence=8,fsdp=32");
+    cr_assert_str_eq(pod_logical_mesh_print_dcn(&logical, text, sizeof text), "fsdp=2");
+    cr_assert(logical.split_axes);
+    pod_experiment_tables_fini(&tables);
+}
+
+Test(recipe, batches_count_devices_of_all_slices)
+{
+    pod_experiment_tables tables;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    const pod_recipe recipe = recipe_of("per_device_batch_size=0.125");
+    const pod_slice ironwood = slice_of(&tables, "2*tpu7x:4x8x8");
+    const pod_slice v5p = slice_of(&tables, "v5p:4x4x4");
+    int64_t batch = 0;
+    cr_assert_eq(pod_experiment_recipe_devices(&ironwood), 2);
+    cr_assert_eq(pod_experiment_recipe_devices(&v5p), 1);
+    cr_assert_eq(pod_experiment_recipe_batch(&recipe, &ironwood, &batch, NULL), POD_OK);
+    cr_assert_eq(batch, 128);
+    cr_assert_eq(pod_experiment_recipe_batch(&recipe, &v5p, &batch, NULL), POD_OK);
+    cr_assert_eq(batch, 8);
+    pod_experiment_tables_fini(&tables);
+}
+
+Test(recipe, what_does_not_multiply_to_the_devices_is_refused)
+{
+    pod_experiment_tables tables;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    const pod_slice slice = slice_of(&tables, "tpu7x:4x4x8");
+    const pod_recipe recipe = recipe_of("ici_data_parallelism=2 ici_fsdp_parallelism=64");
+    pod_logical_mesh logical;
+    pod_error err = {0};
+    cr_assert_eq(pod_experiment_recipe_mesh(&recipe, NULL, NULL, false, &slice, &logical, &err),
+                 POD_E_INVALID);
+    cr_assert(strstr(err.text, "256 cores") != NULL, "%s", err.text);
+    pod_experiment_tables_fini(&tables);
+}
+
+Test(recipe, a_row_is_found_by_its_name)
+{
+    pod_experiment_tables tables;
+    pod_settings settings = {0};
+    const char *chip = NULL;
+    pod_error err = {0};
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    cr_assert_eq(
+        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-70b", &settings, &chip, NULL),
+        POD_OK);
+    cr_assert_str_eq(chip, "v5p");
+    cr_assert_str_eq(pod_settings_find(&settings, "remat_policy")->value, "save_dot_except_mlpwi");
+    cr_assert_eq(
+        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-7b", &settings, &chip, &err),
+        POD_E_USAGE);
+    cr_assert(strstr(err.text, "did you mean 'v5p-llama2-70b'?") != NULL, "%s", err.text);
+    pod_settings_fini(&settings);
+    pod_experiment_tables_fini(&tables);
+}
