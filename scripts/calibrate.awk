@@ -344,14 +344,27 @@ function percent(id, list) {
     return (id in list) ? sprintf("%.6f", exp(list[id]) - 1) : "-"
 }
 
+# How many of the rows are of which chip, as "v5p:77 v4:3".
+function row_chips(rows,   n, r, i, c, count, text) {
+    n = split(rows, r, " ")
+    for (i = 1; i <= n; i++)
+        count[chip_of[r[i]]]++
+    for (i = 0; i < nchips; i++) {
+        c = cell[i, 1]
+        if (c in count)
+            text = text (text == "" ? "" : " ") c ":" count[c]
+    }
+    return text
+}
+
 function report(   i, id, out, rows, r, none, fixed, delta) {
-    print "figure,chips,value,in_table,rows" > figures_out
+    print "figure,chips,value,in_table,row_chips,rows" > figures_out
     for (k = 1; k <= K; k++) {
         rows = ""
         for (i = 1; i <= N; i++)
             if ((ids[i] in base) && J[ids[i], k] * J[ids[i], k] > 1e-4)
                 rows = rows (rows == "" ? "" : " ") ids[i]
-        printf "%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], write ? value[k] : table_value[k], rows > figures_out
+        printf "%s,%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], write ? value[k] : table_value[k], row_chips(rows), rows > figures_out
     }
     print "id,class,chip,published,predicted,error_frac,without_row_frac,without_chip_frac" > errors_out
     for (i = 1; i <= N; i++) {

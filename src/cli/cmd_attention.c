@@ -216,6 +216,9 @@ static void explain(const pod_cli *cli, const pod_chip_spec *chip, const pod_att
         pod_time_to_us(time->time_ps), pod_time_to_us(time->grid_ps), pod_time_to_us(time->hbm_ps),
         pod_time_to_us(time->copies_ps), pod_time_to_us(time->mxu_ps), pod_time_to_us(time->vpu_ps),
         pod_time_to_us(time->step_ps), time->seen, time->scores);
+    static const char *const figures[] = {"mxu_eff_frac", "vpu_eff_frac", "hbm_eff_frac",
+                                          "block_step_us", "attention_rescale_ops"};
+    pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
 }
 
 static pod_status run(pod_cli *cli, const attention_texts *texts, pod_error *err)

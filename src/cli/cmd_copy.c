@@ -57,6 +57,12 @@ static pod_status add_row(pod_cli *cli, pod_emit *emit, const pod_chip_spec *chi
     return POD_OK;
 }
 
+static void explain_origins(const pod_cli *cli, const pod_chip_spec *chip)
+{
+    static const char *const figures[] = {"hbm_eff_frac", "copy_launch_us"};
+    pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
+}
+
 static pod_status run(pod_cli *cli, const char *chip_name, const char *bytes, pod_error *err)
 {
     pod_cli_sizes sizes = {.bytes = NULL};
@@ -74,6 +80,9 @@ static pod_status run(pod_cli *cli, const char *chip_name, const char *bytes, po
     }
     if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "copy", columns, NCOLUMNS, &emit, err);
+    }
+    if (st == POD_OK) {
+        explain_origins(cli, &chip);
     }
     for (int i = 0; i < sizes.count && st == POD_OK; i++) {
         st = add_row(cli, emit, &chip, sizes.bytes[i], err);

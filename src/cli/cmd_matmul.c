@@ -204,6 +204,10 @@ static pod_status run_plain(pod_cli *cli, const matmul_texts *texts, const pod_c
                         pod_dtype_name(args.dtype), chip->hbm_bytes_per_s / 1e9,
                         chip->hbm_eff_frac);
         pod_cli_explain(cli, "%s", pod_matmul_explain(&time, line, sizeof line));
+        static const char *const figures[] = {"mxu_eff_frac", "hbm_eff_frac", "kernel_start_us",
+                                              "block_step_us", "matmul_launch_us"};
+        const int named = (int)(sizeof figures / sizeof figures[0]);
+        pod_cli_explain_origins(cli, chip, figures, chip->matmul_launch_ps > 0 ? named : named - 1);
         *row = (matmul_row){.cores = time.cores,
                             .block = time.steps > 0 ? time.block : (pod_matmul_block){0},
                             .time_ps = time.time_ps,
@@ -281,6 +285,9 @@ static pod_status run_grouped(pod_cli *cli, const matmul_texts *texts, const pod
         char line[512];
         explain_kernel(cli, chip, time.peak_ops_per_s, time.cores, args.dtype);
         pod_cli_explain(cli, "%s", pod_grouped_explain(&time, line, sizeof line));
+        static const char *const figures[] = {"mxu_eff_frac", "vpu_eff_frac", "hbm_eff_frac",
+                                              "block_step_us"};
+        pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
         *row = (matmul_row){.cores = time.cores,
                             .block = time.steps > 0 ? time.block : (pod_matmul_block){0},
                             .time_ps = time.time_ps,
@@ -346,6 +353,12 @@ static pod_status run_loss(pod_cli *cli, const matmul_texts *texts, const pod_ch
         char line[512];
         explain_kernel(cli, chip, time.peak_ops_per_s, time.cores, args.dtype);
         pod_cli_explain(cli, "%s", pod_loss_explain(&time, line, sizeof line));
+        const char *const figures[] = {"mxu_eff_frac", "vpu_eff_frac", "hbm_eff_frac",
+                                       args.chunked ? "kernel_start_us" : "block_step_us",
+                                       args.chunked    ? "loss_chunk_ops"
+                                       : args.backward ? "loss_bwd_ops"
+                                                       : "loss_fwd_ops"};
+        pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
         *row = (matmul_row){.cores = time.cores,
                             .block = time.tile,
                             .time_ps = time.time_ps,

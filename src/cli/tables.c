@@ -2,6 +2,7 @@
 #include "cli/tables.h"
 
 #include "base/file.h"
+#include "chip/origin.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -140,4 +141,30 @@ pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip
     return st == POD_OK ? pod_chip_load(cli->tables->chips, name, common->rates,
                                         common->settings.text, common->settings.count, chip, err)
                         : st;
+}
+
+static bool is_set(const pod_cli_list *settings, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 0; i < settings->count; i++) {
+        if (strncmp(settings->text[i], name, length) == 0 && settings->text[i][length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
+                             const char *const *names, int nnames)
+{
+    const pod_table *chips = cli->tables->chips;
+    const int row = pod_chips_find(chips, chip->name, NULL);
+    for (int i = 0; i < nnames && row >= 0 && chip->rates == POD_RATES_MEASURED; i++) {
+        char line[256];
+        const char *value = pod_table_text(chips, row, pod_table_column(chips, names[i]));
+        (void)pod_origin_text(cli->tables->figures, names[i], chip->name, value, line, sizeof line);
+        if (line[0] != '\0' && !is_set(&cli->common.settings, names[i])) {
+            pod_cli_explain(cli, "%s", line);
+        }
+    }
 }

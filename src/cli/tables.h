@@ -29,3 +29,8 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
 
 /** A chip of chips.csv under --rates and --set; loads the tables first. Collective. */
 pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip, pod_error *err);
+
+/** The figures among `names` that no published row of this chip fixes, one `--explain` line each: under measured rates
+ *  only, and but for those that --set replaces. The tables are loaded. Not collective. */
+void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
+                             const char *const *names, int nnames);

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "chip/chip.h"
+#include "chip/origin.h"
 #include "experiment/recipe.h"
 #include "models/model.h"
 
@@ -10,13 +11,15 @@
 #include <stdlib.h>
 
 const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES] = {
-    "topologies/chips.csv", "topologies/slices.csv", "models/models.csv", "models/recipes.csv"};
+    "topologies/chips.csv", "topologies/slices.csv", "models/models.csv", "models/recipes.csv",
+    "validation/figures.csv"};
 
 void pod_experiment_tables_fini(pod_experiment_tables *tables)
 {
     pod_slice_catalog_free(tables->catalog);
     pod_table_free(tables->slices);
     pod_table_free(tables->recipes);
+    pod_table_free(tables->figures);
     pod_table_free(tables->models);
     pod_table_free(tables->chips);
     *tables = (pod_experiment_tables){0};
@@ -25,8 +28,8 @@ void pod_experiment_tables_fini(pod_experiment_tables *tables)
 pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
                                        const pod_experiment_file *files, pod_error *err)
 {
-    pod_table **const parsed[POD_EXPERIMENT_TABLES] = {&tables->chips, &tables->slices,
-                                                       &tables->models, &tables->recipes};
+    pod_table **const parsed[POD_EXPERIMENT_TABLES] = {
+        &tables->chips, &tables->slices, &tables->models, &tables->recipes, &tables->figures};
     pod_status st = POD_OK;
     *tables = (pod_experiment_tables){0};
     for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
@@ -41,6 +44,9 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
     }
     if (st == POD_OK) {
         st = pod_experiment_recipes_check(tables->recipes, err);
+    }
+    if (st == POD_OK) {
+        st = pod_origins_check(tables->figures, err);
     }
     if (st == POD_OK) {
         st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file experiment/tables.h  The tables that come with podsim: chips, slices, models, recipes.
+/** @file experiment/tables.h  The tables that come with podsim: chips, slices, models, recipes, fitted figures.
  *
  *  Ownership: init/fini on the caller's storage. Threads: read-only once parsed.
  *  Errors: POD_E_TABLE with the place, POD_E_IO, POD_E_NOMEM. */
@@ -13,11 +13,12 @@ typedef struct pod_experiment_tables {
     pod_table *slices;          /**< topologies/slices.csv */
     pod_table *models;          /**< models/models.csv */
     pod_table *recipes;         /**< models/recipes.csv */
+    pod_table *figures;         /**< validation/figures.csv, checked: what published rows fix */
     pod_slice_catalog *catalog; /**< the same as slices */
 } pod_experiment_tables;
 
-enum { POD_EXPERIMENT_TABLES = 4 };
-/** Where they are below podsim's data: path[POD_EXPERIMENT_TABLES], chips, slices, models, recipes. */
+enum { POD_EXPERIMENT_TABLES = 5 };
+/** Where they are below podsim's data: path[POD_EXPERIMENT_TABLES], in the order of the struct. */
 extern const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES];
 
 /** The contents of one of these files. */
