@@ -305,11 +305,10 @@ static pod_status count_instruction(counting *c, uint32_t number, pod_hlo_totals
     }
     pod_hlo_totals own = {.executed = pod_hlo_counts(analysis, instruction) ? 1 : 0};
     own.cycles = own.executed > 0 && analysis->cycles[number] > 0 ? analysis->cycles[number] : 0;
-    if (instruction->opcode == POD_HLO_FUSION && begins(instruction)) {
-        const pod_hlo_totals *fused =
-            &analysis->inside[pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)];
-        own.flops = fused->flops;
-        own.flops_all_taps = fused->flops_all_taps;
+    const uint32_t fused = pod_hlo_fused(module, instruction);
+    if (fused != POD_HLO_NONE) {
+        own.flops = analysis->inside[fused].flops;
+        own.flops_all_taps = analysis->inside[fused].flops_all_taps;
     }
     return add_totals(c, instruction, sum, &own, 1);
 }

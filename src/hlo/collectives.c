@@ -143,9 +143,8 @@ static void find_holds(finder *f)
             holds |= is_collective(instruction) ? HOLDS_COLLECTIVE : 0;
             holds |= is_call_of(f, instruction, "AsyncCollectiveStart") ? HOLDS_START : 0;
             holds |= is_call_of(f, instruction, "AsyncCollectiveDone") ? HOLDS_DONE : 0;
-            if (instruction->opcode == POD_HLO_FUSION) {
-                holds |= f->holds[pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)];
-            }
+            const uint32_t callee = pod_hlo_fused(module, instruction);
+            holds |= callee != POD_HLO_NONE ? f->holds[callee] : 0;
         }
         f->holds[number] = (uint8_t)holds;
     }
@@ -262,11 +261,11 @@ static pod_status look_inside(finder *f, uint32_t fusion, uint32_t number)
     }
     for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
         const pod_hlo_instruction *instruction = &f->module->instruction[i];
+        const uint32_t callee = pod_hlo_fused(f->module, instruction);
         if (st == POD_OK && is_collective(instruction) && begins(instruction)) {
             st = fused(f, fusion, i);
-        } else if (st == POD_OK && instruction->opcode == POD_HLO_FUSION) {
-            const uint32_t callee = pod_hlo_callee(f->module, instruction, POD_HLO_AT_CALLS);
-            st = f->holds[callee] != 0 ? look_inside(f, fusion, callee) : POD_OK;
+        } else if (st == POD_OK && callee != POD_HLO_NONE && f->holds[callee] != 0) {
+            st = look_inside(f, fusion, callee);
         }
     }
     return st;
@@ -311,8 +310,8 @@ static pod_status look_at(finder *f, uint32_t number)
     if (instruction->opcode == POD_HLO_ASYNC) {
         return wrapped(f, number);
     }
-    if (instruction->opcode == POD_HLO_FUSION) {
-        const uint32_t callee = pod_hlo_callee(f->module, instruction, POD_HLO_AT_CALLS);
+    const uint32_t callee = pod_hlo_fused(f->module, instruction);
+    if (callee != POD_HLO_NONE) {
         return f->holds[callee] != 0 ? look_inside(f, number, callee) : POD_OK;
     }
     return instruction->opcode == POD_HLO_SEND
@@ -325,10 +324,9 @@ static void find_fused(const pod_hlo_module *module, uint8_t *inside)
 {
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         const pod_hlo_instruction *instruction = &module->instruction[i];
-        const bool wraps = instruction->opcode == POD_HLO_FUSION
-                           || (instruction->opcode == POD_HLO_ASYNC && begins(instruction));
-        const uint32_t callee =
-            wraps ? pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS) : POD_HLO_NONE;
+        const uint32_t callee = instruction->opcode == POD_HLO_ASYNC && begins(instruction)
+                                    ? pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)
+                                    : pod_hlo_fused(module, instruction);
         if (callee != POD_HLO_NONE) {
             inside[callee] = 1;
         }

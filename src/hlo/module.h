@@ -184,6 +184,16 @@ const char *pod_hlo_attribute_name(pod_hlo_attribute_key key);
 /** The computation called in a role; POD_HLO_NONE if there is none. */
 uint32_t pod_hlo_callee(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                         pod_hlo_attribute_key role);
+/** The computation that a fusion (or a fusion-start) runs; POD_HLO_NONE of anything else. */
+static inline uint32_t pod_hlo_fused(const pod_hlo_module *module,
+                                     const pod_hlo_instruction *instruction)
+{
+    return instruction->opcode == POD_HLO_FUSION
+                   && (instruction->phase == POD_HLO_WHOLE || instruction->phase == POD_HLO_START)
+               ? pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)
+               : POD_HLO_NONE;
+}
+
 /** A name of the module, for "%.*s". */
 pod_hlo_span pod_hlo_name_of(const pod_hlo_module *module, uint32_t name);
 /** Scan of a piece of the text. */

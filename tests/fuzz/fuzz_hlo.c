@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "hlo/bytes.h"
 #include "hlo/facts.h"
+#include "hlo/kind.h"
+#include "hlo/memory.h"
 
 #include "fuzz.h"
 
@@ -27,21 +30,58 @@ static void check(const pod_hlo_module *module, const pod_hlo_analysis *analysis
     }
 }
 
+/* Bytes and operations of every instruction that is run, and the memory. */
+static pod_status costs(const pod_hlo_module *module, const pod_hlo_analysis *analysis,
+                        pod_error *err)
+{
+    pod_hlo_bytes bytes;
+    pod_hlo_memory memory;
+    pod_status st = pod_hlo_bytes_init(&bytes, analysis, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    for (uint32_t i = 0; i < module->ninstructions && st == POD_OK; i++) {
+        const pod_hlo_instruction *instruction = &module->instruction[i];
+        pod_hlo_traffic traffic;
+        if (analysis->runs[instruction->computation] > 0) {
+            st = pod_hlo_traffic_of(&bytes, instruction, &traffic, err);
+            POD_ASSERT(st != POD_OK || (traffic.hbm_read >= 0 && traffic.hbm_write >= 0));
+            POD_ASSERT(pod_hlo_kind_of(analysis, instruction) < POD_HLO_KINDS);
+        }
+    }
+    pod_hlo_bytes_fini(&bytes);
+    if (st == POD_OK) {
+        st = pod_hlo_memory_init(&memory, analysis, err);
+    }
+    if (st == POD_OK) {
+        POD_ASSERT(memory.bytes >= memory.argument_bytes && memory.argument_bytes >= 0);
+        pod_hlo_memory_fini(&memory);
+    }
+    return st;
+}
+
+static pod_status read_facts(const pod_hlo_analysis *analysis, pod_error *err)
+{
+    pod_hlo_facts facts;
+    const pod_status st = pod_hlo_facts_init(&facts, analysis, err);
+    if (st == POD_OK) {
+        pod_hlo_facts_fini(&facts);
+    }
+    return st;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pod_hlo_module *module = NULL;
     pod_hlo_analysis analysis;
-    pod_hlo_facts facts;
     pod_error err = {0};
     pod_status st = pod_hlo_parse("a.txt", (const char *)data, size, &module, &err);
     if (st == POD_OK) {
         st = pod_hlo_analysis_init(&analysis, module, NULL, &err);
         if (st == POD_OK) {
             check(module, &analysis);
-            st = pod_hlo_facts_init(&facts, &analysis, &err);
-            if (st == POD_OK) {
-                pod_hlo_facts_fini(&facts);
-            }
+            st = read_facts(&analysis, &err);
+            st = st == POD_OK ? costs(module, &analysis, &err) : st;
             pod_hlo_analysis_fini(&analysis);
         }
         pod_hlo_free(module);

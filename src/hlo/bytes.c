@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hlo/bytes.h"
+
+#include "base/units.h"
+#include "hlo/attributes.h"
+#include "hlo/kind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 256 };
+
+static bool add(int64_t *sum, int64_t value)
+{
+    return pod_add_i64(*sum, value, sum) && *sum <= POD_HLO_COUNT_MAX;
+}
+
+static pod_status fail_sum(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                           pod_error *err)
+{
+    const pod_hlo_scan scan = pod_hlo_part(module, (pod_hlo_span){0}, err);
+    return pod_hlo_fail_limit(&scan, instruction->offset, "bytes or operations of an instruction",
+                              POD_HLO_COUNT_MAX);
+}
+
+/* ---- vector operations ---- */
+
+/* Product of factors, or false beyond the limit. */
+static bool product(int64_t *value, int64_t factor)
+{
+    return pod_mul_i64(*value, factor, value) && *value <= POD_HLO_COUNT_MAX;
+}
+
+/* r · n · k · L(L+1)/2 of a sort along its dimension, the last one if none is given. */
+static pod_status sort_ops(const pod_hlo_module *module, const pod_hlo_instruction *sort,
+                           int64_t *ops, pod_error *err)
+{
+    int64_t dimension = 0;
+    const pod_hlo_shape *shape =
+        sort->noperands == 0 ? NULL : pod_hlo_shape_of(module, pod_hlo_operand(module, sort, 0));
+    if (shape == NULL || shape->dtype == POD_HLO_TYPE_TUPLE || shape->count == 0) {
+        return POD_OK;
+    }
+    int count = 0;
+    int64_t dimensions[POD_HLO_SHUFFLE_MAX] = {0};
+    const pod_status st = pod_hlo_list(module, sort, POD_HLO_AT_DIMENSIONS, dimensions,
+                                       POD_HLO_SHUFFLE_MAX, &count, err);
+    dimension = count > 0 ? dimensions[0] : (int64_t)shape->count - 1;
+    if (st != POD_OK || dimension >= shape->count) {
+        return st != POD_OK ? st
+                            : pod_hlo_fail_instruction(module, sort, err,
+                                                       "a dimension that its operand doesn't have");
+    }
+    int64_t levels = 0;
+    while (levels < 62 && INT64_C(1) << levels < pod_hlo_dims(module, shape)[dimension]) {
+        levels++;
+    }
+    *ops = shape->elements;
+    return product(ops, sort->noperands) && product(ops, levels * (levels + 1) / 2)
+               ? POD_OK
+               : fail_sum(module, sort, err);
+}
+
+static pod_status window_ops(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                             int64_t *ops, pod_error *err)
+{
+    pod_hlo_window_dim dims[POD_HLO_SPATIAL_MAX];
+    int count = 0;
+    const pod_status st = pod_hlo_window(module, instruction, dims, &count, err);
+    bool fits = true;
+    *ops = pod_hlo_shape_of(module, instruction)->elements;
+    for (int i = 0; i < count && st == POD_OK; i++) {
+        fits = fits && product(ops, dims[i].size);
+    }
+    return st == POD_OK && !fits ? fail_sum(module, instruction, err) : st;
+}
+
+/* Of one instruction that is no fusion. */
+static pod_status ops_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                         int64_t *ops, pod_error *err)
+{
+    *ops = 0;
+    if (instruction->phase == POD_HLO_DONE || instruction->phase == POD_HLO_UPDATE) {
+        return POD_OK;
+    }
+    switch (pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode)) {
+    case POD_HLO_CLASS_ARITHMETIC:
+    case POD_HLO_CLASS_UNKNOWN:
+        *ops = pod_hlo_shape_of(module, instruction)->elements;
+        return POD_OK;
+    case POD_HLO_CLASS_REDUCE:
+        for (uint32_t i = 0; i < instruction->noperands / 2; i++) {
+            if (!add(ops,
+                     pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, i))->elements)) {
+                return fail_sum(module, instruction, err);
+            }
+        }
+        return POD_OK;
+    case POD_HLO_CLASS_WINDOW:
+        return window_ops(module, instruction, ops, err);
+    case POD_HLO_CLASS_SORT:
+        return sort_ops(module, instruction, ops, err);
+    case POD_HLO_CLASS_CUSTOM:
+        return pod_hlo_attribute_is(module, instruction, POD_HLO_AT_TARGET, "TopK")
+                   ? sort_ops(module, instruction, ops, err)
+                   : POD_OK;
+    case POD_HLO_CLASS_NOTHING:
+    case POD_HLO_CLASS_MATMUL:
+    case POD_HLO_CLASS_MOVE:
+    case POD_HLO_CLASS_GATHER:
+    case POD_HLO_CLASS_COLLECTIVE:
+    case POD_HLO_CLASS_TRANSFER:
+    case POD_HLO_CLASS_CALL:
+        break;
+    }
+    return POD_OK;
+}
+
+/* ---- how parameters are used ---- */
+
+/* What one use of an array by an instruction reads of it. */
+static pod_status use_by(const pod_hlo_bytes *bytes, const pod_hlo_instruction *user,
+                         uint32_t place, pod_hlo_usage *usage, pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const int64_t result = pod_hlo_shape_of(module, user)->bytes;
+    bool fits = true;
+    switch (user->opcode) {
+    case POD_HLO_DYNAMIC_SLICE:
+    case POD_HLO_SLICE:
+    case POD_HLO_GATHER:
+        usage->whole = usage->whole || place > 0;
+        fits = place > 0 || add(&usage->sliced, result);
+        if (user->opcode == POD_HLO_GATHER && place == 0) {
+            fits = fits && add(&usage->gathered, result);
+        }
+        break;
+    case POD_HLO_DYNAMIC_UPDATE_SLICE:
+        usage->whole = usage->whole || place > 0;
+        break;
+    case POD_HLO_SCATTER:
+        usage->whole = usage->whole || place >= (user->noperands - 1) / 2;
+        break;
+    case POD_HLO_TUPLE:
+        break;
+    case POD_HLO_FUSION: {
+        const uint32_t callee = pod_hlo_fused(module, user);
+        const pod_hlo_usage whole = {.whole = true};
+        const pod_hlo_usage *inner =
+            callee == POD_HLO_NONE ? &whole : &bytes->usage[bytes->first[callee] + place];
+        usage->whole = usage->whole || inner->whole;
+        fits = add(&usage->sliced, inner->sliced) && add(&usage->gathered, inner->gathered);
+        break;
+    }
+    default:
+        usage->whole =
+            usage->whole
+            || (pod_hlo_opcode_class((pod_hlo_opcode)user->opcode) != POD_HLO_CLASS_COLLECTIVE
+                && !pod_hlo_attribute_is(module, user, POD_HLO_AT_TARGET, "AsyncCollectiveStart")
+                && !pod_hlo_attribute_is(module, user, POD_HLO_AT_TARGET, "AsyncCollectiveDone"));
+        break;
+    }
+    return fits ? POD_OK : fail_sum(module, user, err);
+}
+
+/* The operand that an instruction only renames, or POD_HLO_NONE. */
+static uint32_t renamed(const pod_hlo_bytes *bytes, const pod_hlo_instruction *instruction)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    pod_hlo_span span;
+    if (instruction->opcode == POD_HLO_BITCAST || instruction->opcode == POD_HLO_RESHAPE) {
+        return 0;
+    }
+    const uint32_t callee = pod_hlo_fused(module, instruction);
+    if (callee == POD_HLO_NONE) {
+        return POD_HLO_NONE;
+    }
+    if (instruction->noperands == 1
+        && pod_hlo_attribute_of(module, instruction, POD_HLO_AT_ALIASING, &span)) {
+        return 0;
+    }
+    return bytes->returns[callee];
+}
+
+/* Parameters of a computation: each name of one is followed to those who use it. */
+static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, uint32_t *origin,
+                             pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_computation *c = &module->computation[number];
+    pod_status st = POD_OK;
+    for (uint32_t i = c->first; i < c->first + c->count && st == POD_OK; i++) {
+        const pod_hlo_instruction *instruction = &module->instruction[i];
+        int64_t ops = 0;
+        origin[i] = POD_HLO_NONE;
+        if (instruction->opcode == POD_HLO_PARAMETER) {
+            origin[i] = instruction->number;
+            continue;
+        }
+        const uint32_t same = renamed(bytes, instruction);
+        if (same != POD_HLO_NONE) {
+            origin[i] = origin[module->operand[instruction->operands + same]];
+        }
+        for (uint32_t k = 0; k < instruction->noperands && st == POD_OK; k++) {
+            const uint32_t from = origin[module->operand[instruction->operands + k]];
+            if (from != POD_HLO_NONE && k != same) {
+                st = use_by(bytes, instruction, k, &bytes->usage[bytes->first[number] + from], err);
+            }
+        }
+        const uint32_t fused = pod_hlo_fused(module, instruction);
+        if (st == POD_OK && fused == POD_HLO_NONE) {
+            st = ops_of(module, instruction, &ops, err);
+        } else if (st == POD_OK) {
+            ops = bytes->ops[fused];
+        }
+        if (st == POD_OK && !add(&bytes->ops[number], ops)) {
+            st = fail_sum(module, instruction, err);
+        }
+    }
+    bytes->returns[number] = st == POD_OK ? origin[c->root] : POD_HLO_NONE;
+    return st;
+}
+
+pod_status pod_hlo_bytes_init(pod_hlo_bytes *bytes, const pod_hlo_analysis *analysis,
+                              pod_error *err)
+{
+    const pod_hlo_module *module = analysis->module;
+    const size_t n = module->ncomputations;
+    uint64_t parameters = 0;
+    memset(bytes, 0, sizeof *bytes);
+    bytes->analysis = analysis;
+    bytes->first = calloc(n, sizeof *bytes->first);
+    bytes->returns = calloc(n, sizeof *bytes->returns);
+    bytes->ops = calloc(n, sizeof *bytes->ops);
+    uint32_t *origin = calloc(module->ninstructions, sizeof *origin);
+    for (uint32_t c = 0; c < module->ncomputations && bytes->first != NULL; c++) {
+        bytes->first[c] = (uint32_t)parameters;
+        parameters += module->computation[c].nparameters;
+    }
+    bytes->usage = calloc((size_t)parameters + 1, sizeof *bytes->usage);
+    pod_status st = POD_OK;
+    if (bytes->first == NULL || bytes->returns == NULL || bytes->ops == NULL || origin == NULL
+        || bytes->usage == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for the computations of the program");
+    }
+    for (uint32_t k = 0; k < module->ncomputations && st == POD_OK; k++) {
+        st = find_usage(bytes, module->callee_first[k], origin, err);
+    }
+    free(origin);
+    if (st != POD_OK) {
+        pod_hlo_bytes_fini(bytes);
+    }
+    return st;
+}
+
+void pod_hlo_bytes_fini(pod_hlo_bytes *bytes)
+{
+    free(bytes->first);
+    free(bytes->usage);
+    free(bytes->returns);
+    free(bytes->ops);
+    memset(bytes, 0, sizeof *bytes);
+}
+
+/* ---- traffic ---- */
+
+/* Adds bytes to the memory of an array's shape. */
+static bool add_to(pod_hlo_traffic *traffic, const pod_hlo_shape *shape, int64_t bytes, bool write)
+{
+    switch (shape->space) {
+    case POD_HLO_SPACE_HBM:
+        return add(write ? &traffic->hbm_write : &traffic->hbm_read, bytes);
+    case POD_HLO_SPACE_VMEM:
+    case POD_HLO_SPACE_CMEM:
+        return add(&traffic->vmem, bytes);
+    case POD_HLO_SPACE_HOST:
+        return add(&traffic->host, bytes);
+    default:
+        return true;
+    }
+}
+
+/* All of a shape: each of its arrays in its memory. */
+static bool add_all(const pod_hlo_module *module, pod_hlo_traffic *traffic, uint32_t shape,
+                    bool write)
+{
+    const pod_hlo_shape *s = &module->shapes.shape[shape];
+    if (s->dtype != POD_HLO_TYPE_TUPLE) {
+        return add_to(traffic, s, s->bytes, write);
+    }
+    bool fits = true;
+    for (uint32_t i = 0; i < s->count && fits; i++) {
+        fits = add_all(module, traffic, pod_hlo_member(module, s, i), write);
+    }
+    return fits;
+}
+
+static bool read_operand(const pod_hlo_bytes *bytes, pod_hlo_traffic *traffic,
+                         const pod_hlo_instruction *instruction, uint32_t place, pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_instruction *operand = pod_hlo_operand(module, instruction, place);
+    const pod_hlo_shape *shape = pod_hlo_shape_of(module, operand);
+    pod_hlo_usage usage = {.whole = false};
+    if (use_by(bytes, instruction, place, &usage, err) != POD_OK) {
+        return false;
+    }
+    if (usage.whole || shape->dtype == POD_HLO_TYPE_TUPLE) {
+        return !usage.whole || add_all(module, traffic, operand->shape, false);
+    }
+    const int64_t gathered = shape->space == POD_HLO_SPACE_HBM ? usage.gathered : 0;
+    return add_to(traffic, shape, usage.sliced, false) && add(&traffic->gather, gathered);
+}
+
+/* What makes a leaf of a result: through bitcasts, into nested fusions. NULL = a parameter or a
+ * collective, which were written elsewhere. */
+static const pod_hlo_instruction *maker(const pod_hlo_module *module,
+                                        const pod_hlo_instruction *instruction)
+{
+    for (int i = 0; i < STEPS_MAX; i++) {
+        const uint32_t callee = pod_hlo_fused(module, instruction);
+        if (instruction->opcode == POD_HLO_BITCAST) {
+            instruction = pod_hlo_operand(module, instruction, 0);
+        } else if (callee != POD_HLO_NONE) {
+            const pod_hlo_instruction *root =
+                &module->instruction[module->computation[callee].root];
+            if (root->opcode == POD_HLO_TUPLE || root->opcode == POD_HLO_PARAMETER) {
+                return instruction;
+            }
+            instruction = root;
+        } else {
+            break;
+        }
+    }
+    return instruction;
+}
+
+static bool write_leaf(const pod_hlo_module *module, pod_hlo_traffic *traffic, uint32_t shape,
+                       const pod_hlo_instruction *leaf)
+{
+    const pod_hlo_shape *s = &module->shapes.shape[shape];
+    const pod_hlo_instruction *made = maker(module, leaf);
+    int64_t sum = 0;
+    if (made->opcode == POD_HLO_PARAMETER
+        || pod_hlo_opcode_class((pod_hlo_opcode)made->opcode) == POD_HLO_CLASS_COLLECTIVE
+        || pod_hlo_attribute_is(module, made, POD_HLO_AT_TARGET, "AsyncCollectiveStart")
+        || pod_hlo_attribute_is(module, made, POD_HLO_AT_TARGET, "AsyncCollectiveDone")) {
+        return true;
+    }
+    if (s->dtype == POD_HLO_TYPE_TUPLE) {
+        return add_all(module, traffic, shape, true);
+    }
+    if (made->opcode == POD_HLO_DYNAMIC_UPDATE_SLICE) {
+        const pod_hlo_instruction *update = pod_hlo_operand(module, made, 1);
+        return add_to(traffic, s, pod_hlo_shape_of(module, update)->bytes, true);
+    }
+    if (made->opcode == POD_HLO_SCATTER) {
+        const uint32_t tables = (made->noperands - 1) / 2;
+        for (uint32_t i = tables + 1; i < made->noperands; i++) {
+            if (!add(&sum, pod_hlo_shape_of(module, pod_hlo_operand(module, made, i))->bytes)) {
+                return false;
+            }
+        }
+        return add_to(traffic, s, sum, true)
+               && (s->space != POD_HLO_SPACE_HBM || add(&traffic->gather, sum));
+    }
+    return add_to(traffic, s, s->bytes, true);
+}
+
+static bool write_result(const pod_hlo_module *module, pod_hlo_traffic *traffic,
+                         const pod_hlo_instruction *instruction)
+{
+    const pod_hlo_shape *shape = pod_hlo_shape_of(module, instruction);
+    const pod_hlo_instruction *root = instruction;
+    const uint32_t callee = pod_hlo_fused(module, instruction);
+    if (callee != POD_HLO_NONE) {
+        root = &module->instruction[module->computation[callee].root];
+    }
+    if (root->opcode != POD_HLO_TUPLE || shape->dtype != POD_HLO_TYPE_TUPLE) {
+        return write_leaf(module, traffic, instruction->shape, root);
+    }
+    bool fits = true;
+    for (uint32_t i = 0; i < shape->count && i < root->noperands && fits; i++) {
+        fits = write_leaf(module, traffic, pod_hlo_member(module, shape, i),
+                          pod_hlo_operand(module, root, i));
+    }
+    return fits;
+}
+
+/* A copy on its own lane: what its done returns, at both ends. */
+static bool copy(const pod_hlo_bytes *bytes, pod_hlo_traffic *traffic,
+                 const pod_hlo_instruction *start)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const uint32_t number = (uint32_t)(start - module->instruction);
+    const uint32_t done = bytes->analysis->partner[number];
+    if (done == POD_HLO_NONE || start->noperands == 0) {
+        return true;
+    }
+    const pod_hlo_shape *to = pod_hlo_shape_of(module, &module->instruction[done]);
+    const pod_hlo_shape *from = pod_hlo_shape_of(module, pod_hlo_operand(module, start, 0));
+    return to->dtype == POD_HLO_TYPE_TUPLE || from->dtype == POD_HLO_TYPE_TUPLE
+           || (add_to(traffic, from, to->bytes, false) && add_to(traffic, to, to->bytes, true));
+}
+
+pod_status pod_hlo_traffic_of(const pod_hlo_bytes *bytes, const pod_hlo_instruction *instruction,
+                              pod_hlo_traffic *traffic, pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_kind kind = pod_hlo_kind_of(bytes->analysis, instruction);
+    bool fits = true;
+    *traffic = (pod_hlo_traffic){.ops = 0};
+    if (kind == POD_HLO_KIND_NOTHING || kind >= POD_HLO_KIND_COLLECTIVE) {
+        return POD_OK;
+    }
+    const uint32_t fused = pod_hlo_fused(module, instruction);
+    if (instruction->phase == POD_HLO_START && fused == POD_HLO_NONE) {
+        return copy(bytes, traffic, instruction) ? POD_OK : fail_sum(module, instruction, err);
+    }
+    for (uint32_t i = 0; i < instruction->noperands && fits; i++) {
+        fits = read_operand(bytes, traffic, instruction, i, err);
+    }
+    fits = fits && write_result(module, traffic, instruction);
+    if (!fits) {
+        return fail_sum(module, instruction, err);
+    }
+    if (fused != POD_HLO_NONE) {
+        traffic->ops = bytes->ops[fused];
+        return POD_OK;
+    }
+    return ops_of(module, instruction, &traffic->ops, err);
+}
