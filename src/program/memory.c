@@ -76,37 +76,64 @@ static void changes_find(const pod_program *program, const lifetime *lives, int6
     }
 }
 
-pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err)
+/* What the search for the peak needs. */
+typedef struct liveness {
+    lifetime *lives;
+    int32_t *last_of; /* by stack */
+} liveness;
+
+static void liveness_fini(liveness *live)
 {
-    lifetime *lives = calloc((size_t)program->nbuffers + 1, sizeof *lives);
-    int64_t *change = calloc((size_t)program->nops + 2, sizeof *change);
-    int32_t *last_of = calloc((size_t)stacks_count(program) + 1, sizeof *last_of);
-    if (lives == NULL || change == NULL || last_of == NULL) {
-        free(lives);
-        free(change);
-        free(last_of);
+    free(live->lives);
+    free(live->last_of);
+}
+
+/* Lifetimes of all buffers, and bytes[nops + 1] that live at each op. */
+static pod_status liveness_find(const pod_program *program, liveness *live, int64_t *bytes,
+                                pod_error *err)
+{
+    *live = (liveness){.lives = calloc((size_t)program->nbuffers + 1, sizeof *live->lives),
+                       .last_of = calloc((size_t)stacks_count(program) + 1, sizeof *live->last_of)};
+    if (live->lives == NULL || live->last_of == NULL || bytes == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for the lifetimes of %d buffers",
                         (int)program->nbuffers);
     }
-    lifetimes_find(program, lives);
-    stacks_hold(program, lives, last_of);
-    changes_find(program, lives, change);
+    lifetimes_find(program, live->lives);
+    stacks_hold(program, live->lives, live->last_of);
+    changes_find(program, live->lives, bytes);
+    for (int32_t i = 1; i <= program->nops; i++) {
+        bytes[i] += bytes[i - 1];
+    }
+    return POD_OK;
+}
+
+pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, pod_error *err)
+{
+    liveness live;
+    *bytes = calloc((size_t)program->nops + 2, sizeof **bytes);
+    const pod_status status = liveness_find(program, &live, *bytes, err);
+    liveness_fini(&live);
+    return status;
+}
+
+pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err)
+{
+    liveness live;
+    int64_t *bytes = calloc((size_t)program->nops + 2, sizeof *bytes);
+    const pod_status status = liveness_find(program, &live, bytes, err);
     *use = (pod_memory_use){0};
-    int64_t now = 0;
-    for (int32_t i = 0; i <= program->nops; i++) {
-        now += change[i];
-        if (now > use->peak_bytes) {
-            use->peak_bytes = now;
+    for (int32_t i = 0; status == POD_OK && i <= program->nops; i++) {
+        if (bytes[i] > use->peak_bytes) {
+            use->peak_bytes = bytes[i];
             use->peak_op = i;
         }
     }
-    for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (lives[b].first <= use->peak_op && lives[b].last >= use->peak_op) {
+    for (int32_t b = 0; status == POD_OK && b < program->nbuffers; b++) {
+        if (live.lives[b].first <= use->peak_op && live.lives[b].last >= use->peak_op) {
             use->by_kind[program->buffers[b].kind] += pod_buffer_bytes(&program->buffers[b]);
         }
     }
-    free(lives);
-    free(change);
-    free(last_of);
-    return POD_OK;
+    liveness_fini(&live);
+    free(bytes);
+    return status;
 }

@@ -16,3 +16,7 @@ typedef struct pod_memory_use {
 } pod_memory_use;
 
 pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err);
+
+/** Bytes that live at each op.
+ *  @param[out] bytes  bytes[nops + 1], the last after all ops; for free() in any case. POD_E_NOMEM */
+pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, pod_error *err);

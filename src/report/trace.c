@@ -89,10 +89,11 @@ int32_t pod_trace_process(pod_trace *trace, const char *name, int32_t sort_index
     return process;
 }
 
-pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const char *name)
+pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const char *name,
+                                      int32_t sort_index)
 {
     const pod_trace_thread added = {process, ++trace->nthreads};
-    describe(trace, "thread", added, name, added.thread);
+    describe(trace, "thread", added, name, sort_index);
     return added;
 }
 
@@ -201,7 +202,8 @@ pod_trace_thread pod_trace_lane(pod_trace *trace, pod_trace_lanes *lanes, pod_ti
         return lanes->thread[0];
     }
     if (lane == lanes->count) {
-        lanes->thread[lane] = pod_trace_thread_add(trace, lanes->process, lanes->name);
+        lanes->thread[lane] =
+            pod_trace_thread_add(trace, lanes->process, lanes->name, lanes->sort_index + lane);
         lanes->count++;
     }
     lanes->busy_until_ps[lane] = end_ps;

@@ -43,8 +43,9 @@ void pod_trace_free(pod_trace *trace);
 
 /** A process, shown in the order of `sort_index`. @return its number */
 int32_t pod_trace_process(pod_trace *trace, const char *name, int32_t sort_index);
-/** The next thread of a process, shown in the order of these calls. */
-pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const char *name);
+/** A thread of a process, shown in the order of `sort_index`. */
+pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const char *name,
+                                      int32_t sort_index);
 
 void pod_trace_args_text(pod_trace_args *args, const char *key, const char *value);
 void pod_trace_args_i64(pod_trace_args *args, const char *key, int64_t value);
@@ -66,7 +67,8 @@ enum { POD_TRACE_LANES_MAX = 256 };
 
 typedef struct pod_trace_lanes {
     int32_t process;
-    const char *name; /**< borrowed */
+    const char *name;   /**< borrowed */
+    int32_t sort_index; /**< of the first one */
     int count;
     pod_trace_thread thread[POD_TRACE_LANES_MAX];
     pod_time_ps busy_until_ps[POD_TRACE_LANES_MAX];

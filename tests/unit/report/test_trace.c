@@ -50,7 +50,7 @@ Test(report_trace, rounds_ends_and_not_durations_so_that_parts_add_up)
     pod_trace *trace = NULL;
     cr_assert_eq(pod_trace_new(&trace, NULL), POD_OK);
     const int32_t chip = pod_trace_process(trace, "chip 0", 0);
-    const pod_trace_thread ops = pod_trace_thread_add(trace, chip, "XLA Ops");
+    const pod_trace_thread ops = pod_trace_thread_add(trace, chip, "XLA Ops", 1);
     /* 1.4 ns + 1.4 ns = 2.8 ns: ends at 1 and 3 ns, durations 1 and 2 ns, 3 ns together */
     pod_trace_slice(trace, ops, "first", 0, 1400, NULL);
     pod_trace_slice(trace, ops, "second", 1400, 2800, NULL);
@@ -67,8 +67,8 @@ Test(report_trace, names_processes_and_threads_in_order)
     pod_trace *trace = NULL;
     cr_assert_eq(pod_trace_new(&trace, NULL), POD_OK);
     const int32_t chip = pod_trace_process(trace, "/device:TPU:3 (chip 1,0,0)", 3);
-    const pod_trace_thread a = pod_trace_thread_add(trace, chip, "Steps");
-    const pod_trace_thread b = pod_trace_thread_add(trace, chip, "XLA \"Ops\"");
+    const pod_trace_thread a = pod_trace_thread_add(trace, chip, "Steps", 1);
+    const pod_trace_thread b = pod_trace_thread_add(trace, chip, "XLA \"Ops\"", 2);
     cr_expect_neq(a.thread, b.thread);
     json_t *events = events_of(trace);
     cr_expect_eq(json_array_size(events), 6);
@@ -88,7 +88,7 @@ Test(report_trace, writes_arguments_counters_and_arrows)
     pod_trace *trace = NULL;
     cr_assert_eq(pod_trace_new(&trace, NULL), POD_OK);
     const int32_t chip = pod_trace_process(trace, "chip", 0);
-    const pod_trace_thread ops = pod_trace_thread_add(trace, chip, "XLA Ops");
+    const pod_trace_thread ops = pod_trace_thread_add(trace, chip, "XLA Ops", 1);
     pod_trace_args args = {0};
     pod_trace_args_text(&args, "group", "4 of \xc3\xbc");
     pod_trace_args_i64(&args, "bytes", INT64_C(9007199254740993));
