@@ -47,6 +47,9 @@ typedef struct pod_cli_common {
     bool hosts_work; /**< set by a command in which hosts of one slice have something to do */
     pod_format format;
     const char *output_path; /**< NULL = standard output */
+    const char *trace_path;  /**< a timeline; NULL = none */
+    const char *trace_chips; /**< NULL = chip 0 and the one done last */
+    const char *plot_path;   /**< a picture; NULL = none */
     bool explain;
     bool verbose;
     bool quiet;

@@ -2,8 +2,12 @@
 /* podsim collective: one operation on all groups of a slice at once. */
 #include "cli/collective.h"
 #include "cli/target.h"
+#include "cli/trace.h"
 
 #include "base/units.h"
+#include "report/collective_trace.h"
+
+#include <stdio.h>
 
 /* clang-format off */
 static const pod_emit_column columns[] = {
@@ -41,6 +45,8 @@ typedef struct collective_run {
     pod_cli *cli;
     const pod_cli_collective *options;
     pod_emit *emit;
+    pod_cli_trace trace;
+    pod_collective_trace timeline;
     int64_t wrong;
 } collective_run;
 
@@ -75,7 +81,7 @@ static pod_status compare_healthy(collective_run *run, pod_experiment_collective
 {
     pod_experiment_collective_row sound;
     const pod_status st = pod_experiment_collective_run(&run->cli->experiment, healthy, row->bytes,
-                                                        algorithm, &sound, err);
+                                                        algorithm, NULL, &sound, err);
     if (st != POD_OK) {
         return st;
     }
@@ -91,13 +97,35 @@ static pod_status compare_healthy(collective_run *run, pod_experiment_collective
     return POD_OK;
 }
 
+/* The messages of what ran into the timeline. */
+static pod_status trace_row(collective_run *run, const pod_experiment_collective_case *run_case,
+                            const pod_experiment_collective_row *row, pod_error *err)
+{
+    char bytes[POD_FORMAT_MAX];
+    char title[160];
+    pod_status st = POD_OK;
+    if (run->trace.trace == NULL) {
+        return POD_OK;
+    }
+    if (pod_par_rank(run->cli->par) == 0) {
+        (void)snprintf(title, sizeof title, "%s %s by %s", pod_coll_op_name(run_case->request->op),
+                       pod_format_bytes(row->bytes, bytes, sizeof bytes), row->algorithm);
+        st = pod_collective_trace_add(&run->timeline, &run->trace.watch.collective, title,
+                                      row->result.time_ps, err);
+    }
+    return pod_par_agree(run->cli->par, st, err);
+}
+
 static pod_status run_one(collective_run *run, pod_experiment_collective_case *run_case,
                           pod_experiment_collective_case *healthy, int64_t bytes,
                           const pod_coll_algorithm *algorithm, pod_error *err)
 {
     pod_experiment_collective_row row;
-    pod_status st =
-        pod_experiment_collective_run(&run->cli->experiment, run_case, bytes, algorithm, &row, err);
+    pod_status st = pod_experiment_collective_run(&run->cli->experiment, run_case, bytes, algorithm,
+                                                  pod_cli_trace_watch(&run->trace), &row, err);
+    if (st == POD_OK) {
+        st = trace_row(run, run_case, &row, err);
+    }
     if (st != POD_OK) {
         return st;
     }
@@ -198,12 +226,24 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err);
     }
+    if (st == POD_OK && cli->common.trace_path != NULL && targets.count > 1) {
+        st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], err);
+        pod_collective_trace_init(&run.timeline, run.trace.trace, &targets.setup[0].slice);
+    }
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
         st = run_setup(&run, &targets.setup[i], err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, run.emit, err);
     }
+    if (st == POD_OK) {
+        st = pod_cli_trace_write(cli, &run.trace, err);
+    }
+    pod_collective_trace_fini(&run.timeline);
+    pod_cli_trace_fini(&run.trace);
     if (st == POD_OK && run.wrong > 0) {
         st = pod_fail(err, POD_E_CHECK,
                       "%lld elements are wrong; each must equal the serial "
@@ -249,7 +289,7 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
         .synopsis = "--slice SPEC --op OP --bytes LIST",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE,
         .options = own,
         .noptions = (int)(sizeof own / sizeof own[0]),
     };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim step: one step of a model under one layout. */
 #include "cli/step.h"
+#include "cli/trace.h"
 
 #include "base/units.h"
 #include "experiment/step_best.h"
 #include "experiment/step_what_if.h"
 #include "report/breakdown.h"
+#include "report/step_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,21 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     return st;
 }
 
+static pod_status write_trace(const pod_cli *cli, const pod_experiment_step_case *run_case,
+                              const pod_step_result *result, pod_cli_trace *trace, pod_error *err)
+{
+    const pod_step_trace_args args = {.slice = &run_case->setup->slice,
+                                      .programs = &run_case->work.programs,
+                                      .result = result,
+                                      .timeline = &trace->watch.step,
+                                      .title = run_case->asked->model.name};
+    pod_status st = trace->trace != NULL && pod_par_rank(cli->par) == 0
+                        ? pod_step_trace_add(trace->trace, &args, err)
+                        : POD_OK;
+    st = pod_par_agree(cli->par, st, err);
+    return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
+}
+
 static pod_status run(pod_cli *cli, const pod_step_texts *texts,
                       const pod_experiment_step_case *run_case, const pod_what_if *what,
                       pod_error *err)
@@ -105,7 +122,12 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
         what != NULL && !what->all
             ? pod_experiment_what_if_chip(&run_case->setup->chip, what->key, what->factor)
             : run_case->setup->chip;
-    pod_status st = pod_experiment_step(&cli->experiment, run_case, &chip, &result, &outcome, err);
+    pod_cli_trace trace;
+    pod_status st = pod_cli_trace_init(&trace, cli, run_case->setup, err);
+    if (st == POD_OK) {
+        st = pod_experiment_step(&cli->experiment, run_case, &chip, pod_cli_trace_watch(&trace),
+                                 &result, &outcome, err);
+    }
     if (st == POD_OK) {
         pod_step_numbers_explain(cli, &outcome);
         explain(cli, run_case, &chip, &result);
@@ -118,6 +140,10 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     if (st == POD_OK) {
         st = pod_step_files_write(cli, texts, run_case, &result, err);
     }
+    if (st == POD_OK) {
+        st = write_trace(cli, run_case, &result, &trace, err);
+    }
+    pod_cli_trace_fini(&trace);
     pod_step_result_fini(&result);
     return st == POD_OK ? pod_experiment_step_verdict(&outcome, err) : st;
 }
@@ -213,7 +239,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };

@@ -2,6 +2,7 @@
 /* The options that several commands share. */
 #include "base/names.h"
 #include "cli/cli_impl.h"
+#include "report/plot.h"
 
 /* clang-format off */
 void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common *common,
@@ -44,6 +45,12 @@ void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common
         {POD_CLI_EXPLAIN, {"explain", 0, POD_CLI_FLAG, &common->explain, NULL,
             "print on stderr the formula of each figure with its numbers, the defaults that apply, "
             "and what was simulated"}},
+        {POD_CLI_TRACE, {"trace", 0, POD_CLI_TEXT, &common->trace_path, "FILE.json",
+            "also write a timeline, for ui.perfetto.dev or chrome://tracing"}},
+        {POD_CLI_TRACE, {"trace-chips", 0, POD_CLI_TEXT, &common->trace_chips, "LIST",
+            "chips in it by number, as 0,5,8-11, or all (default: 0 and the one done last)"}},
+        {POD_CLI_PLOT, {"plot", 0, POD_CLI_TEXT, &common->plot_path, "FILE.svg|png",
+            "also draw the figures (with gnuplot)"}},
         {POD_CLI_ALWAYS, {"format", 0, POD_CLI_TEXT, &texts->format, "table|csv|json",
             "how results are printed (default: table)"}},
         {POD_CLI_ALWAYS, {"output", 0, POD_CLI_TEXT, &common->output_path, "FILE",
@@ -74,6 +81,12 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     }
     if (texts->data != NULL) {
         cli->experiment.data = none == 1 ? POD_DATA_NONE : POD_DATA_REAL;
+    }
+    if (st == POD_OK && common->trace_chips != NULL && common->trace_path == NULL) {
+        st = pod_fail(err, POD_E_USAGE, "--trace-chips needs --trace FILE.json");
+    }
+    if (st == POD_OK && common->plot_path != NULL) {
+        st = pod_plot_path_check(common->plot_path, err);
     }
     if (st == POD_OK && texts->rates != NULL) {
         st = pod_rates_parse(texts->rates, &common->rates, err);

@@ -35,7 +35,9 @@ enum {
     POD_CLI_RATES = 32, /**< --rates, --set */
     POD_CLI_DATA = 64,  /**< --data */
     POD_CLI_SEED = 128, /**< --seed */
-    POD_CLI_EXPLAIN = 256
+    POD_CLI_EXPLAIN = 256,
+    POD_CLI_TRACE = 1024, /**< --trace, --trace-chips */
+    POD_CLI_PLOT = 2048   /**< --plot */
 };
 
 typedef struct pod_cli_usage {

@@ -93,6 +93,24 @@ pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error
     return st;
 }
 
+/* Files that the options name can be written, and each is named once. */
+static pod_status outputs_check(const pod_cli_common *common, pod_error *err)
+{
+    const char *const option[] = {"--output", "--trace", "--plot"};
+    const char *const path[] = {common->output_path, common->trace_path, common->plot_path};
+    pod_status st = POD_OK;
+    for (int i = 0; i < 3 && st == POD_OK; i++) {
+        for (int j = 0; j < i && path[i] != NULL; j++) {
+            if (path[j] != NULL && strcmp(path[i], path[j]) == 0) {
+                return pod_fail(err, POD_E_USAGE, "%s and %s both name %s; give each its own file",
+                                option[j], option[i], path[i]);
+            }
+        }
+        st = path[i] != NULL ? pod_file_write_check(path[i], err) : POD_OK;
+    }
+    return st;
+}
+
 pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err)
 {
     if (cli->tables->catalog != NULL) {
@@ -110,8 +128,8 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
         all[i + OWN_TABLES] = files[i];
     }
     pod_status st = POD_OK;
-    if (cli->common.output_path != NULL && pod_par_rank(cli->par) == 0) {
-        st = pod_file_write_check(cli->common.output_path, err);
+    if (pod_par_rank(cli->par) == 0) {
+        st = outputs_check(&cli->common, err);
     }
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {

@@ -141,8 +141,8 @@ static pod_status derive(pod_experiment_collective_row *row,
 
 static pod_status simulate(pod_experiment *experiment,
                            const pod_experiment_collective_case *run_case,
-                           const pod_coll_schedule *schedule, pod_experiment_collective_row *row,
-                           pod_error *err)
+                           const pod_coll_schedule *schedule, pod_experiment_watch *watch,
+                           pod_experiment_collective_row *row, pod_error *err)
 {
     const pod_slice *slice = &run_case->setup->slice;
     const pod_machine machine =
@@ -158,7 +158,7 @@ static pod_status simulate(pod_experiment *experiment,
         .fold = many_messages(schedule, slice),
     };
     row->folded = pod_run_folds(&args);
-    const pod_status st = pod_run_collective(&args, &row->result, err);
+    const pod_status st = pod_experiment_watch_collective(watch, &args, &row->result, err);
     pod_experiment_progress_end(experiment);
     return st;
 }
@@ -166,6 +166,7 @@ static pod_status simulate(pod_experiment *experiment,
 pod_status pod_experiment_collective_run(pod_experiment *experiment,
                                          pod_experiment_collective_case *run_case, int64_t bytes,
                                          const pod_coll_algorithm *algorithm,
+                                         pod_experiment_watch *watch,
                                          pod_experiment_collective_row *row, pod_error *err)
 {
     *row = (pod_experiment_collective_row){.bytes = bytes};
@@ -186,7 +187,7 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
         POD_ASSERT(schedule != NULL);
         (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
         row->data = choose_data(experiment, run_case, schedule, bytes, row->dtype);
-        st = simulate(experiment, run_case, schedule, row, err);
+        st = simulate(experiment, run_case, schedule, watch, row, err);
     }
     pod_coll_schedule_free(schedule);
     return st == POD_OK ? derive(row, run_case, err) : st;

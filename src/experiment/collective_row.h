@@ -11,6 +11,7 @@
 #include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
 #include "experiment/collective_case.h"
+#include "experiment/watch.h"
 #include "sim/run.h"
 
 enum { POD_EXPERIMENT_ALGORITHM_MAX = 96 };
@@ -34,10 +35,12 @@ typedef struct pod_experiment_collective_row {
 
 /** Simulate one algorithm. Collective.
  *  @param algorithm  NULL = the cheapest predicted
+ *  @param watch      NULL, or chips whose messages are kept
  *  @return POD_E_INTERNAL if it is faster than the bound; POD_E_USAGE, POD_E_INVALID, POD_E_RANGE, POD_E_NOMEM */
 pod_status pod_experiment_collective_run(pod_experiment *experiment,
                                          pod_experiment_collective_case *run_case, int64_t bytes,
                                          const pod_coll_algorithm *algorithm,
+                                         pod_experiment_watch *watch,
                                          pod_experiment_collective_row *row, pod_error *err);
 
 /** True if an algorithm can run the case at this size. Not collective. */

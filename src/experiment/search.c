@@ -34,7 +34,7 @@ static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate
             run_case.work.data_bytes > *data_bytes ? run_case.work.data_bytes : *data_bytes;
     }
     if (st == POD_OK && !only_build) {
-        st = pod_experiment_step_run(self, &run_case, chip, &result, &failure);
+        st = pod_experiment_step_run(self, &run_case, chip, NULL, &result, &failure);
     }
     if (st == POD_OK && !only_build) {
         pod_experiment_step_outcome_get(&run_case, chip, &result, NULL, outcome);
@@ -96,7 +96,7 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
         st = pod_experiment_step_reference(experiment, &run_case, reference, err);
     }
     if (st == POD_OK) {
-        st = pod_experiment_step_run_data(experiment, &run_case, chip, *reference, &result,
+        st = pod_experiment_step_run_data(experiment, &run_case, chip, *reference, NULL, &result,
                                           &numbers, err);
     }
     if (st == POD_OK) {

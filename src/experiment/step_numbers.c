@@ -40,7 +40,7 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
 pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_reference *reference,
-                                        pod_step_result *result,
+                                        pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err)
 {
     pod_experiment_step_machine own;
@@ -55,7 +55,7 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
         .store = pod_step_check_store,
         .context = &check,
     };
-    const pod_status st = pod_step_run(&args, result, err);
+    const pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(experiment);
     if (st == POD_OK) {
         int64_t sums[2] = {check.wrong, check.checked};

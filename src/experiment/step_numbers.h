@@ -26,9 +26,10 @@ typedef struct pod_experiment_step_numbers {
 } pod_experiment_step_numbers;
 
 /** Simulate with real numbers and compare. Collective.
+ *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */
 pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_reference *reference,
-                                        pod_step_result *result,
+                                        pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err);

@@ -65,8 +65,9 @@ pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcom
 }
 
 pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                               const pod_chip_spec *chip, pod_step_result *result,
-                               pod_experiment_step_outcome *outcome, pod_error *err)
+                               const pod_chip_spec *chip, pod_experiment_watch *watch,
+                               pod_step_result *result, pod_experiment_step_outcome *outcome,
+                               pod_error *err)
 {
     pod_experiment_step_numbers numbers = {.checked = 0};
     pod_reference *reference = NULL;
@@ -76,12 +77,12 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     if (data) {
         st = pod_experiment_step_reference(experiment, run_case, &reference, err);
         if (st == POD_OK) {
-            st = pod_experiment_step_run_data(experiment, run_case, chip, reference, result,
+            st = pod_experiment_step_run_data(experiment, run_case, chip, reference, watch, result,
                                               &numbers, err);
         }
         pod_reference_free(reference);
     } else {
-        st = pod_experiment_step_run(experiment, run_case, chip, result, err);
+        st = pod_experiment_step_run(experiment, run_case, chip, watch, result, err);
     }
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, result, data ? &numbers : NULL, outcome);

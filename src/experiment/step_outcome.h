@@ -44,7 +44,9 @@ void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request
 pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcome, pod_error *err);
 
 /** Simulate a case, with numbers or time only as the experiment says or by size. Collective.
+ *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */
 pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                               const pod_chip_spec *chip, pod_step_result *result,
-                               pod_experiment_step_outcome *outcome, pod_error *err);
+                               const pod_chip_spec *chip, pod_experiment_watch *watch,
+                               pod_step_result *result, pod_experiment_step_outcome *outcome,
+                               pod_error *err);

@@ -7,8 +7,8 @@
 
 /* The same step of a model with fewer layers. */
 static pod_status run_few(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, int64_t layers, pod_step_work *work,
-                          pod_step_result *result, pod_error *err)
+                          const pod_chip_spec *chip, int64_t layers, pod_experiment_watch *watch,
+                          pod_step_work *work, pod_step_result *result, pod_error *err)
 {
     pod_model model = *run_case->request.model;
     pod_step_request request = run_case->request;
@@ -19,34 +19,71 @@ static pod_status run_few(pod_experiment *experiment, const pod_experiment_step_
     pod_status st = pod_step_build(&request, work, err);
     st = pod_par_agree(experiment->par, st, err);
     return st == POD_OK ? pod_experiment_step_simulate(experiment, run_case, chip, &work->programs,
-                                                       result, err)
+                                                       watch, result, err)
                         : st;
 }
 
+/* Which op of `more` stands for each of the full programs: stand_in[stage][op], for stand_ins_free. */
+static pod_status stand_ins_find(const pod_periodic *periodic, const pod_programs *full,
+                                 const pod_programs *more, int32_t ***stand_in, pod_error *err)
+{
+    pod_status st = POD_OK;
+    *stand_in = calloc((size_t)full->nstages + 1, sizeof **stand_in);
+    if (*stand_in == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the layers of a step");
+    }
+    for (int32_t s = 0; st == POD_OK && s < full->nstages; s++) {
+        st = pod_periodic_ops(periodic, &full->stages[s], &more->stages[s], &(*stand_in)[s], err);
+    }
+    return st;
+}
+
+static void stand_ins_free(int32_t **stand_in, int32_t nstages)
+{
+    for (int32_t s = 0; stand_in != NULL && s < nstages; s++) {
+        free(stand_in[s]);
+    }
+    free(stand_in);
+}
+
+/* The timeline of all layers in place of that of few. */
+static pod_status timeline_extrapolate(pod_experiment_watch *watch, const pod_programs *full,
+                                       const pod_programs *more, int32_t **stand_in,
+                                       pod_time_ps end_ps, pod_error *err)
+{
+    pod_step_timeline simulated = watch->step;
+    const pod_step_timeline_extension extension = {
+        .full = full, .more = more, .stand_in = (const int32_t *const *)stand_in, .end_ps = end_ps};
+    const pod_status st = pod_step_timeline_extend(&simulated, &extension, &watch->step, err);
+    pod_step_timeline_fini(&simulated);
+    return st;
+}
+
+/* Records of all ops, and the timeline if there is one. */
 static pod_status records_extrapolate(const pod_experiment_step_case *run_case,
                                       const pod_periodic *periodic, const pod_step_work *more_work,
-                                      const pod_step_result *more, pod_step_result *result,
-                                      pod_error *err)
+                                      const pod_step_result *more, pod_experiment_watch *watch,
+                                      pod_step_result *result, pod_error *err)
 {
     const pod_programs *programs = &run_case->work.programs;
-    pod_status st = POD_OK;
+    int32_t **stand_in = NULL;
+    pod_status st = stand_ins_find(periodic, programs, &more_work->programs, &stand_in, err);
     for (int32_t s = 0; st == POD_OK && s < programs->nstages; s++) {
-        int32_t *stand_in = NULL;
-        st = pod_periodic_ops(periodic, &programs->stages[s], &more_work->programs.stages[s],
-                              &stand_in, err);
-        if (st == POD_OK) {
-            st = pod_step_result_records(more, s, programs->nstages, stand_in,
-                                         programs->stages[s].nops, result, err);
-        }
-        free(stand_in);
+        st = pod_step_result_records(more, s, programs->nstages, stand_in[s],
+                                     programs->stages[s].nops, result, err);
     }
+    if (st == POD_OK && watch != NULL) {
+        st = timeline_extrapolate(watch, programs, &more_work->programs, stand_in, result->time_ps,
+                                  err);
+    }
+    stand_ins_free(stand_in, programs->nstages);
     return st;
 }
 
 /* @param[out] done  false: the step has too few layers, or all are asked for; then result is untouched */
 static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                               const pod_chip_spec *chip, pod_step_result *result, bool *done,
-                               pod_error *err)
+                               const pod_chip_spec *chip, pod_experiment_watch *watch,
+                               pod_step_result *result, bool *done, pod_error *err)
 {
     pod_periodic periodic;
     /* hosts that make batches could bound a step of few layers and not one of all */
@@ -60,14 +97,14 @@ static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_
     pod_step_work more_work = {.rows = 0};
     pod_step_result few = {0};
     pod_step_result more = {0};
-    pod_status st = run_few(experiment, run_case, chip, periodic.few, &few_work, &few, err);
+    pod_status st = run_few(experiment, run_case, chip, periodic.few, NULL, &few_work, &few, err);
     if (st == POD_OK) {
-        st = run_few(experiment, run_case, chip, periodic.more, &more_work, &more, err);
+        st = run_few(experiment, run_case, chip, periodic.more, watch, &more_work, &more, err);
     }
     *done = st != POD_OK || few.cells == more.cells;
     if (st == POD_OK && *done) {
         pod_step_result_extend(&few, &more, periodic.times, result);
-        st = records_extrapolate(run_case, &periodic, &more_work, &more, result, err);
+        st = records_extrapolate(run_case, &periodic, &more_work, &more, watch, result, err);
         st = pod_par_agree(experiment->par, st, err);
     }
     pod_step_result_fini(&few);
@@ -79,12 +116,12 @@ static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_
 
 pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_experiment_step_case *run_case,
-                                   const pod_chip_spec *chip, pod_step_result *result,
-                                   pod_error *err)
+                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
+                                   pod_step_result *result, pod_error *err)
 {
     bool done = false;
-    const pod_status st = run_periodic(experiment, run_case, chip, result, &done, err);
+    const pod_status st = run_periodic(experiment, run_case, chip, watch, result, &done, err);
     return done ? st
                 : pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
-                                               result, err);
+                                               watch, result, err);
 }

@@ -12,9 +12,10 @@
 
 /** Simulate a case, time only. Collective.
  *  @param chip  rates in force, those of the setup or others for a what-if
+ *  @param watch        NULL, or chips whose timeline is kept, that of all layers
  *  @param[out] result  for pod_step_result_fini
  *  @return POD_E_INTERNAL, POD_E_RANGE, POD_E_NOMEM */
 pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_experiment_step_case *run_case,
-                                   const pod_chip_spec *chip, pod_step_result *result,
-                                   pod_error *err);
+                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
+                                   pod_step_result *result, pod_error *err);

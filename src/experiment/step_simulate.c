@@ -18,7 +18,8 @@ void pod_experiment_step_machine_make(pod_experiment_step_machine *own, pod_expe
 pod_status pod_experiment_step_simulate(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_programs *programs,
-                                        pod_step_result *result, pod_error *err)
+                                        pod_experiment_watch *watch, pod_step_result *result,
+                                        pod_error *err)
 {
     pod_experiment_step_machine own;
     pod_experiment_step_machine_make(&own, experiment, run_case, chip);
@@ -28,7 +29,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
         .programs = programs,
         .fold = !run_case->asked->exact,
     };
-    const pod_status st = pod_step_run(&args, result, err);
+    const pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(experiment);
     return st;
 }

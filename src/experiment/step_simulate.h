@@ -5,6 +5,7 @@
 #pragma once
 
 #include "experiment/step_case.h"
+#include "experiment/watch.h"
 #include "sim/step.h"
 
 /** The machine of a case under some rates: borrows itself, so it must not move. */
@@ -19,9 +20,11 @@ void pod_experiment_step_machine_make(pod_experiment_step_machine *own, pod_expe
                                       const pod_chip_spec *chip);
 
 /** Simulate programs, those of the case or of the same model with fewer layers; time only. Collective.
+ *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini
  *  @return POD_E_INTERNAL, POD_E_RANGE, POD_E_NOMEM */
 pod_status pod_experiment_step_simulate(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_programs *programs,
-                                        pod_step_result *result, pod_error *err);
+                                        pod_experiment_watch *watch, pod_step_result *result,
+                                        pod_error *err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/collective_trace.h"
 
-#include "report/timeline.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,17 +31,17 @@ static void block_text(const pod_run_message *message, char *text, size_t size)
     }
 }
 
-static void draw_message(pod_trace *trace, const pod_collective_trace_args *args,
-                         pod_timeline_chip *chip, const pod_run_message *message)
+static void draw_message(pod_collective_trace *lanes, pod_timeline_chip *chip,
+                         const pod_run_message *message)
 {
     char name[64];
     char text[64];
     pod_trace_args shown = {0};
     block_text(message, name, sizeof name);
-    chip_text(args->slice, message->source, text, sizeof text);
+    chip_text(lanes->slice, message->source, text, sizeof text);
     pod_trace_args_text(&shown, "source", text);
     if (message->target >= 0) {
-        chip_text(args->slice, message->target, text, sizeof text);
+        chip_text(lanes->slice, message->target, text, sizeof text);
         pod_trace_args_text(&shown, "target", text);
         pod_trace_args_text(&shown, "block", name);
         pod_trace_args_i64(&shown, "step", message->step);
@@ -54,26 +52,58 @@ static void draw_message(pod_trace *trace, const pod_collective_trace_args *args
     pod_trace_args_i64(&shown, "channel", message->channel);
     const int row =
         message->port < POD_DIRECTIONS ? POD_ROW_LINKS + message->port : (int)POD_ROW_DCN;
-    (void)pod_timeline_slice(trace, chip, row, name, args->start_ps + message->start_ps,
-                             args->start_ps + message->end_ps, &shown);
+    (void)pod_timeline_slice(lanes->trace, chip, row, name, lanes->now_ps + message->start_ps,
+                             lanes->now_ps + message->end_ps, &shown);
 }
 
-pod_status pod_collective_trace_add(pod_trace *trace, const pod_collective_trace_args *args,
-                                    pod_error *err)
+void pod_collective_trace_init(pod_collective_trace *lanes, pod_trace *trace,
+                               const pod_slice *slice)
 {
-    const pod_run_watch *watch = args->watch;
-    pod_timeline_chip *chips = calloc((size_t)watch->nchips + 1, sizeof *chips);
-    if (chips == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for a timeline");
+    *lanes = (pod_collective_trace){.trace = trace, .slice = slice};
+}
+
+void pod_collective_trace_fini(pod_collective_trace *lanes)
+{
+    free(lanes->numbers);
+    free(lanes->chips);
+}
+
+/* The process of a chip, made when it is first seen; NULL when memory is out. */
+static pod_timeline_chip *chip_of(pod_collective_trace *lanes, int32_t chip)
+{
+    for (int32_t i = 0; i < lanes->nchips; i++) {
+        if (lanes->numbers[i] == chip) {
+            return &lanes->chips[i];
+        }
     }
+    const size_t count = (size_t)lanes->nchips + 1;
+    int32_t *numbers = realloc(lanes->numbers, count * sizeof *numbers);
+    lanes->numbers = numbers != NULL ? numbers : lanes->numbers;
+    pod_timeline_chip *chips = realloc(lanes->chips, count * sizeof *chips);
+    lanes->chips = chips != NULL ? chips : lanes->chips;
+    if (numbers == NULL || chips == NULL) {
+        return NULL;
+    }
+    numbers[lanes->nchips] = chip;
+    pod_timeline_chip_init(lanes->trace, lanes->slice, chip, chip, &chips[lanes->nchips]);
+    return &chips[lanes->nchips++];
+}
+
+pod_status pod_collective_trace_add(pod_collective_trace *lanes, const pod_run_watch *watch,
+                                    const char *title, pod_time_ps time_ps, pod_error *err)
+{
+    int64_t message = 0;
     for (int32_t i = 0; i < watch->nchips; i++) {
-        pod_timeline_chip_init(trace, args->slice, watch->chips[i], watch->chips[i], &chips[i]);
-        (void)pod_timeline_slice(trace, &chips[i], POD_ROW_STEPS, args->title, args->start_ps,
-                                 args->start_ps + args->time_ps, NULL);
+        pod_timeline_chip *chip = chip_of(lanes, watch->chips[i]);
+        if (chip == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for a timeline");
+        }
+        (void)pod_timeline_slice(lanes->trace, chip, POD_ROW_STEPS, title, lanes->now_ps,
+                                 lanes->now_ps + time_ps, NULL);
+        for (; message < watch->nmessages && watch->messages[message].watch == i; message++) {
+            draw_message(lanes, chip, &watch->messages[message]);
+        }
     }
-    for (int64_t i = 0; i < watch->nmessages; i++) {
-        draw_message(trace, args, &chips[watch->messages[i].watch], &watch->messages[i]);
-    }
-    free(chips);
+    lanes->now_ps += time_ps;
     return POD_OK;
 }

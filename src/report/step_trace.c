@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MERGE_PS = 1000000 }; /* stretches of a link less than 1 us apart are drawn as one */
+enum {
+    MERGE_PS = 1000000,   /* stretches of a link less than 1 us apart are drawn as one */
+    COUNTER_PS = 10000000 /* use of links that lasts less than 10 us is not counted */
+};
 
 /* One chip being drawn. */
 typedef struct drawing {
@@ -164,7 +167,7 @@ static void draw_part(drawing *d, pod_trace_thread thread, const pod_op *op, int
     char name[48];
     const char *phase = pod_step_trace_phase(op);
     if (level == 0) {
-        (void)snprintf(name, sizeof name, "%s", phase[0] != '\0' ? phase : "other");
+        (void)snprintf(name, sizeof name, "%s", phase);
     } else {
         (void)snprintf(name, sizeof name, "layer %d", (int)op->layer);
     }
@@ -183,8 +186,8 @@ static void draw_framework(drawing *d)
         pod_time_ps end = 0;
         for (int64_t i = 0; i < d->nops; i++) {
             const pod_op *op = &d->program->ops[d->ops[i].op];
-            if (!is_core(op)) {
-                continue;
+            if (!is_core(op) || pod_step_trace_phase(op)[0] == '\0') {
+                continue; /* casts and the like belong to the part around them */
             }
             if (open != NULL && !same_part(open, op, level)) {
                 draw_part(d, thread, open, level, start, end);
@@ -287,7 +290,7 @@ static pod_status draw_link_use(drawing *d, int32_t chip, const pod_step_link_ti
     for (int64_t i = 0; i < 2 * nlinks; i++) {
         busy += changes[i].links;
         const bool last =
-            i + 1 == 2 * nlinks || changes[i + 1].time_ps >= changes[i].time_ps + MERGE_PS;
+            i + 1 == 2 * nlinks || changes[i + 1].time_ps >= changes[i].time_ps + COUNTER_PS;
         if (last && busy != shown && all > 0) {
             shown = busy;
             pod_trace_counter(d->trace, d->chip.process, "links busy (part)", changes[i].time_ps,

@@ -14,6 +14,7 @@ typedef struct collective_run {
     pod_pattern pattern;
     pod_run_watcher watcher;
     pod_time_ps last_ps;
+    int32_t last_cell; /* of this rank, done at last_ps */
     int64_t wrong;
     int64_t checked;
 } collective_run;
@@ -197,11 +198,13 @@ static bool run_blocked(void *context, int32_t chip, char *text, size_t size)
 
 static void run_done(void *context, int32_t chip, uint32_t instance)
 {
-    (void)chip;
     (void)instance;
     collective_run *run = context;
     const pod_time_ps now = pod_net_now(run->net);
-    run->last_ps = now > run->last_ps ? now : run->last_ps;
+    if (now > run->last_ps || (now == run->last_ps && chip < run->last_cell)) {
+        run->last_ps = now;
+        run->last_cell = chip;
+    }
 }
 
 static pod_status run_prepare(collective_run *run, pod_error *err)
@@ -251,7 +254,7 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
 {
     pod_par *par = args->machine->par;
     POD_ASSERT(!args->data || pod_machine_cells(args->machine) == pod_machine_chips(args->machine));
-    collective_run run = {.args = args};
+    collective_run run = {.args = args, .last_cell = INT32_MAX};
     const pod_net_client client = {.context = &run,
                                    .arrived = run_arrived,
                                    .sent = run_sent,
@@ -291,8 +294,12 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     if (st == POD_OK) {
         int64_t sums[2] = {run.wrong, run.checked};
         pod_par_sum_i64(par, sums, 2);
-        pod_par_max_i64(par, &run.last_ps, 1);
-        result->time_ps = run.last_ps;
+        int64_t last = run.last_ps;
+        pod_par_max_i64(par, &last, 1);
+        int64_t cell = last == run.last_ps ? run.last_cell : INT32_MAX;
+        pod_par_min_i64(par, &cell, 1);
+        result->time_ps = last;
+        result->last_chip = cell < INT32_MAX ? pod_machine_chip(args->machine, (int32_t)cell) : 0;
         result->wrong = sums[0];
         result->checked = sums[1];
     }

@@ -56,6 +56,7 @@ typedef struct pod_run_collective_args {
 
 typedef struct pod_run_result {
     pod_time_ps time_ps; /**< when the last chip is done */
+    int32_t last_chip;   /**< that chip; of several the first */
     int64_t wrong;       /**< elements that differ in any bit, 0 without data */
     int64_t checked;     /**< elements compared */
     pod_link_summary links;

@@ -149,7 +149,7 @@ pod_status pod_run_watcher_finish(pod_run_watcher *watcher, pod_par *par, pod_er
     }
     if (status == POD_OK) {
         watch->messages = all;
-        watch->nmessages = (int64_t)(size / sizeof *watch->messages);
+        watch->nmessages = all != NULL ? (int64_t)(size / sizeof *watch->messages) : 0;
         if (watch->nmessages > 0) {
             qsort(watch->messages, (size_t)watch->nmessages, sizeof *watch->messages,
                   by_place_and_time);

@@ -97,6 +97,7 @@ typedef struct pod_step_fallback {
 
 typedef struct pod_step_result {
     pod_time_ps time_ps; /**< when the last chip is done */
+    int32_t last_chip;   /**< that chip; of several the first */
     int64_t cells;       /**< chips simulated */
     int64_t compute_ps;  /**< these six: sums over cells; they add up to cells · time_ps */
     int64_t exposed_ici_ps;

@@ -148,6 +148,12 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
             run->cells[i].done_ps > result->time_ps ? run->cells[i].done_ps : result->time_ps;
     }
     pod_par_max_i64(par, &result->time_ps, 1);
+    int64_t last = INT32_MAX;
+    for (int32_t i = run->ncells - 1; i >= 0; i--) {
+        last = run->cells[i].done_ps == result->time_ps ? run->first + i : last;
+    }
+    pod_par_min_i64(par, &last, 1);
+    result->last_chip = pod_machine_chip(run->args->machine, (int32_t)last);
     const int64_t cells = pod_machine_cells(run->args->machine);
     int64_t all_ps = 0;
     if (!pod_mul_i64(cells, result->time_ps, &all_ps)) {

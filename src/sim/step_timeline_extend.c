@@ -22,6 +22,7 @@ typedef struct chip_times {
     pod_time_ps *more_start;
     pod_time_ps *more_end;
     pod_time_ps *full_start;
+    pod_time_ps *full_end;
     pod_time_ps more_end_ps;
     pod_time_ps full_end_ps;
 } chip_times;
@@ -62,6 +63,7 @@ static void times_fini(chip_times *times)
     free(times->more_start);
     free(times->more_end);
     free(times->full_start);
+    free(times->full_end);
 }
 
 static bool times_init(chip_times *times)
@@ -71,15 +73,18 @@ static bool times_init(chip_times *times)
     times->more_start = malloc(more * sizeof *times->more_start);
     times->more_end = malloc(more * sizeof *times->more_end);
     times->full_start = malloc(full * sizeof *times->full_start);
+    times->full_end = malloc(full * sizeof *times->full_end);
     const bool made = core_list_init(&times->core_more, times->more)
                       && core_list_init(&times->core_full, times->full) && times->more_start != NULL
-                      && times->more_end != NULL && times->full_start != NULL;
+                      && times->more_end != NULL && times->full_start != NULL
+                      && times->full_end != NULL;
     for (size_t i = 0; made && i < more; i++) {
         times->more_start[i] = -1;
         times->more_end[i] = -1;
     }
     for (size_t i = 0; made && i < full; i++) {
         times->full_start[i] = -1;
+        times->full_end[i] = -1;
     }
     return made;
 }
@@ -137,6 +142,7 @@ static void place_core(chip_times *times)
         times->full_start[core->op[i]] = rest >= 0 ? worked + scaled(waited, rest, gaps)
                                                    : scaled(worked, times->full_end_ps, work);
         worked += duration(times, other);
+        times->full_end[core->op[i]] = times->full_start[core->op[i]] + duration(times, other);
     }
 }
 
@@ -175,6 +181,24 @@ static void place_other(chip_times *times, int32_t op)
     const pod_time_ps begun = (at >= 0 ? times->full_start[core->op[at]] : 0) + start - from;
     const pod_time_ps latest = times->full_end_ps - duration(times, other);
     times->full_start[op] = begun < latest ? begun : latest > 0 ? latest : 0;
+    times->full_end[op] = times->full_start[op] + duration(times, other);
+}
+
+/* Where gaps became shorter, what a core op waits for still ends before it. */
+static void end_before_waiters(chip_times *times)
+{
+    for (int32_t i = 0; i < times->core_full.count; i++) {
+        const pod_op *op = &times->full->ops[times->core_full.op[i]];
+        const pod_time_ps start = times->full_start[times->core_full.op[i]];
+        for (int32_t j = 0; start >= 0 && j < op->ndeps; j++) {
+            const int32_t dep = times->full->deps[op->first_dep + j];
+            if (times->full_end[dep] > start) {
+                times->full_end[dep] = start;
+                times->full_start[dep] =
+                    times->full_start[dep] < start ? times->full_start[dep] : start;
+            }
+        }
+    }
 }
 
 static void place_all(chip_times *times)
@@ -185,6 +209,7 @@ static void place_all(chip_times *times)
             place_other(times, op);
         }
     }
+    end_before_waiters(times);
 }
 
 /* ---- links ---- */
@@ -308,9 +333,8 @@ static bool ops_extend(const chip_times *times, int32_t watch, pod_step_timeline
     full->ops = items;
     for (int32_t op = 0; made && op < times->full->nops; op++) {
         if (times->full_start[op] >= 0) {
-            const pod_time_ps start = times->full_start[op];
-            full->ops[full->nops++] = (pod_step_op_time){
-                start, start + duration(times, times->stand_in[op]), watch, times->full->stage, op};
+            full->ops[full->nops++] = (pod_step_op_time){times->full_start[op], times->full_end[op],
+                                                         watch, times->full->stage, op};
         }
     }
     return made;
