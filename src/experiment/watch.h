@@ -2,8 +2,9 @@
 /** @file experiment/watch.h  Chips whose timeline is kept while a step or a collective is simulated.
  *
  *  Model: whoever wants a timeline (report/step_trace.h, report/collective_trace.h) hands a watch to the
- *  simulation and finds what was seen in it, on rank 0. Without chips of its own a watch sees chip 0 and the chip that is
- *  done last; where that is another one, the simulation runs a second time. Figures don't change.
+ *  simulation and finds what was seen in it, on rank 0. Without chips of its own a watch sees chip 0 and
+ *  the chip that is done last; where that is another one, the simulation runs a second time. Figures
+ *  don't change.
  *
  *  Ownership: {0} or the chips at first; pod_experiment_watch_fini at the end. Threads: one per rank. */
 #pragma once
