@@ -45,7 +45,7 @@ static pod_status tables_load(tables *own, pod_error *err)
 {
     pod_status st = table_load("topologies/chips.csv", &own->chips, err);
     st = st == POD_OK ? table_load("topologies/slices.csv", &own->slices, err) : st;
-    return st == POD_OK ? pod_slice_catalog_load(own->slices, &own->catalog, err) : st;
+    return st == POD_OK ? pod_slice_catalog_load(own->chips, own->slices, &own->catalog, err) : st;
 }
 
 static void print_row(const pod_coll_request *request, const char *algorithm,

@@ -76,6 +76,12 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_DCN_OVERSUBSCRIPTION, "dcn_oversubscription_ratio", 1, 1e6, POD_FIG_ALWAYS)              \
     X(FIG_PCIE, "pcie_chip_GBps", 1e-6, 1e6, POD_FIG_ALWAYS)
 
+/* Columns of what slices of a generation have in common: ici/generation.h reads them. */
+#define POD_CHIP_SLICE_TEXTS(X)                                                                    \
+    X("type_prefix") X("type_units") X("wrap_rule") X("twisted_by_default")                        \
+    X("slice_rule_source") X("mesh_order") X("mesh_order_source") X("xla_short_form")              \
+    X("xla_ring_slice_chips") X("xla_gather_ring_chips") X("xla_router_chips") X("xla_twist_seen") \
+    X("xla_caveat") X("xla_source")
 /* Columns of text; those from host_dims on are dimensions such as "4x2". */
 #define POD_CHIP_TEXTS(X)                                                                          \
     X("chip") X("alias") X("host_dims") X("vm_dims") X("pod_dims") X("devices_source")             \
@@ -83,7 +89,8 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X("vpu_source") X("kernel_source") X("hbm_size_source") X("hbm_source") X("hbm_book_source")                      \
     X("hbm_fit_source") X("vmem_source") X("ici_source") X("link_vendor_source")                   \
     X("link_book_source") X("link_compiler_source") X("link_fit_source") X("hop_source")           \
-    X("core_link_source") X("dcn_source") X("dcn_fit_source") X("pcie_source") X("host_source")
+    X("core_link_source") X("dcn_source") X("dcn_fit_source") X("pcie_source") X("host_source") \
+    POD_CHIP_SLICE_TEXTS(X)
 /* clang-format on */
 
 #define POD_FIG_ENUM(id, name, min, max, flags) id,

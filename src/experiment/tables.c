@@ -49,7 +49,7 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
         st = pod_origins_check(tables->figures, err);
     }
     if (st == POD_OK) {
-        st = pod_slice_catalog_load(tables->slices, &tables->catalog, err);
+        st = pod_slice_catalog_load(tables->chips, tables->slices, &tables->catalog, err);
     }
     if (st != POD_OK) {
         pod_experiment_tables_fini(tables);

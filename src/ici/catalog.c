@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "ici/group.h"
 
-enum { TYPE_MAX = 24, SHAPE_MAX = 40 };
+enum { TYPE_MAX = 40, SHAPE_MAX = 40 };
 
 /* Columns of slices.csv. */
 enum { CHIP, TYPE, SHAPE, CHIPS, HOSTS, WRAP, TWISTED, DEFAULT, SOURCE, NOTE, COLUMNS };
@@ -29,27 +29,14 @@ typedef struct catalog_row {
 } catalog_row;
 
 struct pod_slice_catalog {
+    pod_generations generations;
     int nrows;
     catalog_row *rows;
 };
 
-pod_status pod_generation_parse(const char *name, size_t length, const pod_generation **generation,
-                                pod_error *err)
+const pod_generations *pod_slice_catalog_generations(const pod_slice_catalog *catalog)
 {
-    *generation = pod_generation_find(name, length);
-    if (*generation) {
-        return POD_OK;
-    }
-    const char *names[16];
-    int nnames = 0;
-    for (int i = 0; i < pod_generation_count(); i++) {
-        const pod_generation *g = pod_generation_at(i);
-        names[nnames++] = g->name;
-    }
-    char copy[64];
-    (void)snprintf(copy, sizeof copy, "%.*s",
-                   (int)(length < sizeof copy ? length : sizeof copy - 1), name);
-    return pod_fail_unknown(err, POD_E_USAGE, "chip", copy, names, nnames);
+    return &catalog->generations;
 }
 
 /* Read one size of a shape, "4" of "4x4x8". @return characters read, 0 if there is no number */
@@ -153,7 +140,8 @@ pod_status pod_slice_resolve(const pod_slice_catalog *catalog, const pod_shape_r
         request->twist == POD_TWIST_DEFAULT ? default_twisted : request->twist == POD_TWIST_ON;
     if (twisted && generation->naxes < POD_AXES) {
         return pod_fail(err, POD_E_INVALID,
-                        "%s slices have no twisted form; v4, v5p and tpu7x have", generation->name);
+                        "%s slices have no twisted form; those of three axes have",
+                        generation->name);
     }
     unsigned closed = row ? row->wrap : pod_generation_wrap(generation, request->dims);
     const bool wrap[POD_AXES] = {(closed & 1U) != 0, (closed & 2U) != 0, (closed & 4U) != 0};
@@ -168,6 +156,7 @@ pod_status pod_slice_resolve(const pod_slice_catalog *catalog, const pod_shape_r
                         (int)request->nslices, (int)made.nchips, (int)INT32_MAX);
     }
     made.nslices = request->nslices;
+    made.generation = generation;
     name_set(&made, default_twisted);
     *slice = made;
     *listed = row != NULL;
@@ -208,13 +197,13 @@ pod_status pod_slice_catalog_type(const pod_slice_catalog *catalog,
 
 /* Row i of the table into the catalogue; every refusal has its position. */
 
-static pod_status row_read_shape(const pod_table *table, int i, catalog_row *row, pod_slice *slice,
-                                 pod_error *err)
+static pod_status row_read_shape(const pod_generations *generations, const pod_table *table, int i,
+                                 catalog_row *row, pod_slice *slice, pod_error *err)
 {
     const char *chip = pod_table_text(table, i, pod_table_column(table, column_names[CHIP]));
     const char *shape = pod_table_text(table, i, pod_table_column(table, column_names[SHAPE]));
     pod_error inner = {0};
-    pod_status st = pod_generation_parse(chip, strlen(chip), &row->generation, &inner);
+    pod_status st = pod_generations_find(generations, chip, strlen(chip), &row->generation, &inner);
     if (st != POD_OK) {
         return pod_table_fail(table, i, pod_table_column(table, column_names[CHIP]), err, "%s",
                               inner.text);
@@ -266,10 +255,11 @@ static pod_status row_read_type(const pod_table *table, int i, const pod_slice *
                                 (int)slice->nchips, row->generation->name, row->type);
 }
 
-static pod_status row_read(const pod_table *table, int i, catalog_row *row, pod_error *err)
+static pod_status row_read(const pod_generations *generations, const pod_table *table, int i,
+                           catalog_row *row, pod_error *err)
 {
     pod_slice slice = {.nchips = 0};
-    pod_status st = row_read_shape(table, i, row, &slice, err);
+    pod_status st = row_read_shape(generations, table, i, row, &slice, err);
     if (st == POD_OK) {
         st = row_read_type(table, i, &slice, row, err);
     }
@@ -323,29 +313,30 @@ static pod_status row_check_unique(const pod_table *table, const pod_slice_catal
     return POD_OK;
 }
 
-pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **catalog,
-                                  pod_error *err)
+pod_status pod_slice_catalog_load(const pod_table *chips, const pod_table *slices,
+                                  pod_slice_catalog **catalog, pod_error *err)
 {
     *catalog = NULL;
-    pod_status st = pod_table_expect(table, column_names, COLUMNS, false, err);
+    pod_status st = pod_table_expect(slices, column_names, COLUMNS, false, err);
     if (st != POD_OK) {
         return st;
     }
+    const int nrows = pod_table_rows(slices);
     pod_slice_catalog *c = calloc(1, sizeof *c);
-    int nrows = pod_table_rows(table);
     catalog_row *rows = calloc((size_t)nrows + 1, sizeof *rows);
     if (!c || !rows) {
         free(rows);
         free(c);
-        return pod_fail(err, POD_E_NOMEM, "no memory for %s", pod_table_name(table));
+        return pod_fail(err, POD_E_NOMEM, "no memory for %s", pod_table_name(slices));
     }
     c->nrows = nrows;
     c->rows = rows;
+    st = pod_generations_load(chips, &c->generations, err);
     for (int i = 0; i < nrows && st == POD_OK; i++) {
-        st = row_read(table, i, &rows[i], err);
+        st = row_read(&c->generations, slices, i, &rows[i], err);
     }
     for (int i = 0; i < nrows && st == POD_OK; i++) {
-        st = row_check_unique(table, c, i, err);
+        st = row_check_unique(slices, c, i, err);
     }
     if (st != POD_OK) {
         pod_slice_catalog_free(c);
@@ -358,6 +349,7 @@ pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **ca
 void pod_slice_catalog_free(pod_slice_catalog *catalog)
 {
     if (catalog) {
+        pod_generations_fini(&catalog->generations);
         free(catalog->rows);
         free(catalog);
     }

@@ -13,13 +13,15 @@
 typedef struct pod_slice_catalog pod_slice_catalog;
 
 /** Load topologies/slices.csv: chip,accelerator_type,shape,chips,hosts,wrap,twisted,default,source,
- *  note. @param table  borrowed for the call
+ *  note.
+ *  @param chips   chips.csv, with what slices of a generation have in common; borrowed for the call
+ *  @param slices  slices.csv, borrowed for the call
  *  @return POD_E_TABLE with position for anything it should not hold: unknown chip, shape with too
  *          many axes, counts of chips or hosts that don't fit the shape, a type that doesn't fit the
  *          chips, a twist that the shape doesn't have, two rows alike, a type without exactly one
  *          default; POD_E_NOMEM */
-pod_status pod_slice_catalog_load(const pod_table *table, pod_slice_catalog **catalog,
-                                  pod_error *err);
+pod_status pod_slice_catalog_load(const pod_table *chips, const pod_table *slices,
+                                  pod_slice_catalog **catalog, pod_error *err);
 void pod_slice_catalog_free(pod_slice_catalog *catalog);
 int pod_slice_catalog_rows(const pod_slice_catalog *catalog);
 /** Row i as a slice; *type = its accelerator type, owned by the catalogue. */
@@ -40,9 +42,8 @@ typedef struct pod_shape_request {
 pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
                            int32_t dims[POD_AXES], pod_error *err);
 
-/** Chip by name; POD_E_USAGE with the nearest name. @param name  lower case */
-pod_status pod_generation_parse(const char *name, size_t length, const pod_generation **generation,
-                                pod_error *err);
+/** The generations of chips.csv, owned by the catalogue. */
+const pod_generations *pod_slice_catalog_generations(const pod_slice_catalog *catalog);
 
 /** Make the slice of a request: the row of slices.csv, else the rules. Same errors as
  *  pod_slice_parse. @param[out] slice  untouched on error */

@@ -1,62 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ici/generation.h"
 
+#include "base/names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-// clang-format off
-static const pod_generation generations[] = {
-    {"v2",    "v2",        NULL,        2, 2, 0, 0,  16, false},
-    {"v3",    "v3",        NULL,        2, 2, 0, 0,  32, false},
-    {"v4",    "v4",        NULL,        3, 2, 4, 0,  0,  false},
-    {"v5e",   "v5litepod", "v5litepod", 2, 1, 0, 16, 0,  false},
-    {"v5p",   "v5p",       NULL,        3, 2, 4, 0,  0,  true},
-    {"v6e",   "v6e",       NULL,        2, 1, 0, 16, 0,  false},
-    {"tpu7x", "tpu7x",     "v7",        3, 2, 4, 0,  0,  false},
+enum { NAMES_MAX = 64 };
+
+static const char *const wrap_names[] = {"pod", "axis", "multiple"};
+static const char *const order_names[] = {"grid", "rings", "hosts", "trays"};
+
+enum {
+    NWRAPS = (int)(sizeof wrap_names / sizeof wrap_names[0]),
+    NORDERS = (int)(sizeof order_names / sizeof order_names[0])
 };
-// clang-format on
 
-enum { GENERATIONS = sizeof generations / sizeof generations[0] };
+/* A row of the table that is being read. */
+typedef struct place {
+    const pod_table *table;
+    int row;
+    pod_error *err;
+} place;
 
-int pod_generation_count(void)
+static int column_of(const place *at, const char *name)
 {
-    return GENERATIONS;
+    const int column = pod_table_column(at->table, name);
+    POD_ASSERT(column >= 0);
+    return column;
 }
 
-const pod_generation *pod_generation_at(int i)
+static pod_status read_text(const place *at, const char *name, bool optional, char *text,
+                            size_t size)
 {
-    return &generations[i];
+    const int column = column_of(at, name);
+    const char *field = pod_table_text(at->table, at->row, column);
+    if (strlen(field) >= size || (field[0] == '\0' && !optional)) {
+        return pod_table_fail(at->table, at->row, column, at->err,
+                              "%s is '%s'; it must have %d to %zu characters", name, field,
+                              optional ? 0 : 1, size - 1);
+    }
+    memcpy(text, field, strlen(field) + 1);
+    return POD_OK;
+}
+
+static pod_status read_count(const place *at, const char *name, int64_t least, int64_t most,
+                             int32_t *count)
+{
+    int64_t value = 0;
+    const pod_status st =
+        pod_table_i64(at->table, at->row, column_of(at, name), least, most, &value, at->err);
+    *count = (int32_t)value;
+    return st;
+}
+
+/* A limit in chips; an empty field is none. */
+static pod_status read_limit(const place *at, const char *name, int32_t *limit)
+{
+    if (pod_table_text(at->table, at->row, column_of(at, name))[0] == '\0') {
+        *limit = INT32_MAX;
+        return POD_OK;
+    }
+    return read_count(at, name, 1, INT32_MAX - 1, limit);
+}
+
+static pod_status read_flag(const place *at, const char *name, bool *flag)
+{
+    int32_t value = 0;
+    const pod_status st = read_count(at, name, 0, 1, &value);
+    *flag = value == 1;
+    return st;
+}
+
+/* "axis:16" */
+static pod_status read_wrap(const place *at, pod_generation *g)
+{
+    const int column = column_of(at, "wrap_rule");
+    const char *text = pod_table_text(at->table, at->row, column);
+    for (int rule = 0; rule < NWRAPS; rule++) {
+        const size_t length = strlen(wrap_names[rule]);
+        if (strncmp(text, wrap_names[rule], length) == 0 && text[length] == ':') {
+            char *end = NULL;
+            const long chips = strtol(text + length + 1, &end, 10);
+            if (end != text + length + 1 && *end == '\0' && chips >= 2 && chips <= INT32_MAX) {
+                g->wrap_rule = (pod_wrap_rule)rule;
+                g->wrap_chips = (int32_t)chips;
+                return POD_OK;
+            }
+        }
+    }
+    return pod_table_fail(at->table, at->row, column, at->err,
+                          "wrap_rule is '%s'; write pod:N, axis:N or multiple:N with N at least 2",
+                          text);
+}
+
+static pod_status read_order(const place *at, pod_generation *g)
+{
+    const int column = column_of(at, "mesh_order");
+    const char *text = pod_table_text(at->table, at->row, column);
+    for (int i = 0; i < NORDERS; i++) {
+        if (strcmp(text, order_names[i]) == 0) {
+            g->mesh_order = (pod_mesh_order)i;
+            return POD_OK;
+        }
+    }
+    return pod_table_fail(at->table, at->row, column, at->err,
+                          "mesh_order is '%s'; write grid, rings, hosts or trays", text);
+}
+
+static pod_status read_compiler(const place *at, pod_compiler_traits *traits)
+{
+    pod_status st = read_flag(at, "xla_short_form", &traits->short_form);
+    if (st == POD_OK) {
+        st = read_count(at, "xla_ring_slice_chips", 0, INT32_MAX, &traits->ring_slice_chips);
+    }
+    if (st == POD_OK) {
+        st = read_limit(at, "xla_gather_ring_chips", &traits->gather_ring_chips);
+    }
+    if (st == POD_OK) {
+        st = read_limit(at, "xla_router_chips", &traits->router_chips);
+    }
+    if (st == POD_OK) {
+        st = read_flag(at, "xla_twist_seen", &traits->twist_seen);
+    }
+    return st == POD_OK ? read_text(at, "xla_caveat", true, traits->caveat, sizeof traits->caveat)
+                        : st;
+}
+
+static pod_status read_row(const place *at, pod_generation *g)
+{
+    int32_t naxes = 0;
+    int32_t devices = 0;
+    int32_t units = 0;
+    pod_status st = read_text(at, "chip", false, g->name, sizeof g->name);
+    if (st == POD_OK) {
+        st = read_text(at, "alias", true, g->alias, sizeof g->alias);
+    }
+    if (st == POD_OK) {
+        st = read_text(at, "type_prefix", false, g->type_prefix, sizeof g->type_prefix);
+    }
+    if (st == POD_OK) {
+        st = read_count(at, "ici_axes", 1, POD_AXES, &naxes);
+    }
+    if (st == POD_OK) {
+        st = read_count(at, "devices", 1, 2, &devices);
+    }
+    if (st == POD_OK) {
+        st = read_count(at, "type_units", 1, 64, &units);
+    }
+    if (st == POD_OK) {
+        st = read_wrap(at, g);
+    }
+    if (st == POD_OK) {
+        st = read_flag(at, "twisted_by_default", &g->twisted_by_default);
+    }
+    if (st == POD_OK) {
+        st = read_order(at, g);
+    }
+    g->naxes = naxes;
+    g->devices = devices;
+    g->type_units_per_chip = units;
+    return st == POD_OK ? read_compiler(at, &g->compiler) : st;
+}
+
+pod_status pod_generations_load(const pod_table *chips, pod_generations *generations,
+                                pod_error *err)
+{
+    static const char *const columns[] = {"chip",
+                                          "alias",
+                                          "type_prefix",
+                                          "ici_axes",
+                                          "devices",
+                                          "type_units",
+                                          "wrap_rule",
+                                          "twisted_by_default",
+                                          "mesh_order",
+                                          "xla_short_form",
+                                          "xla_ring_slice_chips",
+                                          "xla_gather_ring_chips",
+                                          "xla_router_chips",
+                                          "xla_twist_seen",
+                                          "xla_caveat"};
+    *generations = (pod_generations){0};
+    pod_status st =
+        pod_table_expect(chips, columns, (int)(sizeof columns / sizeof columns[0]), true, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const int count = pod_table_rows(chips);
+    pod_generation *rows = calloc((size_t)count + 1, sizeof *rows);
+    if (rows == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for %s", pod_table_name(chips));
+    }
+    for (int i = 0; i < count && st == POD_OK; i++) {
+        st = read_row(&(place){.table = chips, .row = i, .err = err}, &rows[i]);
+    }
+    if (st != POD_OK) {
+        free(rows);
+        return st;
+    }
+    *generations = (pod_generations){.count = count, .row = rows};
+    return POD_OK;
+}
+
+void pod_generations_fini(pod_generations *generations)
+{
+    free(generations->row);
+    *generations = (pod_generations){0};
 }
 
 static bool is_text(const char *text, const char *name, size_t length)
 {
-    return text && strlen(text) == length && memcmp(text, name, length) == 0;
+    return length > 0 && strlen(text) == length && memcmp(text, name, length) == 0;
 }
 
-const pod_generation *pod_generation_find(const char *name, size_t length)
+pod_status pod_generations_find(const pod_generations *generations, const char *name, size_t length,
+                                const pod_generation **generation, pod_error *err)
 {
-    for (int i = 0; i < GENERATIONS; i++) {
-        const pod_generation *g = &generations[i];
+    const char *names[NAMES_MAX];
+    int nnames = 0;
+    for (int i = 0; i < generations->count; i++) {
+        const pod_generation *g = &generations->row[i];
         if (is_text(g->name, name, length) || is_text(g->alias, name, length)) {
-            return g;
+            *generation = g;
+            return POD_OK;
+        }
+        if (nnames < NAMES_MAX) {
+            names[nnames++] = g->name;
         }
     }
-    return NULL;
+    char copy[64];
+    (void)snprintf(copy, sizeof copy, "%.*s",
+                   (int)(length < sizeof copy ? length : sizeof copy - 1), name);
+    return pod_fail_unknown(err, POD_E_USAGE, "chip", copy, names, nnames);
 }
 
 unsigned pod_generation_wrap(const pod_generation *generation, const int32_t dims[POD_AXES])
 {
+    const int32_t chips = generation->wrap_chips;
+    const unsigned all = (1U << generation->naxes) - 1U;
     unsigned multiples = 0;
-    unsigned closing = 0;
-    unsigned sides = 0;
+    unsigned equal = 0;
     for (int a = 0; a < generation->naxes; a++) {
-        unsigned bit = 1U << a;
-        int32_t multiple = generation->wrap_multiple;
-        multiples |= multiple > 0 && dims[a] % multiple == 0 ? bit : 0U;
-        closing |= dims[a] == generation->wrap_axis ? bit : 0U;
-        sides |= dims[a] == generation->wrap_pod ? bit : 0U;
+        multiples |= dims[a] % chips == 0 ? 1U << a : 0U;
+        equal |= dims[a] == chips ? 1U << a : 0U;
     }
-    unsigned all = (1U << generation->naxes) - 1U;
-    return closing | (multiples == all ? all : 0U) | (sides == all ? all : 0U);
+    switch (generation->wrap_rule) {
+    case POD_WRAP_POD:
+        return equal == all ? all : 0U;
+    case POD_WRAP_AXIS:
+        return equal;
+    case POD_WRAP_MULTIPLE:
+        break;
+    }
+    return multiples == all ? all : 0U;
 }
 
 bool pod_generation_can_twist(const pod_generation *generation, const int32_t dims[POD_AXES])

@@ -1,42 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file ici/generation.h  What all slices of one chip generation have in common.
+/** @file ici/generation.h  What all slices of one chip generation have in common, from topologies/chips.csv.
  *
- *  Rules (docs/slices.md), used for shapes that slices.csv doesn't list; a test holds every row of
+ *  Adding a generation is adding its rows to the tables: nothing here knows a chip by its name.
+ *
+ *  Rules of wrap (docs/slices.md), used for shapes that slices.csv doesn't list; a test holds every row of
  *  slices.csv against them:
  *
- *      v2, v3            2 axes; only the full pod wraps (16x16, 32x32)
- *      v5e, v6e          2 axes; an axis of 16 wraps
- *      v4, v5p, tpu7x    3 axes; all wrap when every dimension is a multiple of 4, else none
- *      twist             3 axes; k,k,2k and k,2k,2k with k a multiple of 4: v5p unless asked not
- *                        to, v4 and tpu7x when asked to
+ *      pod:N        only the full pod of N x N wraps                            v2, v3
+ *      axis:N       an axis of N wraps                                          v5e, v6e
+ *      multiple:N   all axes wrap when every size is a multiple of N, else none v4, v5p, tpu7x
  *
- *  Accelerator types count TensorCores (two a chip) on v2, v3, v4, v5p and tpu7x, and chips on v5e
- *  and v6e.
+ *  A slice of three axes can be twisted when it is k,k,2k or k,2k,2k with k a multiple of 4.
  *
- *  Ownership: static data. Threads: any. */
+ *  Orders of devices in JAX (mesh/layout.h): `grid` lays meshes on whole axes; `rings` has fixed rings
+ *  for 4, 8 and 16 chips; `hosts` lists cores host by host; `trays` does so on small slices.
+ *
+ *  The compiler's columns are read by collectives/xla/xla_choice.h, where they are explained.
+ *
+ *  Ownership: a list owns its rows; slices borrow them. Threads: read-only after load.
+ *  Errors: POD_E_TABLE at the field. */
 #pragma once
 
+#include "base/table.h"
 #include "ici/slice.h"
 
+enum { POD_GENERATION_CAVEAT_MAX = 160 };
+
+typedef enum pod_wrap_rule { POD_WRAP_POD, POD_WRAP_AXIS, POD_WRAP_MULTIPLE } pod_wrap_rule;
+
+typedef enum pod_mesh_order {
+    POD_MESH_ORDER_GRID,
+    POD_MESH_ORDER_RINGS,
+    POD_MESH_ORDER_HOSTS,
+    POD_MESH_ORDER_TRAYS
+} pod_mesh_order;
+
+/** How the TPU compiler's collectives differ from chip to chip. */
+typedef struct pod_compiler_traits {
+    bool short_form;           /**< small payloads have a form of their own */
+    bool twist_seen;           /**< twisted slices of it were seen compiled */
+    int32_t ring_slice_chips;  /**< whole slices up to this size are one ring */
+    int32_t gather_ring_chips; /**< all-gathers of two axes up to this ring; INT32_MAX = always */
+    int32_t router_chips;      /**< slices from this size route all-to-all; INT32_MAX = none do */
+    char caveat
+        [POD_GENERATION_CAVEAT_MAX]; /**< why the rules are unproven for it; "" = rows back them */
+} pod_compiler_traits;
+
 typedef struct pod_generation {
-    const char *name;        /**< as in chips.csv */
-    const char *type_prefix; /**< of accelerator types: "v5litepod" */
-    const char *alias;       /**< another name of the chip, or NULL */
-    int naxes;               /**< 2 or 3 */
+    char name[POD_CHIP_NAME_MAX];        /**< as in chips.csv */
+    char alias[POD_CHIP_NAME_MAX];       /**< another name of the chip, or "" */
+    char type_prefix[POD_CHIP_NAME_MAX]; /**< of accelerator types: "v5litepod" */
+    int naxes;                           /**< 1 to 3 */
+    int devices;                         /**< devices that JAX sees of a chip */
     int type_units_per_chip; /**< what one chip adds to the number of an accelerator type */
-    int32_t wrap_multiple;   /**< all axes wrap if all are multiples of this; 0 = other rule */
-    int32_t wrap_axis;       /**< an axis of this size wraps; 0 = other rule */
-    int32_t wrap_pod;        /**< the square of this side wraps; 0 = other rule */
+    pod_wrap_rule wrap_rule;
+    int32_t wrap_chips;      /**< the N of its rule */
     bool twisted_by_default; /**< shapes that can twist do, unless `_untwisted` */
+    pod_mesh_order mesh_order;
+    pod_compiler_traits compiler;
 } pod_generation;
 
-int pod_generation_count(void);
-/** Generation i, in the order of chips.csv: v2 … tpu7x. */
-const pod_generation *pod_generation_at(int i);
+typedef struct pod_generations {
+    int count;
+    pod_generation *row; /**< in the order of chips.csv */
+} pod_generations;
 
-/** Generation by name or alias; NULL if there is none.
+/** Read the generations of chips.csv. POD_E_TABLE at the field, POD_E_NOMEM. */
+pod_status pod_generations_load(const pod_table *chips, pod_generations *generations,
+                                pod_error *err);
+void pod_generations_fini(pod_generations *generations);
+
+/** Generation by name or alias; POD_E_USAGE with the nearest name.
  *  @param name  `length` characters, lower case */
-const pod_generation *pod_generation_find(const char *name, size_t length);
+pod_status pod_generations_find(const pod_generations *generations, const char *name, size_t length,
+                                const pod_generation **generation, pod_error *err);
 
 /** Axes that close by the rule, as a mask. @param dims  `POD_AXES` sizes >= 1 */
 unsigned pod_generation_wrap(const pod_generation *generation, const int32_t dims[POD_AXES]);

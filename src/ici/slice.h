@@ -50,10 +50,14 @@ typedef struct pod_fault {
     int32_t only;  /**< 1 + the slice that has it alone (slow faults); 0 = all slices have it */
 } pod_fault;
 
+struct pod_generation;
+
 typedef struct pod_slice {
-    char chip_name[POD_CHIP_NAME_MAX]; /**< generation as in chips.csv, "v5p" */
-    char name[POD_SLICE_NAME_MAX];     /**< as printed: "v5p:4x4x4", "2*v5e:4x8" */
-    int naxes;                         /**< axes that chips of this generation have: 2 or 3 */
+    char chip_name[POD_CHIP_NAME_MAX];       /**< generation as in chips.csv, "v5p" */
+    char name[POD_SLICE_NAME_MAX];           /**< as printed: "v5p:4x4x4", "2*v5e:4x8" */
+    const struct pod_generation *generation; /**< borrowed from the catalogue; NULL = of no table:
+                                                the rules that differ between chips don't hold */
+    int naxes;                               /**< axes that chips of this generation have: 2 or 3 */
     int32_t dims[POD_AXES];
     bool wrap[POD_AXES];
     bool twisted;                      /**< some wrap that is there is twisted */

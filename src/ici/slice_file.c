@@ -121,11 +121,13 @@ static pod_status slices_read(const slice_file *file, int32_t *nslices, pod_erro
     return st;
 }
 
-static pod_status request_read(const slice_file *file, pod_shape_request *request, pod_error *err)
+static pod_status request_read(const pod_slice_catalog *catalog, const slice_file *file,
+                               pod_shape_request *request, pod_error *err)
 {
     pod_error inner = {0};
     const char *chip = value_at(file, file->row_of[KEY_CHIP]);
-    pod_status st = pod_generation_parse(chip, strlen(chip), &request->generation, &inner);
+    pod_status st = pod_generations_find(pod_slice_catalog_generations(catalog), chip, strlen(chip),
+                                         &request->generation, &inner);
     if (st != POD_OK) {
         return value_fail(file, file->row_of[KEY_CHIP], &inner, err);
     }
@@ -182,7 +184,7 @@ pod_status pod_slice_parse_file(const pod_slice_catalog *catalog, const pod_tabl
     pod_shape_request request = {.twist = POD_TWIST_DEFAULT, .nslices = 1};
     st = keys_find(&file, err);
     if (st == POD_OK) {
-        st = request_read(&file, &request, err);
+        st = request_read(catalog, &file, &request, err);
     }
     if (st != POD_OK) {
         return st;

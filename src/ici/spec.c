@@ -74,10 +74,11 @@ static pod_status suffix_parse(const char *suffix, pod_twist_request *twist, pod
 }
 
 /* "v5p:4x4x8_untwisted", with `colon` at its colon. */
-static pod_status shape_spec_parse(const char *text, const char *colon, pod_shape_request *request,
-                                   pod_error *err)
+static pod_status shape_spec_parse(const pod_slice_catalog *catalog, const char *text,
+                                   const char *colon, pod_shape_request *request, pod_error *err)
 {
-    pod_status st = pod_generation_parse(text, (size_t)(colon - text), &request->generation, err);
+    pod_status st = pod_generations_find(pod_slice_catalog_generations(catalog), text,
+                                         (size_t)(colon - text), &request->generation, err);
     if (st != POD_OK) {
         return st;
     }
@@ -96,7 +97,8 @@ static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *
                                   pod_error *err)
 {
     const pod_generation *generation = NULL;
-    pod_status st = pod_generation_parse(text, (size_t)(dash - text), &generation, err);
+    pod_status st = pod_generations_find(pod_slice_catalog_generations(catalog), text,
+                                         (size_t)(dash - text), &generation, err);
     if (st != POD_OK) {
         return st;
     }
@@ -133,7 +135,7 @@ pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, p
     const char *colon = strchr(start, ':');
     const char *dash = strchr(start, '-');
     if (colon) {
-        st = shape_spec_parse(start, colon, &request, err);
+        st = shape_spec_parse(catalog, start, colon, &request, err);
     } else if (dash) {
         st = type_spec_parse(catalog, start, dash, text, &request, err);
     } else {

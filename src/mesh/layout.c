@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/layout.h"
 
+#include "ici/generation.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -40,11 +42,6 @@ void pod_layout_dims(const pod_slice *slice, int32_t cores, int32_t dims[POD_MES
     dims[POD_MESH_CORE_AXIS] = cores;
 }
 
-static bool is_chip(const pod_slice *slice, const char *name)
-{
-    return strcmp(slice->chip_name, name) == 0;
-}
-
 static special_order order_of_plane(const pod_slice *slice, const pod_logical_mesh *logical)
 {
     const int32_t *dims = slice->dims;
@@ -68,20 +65,24 @@ static special_order order_of(const pod_slice *slice, const pod_logical_mesh *lo
                               int32_t cores)
 {
     const int32_t ndevices = slice->nchips * cores;
-    if (is_chip(slice, "v5e") || is_chip(slice, "v6e")) {
-        return order_of_plane(slice, logical);
-    }
-    if (cores == 1) {
-        return ORDER_NONE;
-    }
-    if (is_chip(slice, "tpu7x")) {
-        const bool small =
-            ndevices <= 4 * TRAY_DEVICES && slice->dims[0] <= 2 && slice->dims[1] <= 2;
-        return small && ndevices % TRAY_DEVICES == 0 ? ORDER_TRAYS : ORDER_NONE;
-    }
-    const bool trays =
+    const bool small = slice->dims[0] <= 2 && slice->dims[1] <= 2 && ndevices <= 4 * TRAY_DEVICES
+                       && ndevices % TRAY_DEVICES == 0;
+    const bool one_tray =
         ndevices == TRAY_DEVICES || logical->size[logical->naxes - 1] == TRAY_DEVICES;
-    return trays ? ORDER_TRAYS : ORDER_HOSTS;
+    switch (slice->generation != NULL ? slice->generation->mesh_order : POD_MESH_ORDER_GRID) {
+    case POD_MESH_ORDER_GRID:
+        break;
+    case POD_MESH_ORDER_RINGS:
+        return order_of_plane(slice, logical);
+    case POD_MESH_ORDER_TRAYS:
+        return cores > 1 && small ? ORDER_TRAYS : ORDER_NONE;
+    case POD_MESH_ORDER_HOSTS:
+        if (cores > 1) {
+            return one_tray ? ORDER_TRAYS : ORDER_HOSTS;
+        }
+        break;
+    }
+    return ORDER_NONE;
 }
 
 /** Devices as jax.devices() lists them: host after host, x fastest; inside a host of 2x2x1 chips x

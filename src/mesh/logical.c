@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
+#include "ici/generation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -208,22 +209,16 @@ void pod_logical_mesh_compact(pod_logical_mesh *logical)
     logical->naxes = kept;
 }
 
-/** JAX sees the cores of these chips as devices (COMPILER.md, "Devices and rates"). */
-static bool cores_are_devices(const char *chip_name)
-{
-    return strcmp(chip_name, "v2") == 0 || strcmp(chip_name, "v3") == 0
-           || strcmp(chip_name, "tpu7x") == 0;
-}
-
 pod_status pod_logical_mesh_cores(const pod_logical_mesh *logical, const pod_slice *slice,
                                   int32_t *cores, pod_error *err)
 {
-    if (logical->cores && !cores_are_devices(slice->chip_name)) {
+    const int32_t devices = slice->generation != NULL ? slice->generation->devices : 1;
+    if (logical->cores && devices == 1) {
         return pod_fail(err, POD_E_INVALID,
                         "the cores of %s are no devices of their own in JAX; count chips "
-                        "(only v2, v3 and tpu7x have meshes of cores)",
+                        "(meshes of cores are for chips with two devices: podsim list chips)",
                         slice->chip_name);
     }
-    *cores = logical->cores ? 2 : 1;
+    *cores = logical->cores ? devices : 1;
     return POD_OK;
 }

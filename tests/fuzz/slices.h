@@ -6,24 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "ici/route.h"
 #include "ici/spec.h"
+
+#include "../unit/generations.h"
 
 /** The product's own slices.csv, loaded once and kept. */
 static inline const pod_slice_catalog *fuzz_catalog(void)
 {
     static pod_slice_catalog *catalog;
     if (!catalog) {
-        char *data = NULL;
-        size_t size = 0;
-        pod_table *table = NULL;
-        POD_ASSERT(pod_file_read(POD_SOURCE_DIR "/topologies/slices.csv", &data, &size, NULL)
-                   == POD_OK);
-        POD_ASSERT(pod_table_parse("slices.csv", data, size, &table, NULL) == POD_OK);
-        POD_ASSERT(pod_slice_catalog_load(table, &catalog, NULL) == POD_OK);
-        pod_table_free(table);
-        free(data);
+        pod_table *chips = own_table("topologies/chips.csv");
+        pod_table *slices = own_table("topologies/slices.csv");
+        POD_ASSERT(pod_slice_catalog_load(chips, slices, &catalog, NULL) == POD_OK);
+        pod_table_free(slices);
+        pod_table_free(chips);
     }
     return catalog;
 }

@@ -39,7 +39,7 @@ static pod_status choose(const pod_coll_request *request, pod_xla_choice *choice
 {
     const pod_group *group = request->group;
     const pod_slice *slice = request->slice;
-    pod_xla_query query = {.chip = slice->chip_name,
+    pod_xla_query query = {.generation = slice->generation,
                            .naxes = slice->naxes,
                            .bytes = request->elements * request->element_bytes};
     if (!op_of(request->op, &query.op)) {

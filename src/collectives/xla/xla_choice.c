@@ -3,7 +3,6 @@
 
 #include "collectives/xla/xla_colours.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,33 +19,20 @@ static const int64_t SHORT_PAYLOAD_MAX_BYTES = (int64_t)4 << 20;
 static const int64_t SEEN_SHORT_BYTES = (int64_t)1 << 20;
 static const int64_t SEEN_LONG_BYTES = (int64_t)64 << 20;
 
-/** What differs from chip to chip. */
-typedef struct chip_traits {
-    const char *chip;
-    bool short_form;      /**< has the short form: v4 rows are long at 1 MiB, all others short */
-    int ring_slice_chips; /**< whole slices up to this size are one ring: 2x2 and 2x4 of v5e, v6e */
-    int gather_ring_max;  /**< ag2d up to this ring: v5e 16x16 takes one ring, v6e 16x16 two axes */
-    int router_chips;     /**< slices from this size send all-to-all through the router: v5e 4x8 */
-    const char *caveat;
-} chip_traits;
-
-static const char CAVEAT_2D[] =
-    "no rows for this chip: the rules of v6e, on v2 and v3 without the short form";
-static const char CAVEAT_3D[] = "no rows for this chip: the rules of v5p";
-static const char CAVEAT_TPU7X[] =
-    "tpu7x runs collectives on its SparseCores and reports nothing: the rules of v5p";
-
-static const chip_traits TRAITS[] = {
-    {"v2",    false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
-    {"v3",    false, 8, INT_MAX, INT_MAX, CAVEAT_2D   },
-    {"v4",    false, 0, INT_MAX, INT_MAX, ""          },
-    {"v5e",   true,  8, 8,       32,      ""          },
-    {"v5p",   true,  0, INT_MAX, INT_MAX, ""          },
-    {"v6e",   true,  8, INT_MAX, INT_MAX, ""          },
-    {"tpu7x", true,  0, INT_MAX, INT_MAX, CAVEAT_TPU7X},
+/* Chips of no table. */
+static const pod_compiler_traits UNKNOWN_2D = {
+    .short_form = true,
+    .ring_slice_chips = 8,
+    .gather_ring_chips = INT32_MAX,
+    .router_chips = INT32_MAX,
+    .caveat = "no rows for this chip: the rules of v6e",
 };
-static const chip_traits UNKNOWN_2D = {"", true, 8, INT_MAX, INT_MAX, CAVEAT_2D};
-static const chip_traits UNKNOWN_3D = {"", true, 0, INT_MAX, INT_MAX, CAVEAT_3D};
+static const pod_compiler_traits UNKNOWN_3D = {
+    .short_form = true,
+    .gather_ring_chips = INT32_MAX,
+    .router_chips = INT32_MAX,
+    .caveat = "no rows for this chip: the rules of v5p",
+};
 
 static const char LONG_EMITTER[] = "RotatedPincerEmitter";
 static const char SHORT_EMITTER[] = "RotatedPincerShortEmitter";
@@ -55,7 +41,7 @@ static const char FUSION_EMITTER[] = "SingleInputAllReduceScatterFusion";
 /** A query, read once. */
 typedef struct request {
     const pod_xla_query *query;
-    const chip_traits *traits;
+    const pod_compiler_traits *traits;
     pod_xla_group group;
     bool whole;   /**< the group is the slice */
     bool twisted; /**< the slice is twisted, so the axes of a plane don't close */
@@ -64,12 +50,10 @@ typedef struct request {
     int64_t group_chips;
 } request;
 
-static const chip_traits *traits_of(const pod_xla_query *query)
+static const pod_compiler_traits *traits_of(const pod_xla_query *query)
 {
-    for (size_t i = 0; query->chip != NULL && i < sizeof TRAITS / sizeof TRAITS[0]; i++) {
-        if (strcmp(query->chip, TRAITS[i].chip) == 0) {
-            return &TRAITS[i];
-        }
+    if (query->generation != NULL) {
+        return &query->generation->compiler;
     }
     return query->naxes < 3 ? &UNKNOWN_2D : &UNKNOWN_3D;
 }
@@ -277,7 +261,7 @@ static bool gathers_by_axes(const request *req)
         int axis = req->group.axis[i];
         int chips = req->group.chips[axis];
         bool closed = !req->twisted && (req->query->wrap[axis] || chips == 2);
-        if (!closed || chips > req->traits->gather_ring_max) {
+        if (!closed || chips > req->traits->gather_ring_chips) {
             return false;
         }
     }
@@ -387,7 +371,7 @@ static const char *caveat_of(const request *req, const pod_xla_choice *choice)
     if (choice->form == POD_XLA_FORM_NONE || chip[0] != '\0') {
         return choice->form == POD_XLA_FORM_NONE ? "" : chip;
     }
-    if (req->rotated && strcmp(req->traits->chip, "v4") != 0) {
+    if (req->rotated && !req->traits->twist_seen) {
         return "twisted slices were seen on v4 only";
     }
     if (req->rotated && longest_axis(req) > ONE_WAY_RING_MAX_CHIPS && streams) {

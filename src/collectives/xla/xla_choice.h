@@ -50,6 +50,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "ici/generation.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,8 +70,8 @@ typedef enum pod_xla_op {
 } pod_xla_op;
 
 typedef struct pod_xla_query {
-    const char *chip; /**< "v4", "v5e", …; NULL or unknown: the rules of v6e (2D), v5p (3D) */
-    int naxes;        /**< axes of the chip's slices, 1 to 3 */
+    const pod_generation *generation; /**< borrowed; NULL: the rules of v6e (2D), v5p (3D) */
+    int naxes;                        /**< axes of the chip's slices, 1 to 3 */
     int dims[POD_XLA_AXES_MAX]; /**< chips along x, y, z, each >= 1. A group over parts of axes: the
                                      shape of the group, as if it were the slice */
     bool wrap[POD_XLA_AXES_MAX]; /**< the axis is closed */
@@ -115,7 +116,8 @@ typedef struct pod_xla_choice {
     char name[POD_XLA_NAME_MAX]; /**< "xla:4xone:yxz/xyz/zyx/yxz", "xla:short:3xboth:…", "xla:ag1d"
                                   */
     const char *emitter;         /**< the compiler's class, "" for none; static */
-    const char *caveat; /**< why the rules are unproven here, "" where rows back them; static */
+    const char *caveat; /**< why the rules are unproven here, "" where rows back them; static, or
+                            of the generation */
 } pod_xla_choice;
 
 /** What the compiler picks. Not collective.

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../generations.h"
+
 typedef struct fixture {
     pod_slice slice;
     pod_group group;
@@ -36,6 +38,7 @@ static inline void fixture_init(fixture *f, const shape *s, pod_coll_op op, int6
     f->err = (pod_error){0};
     pod_status st = pod_slice_make("v4", 3, s->dims, wrap, s->twisted, &f->slice, &f->err);
     cr_assert(st == POD_OK, "%s", f->err.text);
+    f->slice.generation = own_generation("v4");
     st = s->ndims > 0 ? pod_group_init_dims(&f->group, &f->slice, s->dim, s->ndims, &f->err)
                       : pod_group_init_axes(&f->group, &f->slice, s->axes, &f->err);
     cr_assert(st == POD_OK, "%s", f->err.text);

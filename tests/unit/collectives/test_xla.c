@@ -6,6 +6,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "../generations.h"
+
 typedef struct shape {
     const char *chip;
     int32_t dims[POD_AXES];
@@ -42,6 +44,7 @@ Test(collectives_xla, every_choice_is_a_right_schedule)
         const int naxes = strcmp(s->chip, "v5e") == 0 ? 2 : 3;
         cr_assert_eq(pod_slice_make(s->chip, naxes, s->dims, s->wrap, s->twisted, &slice, &err),
                      POD_OK);
+        slice.generation = own_generation(s->chip);
         cr_assert_eq(pod_group_init_axes(&group, &slice, s->axes, &err), POD_OK);
         for (size_t j = 0; j < 3 * sizeof elements / sizeof elements[0]; j++) {
             const pod_coll_request request = {.op = ops[j % 3],
@@ -73,6 +76,7 @@ Test(collectives_xla, has_no_permute_or_broadcast)
     pod_error err = {0};
     cr_assert_eq(pod_coll_algorithm_find("xla", &xla, &err), POD_OK);
     cr_assert_eq(pod_slice_make("v5p", 3, dims, wrap, false, &slice, &err), POD_OK);
+    slice.generation = own_generation("v5p");
     cr_assert_eq(pod_group_init_axes(&group, &slice, 1, &err), POD_OK);
     const pod_coll_request request = {.op = POD_BROADCAST,
                                       .slice = &slice,

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "../generations.h"
+
 static const int64_t MIB = (int64_t)1 << 20;
 
 static pod_xla_choice choose(pod_xla_query query)
@@ -18,7 +20,7 @@ static pod_xla_choice choose(pod_xla_query query)
 static pod_xla_query whole(const char *chip, int x, int y, int z, pod_xla_op op, int64_t bytes)
 {
     return (pod_xla_query){
-        .chip = chip,
+        .generation = own_generation(chip),
         .naxes = z > 0 ? 3 : 2,
         .dims = {x,    y,    z   },
         .wrap = {true, true, true},
@@ -139,7 +141,7 @@ Test(collectives_xla_choice, unknown_chips_borrow_rules_and_say_so)
     cr_expect_str_empty(known.caveat);
     static const char *const CHIPS[] = {"tpu7x", "mine", NULL};
     for (int i = 0; i < 3; i++) {
-        query.chip = CHIPS[i];
+        query.generation = CHIPS[i] != NULL ? own_generation(CHIPS[i]) : NULL;
         cr_expect_str_eq(choose(query).name, known.name);
         cr_expect(strlen(choose(query).caveat) > 0);
     }
@@ -179,7 +181,7 @@ static void check_shape(const char *chip, const int dims[3])
     static const int64_t BYTES[] = {0, 1, 1024, 1 << 20, 1 << 26, INT64_MAX};
     for (unsigned variant = 0; variant < 4 * 8 * 6 * 2; variant++) {
         pod_xla_query query = {
-            .chip = chip,
+            .generation = own_generation(chip),
             .naxes = 3,
             .dims = {dims[0], dims[1], dims[2]},
             .op = (pod_xla_op)(variant % 4),

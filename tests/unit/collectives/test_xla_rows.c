@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../generations.h"
+
 enum {
     SLICE,
     WRAP,
@@ -58,7 +60,7 @@ static void read_slice(const char *text, char chip[16], pod_xla_query *query)
     cr_assert_lt(length, 16);
     memcpy(chip, text, length);
     chip[length] = '\0';
-    query->chip = chip;
+    query->generation = own_generation(chip);
     const char *at = text + length;
     for (; *at == ':' || *at == 'x'; query->naxes++) {
         char *end = NULL;

@@ -9,6 +9,8 @@
 
 #include "mesh/device_mesh.h"
 
+#include "../generations.h"
+
 /** "2*v6e:4x8" or "v4:4x4x8_twisted" with its wrap ("none", "y", "xyz"). Fails the test on error. */
 static inline pod_slice slice_from(const char *text, const char *wrap)
 {
@@ -40,6 +42,7 @@ static inline pod_slice slice_from(const char *text, const char *wrap)
     const pod_status st = pod_slice_make(chip, three ? 3 : 2, dims, wraps, twisted, &slice, &err);
     cr_assert_eq(st, POD_OK, "%s", err.text);
     slice.nslices = (int32_t)nslices;
+    slice.generation = own_generation(chip);
     return slice;
 }
 
