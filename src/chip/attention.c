@@ -406,3 +406,11 @@ pod_status pod_attention_block_parse(const char *text, pod_attention_block *bloc
     }
     return st;
 }
+
+double pod_attention_flops(const pod_attention_args *args)
+{
+    const double qk = args->backward ? 3 : 1;
+    const double v = args->backward ? 2 : 1;
+    return (double)args->sequences * (double)args->heads * seen_of_head(args) * 2
+           * (qk * (double)args->qk_dim + v * (double)args->v_dim);
+}

@@ -72,6 +72,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .remat = asked->remat,
         .plan = asked->remat_plan,
         .attention = asked->attention,
+        .settings = asked->settings,
         .chip = &run_case->setup->chip,
         .microbatches = asked->microbatches,
         .gather_ahead = asked->gather_ahead,

@@ -23,6 +23,7 @@ typedef struct pod_experiment_step_request {
     pod_remat remat;
     pod_remat_plan remat_plan; /**< of POD_REMAT_LIST */
     pod_attention_kind attention;
+    pod_step_settings settings;
     int32_t microbatches;
     int32_t gather_ahead;
     bool collective_matmul;

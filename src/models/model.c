@@ -303,23 +303,32 @@ int64_t pod_model_weights(const pod_model *model)
     return model->layers * matrices * model->d_model * model->d_ff;
 }
 
+/** Keys that a token sees, on average over a sequence. */
+static double keys_seen(int64_t window, const pod_model_flops_args *args)
+{
+    const double seq = (double)args->seq;
+    const double width = window > 0 && window < args->seq ? (double)window : seq;
+    return args->causal ? width * (seq - (width - 1) / 2) / seq : width;
+}
+
 /** Forward, of one token. */
-static double transformer_flops(const pod_model *model, int64_t seq)
+static double transformer_flops(const pod_model *model, const pod_model_flops_args *args)
 {
     double flops = 2.0 * (double)model->vocab * (double)model->d_model;
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
-        const int64_t keys = layer.window > 0 && layer.window < seq ? layer.window : seq;
         flops += 2.0 * (double)pod_layer_weights(model, &layer, true)
-                 + 2.0 * (double)keys * (double)layer.heads * (double)(layer.qk_dim + layer.v_dim);
+                 + 2.0 * keys_seen(layer.window, args) * (double)layer.heads
+                       * (double)(layer.qk_dim + layer.v_dim);
     }
     return flops;
 }
 
-double pod_model_flops(const pod_model *model, int64_t rows, int64_t seq, int train)
+double pod_model_flops(const pod_model *model, const pod_model_flops_args *args)
 {
+    const double rows = (double)args->rows;
     if (model->kind == POD_MODEL_TRANSFORMER) {
-        return (train ? 3.0 : 1.0) * transformer_flops(model, seq) * (double)rows;
+        return (args->train ? 3.0 : 1.0) * transformer_flops(model, args) * rows;
     }
-    return (train ? 6.0 : 2.0) * (double)pod_model_weights(model) * (double)rows;
+    return (args->train ? 6.0 : 2.0) * (double)pod_model_weights(model) * rows;
 }

@@ -12,10 +12,10 @@
  *  consists of) and multiplies by a head of vocab columns. The columns of models.csv are the keys of
  *  `transformer:`; those it may leave out are 0 then.
  *
- *  FLOPs are those the model needs, as MaxText counts them: 2 per active weight and token forward, 4
- *  backward (gradients of the weights and of the input), and 4 · S · heads · head_dim of attention a
- *  layer and token forward (all S keys, or those of the window), twice that backward. Elementwise work
- *  and recomputation aren't counted.
+ *  FLOPs are those the model needs: 2 per active weight and token forward, 4 backward (gradients of the weights
+ *  and of the input), and 4 · keys · heads · head_dim of attention a layer and token forward, twice that
+ *  backward. Keys are those that the mask leaves, (S + 1) / 2 on average of S causal ones, or all S
+ *  (of a window: those in it), as MaxText counted at first. Elementwise work and recomputation aren't counted.
  *
  *  Ownership: plain value. Threads: none. */
 #pragma once
@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "base/table.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum pod_model_kind {
@@ -85,6 +86,12 @@ pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *
 
 /** Weights of the whole model. */
 int64_t pod_model_weights(const pod_model *model);
-/** FLOPs of `rows` tokens, in sequences of `seq`, through the whole model: forward, or a training
- *  step. */
-double pod_model_flops(const pod_model *model, int64_t rows, int64_t seq, int train);
+typedef struct pod_model_flops_args {
+    int64_t rows; /**< tokens */
+    int64_t seq;  /**< of a sequence */
+    bool train;   /**< a training step; else forward */
+    bool causal;  /**< scores that the mask leaves; else all */
+} pod_model_flops_args;
+
+/** FLOPs of a step through the whole model. */
+double pod_model_flops(const pod_model *model, const pod_model_flops_args *args);

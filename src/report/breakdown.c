@@ -74,6 +74,7 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
                          * (double)record->chips;
             } else if (op->kind == POD_OP_ATTENTION) {
                 breakdown->matmul_s += mean_s(record->time_ps, cells);
+                flops += pod_attention_flops(&op->attention) * (double)record->chips;
             } else if (op->kind == POD_OP_VECTOR) {
                 breakdown->vector_s += mean_s(record->time_ps, cells);
             } else if (axes != NULL && record->exposed_ps > 0) {

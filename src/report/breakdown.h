@@ -6,7 +6,7 @@
  *
  *      step = compute + exposed ICI + exposed DCN + exposed host + idle
  *      compute = matmul + vector        hbm_bound, the part of it in ops that HBM bounds
- *      mxu_frac = FLOPs of all matmuls / (peak · step)
+ *      mxu_frac = FLOPs of all matmuls, and of the scores of attention that the mask leaves, / (peak · step)
  *
  *  Exposed time is charged to the op that the core waits for, so that the exposed times of axes add up
  *  to exposed ICI and DCN.

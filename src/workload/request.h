@@ -13,6 +13,7 @@
 #include "program/program.h"
 #include "workload/build/layout.h"
 #include "workload/build/tensors.h"
+#include "workload/settings.h"
 #include "workload/transformer/remat.h"
 
 typedef enum pod_step_mode {
@@ -61,6 +62,7 @@ typedef struct pod_step_request {
     pod_remat remat;              /**< transformers */
     pod_remat_plan plan;          /**< of POD_REMAT_LIST */
     pod_attention_kind attention; /**< transformers */
+    pod_step_settings settings;   /**< transformers */
     const pod_chip_spec *chip;    /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
     int32_t microbatches;         /**< >= 1 */
     int32_t gather_ahead;         /**< >= 0 */

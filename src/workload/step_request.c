@@ -264,8 +264,12 @@ pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, 
     if (st != POD_OK) {
         return st;
     }
-    work->model_flops =
-        pod_model_flops(request->model, work->rows, request->seq, request->mode == POD_STEP_TRAIN);
+    const pod_model_flops_args flops = {.rows = work->rows,
+                                        .seq = request->seq,
+                                        .train = request->mode == POD_STEP_TRAIN,
+                                        .causal = request->mode != POD_STEP_DECODE
+                                                  && !request->settings.full_scores};
+    work->model_flops = pod_model_flops(request->model, &flops);
     st = plan_choose(request, work, err);
     if (st == POD_OK) {
         st = programs_make(request, work, err);

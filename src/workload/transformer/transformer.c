@@ -16,6 +16,20 @@ enum { NONE = POD_OP_NONE, BYTES = 2 };
 
 /* ---- sizes ---- */
 
+static pod_status ulysses_check(const pod_tf *tf, pod_error *err)
+{
+    const int64_t heads = tf->model->heads / tf->tensor;
+    const int64_t chips = pod_work_layout_pieces(tf->layout, &tf->sequence);
+    if (tf->request->settings.context == POD_CONTEXT_ULYSSES && heads % chips != 0) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--context-parallel ulysses cuts %lld heads of a chip over sequence=%lld; use "
+            "a sequence that divides them, or all-gather or ring",
+            (long long)heads, (long long)chips);
+    }
+    return POD_OK;
+}
+
 static pod_status sizes_find(pod_tf *tf, pod_error *err)
 {
     const pod_work_layout *layout = tf->layout;
@@ -37,6 +51,10 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
     if (st == POD_OK) {
         st = pod_work_divides(layout, "d_ff", model->d_ff, &layout->tensor, err);
     }
+    if (st != POD_OK) {
+        return st;
+    }
+    st = ulysses_check(tf, err);
     if (st != POD_OK) {
         return st;
     }
@@ -98,41 +116,79 @@ static int64_t wide_elements(const pod_tf *tf, int64_t elements)
     return elements < most ? elements : most;
 }
 
-/** Logits, loss and the way back to the last layer's output. */
-static int32_t part_loss(pod_tf *tf, int32_t x)
+/** Logits of this chip: `tiles` pieces of `rows` tokens, one at a time. */
+typedef struct logits_size {
+    int64_t tiles;
+    int64_t rows;
+    int64_t vocab;
+} logits_size;
+
+static logits_size logits_of(const pod_tf *tf)
 {
-    enum {
-        LOSS_BYTES = 16
-    }; /* bf16 in, f32 out; f32 in for the sum and for the loss; its derivative out */
+    const int64_t wanted = tf->request->settings.vocab_tiles;
+    const int64_t tiles = wanted > 1 ? (wanted < tf->tokens ? wanted : tf->tokens) : 1;
+    return (logits_size){.tiles = tiles,
+                         .rows = (tf->tokens + tiles - 1) / tiles,
+                         .vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor};
+}
+
+/** Products of all pieces with the head. @return the logits of one */
+static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *size, int32_t xn,
+                            int32_t weights)
+{
+    const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_ACTIVATIONS, tf->build.dtype,
+                                         size->rows, size->vocab);
+    pod_tf_matmul(tf, name, (const int64_t[3]){size->rows, tf->model->d_model, size->vocab},
+                  size->tiles, TOUCH(xn, weights, logits, NONE));
+    return logits;
+}
+
+/** From the logits back to the last layer's output. */
+static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int32_t xn,
+                             int32_t weights)
+{
     const int64_t d = tf->model->d_model;
-    const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
-    const int64_t rows = tf->tokens * d;
-    const int64_t elements = tf->tokens * vocab;
+    const int64_t elements = tf->tokens * d;
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
-    const int32_t weights = pod_tf_use_begin(tf)->gathered;
-    const int32_t xn = pod_tf_activation(tf, "norm", d);
-    pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
-    const int32_t logits = pod_tf_activation(tf, "logits", vocab);
-    pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->tokens, d, vocab}, 1,
-                  TOUCH(xn, weights, logits, NONE));
-    if (tf->request->mode != POD_STEP_TRAIN) {
-        return logits;
-    }
-    const int32_t wide = pod_tf_buffer(tf, "logits.f32", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32,
-                                       wide_elements(tf, elements), 1);
-    pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
-                  TOUCH(logits, wide, NONE, NONE)); /* its derivative in place */
+    const int32_t dlogits = tf->logits;
     const int32_t dx = pod_tf_activation(tf, "dx", d);
-    pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){tf->tokens, vocab, d}, 1,
-                  TOUCH(logits, weights, dx, NONE));
+    pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){size->rows, size->vocab, d},
+                  size->tiles, TOUCH(dlogits, weights, dx, NONE));
     const int32_t sum = pod_tf_sum(tf, "bwd.sum.head", dx, d);
     const int32_t partial = pod_tf_gradient_buffer(tf, head);
-    pod_tf_matmul(tf, "bwd.matmul.dhead", (const int64_t[3]){d, tf->tokens, vocab}, 1,
-                  TOUCH(xn, logits, partial, NONE));
+    pod_tf_matmul(tf, "bwd.matmul.dhead", (const int64_t[3]){d, size->rows, size->vocab},
+                  size->tiles, TOUCH(xn, dlogits, partial, NONE));
     pod_tf_gradient(tf, head, partial);
     pod_tf_wait(tf, sum);
-    pod_tf_vector(tf, "bwd.norm", (double)rows, 4 * rows * BYTES, TOUCH(x, dx, NONE, NONE));
+    pod_tf_vector(tf, "bwd.norm", (double)elements, 4 * elements * BYTES, TOUCH(x, dx, NONE, NONE));
     return dx;
+}
+
+/** Logits, loss and the way back to the last layer's output. Of more than one piece logits are made twice. */
+static int32_t part_loss(pod_tf *tf, int32_t x)
+{
+    enum { LOSS_BYTES = 16, AGAIN_BYTES = 6 };
+    /* bf16 in, f32 out; f32 in for the sum and for the loss; its derivative out. Again: bf16 in, f32 out */
+    const int64_t rows = tf->tokens * tf->model->d_model;
+    const logits_size size = logits_of(tf);
+    const int64_t elements = size.tiles * size.rows * size.vocab;
+    const int32_t weights = pod_tf_use_begin(tf)->gathered;
+    const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
+    pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
+    tf->logits = head_forward(tf, "fwd.matmul.head", &size, xn, weights);
+    if (tf->request->mode != POD_STEP_TRAIN) {
+        return tf->logits;
+    }
+    const int32_t wide = pod_tf_buffer(tf, "logits.f32", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32,
+                                       wide_elements(tf, size.rows * size.vocab), 1);
+    pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
+                  TOUCH(tf->logits, wide, NONE, NONE)); /* its derivative in place */
+    if (size.tiles > 1) {
+        tf->logits = head_forward(tf, "bwd.matmul.head.again", &size, xn, weights);
+        pod_tf_vector(tf, "loss.again", (double)elements, AGAIN_BYTES * elements,
+                      TOUCH(tf->logits, wide, NONE, NONE));
+    }
+    return head_backward(tf, &size, x, xn, weights);
 }
 
 static void part_forward(pod_tf *tf)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of a layer, by the kernel of chip/attention.h or plain. Plain: of A sequences' heads with S queries
- * and K keys all A·S·K scores lie in HBM, masked ones too. Bytes of a score that vector work moves:
+/* Plain attention: of A sequences' heads with S queries and K keys all A·S·K scores lie in HBM, masked ones too. Bytes
+ * of a score that vector work moves:
  *
  *      softmax    4 read for the maximum, 4 for the sum, 4 for the result; 4 written in f32, 2 in bf16      18
  *      backward   4 + 4 read for the sum over dP·P, again for the result; 2 written: dS in bf16             18
@@ -12,39 +12,195 @@
 
 enum { NONE = POD_OP_NONE, SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 
+/* ---- sizes ---- */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t context_chips(const pod_tf *tf)
+{
+    return pod_work_layout_pieces(tf->layout, &tf->sequence);
+}
+
+/** Heads of keys and values on a chip. */
+static int64_t kv_heads(const pod_tf *tf, const pod_layer *layer)
+{
+    return ceil_div(layer->kv_heads, tf->tensor);
+}
+
+static pod_attention_block block_of(const pod_tf *tf, const pod_layer *layer, bool backward)
+{
+    const pod_step_settings *settings = &tf->request->settings;
+    const pod_attention_blocks *local = &settings->local_blocks;
+    const bool own = layer->window > 0 && local->forward.queries > 0;
+    const pod_attention_blocks *blocks = own ? local : &settings->blocks;
+    return backward ? blocks->backward : blocks->forward;
+}
+
+/** Of all queries of a sequence. */
 static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *layer, bool backward)
 {
-    const int64_t kv = (layer->kv_heads + tf->tensor - 1) / tf->tensor;
     return (pod_attention_args){.sequences = tf->sequences,
                                 .heads = layer->heads / tf->tensor,
-                                .kv_heads = kv,
-                                .queries = tf->seq,
+                                .kv_heads = kv_heads(tf, layer),
+                                .queries = tf->request->seq,
                                 .keys = tf->request->seq,
                                 .window = layer->window,
                                 .qk_dim = layer->qk_dim,
                                 .v_dim = layer->v_dim,
                                 .causal = true,
                                 .backward = backward,
-                                .cache = POD_DTYPE_BF16};
+                                .split = backward && tf->request->settings.split_backward,
+                                .max_estimate = tf->request->settings.max_estimate,
+                                .cache = POD_DTYPE_BF16,
+                                .block = block_of(tf, layer, backward)};
 }
 
-/** Elements of keys and values of all tokens of this chip's sequences. */
-static int64_t kv_elements(const pod_tf *tf, const pod_layer *layer)
+/** Columns of keys and values of a token. */
+static int64_t kv_width(const pod_tf *tf, const pod_layer *layer)
 {
-    const int64_t kv = (layer->kv_heads + tf->tensor - 1) / tf->tensor;
-    return tf->sequences * tf->request->seq * kv * (layer->qk_dim + layer->v_dim);
+    return kv_heads(tf, layer) * (layer->qk_dim + layer->v_dim);
 }
 
-/** Keys and values of the whole sequence. */
+/* ---- kernels ---- */
+
+void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_args *args,
+                             int64_t pieces, const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_attention_args part = *args;
+    if (pieces == 1) {
+        pod_tf_attention(tf, name, args, touch);
+        return;
+    }
+    const int64_t tokens = args->queries / pieces;
+    const int64_t half = tokens / 2;
+    if (tf->request->settings.context_unbalanced || half == 0) {
+        part.queries = tokens;
+        pod_tf_attention(tf, name, &part, touch);
+        return;
+    }
+    part.queries = half;
+    part.keys = 2 * half;
+    pod_tf_attention(tf, name, &part, touch);
+    part.queries = tokens - half;
+    part.keys = args->keys - half;
+    pod_tf_attention(tf, name, &part, touch);
+}
+
+/* ---- keys and values of other chips ---- */
+
+/** Of the whole sequence. */
 static void kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv)
 {
-    if (tf->sequence.count > 0) {
-        const int64_t elements = kv_elements(tf, layer);
-        const int32_t all =
-            pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype, elements, 1);
-        pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements,
-                                          POD_DTYPE_BF16, NONE, TOUCH(qkv, all, NONE, NONE)));
+    const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
+    const int32_t all =
+        pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype, elements, 1);
+    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements,
+                                      POD_DTYPE_BF16, NONE, TOUCH(qkv, all, NONE, NONE)));
+}
+
+/** One step round the axis. */
+static int32_t kv_pass(pod_tf *tf, const char *name, const pod_layer *layer, int32_t after,
+                       int32_t buffer)
+{
+    const int32_t op =
+        pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * kv_width(tf, layer),
+                          POD_DTYPE_BF16, after, TOUCH(buffer, NONE, NONE, NONE));
+    if (op != NONE && tf->build.st == POD_OK) {
+        tf->program->ops[op].shift = 1;
     }
+    return op;
+}
+
+/** Scores of a chip's queries with the keys of another: half of them are hidden if each has two pieces. */
+static pod_attention_args block_args(const pod_tf *tf, const pod_attention_args *args)
+{
+    pod_attention_args block = *args;
+    const bool unbalanced = tf->request->settings.context_unbalanced;
+    block.queries = tf->seq;
+    block.keys = unbalanced || tf->seq < 2 ? tf->seq : tf->seq / 2;
+    block.causal = false;
+    return block;
+}
+
+/** Scores of a chip's queries with its own keys. */
+static void own_block(pod_tf *tf, const char *name, const pod_attention_args *args,
+                      const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_attention_args own = *args;
+    const int64_t half = tf->seq / 2;
+    own.queries = tf->seq;
+    own.keys = tf->seq;
+    if (tf->request->settings.context_unbalanced || half == 0) {
+        pod_tf_attention(tf, name, &own, touch);
+        return;
+    }
+    own.queries = half;
+    own.keys = half;
+    pod_tf_attention(tf, name, &own, touch);
+    own.queries = tf->seq - half;
+    own.keys = tf->seq;
+    pod_tf_attention(tf, name, &own, touch);
+}
+
+/** Attention with keys and values that travel round the axis; backward with their gradients after them. */
+static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
+                 const pod_attention_args *args, const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    const int64_t chips = context_chips(tf);
+    const bool local = layer->window > 0;
+    const pod_attention_args block = block_args(tf, args);
+    const int32_t kv = pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype,
+                                     2 * tf->tokens, kv_width(tf, layer));
+    int32_t passed = NONE;
+    int32_t gradient = NONE;
+    for (int64_t step = 0; step < chips; step++) {
+        const int32_t here = passed;
+        passed = step < chips - 1 ? kv_pass(tf, names[1], layer, passed, kv) : NONE;
+        if (local) {
+            pod_tf_wait(tf, step < chips - 1 ? NONE : here);
+        } else {
+            pod_tf_wait(tf, here);
+            if (step == 0) {
+                own_block(tf, names[0], args, touch);
+            } else {
+                pod_tf_attention(tf, names[0], &block, touch);
+            }
+        }
+        if (local && step == chips - 1) {
+            pod_tf_attention_pieces(tf, names[0], args, chips, touch);
+        }
+        if (args->backward) {
+            gradient = kv_pass(tf, names[2], layer, gradient, kv);
+        }
+    }
+    pod_tf_wait(tf, gradient);
+}
+
+/** Heads against tokens, or back: `columns` of each token of this chip. */
+static void exchange(pod_tf *tf, const char *name, int64_t columns, int32_t buffer)
+{
+    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->sequence, tf->tokens * columns,
+                                      POD_DTYPE_BF16, NONE, TOUCH(buffer, NONE, NONE, NONE)));
+}
+
+/** Columns of queries, keys and values that ulysses exchanges; keys are copied to as many heads as chips. */
+static int64_t exchanged_width(const pod_tf *tf, const pod_layer *layer)
+{
+    const int64_t chips = context_chips(tf);
+    const int64_t kv = kv_heads(tf, layer) > chips ? kv_heads(tf, layer) : chips;
+    return layer->heads / tf->tensor * layer->qk_dim + kv * (layer->qk_dim + layer->v_dim);
+}
+
+/** Of a share of the heads. */
+static pod_attention_args ulysses_args(const pod_tf *tf, const pod_layer *layer, bool backward)
+{
+    pod_attention_args args = attention_args(tf, layer, backward);
+    args.heads = ceil_div(args.heads, context_chips(tf));
+    args.kv_heads = ceil_div(args.kv_heads, context_chips(tf));
+    return args;
 }
 
 /* ---- plain ---- */
@@ -56,13 +212,13 @@ typedef struct plain {
     int64_t scores;
 } plain;
 
-static plain plain_sizes(const pod_attention_args *args)
+static plain plain_sizes(const pod_tf *tf, const pod_attention_args *args)
 {
     const int64_t matrices = args->sequences * args->heads;
     return (plain){.matrices = matrices,
-                   .queries = args->queries,
+                   .queries = tf->seq,
                    .keys = args->keys,
-                   .scores = matrices * args->queries * args->keys};
+                   .scores = matrices * tf->seq * args->keys};
 }
 
 static int32_t plain_buffer(pod_tf *tf, const char *name, pod_dtype dtype, int64_t scores,
@@ -75,7 +231,7 @@ static int32_t plain_buffer(pod_tf *tf, const char *name, pod_dtype dtype, int64
 static int32_t plain_forward(pod_tf *tf, const pod_attention_args *args, int32_t qkv,
                              int32_t context)
 {
-    const plain p = plain_sizes(args);
+    const plain p = plain_sizes(tf, args);
     const int32_t scores = plain_buffer(tf, "scores", POD_DTYPE_F32, p.scores, 1);
     pod_tf_matmul(tf, "fwd.matmul.scores", (const int64_t[3]){p.queries, args->qk_dim, p.keys},
                   p.matrices, TOUCH(qkv, scores, NONE, NONE));
@@ -91,7 +247,7 @@ static int32_t plain_forward(pod_tf *tf, const pod_attention_args *args, int32_t
 static void plain_backward(pod_tf *tf, const pod_attention_args *args, int32_t qkv,
                            const pod_tf_scores *of, int32_t dcontext, int32_t dqkv)
 {
-    const plain p = plain_sizes(args);
+    const plain p = plain_sizes(tf, args);
     const int32_t dp = plain_buffer(tf, "dprobabilities", POD_DTYPE_F32, p.scores, 1);
     pod_tf_matmul(tf, "bwd.matmul.scores", (const int64_t[3]){p.queries, args->v_dim, p.keys},
                   p.matrices, TOUCH(dcontext, qkv, dp, NONE));
@@ -108,35 +264,86 @@ static void plain_backward(pod_tf *tf, const pod_attention_args *args, int32_t q
 
 /* ---- either ---- */
 
-pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv)
+pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool again)
 {
-    pod_tf_scores of = {.context =
-                            pod_tf_buffer(tf, "context", POD_MEMORY_ACTIVATIONS, tf->build.dtype,
-                                          tf->tokens, pod_tf_context_width(tf, layer)),
-                        .probabilities = NONE};
+    static const char *const ring_names[3] = {"fwd.attention", "fwd.pass.kv", ""};
+    pod_tf_scores of = {
+        .context = pod_tf_activation(tf, "context", pod_tf_context_width(tf, layer)),
+        .probabilities = NONE,
+        .gathered = again,
+    };
+    const bool no_kernel = tf->request->attention == POD_ATTENTION_PLAIN;
+    const pod_context_parallel way =
+        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->request->settings.context;
+    const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, false);
-    kv_gather(tf, "fwd.gather.kv", layer, qkv);
-    if (tf->request->attention == POD_ATTENTION_PLAIN) {
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of.context, NONE, NONE};
+    if (chips > 1 && way == POD_CONTEXT_RING) {
+        ring(tf, ring_names, layer, &args, touch);
+        return of;
+    }
+    if (chips > 1 && way == POD_CONTEXT_ULYSSES) {
+        const pod_attention_args share = ulysses_args(tf, layer, false);
+        exchange(tf, again ? "bwd.exchange.qkv" : "fwd.exchange.qkv", exchanged_width(tf, layer),
+                 qkv);
+        pod_tf_attention(tf, "fwd.attention", &share, touch);
+        exchange(tf, again ? "bwd.exchange.context" : "fwd.exchange.context",
+                 pod_tf_context_width(tf, layer), of.context);
+        return of;
+    }
+    if (chips > 1) {
+        kv_gather(tf, again ? "bwd.gather.kv" : "fwd.gather.kv", layer, qkv);
+    }
+    if (no_kernel) {
         of.probabilities = plain_forward(tf, &args, qkv, of.context);
     } else {
-        pod_tf_attention(tf, "fwd.attention", &args, TOUCH(qkv, of.context, NONE, NONE));
+        pod_tf_attention_pieces(tf, "fwd.attention", &args, chips, touch);
     }
     return of;
+}
+
+/** Gradients of keys and values to the chips of their tokens. */
+static void kv_scatter(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+{
+    const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
+    pod_tf_wait(tf,
+                pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence, elements,
+                                  POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE)));
 }
 
 void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv)
 {
+    static const char *const ring_names[3] = {"bwd.attention", "bwd.pass.kv", "bwd.pass.dkv"};
+    const bool no_kernel = tf->request->attention == POD_ATTENTION_PLAIN;
+    const pod_context_parallel way =
+        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->request->settings.context;
+    const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, true);
-    kv_gather(tf, "bwd.gather.kv", layer, qkv);
-    if (tf->request->attention == POD_ATTENTION_PLAIN) {
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of->context, dcontext, dqkv};
+    if (chips > 1 && way == POD_CONTEXT_RING) {
+        ring(tf, ring_names, layer, &args, touch);
+        return;
+    }
+    if (chips > 1 && way == POD_CONTEXT_ULYSSES) {
+        const pod_attention_args share = ulysses_args(tf, layer, true);
+        if (!of->gathered) {
+            exchange(tf, "bwd.exchange.qkv", exchanged_width(tf, layer), qkv);
+        }
+        exchange(tf, "bwd.exchange.dcontext", pod_tf_context_width(tf, layer), dcontext);
+        pod_tf_attention(tf, "bwd.attention", &share, touch);
+        exchange(tf, "bwd.exchange.dqkv", exchanged_width(tf, layer), dqkv);
+        return;
+    }
+    if (chips > 1 && !of->gathered) {
+        kv_gather(tf, "bwd.gather.kv", layer, qkv);
+    }
+    if (no_kernel) {
         plain_backward(tf, &args, qkv, of, dcontext, dqkv);
     } else {
-        pod_tf_attention(tf, "bwd.attention", &args, TOUCH(qkv, of->context, dcontext, dqkv));
+        pod_tf_attention_pieces(tf, "bwd.attention", &args, chips, touch);
     }
-    if (tf->sequence.count > 0) {
-        pod_tf_wait(tf, pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence,
-                                          kv_elements(tf, layer), POD_DTYPE_BF16, NONE,
-                                          TOUCH(dqkv, NONE, NONE, NONE)));
+    if (chips > 1) {
+        kv_scatter(tf, layer, dqkv);
     }
 }

@@ -2,18 +2,37 @@
 /** @file workload/transformer/transformer_attention.h
  *  Private to workload/transformer/: attention of a layer, from queries, keys and values to its output.
  *
+ *  Model: by the kernel of chip/attention.h, or plain. Tokens of a sequence may lie on c chips (mesh axis
+ *  sequence). Balanced, each has two pieces of S / 2c tokens, one from the front and one from the back, so that all see
+ *  equally many keys: the second and the last but one stand for all. Unbalanced the last chip decides, whose S / c
+ *  queries see all keys. Per layer, with T tokens of a chip, keys and values of w columns:
+ *
+ *      all-gather  T·c·w gathered forward, once backward; their gradients reduce-scattered
+ *      ring        c - 1 permutes of T·w forward, each under the scores of the block before; backward the same, and
+ *                  c permutes of their gradients. Local layers wait for all of it first, as their few scores
+ *                  overlap with nothing
+ *      ulysses     all-to-all of queries, keys and values, heads against tokens; of the output back; backward both
+ *                  again with their gradients. Keys of fewer heads than chips are copied
+ *
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"
 
-/** What attention gives (transformer_attention.c). */
+/** What attention gives. */
 typedef struct pod_tf_scores {
     int32_t context;       /**< buffer of its output */
     int32_t probabilities; /**< of plain attention, f32 and bf16; else POD_OP_NONE */
+    bool gathered;         /**< done again: keys and values of all tokens are at hand */
 } pod_tf_scores;
-/** @param qkv  queries, keys and values of this chip's tokens, rotated */
-pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv);
+
+/** One kernel, or two for the pieces of a chip. @param args  of all queries of a sequence
+ *  @param pieces  chips that a sequence lies on */
+void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_args *args,
+                             int64_t pieces, const int32_t touch[POD_OP_TOUCHES_MAX]);
+
+/** @param qkv  queries, keys and values of this chip's tokens, rotated @param again  in the backward pass */
+pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool again);
 /** @param of  what pod_tf_attend gave, kept or done again @param dqkv  derivatives come here */
 void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv);

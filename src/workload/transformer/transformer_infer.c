@@ -3,7 +3,8 @@
  * sequence, whose `seq` earlier tokens are in a KV cache). Weights stay where they are (Pope et al. 2022,
  * "Efficiently scaling transformer inference"): cut over tensor along heads and d_ff, and over fsdp along
  * d_model, the second dimension of 2D weight-stationary layouts; experts over expert. Sequences are cut over data
- * and expert. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
+ * and expert, and the tokens of a prompt over sequence, whose chips hold the same weights, gather keys and values of
+ * the whole prompt, and keep those of their own tokens. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
  *
  *      x[T, d/(X Y)]            gathered over Y                         without X x[T, d] is whole everywhere
  *      x[T, d/X] · W[d/X, f/Y]  partial sums, reduce-scattered over X   function on T·f/(X Y) elements
@@ -20,6 +21,7 @@
  * Weights and cache have the dtype of the step: int8 halves both. */
 #include "workload/transformer/transformer_infer.h"
 
+#include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_ops.h"
 
 enum { NONE = POD_OP_NONE, BYTES = 2 };
@@ -36,8 +38,9 @@ typedef struct attention_cut {
 
 typedef struct infer {
     pod_tf *tf;
-    int64_t fsdp; /**< pieces of d_model */
-    int64_t d;    /**< d_model on this chip */
+    int64_t context; /**< chips that the tokens of a prompt lie on */
+    int64_t fsdp;    /**< pieces of d_model */
+    int64_t d;       /**< d_model on this chip */
     bool decode;
     bool parallel;   /**< attention and MLP side by side */
     int32_t pending; /**< the last collective */
@@ -150,7 +153,8 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
         args.v_dim = tf->model->kv_lora;
         args.shared_kv = true;
     }
-    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->build.compute, args.sequences * kept,
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->build.compute,
+                        args.sequences * ceil_div(kept, in->context),
                         ceil_div(layer->kv_width, cut->groups));
     return args;
 }
@@ -212,7 +216,15 @@ static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cu
     const int64_t width = cut->q_width + cut->kv_width;
     rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
     elementwise(in, "fwd.rotate", ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
-    pod_tf_attention(tf, "fwd.attention", &args, TOUCH(qkv, NONE, NONE, NONE));
+    if (in->context > 1) {
+        const int64_t elements = args.sequences * tf->request->seq * args.kv_heads
+                                 * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
+        const int32_t all =
+            pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, elements, 1);
+        (void)cross(in, POD_ALL_GATHER, "fwd.gather.kv", &tf->sequence, elements, all);
+    }
+    pod_tf_attention_pieces(tf, "fwd.attention", &args, in->decode ? 1 : in->context,
+                            TOUCH(qkv, NONE, NONE, NONE));
     rows_exchange(in, "fwd.exchange.context", cut, context, qkv);
     return context;
 }
@@ -399,10 +411,22 @@ static pod_status sizes_find(infer *in, pod_error *err)
 {
     pod_tf *tf = in->tf;
     const pod_work_layout *layout = tf->layout;
-    if (tf->count > 1 || layout->size[POD_MESH_SEQUENCE] > 1) {
+    in->context = layout->size[POD_MESH_SEQUENCE];
+    in->decode = tf->request->mode == POD_STEP_DECODE;
+    if (tf->count > 1 || (in->context > 1 && in->decode)) {
         return pod_fail(err, POD_E_INVALID,
-                        "inference has no use for pipeline and sequence; use tensor, fsdp (the "
-                        "second dimension of weights), expert and data");
+                        "%s has no use for %s; use tensor, fsdp (the second dimension of weights), "
+                        "expert and data%s",
+                        in->decode ? "decode" : "prefill", tf->count > 1 ? "pipeline" : "sequence",
+                        in->decode ? "" : ", and sequence");
+    }
+    if (in->context > 1) {
+        tf->sequence = (pod_axis_list){.count = 1, .axis = {POD_MESH_SEQUENCE}};
+        const pod_status divides =
+            pod_work_divides(layout, "seq", tf->request->seq, &tf->sequence, err);
+        if (divides != POD_OK) {
+            return divides;
+        }
     }
     if (tf->request->microbatches > 1) {
         return pod_fail(err, POD_E_USAGE,
@@ -410,12 +434,11 @@ static pod_status sizes_find(infer *in, pod_error *err)
     }
     in->fsdp = layout->size[POD_MESH_FSDP];
     in->d = ceil_div(tf->model->d_model, in->fsdp);
-    in->decode = tf->request->mode == POD_STEP_DECODE;
     in->parallel = tf->model->parallel > 0;
     tf->tensor = layout->size[POD_MESH_TENSOR];
     tf->expert = layout->size[POD_MESH_EXPERT];
     tf->sequences = tf->request->batch / (layout->size[POD_MESH_DATA] * tf->expert);
-    tf->seq = in->decode ? 1 : tf->request->seq;
+    tf->seq = in->decode ? 1 : tf->request->seq / in->context;
     tf->tokens = tf->sequences * tf->seq;
     return divisors_check(tf, err);
 }

@@ -183,13 +183,13 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t qkv = qkv_forward(tf, &layer, xn, weights, false);
     qkv_keep(tf, &layer, qkv);
     rotate(tf, "fwd.rotate", &layer, qkv, xn);
-    const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv);
+    const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv, false);
     const int32_t context = scores.context;
     pod_tf_keep(tf, POD_TF_SLOT_CONTEXT, 1U << POD_KEEP_CONTEXT, context);
     pod_tf_keep(tf, POD_TF_SLOT_SCORES, 1U << POD_KEEP_SCORES, scores.probabilities);
     const int32_t out = out_forward(tf, &layer, context, weights);
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
-    const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, false);
+    const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2);
     if (pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS)) {
         pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
                     pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
@@ -209,7 +209,7 @@ typedef struct layer_state {
     pod_tf_scores attended;
     int32_t out;
     int32_t xn2;
-    int32_t wi;
+    pod_tf_mlp mlp;
 } layer_state;
 
 /** Up to the input of the MLP. @param weights  of attention, gathered, or NONE if they aren't needed */
@@ -229,7 +229,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     s->attended = context_is_kept(tf)
                       ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_TF_SLOT_CONTEXT),
                                         .probabilities = pod_tf_kept(tf, POD_TF_SLOT_SCORES)}
-                      : pod_tf_attend(tf, layer, s->qkv);
+                      : pod_tf_attend(tf, layer, s->qkv, true);
     if (is_parallel(tf)) {
         s->out = s->x;
         s->xn2 = s->xn;
@@ -238,6 +238,9 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     s->out = pod_tf_is_kept(tf, 1U << POD_KEEP_OUT)
                  ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
                  : out_forward(tf, layer, s->attended.context, weights);
+    if (!norms) {
+        post_norm(tf, "bwd.norm.post.again", 2, s->out);
+    }
     s->xn2 = norms ? s->xn : pod_tf_activation(tf, "norm", d);
     if (!norms) {
         norm_forward(tf, "bwd.norm.again", s->out, s->xn2);
@@ -306,10 +309,9 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     layer_state s;
     attention_again(tf, &layer, weights, &s);
-    s.wi = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI) ? pod_tf_kept(tf, POD_TF_SLOT_MLPWI)
-                                                    : pod_tf_mlp_forward(tf, &layer, s.xn2, true);
+    s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
     post_norm(tf, "bwd.norm.post", 4, dy);
-    const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, s.wi, dy);
+    const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
     if (!is_parallel(tf)) {
         dy = norm_backward(tf, s.out, dxn2, dy);
     }

@@ -122,14 +122,10 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
     return wi;
 }
 
-int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bool again)
+/** The function and the down projection, summed over tensor. */
+static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi)
 {
     const int64_t d = tf->model->d_model;
-    const int32_t wi = hidden_forward(tf, layer, xn);
-    if (again) {
-        return wi;
-    }
-    pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
     const int32_t h = activation(tf, "h", tf->tokens, pod_tf_function_width(tf, layer));
     function_forward(tf, "fwd.function", layer, wi, h);
     const int32_t y = activation(tf, "y", tf->tokens, d);
@@ -151,21 +147,50 @@ int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bool 
     return y;
 }
 
+bool pod_tf_mlp_reads_output(const pod_tf *tf)
+{
+    return tf->model->post_norms > 0;
+}
+
+int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
+{
+    const int32_t wi = hidden_forward(tf, layer, xn);
+    pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
+    const int32_t y = output_forward(tf, layer, wi);
+    if (pod_tf_mlp_reads_output(tf)) {
+        pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO, y);
+    }
+    return y;
+}
+
+pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
+{
+    const bool kept = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI);
+    pod_tf_mlp mlp = {.in_used = !kept};
+    mlp.wi = kept ? pod_tf_kept(tf, POD_TF_SLOT_MLPWI) : hidden_forward(tf, layer, xn);
+    if (pod_tf_mlp_reads_output(tf) && !pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWO)) {
+        (void)output_forward(tf, layer, mlp.wi);
+        mlp.out_used = true;
+    }
+    return mlp;
+}
+
 /* ---- backward ---- */
 
-static void experts_out_backward(pod_tf *tf, const pod_layer *layer, int32_t wi, int32_t dh,
-                                 int32_t dy)
+static void experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
+                                 int32_t dh, int32_t dy)
 {
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->moe_d_ff / tf->tensor;
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_OUT);
-    const int32_t weights = pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
+    const int32_t weights =
+        mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
     const int32_t rows = rows_send(tf, send_back_names, layer, dy);
     experts_matmul(tf, "bwd.matmul.experts.out", layer, ROWS_M, (const int64_t[2]){d, f}, 1,
                    TOUCH(rows, weights, dh, NONE));
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     experts_matmul(tf, "bwd.matmul.experts.dout", layer, ROWS_K, (const int64_t[2]){f, d}, 1,
-                   TOUCH(wi, rows, partial, NONE));
+                   TOUCH(mlp->wi, rows, partial, NONE));
     pod_tf_gradient(tf, bundle, partial);
 }
 
@@ -212,26 +237,28 @@ static int32_t dense_backward(pod_tf *tf, const char *const names[2], const int6
     return sum;
 }
 
-int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t wi, int32_t dy)
+int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, const pod_tf_mlp *mlp,
+                            int32_t dy)
 {
     static const char *const out_names[2] = {"bwd.matmul.down", "bwd.matmul.ddown"};
     static const char *const in_names[2] = {"bwd.matmul.in", "bwd.matmul.din"};
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->d_ff / tf->tensor;
     const int64_t matrices = tf->model->mlp_matrices - 1;
-    const bool use = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI);
+    const bool use = !mlp->in_used;
+    const int32_t wi = mlp->wi;
     const int32_t dh = activation(tf, "dh", tf->tokens, pod_tf_function_width(tf, layer));
     if (layer->experts > 0) {
-        experts_out_backward(tf, layer, wi, dh, dy);
+        experts_out_backward(tf, layer, mlp, dh, dy);
     }
     if (layer->d_ff > 0) {
-        const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
+        pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
+        const int32_t out = mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
         const int32_t touch[2][POD_OP_TOUCHES_MAX] = {
             {dy, out, dh,   NONE},
             {wi, dy,  NONE, NONE}
         };
-        (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch,
-                             pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT), NONE);
+        (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch, bundle, NONE);
     }
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     const int32_t dwi = activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));

@@ -7,8 +7,20 @@
 
 #include "workload/transformer/transformer_state.h"
 
-/** The MLP of a layer (transformer_mlp.c): from the normed input `xn` to its output. `again`: only as far as
- *  backward needs. */
-int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bool again);
-/** @param wi  what is before the function; @return derivative by the normed input */
-int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t wi, int32_t dy);
+/** What the backward pass of an MLP starts from, kept or done again. */
+typedef struct pod_tf_mlp {
+    int32_t wi;    /**< what is before the function */
+    bool in_used;  /**< weights before the function are at hand: they were used again */
+    bool out_used; /**< likewise those after it */
+} pod_tf_mlp;
+
+/** Whether backward reads what the down projection gives: a norm follows it. */
+bool pod_tf_mlp_reads_output(const pod_tf *tf);
+
+/** From the normed input `xn` to the output. */
+int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn);
+/** What isn't kept and backward reads, again. */
+pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn);
+/** @return derivative by the normed input */
+int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, const pod_tf_mlp *mlp,
+                            int32_t dy);

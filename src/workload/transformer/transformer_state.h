@@ -87,6 +87,7 @@ typedef struct pod_tf {
     int32_t nuses;
     int32_t next_use;
     int32_t gathered;
+    int32_t logits;    /**< of the piece under way */
     int32_t last_core; /**< op */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BYTES = 2 };
+
 /* ---- sizes ---- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -32,12 +34,29 @@ static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_par
 
 /* ---- making them ---- */
 
+/** Bytes a weight in HBM with adam: itself, its first moment, its second. */
+typedef struct state_bytes {
+    int64_t weight;
+    int64_t mu;
+    int64_t nu;
+} state_bytes;
+
+static state_bytes states_of(const pod_tf *tf)
+{
+    enum { NARROW = 2, WIDE = 4 };
+    const pod_step_settings *settings = &tf->request->settings;
+    const bool narrow = tf->plan.narrow;
+    return (state_bytes){.weight = narrow || settings->narrow_weights ? NARROW : WIDE,
+                         .mu = narrow || settings->narrow_mu ? NARROW : WIDE,
+                         .nu = narrow ? NARROW : WIDE};
+}
+
 static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int64_t whole)
 {
     const pod_work_layout *layout = tf->layout;
     const bool train = tf->request->mode == POD_STEP_TRAIN;
     const bool adam = train && tf->request->optimizer == POD_OPTIMIZER_ADAM;
-    const pod_dtype state = tf->plan.narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32;
+    const state_bytes states = states_of(tf);
     char text[POD_BUILD_NAME_MAX];
     bundle->name = name;
     bundle->cut = pod_axis_list_join(layout->fsdp, &tf->sequence);
@@ -59,11 +78,13 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
         return;
     }
     (void)snprintf(text, sizeof text, "%s.%d", name, (int)bundle->layer);
-    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS, adam ? state : tf->build.dtype,
-                                    bundle->shard, 1);
+    const bool wide = adam && states.weight > pod_dtype_size(POD_DTYPE_BF16);
+    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS,
+                                    wide ? POD_DTYPE_F32 : tf->build.dtype, bundle->shard, 1);
     if (adam) {
         (void)snprintf(text, sizeof text, "%s.moments.%d", name, (int)bundle->layer);
-        bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, state, bundle->shard, 2);
+        bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
+                                        bundle->shard, (states.mu + states.nu) / BYTES);
     }
 }
 
@@ -137,7 +158,7 @@ static void use_gather(pod_tf *tf, const pod_tf_use *use)
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
     (void)snprintf(name, sizeof name, "%s.gathered.%d", bundle->name, (int)bundle->layer);
-    const bool stored_wide = bundle->moments != POD_OP_NONE && !tf->plan.narrow;
+    const bool stored_wide = bundle->moments != POD_OP_NONE && states_of(tf).weight > BYTES;
     bundle->gather = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
         bundle->gathered = bundle->weights;
@@ -283,7 +304,9 @@ static void gradients_cross(pod_tf *tf)
 /** The norm of all gradients, by which they are clipped, then the update. */
 void pod_tf_update(pod_tf *tf)
 {
-    enum { ADAM_BYTES = 26, NARROW_BYTES = 14, SGD_BYTES = 6, GRADIENT_BYTES = 2 };
+    enum { SGD_BYTES = 6, GRADIENT_BYTES = 2 };
+    const state_bytes states = states_of(tf);
+    const int64_t adam_bytes = 2 * (states.weight + states.mu + states.nu) + GRADIENT_BYTES;
     const bool adam = tf->request->optimizer == POD_OPTIMIZER_ADAM;
     tf->layer = -1;
     gradients_cross(tf);
@@ -298,7 +321,7 @@ void pod_tf_update(pod_tf *tf)
             if (pass == 0 || !adam) {
                 pod_tf_wait(tf, bundle->gradient_op);
             }
-            const int64_t bytes = adam ? (tf->plan.narrow ? NARROW_BYTES : ADAM_BYTES) : SGD_BYTES;
+            const int64_t bytes = adam ? adam_bytes : SGD_BYTES;
             pod_tf_vector(tf, pass == 0 ? "update.norm" : "update", (double)bundle->shard,
                           bundle->shard * (pass == 0 ? GRADIENT_BYTES : bytes), touch);
         }

@@ -17,8 +17,11 @@ Test(model, an_mlp_has_two_matrices_a_layer)
     cr_assert_eq(model.d_model, 4096);
     cr_assert_eq(model.d_ff, 16384);
     cr_assert_eq(pod_model_weights(&model), INT64_C(4) * 2 * 4096 * 16384);
-    cr_assert_float_eq(pod_model_flops(&model, 10, 1, 1), 60.0 * 4 * 2 * 4096 * 16384, 1);
-    cr_assert_float_eq(pod_model_flops(&model, 10, 1, 0), 20.0 * 4 * 2 * 4096 * 16384, 1);
+    cr_assert_float_eq(
+        pod_model_flops(&model, &(pod_model_flops_args){.rows = 10, .seq = 1, .train = true}),
+        60.0 * 4 * 2 * 4096 * 16384, 1);
+    cr_assert_float_eq(pod_model_flops(&model, &(pod_model_flops_args){.rows = 10, .seq = 1}),
+                       20.0 * 4 * 2 * 4096 * 16384, 1);
 }
 
 Test(model, a_matmul_is_one_layer_whose_rows_are_the_batch)

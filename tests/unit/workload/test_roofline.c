@@ -34,7 +34,9 @@ static pod_model model_inline(const char *text)
 Test(book, wp_033_up_projection_on_v2)
 {
     const pod_model model = model_inline("matmul:m=8192,k=8192,n=16384");
-    near("WP-033 ms", 1e3 * pod_model_flops(&model, 8192, 1, 0) / 2.3e13, 95.6, 0.001);
+    near("WP-033 ms",
+         1e3 * pod_model_flops(&model, &(pod_model_flops_args){.rows = 8192, .seq = 1}) / 2.3e13,
+         95.6, 0.001);
 }
 
 /* WP-035: D = 4e3, F = 4 D, V = 32e3, 64 layers: 16e9 weights, a quarter in attention; 512 kB of cache a token. */
@@ -95,7 +97,9 @@ Test(book, wp_038_attention_equals_projections)
                      "head_dim=128,vocab=32000,mlp_matrices=3");
     const pod_layer layer = pod_model_layer(&model, 0);
     const double attention =
-        (pod_model_flops(&model, 1, 8192, 0) - pod_model_flops(&model, 1, 1, 0)) * 8192 / 8191;
+        (pod_model_flops(&model, &(pod_model_flops_args){.rows = 1, .seq = 8192})
+         - pod_model_flops(&model, &(pod_model_flops_args){.rows = 1, .seq = 1}))
+        * 8192 / 8191;
     near("WP-038", attention, 2.0 * (double)pod_layer_attention_weights(&layer), 1e-9);
 }
 

@@ -38,9 +38,16 @@ Test(transformer, the_nearest_name_is_offered)
 Test(transformer, flops_are_those_of_maxtext)
 {
     const pod_model model = model_named("llama3.1-8b");
-    const double flops = pod_model_flops(&model, 24 * 8192, 8192, 1);
+    const double flops = pod_model_flops(
+        &model, &(pod_model_flops_args){.rows = 24 * 8192, .seq = 8192, .train = true});
     cr_assert_float_eq(flops / 8 / (413.433e12 * 3.443), 1, 1e-3, "%g", flops);
-    cr_assert_float_eq(pod_model_flops(&model, 24 * 8192, 8192, 0), flops / 3, flops * 1e-12);
+    const pod_model_flops_args forward = {.rows = 24 * 8192, .seq = 8192};
+    cr_assert_float_eq(pod_model_flops(&model, &forward), flops / 3, flops * 1e-12);
+    /* the mask leaves S (S + 1) / 2 of S² scores: 2 · 32 layers · 4096 columns · 2 less a hidden key */
+    const pod_model_flops_args causal = {.rows = 8192, .seq = 8192, .causal = true};
+    const pod_model_flops_args all = {.rows = 8192, .seq = 8192};
+    cr_assert_float_eq(pod_model_flops(&model, &all) - pod_model_flops(&model, &causal),
+                       8192.0 * 8191 / 2 * 32 * 4 * 4096, 1e6);
 }
 
 /* 37e9 of 671e9 weights work on a token of DeepSeek-V3, its report says. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/settings.h  How a transformer's step is carried out, beside what is kept: kernels, context
+ *  parallelism, experts, states of the optimizer.
+ *
+ *  Model: all zero is what `podsim step` does when nothing is said. Recipes (models/recipe.h) and options set them.
+ *
+ *  Ownership: plain value. Threads: none. */
+#pragma once
+
+#include "chip/attention.h"
+#include "chip/matmul.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** How tokens of a sequence that lie on several chips (mesh axis sequence) come to see each other:
+ *
+ *      all-gather  keys and values of all tokens, once forward and once for the whole backward pass
+ *      ring        keys and values travel round the axis, each step under the scores of the block before
+ *      ulysses     all-to-alls of heads against tokens, before attention and after it */
+typedef enum pod_context_parallel {
+    POD_CONTEXT_ALL_GATHER,
+    POD_CONTEXT_RING,
+    POD_CONTEXT_ULYSSES
+} pod_context_parallel;
+
+/** Blocks of attention's kernels; all 0 = the kernel's own. */
+typedef struct pod_attention_blocks {
+    pod_attention_block forward;
+    pod_attention_block backward;
+} pod_attention_blocks;
+
+typedef struct pod_step_settings {
+    pod_attention_blocks blocks;       /**< of attention that sees all keys */
+    pod_attention_blocks local_blocks; /**< of layers with a window; 0 = the same */
+    bool split_backward;               /**< two backward kernels instead of one */
+    bool max_estimate;                 /**< the maximum of scores is estimated before */
+    pod_context_parallel context;
+    bool
+        context_unbalanced; /**< each chip has one piece of a sequence, and the last one's work is largest;
+                                else a front and a back piece, and all do the same */
+    int32_t
+        vocab_tiles; /**< pieces of tokens whose logits exist at once; 0 = 1. More: the head runs
+                            forward again in the backward pass */
+    bool narrow_mu;  /**< adam's first moment in bf16 */
+    bool narrow_weights; /**< weights stored in bf16 */
+    bool full_scores;    /**< MFU counts scores that the mask hides, too */
+} pod_step_settings;
