@@ -25,6 +25,10 @@ typedef struct pod_step_texts {
     const char *dtype;
     const char *remat;
     const char *attention;
+    const char *context_parallel;
+    const char *context_balance;
+    const char *vocab_tiling;
+    const char *mfu;
     const char *mode;
     const char *optimizer;
     const char *microbatches;
@@ -42,7 +46,7 @@ typedef struct pod_step_texts {
 } pod_step_texts;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 21 };
+enum { POD_STEP_SHARED_OPTIONS = 25 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
 /** What the options that both share say. Reads the tables if they aren't there. Collective.

@@ -37,6 +37,15 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "value, qkv, context, out, mlpwi, mlpwo"},
         {"attention", 0, POD_CLI_TEXT, &texts->attention, "flash|plain",
          "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32"},
+        {"context-parallel", 0, POD_CLI_TEXT, &texts->context_parallel, "all-gather|ring|ulysses",
+         "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
+         "round, or heads exchanged against tokens"},
+        {"context-balance", 0, POD_CLI_TEXT, &texts->context_balance, "on|off",
+         "each chip of sequence has a front and a back piece (default), or one piece in order"},
+        {"vocab-tiling", 0, POD_CLI_TEXT, &texts->vocab_tiling, "N",
+         "pieces of tokens whose logits exist at once; the head runs forward again (default 1)"},
+        {"mfu", 0, POD_CLI_TEXT, &texts->mfu, "causal|full",
+         "scores that MFU counts: those that the mask leaves (default), or all"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
          "a training step (default), forward only, or inference with a KV cache (transformers)"},
         {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
@@ -155,6 +164,44 @@ static pod_status read_input(pod_experiment_step_request *request, const pod_ste
     return st;
 }
 
+/** How transformers are carried out. */
+static pod_status read_settings(pod_experiment_step_request *request, const pod_step_texts *texts,
+                                pod_error *err)
+{
+    static const char *const ways[] = {"all-gather", "ring", "ulysses"};
+    static const char *const balances[] = {"on", "off"};
+    static const char *const counts[] = {"causal", "full"};
+    pod_step_settings *settings = &request->settings;
+    const bool given = texts->context_parallel != NULL || texts->context_balance != NULL
+                       || texts->vocab_tiling != NULL || texts->mfu != NULL;
+    int way = (int)settings->context;
+    int off = settings->context_unbalanced ? 1 : 0;
+    int full = settings->full_scores ? 1 : 0;
+    int64_t tiles = settings->vocab_tiles;
+    if (given && request->model.kind != POD_MODEL_TRANSFORMER) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--context-parallel, --context-balance, --vocab-tiling and --mfu are for "
+                        "transformers; leave them out");
+    }
+    pod_status st =
+        pod_cli_choice_parse(texts->context_parallel, "--context-parallel", ways, 3, &way, err);
+    if (st == POD_OK) {
+        st = pod_cli_choice_parse(texts->context_balance, "--context-balance", balances, 2, &off,
+                                  err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_choice_parse(texts->mfu, "--mfu", counts, 2, &full, err);
+    }
+    if (st == POD_OK) {
+        st = read_count(texts->vocab_tiling, "--vocab-tiling", 1, INT32_MAX, &tiles, err);
+    }
+    settings->context = (pod_context_parallel)way;
+    settings->context_unbalanced = off == 1;
+    settings->full_scores = full == 1;
+    settings->vocab_tiles = (int32_t)tiles;
+    return st;
+}
+
 /* Options whose other values these models have no use for. */
 static pod_status read_choices(pod_experiment_step_request *request, const pod_step_texts *texts,
                                pod_error *err)
@@ -264,6 +311,9 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     }
     if (st == POD_OK) {
         st = read_input(request, texts, err);
+    }
+    if (st == POD_OK) {
+        st = read_settings(request, texts, err);
     }
     return st == POD_OK ? read_choices(request, texts, err) : st;
 }

@@ -242,7 +242,7 @@ Test(inference, what_does_not_divide_is_named)
         {{"v5e:2x4", "data=8", POD_STEP_DECODE, 12, 64},           "batch"   },
         {{"v5e:2x4", "tensor=8", POD_STEP_DECODE, 8, 64},          "d_ff"    },
         {{"v5e:4x4", "fsdp=16", POD_STEP_PREFILL, 8, 64},          "d_model" },
-        {{"v5e:2x4", "sequence=8", POD_STEP_PREFILL, 8, 64},       "sequence"},
+        {{"v5e:2x4", "sequence=8", POD_STEP_DECODE, 8, 64},        "sequence"},
         {{"v5e:2x4", "pipeline=2,fsdp=4", POD_STEP_DECODE, 8, 64}, "pipeline"},
     };
     const pod_model model = model_inline("transformer:layers=4,d_model=8,d_ff=4,heads=16,"

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens of a sequence on several chips: what crosses the axis, and how the scores are shared. */
+#include "make.h"
+
+/* 4 layers, 8 heads of queries and 4 of keys and values, 64 wide; 1024 tokens on 4 chips. */
+static const char small[] = "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,"
+                            "head_dim=64,vocab=1024,mlp_matrices=3";
+enum {
+    LAYERS = 4,
+    SEQ = 1024,
+    CHIPS = 4,
+    KV_BYTES = 2 * 4 * 64 * 2,
+    QKV_BYTES = (8 + 2 * 4) * 64 * 2
+};
+
+static void context_step(step_case *c, pod_context_parallel way, pod_remat remat)
+{
+    step_prepare(c, "v5p:2x2x2", "none", "sequence=4,fsdp=2", small, 2);
+    c->request.seq = SEQ;
+    c->request.remat = remat;
+    c->request.settings.context = way;
+}
+
+/** FLOPs of scores that the mask leaves, of one kernel's name. */
+static double attention_flops(const step_case *c, const char *name)
+{
+    const pod_program *program = &c->work.programs.stages[0];
+    double flops = 0;
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        flops += strcmp(op->name, name) == 0 ? pod_attention_flops(&op->attention) : 0;
+    }
+    return flops;
+}
+
+/* Gathered forward, once for the whole backward pass, and scattered: 3 collectives a layer, recomputation or not. */
+Test(context, keys_are_gathered_once_forward_and_once_backward)
+{
+    static const pod_remat remats[] = {POD_REMAT_NONE, POD_REMAT_MINIMAL, POD_REMAT_FULL};
+    for (int i = 0; i < 3; i++) {
+        step_case c;
+        context_step(&c, POD_CONTEXT_ALL_GATHER, remats[i]);
+        step_build(&c);
+        cr_expect_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"),
+                     INT64_C(2) * LAYERS * SEQ * KV_BYTES);
+        cr_expect_eq(step_bytes(&c, POD_REDUCE_SCATTER, "sequence"),
+                     INT64_C(1) * LAYERS * SEQ * KV_BYTES);
+        step_free(&c);
+    }
+}
+
+/* S (S + 1) / 2 scores of each of 8 heads, 4 · 64 FLOPs each, over 4 chips. */
+Test(context, balanced_chips_share_the_scores)
+{
+    static const pod_context_parallel ways[] = {POD_CONTEXT_ALL_GATHER, POD_CONTEXT_RING,
+                                                POD_CONTEXT_ULYSSES};
+    const double whole = LAYERS * 8 * 4 * 64 * (double)SEQ * (SEQ + 1) / 2;
+    for (int i = 0; i < 3; i++) {
+        step_case c;
+        context_step(&c, ways[i], POD_REMAT_NONE);
+        step_build(&c);
+        cr_expect_float_eq(attention_flops(&c, "fwd.attention"), whole / CHIPS, whole * 1e-3, "%d",
+                           i);
+        cr_expect_float_eq(attention_flops(&c, "bwd.attention"), whole / CHIPS * 2.5, whole * 3e-3,
+                           "%d", i);
+        step_free(&c);
+    }
+}
+
+/* Unbalanced the last chip decides: its quarter of the queries sees 7/16 of all scores. */
+Test(context, unbalanced_the_last_chip_decides)
+{
+    static const pod_context_parallel ways[] = {POD_CONTEXT_ALL_GATHER, POD_CONTEXT_RING};
+    const double whole = LAYERS * 8 * 4 * 64 * (double)SEQ * (SEQ + 1) / 2;
+    for (int i = 0; i < 2; i++) {
+        step_case c;
+        context_step(&c, ways[i], POD_REMAT_NONE);
+        c.request.settings.context_unbalanced = true;
+        step_build(&c);
+        cr_expect_float_eq(attention_flops(&c, "fwd.attention"), whole * 7 / 16, whole * 1e-3);
+        step_free(&c);
+    }
+}
+
+/* 3 permutes of a chip's keys and values forward, 3 backward, 4 of their gradients. */
+Test(context, a_ring_passes_keys_and_values_round)
+{
+    step_case c;
+    context_step(&c, POD_CONTEXT_RING, POD_REMAT_NONE);
+    step_build(&c);
+    cr_assert_eq(step_bytes(&c, POD_PERMUTE, "sequence"),
+                 INT64_C(10) * LAYERS * SEQ / CHIPS * KV_BYTES);
+    cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"), 0);
+    step_free(&c);
+}
+
+/* Queries, keys and values there, the output back; backward again, with their gradients. */
+Test(context, ulysses_exchanges_heads_against_tokens)
+{
+    step_case c;
+    context_step(&c, POD_CONTEXT_ULYSSES, POD_REMAT_NONE);
+    step_build(&c);
+    cr_assert_eq(step_bytes(&c, POD_ALL_TO_ALL, "sequence"),
+                 INT64_C(1) * LAYERS * SEQ / CHIPS * (QKV_BYTES * 3 + 512 * 2 * 2));
+    step_free(&c);
+}
+
+Test(context, ulysses_needs_heads_for_all_chips)
+{
+    pod_error err = {0};
+    step_case c;
+    step_prepare(&c, "v5p:2x2x4", "none", "sequence=16", small, 1);
+    c.request.seq = SEQ;
+    c.request.settings.context = POD_CONTEXT_ULYSSES;
+    cr_assert_eq(pod_step_build(&c.request, &c.work, &err), POD_E_INVALID);
+    cr_assert(strstr(err.text, "sequence=16") != NULL, "%s", err.text);
+    step_free(&c);
+}
+
+/* A prompt over 4 chips: each keeps the cache of its own tokens, and its weights are whole. */
+Test(context, a_prompt_may_lie_on_several_chips)
+{
+    static const char *const meshes[2] = {"sequence=4,data=2", "data=8"};
+    int64_t cache[2];
+    for (int i = 0; i < 2; i++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", meshes[i], small, 8);
+        c.request.seq = SEQ;
+        c.request.mode = POD_STEP_PREFILL;
+        step_build(&c);
+        cache[i] = c.work.memory.by_kind[POD_MEMORY_OTHER];
+        if (i == 0) {
+            cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"),
+                         INT64_C(4) * LAYERS * SEQ * KV_BYTES);
+        }
+        step_free(&c);
+    }
+    cr_assert_eq(cache[0], cache[1]); /* 4 sequences a chip, a quarter of each; or one whole */
+    pod_error err = {0};
+    step_case c;
+    step_prepare(&c, "v5p:2x2x2", "none", meshes[0], small, 8);
+    c.request.seq = SEQ;
+    c.request.mode = POD_STEP_DECODE;
+    cr_assert_eq(pod_step_build(&c.request, &c.work, &err), POD_E_INVALID);
+    cr_assert(strstr(err.text, "sequence") != NULL, "%s", err.text);
+    step_free(&c);
+}
+
+/* Logits of a quarter of the tokens at once: a quarter of the room, and one more product with the head. */
+Test(context, tiles_of_the_vocabulary_repeat_the_head)
+{
+    int64_t flops[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        step_case c;
+        context_step(&c, POD_CONTEXT_ALL_GATHER, POD_REMAT_FULL);
+        c.request.settings.vocab_tiles = i == 1 ? 4 : 0;
+        step_build(&c);
+        const pod_program *program = &c.work.programs.stages[0];
+        for (int32_t o = 0; o < program->nops; o++) {
+            const pod_op *op = &program->ops[o];
+            flops[i] += op->kind == POD_OP_MATMUL ? 2 * op->m * op->k * op->n * op->count : 0;
+        }
+        step_free(&c);
+    }
+    cr_assert_eq(flops[1] - flops[0], INT64_C(2) * SEQ / CHIPS * 512 * 1024);
+}
+
+/* The down projection of a layer with a norm after it runs again, unless its output is kept. */
+Test(context, a_norm_after_the_mlp_reads_its_output)
+{
+    static const char post[] = "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,"
+                               "head_dim=64,vocab=1024,mlp_matrices=3,post_norms=1";
+    static const unsigned kept[2] = {0, 1U << POD_KEEP_MLPWO};
+    int64_t flops[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", "fsdp=8", post, 8);
+        c.request.seq = SEQ;
+        c.request.remat = POD_REMAT_LIST;
+        c.request.plan = (pod_remat_plan){.hbm = 1U << POD_KEEP_INPUT | kept[i]};
+        step_build(&c);
+        const pod_program *program = &c.work.programs.stages[0];
+        for (int32_t o = 0; o < program->nops; o++) {
+            const pod_op *op = &program->ops[o];
+            flops[i] += op->kind == POD_OP_MATMUL ? 2 * op->m * op->k * op->n * op->count : 0;
+        }
+        step_free(&c);
+    }
+    cr_assert_eq(flops[0] - flops[1], INT64_C(2) * LAYERS * SEQ * 2048 * 512);
+}
