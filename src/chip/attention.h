@@ -121,8 +121,8 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
 pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
                                   pod_attention_time *out, pod_error *err);
 
-/** FLOPs of the products over the scores that the mask leaves, without padding; done once: of a split backward pass those
- *  of one kernel. Not collective. */
+/** FLOPs of the products over the scores that the mask leaves, without padding and repetition: a split backward pass
+ *  has those of the fused kernel. Not collective. */
 double pod_attention_flops(const pod_attention_args *args);
 
 /** Blocks in force: defaults filled in, none larger than the scores. Not collective. */

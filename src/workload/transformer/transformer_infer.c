@@ -4,7 +4,8 @@
  * "Efficiently scaling transformer inference"): cut over tensor along heads and d_ff, and over fsdp along
  * d_model, the second dimension of 2D weight-stationary layouts; experts over expert. Sequences are cut over data
  * and expert, and the tokens of a prompt over sequence, whose chips hold the same weights, gather keys and values of
- * the whole prompt, and keep those of their own tokens. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
+ * the whole prompt, and keep those of their own tokens. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden
+ * width of f (gate and up: 2 f):
  *
  *      x[T, d/(X Y)]            gathered over Y                         without X x[T, d] is whole everywhere
  *      x[T, d/X] · W[d/X, f/Y]  partial sums, reduce-scattered over X   function on T·f/(X Y) elements
