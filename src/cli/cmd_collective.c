@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim collective: one operation on all groups of a slice at once. */
 #include "cli/collective.h"
+#include "cli/plot.h"
 #include "cli/target.h"
 #include "cli/trace.h"
 
@@ -45,6 +46,7 @@ typedef struct collective_run {
     pod_cli *cli;
     const pod_cli_collective *options;
     pod_emit *emit;
+    pod_cli_plot plot;
     pod_cli_trace trace;
     pod_collective_trace timeline;
     int64_t wrong;
@@ -116,6 +118,30 @@ static pod_status trace_row(collective_run *run, const pod_experiment_collective
     return pod_par_agree(run->cli->par, st, err);
 }
 
+/* A point of its slice's and algorithm's curve: by the word that was asked for, as `auto` and `xla` name many. */
+static pod_status plot_row(collective_run *run, const pod_experiment_collective_case *run_case,
+                           const pod_experiment_collective_row *row, pod_error *err)
+{
+    pod_plot_collective_row point = {.bytes = (double)row->bytes,
+                                     .time_us = pod_time_to_us(row->result.time_ps),
+                                     .busbw_GBps = row->busbw_GBps,
+                                     .bound_us = pod_time_to_us(row->bound.time_ps),
+                                     .bus_factor = row->bus_factor};
+    const char *algorithm = run->options->named != NULL ? run->options->named->name : "auto";
+    (void)snprintf(point.series, sizeof point.series, "%s %s", run_case->setup->slice.name,
+                   run->options->all ? row->algorithm : algorithm);
+    return pod_cli_plot_collective(&run->plot, run->cli, &point, err);
+}
+
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const collective_run *run = figures;
+    char title[96];
+    (void)snprintf(title, sizeof title, "%s, rates %s", pod_coll_op_name(run->options->request.op),
+                   pod_rates_name(run->cli->common.rates));
+    return pod_plot_collectives(plot, title, run->plot.collectives, run->plot.count, err);
+}
+
 static pod_status run_one(collective_run *run, pod_experiment_collective_case *run_case,
                           pod_experiment_collective_case *healthy, int64_t bytes,
                           const pod_coll_algorithm *algorithm, pod_error *err)
@@ -132,6 +158,10 @@ static pod_status run_one(collective_run *run, pod_experiment_collective_case *r
     pod_collective_explain(run->cli, run_case, &row);
     add_row(run->emit, run_case, &row);
     run->wrong += row.result.wrong;
+    st = plot_row(run, run_case, &row, err);
+    if (st != POD_OK) {
+        return st;
+    }
     return healthy != NULL ? compare_healthy(run, healthy, &row, algorithm, err) : POD_OK;
 }
 
@@ -242,6 +272,10 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     if (st == POD_OK) {
         st = pod_cli_trace_write(cli, &run.trace, err);
     }
+    if (st == POD_OK) {
+        st = pod_cli_plot_write(cli, add_plot, &run, err);
+    }
+    pod_cli_plot_fini(&run.plot);
     pod_collective_trace_fini(&run.timeline);
     pod_cli_trace_fini(&run.trace);
     if (st == POD_OK && run.wrong > 0) {
@@ -289,7 +323,7 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
         .synopsis = "--slice SPEC --op OP --bytes LIST",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,
         .options = own,
         .noptions = (int)(sizeof own / sizeof own[0]),
     };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim compare: a step under many layouts, fastest first. */
+#include "cli/plot.h"
 #include "cli/step.h"
 
 #include "experiment/search.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char about[] =
@@ -109,6 +111,32 @@ static pod_status print(comparison *c, pod_error *err)
     return st;
 }
 
+/* Bars of the layouts that run, the fastest on top. */
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    enum { BARS_MAX = 40 };
+    const comparison *c = figures;
+    pod_plot_step_row rows[BARS_MAX];
+    char title[384];
+    int count = 0;
+    for (int i = 0; i < c->count && count < BARS_MAX; i++) {
+        const pod_experiment_step_outcome *outcome = &c->outcomes[i];
+        if (outcome->status != POD_OK) {
+            continue;
+        }
+        rows[count] = (pod_plot_step_row){
+            .part_s = {outcome->compute_s, outcome->exposed_ici_s, outcome->exposed_dcn_s, 0,
+                       outcome->exposed_host_s, outcome->idle_s}
+        };
+        const char *over = outcome->dcn_mesh[0] != '\0' ? " over slices " : "";
+        (void)snprintf(rows[count].label, sizeof rows[count].label, "%.60s%s%.60s", outcome->mesh,
+                       over, outcome->dcn_mesh);
+        count++;
+    }
+    (void)snprintf(title, sizeof title, "%s on %s", c->request->model.name, c->setup->slice.name);
+    return pod_plot_steps(plot, title, rows, count, err);
+}
+
 static pod_status compare(comparison *c, pod_error *err)
 {
     pod_status st = list_candidates(c, err);
@@ -121,6 +149,9 @@ static pod_status compare(comparison *c, pod_error *err)
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
         st = print(c, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_plot_write(c->cli, add_plot, c, err);
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         st = pod_experiment_step_verdict(&c->outcomes[i], err);
@@ -186,7 +217,7 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
         .synopsis = "--slice SPEC --model MODEL --batch N [--mesh AXIS=N,... ...]",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_PLOT,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim slice: what a slice is. */
 #include "cli/options.h"
+#include "cli/plot.h"
 #include "cli/target.h"
 
+#include "experiment/slice_links.h"
 #include "ici/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* clang-format off */
 static const pod_emit_column columns[] = {
@@ -72,15 +78,165 @@ static void add_row(pod_emit *emit, const pod_experiment_setup *setup,
     pod_emit_double(emit, figures->bisection_links * setup->chip.link_oneway_bytes_per_s / 1e9);
 }
 
+/* What the picture shows besides the slice. */
+typedef struct slice_texts {
+    const char *mesh;
+    bool split_axes;
+    const char *load; /* OP:BYTES */
+} slice_texts;
+
+typedef struct slice_picture {
+    pod_plot_slice_args args;
+    char title[200];
+    int32_t *axis_of;
+    double *busy_frac;
+    const char *axis_names[POD_MESH_AXES];
+} slice_picture;
+
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const slice_picture *picture = figures;
+    return pod_plot_slice(plot, &picture->args, err);
+}
+
+/* Colours by mesh axis. */
+static pod_status picture_mesh(slice_picture *picture, const slice_texts *texts,
+                               const pod_slice *slice, pod_error *err)
+{
+    pod_logical_mesh logical;
+    pod_mesh mesh;
+    pod_status st = pod_logical_mesh_parse(texts->mesh, NULL, &logical, err);
+    logical.split_axes = texts->split_axes;
+    if (st == POD_OK) {
+        st = pod_mesh_init(&mesh, slice, &logical, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    picture->axis_of = calloc((size_t)slice->nchips * POD_DIRECTIONS, sizeof *picture->axis_of);
+    if (picture->axis_of == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for the picture");
+    } else {
+        pod_experiment_links_of_mesh(slice, &mesh, picture->axis_of);
+        picture->args.axis_of = picture->axis_of;
+        picture->args.axis_names = picture->axis_names;
+        picture->args.naxes = mesh.naxes;
+    }
+    for (int axis = 0; st == POD_OK && axis < mesh.naxes; axis++) {
+        picture->axis_names[axis] = pod_mesh_axis_name(mesh.axis[axis].axis);
+    }
+    (void)snprintf(picture->title, sizeof picture->title, "%s, mesh %s", slice->name, texts->mesh);
+    pod_mesh_fini(&mesh);
+    return st;
+}
+
+/* Colours by what links carry in a collective over all chips. */
+static pod_status picture_load(slice_picture *picture, pod_cli *cli, const slice_texts *texts,
+                               const pod_experiment_setup *setup, pod_error *err)
+{
+    pod_experiment_collective_request request = {.op = POD_ALL_REDUCE};
+    pod_experiment_collective_case run_case = {.request = NULL};
+    pod_experiment_collective_row row;
+    int64_t bytes = 0;
+    char op[32];
+    const char *colon = strchr(texts->load, ':');
+    if (colon == NULL || colon - texts->load >= (ptrdiff_t)sizeof op) {
+        return pod_fail(err, POD_E_USAGE, "--load is OP:BYTES, as all-reduce:64MiB, not '%s'",
+                        texts->load);
+    }
+    (void)snprintf(op, sizeof op, "%.*s", (int)(colon - texts->load), texts->load);
+    pod_status st = pod_coll_op_parse(op, &request.op, err);
+    st = st == POD_OK ? pod_parse_bytes(colon + 1, "--load", &bytes, err) : st;
+    st = st == POD_OK ? pod_experiment_collective_case_init(&run_case, &request, setup, err) : st;
+    run_case.timing_only = true;
+    picture->busy_frac =
+        calloc((size_t)setup->slice.nchips * POD_DIRECTIONS, sizeof *picture->busy_frac);
+    if (st == POD_OK && picture->busy_frac == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for the picture");
+    }
+    st = pod_par_agree(cli->par, st, err);
+    if (st == POD_OK) {
+        st = pod_experiment_links_of_collective(&cli->experiment, &run_case, bytes, &row,
+                                                picture->busy_frac, err);
+    }
+    if (st == POD_OK) {
+        picture->args.busy_frac = picture->busy_frac;
+        (void)snprintf(picture->title, sizeof picture->title, "%s, %s by %s", setup->slice.name,
+                       texts->load, row.algorithm);
+    }
+    pod_experiment_collective_case_fini(&run_case);
+    return st;
+}
+
+static pod_status draw(pod_cli *cli, const slice_texts *texts, const pod_experiment_setup *setup,
+                       pod_error *err)
+{
+    slice_picture picture = {.args = {.slice = &setup->slice}};
+    pod_status st = POD_OK;
+    (void)snprintf(picture.title, sizeof picture.title, "%s", setup->slice.name);
+    picture.args.title = picture.title;
+    if (texts->mesh != NULL) {
+        st = pod_par_agree(cli->par, picture_mesh(&picture, texts, &setup->slice, err), err);
+    } else if (texts->load != NULL) {
+        st = picture_load(&picture, cli, texts, setup, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_plot_write(cli, add_plot, &picture, err);
+    }
+    free(picture.axis_of);
+    free(picture.busy_frac);
+    return st;
+}
+
+/* What only a picture shows needs one, of one slice. */
+static pod_status texts_check(const pod_cli *cli, const slice_texts *texts, pod_error *err)
+{
+    if (cli->common.plot_path == NULL) {
+        return texts->mesh == NULL && texts->load == NULL && !texts->split_axes
+                   ? POD_OK
+                   : pod_fail(
+                       err, POD_E_USAGE,
+                       "--mesh, --split-axes and --load colour a picture; add --plot FILE.svg");
+    }
+    if (texts->mesh != NULL && texts->load != NULL) {
+        return pod_fail(err, POD_E_USAGE, "--mesh and --load both colour the cables; give one");
+    }
+    if (texts->split_axes && texts->mesh == NULL) {
+        return pod_fail(err, POD_E_USAGE, "--split-axes needs --mesh AXIS=N,...");
+    }
+    return cli->common.slices.count <= 1
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE, "--plot draws one --slice; here are %d",
+                          cli->common.slices.count);
+}
+
 pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
+    slice_texts texts = {0};
+    /* clang-format off */
+    const pod_cli_option own[] = {
+        {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
+         "with --plot: colour the cables by the mesh axis that they serve"},
+        {"split-axes", 0, POD_CLI_FLAG, &texts.split_axes, NULL,
+         "mesh axes may share a physical axis"},
+        {"load", 0, POD_CLI_TEXT, &texts.load, "OP:BYTES",
+         "with --plot: colour the cables by how busy a collective keeps them, as all-reduce:64MiB"},
+    };
+    /* clang-format on */
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC",
         .about = about,
-        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_EXPLAIN
+                  | POD_CLI_PLOT,
+        .options = own,
+        .noptions = (int)(sizeof own / sizeof own[0]),
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
     if (st != POD_OK || cli->help) {
+        return st;
+    }
+    st = texts_check(cli, &texts, err);
+    if (st != POD_OK) {
         return st;
     }
     pod_cli_targets targets;
@@ -97,6 +253,9 @@ pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *e
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);
+    }
+    if (st == POD_OK && cli->common.plot_path != NULL) {
+        st = draw(cli, &texts, &targets.setup[0], err);
     }
     pod_emit_free(emit);
     pod_cli_targets_fini(&targets);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim step: one step of a model under one layout. */
+#include "cli/plot.h"
 #include "cli/step.h"
 #include "cli/trace.h"
 
@@ -9,6 +10,7 @@
 #include "report/breakdown.h"
 #include "report/step_trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +99,18 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     return st;
 }
 
+/* One bar: where the time goes. */
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const pod_experiment_step_outcome *outcome = figures;
+    pod_plot_step_row row = {
+        .part_s = {outcome->compute_s, outcome->exposed_ici_s, outcome->exposed_dcn_s, 0,
+                   outcome->exposed_host_s, outcome->idle_s}
+    };
+    (void)snprintf(row.label, sizeof row.label, "%.100s", outcome->mesh);
+    return pod_plot_steps(plot, "where the time of a step goes", &row, 1, err);
+}
+
 static pod_status write_trace(const pod_cli *cli, const pod_experiment_step_case *run_case,
                               const pod_step_result *result, pod_cli_trace *trace, pod_error *err)
 {
@@ -142,6 +156,9 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     }
     if (st == POD_OK) {
         st = write_trace(cli, run_case, &result, &trace, err);
+    }
+    if (st == POD_OK && (what == NULL || !what->all)) {
+        st = pod_cli_plot_write(cli, add_plot, &outcome, err);
     }
     pod_cli_trace_fini(&trace);
     pod_step_result_fini(&result);
@@ -239,7 +256,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `--what-if`: its text, and its table. */
+#include "cli/plot.h"
 #include "cli/step.h"
 
 #include "base/names.h"
@@ -32,6 +33,26 @@ pod_status pod_what_if_parse(const char *text, pod_what_if *what, pod_error *err
     return st;
 }
 
+/* Bars of all resources. */
+typedef struct elasticities {
+    const pod_experiment_step_case *run_case;
+    const pod_experiment_what_if *probe;
+} elasticities;
+
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const elasticities *all = figures;
+    double value[POD_WHAT_IF_KEYS];
+    char title[448];
+    for (int key = 0; key < POD_WHAT_IF_KEYS; key++) {
+        value[key] = all->probe[key].elasticity;
+    }
+    (void)snprintf(title, sizeof title, "%s on %s: what would make the step faster",
+                   all->run_case->asked->model.name, all->run_case->setup->slice.name);
+    return pod_plot_elasticities(plot, title, pod_experiment_what_if_key, value, POD_WHAT_IF_KEYS,
+                                 err);
+}
+
 pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_case,
                              pod_time_ps base_ps, pod_error *err)
 {
@@ -59,6 +80,10 @@ pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_c
         pod_emit_heading(emit, "step as it is: %.9g s; elasticity 1: time falls in proportion",
                          pod_time_to_s(base_ps));
         st = pod_cli_finish(cli, emit, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_plot_write(cli, add_plot,
+                                &(elasticities){.run_case = run_case, .probe = probe}, err);
     }
     pod_emit_free(emit);
     return st;

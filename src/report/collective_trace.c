@@ -7,15 +7,12 @@
 /* "0,1,2", "slice 1: 0,1,2". */
 static void chip_text(const pod_slice *slice, int32_t chip, char *text, size_t size)
 {
-    int32_t at[POD_AXES];
-    int length = 0;
-    pod_slice_coords(slice, chip % slice->nchips, at);
+    char coords[40];
+    (void)pod_slice_chip_text(slice, chip % slice->nchips, coords, sizeof coords);
     if (slice->nslices > 1) {
-        length = snprintf(text, size, "slice %d: ", (int)(chip / slice->nchips));
-    }
-    for (int axis = 0; axis < slice->naxes; axis++) {
-        length += snprintf(text + length, size - (size_t)length, "%s%d", axis == 0 ? "" : ",",
-                           (int)at[axis]);
+        (void)snprintf(text, size, "slice %d: %s", (int)(chip / slice->nchips), coords);
+    } else {
+        (void)snprintf(text, size, "%s", coords);
     }
 }
 

@@ -13,14 +13,8 @@ void pod_timeline_chip_init(pod_trace *trace, const pod_slice *slice, int32_t ch
                             pod_timeline_chip *out)
 {
     char name[96];
-    char coords[48];
-    int32_t at[POD_AXES];
-    pod_slice_coords(slice, chip % slice->nchips, at);
-    int length = 0;
-    for (int axis = 0; axis < slice->naxes; axis++) {
-        length += snprintf(coords + length, sizeof coords - (size_t)length, "%s%" PRId32,
-                           axis == 0 ? "" : ",", at[axis]);
-    }
+    char coords[40];
+    (void)pod_slice_chip_text(slice, chip % slice->nchips, coords, sizeof coords);
     if (slice->nslices > 1) {
         (void)snprintf(name, sizeof name, "/device:TPU:%" PRId32 " (slice %" PRId32 ", chip %s)",
                        device, chip / slice->nchips, coords);

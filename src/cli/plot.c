@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/plot.h"
+
+#include <stdlib.h>
+
+pod_status pod_cli_plot_collective(pod_cli_plot *plot, const pod_cli *cli,
+                                   const pod_plot_collective_row *row, pod_error *err)
+{
+    if (cli->common.plot_path == NULL) {
+        return POD_OK;
+    }
+    if (plot->count == plot->capacity) {
+        const int capacity = 2 * plot->capacity + 64;
+        pod_plot_collective_row *grown =
+            realloc(plot->collectives, (size_t)capacity * sizeof *plot->collectives);
+        if (grown == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for the picture");
+        }
+        plot->collectives = grown;
+        plot->capacity = capacity;
+    }
+    plot->collectives[plot->count++] = *row;
+    return POD_OK;
+}
+
+void pod_cli_plot_fini(pod_cli_plot *plot)
+{
+    free(plot->collectives);
+}
+
+pod_status pod_cli_plot_write(const pod_cli *cli,
+                              pod_status (*add)(pod_plot *plot, const void *figures,
+                                                pod_error *err),
+                              const void *figures, pod_error *err)
+{
+    pod_plot *plot = NULL;
+    pod_status status = POD_OK;
+    if (cli->common.plot_path == NULL) {
+        return POD_OK;
+    }
+    if (pod_par_rank(cli->par) == 0) {
+        status = pod_plot_new(&plot, err);
+        status = status == POD_OK ? add(plot, figures, err) : status;
+        status = status == POD_OK ? pod_plot_write(plot, cli->common.plot_path, err) : status;
+        pod_plot_free(plot);
+    }
+    return pod_par_agree(cli->par, status, err);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file report/plots.h  The pictures of podsim's commands, from plain figures.
+ *
+ *  Each adds one or two panels to a plot (report/plot.h). Threads: none.
+ *  Errors: POD_E_NOMEM; POD_E_INVALID when nothing of the figures can be drawn, with the reason. */
+#pragma once
+
+#include "ici/slice.h"
+#include "report/plot.h"
+
+#include <stdint.h>
+
+enum { POD_PLOT_NAME_MAX = 192 };
+
+/** A collective by one algorithm at one size. */
+typedef struct pod_plot_collective_row {
+    char series[POD_PLOT_NAME_MAX]; /**< slice and algorithm: rows of one name are one curve */
+    double bytes;
+    double time_us;
+    double busbw_GBps;
+    double bound_us;   /**< 0 = none */
+    double bus_factor; /**< busbw / algbw, for the bound's bandwidth */
+} pod_plot_collective_row;
+/** Bus bandwidth and time against size, each with its bound. Sizes of 0 are left out.
+ *  @param rows  in order of sizes within a series */
+pod_status pod_plot_collectives(pod_plot *plot, const char *title,
+                                const pod_plot_collective_row *rows, int count, pod_error *err);
+
+enum { POD_PLOT_PARTS = 6 };
+/** Where a step's time goes, in seconds: compute, exposed ICI, DCN, HBM, host, idle. */
+typedef struct pod_plot_step_row {
+    char label[POD_PLOT_NAME_MAX];
+    double part_s[POD_PLOT_PARTS];
+} pod_plot_step_row;
+/** A stacked bar for each layout, from top to bottom. */
+pod_status pod_plot_steps(pod_plot *plot, const char *title, const pod_plot_step_row *rows,
+                          int count, pod_error *err);
+
+/** Elasticities: by how many % the step becomes shorter when a resource is 1 % faster.
+ *  @param names  names[count] */
+pod_status pod_plot_elasticities(pod_plot *plot, const char *title, const char *const *names,
+                                 const double *elasticity, int count, pod_error *err);
+
+/** A published figure and podsim's. */
+typedef struct pod_plot_validation_row {
+    const char *class_name; /**< rows of a class have one colour */
+    double published;
+    double predicted;
+} pod_plot_validation_row;
+/** Predicted over published against published: 1 is exact, dashed lines are 10 % off. Positive figures only. */
+pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *rows, int count,
+                               pod_error *err);
+
+/** A slice: chips, cables, those that wrap or are twisted, faults, and what its links carry. */
+typedef struct pod_plot_slice_args {
+    const pod_slice *slice;
+    const char *title;
+    const double
+        *busy_frac; /**< busy_frac[chip * POD_DIRECTIONS + direction], 0 to 1; NULL = no colours */
+    const int32_t *
+        axis_of; /**< axis_of[chip * POD_DIRECTIONS + direction]: mesh axis that a cable serves, -1 =
+                                  none; NULL = no mesh */
+    const char *const *axis_names; /**< axis_names[naxes] */
+    int naxes;
+} pod_plot_slice_args;
+pod_status pod_plot_slice(pod_plot *plot, const pod_plot_slice_args *args, pod_error *err);
