@@ -17,9 +17,11 @@ enum { POD_EMIT_SCHEMA = 1 };
 
 typedef enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER } cell_kind;
 
-/* A cell holds its final text; JSON puts quotes around CELL_TEXT and writes null for CELL_NONE. */
+/* A cell holds its final text; JSON puts quotes around CELL_TEXT and writes null for CELL_NONE. A number is kept
+ * as well. */
 typedef struct cell {
     cell_kind kind;
+    double number;
     char *text;
 } cell;
 
@@ -107,7 +109,7 @@ void pod_emit_free(pod_emit *emit)
     free(emit);
 }
 
-static void add_cell(pod_emit *emit, cell_kind kind, const char *text)
+static void add_cell(pod_emit *emit, cell_kind kind, double number, const char *text)
 {
     if (emit->ncells == emit->cells_capacity) {
         const size_t larger = emit->cells_capacity * 2 + 64;
@@ -124,19 +126,19 @@ static void add_cell(pod_emit *emit, cell_kind kind, const char *text)
         emit->out_of_memory = true;
         return;
     }
-    emit->cells[emit->ncells++] = (cell){.kind = kind, .text = copy};
+    emit->cells[emit->ncells++] = (cell){.kind = kind, .number = number, .text = copy};
 }
 
 void pod_emit_text(pod_emit *emit, const char *value)
 {
-    add_cell(emit, CELL_TEXT, value);
+    add_cell(emit, CELL_TEXT, 0, value);
 }
 
 void pod_emit_i64(pod_emit *emit, int64_t value)
 {
     char text[POD_FORMAT_MAX];
     (void)snprintf(text, sizeof text, "%" PRId64, value);
-    add_cell(emit, CELL_NUMBER, text);
+    add_cell(emit, CELL_NUMBER, (double)value, text);
 }
 
 void pod_emit_double(pod_emit *emit, double value)
@@ -149,12 +151,37 @@ void pod_emit_double(pod_emit *emit, double value)
     } else {
         (void)pod_format_double(value, text, sizeof text);
     }
-    add_cell(emit, CELL_NUMBER, text);
+    add_cell(emit, CELL_NUMBER, value, text);
 }
 
 void pod_emit_none(pod_emit *emit)
 {
-    add_cell(emit, CELL_NONE, "-");
+    add_cell(emit, CELL_NONE, 0, "-");
+}
+
+pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err)
+{
+    const size_t ncolumns = (size_t)emit->ncolumns;
+    if (emit->out_of_memory) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    POD_ASSERT(emit->ncells % ncolumns == 0);
+    if (emit->ncells != ncolumns) {
+        return pod_fail(err, POD_E_USAGE, "gives %zu rows; ask for one", emit->ncells / ncolumns);
+    }
+    for (size_t i = 0; i < ncolumns; i++) {
+        if (strcmp(emit->columns[i].name, name) != 0) {
+            continue;
+        }
+        if (emit->cells[i].kind != CELL_NUMBER) {
+            return pod_fail(err, POD_E_USAGE, "'%s' in column '%s' is no number; name another",
+                            emit->cells[i].text, name);
+        }
+        *value = emit->cells[i].number;
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_USAGE, "podsim %s has no column '%s'; name one of those it prints",
+                    emit->command, name);
 }
 
 void pod_emit_heading(pod_emit *emit, const char *format, ...)

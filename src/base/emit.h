@@ -51,6 +51,10 @@ __attribute__((format(printf, 2, 3))) void pod_emit_heading(pod_emit *emit, cons
 /** A free line below the table; ignored in csv and json. */
 __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
 
+/** The number of the only row in the column of a name. Every cell of it must have been given (POD_ASSERT).
+ *  @return POD_E_USAGE: other than one row, no such column, or no number there; POD_E_NOMEM */
+pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err);
+
 /** The whole text, owned by the emitter, `*size` bytes without the final NUL. Every cell of the
  *  last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
  *  POD_E_INVALID if a text in json is not UTF-8. */

@@ -17,6 +17,10 @@
 
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
 {
+    if (cli->figure != NULL) {
+        cli->figure->there = true;
+        return pod_emit_figure(emit, cli->figure->column, &cli->figure->value, err);
+    }
     const char *text = NULL;
     size_t size = 0;
     const pod_status st = pod_emit_finish(emit, &text, &size, err);

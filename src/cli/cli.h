@@ -4,7 +4,7 @@
  *  Model: main.c starts the ranks and hands the command line to pod_cli_execute, which finds the
  *  command in its table and calls it. A command parses its options (cli/options.h), loads tables
  *  (cli/tables.h), computes, and leaves its result as text in cli->output; main.c delivers that. So
- *  a command can also be run inside another one (`validate`), which reads the text instead.
+ *  a command can also be run inside another one (`validate`), which takes one of its figures instead.
  *
  *  Every rank does all of this with the same arguments and the same tables, so that every rank comes
  *  to the same status by itself. What can fail on one rank alone (a file on rank 0, memory) is agreed
@@ -55,6 +55,13 @@ typedef struct pod_cli_common {
     bool quiet;
 } pod_cli_common;
 
+/** What a command line that runs inside another one is asked for. */
+typedef struct pod_cli_figure {
+    const char *column;
+    double value;
+    bool there; /**< it has been found */
+} pod_cli_figure;
+
 typedef struct pod_cli {
     pod_par *par;
     pod_experiment_tables *tables; /**< borrowed; shared by commands of one process */
@@ -63,6 +70,7 @@ typedef struct pod_cli {
     pod_cli_common common;
     bool help; /**< --help was given: output holds it, and the command has nothing to do */
     pod_text output;
+    pod_cli_figure *figure;   /**< instead of an output, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;
 } pod_cli;
@@ -79,7 +87,7 @@ typedef pod_status pod_cli_run(pod_cli *cli, int argc, const char **argv, pod_er
  *  POD_E_CHECK comes with an output. */
 pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error *err);
 
-/** The finished emitter's text becomes the output. */
+/** The finished emitter's text becomes the output; or the figure that was asked for is taken from its only row. */
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
 /** Write the output to where the options say. Rank 0 writes; the others return POD_OK. Not
  *  collective. POD_E_IO. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/measurement.h"
+#include "experiment/measurement.h"
 
 #include "base/names.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char BETWEEN[] = " :: ";
-
-enum { WORDS_MAX = 128 };
 
 /* ---- units ---- */
 
@@ -82,7 +81,7 @@ static const char *const column_names[NCOLUMNS] = {
 };
 
 static pod_status check_unit(const pod_table *table, int row, const int *columns,
-                             const pod_measurement *measured, pod_error *err)
+                             const pod_experiment_measurement *measured, pod_error *err)
 {
     const unit *given = unit_find(measured->unit);
     if (given == NULL) {
@@ -105,7 +104,7 @@ static pod_status check_unit(const pod_table *table, int row, const int *columns
 }
 
 static pod_status read_row(const pod_table *table, int row, const int *columns,
-                           pod_measurement *measured, pod_error *err)
+                           pod_experiment_measurement *measured, pod_error *err)
 {
     static const int needed[] = {ID, CLASS, COMMAND, METRIC};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
@@ -115,7 +114,7 @@ static pod_status read_row(const pod_table *table, int row, const int *columns,
                                   column_names[needed[i]]);
         }
     }
-    *measured = (pod_measurement){
+    *measured = (pod_experiment_measurement){
         .id = pod_table_text(table, row, columns[ID]),
         .class_name = pod_table_text(table, row, columns[CLASS]),
         .command = pod_table_text(table, row, columns[COMMAND]),
@@ -133,7 +132,7 @@ static pod_status read_row(const pod_table *table, int row, const int *columns,
 }
 
 /* Keeps the rows of one class. */
-static pod_status select_class(pod_measurement *rows, int *count, const char *class_name,
+static pod_status select_class(pod_experiment_measurement *rows, int *count, const char *class_name,
                                pod_error *err)
 {
     const char **names = calloc((size_t)*count, sizeof *names);
@@ -161,8 +160,9 @@ static pod_status select_class(pod_measurement *rows, int *count, const char *cl
     return st;
 }
 
-pod_status pod_measurements_read(const pod_table *table, const char *class_name,
-                                 pod_measurement **rows, int *count, pod_error *err)
+pod_status pod_experiment_measurements_read(const pod_table *table, const char *class_name,
+                                            pod_experiment_measurement **rows, int *count,
+                                            pod_error *err)
 {
     pod_status st = pod_table_expect(table, column_names, NCOLUMNS, false, err);
     if (st != POD_OK) {
@@ -178,7 +178,7 @@ pod_status pod_measurements_read(const pod_table *table, const char *class_name,
                            "no measurements; give at least one row");
     }
     st = pod_table_unique(table, &columns[ID], 1, err);
-    pod_measurement *all = st == POD_OK ? calloc((size_t)*count, sizeof *all) : NULL;
+    pod_experiment_measurement *all = st == POD_OK ? calloc((size_t)*count, sizeof *all) : NULL;
     if (st == POD_OK && all == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for %d measurements", *count);
     }
@@ -196,162 +196,28 @@ pod_status pod_measurements_read(const pod_table *table, const char *class_name,
     return POD_OK;
 }
 
-/* ---- a command line ---- */
+/* ---- running ---- */
 
-/* What a row may run, and which options of its own it leaves to us. */
-typedef struct runnable {
-    const char *command;
-    bool takes_data;
-    bool takes_rates;
-} runnable;
+/* A row and who runs its command lines. */
+typedef struct row_run {
+    const pod_experiment_measurement *row;
+    pod_experiment_figure *figure;
+    void *context;
+    pod_par *self;
+} row_run;
 
-static const runnable runnables[] = {
-    {"slice",      false, true },
-    {"matmul",     false, true },
-    {"attention",  false, true },
-    {"copy",       false, true },
-    {"collective", true,  true },
-    {"traffic",    false, true },
-    {"mesh",       false, false},
-    {"step",       true,  true },
-    {"compare",    true,  true },
-};
-enum { NRUNNABLES = sizeof runnables / sizeof runnables[0] };
-
-static pod_status find_runnable(const char *command, const runnable **found, pod_error *err)
+static pod_status run_line(const row_run *run, const char *args, double *value, pod_error *err)
 {
-    const char *names[NRUNNABLES];
-    for (int i = 0; i < NRUNNABLES; i++) {
-        names[i] = runnables[i].command;
-        if (strcmp(names[i], command) == 0) {
-            *found = &runnables[i];
-            return POD_OK;
-        }
-    }
-    return pod_fail_unknown(err, POD_E_USAGE, "command of a measurement", command, names,
-                            NRUNNABLES);
+    return run->figure(run->context, run->self, run->row->command, args, run->row->metric, value,
+                       err);
 }
 
-typedef struct words {
-    const char *word[WORDS_MAX];
-    int count;
-    bool full;
-} words;
-
-static void add_word(words *line, const char *word)
-{
-    line->full = line->full || line->count == WORDS_MAX;
-    if (!line->full) {
-        line->word[line->count++] = word;
-    }
-}
-
-/* Is this the option, as "--data" or "--data=real"? */
-static bool is_option(const char *word, const char *option)
-{
-    const size_t length = strlen(option);
-    return strncmp(word, option, length) == 0 && (word[length] == '\0' || word[length] == '=');
-}
-
-static bool has_option(const words *line, const char *option)
-{
-    for (int i = 0; i < line->count; i++) {
-        if (is_option(line->word[i], option)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The words of one command line. @param text  cut into words in place */
-static pod_status split(const pod_cli *cli, const char *command, char *text, words *line,
-                        pod_error *err)
-{
-    const runnable *found = NULL;
-    pod_status st = find_runnable(command, &found, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    POD_ASSERT(found != NULL);
-    add_word(line, command);
-    if (found->takes_rates) {
-        for (int i = 0; i < cli->common.settings.count; i++) {
-            add_word(line, "--set");
-            add_word(line, cli->common.settings.text[i]);
-        }
-    }
-    char *rest = NULL;
-    for (char *word = strtok_r(text, " \t", &rest); word != NULL;
-         word = strtok_r(NULL, " \t", &rest)) {
-        add_word(line, word);
-    }
-    if (has_option(line, "--output") || has_option(line, "--help")) {
-        return pod_fail(err, POD_E_USAGE, "--output and --help leave nothing to compare; omit it");
-    }
-    if (found->takes_rates && cli->common.rates != POD_RATES_MEASURED
-        && !has_option(line, "--rates")) {
-        add_word(line, "--rates");
-        add_word(line, pod_rates_name(cli->common.rates));
-    }
-    if (found->takes_data && !has_option(line, "--data")) {
-        add_word(line, "--data");
-        add_word(line, "none");
-    }
-    add_word(line, "--format");
-    add_word(line, "csv");
-    add_word(line, "--quiet");
-    return line->full ? pod_fail(err, POD_E_USAGE, "over %d words in one command line", WORDS_MAX)
-                      : POD_OK;
-}
-
-/* The figure in the only row of an output. */
-static pod_status read_metric(const pod_text *output, const pod_measurement *row, double *value,
-                              pod_error *err)
-{
-    pod_table *table = NULL;
-    pod_status st = pod_table_parse(row->command, output->data, output->size, &table, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    const int column = pod_table_column(table, row->metric);
-    if (pod_table_rows(table) != 1) {
-        st = pod_fail(err, POD_E_USAGE, "gives %d rows; ask for one", pod_table_rows(table));
-    } else if (column < 0) {
-        st = pod_fail(err, POD_E_USAGE, "podsim %s has no column '%s'; name one of those it prints",
-                      row->command, row->metric);
-    } else {
-        st = pod_table_double(table, 0, column, -1e300, 1e300, value, err);
-    }
-    pod_table_free(table);
-    return st;
-}
-
-static pod_status run_line(const pod_cli *cli, pod_par *par, const pod_measurement *row, char *text,
-                           double *value, pod_error *err)
-{
-    words line = {.count = 0};
-    pod_status st = split(cli, row->command, text, &line, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    pod_cli inner;
-    pod_cli_init(&inner, par, cli->tables);
-    st = pod_cli_execute(&inner, line.count, line.word, err);
-    if (st == POD_OK || st == POD_E_CHECK) {
-        const pod_status read = read_metric(&inner.output, row, value, st == POD_OK ? err : NULL);
-        st = st == POD_OK ? read : st;
-    }
-    pod_cli_fini(&inner);
-    return st;
-}
-
-/* The metric of each command line, one or two. */
-static pod_status run_lines(const pod_cli *cli, pod_par *par, const pod_measurement *row,
-                            char *text, double *value, pod_error *err)
+/* The metric of each command line, one or two. @param text  the args, cut in place */
+static pod_status run_lines(const row_run *run, char *text, double *value, pod_error *err)
 {
     char *second = strstr(text, BETWEEN);
     if (second == NULL) {
-        return run_line(cli, par, row, text, value, err);
+        return run_line(run, text, value, err);
     }
     *second = '\0';
     second += sizeof BETWEEN - 1;
@@ -359,12 +225,13 @@ static pod_status run_lines(const pod_cli *cli, pod_par *par, const pod_measurem
         return pod_fail(err, POD_E_USAGE, "more than two command lines; a ratio is of two");
     }
     double below = 0;
-    pod_status st = run_line(cli, par, row, text, value, err);
+    pod_status st = run_line(run, text, value, err);
     if (st == POD_OK) {
-        st = run_line(cli, par, row, second, &below, err);
+        st = run_line(run, second, &below, err);
     }
     if (st == POD_OK && below == 0) {
-        st = pod_fail(err, POD_E_USAGE, "the second %s is 0; a ratio needs another", row->metric);
+        st = pod_fail(err, POD_E_USAGE, "the second %s is 0; a ratio needs another",
+                      run->row->metric);
     }
     if (st == POD_OK) {
         *value /= below;
@@ -372,19 +239,130 @@ static pod_status run_lines(const pod_cli *cli, pod_par *par, const pod_measurem
     return st;
 }
 
-pod_status pod_measurement_predict(const pod_cli *cli, pod_par *par, const pod_measurement *row,
-                                   double *value, pod_error *err)
+/* The figure in the unit of the measurement. */
+static pod_status predict(const row_run *run, double *value, pod_error *err)
 {
+    const pod_experiment_measurement *row = run->row;
     char *text = strdup(row->args);
     if (text == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a command line");
     }
     *value = 0;
-    const pod_status st = run_lines(cli, par, row, text, value, err);
+    const pod_status st = run_lines(run, text, value, err);
     const unit *given = unit_find(row->unit);
     if (st == POD_OK && given != NULL && given->is != PLAIN) {
         *value *= unit_of_column(row->metric).size / given->size;
     }
     free(text);
     return st;
+}
+
+/* What ends the run, and isn't the fault of a row. */
+static bool is_fatal(pod_status st)
+{
+    return st == POD_E_INTERNAL || st == POD_E_NOMEM;
+}
+
+static pod_status run_row(const row_run *run, pod_experiment_measured *measured, pod_error *err)
+{
+    const pod_experiment_measurement *row = run->row;
+    pod_error failure = {0};
+    double value = 0;
+    const pod_status st = predict(run, &value, &failure);
+    *measured = (pod_experiment_measured){.status = st};
+    memcpy(measured->reason, failure.text, sizeof measured->reason);
+    if (is_fatal(st)) {
+        return pod_fail(err, st, "%s: %s", row->id, failure.text);
+    }
+    measured->supported = st == POD_OK || st == POD_E_CHECK;
+    if (measured->supported) {
+        measured->predicted = value;
+        measured->error_frac = value / row->value - 1;
+        measured->within = st == POD_OK && fabs(measured->error_frac) <= row->tolerance_frac;
+    }
+    return POD_OK;
+}
+
+pod_status pod_experiment_measurements_run(pod_experiment *experiment,
+                                           const pod_experiment_measurement *rows, int count,
+                                           pod_experiment_figure *figure, void *context,
+                                           pod_experiment_measured *measured, pod_error *err)
+{
+    pod_par *par = experiment->par;
+    row_run run = {.figure = figure, .context = context};
+    pod_status st = pod_par_self_new(&run.self, err);
+    for (int i = pod_par_rank(par); i < count && st == POD_OK; i += pod_par_size(par)) {
+        run.row = &rows[i];
+        st = run_row(&run, &measured[i], err);
+    }
+    pod_par_self_free(run.self);
+    st = pod_par_agree(par, st, err);
+    return st == POD_OK ? pod_experiment_share(par, measured, count, sizeof *measured, err) : st;
+}
+
+/* ---- the summary ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* @param errors  room for one number per row */
+static pod_experiment_class class_tally(const pod_experiment_measurement *rows,
+                                        const pod_experiment_measured *measured, int count,
+                                        const char *name, double *errors)
+{
+    pod_experiment_class sum = {.name = name};
+    int compared = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].class_name, name) != 0) {
+            continue;
+        }
+        sum.rows++;
+        if (!measured[i].supported) {
+            sum.unsupported++;
+            continue;
+        }
+        sum.off += measured[i].within ? 0 : 1;
+        errors[compared] = fabs(measured[i].error_frac);
+        if (sum.worst_id == NULL || errors[compared] > sum.worst_error_frac) {
+            sum.worst_error_frac = errors[compared];
+            sum.worst_id = rows[i].id;
+        }
+        compared++;
+    }
+    qsort(errors, (size_t)compared, sizeof *errors, compare_numbers);
+    if (compared > 0) {
+        sum.median_error_frac = (errors[compared / 2] + errors[(compared - 1) / 2]) / 2;
+    }
+    return sum;
+}
+
+pod_status pod_experiment_classes(const pod_experiment_measurement *rows,
+                                  const pod_experiment_measured *measured, int count,
+                                  pod_experiment_class **classes, int *nclasses, pod_error *err)
+{
+    double *errors = calloc((size_t)count + 1, sizeof *errors);
+    pod_experiment_class *all = calloc((size_t)count + 1, sizeof *all);
+    *classes = NULL;
+    *nclasses = 0;
+    if (errors == NULL || all == NULL) {
+        free(errors);
+        free(all);
+        return pod_fail(err, POD_E_NOMEM, "no memory for the summary");
+    }
+    for (int i = 0; i < count; i++) {
+        int known = 0;
+        while (known < *nclasses && strcmp(all[known].name, rows[i].class_name) != 0) {
+            known++;
+        }
+        if (known == *nclasses) {
+            all[(*nclasses)++] = class_tally(rows, measured, count, rows[i].class_name, errors);
+        }
+    }
+    free(errors);
+    *classes = all;
+    return POD_OK;
 }

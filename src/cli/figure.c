@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/figure.h"
+
+#include "base/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_MAX = 128 };
+
+/* What a row may run, and which options of its own it leaves to us. */
+typedef struct runnable {
+    const char *command;
+    bool takes_data;
+    bool takes_rates;
+} runnable;
+
+static const runnable runnables[] = {
+    {"slice",      false, true },
+    {"matmul",     false, true },
+    {"attention",  false, true },
+    {"copy",       false, true },
+    {"collective", true,  true },
+    {"traffic",    false, true },
+    {"mesh",       false, false},
+    {"step",       true,  true },
+    {"compare",    true,  true },
+};
+enum { NRUNNABLES = sizeof runnables / sizeof runnables[0] };
+
+static pod_status find_runnable(const char *command, const runnable **found, pod_error *err)
+{
+    const char *names[NRUNNABLES];
+    for (int i = 0; i < NRUNNABLES; i++) {
+        names[i] = runnables[i].command;
+        if (strcmp(names[i], command) == 0) {
+            *found = &runnables[i];
+            return POD_OK;
+        }
+    }
+    return pod_fail_unknown(err, POD_E_USAGE, "command of a measurement", command, names,
+                            NRUNNABLES);
+}
+
+typedef struct words {
+    const char *word[WORDS_MAX];
+    int count;
+    bool full;
+} words;
+
+static void add_word(words *line, const char *word)
+{
+    line->full = line->full || line->count == WORDS_MAX;
+    if (!line->full) {
+        line->word[line->count++] = word;
+    }
+}
+
+/* Is this the option, as "--data" or "--data=real"? */
+static bool is_option(const char *word, const char *option)
+{
+    const size_t length = strlen(option);
+    return strncmp(word, option, length) == 0 && (word[length] == '\0' || word[length] == '=');
+}
+
+static bool has_option(const words *line, const char *option)
+{
+    for (int i = 0; i < line->count; i++) {
+        if (is_option(line->word[i], option)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The words of one command line. @param text  cut into words in place */
+static pod_status split(const pod_cli *cli, const char *command, char *text, words *line,
+                        pod_error *err)
+{
+    const runnable *found = NULL;
+    pod_status st = find_runnable(command, &found, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    POD_ASSERT(found != NULL);
+    add_word(line, command);
+    if (found->takes_rates) {
+        for (int i = 0; i < cli->common.settings.count; i++) {
+            add_word(line, "--set");
+            add_word(line, cli->common.settings.text[i]);
+        }
+    }
+    char *rest = NULL;
+    for (char *word = strtok_r(text, " \t", &rest); word != NULL;
+         word = strtok_r(NULL, " \t", &rest)) {
+        add_word(line, word);
+    }
+    if (has_option(line, "--output") || has_option(line, "--help")) {
+        return pod_fail(err, POD_E_USAGE, "--output and --help leave nothing to compare; omit it");
+    }
+    if (found->takes_rates && cli->common.rates != POD_RATES_MEASURED
+        && !has_option(line, "--rates")) {
+        add_word(line, "--rates");
+        add_word(line, pod_rates_name(cli->common.rates));
+    }
+    if (found->takes_data && !has_option(line, "--data")) {
+        add_word(line, "--data");
+        add_word(line, "none");
+    }
+    add_word(line, "--format");
+    add_word(line, "csv");
+    add_word(line, "--quiet");
+    return line->full ? pod_fail(err, POD_E_USAGE, "over %d words in one command line", WORDS_MAX)
+                      : POD_OK;
+}
+
+static pod_status run_words(const pod_cli *cli, pod_par *self, words *line, const char *metric,
+                            double *value, pod_error *err)
+{
+    pod_cli_figure figure = {.column = metric};
+    pod_cli inner;
+    pod_cli_init(&inner, self, cli->tables);
+    inner.figure = &figure;
+    pod_status st = pod_cli_execute(&inner, line->count, line->word, err);
+    if (st == POD_OK && !figure.there) {
+        st = pod_fail(err, POD_E_USAGE, "gives no rows; ask for one");
+    }
+    *value = figure.value;
+    pod_cli_fini(&inner);
+    return st;
+}
+
+pod_status pod_cli_figure_of(void *cli, pod_par *self, const char *command, const char *args,
+                             const char *metric, double *value, pod_error *err)
+{
+    words line = {.count = 0};
+    char *text = strdup(args);
+    if (text == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a command line");
+    }
+    pod_status st = split(cli, command, text, &line, err);
+    if (st == POD_OK) {
+        st = run_words(cli, self, &line, metric, value, err);
+    }
+    free(text);
+    return st;
+}
