@@ -55,8 +55,11 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
         .store = pod_step_check_store,
         .context = &check,
     };
-    const pod_status st = pod_experiment_watch_step(watch, &args, result, err);
+    pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(experiment);
+    if (st == POD_OK) {
+        st = pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err);
+    }
     if (st == POD_OK) {
         int64_t sums[2] = {check.wrong, check.checked};
         pod_par_sum_i64(experiment->par, sums, 2);

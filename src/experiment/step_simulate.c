@@ -15,6 +15,42 @@ void pod_experiment_step_machine_make(pod_experiment_step_machine *own, pod_expe
     own->machine.hop_latency_ps = chip->hop_latency_ps;
 }
 
+/* A folded machine's DCN messages may be rounded to more than whole ones (net/machine.h). */
+static const double FOLDED_DCN_FRAC = 1e-5;
+
+static pod_status bound_check(const pod_op *op, const pod_op_record *record, pod_time_ps launch_ps,
+                              double slack_frac, pod_error *err)
+{
+    const pod_time_ps took_ps = record->last_end_ps - record->first_start_ps - launch_ps;
+    const pod_time_ps slack_ps = (pod_time_ps)((double)record->bound_ps * slack_frac);
+    if (record->chips == 0 || took_ps >= record->bound_ps - slack_ps) {
+        return POD_OK;
+    }
+    return pod_fail(
+        err, POD_E_INTERNAL,
+        "%s of %lld bytes in %s (layer %d) by %s took %.9g us without its launch, below "
+        "its bound of %.9g us; please report this",
+        pod_coll_op_name(op->op), (long long)op->bytes, op->name, (int)op->layer, record->algorithm,
+        pod_time_to_us(took_ps), pod_time_to_us(record->bound_ps));
+}
+
+pod_status pod_experiment_step_bounds_check(const pod_programs *programs,
+                                            const pod_step_result *result, pod_time_ps launch_ps,
+                                            pod_error *err)
+{
+    const double slack_frac = result->links.dcn_bytes > 0 ? FOLDED_DCN_FRAC : 0;
+    pod_status st = POD_OK;
+    for (int32_t s = 0; s < result->nstages; s++) {
+        const pod_program *program = &programs->stages[s];
+        for (int32_t i = 0; i < program->nops && st == POD_OK; i++) {
+            if (program->ops[i].kind == POD_OP_COLLECTIVE) {
+                st = bound_check(&program->ops[i], &result->ops[s][i], launch_ps, slack_frac, err);
+            }
+        }
+    }
+    return st;
+}
+
 pod_status pod_experiment_step_simulate(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_programs *programs,
@@ -31,5 +67,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
     };
     const pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(experiment);
-    return st;
+    return st == POD_OK
+               ? pod_experiment_step_bounds_check(programs, result, own.machine.launch_ps, err)
+               : st;
 }

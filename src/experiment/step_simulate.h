@@ -19,10 +19,17 @@ void pod_experiment_step_machine_make(pod_experiment_step_machine *own, pod_expe
                                       const pod_experiment_step_case *run_case,
                                       const pod_chip_spec *chip);
 
+/** Every collective of a run took at least its bound, from its first start to its last end. Not collective.
+ *  @param result  with the records of its ops
+ *  @return POD_E_INTERNAL, naming the first that did not */
+pod_status pod_experiment_step_bounds_check(const pod_programs *programs,
+                                            const pod_step_result *result, pod_time_ps launch_ps,
+                                            pod_error *err);
+
 /** Simulate programs, those of the case or of the same model with fewer layers; time only. Collective.
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini
- *  @return POD_E_INTERNAL, POD_E_RANGE, POD_E_NOMEM */
+ *  @return POD_E_INTERNAL (also a collective faster than its bound), POD_E_RANGE, POD_E_NOMEM */
 pod_status pod_experiment_step_simulate(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, const pod_programs *programs,

@@ -55,6 +55,8 @@ typedef struct pod_op_record {
     pod_time_ps exposed_ps; /**< sum over cells of the time charged to it */
     int32_t
         fallback; /**< number in result->fallbacks, from 1, of why `auto` ran instead; 0 = it didn't */
+    pod_time_ps bound_ps; /**< of a collective: no algorithm takes less from the first
+                                                 start to the last end, without launch (collectives/bounds) */
     char algorithm[POD_STEP_ALGORITHM_MAX]; /**< of a collective, else "" */
 } pod_op_record;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/hbm.h"
 #include "chip/matmul.h"
+#include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
 #include "sim/step_state.h"
 
@@ -115,6 +116,36 @@ static pod_status sources_find(const step_run *run, step_schedule *entry, pod_er
                                : shift_sources(group, entry->shift, &entry->source_of, err);
 }
 
+/* What a collective gets of the rate of its links; a permute is one message a chip. */
+static double link_frac(const step_run *run, const step_schedule *entry)
+{
+    const pod_step_args *args = run->args;
+    const pod_group *group = &args->programs->groups[entry->group].group;
+    const int links = entry->op == POD_PERMUTE ? 1 : pod_group_links(args->machine->slice, group);
+    return pod_chip_link_bytes_per_s(args->chip, links) / args->chip->link_oneway_bytes_per_s;
+}
+
+/* What algorithms see; borrows the entry. */
+static pod_coll_request schedule_request(const step_run *run, const step_schedule *entry)
+{
+    const pod_step_args *args = run->args;
+    const pod_program_group *group = &args->programs->groups[entry->group];
+    return (pod_coll_request){
+        .op = entry->op,
+        .slice = args->machine->slice,
+        .group = &group->group,
+        .dcn = group->group.slices > 1 ? args->machine->dcn : NULL,
+        .elements = entry->elements,
+        .element_bytes = pod_dtype_size(entry->dtype),
+        .link_rate = pod_rate_make(args->machine->link_bytes_per_s * link_frac(run, entry)),
+        .hop_latency_ps = args->machine->hop_latency_ps,
+        .launch_ps = args->machine->launch_ps,
+        .cut_min_bytes = args->chip->cut_min_bytes,
+        .source_of = entry->source_of,
+        .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
+    };
+}
+
 static pod_status schedule_by_name(const char *name, const pod_coll_request *request,
                                    pod_coll_schedule **schedule, pod_error *err)
 {
@@ -163,35 +194,66 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
 
 static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error *err)
 {
-    const pod_step_args *args = run->args;
-    const pod_program_group *group = &args->programs->groups[entry->group];
     const pod_status st = sources_find(run, entry, err);
     if (st != POD_OK) {
         return st;
     }
-    /* a permute is one message a chip */
-    const int links =
-        entry->op == POD_PERMUTE ? 1 : pod_group_links(args->machine->slice, &group->group);
-    const double frac =
-        pod_chip_link_bytes_per_s(args->chip, links) / args->chip->link_oneway_bytes_per_s;
-    entry->shared = frac < 1;
-    pod_coll_request request = {
-        .op = entry->op,
-        .slice = args->machine->slice,
-        .group = &group->group,
-        .dcn = group->group.slices > 1 ? args->machine->dcn : NULL,
-        .elements = entry->elements,
-        .element_bytes = pod_dtype_size(entry->dtype),
-        .link_rate = pod_rate_make(args->machine->link_bytes_per_s * frac),
-        .hop_latency_ps = args->machine->hop_latency_ps,
-        .launch_ps = args->machine->launch_ps,
-        .cut_min_bytes = args->chip->cut_min_bytes,
-        .source_of = entry->source_of,
-        .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
-    };
+    pod_coll_request request = schedule_request(run, entry);
+    entry->shared = link_frac(run, entry) < 1;
     return entry->algorithm >= 0
                ? schedule_own(run, entry, &request, err)
-               : schedule_by_name(args->algorithm, &request, &entry->schedule, err);
+               : schedule_by_name(run->args->algorithm, &request, &entry->schedule, err);
+}
+
+/* runs[group]: it has chips of a stage. */
+static pod_status stage_groups(const step_run *run, const pod_group *group, int32_t stage,
+                               bool **runs, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    const int32_t chips = pod_machine_chips(run->args->machine);
+    *runs = calloc((size_t)group->count, sizeof **runs);
+    if (!*runs) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d groups", (int)group->count);
+    }
+    for (int32_t chip = 0; chip < chips; chip++) {
+        if (programs->stage_of[chip] == stage) {
+            (*runs)[pod_group_number(group, chip)] = true;
+        }
+    }
+    return POD_OK;
+}
+
+/* The bound of a schedule on the groups of a stage. */
+static pod_status schedule_bound(const step_run *run, step_schedule *entry, int32_t stage,
+                                 pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    bool *runs = NULL;
+    pod_status st = POD_OK;
+    if (!entry->bound_ps) {
+        entry->bound_ps = malloc((size_t)programs->nstages * sizeof *entry->bound_ps);
+        if (!entry->bound_ps) {
+            return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", programs->nstages);
+        }
+        for (int32_t s = 0; s < programs->nstages; s++) {
+            entry->bound_ps[s] = -1;
+        }
+    }
+    if (entry->bound_ps[stage] >= 0) {
+        return POD_OK;
+    }
+    pod_coll_request request = schedule_request(run, entry);
+    if (programs->stage_of) {
+        st = stage_groups(run, request.group, stage, &runs, err);
+        request.runs = runs;
+    }
+    if (st == POD_OK) {
+        pod_coll_bound bound;
+        st = pod_coll_bound_get(&request, run->args->machine->router, &bound, err);
+        entry->bound_ps[stage] = st == POD_OK ? bound.time_ps : -1;
+    }
+    free(runs);
+    return st;
 }
 
 /* A vector to be summed is padded to whole blocks, as compilers pad it: chips with equal blocks do the
@@ -288,6 +350,10 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         pod_status st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
         if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
+            if (st == POD_OK) {
+                st = schedule_bound(run, &run->schedules[stage->schedule_of[i]], program->stage,
+                                    err);
+            }
         }
         if (st != POD_OK) {
             return st;
@@ -332,6 +398,7 @@ void pod_step_plan_free(step_run *run)
     for (int32_t i = 0; i < run->nschedules; i++) {
         pod_coll_schedule_free(run->schedules[i].schedule);
         free(run->schedules[i].source_of);
+        free(run->schedules[i].bound_ps);
     }
     free(run->schedules);
     free(run->instances);

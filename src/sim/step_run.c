@@ -129,8 +129,10 @@ static pod_status records_combine(step_run *run, pod_step_result *result, pod_er
             pod_op_record *record = &result->ops[s][op];
             *record = record_unpack(&words, stage->first_instance + op);
             if (stage->program->ops[op].kind == POD_OP_COLLECTIVE) {
+                const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
                 (void)snprintf(record->algorithm, sizeof record->algorithm, "%s",
-                               run->schedules[stage->schedule_of[op]].schedule->algorithm);
+                               entry->schedule->algorithm);
+                record->bound_ps = entry->bound_ps[s];
                 record->fallback = run->schedules[stage->schedule_of[op]].fallback;
             }
         }

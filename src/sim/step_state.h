@@ -25,6 +25,8 @@ typedef struct step_schedule {
     int32_t *source_of; /* permutes */
     bool shared;        /* drives several axes */
     pod_coll_schedule *schedule;
+    pod_time_ps
+        *bound_ps; /* bound_ps[stage]: for the groups of that stage; -1 = no op there has it yet */
 } step_schedule;
 
 /* How long the core of a cell has waited, in its present wait, while a collective crossed slices. */

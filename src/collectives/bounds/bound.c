@@ -183,8 +183,13 @@ static void bound_distances(pod_bounds *b)
     const pod_coll_request *request = b->request;
     const pod_group *g = request->group;
     const bool alike = g->ndims > 0 && request->slice->nfaults == 0;
+    bool measured = false;
     for (int32_t group = 0; group < g->count; ++group) {
-        if (group == 0 || !alike) {
+        if (!pod_bound_runs(request, group)) {
+            continue;
+        }
+        if (!measured || !alike) {
+            measured = true;
             pod_span_measure(&b->span, group, &b->distances);
             b->latency_hops = fmax(b->latency_hops, farthest(b, group));
         }
@@ -223,8 +228,9 @@ static pod_status allocate(pod_bounds *b, pod_error *err)
         b->across[s] = calloc(boxes, sizeof *b->across[s]);
         b->capacity[s] = calloc(boxes, sizeof *b->capacity[s]);
     }
-    const bool ok = b->demand && b->pair_hops && b->across[0] && b->across[1] && b->capacity[0]
-                    && b->capacity[1];
+    b->position = calloc((size_t)b->request->slice->nchips, sizeof *b->position);
+    const bool ok = b->position && b->demand && b->pair_hops && b->across[0] && b->across[1]
+                    && b->capacity[0] && b->capacity[1];
     return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the bounds; use fewer chips");
 }
 
@@ -234,6 +240,7 @@ static void release(pod_bounds *b)
         free(b->capacity[s]);
         free(b->across[s]);
     }
+    free(b->position);
     free(b->pair_hops);
     free(b->demand);
     free(b->owned.own);
@@ -300,7 +307,9 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
     st = st == POD_OK ? allocate(&b, err) : st;
     if (st == POD_OK) {
         for (int32_t group = 0; group < request->group->count; ++group) {
-            bound_chips(&b, group);
+            if (pod_bound_runs(request, group)) {
+                bound_chips(&b, group);
+            }
         }
         bound_distances(&b);
         pod_bound_cuts(&b);

@@ -12,10 +12,7 @@ typedef struct cut_place {
 
 static bool on_left(const pod_bounds *b, int32_t chip, const cut_place *cut)
 {
-    int32_t coords[POD_AXES];
-    pod_slice_coords(b->request->slice, chip, coords);
-    const int32_t at = coords[cut->axis] % b->span.extent[cut->axis];
-    return at >= cut->from && at < cut->to;
+    return b->position[chip] >= cut->from && b->position[chip] < cut->to;
 }
 
 /* What must go from side `from` to the other, in elements. */
@@ -102,22 +99,24 @@ static void cut_group(pod_bounds *b, int32_t group, const cut_place *cut)
     }
 }
 
-/* Links across the cut, towards either side. */
+/* Links across the cut, towards either side. Those along other axes cross it only where wraps are twisted. */
 static void cut_links(pod_bounds *b, const cut_place *cut)
 {
     const pod_slice *slice = b->request->slice;
+    const int first = slice->twisted ? 0 : 2 * cut->axis;
+    const int last = slice->twisted ? POD_DIRECTIONS - 1 : first + 1;
     for (int32_t chip = 0; chip < slice->nchips; ++chip) {
         const bool left = on_left(b, chip, cut);
-        for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            const int32_t next = pod_slice_neighbor(slice, chip, d);
-            const int there = next >= 0 && on_left(b, next, cut);
-            const double slowness = pod_slice_link_slowness(slice, chip, d);
-            if (next < 0 || (there != 0) == left || !(slowness > 0.0)) {
+        for (int d = first; d <= last; d++) {
+            const int32_t next = b->span.next[chip * POD_DIRECTIONS + d];
+            const double part = b->span.part[chip * POD_DIRECTIONS + d];
+            const bool there = next >= 0 && on_left(b, next, cut);
+            if (!(part > 0.0) || there == left) {
                 continue;
             }
-            b->capacity[there][b->span.nboxes] += 1.0 / slowness;
+            b->capacity[there][b->span.nboxes] += part;
             if (b->span.box_of[next] == b->span.box_of[chip]) {
-                b->capacity[there][b->span.box_of[chip]] += 1.0 / slowness;
+                b->capacity[there][b->span.box_of[chip]] += part;
             }
         }
     }
@@ -133,7 +132,9 @@ static void bound_cut(pod_bounds *b, const cut_place *cut)
     }
     cut_links(b, cut);
     for (int32_t group = 0; group < b->request->group->count; ++group) {
-        cut_group(b, group, cut);
+        if (pod_bound_runs(b->request, group)) {
+            cut_group(b, group, cut);
+        }
     }
     for (int side_to = 0; side_to < 2; ++side_to) {
         for (int32_t box = 0; box <= b->span.nboxes; ++box) {
@@ -151,6 +152,11 @@ void pod_bound_cuts(pod_bounds *b)
     const pod_slice *slice = b->request->slice;
     for (int axis = 0; axis < POD_AXES; ++axis) {
         const int32_t length = b->span.extent[axis];
+        for (int32_t chip = 0; chip < slice->nchips && length > 1; chip++) {
+            int32_t coords[POD_AXES];
+            pod_slice_coords(slice, chip, coords);
+            b->position[chip] = coords[axis] % length;
+        }
         const bool ring = slice->wrap[axis] && length == slice->dims[axis] && length > 2;
         if (!ring) {
             for (int32_t at = 1; at < length; ++at) {

@@ -30,6 +30,7 @@ typedef struct pod_bounds {
     double *pair_hops; /* [box + 1]: the same of all-to-all and permute, with true distances */
     double *across[2]; /* [direction][box + 1]: elements over a cut */
     double *capacity[2];
+    int32_t *position; /* position[chip]: in its box, along the axis that is being cut */
     double latency_hops;
     pod_time_ps latency_ps; /* besides those hops */
     double link;            /* elements per healthy link, the largest quotient so far */
@@ -42,6 +43,12 @@ static inline void pod_bound_raise(double *largest, double elements, double link
     if (elements > 0.0 && links > 0.0) {
         *largest = fmax(*largest, elements / links);
     }
+}
+
+/* A group that takes part; others leave their links alone. */
+static inline bool pod_bound_runs(const pod_coll_request *request, int32_t group)
+{
+    return request->runs == NULL || request->runs[group];
 }
 
 /* Rank whose vector a rank waits for in a permute, -1 when none or its own. */

@@ -122,6 +122,9 @@ static double chips_time(const pod_bounds *b)
     const double rate = request->link_rate.bytes_per_s;
     double most = 0.0;
     for (int32_t i = 0; i < pod_group_chips(g); ++i) {
+        if (!pod_bound_runs(request, i / g->size)) {
+            continue;
+        }
         const int32_t rank = i % g->size;
         const int32_t chip = g->chip_of[i] % request->slice->nchips;
         double links = 0.0;
@@ -154,6 +157,9 @@ pod_status pod_bound_across(pod_bounds *b, pod_error *err)
     bool crosses = request->op != POD_PERMUTE;
     bool moves = crosses;
     for (int32_t group = 0; ok && group < g->count; ++group) {
+        if (!pod_bound_runs(request, group)) {
+            continue;
+        }
         for (int32_t place = 0; place < g->slices; ++place) {
             const int32_t first = g->chip_of[(int64_t)group * g->size + place * g->inside->size];
             border_add(b, first / request->slice->nchips, place, &border);

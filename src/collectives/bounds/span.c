@@ -28,6 +28,20 @@ static bool blocks_hold(const pod_span *span, int axis, int32_t size)
     return true;
 }
 
+/* The dims of a grid nest, so that its groups fill blocks as long as their longest dim reaches. */
+static void find_grid_extents(pod_span *span)
+{
+    const pod_group *group = span->request->group;
+    for (int a = 0; a < POD_AXES; a++) {
+        span->extent[a] = 1;
+    }
+    for (int i = 0; i < group->ndims; i++) {
+        const pod_group_dim *dim = &group->dim[i];
+        const int32_t reach = dim->size * dim->stride;
+        span->extent[dim->axis] = reach > span->extent[dim->axis] ? reach : span->extent[dim->axis];
+    }
+}
+
 static void find_extents(pod_span *span)
 {
     for (int a = 0; a < POD_AXES; ++a) {
@@ -101,18 +115,25 @@ static bool routes_stay(const pod_span *span)
     return true;
 }
 
-/* A link's share of a healthy link's rate; 0 where there is none or it is dead. */
-static double link_part(const pod_slice *slice, int32_t chip, int direction)
+/* Neighbours and rates of all links. */
+static void find_links(pod_span *span)
 {
-    const double slowness = pod_slice_neighbor(slice, chip, direction) < 0
-                                ? 0.0
-                                : pod_slice_link_slowness(slice, chip, direction);
-    return slowness > 0.0 ? 1.0 / slowness : 0.0;
+    const pod_slice *slice = span->request->slice;
+    for (int32_t i = 0; i < slice->nchips * POD_DIRECTIONS; i++) {
+        const int32_t chip = i / POD_DIRECTIONS;
+        const int direction = i % POD_DIRECTIONS;
+        span->next[i] = pod_slice_neighbor(slice, chip, direction);
+        span->part[i] = span->next[i] < 0 ? 0.0 : 1.0;
+        if (span->next[i] >= 0 && slice->nfaults > 0) {
+            const double slowness = pod_slice_link_slowness(slice, chip, direction);
+            span->part[i] = slowness > 0.0 ? 1.0 / slowness : 0.0;
+        }
+    }
 }
 
 static bool stays_in_box(const pod_span *span, int32_t chip, int direction)
 {
-    const int32_t next = pod_slice_neighbor(span->request->slice, chip, direction);
+    const int32_t next = span->next[chip * POD_DIRECTIONS + direction];
     return next >= 0 && span->box_of[next] == span->box_of[chip];
 }
 
@@ -126,7 +147,7 @@ static void close_boxes(pod_span *span)
     }
     for (int32_t chip = 0; chip < slice->nchips; ++chip) {
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            if (stays_in_box(span, chip, d) && !(link_part(slice, chip, d) > 0.0)) {
+            if (stays_in_box(span, chip, d) && !(span->part[chip * POD_DIRECTIONS + d] > 0.0)) {
                 span->closed_in[span->box_of[chip]] = false;
             }
         }
@@ -138,7 +159,7 @@ static void count_links(pod_span *span)
     for (int32_t chip = 0; chip < span->request->slice->nchips; ++chip) {
         const int32_t box = span->box_of[chip];
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            const double part = link_part(span->request->slice, chip, d);
+            const double part = span->part[chip * POD_DIRECTIONS + d];
             const bool inside = stays_in_box(span, chip, d);
             span->all_links += part;
             span->box_links[box] += inside ? part : 0.0;
@@ -152,16 +173,23 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
 {
     const pod_slice *slice = request->slice;
     *span = (pod_span){.request = request, .router = router, .nboxes = 1};
-    find_extents(span);
+    if (request->group->ndims > 0) {
+        find_grid_extents(span);
+    } else {
+        find_extents(span);
+    }
     for (int a = 0; a < POD_AXES; ++a) {
         span->nboxes *= slice->dims[a] / span->extent[a];
     }
     const size_t chips = (size_t)slice->nchips;
+    span->next = calloc(chips * POD_DIRECTIONS, sizeof *span->next);
+    span->part = calloc(chips * POD_DIRECTIONS, sizeof *span->part);
     span->box_of = calloc(chips, sizeof *span->box_of);
     span->chip_links = calloc(chips, sizeof *span->chip_links);
     span->closed_in = calloc((size_t)span->nboxes, sizeof *span->closed_in);
     span->box_links = calloc((size_t)span->nboxes, sizeof *span->box_links);
-    if (!span->box_of || !span->chip_links || !span->closed_in || !span->box_links) {
+    if (!span->next || !span->part || !span->box_of || !span->chip_links || !span->closed_in
+        || !span->box_links) {
         pod_span_fini(span);
         return pod_fail(err, POD_E_NOMEM, "no memory for the bounds on %d chips; use fewer chips",
                         (int)slice->nchips);
@@ -171,6 +199,7 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
         pod_slice_coords(slice, chip, coords);
         span->box_of[chip] = box_at(span, coords);
     }
+    find_links(span);
     close_boxes(span);
     count_links(span);
     bool dead = false;
@@ -183,6 +212,8 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
 
 void pod_span_fini(pod_span *span)
 {
+    free(span->part);
+    free(span->next);
     free(span->box_links);
     free(span->closed_in);
     free(span->chip_links);

@@ -21,6 +21,8 @@ typedef struct pod_span {
     const pod_coll_request *request;
     const pod_router *router;
     int32_t extent[POD_AXES];
+    int32_t *next; /**< next[chip · POD_DIRECTIONS + direction]: the neighbour, -1 = none */
+    double *part;  /**< part[…]: what that link has of a healthy one's rate; 0 = none, or dead */
     int32_t nboxes;
     int32_t *box_of; /**< box_of[chip] */
     bool *closed_in; /**< closed_in[box] */
