@@ -186,6 +186,35 @@ Test(emit, json_refuses_text_that_is_not_utf8)
     pod_emit_free(emit);
 }
 
+Test(emit, a_figure_is_the_number_of_the_only_row)
+{
+    pod_emit *emit = NULL;
+    pod_error err = {.status = POD_OK};
+    double value = 0;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_TABLE, "collective", columns, NCOLUMNS, &emit, NULL),
+                 POD_OK);
+    cr_expect_eq(pod_emit_figure(emit, "bytes", &value, &err), POD_E_USAGE);
+    cr_expect_str_eq(err.text, "gives 0 rows; ask for one");
+    pod_emit_text(emit, "v5p:4x4x4");
+    pod_emit_i64(emit, 1024);
+    pod_emit_double(emit, 18.123456789);
+    pod_emit_none(emit);
+    cr_expect_eq(pod_emit_figure(emit, "bytes", &value, NULL), POD_OK);
+    cr_expect_eq(value, 1024);
+    cr_expect_eq(pod_emit_figure(emit, "time_us", &value, NULL), POD_OK);
+    cr_expect_eq(value, 18.123456789, "not to the decimals of the table");
+    cr_expect_eq(pod_emit_figure(emit, "wrong", &value, NULL), POD_E_USAGE, "no number there");
+    cr_expect_eq(pod_emit_figure(emit, "slice", &value, NULL), POD_E_USAGE);
+    pod_error_clear(&err);
+    cr_expect_eq(pod_emit_figure(emit, "speed", &value, &err), POD_E_USAGE);
+    cr_expect_str_eq(err.text,
+                     "podsim collective has no column 'speed'; name one of those it prints");
+    pod_emit_free(emit);
+    emit = two_rows(POD_FORMAT_CSV);
+    cr_expect_eq(pod_emit_figure(emit, "bytes", &value, NULL), POD_E_USAGE);
+    pod_emit_free(emit);
+}
+
 Test(emit, an_unfinished_row_is_a_bug, .signal = SIGABRT)
 {
     pod_emit *emit = NULL;

@@ -216,6 +216,32 @@ Test(bound, of_strided_groups_counts_what_they_share)
 
 /* One axis of a twisted slice: its four chips are a line, but between the far ends of the long axis other
  * axes are as short, so that all links of a chip count. */
+/* {x, 4, 2} on an axis of 8: 0 2 4 6 and 1 3 5 7 share its cables, unless only one of them runs. */
+Test(bound, of_groups_that_run_leaves_the_others_out)
+{
+    bench b;
+    bool runs[2] = {true, false};
+    open_bench(&b, (int32_t[]){8, 1, 1}, "100", false);
+    cr_assert(pod_group_init_dims(&b.group, &b.slice,
+                                  &(pod_group_dim){.axis = 0, .size = 4, .stride = 2}, 1, NULL)
+              == POD_OK);
+    cr_assert(pod_router_new(&b.slice, &b.router, NULL) == POD_OK);
+    b.request = (pod_coll_request){.slice = &b.slice,
+                                   .group = &b.group,
+                                   .element_bytes = 1,
+                                   .link_rate = pod_rate_make(1e9),
+                                   .hop_latency_ps = POD_PS_PER_US};
+    /* 3 S over hops of 2 links each, over 16 links; twice for two groups */
+    pod_coll_bound bound = bound_of(&b, POD_ALL_GATHER, LARGE);
+    near(link_elements(&bound), 2.0 * 3 * 2 * LARGE / 16, 1e-6);
+    b.request.runs = runs;
+    bound = bound_of(&b, POD_ALL_GATHER, LARGE);
+    near(link_elements(&bound), 3.0 * 2 * LARGE / 16, 1e-6);
+    runs[0] = false;
+    cr_expect_eq(bound_of(&b, POD_ALL_GATHER, LARGE).time_ps, 0, "nobody moves");
+    close_bench(&b);
+}
+
 Test(bound, of_one_axis_of_a_twisted_slice_knows_where_routes_leave_it)
 {
     bench b;
