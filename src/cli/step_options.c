@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "cli/tables.h"
+#include "experiment/recipe.h"
 
 #include <string.h>
 
@@ -272,6 +273,7 @@ static pod_status apply_recipe(pod_experiment_step_request *request, const pod_s
                         "--recipe and --maxtext are for transformers; leave them out for %s",
                         texts->model);
     }
+    request->settings = pod_experiment_recipe_settings(&recipe->recipe);
     if (request->model.experts > 0 && strchr(texts->model, ':') == NULL) {
         request->model.capacity_percent = pod_recipe_capacity_percent(&recipe->recipe);
     }

@@ -129,3 +129,33 @@ pod_status pod_experiment_recipe_batch(const pod_recipe *recipe, const pod_slice
     const int64_t chips = (int64_t)slice->nchips * slice->nslices;
     return pod_recipe_batch(recipe, chips * pod_experiment_recipe_devices(slice), batch, err);
 }
+
+static pod_attention_blocks blocks_of(const pod_recipe_blocks *blocks)
+{
+    return (pod_attention_blocks){
+        .forward = {.queries = blocks->q,     .keys = blocks->kv, .compute = blocks->kv_compute},
+        .backward = {.queries = blocks->q_dkv,
+                    .keys = blocks->kv_dkv,
+                    .compute = blocks->kv_dkv_compute                                          },
+    };
+}
+
+pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
+{
+    static const pod_context_parallel contexts[] = {
+        [POD_RECIPE_ALL_GATHER] = POD_CONTEXT_ALL_GATHER,
+        [POD_RECIPE_RING] = POD_CONTEXT_RING,
+        [POD_RECIPE_ULYSSES] = POD_CONTEXT_ULYSSES,
+    };
+    return (pod_step_settings){
+        .blocks = blocks_of(&recipe->blocks),
+        .local_blocks = blocks_of(&recipe->local_blocks),
+        .split_backward = recipe->blocks.fused == 0,
+        .max_estimate = recipe->max_estimate == 1,
+        .context = contexts[recipe->context_strategy],
+        .context_unbalanced = recipe->context_balance == 0,
+        .vocab_tiles = (int32_t)recipe->vocab_tiling,
+        .narrow_mu = recipe->mu_dtype == POD_DTYPE_BF16,
+        .narrow_weights = recipe->weight_dtype == POD_DTYPE_BF16,
+    };
+}

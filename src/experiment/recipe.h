@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file experiment/recipe.h  What a recipe (models/recipe.h) asks for on a slice: its mesh and its batch.
+/** @file experiment/recipe.h  What a recipe (models/recipe.h) asks for: on a slice its mesh and its batch, and how
+ *  the step is carried out.
  *
  *  Model: a recipe counts JAX devices, a step chips. Where the cores of a chip are devices of their own
  *  (tpu7x: two), the recipe's mesh is laid on the cores by JAX's rules, and the mesh axis that gets the
@@ -14,6 +15,7 @@
 #include "base/table.h"
 #include "mesh/device_mesh.h"
 #include "models/recipe.h"
+#include "workload/settings.h"
 
 /** Columns and names of models/recipes.csv. Not collective. @return POD_E_TABLE */
 pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err);
@@ -36,6 +38,10 @@ int32_t pod_experiment_recipe_devices(const pod_slice *slice);
 pod_status pod_experiment_recipe_mesh(const pod_recipe *recipe, const char *mesh,
                                       const char *dcn_mesh, bool split_axes, const pod_slice *slice,
                                       pod_logical_mesh *logical, pod_error *err);
+
+/** How the step is carried out: kernels, context parallelism, types of the optimizer's states. Of a split
+ *  backward pass both kernels have the blocks of dkv. */
+pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe);
 
 /** Sequences of a step on all slices. @return as pod_recipe_batch */
 pod_status pod_experiment_recipe_batch(const pod_recipe *recipe, const pod_slice *slice,

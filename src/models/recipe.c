@@ -257,19 +257,27 @@ static void fates_of_parts(const pod_settings *settings, const pod_recipe *recip
     }
 }
 
+/** Both kernels of a split backward pass have the blocks of dkv. */
+static void fates_of_dq(const pod_settings *settings, const pod_recipe_blocks *blocks,
+                        const char *queries, const char *keys)
+{
+    if (blocks->q_dq != blocks->q_dkv) {
+        set_fate(settings, queries, POD_SETTING_NOT_MODELLED);
+    }
+    if (blocks->kv_dq != blocks->kv_dkv) {
+        set_fate(settings, keys, POD_SETTING_NOT_MODELLED);
+    }
+}
+
 /** Values that podsim's steps don't have. */
 static void fates_of_values(const pod_settings *settings, const pod_recipe *recipe)
 {
-    if (recipe->weight_dtype != POD_DTYPE_F32) {
-        set_fate(settings, "weight_dtype", POD_SETTING_NOT_MODELLED);
-    }
-    if (recipe->mu_dtype != POD_DTYPE_F32) {
-        set_fate(settings, "mu_dtype", POD_SETTING_NOT_MODELLED);
-    }
     if (recipe->grad_dtype != POD_DTYPE_BF16) {
         set_fate(settings, "grad_dtype", POD_SETTING_NOT_MODELLED);
     }
     fates_of_parts(settings, recipe);
+    fates_of_dq(settings, &recipe->blocks, "sa_block_q_dq", "sa_block_kv_dq");
+    fates_of_dq(settings, &recipe->local_blocks, "local_sa_block_q_dq", "local_sa_block_kv_dq");
     if (recipe->pipeline_repeats != 1) {
         set_fate(settings, "num_pipeline_repeats", POD_SETTING_NOT_MODELLED);
     }

@@ -87,8 +87,8 @@ static const word_row attention_types[] = {
 #define AXIS_ROWS(name, axis)                                                                      \
     {"ici_" name "_parallelism", AXIS, USED(ici[axis])}, {"dcn_" name "_parallelism", AXIS, USED(dcn[axis])}
 #define BLOCK_ROWS(name, member)                                                                   \
-    {"sa_block_" name, COUNT, OF(blocks.member), .unmodelled = true},                              \
-    {"local_sa_block_" name, BLOCK, OF(local_blocks.member), .unmodelled = true}
+    {"sa_block_" name, COUNT, USED(blocks.member)},                                                \
+    {"local_sa_block_" name, BLOCK, USED(local_blocks.member)}
 #define TILE_ROWS(name, weights, product)                                                          \
     {name "_batch_seq", COUNT, OF(tile[weights][product].batch_seq), .unmodelled = true},          \
     {name "_embed_dim", COUNT, OF(tile[weights][product].embed), .unmodelled = true},              \
@@ -172,10 +172,10 @@ static const key_row keys[] = {
     BLOCK_ROWS("kv_dkv_compute", kv_dkv_compute),
     BLOCK_ROWS("q_dq", q_dq),
     BLOCK_ROWS("kv_dq", kv_dq),
-    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash), .unmodelled = true},
-    {"sa_use_fused_bwd_kernel", SWITCH, OF(blocks.fused), .unmodelled = true},
-    {"context_parallel_load_balance", SWITCH, OF(context_balance), .unmodelled = true},
-    {"context_parallel_strategy", WORD, DRAFT(context_strategy), .unmodelled = true, .words = strategies},
+    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash), .unmodelled = false},
+    {"sa_use_fused_bwd_kernel", SWITCH, USED(blocks.fused)},
+    {"context_parallel_load_balance", SWITCH, USED(context_balance)},
+    {"context_parallel_strategy", WORD, DRAFT(context_strategy), .words = strategies},
 
     {"megablox", SWITCH, USED(megablox)},
     {"sparse_matmul", SWITCH, USED(sparse_matmul)},
@@ -190,7 +190,7 @@ static const key_row keys[] = {
     {"float32_weight_sum", SWITCH, OF(f32_weight_sum), .unmodelled = true},
     {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp), .unmodelled = true},
 
-    {"num_vocab_tiling", COUNT, OF(vocab_tiling), .unmodelled = true},
+    {"num_vocab_tiling", COUNT, USED(vocab_tiling)},
     {"gradient_accumulation_steps", COUNT, USED(gradient_accumulation)},
     {"num_pipeline_microbatches", OR_MINUS, USED(pipeline_microbatches)},
     {"num_pipeline_repeats", OR_MINUS, USED(pipeline_repeats)},
@@ -366,7 +366,6 @@ static pod_status read_estimate(pod_setting *setting, pod_recipe_draft *draft, p
             ? POD_OK
             : read_positive(setting, "-1, or an estimate > 0 of the largest logit", &estimate, err);
     draft->recipe.max_estimate = estimate > 0 ? 1 : 0;
-    setting->fate = POD_SETTING_NOT_MODELLED;
     return st;
 }
 
