@@ -142,3 +142,31 @@ Test(recipe, a_row_is_found_by_its_name)
     pod_settings_fini(&settings);
     pod_experiment_tables_fini(&tables);
 }
+
+Test(recipe, settings_of_kernels_and_context_go_to_the_step)
+{
+    pod_recipe recipe = recipe_of("sa_block_q=1024 sa_block_kv=2048 sa_block_kv_compute=256 "
+                                  "sa_block_q_dkv=512 sa_block_kv_dkv=4096 "
+                                  "sa_block_kv_dkv_compute=128 local_sa_block_kv_dkv=640 "
+                                  "use_max_logit_estimate=30 num_vocab_tiling=4 "
+                                  "context_parallel_strategy=ulysses "
+                                  "context_parallel_load_balance=False mu_dtype=bfloat16");
+    pod_step_settings settings = pod_experiment_recipe_settings(&recipe);
+    cr_assert_eq(settings.blocks.forward.queries, 1024);
+    cr_assert_eq(settings.blocks.forward.keys, 2048);
+    cr_assert_eq(settings.blocks.forward.compute, 256);
+    cr_assert_eq(settings.blocks.backward.queries, 512);
+    cr_assert_eq(settings.blocks.backward.keys, 4096);
+    cr_assert_eq(settings.blocks.backward.compute, 128);
+    cr_assert_eq(settings.local_blocks.forward.keys, 2048);
+    cr_assert_eq(settings.local_blocks.backward.keys, 640);
+    cr_assert(settings.split_backward && settings.max_estimate && settings.context_unbalanced);
+    cr_assert_eq(settings.vocab_tiles, 4);
+    cr_assert_eq(settings.context, POD_CONTEXT_ULYSSES);
+    cr_assert(settings.narrow_mu && !settings.narrow_weights);
+    recipe = recipe_of("sa_use_fused_bwd_kernel=True weight_dtype=bfloat16");
+    settings = pod_experiment_recipe_settings(&recipe);
+    cr_assert(!settings.split_backward && !settings.max_estimate && !settings.context_unbalanced);
+    cr_assert_eq(settings.context, POD_CONTEXT_ALL_GATHER);
+    cr_assert(settings.narrow_mu && settings.narrow_weights);
+}
