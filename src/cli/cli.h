@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file cli/cli.h  What all commands share: one run of one command line.
  *
- *  Model: main.c starts the ranks and hands the command line to pod_cli_execute, which finds the
+ *  Model: main.c starts the ranks and hands the command line to pod_cli_execute (cli/commands.h), which finds the
  *  command in its table and calls it. A command parses its options (cli/options.h), loads tables
  *  (cli/tables.h), computes, and leaves its result as text in cli->output; main.c delivers that. So
  *  a command can also be run inside another one (`validate`), which takes one of its figures instead.
@@ -18,19 +18,12 @@
 #include "base/emit.h"
 #include "base/text.h"
 #include "chip/chip.h"
+#include "cli/strings.h"
 #include "experiment/experiment.h"
 #include "experiment/tables.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-typedef struct pod_cli_strings pod_cli_strings;
-
-/** Values of an option that may be given several times. */
-typedef struct pod_cli_list {
-    int count;
-    const char **text; /**< text[count] */
-} pod_cli_list;
 
 /** What the common options say (CLI.md). */
 typedef struct pod_cli_common {
@@ -62,7 +55,12 @@ typedef struct pod_cli_figure {
     bool there; /**< it has been found */
 } pod_cli_figure;
 
-typedef struct pod_cli {
+typedef struct pod_cli pod_cli;
+
+/** A command: its name is argv[0]. Collective. */
+typedef pod_status pod_cli_run(pod_cli *cli, int argc, const char **argv, pod_error *err);
+
+struct pod_cli {
     pod_par *par;
     pod_experiment_tables *tables; /**< borrowed; shared by commands of one process */
     pod_experiment
@@ -73,19 +71,12 @@ typedef struct pod_cli {
     pod_cli_figure *figure;   /**< instead of an output, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;
-} pod_cli;
+    pod_cli_run *execute; /**< how a command runs another command line: pod_cli_execute */
+};
 
 /** The experiment of a pod_cli borrows it: it must not move. */
-void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables);
+void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables, pod_cli_run *execute);
 void pod_cli_fini(pod_cli *cli);
-
-/** A command: its name is argv[0]. Collective. */
-typedef pod_status pod_cli_run(pod_cli *cli, int argc, const char **argv, pod_error *err);
-
-/** Run `argv[0] argv[1] …`, e.g. {"collective", "--slice", "v5p:4x4x4", …}; the result is in
- *  cli->output. Collective. POD_E_USAGE for an unknown command, else what the command returns;
- *  POD_E_CHECK comes with an output. */
-pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error *err);
 
 /** The finished emitter's text becomes the output; or the figure that was asked for is taken from its only row. */
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
@@ -102,17 +93,3 @@ __attribute__((format(printf, 2, 3))) void pod_cli_detail(const pod_cli *cli, co
                                                           ...);
 __attribute__((format(printf, 2, 3))) void pod_cli_explain(const pod_cli *cli, const char *format,
                                                            ...);
-
-pod_cli_run pod_cmd_slice;
-pod_cli_run pod_cmd_list;
-pod_cli_run pod_cmd_matmul;
-pod_cli_run pod_cmd_attention;
-pod_cli_run pod_cmd_copy;
-pod_cli_run pod_cmd_collective;
-pod_cli_run pod_cmd_traffic;
-pod_cli_run pod_cmd_mesh;
-pod_cli_run pod_cmd_step;
-pod_cli_run pod_cmd_compare;
-pod_cli_run pod_cmd_validate;
-pod_cli_run pod_cmd_hlo;
-pod_cli_run pod_cmd_host;

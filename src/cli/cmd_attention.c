@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "chip/attention.h"
 #include "chip/memory.h"
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/tables.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim collective: one operation on all groups of a slice at once. */
 #include "cli/collective.h"
+#include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/target.h"
 #include "cli/trace.h"

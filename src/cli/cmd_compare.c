@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim compare: a step under many layouts, fastest first. */
+#include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
 

@@ -2,6 +2,7 @@
 /* podsim copy: HBM to HBM on one chip. */
 #include "base/units.h"
 #include "chip/hbm.h"
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/tables.h"
 

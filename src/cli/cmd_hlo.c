@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo: a compiled program in. */
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/tables.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim host: this machine, and how chips are placed on ranks. The only output that depends on where
  * it runs. */
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/target.h"
 

@@ -5,6 +5,7 @@
 #include "chip/grouped.h"
 #include "chip/loss.h"
 #include "chip/memory.h"
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/tables.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim mesh: how a logical mesh lies on a slice. */
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/target.h"
 

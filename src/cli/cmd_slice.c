@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim slice: what a slice is. */
+#include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/plot.h"
 #include "cli/target.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim step: one step of a model under one layout. */
+#include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
 #include "cli/trace.h"

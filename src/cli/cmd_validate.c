@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim validate: rerun published measurements. Rows are dealt out to the ranks, and each runs whole on
  * one rank by itself, so that more ranks than a row has chips do no harm. */
+#include "cli/command_list.h"
 #include "cli/figure.h"
 #include "cli/options.h"
 #include "cli/tables.h"

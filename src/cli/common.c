@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that several commands share. */
+#include "cli/common.h"
+
 #include "base/names.h"
-#include "cli/cli_impl.h"
+#include "cli/values.h"
 #include "report/plot.h"
 
 /* clang-format off */
@@ -92,7 +93,7 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
         st = pod_rates_parse(texts->rates, &common->rates, err);
     }
     if (st == POD_OK && texts->slice != NULL) {
-        st = pod_cli_list_append(cli, &common->slices, texts->slice, err);
+        st = pod_cli_list_append(&cli->strings, &common->slices, texts->slice, err);
     }
     if (st == POD_OK && texts->seed != NULL) {
         int64_t seed = 0;

@@ -119,9 +119,9 @@ static pod_status run_words(const pod_cli *cli, pod_par *self, words *line, cons
 {
     pod_cli_figure figure = {.column = metric};
     pod_cli inner;
-    pod_cli_init(&inner, self, cli->tables);
+    pod_cli_init(&inner, self, cli->tables, cli->execute);
     inner.figure = &figure;
-    pod_status st = pod_cli_execute(&inner, line->count, line->word, err);
+    pod_status st = inner.execute(&inner, line->count, line->word, err);
     if (st == POD_OK && !figure.there) {
         st = pod_fail(err, POD_E_USAGE, "gives no rows; ask for one");
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/tables.h"
 
 #include <signal.h>
@@ -28,7 +29,7 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     }
     pod_experiment_tables tables = {0};
     pod_cli cli;
-    pod_cli_init(&cli, par, &tables);
+    pod_cli_init(&cli, par, &tables, pod_cli_execute);
     pod_status st = pod_cli_execute(&cli, argc - 1, args, err);
     if (st == POD_OK || st == POD_E_CHECK) {
         pod_error failure = {0};

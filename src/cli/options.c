@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
+
 #include "base/names.h"
-#include "cli/cli_impl.h"
+#include "cli/common.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,44 +10,6 @@
 #include <popt.h>
 
 enum { FIRST_VALUE = 1 };
-
-/* Strings and arrays that options point to; freed with the command line. */
-struct pod_cli_strings {
-    pod_cli_strings *next;
-    void *memory;
-};
-
-static bool keep(pod_cli *cli, void *memory)
-{
-    pod_cli_strings *entry = memory != NULL ? malloc(sizeof *entry) : NULL;
-    if (entry == NULL) {
-        free(memory);
-        return false;
-    }
-    *entry = (pod_cli_strings){.next = cli->strings, .memory = memory};
-    cli->strings = entry;
-    return true;
-}
-
-void pod_cli_strings_free(pod_cli *cli)
-{
-    while (cli->strings != NULL) {
-        pod_cli_strings *entry = cli->strings;
-        cli->strings = entry->next;
-        free(entry->memory);
-        free(entry);
-    }
-}
-
-/* ---- the options of one command ---- */
-
-void pod_cli_options_add(pod_cli_option_set *set, const pod_cli_option *options, int noptions)
-{
-    POD_ASSERT(set->count + noptions <= POD_CLI_OPTIONS_MAX);
-    for (int i = 0; i < noptions; i++) {
-        set->option[set->count++] = options[i];
-    }
-}
 
 static void to_popt(const pod_cli_option_set *set, struct poptOption *table)
 {
@@ -71,31 +34,17 @@ static pod_status out_of_memory(pod_error *err)
     return pod_fail(err, POD_E_NOMEM, "no memory for the command line");
 }
 
-pod_status pod_cli_list_append(pod_cli *cli, pod_cli_list *list, const char *text, pod_error *err)
-{
-    const char **longer = malloc(((size_t)list->count + 1) * sizeof *longer);
-    if (!keep(cli, longer)) {
-        return out_of_memory(err);
-    }
-    for (int i = 0; i < list->count; i++) {
-        longer[i] = list->text[i];
-    }
-    longer[list->count] = text;
-    *list = (pod_cli_list){.count = list->count + 1, .text = longer};
-    return POD_OK;
-}
-
 static pod_status store(pod_cli *cli, const pod_cli_option *option, char *text, pod_error *err)
 {
     if (option->kind == POD_CLI_FLAG) {
         *(bool *)option->value = true;
         return POD_OK;
     }
-    if (!keep(cli, text)) {
+    if (!pod_cli_strings_keep(&cli->strings, text)) {
         return out_of_memory(err);
     }
     if (option->kind == POD_CLI_MANY) {
-        return pod_cli_list_append(cli, option->value, text, err);
+        return pod_cli_list_append(&cli->strings, option->value, text, err);
     }
     const char **value = option->value;
     if (*value != NULL && strcmp(*value, text) != 0) {
@@ -136,7 +85,7 @@ static pod_status take_positional(pod_cli *cli, poptContext context, const pod_c
     const char *text = poptGetArg(context);
     if (text != NULL && usage->positional != NULL) {
         char *copy = strdup(text);
-        if (!keep(cli, copy)) {
+        if (!pod_cli_strings_keep(&cli->strings, copy)) {
             return out_of_memory(err);
         }
         *usage->positional = copy;
@@ -196,7 +145,7 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     char name[64];
     (void)snprintf(name, sizeof name, "podsim %s", argv[0]);
     const char **args = malloc(((size_t)argc + 1) * sizeof *args);
-    if (!keep(cli, args)) {
+    if (!pod_cli_strings_keep(&cli->strings, args)) {
         return out_of_memory(err);
     }
     for (int i = 0; i < argc; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sizes.h"
+
 #include "base/units.h"
-#include "cli/options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that many options share. */
+#include "cli/values.h"
+
 #include "base/names.h"
 #include "base/units.h"
-#include "cli/options.h"
 
 #include <stdio.h>
 #include <string.h>

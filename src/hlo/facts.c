@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hlo/facts.h"
 
+#include "hlo/transfers.h"
+
 #include "base/units.h"
 #include "hlo/attributes.h"
 

@@ -9,7 +9,11 @@
  *  Not collective. Threads: none. */
 #pragma once
 
-#include "hlo/collectives.h"
+#include "hlo/communication.h"
+
+/** "all-reduce" of "ALL_REDUCE" into buf. @return buf */
+const char *pod_hlo_transfer_name(const pod_hlo_module *module, const pod_hlo_transfer *transfer,
+                                  char *buf, size_t size);
 
 /** Read a send; one without a transfer type goes to the host and is no transfer. */
 pod_status pod_hlo_transfer_read(pod_hlo_collectives *collectives, const pod_hlo_module *module,

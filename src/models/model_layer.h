@@ -26,7 +26,7 @@
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
-#include "models/model.h"
+#include "models/architecture.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,8 @@
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
-#include "models/recipe.h"
+#include "models/recipe_figures.h"
+#include "models/settings.h"
 
 /** What describes a model that isn't named; the defaults are base.yml's. */
 typedef struct pod_recipe_sizes {

@@ -272,7 +272,8 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     if (st != POD_OK) {
         return st;
     }
-    run.watcher = (pod_run_watcher){.args = args};
+    run.watcher =
+        (pod_run_watcher){.watch = args->watch, .schedule = args->schedule, .dtype = args->dtype};
     st = pod_par_agree(par, run_prepare(&run, err), err);
     if (st == POD_OK) {
         int32_t first = 0;

@@ -13,33 +13,7 @@
 
 #include "collectives/bounds/bound.h"
 #include "sim/collective.h"
-
-/** A message (or fragment) of a collective on a link of a watched chip. */
-typedef struct pod_run_message {
-    pod_time_ps start_ps; /**< joined the link */
-    pod_time_ps end_ps;   /**< its tail left the link */
-    int32_t watch;        /**< index of the chip in pod_run_watch.chips */
-    int32_t port;         /**< direction of ici/slice.h, or a port of net/dcn_ports.h */
-    int32_t source;       /**< chip that sent it */
-    int32_t target;       /**< chip that it is for; -1 if several of its kind are under way */
-    int32_t channel;
-    int32_t step; /**< of the sender */
-    int32_t part;
-    int32_t slot; /**< first of the blocks sent (schedule.h) */
-    int32_t slots;
-    int32_t reduces; /**< 1: the target adds it, 0: stores it */
-    int64_t bytes;   /**< of the whole message */
-} pod_run_message;
-
-/** What is watched, and then what was seen. pod_run_watch_fini frees it. */
-typedef struct pod_run_watch {
-    int32_t nchips;
-    const int32_t *chips;      /**< chips[nchips], of all slices; borrowed */
-    int64_t nmessages;         /**< on rank 0, elsewhere 0 */
-    pod_run_message *messages; /**< in order of watch, start, port, end, channel, step; heap */
-} pod_run_watch;
-
-void pod_run_watch_fini(pod_run_watch *watch);
+#include "sim/run_watch.h"
 
 typedef struct pod_run_collective_args {
     const pod_machine *machine;

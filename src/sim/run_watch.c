@@ -44,7 +44,7 @@ static int32_t sending_step(const pod_coll_schedule *schedule, const pod_coll_pl
 static pod_run_message describe(const pod_run_watcher *watcher, int32_t cell, int port,
                                 pod_net_tag tag, int32_t source)
 {
-    const pod_coll_schedule *schedule = watcher->args->schedule;
+    const pod_coll_schedule *schedule = watcher->schedule;
     const pod_group *group = schedule->group;
     pod_coll_place place;
     pod_coll_step step;
@@ -68,7 +68,7 @@ static pod_run_message describe(const pod_run_watcher *watcher, int32_t cell, in
     message.slots = step.send_slots;
     message.reduces = taken.recv_op == POD_RECV_REDUCE;
     message.bytes = pod_coll_send_elements(schedule, place.rank, tag.channel, &step)
-                    * pod_dtype_size(watcher->args->dtype);
+                    * pod_dtype_size(watcher->dtype);
     return message;
 }
 
@@ -91,7 +91,7 @@ static void append(pod_run_watcher *watcher, const pod_run_message *message)
 void pod_run_watcher_note(pod_run_watcher *watcher, int32_t cell, int port, pod_net_tag tag,
                           int32_t source, pod_time_ps joined_ps, pod_time_ps now_ps)
 {
-    const pod_run_watch *watch = watcher->args->watch;
+    const pod_run_watch *watch = watcher->watch;
     for (int32_t i = 0; i < watch->nchips; i++) {
         if (watch->chips[i] == cell) {
             pod_run_message message = describe(watcher, cell, port, tag, source);
@@ -134,7 +134,7 @@ static int by_place_and_time(const void *left, const void *right)
 
 pod_status pod_run_watcher_finish(pod_run_watcher *watcher, pod_par *par, pod_error *err)
 {
-    pod_run_watch *watch = watcher->args->watch;
+    pod_run_watch *watch = watcher->watch;
     void *all = NULL;
     size_t size = 0;
     pod_status status =

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+
 static void op_record(step_stage *stage, int32_t op, pod_time_ps start_ps, pod_time_ps end_ps)
 {
     pod_op_record *record = &stage->records[op];
@@ -114,7 +116,7 @@ static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 {
     uint64_t start = 0;
     if (pod_map_take(&run->recv_start, (uint32_t)cell, (uint32_t)op->message, &start)) {
-        pod_step_op_done(run, cell, op_number, (pod_time_ps)start);
+        op_done(run, cell, op_number, (pod_time_ps)start);
     }
 }
 
@@ -149,7 +151,7 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
 
 /* ---- ending ops ---- */
 
-void pod_step_op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
+static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps)
 {
     step_cell *state = step_cell_at(run, cell);
     step_stage *stage = step_stage_at(run, state);
@@ -170,7 +172,7 @@ void pod_step_op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start
     }
 }
 
-void pod_step_core_done(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps,
+static void core_finish(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps,
                         bool hbm_bound)
 {
     step_cell *state = step_cell_at(run, cell);
@@ -186,7 +188,7 @@ void pod_step_core_done(step_run *run, int32_t cell, int32_t op, pod_time_ps too
     state->core_busy = false;
     state->core_op = stage->core_next[op];
     state->free_ps = now;
-    pod_step_op_done(run, cell, op, now - took_ps);
+    op_done(run, cell, op, now - took_ps);
     core_feed(run, cell);
 }
 
@@ -194,7 +196,7 @@ static void core_done(step_run *run, int32_t cell, int32_t op)
 {
     const step_cell *state = step_cell_at(run, cell);
     const step_stage *stage = step_stage_at(run, state);
-    pod_step_core_done(run, cell, op, core_time(stage, state, op), stage->hbm_bound[op]);
+    core_finish(run, cell, op, core_time(stage, state, op), stage->hbm_bound[op]);
 }
 
 /* ---- collectives ---- */
@@ -224,7 +226,7 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
         pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
     }
     instance->cells_left--;
-    pod_step_op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
+    op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
 }
 
 static void instance_release(step_run *run, uint32_t number)
@@ -306,7 +308,7 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
         collective_begin(run, cell, op);
         break;
     case WAKE_HOST:
-        pod_step_op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
+        op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
         break;
     default:
         pod_step_work_woke(run, cell, (int)(argument >> 32), op);
@@ -331,7 +333,7 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
                    (size_t)op->bytes);
         }
         if (state->deps_left[i] == 0) {
-            pod_step_op_done(run, cell, i, start);
+            op_done(run, cell, i, start);
         } else {
             pod_map_put(&run->recv_start, (uint32_t)cell, tag.instance, (uint64_t)start);
         }
@@ -353,7 +355,7 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         return;
     }
     if (tag.kind == POD_TAG_HOST) {
-        pod_step_op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
+        op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
         return;
     }
     pod_collective_arrived(instance_at(run, cell, tag.instance)->collective, cell, tag, payload);
@@ -364,7 +366,7 @@ static void step_sent(void *context, int32_t cell, pod_net_tag tag)
 {
     step_run *run = context;
     if (tag.kind == POD_TAG_STAGE_MESSAGE) {
-        pod_step_op_done(run, cell, tag.step, pod_net_now(run->net));
+        op_done(run, cell, tag.step, pod_net_now(run->net));
         return;
     }
     if (tag.kind == POD_TAG_HOST || tag.kind == POD_TAG_HBM) {
@@ -398,6 +400,8 @@ static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
 
 pod_net_client pod_step_client(step_run *run)
 {
+    run->op_done = op_done;
+    run->core_done = core_finish;
     pod_net_client client = {.context = run,
                              .arrived = step_arrived,
                              .sent = step_sent,

@@ -105,7 +105,9 @@ typedef struct step_cell {
     uint16_t *deps_left; /* deps_left[op] */
 } step_cell;
 
-typedef struct step_run {
+typedef struct step_run step_run;
+
+struct step_run {
     const pod_step_args *args;
     pod_net *net;
     int32_t first;
@@ -126,7 +128,11 @@ typedef struct step_run {
     int64_t exposed_ps[STEP_RESOURCES];
     int64_t idle_ps;
     pod_error failure; /* of something inside a handler */
-} step_run;
+    /* An op of a cell that has begun at start_ps ends now. */
+    void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
+    /* The core of a cell has finished an op now, which took so long, and gets the next one. */
+    void (*core_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps, bool hbm_bound);
+};
 
 static inline step_cell *step_cell_at(step_run *run, int32_t cell)
 {
@@ -162,12 +168,6 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
 void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps now);
 /** pod_collective_options.crossing of the instances of a step. */
 void pod_step_crossing_changed(void *context, int32_t cell, uint32_t number, int change);
-
-/** An op of a cell that has begun at start_ps ends now (step.c). */
-void pod_step_op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
-/** The core of a cell has finished an op now, which took so long, and gets the next one (step.c). */
-void pod_step_core_done(step_run *run, int32_t cell, int32_t op, pod_time_ps took_ps,
-                        bool hbm_bound);
 
 /** Compute and copy ops (step_work.c): the core begins one now; a copy is ready; what the chip asked to be woken
  *  for; bytes are through the HBM. */

@@ -84,12 +84,12 @@ static void work_part_done(step_run *run, int32_t cell, int32_t op)
     const pod_time_ps start = work->start_ps;
     const pod_op *what = op_at(run, cell, op);
     if (what->kind == POD_OP_COMPUTE) {
-        pod_step_core_done(run, cell, op, pod_net_now(run->net) - start, work->hbm_last);
+        run->core_done(run, cell, op, pod_net_now(run->net) - start, work->hbm_last);
         return;
     }
     step_lane *lane = &step_cell_at(run, cell)->lanes[what->lane];
     lane->busy = false;
-    pod_step_op_done(run, cell, op, start);
+    run->op_done(run, cell, op, start);
     lane_feed(run, cell, lane);
 }
 

@@ -10,25 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-pod_weight *pod_stage_weight(const pod_stage *stage, int32_t layer, int index)
-{
-    return &stage->weights[(layer - stage->first_layer) * stage->ops->weights_per_layer + index];
-}
-
-pod_array *pod_stage_saved(const pod_stage *stage, int32_t layer, int32_t part, int i)
-{
-    const int32_t place = part * stage->layers + layer - stage->first_layer;
-    return &stage->saved[place * stage->ops->saved(stage) + i];
-}
-
-void pod_stage_keep(pod_stage *stage, int32_t part, const pod_array *array)
-{
-    if (stage->build.st == POD_OK && stage->request->mode == POD_STEP_TRAIN) {
-        pod_buffer *buffer = &stage->build.program->buffers[array->buffer];
-        buffer->stack = buffer->persistent ? -1 : part;
-    }
-}
-
 /* ---- the ends of a stage ---- */
 
 static void end_tensor(pod_stage *stage, const char *name, pod_tensor_role role, int32_t part,

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file cli/command_list.h  The commands of podsim.
+ *
+ *  X(name, summary) stands for a `pod_cmd_<name>` in cmd_<name>.c. Adding a command is that file and a row here. */
+#pragma once
+
+#include "cli/cli.h"
+
+/* clang-format off */
+#define POD_COMMAND_LIST(X) \
+    X(slice, "what a slice is: chips, hosts, links, distances, bisection") \
+    X(list, "the tables: chips, slices, models, algorithms") \
+    X(matmul, "a matrix product on one chip") \
+    X(attention, "an attention kernel on one chip") \
+    X(copy, "an HBM copy on one chip") \
+    X(collective, "all-reduce, all-gather, ..., and how near they come to the bound") \
+    X(traffic, "point-to-point traffic on a slice") \
+    X(mesh, "how a logical mesh lies on a slice") \
+    X(step, "a training step under one layout, and where its time goes") \
+    X(compare, "a step under many layouts, fastest first") \
+    X(hlo, "a program that the TPU compiler wrote: what it executes") \
+    X(validate, "published measurements rerun, and how far off they come out") \
+    X(host, "this machine, and how chips are placed on ranks")
+/* clang-format on */
+
+#define POD_COMMAND_DECLARE(name, summary) pod_cli_run pod_cmd_##name;
+POD_COMMAND_LIST(POD_COMMAND_DECLARE)
+#undef POD_COMMAND_DECLARE

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file models/architecture.h  The sizes of a model, as models/model.h reads them.
+ *
+ *  Ownership: plain value. Threads: none. */
+#pragma once
+
+#include <stdint.h>
+
+typedef enum pod_model_kind {
+    POD_MODEL_MATMUL,
+    POD_MODEL_MLP,
+    POD_MODEL_TRANSFORMER
+} pod_model_kind;
+
+enum { POD_MODEL_NAME_MAX = 256 };
+
+typedef struct pod_model {
+    pod_model_kind kind;
+    char name[POD_MODEL_NAME_MAX]; /**< as the user wrote it */
+    int64_t layers;                /**< 1 for matmul */
+    int64_t d_model;               /**< width of the input: K for matmul */
+    int64_t d_ff;                  /**< width of the hidden layer: N for matmul */
+    int64_t m;                     /**< rows of matmul, its batch; else 0 */
+    /* transformers */
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t vocab;
+    int64_t mlp_matrices;     /**< 2 (up, down) or 3 (gate, up, down) */
+    int64_t tied;             /**< 1: the head is the embedding transposed */
+    int64_t window;           /**< keys that a local layer sees; 0 = all layers are global */
+    int64_t global_every;     /**< with a window: every n-th layer is global; 0 = none is */
+    int64_t global_head_dim;  /**< of global layers; 0 = as the others */
+    int64_t global_kv_heads;  /**< of global layers; 0 = as the others */
+    int64_t experts;          /**< of a mixture-of-experts layer; 0 = all layers are dense */
+    int64_t top_k;            /**< experts of a token */
+    int64_t moe_d_ff;         /**< width of an expert */
+    int64_t shared_d_ff;      /**< width of the experts that see every token, together */
+    int64_t dense_layers;     /**< first layers without experts */
+    int64_t moe_every;        /**< every n-th layer has experts; 0 = each */
+    int64_t capacity_percent; /**< of an expert's fair share of tokens, what exceeds it is dropped;
+                                 0 = nothing is dropped */
+    int64_t q_lora;           /**< rank of the queries of latent attention; 0 = not compressed */
+    int64_t kv_lora;          /**< rank of keys and values; 0 = no latent attention */
+    int64_t rope_dim;         /**< with latent attention: rotated part, besides head_dim */
+    int64_t v_head_dim;       /**< 0 = head_dim */
+    int64_t shared_kv;        /**< 1: global layers use their keys as values */
+    int64_t kv_shared_layers; /**< last layers that use the keys and values of earlier ones */
+    int64_t wide_layers;      /**< last layers with twice d_ff */
+    int64_t qk_norms;         /**< 1: norms of queries and keys, too */
+    int64_t post_norms;       /**< 1: norms behind attention and MLP, too */
+    int64_t layer_embedding;  /**< width of a further embedding in each layer; 0 = none */
+    int64_t parallel; /**< 1: attention and MLP have one norm and are added up, side by side */
+} pod_model;
