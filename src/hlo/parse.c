@@ -115,13 +115,12 @@ static pod_status take_attributes(pod_hlo_parser *parser, bool header)
 
 static pod_status take_header(pod_hlo_parser *parser)
 {
-    const uint32_t at = parser->scan.at;
     pod_status st = pod_hlo_name(&parser->scan, "the module", &parser->module->name);
     if (st == POD_OK) {
         st = take_attributes(parser, true);
     }
     if (st == POD_OK && !parser->scheduled) {
-        st = pod_hlo_fail(&parser->scan, at,
+        st = pod_hlo_fail(&parser->scan, parser->module->name.begin,
                           "is_scheduled isn't true: this text is from before optimization or "
                           "scheduling; pass the after_optimizations text");
     }

@@ -272,7 +272,12 @@ static void trim(const pod_hlo_scan *scan, pod_hlo_span *span)
 
 pod_status pod_hlo_value(pod_hlo_scan *scan, pod_hlo_span *value)
 {
-    pod_hlo_blank(scan);
+    /* A line end would end the value, so it isn't skipped. */
+    for (bool more = true; more && scan->at < scan->size;) {
+        const char c = scan->text[scan->at];
+        more = c == ' ' || c == '\t' || at_comment(scan, scan->at);
+        scan->at = !more ? scan->at : c == '/' ? comment_end(scan, scan->at) : scan->at + 1;
+    }
     value->begin = scan->at;
     const pod_status st = skip_balanced(scan, true);
     value->end = scan->at;

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "texts.h"
+
+/* ---- what is accepted ---- */
+
+Test(hlo_parse, reads_a_text_whatever_its_blanks_and_comments)
+{
+    pod_hlo_module *module = module_of(
+        "/* a dump */ HloModule /*x*/ m.1-2_3 , is_scheduled = true,num_partitions= /* eight "
+        "*/\t8, "
+        "frontend_attributes={a=\"b,}\\\"{\",c=\"\n\"}\n"
+        "FileNames\n1 \"a } { b.py\"\n2 \"c.py\"\n\nFunctionNames\n1 \"f\"\n\nFileLocations\r\n"
+        "1 {file_name_id=1 line=3}\n\nStackFrames\n1 {file_location_id=1}\n\n"
+        "add(a:f32[],b: (f32[], f32[2]{0}))->f32[]{:T(128)}{a=f32[] parameter(0)\nb=f32[] "
+        "parameter(1)\nROOT\nc=f32[]\nadd(a,b)}, execution_thread=\"main\"\n"
+        "no_signature { ENTRY = f32[] parameter(0) \n ROOT ROOT = f32[] negate(f32[] %ENTRY) }\n"
+        "ENTRY %e.0 (x: f32[8]) -> f32[8] {\n"
+        "  %x.1..sunk = f32[8]{0:T(128)} parameter ( 0 ), metadata={op_name=\"a\\\"b\" x=1}\n"
+        "  y = s32[2,2]{1,0} constant({ { 1, 2 }, /*i*/ { 3, 4 } }), odd={1,{2,(3)}}\n"
+        "  k = f32[] constant({...})\n  l = f32[0]{0} constant()\n"
+        "  ROOT z = f32[8]{0:T(128)} custom-call(f32[8]{0} %x.1..sunk, (s32[], f32[2]) y, "
+        "/*index=2*/k), "
+        "custom_call_target=\"T\", kernel={\n\"a\":\"b\"\n}, backend_config={\"a\": [1,{}]}\n}\n");
+    cr_assert_eq(module->partitions, 8);
+    cr_assert_eq(module->ncomputations, 3);
+    cr_assert_eq(module->ninstructions, 10);
+    cr_assert(pod_hlo_is(module->text, module->name, "m.1-2_3"));
+    cr_assert_eq(module->entry, 2);
+    const pod_hlo_instruction *z = instruction_of(module, "z");
+    cr_assert_eq(z->noperands, 3);
+    cr_assert_eq(pod_hlo_operand(module, z, 2)->opcode, POD_HLO_CONSTANT);
+    cr_assert_eq(module->computation[1].root, module->computation[1].first + 1);
+    pod_hlo_free(module);
+}
+
+Test(hlo_parse, knows_opcodes_and_their_asynchronous_forms)
+{
+    static const struct {
+        const char *name;
+        pod_hlo_opcode opcode;
+        pod_hlo_phase phase;
+    } opcodes[] = {
+        {"all-gather",              POD_HLO_ALL_GATHER,           POD_HLO_WHOLE },
+        {"all-gather-start",        POD_HLO_ALL_GATHER,           POD_HLO_START },
+        {"collective-permute-done", POD_HLO_COLLECTIVE_PERMUTE,   POD_HLO_DONE  },
+        {"async-update",            POD_HLO_ASYNC,                POD_HLO_UPDATE},
+        {"send",                    POD_HLO_SEND,                 POD_HLO_START },
+        {"recv-done",               POD_HLO_RECV,                 POD_HLO_DONE  },
+        {"dynamic-update-slice",    POD_HLO_DYNAMIC_UPDATE_SLICE, POD_HLO_WHOLE },
+        {"slice-start",             POD_HLO_SLICE,                POD_HLO_START },
+        {"custom-call-start",       POD_HLO_CUSTOM_CALL,          POD_HLO_START },
+        {"frobnicate",              POD_HLO_OTHER,                POD_HLO_WHOLE },
+        {"frobnicate-start",        POD_HLO_OTHER,                POD_HLO_START },
+    };
+    for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
+        pod_hlo_opcode opcode;
+        pod_hlo_phase phase;
+        const pod_hlo_span span = {.end = (uint32_t)strlen(opcodes[i].name)};
+        pod_hlo_opcode_find(opcodes[i].name, span, &opcode, &phase);
+        cr_assert_eq(opcode, opcodes[i].opcode, "%s", opcodes[i].name);
+        cr_assert_eq(phase, opcodes[i].phase, "%s", opcodes[i].name);
+    }
+}
+
+Test(hlo_parse, takes_a_computation_before_it_stands)
+{
+    pod_hlo_module *module = module_of(
+        HEAD "ENTRY e {\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] call(a), to_apply=%later\n}\n"
+             "later {\n  a = f32[8] parameter(0)\n  ROOT c = f32[8] negate(a)\n}\n");
+    cr_assert_eq(pod_hlo_callee(module, instruction_of(module, "b"), POD_HLO_AT_TO_APPLY), 1);
+    cr_assert_eq(module->callee_first[0], 1);
+    pod_hlo_free(module);
+}
+
+/* ---- what is refused ---- */
+
+typedef struct error_case {
+    const char *text;
+    int line;
+    int column;
+    const char *says;
+} error_case;
+
+/* clang-format off */
+#define E  "ENTRY e {\n  a = f32[8] parameter(0)\n"
+#define OK "  ROOT z = f32[8] negate(a)\n}\n"
+#define F  "f {\n  q = f32[8] parameter(0)\n  ROOT r = f32[8] negate(q)\n}\n"
+#define COPY_START "  s = (f32[8], f32[8], u32[]) copy-start(a)\n"
+
+static const error_case errors[] = {
+    /* what the text is */
+    {"module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n", 1, 1, "this is StableHLO"},
+    {"#loc = loc(unknown)\n\"stablehlo.add\"(%0)", 1, 1, "pass as_text() of the compiled"},
+    {"hello", 1, 1, "no HloModule"},
+    {"  \n \n x: 1\n", 3, 2, "no HloModule"},
+    {"HloModule m, num_partitions=8\n" E OK, 1, 11, "is_scheduled isn't true"},
+    {"HloModule m, is_scheduled=false\n" E OK, 1, 11, "pass the after_optimizations text"},
+    {"HloModule m, is_scheduled=true\nENTRY e {\n  a = f32[8] parameter(0), sharding={devices=[8]<=[8]}\n" OK,
+     3, 28, "before partitioning"},
+    {HEAD E "  b = f32[8] custom-call(a), custom_call_target=\"__cublas$gemm\"\n" OK, 4, 49, "compiled for GPU"},
+    {HEAD E "  b = f32[8] custom-call(a), custom_call_target=\"__cudnn$conv\"\n" OK, 4, 49, "compiled for GPU"},
+    {HEAD E "  b = f32[8] custom-call(a), custom_call_target=\"__onednn$matmul\"\n" OK, 4, 49, "GPU or CPU"},
+    {"HloModule m, is_scheduled=true, num_partitions=0\n" E OK, 1, 48, "num_partitions is 0"},
+    {"HloModule m, is_scheduled=true, num_partitions=two\n" E OK, 1, 48, "num_partitions is missing"},
+    /* cut off: the line of the last computation */
+    {"", 1, 1, "before its first computation"},
+    {"HloModule m, is_scheduled=true", 1, 1, "before its first computation"},
+    {HEAD "f {\n  a = f32[8] parameter(0)\n" OK, 2, 1, "in or after computation 'f'"},
+    {HEAD F "\n" E, 7, 7, "in or after computation 'e'"},
+    {HEAD E "  b = f32[8] neg", 2, 7, "cut off"},
+    {HEAD E "  b = f32[8] negate(a), metadata={op_name=\"x", 2, 7, "cut off"},
+    {HEAD E "  b = f32[8] negate(a", 2, 7, "cut off"},
+    {HEAD E "  b = f32[8] negate(a), /* x", 2, 7, "cut off"},
+    /* names */
+    {HEAD E "  b = f32[8] negate(c)\n" OK, 4, 21, "'c' isn't defined before this"},
+    {HEAD E "  b = f32[8] negate(z)\n" OK, 4, 21, "'z' isn't defined before this"},
+    {HEAD E "  b = f32[8] negate(b)\n" OK, 4, 21, "'b' isn't defined before this"},
+    {HEAD F E "  b = f32[8] negate(q)\n" OK, 8, 21, "'q' isn't defined before this"},
+    {HEAD E "  a = f32[8] negate(a)\n" OK, 4, 3, "a second 'a'"},
+    {HEAD E "  ROOT b = f32[8] negate(a)\n" OK, 5, 8, "a second ROOT"},
+    {HEAD E OK E OK, 6, 7, "a second ENTRY"},
+    {HEAD E OK "e {\n  a = f32[8] parameter(0)\n" OK, 6, 1, "a second computation 'e'"},
+    {HEAD E "  b = f32[8] call(a), to_apply=%nobody\n" OK, 4, 33, "no computation 'nobody'"},
+    {HEAD "f {\n}\n" E OK, 2, 1, "without instructions"},
+    /* operands */
+    {HEAD E "  b = f32[8] add(a)\n" OK, 4, 14, "add has 1 operands"},
+    {HEAD E "  b = f32[8] negate(a, a)\n" OK, 4, 14, "negate has 2 operands"},
+    {HEAD E "  b = f32[8] reduce(a, a, a), dimensions={0}\n" OK, 4, 14, "reduce has 3 operands"},
+    {HEAD E "  b = f32[8] scatter(a, a, a, a)\n" OK, 4, 14, "scatter has 4 operands"},
+    {HEAD E "  b = f32[8] iota(a)\n" OK, 4, 14, "iota has 1 operands"},
+    {HEAD E "  b = f32[8] negate(a a)\n" OK, 4, 23, "')' of an instruction"},
+    {HEAD E "  b = f32[8] parameter(2)\n" OK, 4, 3, "parameter(2) of 2"},
+    {HEAD E "  b = f32[8] parameter(0)\n" OK, 4, 3, "parameter(0) of 2"},
+    {HEAD E "  b = f32[8] parameter()\n" OK, 4, 24, "number of a parameter is missing"},
+    {HEAD E "  b = f32[8] get-tuple-element(a), index=0\n" OK, 4, 42, "index 0 of a tuple of 0"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] get-tuple-element(b), index=1\n" OK, 5, 42, "index 1 of a tuple of 1"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] get-tuple-element(b)\n" OK, 5, 3, "without index"},
+    /* shapes and attributes */
+    {HEAD E "  b = f9[8] negate(a)\n" OK, 4, 7, "'f9' is no element type"},
+    {HEAD E "  b = f32[8,x] negate(a)\n" OK, 4, 13, "a dim is missing"},
+    {HEAD E "  b = f32[8]{1} negate(a)\n" OK, 4, 14, "names others"},
+    {HEAD E "  b = negate(a)\n" OK, 4, 7, "'negate' is no element type"},
+    {HEAD E "  b = f32[8] negate(a), metadata\n" OK, 5, 3, "'=' of an attribute"},
+    {HEAD E "  b = f32[8] negate(a), channel_id=\n" OK, 4, 36, "channel_id has no value"},
+    {HEAD E "  b = f32[8] negate(a), index=1, index=2\n" OK, 4, 40, "index is given twice"},
+    {HEAD E "  b = f32[8] negate(a), x={(}\n" OK, 4, 29, "'}' where ')' closes"},
+    {HEAD E "  b = f32[8] custom-call(a)\n" OK, 4, 3, "without custom_call_target"},
+    {HEAD E "  b = f32[8] fusion(a), kind=kLoop\n" OK, 4, 3, "the computations that it calls are missing"},
+    {HEAD F E "  b = f32[8] fusion(a, a), kind=kLoop, calls=f\n" OK, 8, 3, "has 1 parameters, not 2"},
+    /* computations that call each other */
+    {HEAD "f {\n  q = f32[8] parameter(0)\n  ROOT r = f32[8] call(q), to_apply=g\n}\n"
+          "g {\n  q = f32[8] parameter(0)\n  ROOT r = f32[8] call(q), to_apply=f\n}\n" E OK,
+     8, 37, "call each other"},
+    {HEAD E "  b = f32[8] call(a), to_apply=e\n" OK, 4, 32, "call each other"},
+    /* starts and dones */
+    {HEAD E COPY_START OK, 4, 3, "a start with no done up to line 5"},
+    {HEAD E COPY_START "  c = f32[8] copy-done(s)\n  d = f32[8] copy-done(s)\n" OK, 6, 3,
+     "a second done of the start in line 4; the first is in line 5"},
+    {HEAD E "  d = f32[8] copy-done(a)\n" OK, 4, 3, "a done without a start: its operand 'a' (line 3)"},
+    {HEAD E COPY_START "  c = f32[8] slice-done(s)\n" OK, 5, 3, "is none of its kind"},
+    {HEAD E "  d = f32[8] all-gather-done(a)\n" OK, 4, 3, "a done without a start"},
+    /* figures of the compiler */
+    {HEAD E "  b = f32[8] negate(a), backend_config={\"window_config\":{\"estimated_cycles\":\"many\"}}\n" OK,
+     4, 77, "a bad figure in backend_config"},
+    {HEAD E "  b = f32[8] negate(a), backend_config={\"window_config\":{\"estimated_cycles\":-1}}\n" OK,
+     4, 77, "a bad figure in backend_config"},
+};
+/* clang-format on */
+
+Test(hlo_parse, says_where_a_text_is_wrong)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        pod_error err = {0};
+        const pod_status st = status_of(errors[i].text, strlen(errors[i].text), &err);
+        cr_expect_eq(st, POD_E_INVALID, "%s: status %d", errors[i].text, (int)st);
+        cr_expect(strstr(err.text, errors[i].says) != NULL, "%s: %s", errors[i].text, err.text);
+        cr_expect_eq(err.line, errors[i].line, "%s: line %d: %s", errors[i].text, err.line,
+                     err.text);
+        cr_expect_eq(err.column, errors[i].column, "%s: column %d: %s", errors[i].text, err.column,
+                     err.text);
+        cr_expect_str_eq(err.file, "a.txt");
+    }
+}
+
+Test(hlo_parse, refuses_what_is_no_text)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } binary[] = {
+        {"\x1f\x8b\x08",          3 },
+        {"\x0a\x12jit_f\x12\x01", 9 },
+        {"HloModule m\x00",       12},
+        {"HloModule \x7f",        11},
+    };
+    for (size_t i = 0; i < sizeof binary / sizeof binary[0]; i++) {
+        pod_error err = {0};
+        cr_assert_eq(status_of(binary[i].text, binary[i].size, &err), POD_E_INVALID);
+        cr_assert(strstr(err.text, "gzip -dc FILE | podsim hlo -") != NULL, "%s", err.text);
+    }
+}
+
+/* ---- limits ---- */
+
+Test(hlo_parse, refuses_what_exceeds_a_limit)
+{
+    pod_error err = {0};
+    pod_text text = {0};
+    pod_text_add(&text, HEAD E "  b = f32[8] negate(a), x=");
+    pod_text_fill(&text, '(', POD_HLO_BRACKETS_MAX + 1);
+    cr_assert_eq(status_of(text.data, text.size, &err), POD_E_RANGE);
+    cr_assert(strstr(err.text, "brackets in brackets; at most 256") != NULL, "%s", err.text);
+    pod_text_free(&text);
+    pod_text_add(&text, HEAD "ENTRY ");
+    pod_text_fill(&text, 'n', POD_HLO_NAME_MAX + 1);
+    pod_text_add(&text, " {\n");
+    cr_assert_eq(status_of(text.data, text.size, &err), POD_E_RANGE);
+    cr_assert(strstr(err.text, "bytes of a name; at most 4096") != NULL, "%s", err.text);
+    pod_text_free(&text);
+    pod_text_add(&text, "HloModule m, is_scheduled=true, num_partitions=1048577\n" E OK);
+    cr_assert_eq(status_of(text.data, text.size, &err), POD_E_RANGE);
+    cr_assert(strstr(err.text, "num_partitions; at most 1048576") != NULL, "%s", err.text);
+    pod_text_free(&text);
+    pod_text_fill(&text, ' ', (size_t)POD_HLO_TEXT_MAX + 1);
+    cr_assert_eq(status_of(text.data, text.size, &err), POD_E_RANGE);
+    cr_assert(strstr(err.text, "more than 64 MiB of text") != NULL, "%s", err.text);
+    pod_text_free(&text);
+}
+
+Test(hlo_parse, refuses_more_instructions_than_it_takes)
+{
+    pod_error err = {0};
+    pod_text text = {0};
+    pod_text_add(&text, HEAD "ENTRY e{");
+    for (int64_t i = 0; i <= POD_HLO_INSTRUCTIONS_MAX && text.size < (size_t)POD_HLO_TEXT_MAX;
+         i++) {
+        char line[64];
+        const int length = snprintf(line, sizeof line, "a%llx=u8[]a()", (long long)i);
+        pod_text_append(&text, line, (size_t)length);
+    }
+    pod_text_add(&text, "}");
+    cr_assert_leq(text.size, (size_t)POD_HLO_TEXT_MAX);
+    cr_assert_eq(status_of(text.data, text.size, &err), POD_E_RANGE);
+    cr_assert(strstr(err.text, "instructions; at most 4194304") != NULL, "%s", err.text);
+    pod_text_free(&text);
+}
