@@ -36,7 +36,8 @@ typedef struct pod_hlo_transfer {
 
 typedef struct pod_hlo_collectives {
     pod_hlo_groups_pool pool;
-    pod_hlo_collective *collective; /**< collective[count], by `instruction` */
+    pod_hlo_collective
+        *collective; /**< collective[count], by `instruction`; also of what never runs */
     uint32_t count;
     uint32_t capacity;
     pod_hlo_transfer *transfer; /**< transfer[ntransfers], by `instruction` */
