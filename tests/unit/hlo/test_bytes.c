@@ -43,30 +43,34 @@ static const char computations[] =
 
 /* clang-format off */
 static const traffic_case cases[] = {
+    /* clang-format off */
     /* plain instructions */
-    {"x = " A " negate(a)",                      POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
-    {"x = " A " add(a, v)",                      POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 32768, 0, 0, 8192},
-    {"x = " V " copy(a)",                        POD_HLO_KIND_ELEMENTWISE, 32768, 0, 32768, 0, 0, 0},
+    {"x = " A " negate(a)", POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
+    {"x = " A " add(a, v)", POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 32768, 0, 0, 8192},
+    {"x = " V " copy(a)", POD_HLO_KIND_ELEMENTWISE, 32768, 0, 32768, 0, 0, 0},
     {"x = " ROW " slice(a), slice={[0:8], [0:128]}", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 0},
-    {"x = " ROW " dynamic-slice(a, i, i), dynamic_slice_sizes={8,128}", POD_HLO_KIND_ELEMENTWISE, 4096 + 8, 4096, 0, 0, 0, 0},
+    {"x = " ROW " dynamic-slice(a, i, i), dynamic_slice_sizes={8,128}",
+     POD_HLO_KIND_ELEMENTWISE, 4096 + 8, 4096, 0, 0, 0, 0},
     {"x = " A " dynamic-update-slice(a, r, i, i)", POD_HLO_KIND_ELEMENTWISE, 4096 + 8, 4096, 0, 0, 0, 0},
-    {"x = f32[64]{0:T(1024)} reduce(a, z), dimensions={1}, to_apply=add", POD_HLO_KIND_ELEMENTWISE, 32768 + 4, 4096, 0, 0, 0, 8192},
+    {"x = f32[64]{0:T(1024)} reduce(a, z), dimensions={1}, to_apply=add",
+     POD_HLO_KIND_ELEMENTWISE, 32768 + 4, 4096, 0, 0, 0, 8192},
     {"x = " A " sort(a), dimensions={1}, to_apply=add", POD_HLO_KIND_SORT, 32768, 32768, 0, 0, 0, 8192 * 28},
-    {"x = (" A ", " A ") sort(a, a), dimensions={0}, to_apply=add", POD_HLO_KIND_SORT, 65536, 65536, 0, 0, 0, 2 * 8192 * 21},
+    {"x = (" A ", " A ") sort(a, a), dimensions={0}, to_apply=add",
+     POD_HLO_KIND_SORT, 65536, 65536, 0, 0, 0, 2 * 8192 * 21},
     {"x = f32[32,128]{1,0:T(8,128)} reduce-window(a, z), window={size=2x1 stride=2x1}, to_apply=add",
      POD_HLO_KIND_WINDOW, 32768 + 4, 16384, 0, 0, 0, 8192},
     {"x = " ROW " gather(a, k), offset_dims={1}", POD_HLO_KIND_GATHER, 4096 + 512, 4096, 0, 0, 4096, 0},
     {"x = " A " scatter(a, k, r), to_apply=add", POD_HLO_KIND_GATHER, 512 + 4096, 4096, 0, 0, 4096, 0},
     {"x = f32[64,64]{1,0:T(8,128)} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
      POD_HLO_KIND_MATMUL, 65536, 32768, 0, 0, 0, 0},
-    {"x = " A " strange(a)",                     POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
+    {"x = " A " strange(a)", POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
     {"x = " A " custom-call(a), custom_call_target=\"tpu_custom_call\"", POD_HLO_KIND_CUSTOM, 32768, 32768, 0, 0, 0, 0},
     /* what takes no time */
-    {"x = f32[8192]{0} bitcast(a)",              POD_HLO_KIND_NOTHING, 0, 0, 0, 0, 0, 0},
-    {"x = s32[] add(i, i)",                      POD_HLO_KIND_NOTHING, 0, 0, 0, 0, 0, 0},
+    {"x = f32[8192]{0} bitcast(a)", POD_HLO_KIND_NOTHING, 0, 0, 0, 0, 0, 0},
+    {"x = s32[] add(i, i)", POD_HLO_KIND_NOTHING, 0, 0, 0, 0, 0, 0},
     {"x = " A " custom-call(), custom_call_target=\"AllocateBuffer\"", POD_HLO_KIND_NOTHING, 0, 0, 0, 0, 0, 0},
     /* to and from the host */
-    {"x = " H " copy(a)",                        POD_HLO_KIND_HOST, 32768, 0, 0, 32768, 0, 0},
+    {"x = " H " copy(a)", POD_HLO_KIND_HOST, 32768, 0, 0, 32768, 0, 0},
     {"x = " H " custom-call(a), custom_call_target=\"MoveToHost\"", POD_HLO_KIND_HOST, 32768, 0, 0, 32768, 0, 0},
     /* copies on their own lane: once if one side is VMEM, twice if both are HBM */
     {"x = (" V ", " A ", u32[]) copy-start(a)\n  y = " V " copy-done(x)", POD_HLO_KIND_COPY, 32768, 0, 32768, 0, 0, 0},
@@ -77,15 +81,18 @@ static const traffic_case cases[] = {
     {"x = " A " fusion(a), kind=kLoop, calls=double", POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
     {"x = " ROW " fusion(a, i), kind=kLoop, calls=rows", POD_HLO_KIND_ELEMENTWISE, 4096 + 4, 4096, 0, 0, 0, 0},
     /* two slices of a; the second array is only handed through */
-    {"x = (" ROW ", " A ") fusion(a, i, b), kind=kLoop, calls=nested", POD_HLO_KIND_ELEMENTWISE, 8192 + 4, 4096, 0, 0, 0, 1024},
+    {"x = (" ROW ", " A ") fusion(a, i, b), kind=kLoop, calls=nested",
+     POD_HLO_KIND_ELEMENTWISE, 8192 + 4, 4096, 0, 0, 0, 1024},
     {"x = " A " fusion(a, r, i), kind=kLoop, calls=update", POD_HLO_KIND_ELEMENTWISE, 4096 + 4, 4096, 0, 0, 0, 1024},
-    {"x = f32[64,64]{1,0:T(8,128)} fusion(a, v), kind=kOutput, calls=product", POD_HLO_KIND_MATMUL, 32768, 32768, 32768, 0, 0, 4096},
+    {"x = f32[64,64]{1,0:T(8,128)} fusion(a, v), kind=kOutput, calls=product",
+     POD_HLO_KIND_MATMUL, 32768, 32768, 32768, 0, 0, 4096},
     /* fusions around a collective hand whole arrays through: nothing is read or written here */
     {"x = (" ROW ", " A ", " A ") fusion(r, a), kind=kCustom, calls=held\n"
      "  y = " A " fusion(r, a), kind=kCustom, calls=ended", POD_HLO_KIND_ELEMENTWISE, 0, 0, 0, 0, 0, 0},
     /* elsewhere */
-    {"x = " A " all-reduce(a), to_apply=add",    POD_HLO_KIND_COLLECTIVE, 0, 0, 0, 0, 0, 0},
-    {"x = " A " call(a), to_apply=double",       POD_HLO_KIND_ENTER, 0, 0, 0, 0, 0, 0},
+    {"x = " A " all-reduce(a), to_apply=add", POD_HLO_KIND_COLLECTIVE, 0, 0, 0, 0, 0, 0},
+    {"x = " A " call(a), to_apply=double", POD_HLO_KIND_ENTER, 0, 0, 0, 0, 0, 0},
+    /* clang-format on */
 };
 /* clang-format on */
 
@@ -166,26 +173,28 @@ Test(hlo_memory, counts_the_buffers_alive_at_once)
         const char *header;
         int64_t need;
     } programs[] = {
-        {"ROOT x = " A " negate(a)",                                                                "",                                                32768            },
+  /* clang-format off */
+        {"ROOT x = " A " negate(a)", "", 32768},
  /* the result is the argument's buffer */
-        {"ROOT x = " A " negate(a)",                                                                ", input_output_alias={ {}: (0, {}, may-alias) }", 0                },
+        {"ROOT x = " A " negate(a)", ", input_output_alias={ {}: (0, {}, may-alias)}", 0},
  /* two of three at once: x dies where y is made */
-        {"x = " A " negate(a)\n  y = " A " negate(x)\n  ROOT z = " A " negate(y)",                  "",                                                65536            },
+        {"x = " A " negate(a)\n  y = " A " negate(x)\n  ROOT z = " A " negate(y)", "", 65536},
  /* VMEM isn't HBM; names are no buffers */
         {"x = " V " negate(a)\n  t = (" V ", " A ") tuple(x, a)\n  g = " A
-         " get-tuple-element(t), index=1\n  ROOT b = f32[8192]{0:T(1024)} bitcast(g)",     "",                                                0                },
+         " get-tuple-element(t), index=1\n  ROOT b = f32[8192]{0:T(1024)} bitcast(g)", "", 0},
         {"x = " A " negate(a)\n  y = " A " dynamic-update-slice(x, r, i, i)\n"
          "  ROOT z = " A " fusion(y, r, i), kind=kLoop, calls=update",
-         "",                                                                                                                                           32768            },
+         "", 32768},
         {"x = " A " negate(a)\n  ROOT y = " A
-         " fusion(x), kind=kLoop, calls=double, output_to_operand_aliasing={{}: (0, {})}", "",                                                32768            },
+         " fusion(x), kind=kLoop, calls=double, output_to_operand_aliasing={{}: (0, {})}", "", 32768},
  /* a done returns what the start made */
-        {"x = (" A ", " A ", u32[]) copy-start(a)\n  ROOT y = " A " copy-done(x)",                  "",                                                32768            },
+        {"x = (" A ", " A ", u32[]) copy-start(a)\n  ROOT y = " A " copy-done(x)", "", 32768},
  /* the loop's state is x; its body needs q and t, of which u becomes the state */
         {"zero = s32[] constant(0)\n  x = " A " negate(a)\n  t = (s32[], " A ") tuple(zero, x)\n"
          "  w = (s32[], " A ") while(t), condition=cond, body=body\n"
          "  ROOT g = " A " get-tuple-element(w), index=1",
-         "",                                                                                                                                           32768 + 65536 + 4},
+         "", 32768 + 65536 + 4},
+  /* clang-format on */
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         cr_expect_eq(memory_of(programs[i].instructions, programs[i].header), programs[i].need,

@@ -132,16 +132,18 @@ Test(hlo_collectives, pair_fusions_by_channel)
         int line;
         const char *says;
     } wrong[] = {
-        {HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") "}\n",    35,
-         "a start with no done: no fusion up to line 35 ends channel 9"                        },
-        {                                                  HEAD FUSIONS MAIN END("d",                             "done9") "}\n",                          35,
+  /* clang-format off */
+        {HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") "}\n", 35,
+         "a start with no done: no fusion up to line 35 ends channel 9"},
+        { HEAD FUSIONS MAIN END("d", "done9") "}\n", 35,
          "a done without a start: no fusion of its computation, which begins in line 33, starts "
-         "channel 9"                     },
-        { HEAD FUSIONS MAIN CALL("s",                                             "start9",                                   "kCustom") CALL("t", "start9",   "kCustom")
-             END("d",     "done9") "}\n",
+         "channel 9"},
+        { HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") CALL("t", "start9", "kCustom")
+             END("d", "done9") "}\n",
          36, "a second start of the channel that began in line 35"},
-        {                               HEAD FUSIONS MAIN CALL("s", "start9",                                   "kCustom") END("d",                              "done9") END("x",                                "done9") "}\n",
+        { HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") END("d", "done9") END("x", "done9") "}\n",
          37, "a done without a start"},
+  /* clang-format on */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         pod_error err = {0};

@@ -88,6 +88,7 @@ typedef struct error_case {
 #define COPY_START "  s = (f32[8], f32[8], u32[]) copy-start(a)\n"
 
 static const error_case errors[] = {
+    /* clang-format off */
     /* what the text is */
     {"module @jit_f attributes {mhlo.num_partitions = 8 : i32} {\n", 1, 1, "this is StableHLO"},
     {"#loc = loc(unknown)\n\"stablehlo.add\"(%0)", 1, 1, "pass as_text() of the compiled"},
@@ -133,7 +134,8 @@ static const error_case errors[] = {
     {HEAD E "  b = f32[8] parameter(0)\n" OK, 4, 3, "parameter(0) of 2"},
     {HEAD E "  b = f32[8] parameter()\n" OK, 4, 24, "number of a parameter is missing"},
     {HEAD E "  b = f32[8] get-tuple-element(a), index=0\n" OK, 4, 42, "index 0 of a tuple of 0"},
-    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] get-tuple-element(b), index=1\n" OK, 5, 42, "index 1 of a tuple of 1"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] get-tuple-element(b), index=1\n" OK, 5, 42,
+     "index 1 of a tuple of 1"},
     {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] get-tuple-element(b)\n" OK, 5, 3, "without index"},
     /* shapes and attributes */
     {HEAD E "  b = f9[8] negate(a)\n" OK, 4, 7, "'f9' is no element type"},
@@ -164,6 +166,7 @@ static const error_case errors[] = {
      4, 77, "a bad figure in backend_config"},
     {HEAD E "  b = f32[8] negate(a), backend_config={\"window_config\":{\"estimated_cycles\":-1}}\n" OK,
      4, 77, "a bad figure in backend_config"},
+    /* clang-format on */
 };
 /* clang-format on */
 

@@ -120,23 +120,25 @@ Test(hlo_shape, refuses_what_is_no_shape)
         int column;
         const char *says;
     } wrong[] = {
-        {"f7[3]",                                               POD_E_INVALID, 1,  "'f7' is no element type"           },
-        {"f32",                                                 POD_E_INVALID, 4,  "'['"                               },
-        {"f32[3",                                               POD_E_INVALID, 6,  "']'"                               },
-        {"f32[3,]",                                             POD_E_INVALID, 7,  "a dim is missing"                  },
-        {"f32[-3]",                                             POD_E_INVALID, 5,  "a dim is missing"                  },
-        {"f32[3,5]{1}",                                         POD_E_INVALID, 10, "names 1 of 2 dims"                 },
-        {"f32[3,5]{1,1}",                                       POD_E_INVALID, 10, "names a dim twice"                 },
-        {"f32[3,5]{2,0}",                                       POD_E_INVALID, 10, "names others"                      },
-        {"f32[3]{0:T(0)}",                                      POD_E_INVALID, 8,  "tile of size 0"                    },
-        {"f32[3]{0:T(8}",                                       POD_E_INVALID, 13, "')'"                               },
-        {"f32[3]{0:!}",                                         POD_E_INVALID, 10, "a bad mark"                        },
-        {"f32[3]{0:S(256)}",                                    POD_E_RANGE,   12, "memory space"                      },
-        {"f32[4611686018427387905]",                            POD_E_RANGE,   5,  "a dim; at most 4611686018427387904"},
-        {"pred[4294967296,4294967296]",                         POD_E_RANGE,   1,  "elements of a shape"               },
-        {"f32[2147483648,1073741824]",                          POD_E_RANGE,   1,  "bytes of a shape"                  },
-        {"pred[4611686018427387904]{0:T(4611686018427387903)}", POD_E_RANGE,   1,
-         "elements of a shape"                                                                                         },
+  /* clang-format off */
+        {"f7[3]", POD_E_INVALID, 1, "'f7' is no element type"},
+        {"f32", POD_E_INVALID, 4, "'['"},
+        {"f32[3", POD_E_INVALID, 6, "']'"},
+        {"f32[3,]", POD_E_INVALID, 7, "a dim is missing"},
+        {"f32[-3]", POD_E_INVALID, 5, "a dim is missing"},
+        {"f32[3,5]{1}", POD_E_INVALID, 10, "names 1 of 2 dims"},
+        {"f32[3,5]{1,1}", POD_E_INVALID, 10, "names a dim twice"},
+        {"f32[3,5]{2,0}", POD_E_INVALID, 10, "names others"},
+        {"f32[3]{0:T(0)}", POD_E_INVALID, 8, "tile of size 0"},
+        {"f32[3]{0:T(8}", POD_E_INVALID, 13, "')'"},
+        {"f32[3]{0:!}", POD_E_INVALID, 10, "a bad mark"},
+        {"f32[3]{0:S(256)}", POD_E_RANGE, 12, "memory space"},
+        {"f32[4611686018427387905]", POD_E_RANGE, 5, "a dim; at most 4611686018427387904"},
+        {"pred[4294967296,4294967296]", POD_E_RANGE, 1, "elements of a shape"},
+        {"f32[2147483648,1073741824]", POD_E_RANGE, 1, "bytes of a shape"},
+        {"pred[4611686018427387904]{0:T(4611686018427387903)}", POD_E_RANGE, 1,
+         "elements of a shape"},
+  /* clang-format on */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         pod_hlo_shapes shapes = {.count = 0};
