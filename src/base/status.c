@@ -95,6 +95,19 @@ void pod_panic(const char *file, int line, const char *text)
     abort();
 }
 
+void pod_out_of_memory(const char *what)
+{
+    const int exit_code = pod_status_exit_code(POD_E_NOMEM);
+    (void)fprintf(stderr,
+                  "podsim: error: no memory for %s; use fewer chips, or more ranks on more hosts\n",
+                  what);
+    (void)fflush(stderr);
+    if (panic_handler != NULL) {
+        panic_handler(exit_code);
+    }
+    exit(exit_code);
+}
+
 void pod_panic_handler_set(void (*handler)(int exit_code))
 {
     panic_handler = handler;

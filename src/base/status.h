@@ -71,7 +71,20 @@ void pod_error_clear(pod_error *err);
  *  exit code 70 through the handler set by the engine (MPI_Abort), else abort(). */
 _Noreturn void pod_panic(const char *file, int line, const char *text);
 
-/** Set what pod_panic calls to end the job; NULL restores abort(). The only global of base/. */
+/** Called when memory runs out in the middle of what can't be taken back (the links of a running simulation):
+ *  prints one line, then ends the whole job with exit code 4, as pod_panic does with 70.
+ *  @param what  "links", "messages": what there is no memory for */
+_Noreturn void pod_out_of_memory(const char *what);
+
+/** Memory that must be there in such a place. */
+#define POD_NEED(pointer, what)                                                                    \
+    do {                                                                                           \
+        if ((pointer) == NULL) {                                                                   \
+            pod_out_of_memory(what);                                                               \
+        }                                                                                          \
+    } while (0)
+
+/** Set what the two call to end the job; NULL restores abort() and exit(). The only global of base/. */
 void pod_panic_handler_set(void (*handler)(int exit_code));
 
 #define POD_ASSERT(condition)                                                                      \

@@ -67,11 +67,18 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
         return pod_coll_none.predict(request, prediction, err);
     }
     for (int i = 0; i < ROWS; ++i) {
-        if (!rows[i]->in_auto || !pod_coll_algorithm_fits(rows[i], request)) {
+        if (!rows[i]->in_auto) {
+            continue;
+        }
+        pod_status st = pod_coll_algorithm_applies(rows[i], request, NULL);
+        if (st == POD_E_NOMEM) {
+            return pod_fail(err, st, "no memory to choose an algorithm");
+        }
+        if (st != POD_OK) {
             continue;
         }
         pod_coll_prediction mine;
-        const pod_status st = rows[i]->predict(request, &mine, err);
+        st = rows[i]->predict(request, &mine, err);
         if (st != POD_OK) {
             return st;
         }

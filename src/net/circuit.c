@@ -6,6 +6,19 @@
  * after its service ends; the message has arrived when all have. */
 #include "net/net_state.h"
 
+#include <stdlib.h>
+
+pod_net_leg *pod_net_legs(pod_net *net, int32_t count)
+{
+    if (count > net->legs_room) {
+        free(net->legs);
+        net->legs = malloc((size_t)count * sizeof *net->legs);
+        POD_NEED(net->legs, "a message's links");
+        net->legs_room = count;
+    }
+    return net->legs;
+}
+
 void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
                            const int32_t *nlegs, int ncircuits, int32_t to, int64_t bytes,
                            pod_net_tag tag, pod_payload *payload)

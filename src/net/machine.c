@@ -217,8 +217,7 @@ void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t
     const int32_t base = src - src % machine->slice->nchips;
     int count = pod_router_paths(machine->router, src - base, dst - base, routes);
     count = ties_plus ? pod_paths_keep_plus(routes, count) : count;
-    pod_net_leg *legs = malloc((size_t)(count * routes[0].nhops) * sizeof *legs);
-    POD_ASSERT(legs != NULL);
+    pod_net_leg *legs = pod_net_legs(net, count * routes[0].nhops);
     int32_t n = 0;
     for (int i = 0; i < count; i++) {
         int32_t chip = src - base;
@@ -233,7 +232,6 @@ void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t
     }
     pod_net_send_circuits(net, pod_machine_cell(machine, src), legs, nlegs, count,
                           pod_machine_cell(machine, dst), bytes, tag, payload);
-    free(legs);
 }
 
 /* What the ports of one cell have carried. */

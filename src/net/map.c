@@ -47,7 +47,7 @@ static void map_grow(pod_map *map)
     const pod_map old = *map;
     const size_t capacity = old.slots ? 2 * (old.mask + 1) : 64;
     map->slots = calloc(capacity, sizeof *map->slots);
-    POD_ASSERT(map->slots != NULL);
+    POD_NEED(map->slots, "messages under way");
     map->mask = capacity - 1;
     for (size_t i = 0; old.slots && i <= old.mask; i++) {
         if (old.slots[i].used) {

@@ -27,7 +27,7 @@ void pod_map_fini(pod_map *map);
 
 /** The value stored under a key, or NULL. Valid until the next put or remove. */
 uint64_t *pod_map_get(const pod_map *map, uint64_t a, uint64_t b);
-/** Insert or overwrite. Ends the job when memory is out (POD_ASSERT), as it runs in handlers. */
+/** Insert or overwrite. Ends the job when memory is out (pod_out_of_memory), as it runs in handlers. */
 void pod_map_put(pod_map *map, uint64_t a, uint64_t b, uint64_t value);
 /** Remove; returns true and the value if the key was there. */
 bool pod_map_take(pod_map *map, uint64_t a, uint64_t b, uint64_t *value);

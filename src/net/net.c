@@ -129,6 +129,7 @@ void pod_net_free(pod_net *net)
         return;
     }
     pod_engine_free(net->engine);
+    free(net->legs);
     pod_map_fini(&net->leaving);
     pod_map_fini(&net->holding);
     pod_map_fini(&net->arriving);

@@ -114,6 +114,9 @@ typedef struct pod_net_leg {
     int32_t cell;
     int32_t port;
 } pod_net_leg;
+/** Room for the links of a message's circuits, for one pod_net_send_circuits: the net's, good until the next call.
+ *  @param count  of all its circuits together */
+pod_net_leg *pod_net_legs(pod_net *net, int32_t count);
 /** Send over paths as circuits: a circuit is set up hop by hop, then all its links serve the message at
  *  once. Uncontended that takes as long as a message that cuts through. But messages of several
  *  steps' distance that share a link all wait for it from the same moment, so that a step of equal

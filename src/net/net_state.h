@@ -158,10 +158,12 @@ struct pod_net {
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;
-    pod_map transit;  /* (cell, cell before; port and flow there) → flow here */
-    pod_map arriving; /* (tag; cell, step) → fragments still to come */
-    pod_map holding;  /* (tag; cell, step) → payload, while other fragments are on the way */
-    pod_map leaving;  /* (tag; cell, step) → fragments that have not left their sender */
+    pod_map transit;   /* (cell, cell before; port and flow there) → flow here */
+    pod_map arriving;  /* (tag; cell, step) → fragments still to come */
+    pod_map holding;   /* (tag; cell, step) → payload, while other fragments are on the way */
+    pod_net_leg *legs; /* of the message that is being sent: legs[legs_room] */
+    int32_t legs_room;
+    pod_map leaving; /* (tag; cell, step) → fragments that have not left their sender */
 };
 
 /* More work on a link that has had `before` already: time may not overflow.

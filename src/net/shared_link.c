@@ -16,16 +16,16 @@ static int32_t flow_beyond(pod_net *net)
     if (net->free_flow < 0) {
         const int32_t count = 2 * net->nflows;
         net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
-        POD_ASSERT(flows != NULL);
+        POD_NEED(flows, "messages on links");
         net->flows = flows;
         if (net->flow_peer) {
             int32_t *peers = realloc(net->flow_peer, (size_t)count * sizeof *peers);
-            POD_ASSERT(peers != NULL);
+            POD_NEED(peers, "messages on links");
             net->flow_peer = peers;
         }
         if (net->flow_watch) {
             net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
-            POD_ASSERT(watch != NULL);
+            POD_NEED(watch, "messages on links");
             net->flow_watch = watch;
         }
         for (int32_t i = count - 1; i >= net->nflows; i--) {
@@ -367,7 +367,7 @@ static void peers_need(pod_net *net)
 {
     if (!net->flow_peer) {
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
-        POD_ASSERT(net->flow_peer != NULL);
+        POD_NEED(net->flow_peer, "messages on links");
     }
 }
 

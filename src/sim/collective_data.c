@@ -14,7 +14,11 @@ pod_payload *pod_collective_snapshot(pod_collective *coll, int32_t cell, const c
                                      int32_t part, const pod_coll_step *step, int64_t bytes)
 {
     pod_payload *payload = pod_payload_new(bytes);
-    POD_ASSERT(payload != NULL);
+    if (payload == NULL) {
+        pod_engine_fail(pod_net_engine(coll->options.net), POD_E_NOMEM,
+                        "no memory for the data of a message; use --data none, or more ranks");
+        return NULL;
+    }
     unsigned char *to = payload->bytes;
     const int32_t runs = step->send_gap > 0 ? step->send_slots : 1;
     const int32_t run_slots = step->send_gap > 0 ? 1 : step->send_slots;

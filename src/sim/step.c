@@ -62,6 +62,9 @@ static void collective_ready(step_run *run, int32_t cell, int32_t op)
     const step_cell *state = step_cell_at(run, cell);
     const uint32_t number = (uint32_t)(run->stages[state->stage].first_instance + op);
     step_instance *instance = instance_at(run, cell, number);
+    if (instance == NULL) {
+        return;
+    }
     const pod_time_ps now = pod_net_now(run->net);
     instance->start_ps[cell - run->first] = now;
     pod_net_wake(run->net, cell, now + run->args->machine->launch_ps,
@@ -78,7 +81,11 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
     /* the payload of a message: when its sender began, then its data */
     const int64_t data_bytes = run->args->data ? op->bytes : 0;
     pod_payload *payload = pod_payload_new((int64_t)sizeof now + data_bytes);
-    POD_ASSERT(payload != NULL && npaths > 0);
+    POD_ASSERT(npaths > 0);
+    if (payload == NULL) {
+        pod_step_out_of_memory(run, "a message between stages");
+        return;
+    }
     memcpy(payload->bytes, &now, sizeof now);
     if (data_bytes > 0) {
         memcpy(payload->bytes + sizeof now, run->shards[cell - run->first].data[op->in[0]],
@@ -236,7 +243,8 @@ static void instance_release(step_run *run, uint32_t number)
     }
 }
 
-/* The collective of an op, made when the first chip of this rank starts it or hears of it. */
+/* The collective of an op, made when the first chip of this rank starts it or hears of it; NULL when memory is
+ * out, which ends the run. */
 static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
 {
     if (run->instances[number]) {
@@ -245,7 +253,11 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const int32_t op = (int32_t)number - stage->first_instance;
     step_instance *instance = calloc(1, sizeof *instance);
-    POD_ASSERT(instance != NULL);
+    if (instance == NULL) {
+        pod_step_out_of_memory(run, "a collective");
+        return NULL;
+    }
+    run->instances[number] = instance;
     instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
     instance->crossing = calloc((size_t)run->ncells + 1, sizeof *instance->crossing);
     instance->cells_left = stage->cells;
@@ -262,9 +274,11 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .context = run,
     };
     const pod_status st = pod_collective_new(&options, &instance->collective, &run->failure);
-    POD_ASSERT(st == POD_OK && instance->start_ps != NULL && instance->crossing != NULL);
-    run->instances[number] = instance;
-    return instance;
+    if (st != POD_OK || instance->start_ps == NULL || instance->crossing == NULL) {
+        pod_step_out_of_memory(run, "a collective");
+        pod_step_instance_free(run, number);
+    }
+    return run->instances[number];
 }
 
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
@@ -323,24 +337,23 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
     const pod_program *program = run->stages[state->stage].program;
     pod_time_ps start = 0;
     memcpy(&start, payload->bytes, sizeof start);
-    for (int32_t i = 0; i < program->nops; i++) {
-        const pod_op *op = &program->ops[i];
-        if (op->kind != POD_OP_RECV || op->message != (int32_t)tag.instance) {
-            continue;
-        }
-        if (run->args->data) {
-            memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof start,
-                   (size_t)op->bytes);
-        }
-        if (state->deps_left[i] == 0) {
-            op_done(run, cell, i, start);
-        } else {
-            pod_map_put(&run->recv_start, (uint32_t)cell, tag.instance, (uint64_t)start);
-        }
+    const uint64_t *found = pod_map_get(&run->recv_op, (uint32_t)state->stage, tag.instance);
+    if (found == NULL) {
+        pod_engine_fail(pod_net_engine(run->net), POD_E_INTERNAL,
+                        "a message between stages has no receiver");
         return;
     }
-    pod_engine_fail(pod_net_engine(run->net), POD_E_INTERNAL,
-                    "a message between stages has no receiver");
+    const int32_t op_number = (int32_t)*found;
+    const pod_op *op = &program->ops[op_number];
+    if (run->args->data) {
+        memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof start,
+               (size_t)op->bytes);
+    }
+    if (state->deps_left[op_number] == 0) {
+        op_done(run, cell, op_number, start);
+    } else {
+        pod_map_put(&run->recv_start, (uint32_t)cell, tag.instance, (uint64_t)start);
+    }
 }
 
 static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload)
@@ -358,8 +371,11 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
         return;
     }
-    pod_collective_arrived(instance_at(run, cell, tag.instance)->collective, cell, tag, payload);
-    instance_release(run, tag.instance);
+    const step_instance *instance = instance_at(run, cell, tag.instance);
+    if (instance != NULL) {
+        pod_collective_arrived(instance->collective, cell, tag, payload);
+        instance_release(run, tag.instance);
+    }
 }
 
 static void step_sent(void *context, int32_t cell, pod_net_tag tag)

@@ -319,6 +319,20 @@ static void users_list(step_stage *stage)
     }
 }
 
+/* step_cell.deps_left counts them in 16 bits. */
+static pod_status deps_check(const pod_program *program, pod_error *err)
+{
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (op->ndeps > UINT16_MAX) {
+            return pod_fail(err, POD_E_RANGE,
+                            "%s waits for %d others; an op can wait for %d at most", op->name,
+                            (int)op->ndeps, UINT16_MAX);
+        }
+    }
+    return POD_OK;
+}
+
 static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
 {
     const pod_program *program = stage->program;
@@ -334,6 +348,10 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         || !stage->first_user || !stage->users || !stage->records) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
     }
+    pod_status st = deps_check(program, err);
+    if (st != POD_OK) {
+        return st;
+    }
     users_list(stage);
     int32_t next = program->nops;
     for (int32_t i = program->nops - 1; i >= 0; i--) {
@@ -347,7 +365,12 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         if (op->kind == POD_OP_COMPUTE || op->kind == POD_OP_COPY) {
             run->hbm_port = 0; /* to be told by the machine */
         }
-        pod_status st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
+        if (op->kind == POD_OP_RECV
+            && !pod_map_get(&run->recv_op, (uint32_t)program->stage, (uint32_t)op->message)) {
+            pod_map_put(&run->recv_op, (uint32_t)program->stage, (uint32_t)op->message,
+                        (uint64_t)i);
+        }
+        st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
         if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
             if (st == POD_OK) {

@@ -261,6 +261,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     step_run run = {.args = &own, .hbm_port = -1};
     pod_par *self = NULL;
     *result = (pod_step_result){0};
+    pod_map_init(&run.recv_op);
     pod_map_init(&run.recv_start);
     pod_status st = pod_step_plan(&run, err);
     if (run.hbm_port >= 0) {
@@ -284,6 +285,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     result->nfallbacks = run.nfallbacks;
     pod_step_plan_free(&run);
     pod_map_fini(&run.recv_start);
+    pod_map_fini(&run.recv_op);
     pod_par_self_free(self);
     return pod_par_agree(args->machine->par, st, err);
 }

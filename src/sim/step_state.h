@@ -7,6 +7,8 @@
 #include "sim/collective.h"
 #include "sim/step.h"
 
+#include <stdio.h>
+
 enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3, POD_TAG_HBM = 4 };
 
 /* What exposed time is charged to. */
@@ -121,13 +123,15 @@ struct step_run {
     int hbm_port;
     step_instance **instances; /* instances[stage's first + op], NULL unless under way */
     int32_t ninstances;
+    pod_map recv_op;    /* (stage; message) → the op that receives it */
     pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
     pod_shards *shards; /* shards[local cell], with data */
     int64_t compute_ps;
     int64_t hbm_bound_ps;
     int64_t exposed_ps[STEP_RESOURCES];
     int64_t idle_ps;
-    pod_error failure; /* of something inside a handler */
+    bool out_of_memory; /* in a handler: what it leaves behind is incomplete */
+    pod_error failure;  /* of something inside a handler */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */
@@ -155,6 +159,15 @@ enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT 
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
+}
+
+/** Memory ran out in a handler: the run ends with POD_E_NOMEM on every rank, once the handler has returned. */
+static inline void pod_step_out_of_memory(step_run *run, const char *what)
+{
+    char text[128];
+    run->out_of_memory = true;
+    (void)snprintf(text, sizeof text, "no memory for %s; use fewer chips, or more ranks", what);
+    pod_engine_fail(pod_net_engine(run->net), POD_E_NOMEM, text);
 }
 
 /** The chip of another stage that the chip of a cell exchanges messages with (step_wait.c). */

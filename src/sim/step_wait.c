@@ -82,9 +82,14 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
         return;
     }
     if (state->ntrail == state->trail_room) {
-        state->trail_room = state->trail_room > 0 ? 2 * state->trail_room : 8;
-        state->trail = realloc(state->trail, (size_t)state->trail_room * sizeof *state->trail);
-        POD_ASSERT(state->trail != NULL);
+        const int32_t room = state->trail_room > 0 ? 2 * state->trail_room : 8;
+        step_trail *trail = realloc(state->trail, (size_t)room * sizeof *trail);
+        if (trail == NULL) {
+            pod_step_out_of_memory(run, "what a chip waits for");
+            return;
+        }
+        state->trail = trail;
+        state->trail_room = room;
     }
     const pod_time_ps now = pod_net_now(run->net);
     const bool crosses =
@@ -144,6 +149,9 @@ void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps n
     const pod_program *program = step_stage_at(run, state)->program;
     const pod_time_ps since = state->free_ps;
     pod_time_ps end = now;
+    if (run->out_of_memory) {
+        return;
+    }
     int32_t at =
         op < program->nops ? trail_find(state, program, state->ntrail, op, now) : state->ntrail - 1;
     POD_ASSERT(end == since || at >= 0);

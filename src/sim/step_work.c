@@ -67,9 +67,14 @@ void pod_step_copy_ready(step_run *run, int32_t cell, int32_t op)
         lane->nqueue = 0;
     }
     if (lane->nqueue == lane->room) {
-        lane->room = lane->room > 0 ? 2 * lane->room : 8;
-        lane->queue = realloc(lane->queue, (size_t)lane->room * sizeof *lane->queue);
-        POD_ASSERT(lane->queue != NULL);
+        const int32_t room = lane->room > 0 ? 2 * lane->room : 8;
+        int32_t *queue = realloc(lane->queue, (size_t)room * sizeof *queue);
+        if (queue == NULL) {
+            pod_step_out_of_memory(run, "the copies of a chip");
+            return;
+        }
+        lane->queue = queue;
+        lane->room = room;
     }
     lane->queue[lane->nqueue++] = op;
     lane_feed(run, cell, lane);

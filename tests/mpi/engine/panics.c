@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program whose last rank breaks an invariant while the others wait for it (see expect_exit).
  *
- *   panics assert | early | abort */
+ *   panics assert | memory | early | abort */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -12,6 +12,8 @@ static void handle(void *context, pod_engine *engine, int32_t cell, const pod_ev
     const char *how = context;
     if (strcmp(how, "assert") == 0) {
         POD_ASSERT(cell < 0);
+    } else if (strcmp(how, "memory") == 0) {
+        POD_NEED(cell < 0 ? how : NULL, "what is needed");
     } else if (strcmp(how, "abort") == 0) {
         pod_par_abort(3);
     } else {
