@@ -4,15 +4,20 @@
 #include "cli/plot.h"
 #include "cli/step.h"
 
+#include "base/units.h"
 #include "experiment/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char about[] =
     "A row per layout, fastest first: those of --mesh, or all of data, fsdp and tensor that JAX\n"
     "places (with --split-axes also those that share a physical axis). Columns as in podsim step;\n"
-    "layouts that can't run come last, with the reason and - for their figures.\n";
+    "layouts that can't run come last, with the reason and - for their figures. bound_s is what a "
+    "layout\n"
+    "can't be faster than; with --top K those whose bound exceeds the K-th best time are not "
+    "simulated.\n";
 
 /* What the command works on. */
 typedef struct comparison {
@@ -21,6 +26,7 @@ typedef struct comparison {
     const pod_step_recipe *recipe;
     const pod_experiment_step_request *request;
     const pod_experiment_setup *setup;
+    int top; /* of the best that need figures; 0 = all */
     int count;
     pod_experiment_candidate *candidates;  /* candidates[count] */
     pod_experiment_step_outcome *outcomes; /* outcomes[count] */
@@ -70,20 +76,45 @@ static pod_status list_candidates(comparison *c, pod_error *err)
 
 /* ---- the table ---- */
 
-static const char *status_word(int64_t status)
+static bool has_figures(const pod_experiment_step_outcome *outcome)
 {
-    return status == POD_OK ? "ok" : status == POD_E_NOFIT ? "does not fit" : "can't run";
+    return outcome->status == POD_OK && outcome->slower == 0;
+}
+
+static const char *status_word(const pod_experiment_step_outcome *outcome)
+{
+    if (outcome->slower != 0) {
+        return "slower";
+    }
+    return outcome->status == POD_OK        ? "ok"
+           : outcome->status == POD_E_NOFIT ? "does not fit"
+                                            : "can't run";
+}
+
+static void emit_reason(pod_emit *emit, const pod_experiment_step_outcome *outcome)
+{
+    char text[64];
+    if (outcome->slower != 0) {
+        (void)snprintf(text, sizeof text, "at least %.6g s", pod_time_to_s(outcome->bound_ps));
+        pod_emit_text(emit, text);
+    } else if (outcome->status == POD_OK) {
+        pod_emit_none(emit);
+    } else {
+        pod_emit_text(emit, outcome->reason);
+    }
 }
 
 static pod_status print(comparison *c, pod_error *err)
 {
-    enum { NCOLUMNS = 1 + POD_STEP_COLUMNS + 2 };
+    enum { NCOLUMNS = 1 + POD_STEP_COLUMNS + 3 };
     pod_emit_column columns[NCOLUMNS] = {{.name = "rank"}};
     const pod_slice *slice = &c->setup->slice;
     pod_emit *emit = NULL;
     pod_step_columns(columns + 1, c->request, slice->nslices > 1);
-    columns[NCOLUMNS - 2] = (pod_emit_column){.name = "status"};
-    columns[NCOLUMNS - 1] = (pod_emit_column){.name = "reason"};
+    columns[NCOLUMNS - 3] = (pod_emit_column){.name = "status"};
+    columns[NCOLUMNS - 2] = (pod_emit_column){.name = "reason"};
+    columns[NCOLUMNS - 1] = (pod_emit_column){
+        .name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true};
     pod_status st = pod_emit_new(c->cli->common.format, "compare", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
         pod_emit_heading(emit, "podsim compare: %s, %d chips, %s, %s, %s", slice->name,
@@ -92,17 +123,18 @@ static pod_status print(comparison *c, pod_error *err)
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         const pod_experiment_step_outcome *outcome = &c->outcomes[i];
-        if (outcome->status == POD_OK) {
+        if (has_figures(outcome)) {
             pod_emit_i64(emit, i + 1);
         } else {
             pod_emit_none(emit);
         }
         pod_step_emit(emit, c->request, slice, outcome);
-        pod_emit_text(emit, status_word(outcome->status));
-        if (outcome->status == POD_OK) {
-            pod_emit_none(emit);
+        pod_emit_text(emit, status_word(outcome));
+        emit_reason(emit, outcome);
+        if (outcome->bound_ps > 0) {
+            pod_emit_double(emit, pod_time_to_s(outcome->bound_ps));
         } else {
-            pod_emit_text(emit, outcome->reason);
+            pod_emit_none(emit);
         }
     }
     if (st == POD_OK) {
@@ -122,7 +154,7 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     int count = 0;
     for (int i = 0; i < c->count && count < BARS_MAX; i++) {
         const pod_experiment_step_outcome *outcome = &c->outcomes[i];
-        if (outcome->status != POD_OK) {
+        if (!has_figures(outcome)) {
             continue;
         }
         rows[count] = (pod_plot_step_row){
@@ -138,11 +170,46 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     return pod_plot_steps(plot, title, rows, count, err);
 }
 
+/* --top K, all, or by how many layouts there are. */
+static pod_status read_top(comparison *c, pod_error *err)
+{
+    enum { ALL_UP_TO = 40, TOP = 10 };
+    int64_t top = 0;
+    const char *text = c->texts->top;
+    if (text == NULL) {
+        c->top = c->count > ALL_UP_TO ? TOP : 0;
+        if (c->top > 0) {
+            pod_cli_say(c->cli,
+                        "%d layouts: those that can't be among the %d fastest are not simulated; "
+                        "--top all simulates every one",
+                        c->count, c->top);
+        }
+        return POD_OK;
+    }
+    c->top = 0;
+    if (strcmp(text, "all") == 0) {
+        return POD_OK;
+    }
+    const pod_status st = pod_cli_count_parse(text, "--top", &top, err);
+    if (st == POD_OK && (top < 1 || top > INT32_MAX)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--top is how many of the fastest are wanted, from 1, or "
+                        "all; not '%s'",
+                        text);
+    }
+    c->top = (int)(top < c->count ? top : c->count);
+    return st;
+}
+
 static pod_status compare(comparison *c, pod_error *err)
 {
     pod_status st = list_candidates(c, err);
     if (st == POD_OK) {
-        st = pod_experiment_search(&c->cli->experiment, c->candidates, c->count, c->outcomes, err);
+        st = read_top(c, err);
+    }
+    if (st == POD_OK) {
+        st = pod_experiment_search(&c->cli->experiment, c->candidates, c->count, c->top,
+                                   c->outcomes, err);
     }
     if (st == POD_OK) {
         for (int i = 0; i < c->count; i++) {
@@ -206,11 +273,13 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
 {
     pod_step_texts texts = {0};
     pod_step_recipe recipe = {0};
-    enum { OWN = 1 };
+    enum { OWN = 2 };
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
         {"mesh", 0, POD_CLI_MANY, &texts.meshes, "AXIS=N,...",
          "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)"},
+        {"top", 0, POD_CLI_TEXT, &texts.top, "K|all",
+         "how many of the fastest need figures (default: 10 beyond 40 layouts, else all)"},
     };
     /* clang-format on */
     pod_step_shared_options(&texts, options + OWN);

@@ -12,6 +12,7 @@
 
 /** What the options say, as given. */
 typedef struct pod_step_texts {
+    const char *top; /**< compare: --top */
     const char *recipe;
     const char *maxtext;
     const char *model;

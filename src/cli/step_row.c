@@ -98,7 +98,7 @@ void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
     pod_emit_text(emit,
                   outcome->remat[0] != '\0' ? outcome->remat : pod_remat_name(request->remat));
     pod_emit_text(emit, pod_step_mode_name(request->mode));
-    if (outcome->status == POD_OK) {
+    if (outcome->status == POD_OK && outcome->slower == 0) {
         emit_figures(emit, outcome);
         return;
     }

@@ -4,6 +4,9 @@
  *  Model: a candidate is a request, a setup and a mesh; candidates may share requests and setups, or differ in
  *  them. Time only, each candidate runs whole on one rank by itself (rank, rank + size, …), and then all
  *  ranks know all outcomes. With real numbers all ranks work on each together.
+ *  Lower bounds (sim/step.h) come before each simulation. Where only the `top` best are asked for, a candidate whose
+ *  bound exceeds the time of the last of them is not simulated; its outcome says slower = 1. Whether it does is
+ *  settled at the end, so that it depends on the candidates alone.
  *  A candidate that can't run (its mesh doesn't lie, it doesn't fit HBM, its sizes are too large) has
  *  the reason in its outcome; anything else ends the search.
  *
@@ -20,16 +23,19 @@ typedef struct pod_experiment_candidate {
 
 /** Time all candidates, without numbers. Collective.
  *  @param candidates     candidates[count], the same on every rank
+ *  @param top            how many of the best need figures; 0 = all have them
  *  @param[out] outcomes  outcomes[count] */
 pod_status pod_experiment_search_times(pod_experiment *experiment,
                                        const pod_experiment_candidate *candidates, int count,
-                                       pod_experiment_step_outcome *outcomes, pod_error *err);
+                                       int top, pod_experiment_step_outcome *outcomes,
+                                       pod_error *err);
 
 /** Run all candidates, of one request: with real numbers or time only, as the experiment says or by the size of
- *  the largest. Collective. Parameters as above. */
+ *  the largest. Collective. Parameters as above; with real numbers all are run. */
 pod_status pod_experiment_search(pod_experiment *experiment,
-                                 const pod_experiment_candidate *candidates, int count,
+                                 const pod_experiment_candidate *candidates, int count, int top,
                                  pod_experiment_step_outcome *outcomes, pod_error *err);
 
-/** Fastest first; the equally fast in their order; those without figures last, in their order. */
+/** Fastest first; the equally fast in their order; then the slower ones by their bounds; those that can't run last,
+ *  in their order. */
 void pod_experiment_outcomes_sort(pod_experiment_step_outcome *outcomes, int count);

@@ -29,16 +29,22 @@ void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request
     memcpy(outcome->reason, failure->text, sizeof outcome->reason);
 }
 
-void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
-                                     const pod_chip_spec *chip, const pod_step_result *result,
-                                     const pod_experiment_step_numbers *numbers,
-                                     pod_experiment_step_outcome *outcome)
+void pod_experiment_step_outcome_case(const pod_experiment_step_case *run_case,
+                                      pod_experiment_step_outcome *outcome)
 {
     outcome->status = POD_OK;
     pod_experiment_step_outcome_mesh(outcome, &run_case->mesh.logical);
     memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
     outcome->batch = run_case->request.batch > 0 ? run_case->request.batch : run_case->work.rows;
     (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
+}
+
+void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, const pod_step_result *result,
+                                     const pod_experiment_step_numbers *numbers,
+                                     pod_experiment_step_outcome *outcome)
+{
+    pod_experiment_step_outcome_case(run_case, outcome);
     outcome->time_ps = result->time_ps;
     pod_step_figures_get(&run_case->request, &run_case->work, chip, result->time_ps,
                          &outcome->figures);

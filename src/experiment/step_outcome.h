@@ -14,6 +14,9 @@ typedef struct pod_experiment_step_outcome {
     char placement[POD_EXPERIMENT_PLACEMENT_MAX];
     char remat[POD_REMAT_NAME_MAX]; /**< what ran; "" if nothing did */
     int64_t batch;
+    pod_time_ps
+        bound_ps; /**< of a search: what the step can't be faster than (sim/step.h); 0 = not found */
+    int64_t slower; /**< 1: not simulated, as its bound is above the time of enough others */
     pod_time_ps time_ps;
     pod_step_figures figures;
     double compute_s; /**< these five, means over chips, add up to the step time */
@@ -28,7 +31,10 @@ typedef struct pod_experiment_step_outcome {
 /** Names of a mesh into an outcome, as given or, once it is laid, with all sizes. */
 void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
                                       const pod_logical_mesh *logical);
-/** Figures of a run.
+/** What a case is: its mesh, placement, batch, recomputation. */
+void pod_experiment_step_outcome_case(const pod_experiment_step_case *run_case,
+                                      pod_experiment_step_outcome *outcome);
+/** The same, and the figures of a run.
  *  @param chip     rates that ran
  *  @param numbers  NULL without data */
 void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,

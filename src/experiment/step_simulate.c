@@ -71,3 +71,15 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
                ? pod_experiment_step_bounds_check(programs, result, own.machine.launch_ps, err)
                : st;
 }
+
+pod_status pod_experiment_step_bound(pod_experiment *experiment,
+                                     const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, pod_time_ps *bound_ps,
+                                     pod_error *err)
+{
+    pod_experiment_step_machine own;
+    pod_experiment_step_machine_make(&own, experiment, run_case, chip);
+    const pod_step_args args = {
+        .machine = &own.machine, .chip = chip, .programs = &run_case->work.programs};
+    return pod_step_bound(&args, bound_ps, err);
+}

@@ -26,6 +26,12 @@ pod_status pod_experiment_step_bounds_check(const pod_programs *programs,
                                             const pod_step_result *result, pod_time_ps launch_ps,
                                             pod_error *err);
 
+/** What a case can't be faster than, without simulating it (pod_step_bound). Not collective. */
+pod_status pod_experiment_step_bound(pod_experiment *experiment,
+                                     const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, pod_time_ps *bound_ps,
+                                     pod_error *err);
+
 /** Simulate programs, those of the case or of the same model with fewer layers; time only. Collective.
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini

@@ -120,6 +120,17 @@ typedef struct pod_step_result {
 pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err);
 void pod_step_result_fini(pod_step_result *result);
 
+/** What no run of the programs can be faster than, found without simulating. The larger, over all stages, of
+ *
+ *    critical path  core ops in order, each as fast as it can be, collectives at their bound (collectives/bounds/bound.h)
+ *                   and their launch, messages of other stages in no time
+ *    links          bytes that must leave a chip, over the rate of all its links
+ *
+ *  Not collective.
+ *  @param args  data, observer and fold play no part
+ *  @return what planning the run says */
+pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_error *err);
+
 /** The result of a step with `times` periods of layers more than `more` has, which has one more than `few`
  *  (workload/transformer/periodic.h): times and bytes; no records of ops yet. Local. */
 void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,

@@ -195,7 +195,7 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
 static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error *err)
 {
     const pod_status st = sources_find(run, entry, err);
-    if (st != POD_OK) {
+    if (st != POD_OK || run->bounds_only) {
         return st;
     }
     pod_coll_request request = schedule_request(run, entry);

@@ -111,6 +111,7 @@ typedef struct step_run step_run;
 
 struct step_run {
     const pod_step_args *args;
+    bool bounds_only; /* nothing will run: collectives need their bounds, and no schedules */
     pod_net *net;
     int32_t first;
     int32_t ncells;

@@ -252,7 +252,7 @@ Test(search, has_a_reason_or_figures_for_every_candidate_and_sorts_them)
         candidates[i] = (pod_experiment_candidate){
             .request = &request, .setup = &w->setup, .mesh = mesh_of(w, meshes[i])};
     }
-    OK(pod_experiment_search(&w->experiment, candidates, COUNT, outcomes, &w->err));
+    OK(pod_experiment_search(&w->experiment, candidates, COUNT, 0, outcomes, &w->err));
     cr_expect_eq(outcomes[0].status, POD_E_INVALID);
     cr_expect(outcomes[0].reason[0] != '\0');
     cr_expect_str_eq(outcomes[0].mesh, "data=5");
@@ -280,7 +280,7 @@ Test(search, with_numbers_checks_all_candidates)
         {.request = &request, .setup = &w->setup, .mesh = mesh_of(w, "data=2,tensor=2")},
     };
     pod_experiment_step_outcome outcomes[2];
-    OK(pod_experiment_search(&w->experiment, candidates, 2, outcomes, &w->err));
+    OK(pod_experiment_search(&w->experiment, candidates, 2, 0, outcomes, &w->err));
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(outcomes[i].data, 1);
         cr_expect_eq(outcomes[i].numbers.wrong, 0);
