@@ -122,8 +122,8 @@ void pod_step_result_fini(pod_step_result *result);
 
 /** What no run of the programs can be faster than, found without simulating. The larger, over all stages, of
  *
- *    critical path  core ops in order, each as fast as it can be, collectives at their bound (collectives/bounds/bound.h)
- *                   and their launch, messages of other stages in no time
+ *    critical path  core ops in order, each as fast as it can be, collectives at their bound
+ *                   (collectives/bounds/bound.h) and their launch, messages of other stages in no time
  *    links          bytes that must leave a chip, over the rate of all its links
  *
  *  Not collective.
