@@ -133,6 +133,8 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     if (!measured) {
         return;
     }
+    spec->scalar_gather_s = value[FIG_SCALAR_GATHER] * 1e-9;
+    spec->slice_jitter_frac = value[FIG_SLICE_JITTER];
     spec->link_oneway_bytes_per_s *= value[FIG_LINK_EFF];
     spec->kernel_start_ps = pod_time_from_s(value[FIG_KERNEL_START] * s_per_us);
     spec->matmul_launch_ps = pod_time_from_s(value[FIG_MATMUL_LAUNCH] * s_per_us);

@@ -55,6 +55,8 @@ typedef struct pod_chip_spec {
     double loss_chunk_ops;        /**< and in the compiler's loop over chunks */
     int grouped_cores; /**< cores that a kernel of grouped matmuls or of the loss runs on */
 
+    double scalar_gather_s; /**< of one scalar that a core picks out of HBM by its index */
+
     int64_t hbm_bytes;
     int64_t hbm_usable_bytes; /**< what programs may use, all devices together */
     double hbm_bytes_per_s;   /**< nominal; times hbm_eff_frac is what is reached */
@@ -82,7 +84,9 @@ typedef struct pod_chip_spec {
     pod_time_ps dcn_latency_ps;
     double
         dcn_oversubscription; /**< network cards of a slice over its uplink into the fabric, >= 1 */
-    double pcie_bytes_per_s;  /**< one chip to its host, one way */
+    double
+        slice_jitter_frac; /**< spread of the slices' times of a step, of that: all wait for the slowest */
+    double pcie_bytes_per_s;      /**< one chip to its host, one way */
     int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share network cards; 1s fill up */
     int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
     int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */

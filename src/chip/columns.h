@@ -49,6 +49,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_LOSS_BWD, "loss_bwd_ops", 0, 1e3, POD_FIG_ALWAYS)                                        \
     X(FIG_LOSS_CHUNK, "loss_chunk_ops", 0, 1e3, POD_FIG_ALWAYS)                                    \
     X(FIG_GROUPED_CORES, "grouped_cores", 1, 16, POD_FIG_ALWAYS | POD_FIG_WHOLE)                   \
+    X(FIG_SCALAR_GATHER, "scalar_gather_ns", 0, 1e6, POD_FIG_MEASURED)                             \
     X(FIG_HBM_SIZE, "hbm_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                          \
     X(FIG_HBM_USABLE, "hbm_usable_GiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \
     X(FIG_HBM_RATE, "hbm_GBps", 1e-3, 1e7, POD_FIG_SHEET)                                          \
@@ -74,6 +75,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_DCN_EFF, "dcn_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_DCN_LATENCY, "dcn_latency_us", 0, 1e9, POD_FIG_ALWAYS)                                   \
     X(FIG_DCN_OVERSUBSCRIPTION, "dcn_oversubscription_ratio", 1, 1e6, POD_FIG_ALWAYS)              \
+    X(FIG_SLICE_JITTER, "slice_jitter_frac", 0, 1, POD_FIG_MEASURED)                               \
     X(FIG_PCIE, "pcie_chip_GBps", 1e-6, 1e6, POD_FIG_ALWAYS)
 
 /* Columns of what slices of a generation have in common: ici/generation.h reads them. */

@@ -112,7 +112,7 @@ static void mlp_add(const pod_model *model, pod_layer *layer, pod_layer_role rol
                                   .part = part,
                                   .k = down ? d_ff : model->d_model,
                                   .n = down ? model->d_model : d_ff,
-                                  .count = down ? 1 : model->mlp_matrices - 1,
+                                  .count = down || experts ? 1 : model->mlp_matrices - 1,
                                   .k_units = down ? d_ff : 0,
                                   .n_units = down ? 0 : d_ff,
                                   .kept = 1U << (down ? POD_KEEP_MLPWO : POD_KEEP_MLPWI)});
@@ -127,6 +127,9 @@ static void mlp(const pod_model *model, pod_layer *layer)
                                   .k = model->d_model,
                                   .n = layer->experts,
                                   .count = 1});
+    for (int64_t i = 2; i < model->mlp_matrices; i++) {
+        mlp_add(model, layer, POD_ROLE_EXPERTS_UP, POD_PART_EXPERTS_GATE, layer->moe_d_ff);
+    }
     mlp_add(model, layer, POD_ROLE_EXPERTS_UP, POD_PART_EXPERTS_IN, layer->moe_d_ff);
     mlp_add(model, layer, POD_ROLE_EXPERTS_DOWN, POD_PART_EXPERTS_OUT, layer->moe_d_ff);
     mlp_add(model, layer, POD_ROLE_DOWN, POD_PART_OUT, layer->d_ff);

@@ -50,6 +50,7 @@ typedef enum pod_layer_part {
     POD_PART_ATTENTION,
     POD_PART_IN, /**< before the activation function of the MLP: up and gate; the router */
     POD_PART_OUT,
+    POD_PART_EXPERTS_GATE,
     POD_PART_EXPERTS_IN,
     POD_PART_EXPERTS_OUT,
     POD_LAYER_PARTS

@@ -47,6 +47,7 @@
 #include "base/dtype.h"
 #include "base/units.h"
 #include "chip/attention.h"
+#include "chip/grouped.h"
 #include "collectives/schedule/schedule.h"
 #include "collectives/xla/xla_choice.h"
 
@@ -150,7 +151,10 @@ typedef struct pod_op {
     bool transpose_a;
     bool transpose_b;
     bool accumulate; /**< add to out */
+    pod_grouped_args
+        grouped; /**< of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
     /* vector */
+    pod_time_ps fixed_ps; /**< besides its operations and bytes */
     pod_vector_function function;
     double flops;      /**< elementwise operations */
     int64_t hbm_bytes; /**< read and written; of vector, compute and copy */

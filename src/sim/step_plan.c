@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "chip/grouped.h"
 #include "chip/hbm.h"
 #include "chip/matmul.h"
 #include "collectives/bounds/bound.h"
@@ -26,6 +27,13 @@ static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *ti
     const pod_chip_spec own = op_chip(chip, op);
     *time_ps = 0;
     *hbm_bound = false;
+    if (op->kind == POD_OP_MATMUL && op->grouped.groups > 0) {
+        pod_grouped_time time;
+        const pod_status st = pod_grouped_time_get(&own, &op->grouped, &time, err);
+        *time_ps = st == POD_OK ? time.time_ps : 0;
+        *hbm_bound = st == POD_OK && time.bound == POD_BOUND_HBM;
+        return st;
+    }
     if (op->kind == POD_OP_MATMUL) {
         const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
         pod_matmul_time time;
@@ -44,8 +52,8 @@ static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *ti
         pod_vector_time time;
         const pod_status st =
             pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &time, err);
-        *time_ps = st == POD_OK ? time.time_ps : 0;
-        *hbm_bound = st == POD_OK && time.hbm_ps >= time.vpu_ps;
+        *time_ps = st == POD_OK ? time.time_ps + op->fixed_ps : 0;
+        *hbm_bound = st == POD_OK && time.hbm_ps >= time.vpu_ps && op->fixed_ps == 0;
         return st;
     }
     if (op->kind == POD_OP_ATTENTION) {

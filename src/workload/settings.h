@@ -30,6 +30,20 @@ typedef struct pod_attention_blocks {
     pod_attention_block backward;
 } pod_attention_blocks;
 
+/** A tile of an expert's matmul: rows, and columns of the model's and of the expert's width. 0 = chosen. */
+typedef struct pod_expert_tile {
+    int64_t rows;
+    int64_t embed;
+    int64_t mlp;
+} pod_expert_tile;
+
+/** Numerics of quantised matmuls: fixed scales, or from each array's largest value. */
+typedef enum pod_quantization {
+    POD_QUANTIZATION_DEFAULT, /**< dynamic for int8, static for fp8 */
+    POD_QUANTIZATION_STATIC,
+    POD_QUANTIZATION_DYNAMIC
+} pod_quantization;
+
 typedef struct pod_step_settings {
     pod_attention_blocks blocks;       /**< of attention that sees all keys */
     pod_attention_blocks local_blocks; /**< of layers with a window; 0 = the same */
@@ -43,6 +57,15 @@ typedef struct pod_step_settings {
         vocab_tiles; /**< pieces of tokens whose logits exist at once; 0 = 1. More: the head runs
                             forward again in the backward pass */
     bool narrow_mu;  /**< adam's first moment in bf16 */
-    bool narrow_weights; /**< weights stored in bf16 */
-    bool full_scores;    /**< MFU counts scores that the mask hides, too */
+    bool narrow_weights;               /**< weights stored in bf16 */
+    pod_expert_tile expert_tile[2][3]; /**< of up and gate, of down; by pod_grouped_op */
+    bool narrow_weight_sum;            /**< experts' results are summed in bf16 */
+    bool
+        real_routing; /**< tokens choose experts by their scores; else at random, as benchmarks do */
+    double expert_balance; /**< rows of the busiest chip of expert over the mean; 0 = 1 */
+    pod_quantization quantize_weights;
+    pod_quantization quantize_activations; /**< and gradients */
+    bool narrow_gathers;                   /**< quantised weights are gathered as such */
+    bool dcn_after; /**< gradients are summed over slices after the backward pass, not beside it */
+    bool full_scores; /**< MFU counts scores that the mask hides, too */
 } pod_step_settings;

@@ -46,6 +46,7 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
                            bool again)
 {
     const int32_t qkv = pod_tf_activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
+    pod_tf_quantize(tf, tf->tokens * tf->model->d_model, xn);
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION && !(again && pod_tf_is_kept(tf, m->kept))) {
@@ -92,6 +93,7 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
 {
     const int64_t d = tf->model->d_model;
     const int32_t out = pod_tf_activation(tf, "out", d);
+    pod_tf_quantize(tf, tf->tokens * pod_tf_context_width(tf, layer), context);
     pod_tf_matmul(tf, "fwd.matmul.out",
                   (const int64_t[3]){tf->tokens, pod_tf_context_width(tf, layer), d}, 1,
                   TOUCH(context, weights, out, NONE));
@@ -133,11 +135,13 @@ static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
 
 void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
 {
-    enum { MLP_PARTS = 4 };
-    static const pod_layer_part forward[MLP_PARTS] = {POD_PART_IN, POD_PART_EXPERTS_IN,
-                                                      POD_PART_EXPERTS_OUT, POD_PART_OUT};
+    enum { MLP_PARTS = POD_LAYER_PARTS - 1 };
+    static const pod_layer_part forward[MLP_PARTS] = {POD_PART_IN, POD_PART_EXPERTS_GATE,
+                                                      POD_PART_EXPERTS_IN, POD_PART_EXPERTS_OUT,
+                                                      POD_PART_OUT};
     static const pod_layer_part back[MLP_PARTS] = {POD_PART_EXPERTS_OUT, POD_PART_OUT,
-                                                   POD_PART_EXPERTS_IN, POD_PART_IN};
+                                                   POD_PART_EXPERTS_GATE, POD_PART_EXPERTS_IN,
+                                                   POD_PART_IN};
     const char *phase = backward ? "bwd" : "fwd";
     const bool attention_first = !backward || attention_is_done_again(tf);
     const pod_layer_part *order =
@@ -258,6 +262,7 @@ static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
 static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                  int32_t weights, int32_t dqkv, int32_t dxn)
 {
+    pod_tf_quantize(tf, 2 * tf->tokens * pod_tf_qkv_width(tf, layer), dqkv);
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION) {
@@ -269,6 +274,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     const int32_t sum = pod_tf_sum(tf, "bwd.sum.qkv", dxn, tf->model->d_model);
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
+    pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION) {
@@ -292,6 +298,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int64_t width = pod_tf_context_width(tf, layer);
     const int32_t dcontext = pod_tf_activation(tf, "dcontext", width);
     post_norm(tf, "bwd.norm.post", 4, dy);
+    pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
     pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
                   TOUCH(dy, weights, dcontext, NONE));
     const int32_t dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));

@@ -14,9 +14,6 @@ typedef struct pod_tf_mlp {
     bool out_used; /**< likewise those after it */
 } pod_tf_mlp;
 
-/** Whether backward reads what the down projection gives: a norm follows it. */
-bool pod_tf_mlp_reads_output(const pod_tf *tf);
-
 /** From the normed input `xn` to the output. */
 int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn);
 /** What isn't kept and backward reads, again. */

@@ -43,8 +43,72 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
     op.n = size[2];
     op.count = count;
     op.sustained = true;
-    op.dtype = tf->build.compute;
+    /* the head and the embedding of a step that trains aren't quantised */
+    const bool ends = tf->layer < 0 && tf->request->mode <= POD_STEP_FORWARD;
+    op.dtype = ends ? POD_DTYPE_BF16 : tf->build.compute;
     core_op(tf, &op, touch);
+}
+
+void pod_tf_matmul_in(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
+                      const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    const pod_dtype layers = tf->build.compute;
+    tf->build.compute = dtype;
+    pod_tf_matmul(tf, name, size, 1, touch);
+    tf->build.compute = layers;
+}
+
+void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
+                    const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_op op = pod_op_make(POD_OP_MATMUL, name, tf->layer);
+    op.m = args->m;
+    op.k = args->k;
+    op.n = args->n;
+    op.sustained = true;
+    op.dtype = args->dtype;
+    op.grouped = *args;
+    core_op(tf, &op, touch);
+}
+
+/** HBM passes of an array of bf16 that becomes one byte an element: with fixed scales read and written, else its
+ *  largest value is found first; bytes an element. */
+static int64_t quantize_bytes(const pod_tf *tf, pod_quantization how)
+{
+    enum { STATIC = 3, DYNAMIC = 5 };
+    const bool fixed = how == POD_QUANTIZATION_STATIC
+                       || (how == POD_QUANTIZATION_DEFAULT && tf->build.compute == POD_DTYPE_FP8);
+    return tf->build.compute == POD_DTYPE_BF16 ? 0 : fixed ? STATIC : DYNAMIC;
+}
+
+static void quantize(pod_tf *tf, const char *name, int64_t bytes, int64_t elements, int32_t buffer)
+{
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
+    if (bytes > 0) {
+        pod_tf_vector(tf, name, (double)elements, bytes * elements, touch);
+    }
+}
+
+void pod_tf_quantize(pod_tf *tf, int64_t elements, int32_t buffer)
+{
+    quantize(tf, "quantize", quantize_bytes(tf, tf->request->settings.quantize_activations),
+             elements, buffer);
+}
+
+void pod_tf_quantize_weights(pod_tf *tf, int64_t elements, int32_t buffer)
+{
+    quantize(tf, "quantize.weights", quantize_bytes(tf, tf->request->settings.quantize_weights),
+             elements, buffer);
+}
+
+void pod_tf_delay(pod_tf *tf, const char *name, pod_time_ps time_ps)
+{
+    static const int32_t nothing[POD_OP_TOUCHES_MAX] = {POD_OP_NONE, POD_OP_NONE, POD_OP_NONE,
+                                                        POD_OP_NONE};
+    pod_op op = pod_op_make(POD_OP_VECTOR, name, tf->layer);
+    op.dtype = POD_DTYPE_BF16;
+    op.fixed_ps = time_ps;
+    core_op(tf, &op, nothing);
 }
 
 void pod_tf_vector(pod_tf *tf, const char *name, double elements, int64_t bytes,

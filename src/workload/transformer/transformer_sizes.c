@@ -23,7 +23,9 @@ static int64_t capacity_percent(const pod_tf *tf)
 
 int64_t pod_tf_expert_rows(const pod_tf *tf, const pod_layer *layer)
 {
-    return (tf->tokens * layer->top_k * capacity_percent(tf) + PERCENT - 1) / PERCENT;
+    const double balance = tf->request->settings.expert_balance;
+    const int64_t rows = (tf->tokens * layer->top_k * capacity_percent(tf) + PERCENT - 1) / PERCENT;
+    return tf->expert > 1 && balance > 1 ? (int64_t)((double)rows * balance + 0.5) : rows;
 }
 
 int64_t pod_tf_function_width(const pod_tf *tf, const pod_layer *layer)
@@ -34,7 +36,7 @@ int64_t pod_tf_function_width(const pod_tf *tf, const pod_layer *layer)
         const int64_t columns = pod_layer_matmul_n(m, tf->tensor);
         if (m->role == POD_ROLE_UP) {
             width += columns;
-        } else if (m->role == POD_ROLE_EXPERTS_UP) {
+        } else if (m->part == POD_PART_EXPERTS_IN) {
             width += layer->top_k * columns * capacity_percent(tf) / PERCENT;
         }
     }

@@ -90,8 +90,8 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
 
 pod_status pod_tf_bundles_make(pod_tf *tf)
 {
-    static const char *const names[POD_LAYER_PARTS] = {"attention", "mlp.in", "mlp.out",
-                                                       "experts.in", "experts.out"};
+    static const char *const names[POD_LAYER_PARTS] = {"attention",    "mlp.in",     "mlp.out",
+                                                       "experts.gate", "experts.in", "experts.out"};
     const pod_model *model = tf->model;
     const int64_t table = ceil_div(model->vocab, tf->tensor) * model->d_model;
     const int64_t further = model->layer_embedding * ceil_div(model->vocab, tf->tensor);
@@ -105,7 +105,7 @@ pod_status pod_tf_bundles_make(pod_tf *tf)
         for (int part = 0; part < POD_LAYER_PARTS; part++) {
             pod_tf_bundle *bundle = &tf->bundles[l * POD_LAYER_PARTS + part];
             bundle->layer = tf->first_layer + l;
-            bundle->experts = part >= POD_PART_EXPERTS_IN;
+            bundle->experts = part >= POD_PART_EXPERTS_GATE;
             bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_layer_part)part));
         }
     }
@@ -149,6 +149,13 @@ void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase)
     tf->uses[tf->nuses++] = (pod_tf_use){.bundle = bundle, .phase = phase};
 }
 
+/** Whether experts' weights are quantised before they are gathered. */
+static bool travels_narrow(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    return bundle->experts && tf->request->settings.narrow_gathers
+           && tf->build.compute != POD_DTYPE_BF16;
+}
+
 /** Round a shard to the dtype of activations and gather it. */
 static void use_gather(pod_tf *tf, const pod_tf_use *use)
 {
@@ -165,16 +172,21 @@ static void use_gather(pod_tf *tf, const pod_tf_use *use)
         tf->layer = layer;
         return;
     }
+    const bool narrow = travels_narrow(tf, bundle);
+    const pod_dtype dtype = narrow ? tf->build.compute : tf->build.dtype;
     bundle->gathered =
-        pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, tf->build.dtype, bundle->shard * pieces, 1);
+        pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, bundle->gathered, POD_OP_NONE,
                                                POD_OP_NONE};
     if (stored_wide) {
         pod_tf_vector(tf, "cast", (double)bundle->shard, 6 * bundle->shard, touch);
     }
+    if (narrow) {
+        pod_tf_quantize_weights(tf, bundle->shard, bundle->gathered);
+    }
     (void)snprintf(name, sizeof name, "%s.gather.%s", use->phase, bundle->name);
     bundle->gather = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
-                                       bundle->shard * pieces, tf->build.dtype, POD_OP_NONE, touch);
+                                       bundle->shard * pieces, dtype, POD_OP_NONE, touch);
     tf->layer = layer;
 }
 
@@ -190,7 +202,8 @@ void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
 static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int32_t buffer)
 {
     const double ratio = tf->request->chip != NULL ? tf->request->chip->gather_hbm_ratio : 1;
-    const double bytes = ratio * (double)(bundle->whole * pod_dtype_size(tf->build.dtype));
+    const int64_t size = pod_dtype_size(tf->build.dtype);
+    const double bytes = ratio * (double)(bundle->whole * size);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
     pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
 }
@@ -208,6 +221,9 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
     pod_tf_wait(tf, gather);
     if (gather != POD_OP_NONE) {
         relayout(tf, "relayout.weights", bundle, bundle->gathered);
+    }
+    if (bundle->layer >= 0 && !travels_narrow(tf, bundle)) {
+        pod_tf_quantize_weights(tf, bundle->whole, bundle->gathered);
     }
     return bundle;
 }
@@ -250,7 +266,7 @@ static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
 
 void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
 {
-    if (!crosses_slices(tf, bundle)) {
+    if (!tf->request->settings.dcn_after || !crosses_slices(tf, bundle)) {
         gradient_sum(tf, bundle);
     }
 }
@@ -291,11 +307,12 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     tf->layer = layer;
 }
 
-/** What a loop over layers stacks is summed over slices when the loop is done. */
+/** Without overlap what a loop over layers stacks is summed over slices when the loop is done. */
 static void gradients_cross(pod_tf *tf)
 {
     for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
-        if (tf->bundles[i].there && crosses_slices(tf, &tf->bundles[i])) {
+        if (tf->request->settings.dcn_after && tf->bundles[i].there
+            && crosses_slices(tf, &tf->bundles[i])) {
             gradient_sum(tf, &tf->bundles[i]);
         }
     }
