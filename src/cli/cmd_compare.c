@@ -55,10 +55,10 @@ static pod_status list_given(const comparison *c, pod_logical_mesh **meshes, int
 static pod_status list_candidates(comparison *c, pod_error *err)
 {
     pod_logical_mesh *meshes = NULL;
-    pod_status st =
-        c->texts->meshes.count > 0
-            ? list_given(c, &meshes, &c->count, err)
-            : pod_step_layouts(&c->setup->slice, c->texts->split_axes, &meshes, &c->count, err);
+    pod_status st = c->texts->meshes.count > 0
+                        ? list_given(c, &meshes, &c->count, err)
+                        : pod_step_layouts(&c->setup->slice, c->texts->split_axes,
+                                           c->request->model.experts, &meshes, &c->count, err);
     if (st == POD_OK) {
         c->candidates = calloc((size_t)c->count + 1, sizeof *c->candidates);
         c->outcomes = calloc((size_t)c->count + 1, sizeof *c->outcomes);

@@ -243,7 +243,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     /* clang-format off */
     pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
         {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
-         "axes of one slice, slowest first: data, fsdp, tensor, sequence, pipeline; one may be -1"},
+         "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one may be -1"},
         {"what-if", 0, POD_CLI_TEXT, &texts.what_if, "KEY=FACTOR|all",
          "the step if a resource were FACTOR times faster, or the elasticity of each"},
         {"collectives", 0, POD_CLI_TEXT, &texts.collectives, "FILE",

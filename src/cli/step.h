@@ -30,6 +30,9 @@ typedef struct pod_step_texts {
     const char *context_balance;
     const char *vocab_tiling;
     const char *mfu;
+    const char *expert_balance;
+    const char *quantization;
+    const char *dcn_overlap;
     const char *mode;
     const char *optimizer;
     const char *microbatches;
@@ -47,7 +50,7 @@ typedef struct pod_step_texts {
 } pod_step_texts;
 
 /** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 25 };
+enum { POD_STEP_SHARED_OPTIONS = 28 };
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
 
 /** What the options that both share say. Reads the tables if they aren't there. Collective.

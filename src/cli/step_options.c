@@ -45,6 +45,12 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "each chip of sequence has a front and a back piece (default), or one piece in order"},
         {"vocab-tiling", 0, POD_CLI_TEXT, &texts->vocab_tiling, "N",
          "pieces of tokens whose logits exist at once; the head runs forward again (default 1)"},
+        {"expert-balance", 0, POD_CLI_TEXT, &texts->expert_balance, "F",
+         "rows of the busiest chip of the mesh axis expert over the mean (default 1)"},
+        {"quantization", 0, POD_CLI_TEXT, &texts->quantization, "static|dynamic",
+         "scales of int8 and fp8: fixed (default of fp8), or of each array's largest value (of int8)"},
+        {"dcn-overlap", 0, POD_CLI_TEXT, &texts->dcn_overlap, "on|off",
+         "gradients are summed over slices beside the backward pass (default), or after it"},
         {"mfu", 0, POD_CLI_TEXT, &texts->mfu, "causal|full",
          "scores that MFU counts: those that the mask leaves (default), or all"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
@@ -172,17 +178,23 @@ static pod_status read_settings(pod_experiment_step_request *request, const pod_
     static const char *const ways[] = {"all-gather", "ring", "ulysses"};
     static const char *const balances[] = {"on", "off"};
     static const char *const counts[] = {"causal", "full"};
+    static const char *const scales[] = {"static", "dynamic"};
     pod_step_settings *settings = &request->settings;
     const bool given = texts->context_parallel != NULL || texts->context_balance != NULL
-                       || texts->vocab_tiling != NULL || texts->mfu != NULL;
+                       || texts->vocab_tiling != NULL || texts->mfu != NULL
+                       || texts->expert_balance != NULL || texts->quantization != NULL
+                       || texts->dcn_overlap != NULL;
+    int after = settings->dcn_after ? 1 : 0;
+    int scale = 0;
     int way = (int)settings->context;
     int off = settings->context_unbalanced ? 1 : 0;
     int full = settings->full_scores ? 1 : 0;
     int64_t tiles = settings->vocab_tiles;
     if (given && request->model.kind != POD_MODEL_TRANSFORMER) {
         return pod_fail(err, POD_E_USAGE,
-                        "--context-parallel, --context-balance, --vocab-tiling and --mfu are for "
-                        "transformers; leave them out");
+                        "--context-parallel, --context-balance, --vocab-tiling, --expert-balance, "
+                        "--quantization, --dcn-overlap and --mfu are for transformers; leave them "
+                        "out");
     }
     pod_status st =
         pod_cli_choice_parse(texts->context_parallel, "--context-parallel", ways, 3, &way, err);
@@ -196,6 +208,19 @@ static pod_status read_settings(pod_experiment_step_request *request, const pod_
     if (st == POD_OK) {
         st = read_count(texts->vocab_tiling, "--vocab-tiling", 1, INT32_MAX, &tiles, err);
     }
+    if (st == POD_OK && texts->quantization != NULL) {
+        st = pod_cli_choice_parse(texts->quantization, "--quantization", scales, 2, &scale, err);
+        settings->quantize_weights = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
+        settings->quantize_activations = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_choice_parse(texts->dcn_overlap, "--dcn-overlap", balances, 2, &after, err);
+    }
+    if (st == POD_OK && texts->expert_balance != NULL) {
+        st = pod_parse_double(texts->expert_balance, "--expert-balance", 1, 1e3,
+                              &settings->expert_balance, err);
+    }
+    settings->dcn_after = after == 1;
     settings->context = (pod_context_parallel)way;
     settings->context_unbalanced = off == 1;
     settings->full_scores = full == 1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_periodic.h"
 
+#include "experiment/step_slices.h"
+
 #include "workload/transformer/periodic.h"
 
 #include <stdlib.h>
@@ -120,8 +122,13 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    pod_step_result *result, pod_error *err)
 {
     bool done = false;
-    const pod_status st = run_periodic(experiment, run_case, chip, watch, result, &done, err);
-    return done ? st
-                : pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
-                                               watch, result, err);
+    pod_status st = run_periodic(experiment, run_case, chip, watch, result, &done, err);
+    if (!done) {
+        st = pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
+                                          watch, result, err);
+    }
+    if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
+        pod_experiment_step_slowest_slice(chip, run_case->setup->slice.nslices, result);
+    }
+    return st;
 }

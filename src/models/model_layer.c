@@ -20,6 +20,7 @@ enum { QUERY = 1U << POD_KEEP_QUERY, KEY = 1U << POD_KEEP_KEY, VALUE = 1U << POD
 static void add(pod_layer *layer, pod_layer_matmul matmul)
 {
     if (matmul.count > 0 && matmul.n > 0 && matmul.k > 0) {
+        POD_ASSERT(layer->nmatmuls < POD_LAYER_MATMULS_MAX);
         layer->matmul[layer->nmatmuls++] = matmul;
     }
 }

@@ -66,7 +66,7 @@ typedef enum pod_layer_role {
     POD_ROLE_DOWN
 } pod_layer_role;
 
-enum { POD_LAYER_MATMULS_MAX = 10 };
+enum { POD_LAYER_MATMULS_MAX = 12 };
 
 /** `count` matmuls [rows, k] · [k, n]; of experts `count` for each of them. */
 typedef struct pod_layer_matmul {

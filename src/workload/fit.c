@@ -11,12 +11,23 @@
 
 /* ---- layouts ---- */
 
-pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, pod_logical_mesh **list,
-                            int *count, pod_error *err)
+/** A layout whose expert axis doesn't divide the experts is none. */
+static bool experts_divide(const pod_logical_mesh *mesh, int64_t experts)
+{
+    for (int i = 0; i < mesh->naxes; i++) {
+        if (mesh->axis[i] == POD_MESH_EXPERT && experts % mesh->size[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, int64_t experts,
+                            pod_logical_mesh **list, int *count, pod_error *err)
 {
     pod_logical_mesh wish = {
-        .naxes = 3,
-        .axis = {POD_MESH_DATA, POD_MESH_FSDP, POD_MESH_TENSOR},
+        .naxes = experts > 0 ? 4 : 3,
+        .axis = {POD_MESH_DATA, POD_MESH_FSDP, POD_MESH_TENSOR, POD_MESH_EXPERT},
         .split_axes = split_axes
     };
     for (int i = 0; i < wish.naxes; i++) {
@@ -24,9 +35,14 @@ pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, pod_logical
         wish.dcn_size[i] = i == 0 ? slice->nslices : 1;
     }
     const pod_status st = pod_logical_mesh_list(slice, &wish, 1, list, count, err);
+    int kept = 0;
     for (int i = 0; st == POD_OK && i < *count; i++) {
-        pod_logical_mesh_compact(&(*list)[i]);
+        if (experts_divide(&(*list)[i], experts)) {
+            (*list)[kept] = (*list)[i];
+            pod_logical_mesh_compact(&(*list)[kept++]);
+        }
     }
+    *count = st == POD_OK ? kept : *count;
     return st;
 }
 
@@ -166,7 +182,7 @@ static bool try_meshes(fit_search *search)
     const pod_logical_mesh *best = NULL;
     int count = 0;
     if (search->request->mesh->nslices > 1
-        || pod_step_layouts(search->request->slice, now->split_axes, &list, &count, NULL)
+        || pod_step_layouts(search->request->slice, now->split_axes, 0, &list, &count, NULL)
                != POD_OK) {
         return false;
     }

@@ -60,9 +60,10 @@ void pod_step_figures_get(const pod_step_request *request, const pod_step_work *
                           const pod_chip_spec *chip, pod_time_ps time_ps,
                           pod_step_figures *figures);
 
-/** All layouts of data, fsdp and tensor that JAX lays on the slice, without their axes of size 1 and
- *  without repeats. Not collective.
+/** All layouts of data, fsdp and tensor, of a model with experts expert, too, that JAX lays on the slice, without
+ *  their axes of size 1 and without repeats. Not collective.
+ *  @param experts     of the model; 0 = none
  *  @param split_axes  also those that share physical axes
  *  @param[out] list   *count meshes, for free() */
-pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, pod_logical_mesh **list,
-                            int *count, pod_error *err);
+pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, int64_t experts,
+                            pod_logical_mesh **list, int *count, pod_error *err);

@@ -29,7 +29,7 @@ static void all_layouts(const char *model, int64_t batch)
     const pod_slice slice = slice_from("v5p:4x4x4", "xyz");
     pod_logical_mesh *list = NULL;
     int count = 0;
-    cr_assert_eq(pod_step_layouts(&slice, true, &list, &count, NULL), POD_OK);
+    cr_assert_eq(pod_step_layouts(&slice, true, 0, &list, &count, NULL), POD_OK);
     for (int i = 0; i < count; i++) {
         char text[POD_MESH_TEXT_MAX];
         step_case c;

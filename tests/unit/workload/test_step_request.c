@@ -326,11 +326,11 @@ Test(step_request, all_layouts_are_listed_once)
     int count = 0;
     pod_error err = {0};
     const pod_slice slice = slice_from("v5p:4x4x4", "xyz");
-    cr_assert_eq(pod_step_layouts(&slice, false, &list, &count, &err), POD_OK);
+    cr_assert_eq(pod_step_layouts(&slice, false, 0, &list, &count, &err), POD_OK);
     /* powers of 4 that multiply to 64: 4^a · 4^b · 4^c with a + b + c = 3 */
     cr_assert_eq(count, 10);
     free(list);
-    cr_assert_eq(pod_step_layouts(&slice, true, &list, &count, &err), POD_OK);
+    cr_assert_eq(pod_step_layouts(&slice, true, 0, &list, &count, &err), POD_OK);
     cr_assert_eq(count, 28); /* powers of 2: a + b + c = 6 */
     for (int i = 0; i < count; i++) {
         for (int a = 0; a < list[i].naxes; a++) {

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file experiment/step_slices.h  Slices that wait for the slowest of them.
+ *
+ *  Model: slices differ in speed from step to step. With a spread s (slice_jitter_frac of chips.csv, of the time of a
+ *  step, measured rates only) n of them take longer than one by s times the expected largest of n normal numbers:
+ *
+ *      n      2     4     8     16    32      step · (1 + s · E)
+ *      E      0.56  1.03  1.42  1.77  2.07
+ *
+ *  between these by log n. s is a fit to published weak scaling over DCN; docs/validation.md has errors without it.
+ *  All of it is charged to DCN.
+ *
+ *  Ownership: plain values. Threads: none. */
+#pragma once
+
+#include "chip/chip.h"
+#include "sim/step.h"
+
+/** Expected largest of n normal numbers with mean 0 and deviation 1, n >= 1. */
+double pod_experiment_slowest_of(int32_t n);
+/** Lengthen a step on `slices` slices. */
+void pod_experiment_step_slowest_slice(const pod_chip_spec *chip, int32_t slices,
+                                       pod_step_result *result);
