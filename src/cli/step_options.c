@@ -10,10 +10,36 @@
 
 enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000 };
 
+/* How transformers are carried out. */
+static int settings_options(pod_step_texts *texts, pod_cli_option *options)
+{
+    /* clang-format off */
+    const pod_cli_option settings[] = {
+        {"context-parallel", 0, POD_CLI_TEXT, &texts->context_parallel, "all-gather|ring|ulysses",
+         "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
+         "round, or heads exchanged against tokens"},
+        {"context-balance", 0, POD_CLI_TEXT, &texts->context_balance, "on|off",
+         "each chip of sequence has a front and a back piece (default), or one piece in order"},
+        {"vocab-tiling", 0, POD_CLI_TEXT, &texts->vocab_tiling, "N",
+         "pieces of tokens whose logits exist at once; the head runs forward again (default 1)"},
+        {"expert-balance", 0, POD_CLI_TEXT, &texts->expert_balance, "F",
+         "rows of the busiest chip of the mesh axis expert over the mean (default 1)"},
+        {"quantization", 0, POD_CLI_TEXT, &texts->quantization, "static|dynamic",
+         "scales of int8 and fp8: fixed (default of fp8), or of each array's largest value (of int8)"},
+        {"dcn-overlap", 0, POD_CLI_TEXT, &texts->dcn_overlap, "on|off",
+         "gradients are summed over slices beside the backward pass (default), or after it"},
+        {"mfu", 0, POD_CLI_TEXT, &texts->mfu, "causal|full",
+         "scores that MFU counts: those that the mask leaves (default), or all"},
+    };
+    /* clang-format on */
+    memcpy(options, settings, sizeof settings);
+    return sizeof settings / sizeof settings[0];
+}
+
 void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
 {
     /* clang-format off */
-    const pod_cli_option shared[POD_STEP_SHARED_OPTIONS] = {
+    const pod_cli_option shared[] = {
         {"recipe", 0, POD_CLI_TEXT, &texts->recipe, "NAME",
          "a published run whose settings are the defaults of all options (podsim list recipes)"},
         {"maxtext", 0, POD_CLI_TEXT, &texts->maxtext, "SETTINGS|@FILE",
@@ -38,21 +64,6 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "value, qkv, context, out, mlpwi, mlpwo"},
         {"attention", 0, POD_CLI_TEXT, &texts->attention, "flash|plain",
          "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32"},
-        {"context-parallel", 0, POD_CLI_TEXT, &texts->context_parallel, "all-gather|ring|ulysses",
-         "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
-         "round, or heads exchanged against tokens"},
-        {"context-balance", 0, POD_CLI_TEXT, &texts->context_balance, "on|off",
-         "each chip of sequence has a front and a back piece (default), or one piece in order"},
-        {"vocab-tiling", 0, POD_CLI_TEXT, &texts->vocab_tiling, "N",
-         "pieces of tokens whose logits exist at once; the head runs forward again (default 1)"},
-        {"expert-balance", 0, POD_CLI_TEXT, &texts->expert_balance, "F",
-         "rows of the busiest chip of the mesh axis expert over the mean (default 1)"},
-        {"quantization", 0, POD_CLI_TEXT, &texts->quantization, "static|dynamic",
-         "scales of int8 and fp8: fixed (default of fp8), or of each array's largest value (of int8)"},
-        {"dcn-overlap", 0, POD_CLI_TEXT, &texts->dcn_overlap, "on|off",
-         "gradients are summed over slices beside the backward pass (default), or after it"},
-        {"mfu", 0, POD_CLI_TEXT, &texts->mfu, "causal|full",
-         "scores that MFU counts: those that the mask leaves (default), or all"},
         {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
          "a training step (default), forward only, or inference with a KV cache (transformers)"},
         {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
@@ -77,6 +88,8 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
     };
     /* clang-format on */
     memcpy(options, shared, sizeof shared);
+    const int count = (int)(sizeof shared / sizeof shared[0]);
+    POD_ASSERT(count + settings_options(texts, options + count) == POD_STEP_SHARED_OPTIONS);
 }
 
 /* A count of at least 1 that fits 31 bits unless said otherwise; an option not given stays as it is. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/recipe.h"
 
+#include "chip/grouped.h"
+
 #include "base/names.h"
 
 #include <stdlib.h>
@@ -140,6 +142,26 @@ static pod_attention_blocks blocks_of(const pod_recipe_blocks *blocks)
     };
 }
 
+static pod_quantization quantization_of(pod_recipe_scaling scaling)
+{
+    return scaling == POD_RECIPE_STATIC ? POD_QUANTIZATION_STATIC : POD_QUANTIZATION_DYNAMIC;
+}
+
+/** MaxText's products of a weight, by the kernel's names of them. */
+static void tiles_of(const pod_recipe *recipe, pod_expert_tile tiles[2][3])
+{
+    static const int product_of[3] = {[POD_GROUPED_FORWARD] = POD_RECIPE_FORWARD,
+                                      [POD_GROUPED_ROWS] = POD_RECIPE_DLHS,
+                                      [POD_GROUPED_WEIGHTS] = POD_RECIPE_DRHS};
+    for (int weights = 0; weights < POD_RECIPE_WEIGHTS; weights++) {
+        for (int op = 0; op < 3; op++) {
+            const pod_recipe_tile *tile = &recipe->tile[weights][product_of[op]];
+            tiles[weights][op] =
+                (pod_expert_tile){.rows = tile->batch_seq, .embed = tile->embed, .mlp = tile->mlp};
+        }
+    }
+}
+
 pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
 {
     static const pod_context_parallel contexts[] = {
@@ -147,7 +169,7 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         [POD_RECIPE_RING] = POD_CONTEXT_RING,
         [POD_RECIPE_ULYSSES] = POD_CONTEXT_ULYSSES,
     };
-    return (pod_step_settings){
+    pod_step_settings settings = {
         .blocks = blocks_of(&recipe->blocks),
         .local_blocks = blocks_of(&recipe->local_blocks),
         .split_backward = recipe->blocks.fused == 0,
@@ -157,5 +179,12 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         .vocab_tiles = (int32_t)recipe->vocab_tiling,
         .narrow_mu = recipe->mu_dtype == POD_DTYPE_BF16,
         .narrow_weights = recipe->weight_dtype == POD_DTYPE_BF16,
+        .narrow_weight_sum = recipe->f32_weight_sum == 0,
+        .real_routing = recipe->random_routing == 0,
+        .quantize_weights = quantization_of(recipe->weight_scaling),
+        .quantize_activations = quantization_of(recipe->activation_scaling),
+        .narrow_gathers = recipe->shard_experts_on_fsdp == 1,
     };
+    tiles_of(recipe, settings.expert_tile);
+    return settings;
 }

@@ -39,8 +39,8 @@ pod_status pod_experiment_recipe_mesh(const pod_recipe *recipe, const char *mesh
                                       const char *dcn_mesh, bool split_axes, const pod_slice *slice,
                                       pod_logical_mesh *logical, pod_error *err);
 
-/** How the step is carried out: kernels, context parallelism, types of the optimizer's states. Of a split
- *  backward pass both kernels have the blocks of dkv. */
+/** How the step is carried out: kernels, context parallelism, experts, quantisation, types of the optimizer's
+ *  states. Of a split backward pass both kernels have the blocks of dkv. */
 pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe);
 
 /** Sequences of a step on all slices. @return as pod_recipe_batch */

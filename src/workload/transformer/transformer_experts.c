@@ -65,6 +65,7 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
         pod_tf_matmul(tf, name, sizes[op], experts, touch);
         return;
     }
+    const pod_chip_spec *chip = tf->request->chip;
     const bool back = op == POD_GROUPED_ROWS;
     const pod_grouped_args args = {.op = op,
                                    .groups = experts,
@@ -72,6 +73,7 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
                                    .k = back ? n : k,
                                    .n = back ? k : n,
                                    .dtype = tf->build.compute,
+                                   .cores = chip != NULL ? chip->cores : 0,
                                    .tile = tile_of(tf, m->role, op, back ? n : k, back ? k : n)};
     pod_tf_grouped(tf, name, &args, touch);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MLP of a layer: dense, or experts (transformer_experts.h) with what all tokens share. Its function moves (elements,
- * 2 bytes each), of T tokens with F columns of hidden width and m matrices:
+/* The MLP of a layer: dense, or experts (transformer_experts.h) with what all tokens share. Its function moves
+ * (elements, 2 bytes each), of T tokens with F columns of hidden width and m matrices:
  *
  *      function     forward m·T·F, m - 1 matrices before it and its result       backward 2·m·T·F
  */
@@ -155,7 +155,9 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
         (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch, bundle, NONE);
     }
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
-    const int32_t dwi = activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
+    /* in place of what is before the function, unless that is a slice of what a loop keeps */
+    const int32_t dwi =
+        mlp->in_used ? wi : activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
     const int32_t dxn = activation(tf, "dnorm", tf->tokens, d);
