@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/model_layer.h"
 
+#include "base/status.h"
+
 #include <stddef.h>
 
 static bool layer_is_global(const pod_model *model, int64_t index)

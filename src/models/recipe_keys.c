@@ -90,9 +90,9 @@ static const word_row attention_types[] = {
     {"sa_block_" name, COUNT, USED(blocks.member)},                                                \
     {"local_sa_block_" name, BLOCK, USED(local_blocks.member)}
 #define TILE_ROWS(name, weights, product)                                                          \
-    {name "_batch_seq", COUNT, OF(tile[weights][product].batch_seq), .unmodelled = true},          \
-    {name "_embed_dim", COUNT, OF(tile[weights][product].embed), .unmodelled = true},              \
-    {name "_mlp_dim", COUNT, OF(tile[weights][product].mlp), .unmodelled = true}
+    {name "_batch_seq", COUNT, USED(tile[weights][product].batch_seq)},          \
+    {name "_embed_dim", COUNT, USED(tile[weights][product].embed)},              \
+    {name "_mlp_dim", COUNT, USED(tile[weights][product].mlp)}
 #define PLACE_ROW(name, tensor) {name, WORD, OF(place[tensor]), .words = places}
 
 static const key_row keys[] = {
@@ -142,8 +142,8 @@ static const key_row keys[] = {
     {"mu_dtype", FLOAT_TYPE, USED(mu_dtype)},
     {"grad_dtype", FLOAT_TYPE, USED(grad_dtype)},
     {"quantization", WORD, DRAFT(matmul_dtype), .words = quantizations},
-    {"weight_quantization_calibration_method", SCALING, OF(weight_scaling), .unmodelled = true},
-    {"act_quantization_calibration_method", SCALING, OF(activation_scaling), .unmodelled = true},
+    {"weight_quantization_calibration_method", SCALING, USED(weight_scaling)},
+    {"act_quantization_calibration_method", SCALING, USED(activation_scaling)},
     {"bwd_quantization_calibration_method", SCALING, OF(gradient_scaling), .unmodelled = true},
 
     PLACE_ROW("decoder_layer_input", POD_RECIPE_INPUT),
@@ -186,9 +186,9 @@ static const key_row keys[] = {
     TILE_ROWS("wo_tile_fwd", POD_RECIPE_WO, POD_RECIPE_FORWARD),
     TILE_ROWS("wo_tile_dlhs", POD_RECIPE_WO, POD_RECIPE_DLHS),
     TILE_ROWS("wo_tile_drhs", POD_RECIPE_WO, POD_RECIPE_DRHS),
-    {"use_random_routing", SWITCH, OF(random_routing), .unmodelled = true},
-    {"float32_weight_sum", SWITCH, OF(f32_weight_sum), .unmodelled = true},
-    {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp), .unmodelled = true},
+    {"use_random_routing", SWITCH, USED(random_routing)},
+    {"float32_weight_sum", SWITCH, USED(f32_weight_sum)},
+    {"shard_exp_on_fsdp", SWITCH, USED(shard_experts_on_fsdp)},
 
     {"num_vocab_tiling", COUNT, USED(vocab_tiling)},
     {"gradient_accumulation_steps", COUNT, USED(gradient_accumulation)},
