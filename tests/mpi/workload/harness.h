@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "engine/par.h"
 #include "sim/step.h"
+#include "workload/step_request.h"
 #include "workload/verify/reference.h"
 
 /** A slice with its chip and router, a laid mesh and a built step. Must not move. */

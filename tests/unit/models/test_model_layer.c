@@ -2,6 +2,7 @@
 /* The table of a layer's matmuls. */
 #include <criterion/criterion.h>
 
+#include "models/model.h"
 #include "models/model_layer.h"
 
 #include <string.h>
