@@ -22,7 +22,7 @@
  *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
 #pragma once
 
-#include "workload/transformer/transformer_mlp.h"
+#include "workload/transformer/transformer_state.h"
 
 /** Router, rows to their experts, up and gate. @param wi  what is before the function comes here */
 void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t wi, bool again);

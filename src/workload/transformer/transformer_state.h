@@ -56,6 +56,13 @@ typedef struct pod_tf_saved {
     bool on_host[POD_TF_SLOTS];
 } pod_tf_saved;
 
+/** What the backward pass of an MLP starts from, kept or done again. */
+typedef struct pod_tf_mlp {
+    int32_t wi;    /**< what is before the function */
+    bool in_used;  /**< weights before the function are at hand: they were used again */
+    bool out_used; /**< likewise those after it */
+} pod_tf_mlp;
+
 typedef struct pod_tf_use {
     pod_tf_bundle *bundle;
     const char *phase;
