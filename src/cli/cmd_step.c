@@ -225,6 +225,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
                           : st;
     }
     if (st == POD_OK) {
+        pod_step_recipe_explain(recipe, texts, cli, &request, &logical);
         st = lay(cli, &logical, &request, &targets.setup[0], &run_case, err);
     }
     if (st == POD_OK) {

@@ -63,6 +63,10 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
 pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_texts *texts,
                                  const pod_cli *cli, const pod_slice *slice,
                                  pod_experiment_step_request *request, pod_error *err);
+/** The options that a recipe stands for, for --explain. */
+void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts *texts,
+                             const pod_cli *cli, const pod_experiment_step_request *request,
+                             const pod_logical_mesh *logical);
 /** The mesh of `--mesh` (as `mesh`, or NULL) and `--dcn-mesh`, or of the recipe. Local.
  *  @return as pod_logical_mesh_parse; with a recipe as pod_experiment_recipe_mesh */
 pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_texts *texts,

@@ -6,6 +6,7 @@
 #include "cli/tables.h"
 #include "experiment/recipe.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,6 +151,29 @@ pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_t
         return POD_OK;
     }
     return pod_experiment_recipe_batch(&recipe->recipe, slice, &request->batch, err);
+}
+
+void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts *texts,
+                             const pod_cli *cli, const pod_experiment_step_request *request,
+                             const pod_logical_mesh *logical)
+{
+    char mesh[POD_MESH_TEXT_MAX];
+    char dcn_mesh[POD_MESH_TEXT_MAX];
+    if (!recipe->given) {
+        return;
+    }
+    (void)pod_logical_mesh_print(logical, mesh, sizeof mesh);
+    (void)pod_logical_mesh_print_dcn(logical, dcn_mesh, sizeof dcn_mesh);
+    char batch[POD_FORMAT_MAX] = "";
+    (void)snprintf(batch, sizeof batch, "%" PRId64,
+                   request->batch_per_chip > 0 ? request->batch_per_chip : request->batch);
+    pod_cli_explain(cli,
+                    "settings as options: --model %s --mesh %s%s%s%s --batch%s %s --seq %s --dtype "
+                    "%s --remat %s --attention %s --optimizer %s --microbatches %s",
+                    texts->model, mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "", dcn_mesh,
+                    logical->split_axes ? " --split-axes" : "",
+                    request->batch_per_chip > 0 ? "-per-chip" : "", batch, texts->seq, texts->dtype,
+                    texts->remat, texts->attention, texts->optimizer, texts->microbatches);
 }
 
 pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_texts *texts,

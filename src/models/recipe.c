@@ -5,6 +5,7 @@
 #include "models/recipe_keys.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,10 +109,17 @@ static pod_status sizes_fail(const pod_settings *settings, const char *key, cons
     return pod_setting_fail(setting != NULL ? setting : &none, err, "%s", what);
 }
 
+/** Whether the sizes say nothing beside a name: a file may list base.yml's. */
+static bool sizes_are_default(const pod_recipe_sizes *sizes)
+{
+    const pod_recipe_sizes base = pod_recipe_draft_default().sizes;
+    return memcmp(&base, sizes, offsetof(pod_recipe_sizes, given)) == 0;
+}
+
 static pod_status model_make(const pod_settings *settings, pod_recipe_draft *draft, pod_error *err)
 {
     pod_recipe_sizes *sizes = &draft->sizes;
-    if (draft->model_name != NULL && sizes->given) {
+    if (draft->model_name != NULL && !sizes_are_default(sizes)) {
         return sizes_fail(settings, "model_name",
                           "names a model whose sizes other keys give; leave out one of both", err);
     }
@@ -296,8 +304,8 @@ static void set_idle(const pod_settings *settings, const char *const *keys, size
     }
 }
 
-/** Settings that others make idle. */
-static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe)
+/** Settings that others make idle. @param named  the model is: its sizes are those of the table */
+static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe, bool named)
 {
     static const char *const places[] = {
         "decoder_layer_input",
@@ -326,6 +334,11 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
         set_idle(settings, places, sizeof places / sizeof places[0]);
     }
     set_idle(settings, recipe->fused_qkv == 1 ? separate : fused, recipe->fused_qkv == 1 ? 3 : 1);
+    for (int i = 0; i < settings->count && named; i++) {
+        if (pod_recipe_key_is_size(settings->setting[i].key)) {
+            settings->setting[i].fate = POD_SETTING_NO_EFFECT;
+        }
+    }
     if (recipe->matmul_dtype == POD_DTYPE_BF16) {
         set_idle(settings, scalings, sizeof scalings / sizeof scalings[0]);
     }
@@ -355,7 +368,8 @@ static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, 
     recipe->context_strategy = (pod_recipe_context)draft->context_strategy;
     recipe->blocks.fused = recipe->blocks.fused == 1 || draft->tokamax_splash == 1 ? 1 : 0;
     local_blocks_fill(recipe);
-    if (pod_settings_find(settings, "mu_dtype") == NULL) {
+    const pod_setting *mu = pod_settings_find(settings, "mu_dtype");
+    if (mu == NULL || mu->value[0] == '\0') {
         recipe->mu_dtype = recipe->weight_dtype;
     }
     const pod_setting *dtype = pod_settings_find(settings, "dtype");
@@ -373,7 +387,7 @@ static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, 
         st = all_flags_read(settings, recipe, err);
     }
     fates_of_values(settings, recipe);
-    fates_of_idle(settings, recipe);
+    fates_of_idle(settings, recipe, draft->model_name != NULL);
     return st;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SIZE_MAX_OF_ALL = 1 << 30 };
+enum { SIZE_MAX_OF_ALL = 1 << 30, NUMBER_MAX = 32 };
 
 /** How the value of a key reads. */
 typedef enum value_kind {
@@ -20,7 +20,7 @@ typedef enum value_kind {
     OR_MINUS,   /**< >= 1, or -1 for "as it comes" */
     BLOCK,      /**< >= 1, or None for base.yml's */
     SWITCH,     /**< true or false, into an int64_t */
-    FLOAT_TYPE, /**< bfloat16 or float32 */
+    FLOAT_TYPE, /**< bfloat16 or float32, or nothing for the default */
     SCALING,    /**< absmax or fixed,LOW,HIGH */
     WORD        /**< one of a few words: the number of the word */
 } value_kind;
@@ -207,12 +207,30 @@ static const key_row keys[] = {
 #undef PLACE_ROW
 enum { NKEYS = sizeof keys / sizeof keys[0] };
 
+/** A number without the underscores between its digits, as in 32_000. @return buf */
+static const char *plain_number(const char *text, char *buf, size_t size)
+{
+    size_t length = 0;
+    for (const char *c = text; *c != '\0' && length + 1 < size; c++) {
+        const bool between =
+            c > text && isdigit((unsigned char)c[-1]) && isdigit((unsigned char)c[1]);
+        if (*c != '_' || !between) {
+            buf[length++] = *c;
+        }
+    }
+    buf[length] = '\0';
+    return buf;
+}
+
 static pod_status read_count(const pod_setting *setting, int64_t min, const char *right,
                              int64_t *value, pod_error *err)
 {
     int64_t count = 0;
+    char number[NUMBER_MAX];
     pod_error why = {.status = POD_OK};
-    if (pod_parse_i64(setting->value, setting->key, min, SIZE_MAX_OF_ALL, &count, &why) != POD_OK
+    if (pod_parse_i64(plain_number(setting->value, number, sizeof number), setting->key, min,
+                      SIZE_MAX_OF_ALL, &count, &why)
+            != POD_OK
         || (min < 0 && count == 0)) {
         return pod_setting_fail(setting, err, "'%s' is wrong; give %s", setting->value, right);
     }
@@ -301,7 +319,7 @@ static pod_status read_value(const pod_setting *setting, const key_row *row, voi
     case SWITCH:
         return read_switch(setting, field, err);
     case FLOAT_TYPE:
-        return read_float_type(setting, field, err);
+        return setting->value[0] == '\0' ? POD_OK : read_float_type(setting, field, err);
     case SCALING:
         return read_scaling(setting, field, err);
     case WORD:
@@ -450,6 +468,16 @@ static const char *present_name(const char *key)
         }
     }
     return key;
+}
+
+bool pod_recipe_key_is_size(const char *key)
+{
+    for (int i = 0; i < NKEYS; i++) {
+        if (strcmp(keys[i].key, key) == 0) {
+            return keys[i].is_size;
+        }
+    }
+    return strcmp(key, "mlp_activations") == 0;
 }
 
 pod_status pod_recipe_key_read(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)

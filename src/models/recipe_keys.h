@@ -36,7 +36,7 @@ typedef struct pod_recipe_sizes {
     int64_t qk_norms;
     int64_t post_attention_norm;
     int64_t post_mlp_norm;
-    bool given; /**< a key that describes the model is there */
+    bool given; /**< a key that describes the model is there; the last member */
 } pod_recipe_sizes;
 
 /** All that keys write to. */
@@ -51,6 +51,9 @@ typedef struct pod_recipe_draft {
 
 /** The defaults of base.yml; blocks of layers with a window are 0: not said. */
 pod_recipe_draft pod_recipe_draft_default(void);
+
+/** Whether a key describes the model. */
+bool pod_recipe_key_is_size(const char *key);
 
 /** Take the value of a setting, and note its fate.
  *  @return POD_E_USAGE with the key */

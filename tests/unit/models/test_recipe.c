@@ -74,6 +74,32 @@ Test(recipe, without_settings_it_is_base_yml)
     cr_assert_eq(recipe.sgd, 0);
 }
 
+/* Lines of base.yml as they stand there: a copy of it with a few changes is a usual way to configure a run. */
+Test(recipe, a_copy_of_base_yml_reads)
+{
+    static const char text[] =
+        "model_name: \"llama2-7b\"\nquantization: \"\"\nmu_dtype: \"\"\nvocab_size: 32_000 # "
+        "powers of 2\n"
+        "global_parameter_scale: 1\nbase_emb_dim: 2048\nnum_experts: 1\nbase_moe_mlp_dim: -1\n"
+        "mlp_activations: [\"silu\", \"linear\"]\ncapacity_factor: -1.0 # none dropped\n"
+        "attention: 'autoselected'\nattention_type: 'global'\nsliding_window_size: 0\nq_lora_rank: "
+        "0\n"
+        "local_sa_block_q: None\nuse_max_logit_estimate: -1\nnum_pipeline_microbatches: -1\n"
+        "context_parallel_strategy: \"all_gather\"\nper_device_batch_size: 12.0\n"
+        "compile_xla_flags: \"\"\nmax_target_length: 2_048\ndcn_data_parallelism: -1\n";
+    pod_settings settings = {0};
+    pod_recipe recipe;
+    pod_error err = {0};
+    cr_assert_eq(pod_settings_file(&settings, text, strlen(text), "base.yml", &err), POD_OK, "%s",
+                 err.text);
+    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s", err.text);
+    pod_recipe base = pod_recipe_default();
+    cr_assert_str_eq(recipe.model, "llama2-7b");
+    memset(recipe.model, 0, sizeof recipe.model);
+    cr_assert_eq(memcmp(&recipe, &base, sizeof recipe), 0);
+    pod_settings_fini(&settings);
+}
+
 /* One key, one figure: each key that has a place of its own. */
 Test(recipe, every_key_has_its_figure)
 {
@@ -415,6 +441,9 @@ Test(recipe, keys_that_do_nothing_have_that_fate)
     cr_assert_eq(fate_of("act_quantization_calibration_method=absmax",
                          "act_quantization_calibration_method"),
                  POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("model_name=llama2-7b vocab_size=32_000", "vocab_size"),
+                 POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("base_emb_dim=512", "base_emb_dim"), POD_SETTING_USED);
     cr_assert_eq(fate_of("remat_policy=custom qkv_proj=device", "qkv_proj"), POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("remat_policy=custom fused_qkv=True key_proj=device", "key_proj"),
                  POD_SETTING_NO_EFFECT);
