@@ -334,9 +334,13 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
         set_idle(settings, places, sizeof places / sizeof places[0]);
     }
     set_idle(settings, recipe->fused_qkv == 1 ? separate : fused, recipe->fused_qkv == 1 ? 3 : 1);
-    for (int i = 0; i < settings->count && named; i++) {
-        if (pod_recipe_key_is_size(settings->setting[i].key)) {
-            settings->setting[i].fate = POD_SETTING_NO_EFFECT;
+    for (int i = 0; i < settings->count; i++) {
+        pod_setting *setting = &settings->setting[i];
+        const bool tile =
+            strncmp(setting->key, "wi_tile_", 8) == 0 || strncmp(setting->key, "wo_tile_", 8) == 0;
+        if ((named && pod_recipe_key_is_size(setting->key))
+            || (tile && recipe->sparse_matmul == 0)) {
+            setting->fate = POD_SETTING_NO_EFFECT;
         }
     }
     if (recipe->matmul_dtype == POD_DTYPE_BF16) {

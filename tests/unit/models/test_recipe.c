@@ -443,6 +443,10 @@ Test(recipe, keys_that_do_nothing_have_that_fate)
                  POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("model_name=llama2-7b vocab_size=32_000", "vocab_size"),
                  POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("sparse_matmul=False capacity_factor=1 wi_tile_fwd_mlp_dim=512",
+                         "wi_tile_fwd_mlp_dim"),
+                 POD_SETTING_NO_EFFECT);
+    cr_assert_eq(fate_of("wo_tile_drhs_batch_seq=512", "wo_tile_drhs_batch_seq"), POD_SETTING_USED);
     cr_assert_eq(fate_of("base_emb_dim=512", "base_emb_dim"), POD_SETTING_USED);
     cr_assert_eq(fate_of("remat_policy=custom qkv_proj=device", "qkv_proj"), POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("remat_policy=custom fused_qkv=True key_proj=device", "key_proj"),
