@@ -4,6 +4,7 @@
 #include "cli/command_list.h"
 #include "cli/figure.h"
 #include "cli/options.h"
+#include "cli/plot.h"
 #include "cli/tables.h"
 #include "experiment/measurement.h"
 
@@ -95,6 +96,30 @@ static void emit_row(pod_emit *emit, const pod_experiment_measurement *row,
     }
 }
 
+/* What the picture shows. */
+typedef struct comparisons {
+    const pod_experiment_measurement *rows;
+    const pod_experiment_measured *measured;
+    int count;
+} comparisons;
+
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const comparisons *all = figures;
+    pod_plot_validation_row *points = calloc((size_t)all->count + 1, sizeof *points);
+    if (points == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the picture");
+    }
+    for (int i = 0; i < all->count; i++) {
+        points[i] = (pod_plot_validation_row){.class_name = all->rows[i].class_name,
+                                              .published = all->rows[i].value,
+                                              .predicted = all->measured[i].predicted};
+    }
+    const pod_status st = pod_plot_validation(plot, points, all->count, err);
+    free(points);
+    return st;
+}
+
 static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows, int count,
                            pod_error *err)
 {
@@ -114,6 +139,10 @@ static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows,
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);
+    }
+    if (st == POD_OK) {
+        const comparisons all = {.rows = rows, .measured = measured, .count = count};
+        st = pod_cli_plot_write(cli, add_plot, &all, err);
     }
     if (st == POD_OK) {
         st = summarize(cli, rows, measured, count, err);
@@ -161,7 +190,7 @@ pod_status pod_cmd_validate(pod_cli *cli, int argc, const char **argv, pod_error
     const pod_cli_usage usage = {
         .synopsis = "[--measurements FILE] [--class CLASS]",
         .about = about,
-        .groups = POD_CLI_RATES,
+        .groups = POD_CLI_RATES | POD_CLI_PLOT,
         .options = own,
         .noptions = (int)(sizeof own / sizeof own[0]),
     };
