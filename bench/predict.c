@@ -8,19 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "chip/chip.h"
 #include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
-#include "ici/spec.h"
+#include "experiment/setup.h"
 
 enum { SIZES_MAX = 32, BF16_BYTES = 2 };
-
-typedef struct tables {
-    pod_table *chips;
-    pod_table *slices;
-    pod_slice_catalog *catalog;
-} tables;
 
 typedef struct order {
     pod_coll_op op;
@@ -28,25 +20,6 @@ typedef struct order {
     int nsizes;
     int64_t bytes[SIZES_MAX];
 } order;
-
-static pod_status table_load(const char *name, pod_table **table, pod_error *err)
-{
-    char path[4096];
-    char *data = NULL;
-    size_t size = 0;
-    pod_status st = pod_data_path(name, path, sizeof path, err);
-    st = st == POD_OK ? pod_file_read(path, &data, &size, err) : st;
-    st = st == POD_OK ? pod_table_parse(name, data, size, table, err) : st;
-    free(data);
-    return st;
-}
-
-static pod_status tables_load(tables *own, pod_error *err)
-{
-    pod_status st = table_load("topologies/chips.csv", &own->chips, err);
-    st = st == POD_OK ? table_load("topologies/slices.csv", &own->slices, err) : st;
-    return st == POD_OK ? pod_slice_catalog_load(own->chips, own->slices, &own->catalog, err) : st;
-}
 
 static void print_row(const pod_coll_request *request, const char *algorithm,
                       const pod_coll_prediction *prediction, const pod_coll_bound *bound)
@@ -85,35 +58,24 @@ static pod_status predict_size(const order *what, const pod_coll_request *reques
     return st;
 }
 
-static pod_status predict_slice(const order *what, const tables *own, const char *spec,
-                                pod_error *err)
+static pod_status predict_slice(const order *what, const pod_experiment_tables *tables,
+                                const char *spec, pod_error *err)
 {
-    pod_slice slice;
-    pod_chip_spec chip;
+    const pod_experiment_setup_request wish = {.slice = spec, .rates = POD_RATES_BOOK};
+    pod_experiment_setup setup;
     pod_group group = {0};
-    pod_router *router = NULL;
-    bool listed = false;
-    pod_status st = pod_slice_parse(own->catalog, spec, &slice, &listed, err);
-    st = st == POD_OK
-             ? pod_chip_load(own->chips, slice.chip_name, POD_RATES_BOOK, NULL, 0, &chip, err)
-             : st;
-    st = st == POD_OK ? pod_group_init_axes(&group, &slice, (1U << slice.naxes) - 1, err) : st;
-    st = st == POD_OK ? pod_router_new(&slice, &router, err) : st;
-    for (int i = 0; i < what->nsizes && st == POD_OK; ++i) {
-        const pod_coll_request request = {
-            .op = what->op,
-            .slice = &slice,
-            .group = &group,
-            .elements = what->bytes[i] / BF16_BYTES,
-            .element_bytes = BF16_BYTES,
-            .link_rate = pod_rate_make(chip.link_oneway_bytes_per_s),
-            .hop_latency_ps = chip.hop_latency_ps,
-            .cut_min_bytes = chip.cut_min_bytes,
-        };
-        st = predict_size(what, &request, router, err);
+    pod_status st = pod_experiment_setup_init(&setup, &wish, tables, err);
+    if (st == POD_OK) {
+        st = pod_group_init_axes(&group, &setup.slice, (1U << setup.slice.naxes) - 1, err);
     }
-    pod_router_free(router);
+    for (int i = 0; i < what->nsizes && st == POD_OK; i++) {
+        const pod_coll_request request =
+            pod_experiment_coll_request(&setup, &group, setup.chip.link_oneway_bytes_per_s,
+                                        what->op, what->bytes[i], POD_DTYPE_BF16);
+        st = predict_size(what, &request, setup.router, err);
+    }
     pod_group_fini(&group);
+    pod_experiment_setup_fini(&setup);
     return st;
 }
 
@@ -134,22 +96,20 @@ static pod_status order_read(char **words, order *what, pod_error *err)
 int main(int argc, char **argv)
 {
     pod_error err = {.status = POD_OK};
-    tables own = {0};
+    pod_experiment_tables tables = {0};
     order what = {0};
     if (argc < 5) {
         (void)fprintf(stderr, "usage: predict OP BYTES[,BYTES...] auto|all SLICE...\n");
         return 2;
     }
     pod_status st = order_read(argv + 1, &what, &err);
-    st = st == POD_OK ? tables_load(&own, &err) : st;
+    st = st == POD_OK ? pod_experiment_tables_load(&tables, &err) : st;
     for (int i = 4; i < argc && st == POD_OK; ++i) {
-        st = predict_slice(&what, &own, argv[i], &err);
+        st = predict_slice(&what, &tables, argv[i], &err);
     }
     if (st != POD_OK) {
         (void)fprintf(stderr, "predict: %s\n", err.text);
     }
-    pod_slice_catalog_free(own.catalog);
-    pod_table_free(own.slices);
-    pod_table_free(own.chips);
+    pod_experiment_tables_fini(&tables);
     return st == POD_OK ? 0 : 1;
 }

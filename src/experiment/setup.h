@@ -7,7 +7,7 @@
  *  (collectives/schedule/algorithm.h), so that each of their fields is filled in one place.
  *
  *  Ownership: init/fini on the caller's storage; a setup must not move once it is initialised (the
- *  router borrows the slice). Threads: one per rank. */
+ *  router borrows the slice), and borrows the tables it was made from. Threads: one per rank. */
 #pragma once
 
 #include "chip/chip.h"

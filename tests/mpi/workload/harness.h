@@ -4,19 +4,16 @@
 
 #include "mpi_check.h"
 
-#include "base/file.h"
-#include "engine/par.h"
+#include "experiment/setup.h"
 #include "sim/step.h"
 #include "workload/step_request.h"
 #include "workload/verify/reference.h"
 
 /** A slice with its chip and router, a laid mesh and a built step. Must not move. */
 typedef struct bench {
-    pod_par *par;
-    pod_chip_spec chip;
-    pod_slice slice;
-    pod_router *router;
-    pod_dcn dcn;
+    pod_experiment experiment;
+    pod_experiment_tables tables;
+    pod_experiment_setup setup;
     bool has_hosts; /**< the machine has hosts and a DCN */
     bool fold;
     pod_mesh mesh;
@@ -32,49 +29,34 @@ static inline void bench_ok(pod_status st, const pod_error *err)
     }
 }
 
-/** v5p chips under some rates; dims as {4, 4, 4}, wrap bits x = 1, y = 2, z = 4. */
+/** v5p chips under some rates; wrap bits x = 1, y = 2, z = 4. */
 static inline void bench_begin(bench *b, pod_par *par, pod_rates rates, int32_t x, int32_t y,
                                int32_t z, unsigned wrap)
 {
-    const int32_t dims[POD_AXES] = {x, y, z};
-    const bool wraps[POD_AXES] = {(wrap & 1U) != 0, (wrap & 2U) != 0, (wrap & 4U) != 0};
     pod_error err = {0};
-    char *data = NULL;
-    size_t size = 0;
-    pod_table *table = NULL;
-    *b = (bench){.par = par};
-    char path[512];
-    bench_ok(pod_data_path("topologies/chips.csv", path, sizeof path, &err), &err);
-    bench_ok(pod_file_read(path, &data, &size, &err), &err);
-    bench_ok(pod_table_parse("chips.csv", data, size, &table, &err), &err);
-    bench_ok(pod_chip_load(table, "v5p", rates, NULL, 0, &b->chip, &err), &err);
-    pod_table_free(table);
-    free(data);
-    bench_ok(pod_slice_make("v5p", 3, dims, wraps, false, &b->slice, &err), &err);
-    bench_ok(pod_router_new(&b->slice, &b->router, &err), &err);
+    char spec[64];
+    char letters[8];
+    (void)snprintf(spec, sizeof spec, "v5p:%dx%dx%d", (int)x, (int)y, (int)z);
+    const pod_experiment_setup_request request = {
+        .slice = spec, .wrap = wrap == 0 ? "none" : pod_axes_name(wrap, letters), .rates = rates};
+    *b = (bench){.experiment = {.par = par}};
+    bench_ok(pod_experiment_tables_load(&b->tables, &err), &err);
+    bench_ok(pod_experiment_setup_init(&b->setup, &request, &b->tables, &err), &err);
 }
 
 /** So many of the slice, with their hosts and the network between them; also for one slice. */
 static inline void bench_join(bench *b, int32_t nslices)
 {
     pod_error err = {0};
-    pod_dcn_options options = {.nslices = nslices,
-                               .nic_bytes_per_s = b->chip.dcn_bytes_per_s * b->chip.dcn_eff_frac,
-                               .pcie_bytes_per_s = b->chip.pcie_bytes_per_s,
-                               .oversubscription = 1,
-                               .latency_ps = b->chip.dcn_latency_ps};
-    for (int a = 0; a < POD_AXES; a++) {
-        options.dims[a] = b->slice.dims[a];
-        options.host_dims[a] = b->chip.host_dims[a];
-    }
-    b->slice.nslices = nslices;
+    b->setup.slice.nslices = nslices;
     b->has_hosts = true;
-    bench_ok(pod_dcn_init(&b->dcn, &options, &err), &err);
+    bench_ok(pod_experiment_dcn_init(&b->setup.dcn, &b->setup.slice, &b->setup.chip, &err), &err);
 }
 
 static inline void bench_end(bench *b)
 {
-    pod_router_free(b->router);
+    pod_experiment_setup_fini(&b->setup);
+    pod_experiment_tables_fini(&b->tables);
 }
 
 /** Lay a mesh and prepare a request; the caller may change it before bench_build. */
@@ -85,10 +67,10 @@ static inline void bench_prepare_over(bench *b, const char *mesh, const char *dc
     pod_logical_mesh logical;
     bench_ok(pod_logical_mesh_parse(mesh, dcn_mesh, &logical, &err), &err);
     logical.split_axes = true;
-    bench_ok(pod_mesh_init(&b->mesh, &b->slice, &logical, &err), &err);
+    bench_ok(pod_mesh_init(&b->mesh, &b->setup.slice, &logical, &err), &err);
     bench_ok(pod_model_parse(model, NULL, &b->model, &err), &err);
     b->request = (pod_step_request){.model = &b->model,
-                                    .slice = &b->slice,
+                                    .slice = &b->setup.slice,
                                     .mesh = &b->mesh,
                                     .batch = batch,
                                     .seq = 1,
@@ -118,15 +100,12 @@ static inline void bench_clear(bench *b)
 static inline pod_status bench_try(bench *b, pod_step_check *check, pod_step_result *result,
                                    pod_error *err)
 {
-    const pod_machine machine = {.par = b->par,
-                                 .slice = &b->slice,
-                                 .router = b->router,
-                                 .dcn = b->has_hosts ? &b->dcn : NULL,
-                                 .link_bytes_per_s = b->chip.link_oneway_bytes_per_s,
-                                 .hop_latency_ps = b->chip.hop_latency_ps,
-                                 .launch_ps = b->chip.collective_launch_ps};
+    const pod_chip_spec *chip = &b->setup.chip;
+    pod_machine machine = pod_experiment_machine(
+        &b->experiment, &b->setup, chip->link_oneway_bytes_per_s, chip->collective_launch_ps);
+    machine.dcn = b->has_hosts ? &b->setup.dcn : NULL;
     const pod_step_args args = {.machine = &machine,
-                                .chip = &b->chip,
+                                .chip = chip,
                                 .programs = &b->work.programs,
                                 .algorithm = "auto",
                                 .fold = b->fold,
@@ -151,13 +130,13 @@ static inline pod_reference *bench_reference(bench *b)
     char *blob = NULL;
     size_t size = 0;
     pod_status st = pod_reference_new(&b->request, 1, &reference, &err);
-    if (st == POD_OK && pod_par_rank(b->par) == 0) {
+    if (st == POD_OK && pod_par_rank(b->experiment.par) == 0) {
         st = pod_reference_compute(reference, &err);
         pod_reference_blob(reference, &blob, &size);
     }
-    bench_ok(pod_par_agree(b->par, st, &err), &err);
-    bench_ok(pod_par_bcast_blob(b->par, &blob, &size, &err), &err);
-    if (pod_par_rank(b->par) != 0) {
+    bench_ok(pod_par_agree(b->experiment.par, st, &err), &err);
+    bench_ok(pod_par_bcast_blob(b->experiment.par, &blob, &size, &err), &err);
+    if (pod_par_rank(b->experiment.par) != 0) {
         bench_ok(pod_reference_take(reference, blob, size, &err), &err);
     }
     return reference;

@@ -180,7 +180,7 @@ static double strategy_time(bench *b, int64_t d, bool reduce)
     pod_tensors tensors = {0};
     pod_build build;
     bench_prepare(b, "tensor=16", "matmul:m=16,k=16,n=16", 0);
-    bench_ok(pod_work_layout_init(&layout, &b->mesh, &b->slice, &err), &err);
+    bench_ok(pod_work_layout_init(&layout, &b->mesh, &b->setup.slice, &err), &err);
     pod_program_init(&program, 0);
     pod_build_init(&build, &layout, &programs, &program, &tensors, &err);
     const pod_sharding x_cut = pod_build_sharding("X", "B", whole, "D", reduce ? cut : whole);

@@ -115,7 +115,7 @@ static bool turn_is_seen(bench *b, const pod_reference *reference, int turn, int
     broken.broke = false;
     const pod_status st = bench_try(b, &check, &result, &err);
     int64_t sums[2] = {check.wrong, broken.broke};
-    pod_par_sum_i64(b->par, sums, 2);
+    pod_par_sum_i64(b->experiment.par, sums, 2);
     pod_step_result_fini(&result);
     if (turn >= broken.asked) {
         MPI_CHECK_I64(st, POD_OK);

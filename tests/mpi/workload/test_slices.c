@@ -36,7 +36,7 @@ static int64_t wrong_elements(bench *b, const pod_reference *reference, pod_time
     pod_step_result result;
     bench_run(b, &check, &result);
     int64_t sums[2] = {check.wrong, check.checked};
-    pod_par_sum_i64(b->par, sums, 2);
+    pod_par_sum_i64(b->experiment.par, sums, 2);
     MPI_CHECK(sums[1] > 0);
     MPI_CHECK_SAME_I64(result.time_ps);
     *time_ps = result.time_ps;
@@ -145,12 +145,12 @@ static void endless_bandwidth_leaves_launch_costs(pod_par *par)
     bench_run(&b, NULL, &alone);
     bench_finish(&b);
     spread_begin(&b, par, &two, model, 16384);
-    b.dcn.options.nic_bytes_per_s = 1e15;
-    b.dcn.options.pcie_bytes_per_s = 1e15;
+    b.setup.dcn.options.nic_bytes_per_s = 1e15;
+    b.setup.dcn.options.pcie_bytes_per_s = 1e15;
     bench_build(&b);
     b.fold = true;
     bench_run(&b, NULL, &both);
-    const pod_time_ps start_ps = b.chip.collective_launch_ps + b.dcn.options.latency_ps;
+    const pod_time_ps start_ps = b.setup.chip.collective_launch_ps + b.setup.dcn.options.latency_ps;
     MPI_CHECK(both.time_ps >= alone.time_ps);
     MPI_CHECK(both.time_ps <= alone.time_ps + start_ps + start_ps / 10);
     bench_finish(&b);
@@ -180,7 +180,7 @@ static void input_takes_what_the_prefetch_leaves(pod_par *par)
     bench b;
     bench_begin(&b, par, POD_RATES_MEASURED, 2, 2, 2, 0);
     const pod_time_ps h = 3 * INT64_C(1000000000);
-    const pod_time_ps x = pod_rate_time_ps(pod_rate_make(b.chip.pcie_bytes_per_s), 16000000);
+    const pod_time_ps x = pod_rate_time_ps(pod_rate_make(b.setup.chip.pcie_bytes_per_s), 16000000);
     bench_end(&b);
     pod_step_input input = {0};
     pod_step_result alone = fed_step(par, &input);
