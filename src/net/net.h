@@ -5,9 +5,7 @@
  *  the cell at the other end). A message of `bytes` follows a path of ports, hop by hop.
  *
  *  Link service is fair sharing at packet grain, in the fluid limit: n messages on a link get 1/n of
- *  its rate each (processor sharing). The link keeps a virtual clock v that runs at 1/n; a message
- *  of work w = bytes / rate that joins at v leaves at v + w, so that one number per message is
- *  enough (generalised processor sharing, Parekh & Gallager 1993).
+ *  its rate each (processor sharing), kept by a virtual clock (ici/link.h).
  *
  *  Routers cut through: the head of a message reaches the next cell one latency after it starts to
  *  be served, and joins the next link at once; its tail leaves a link when it has had its service

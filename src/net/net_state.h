@@ -2,6 +2,7 @@
 /** @file net/net_state.h  What the files of net share: the state of links and cells. Private. */
 #pragma once
 
+#include "ici/link.h"
 #include "net/map.h"
 #include "net/net.h"
 
@@ -61,13 +62,9 @@ static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared
 
 /* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
 typedef struct net_link {
-    pod_time_ps virtual_ps; /* service that each message on it has had since the link began */
-    pod_time_ps updated_ps; /* when virtual_ps was true */
-    pod_time_ps busy_ps;
+    pod_link share; /* `first` is a flow, -1 = none */
     int64_t bytes;
-    int32_t head;
     int32_t tail;
-    int32_t flows;
     int32_t peer;
     int32_t wire;
     int32_t reserved[3];

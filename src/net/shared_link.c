@@ -69,13 +69,13 @@ static void link_insert(pod_net *net, net_link *link, int32_t flow)
     while (before >= 0 && flows[before].finish > flows[flow].finish) {
         before = flows[before].prev;
     }
-    const int32_t after = before >= 0 ? flows[before].next : link->head;
+    const int32_t after = before >= 0 ? flows[before].next : link->share.first;
     flows[flow].prev = before;
     flows[flow].next = after;
     if (before >= 0) {
         flows[before].next = flow;
     } else {
-        link->head = flow;
+        link->share.first = flow;
     }
     if (after >= 0) {
         flows[after].prev = flow;
@@ -86,32 +86,12 @@ static void link_insert(pod_net *net, net_link *link, int32_t flow)
 
 /* ---- links ---- */
 
-/* Bring the virtual clock to now: each of n messages has had 1/n of the time since. */
-static void link_update(net_link *link, pod_time_ps now)
-{
-    const pod_time_ps elapsed = now - link->updated_ps;
-    link->updated_ps = now;
-    if (link->flows == 0) {
-        return;
-    }
-    link->busy_ps += elapsed;
-    link->virtual_ps += link->flows == 1 ? elapsed : elapsed / link->flows;
-}
-
-/* When the first message of the list has had its service. Rounding down the virtual clock and up
- * here means that a link is never faster than its rate. */
+/* When the first message of the list has had its service. */
 static pod_time_ps link_done(const pod_net *net, const net_link *link)
 {
-    if (link->flows == 0) {
-        return POD_TIME_NEVER;
-    }
-    pod_time_ps rest = net->flows[link->head].finish - link->virtual_ps;
-    if (link->flows > 1
-        && (__builtin_mul_overflow(rest, (pod_time_ps)link->flows, &rest)
-            || rest > POD_TIME_NEVER - 1 - link->updated_ps)) {
-        return POD_TIME_NEVER - 1;
-    }
-    return link->updated_ps + rest;
+    const pod_link *share = &link->share;
+    return share->messages > 0 ? pod_link_served_ps(share, net->flows[share->first].finish)
+                               : POD_TIME_NEVER;
 }
 
 static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
@@ -119,18 +99,18 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
 {
     net_link *link = &net->links[local * net->stride + port];
     const int shared = (net->flows[flow].flags & FLOW_SHARED) != 0;
-    link_update(link, now);
+    pod_link_advance(&link->share, now);
     const pod_time_ps work = pod_net_time_check(
-        net, link->virtual_ps, wire_work_ps(&net->wires[link->wire], bytes, shared));
-    net->flows[flow].finish = link->virtual_ps + work;
+        net, link->share.virtual_ps, wire_work_ps(&net->wires[link->wire], bytes, shared));
+    net->flows[flow].finish = link->share.virtual_ps + work;
     link->bytes += bytes;
     net->hops++;
-    if (link->flows == 0) { /* most often: the link to itself */
+    if (link->share.messages == 0) { /* most often: the link to itself */
         net->flows[flow].prev = -1;
         net->flows[flow].next = -1;
-        link->head = flow;
+        link->share.first = flow;
         link->tail = flow;
-        link->flows = 1;
+        link->share.messages = 1;
         if (net->busy_since) {
             net->busy_since[local * net->stride + port] = now;
         }
@@ -138,7 +118,7 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
         return;
     }
     link_insert(net, link, flow);
-    link->flows++;
+    link->share.messages++;
     net->cells[local].done[port] = link_done(net, link);
 }
 
@@ -218,13 +198,13 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
     const int32_t local = cell - net->first;
     net_link *link = &net->links[local * net->stride + port];
-    link_update(link, now);
-    link->virtual_ps = net->flows[link->head].finish;
-    if (link->flows == 1) {
-        const int32_t only = link->head;
-        link->head = -1;
+    pod_link_advance(&link->share, now);
+    link->share.virtual_ps = net->flows[link->share.first].finish;
+    if (link->share.messages == 1) {
+        const int32_t only = link->share.first;
+        link->share.first = -1;
         link->tail = -1;
-        link->flows = 0;
+        link->share.messages = 0;
         net->cells[local].done[port] = POD_TIME_NEVER;
         busy_tell(net, cell, port, now);
         flow_served(net, cell, link, only, now);
@@ -232,16 +212,17 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     }
     int32_t served = -1;
     int32_t *end = &served;
-    while (link->head >= 0 && net->flows[link->head].finish <= link->virtual_ps) {
-        const int32_t flow = link->head;
-        link->head = net->flows[flow].next;
-        link->flows--;
+    while (link->share.first >= 0
+           && net->flows[link->share.first].finish <= link->share.virtual_ps) {
+        const int32_t flow = link->share.first;
+        link->share.first = net->flows[flow].next;
+        link->share.messages--;
         *end = flow;
         end = &net->flows[flow].next;
     }
     *end = -1;
-    if (link->head >= 0) {
-        net->flows[link->head].prev = -1;
+    if (link->share.first >= 0) {
+        net->flows[link->share.first].prev = -1;
     } else {
         link->tail = -1;
         busy_tell(net, cell, port, now);
@@ -514,7 +495,7 @@ static void cell_init(pod_net *net, int32_t local)
 static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
 {
     net->links[local * net->stride + port] =
-        (net_link){.head = -1, .tail = -1, .peer = peer, .wire = wire};
+        (net_link){.share = {.first = -1}, .tail = -1, .peer = peer, .wire = wire};
 }
 
 /* Links are the largest part of a cell's state. */
@@ -542,7 +523,7 @@ static void links_free(pod_net *net)
 static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
 {
     const net_link *link = &net->links[local * net->stride + port];
-    return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
+    return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->share.busy_ps};
 }
 
 const net_discipline pod_net_shared_links = {.links_new = links_new,

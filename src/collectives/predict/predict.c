@@ -150,7 +150,7 @@ static bool prepare(predict_run *r)
                 .direction = -1};
         }
         for (int l = 0; l < POD_DIRECTIONS; ++l) {
-            r->links[cell * POD_DIRECTIONS + l].head = -1;
+            r->links[cell * POD_DIRECTIONS + l].share.first = -1;
             r->links[cell * POD_DIRECTIONS + l].waiting = -1;
         }
     }
@@ -247,8 +247,8 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
                                         .messages = r.messages / fold->cells,
                                         .complete = r.hops <= fold->hops_max};
         for (int64_t l = 0; l < (int64_t)fold->cells * POD_DIRECTIONS; ++l) {
-            if (r.links[l].busy_ps > estimate->link_ps) {
-                estimate->link_ps = r.links[l].busy_ps;
+            if (r.links[l].share.busy_ps > estimate->link_ps) {
+                estimate->link_ps = r.links[l].share.busy_ps;
             }
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file collectives/predict/predict.h  How long a schedule takes on an otherwise idle slice.
  *
- *  Model: the links and channels of the simulator (schedule.h, net/net.h) without data or other traffic:
+ *  Model: the channels of the simulator (schedule.h) and its links (ici/link.h) without data or other traffic:
  *  links shared equally, or one message at a time when the schedule is ordered; routed messages split over their
  *  paths, cutting through or over circuits. The simulation of the same schedule takes the same time, but
  *  for the order of what happens in the same picosecond.

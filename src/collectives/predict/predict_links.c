@@ -79,32 +79,17 @@ static void flow_free(predict_run *r, int32_t flow)
 
 /* ---- links ---- */
 
-static void link_update(predict_run *r, predict_link *l)
-{
-    const pod_time_ps elapsed = r->now - l->since;
-    l->since = r->now;
-    if (l->count > 0) {
-        l->busy_ps += elapsed;
-        l->clock += elapsed / l->count;
-    }
-}
-
 static void link_plan(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
     ++l->version;
-    if (l->count == 0) {
-        return;
+    if (l->share.messages > 0) {
+        pod_predict_push(r, (predict_event){.time = pod_link_served_ps(
+                                                &l->share, r->flows[l->share.first].finish),
+                                            .kind = PREDICT_SERVED,
+                                            .at = link,
+                                            .version = l->version});
     }
-    const pod_time_ps rest = r->flows[l->head].finish - l->clock;
-    pod_time_ps wait = 0;
-    if (!pod_mul_i64(rest, l->count, &wait) || wait > PREDICT_TIME_MAX) {
-        r->status = POD_E_RANGE;
-        return;
-    }
-    pod_predict_push(
-        r, (predict_event){
-               .time = r->now + wait, .kind = PREDICT_SERVED, .at = link, .version = l->version});
 }
 
 /* Where ranks are folded, nobody's number counts. */
@@ -148,21 +133,21 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
         return;
     }
     const pod_time_ps work = faults ? (pod_time_ps)((double)f->work_ps * slowness) : f->work_ps;
-    link_update(r, l);
-    r->flows[flow] = (predict_flow){.finish = l->clock + work,
+    pod_link_advance(&l->share, r->now);
+    r->flows[flow] = (predict_flow){.finish = l->share.virtual_ps + work,
                                     .fragment = fragment,
                                     .hop = hop,
                                     .chip = chip,
                                     .no_tail = no_tail,
                                     .sibling = f->first_flow};
     f->first_flow = flow;
-    int32_t *at = &l->head;
+    int32_t *at = &l->share.first;
     while (*at >= 0 && r->flows[*at].finish <= r->flows[flow].finish) {
         at = &r->flows[*at].next;
     }
     r->flows[flow].next = *at;
     *at = flow;
-    ++l->count;
+    ++l->share.messages;
     ++r->hops;
     link_plan(r, link);
     if (!r->schedule->circuits && hop + 1 < f->path.nhops) {
@@ -215,15 +200,15 @@ void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop)
 void pod_predict_link_served(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
-    link_update(r, l);
-    l->clock = r->flows[l->head].finish;
-    int32_t done = l->head;
+    pod_link_advance(&l->share, r->now);
+    l->share.virtual_ps = r->flows[l->share.first].finish;
+    int32_t done = l->share.first;
     int32_t *end = &done;
-    while (*end >= 0 && r->flows[*end].finish <= l->clock) {
+    while (*end >= 0 && r->flows[*end].finish <= l->share.virtual_ps) {
         end = &r->flows[*end].next;
-        --l->count;
+        --l->share.messages;
     }
-    l->head = *end;
+    l->share.first = *end;
     *end = -1;
     link_plan(r, link);
     while (done >= 0) {

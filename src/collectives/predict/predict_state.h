@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collectives/predict/predict.h"
+#include "ici/link.h"
 #include "ici/route.h"
 
 /* Predicted events and the work of one message end by then: 26 days, as in the simulation (net/net_state.h),
@@ -46,11 +47,7 @@ typedef struct predict_waiting {
 } predict_waiting;
 
 typedef struct predict_link {
-    pod_time_ps clock; /* service that each message on it has had */
-    pod_time_ps since; /* when that was true */
-    pod_time_ps busy_ps;
-    int32_t head;
-    int32_t count;
+    pod_link share;   /* `first` is a flow, -1 = none */
     int32_t waiting;  /* ordered sends, -1 = none */
     uint32_t version; /* of the pending completion */
     bool taken;       /* by an ordered send */

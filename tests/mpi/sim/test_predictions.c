@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an algorithm's prediction says is what its simulation takes, within 2 %, on slices that it has to
- * itself (no groups in between). The choice of `auto` rests on it. With the argument `all`: more shapes. */
+/* What an algorithm's prediction says is what its simulation takes, on slices that it has to itself (no groups
+ * in between). The choice of `auto` rests on it. With the argument `all`: more shapes.
+ *
+ * Both keep links by ici/link.h, so that a schedule of which every rank is followed takes as long as its
+ * simulation to the picosecond. What differs, and how much of the time at most (of 2070 cases with `all`):
+ *
+ *     every rank followed   channels of a chip that wait for each other and get ready in the same picosecond
+ *                           may take a link in another order: bucket (5 cases) and tree (9)          0.5 %
+ *     symmetry reduction    one rank is followed for all that do the same, with its own blocks, which may
+ *                           have an element more or less than others; and where these run through each
+ *                           other, others are served first: 329 cases of what closed axes fold       0.1 %
+ *                           of bucket, which folds and waits                                         0.5 % */
 #include "scene.h"
+
+#include "collectives/predict/predict.h"
+
+#include <stdlib.h>
 
 static const scene_shape shapes[] = {
     {"v4",  {4, 4, 1}, {true, true, true},    false, 7, {0}         },
@@ -27,29 +41,70 @@ enum { QUICK_SHAPES = 10, SHAPES = sizeof shapes / sizeof *shapes };
 
 static const int64_t sizes[] = {512, 100000, 8 << 20}; /* elements of 2 bytes */
 
-static const double tolerance = 0.02;
+static const double waiting_max = 0.005; /* of bucket and tree */
+static const double folded_max = 0.001;  /* of all others */
 
-static void compare(scene *s, const pod_coll_algorithm *algorithm)
+static bool waits_in_ties(const pod_coll_algorithm *algorithm)
+{
+    return strcmp(algorithm->name, "bucket") == 0 || strcmp(algorithm->name, "tree") == 0;
+}
+
+/* The predicted time of a schedule of which every rank is followed. */
+static pod_time_ps followed(scene *s, const pod_coll_algorithm *algorithm)
+{
+    const pod_coll_fold every_rank = {.cells = s->group.size, .hops_max = INT64_MAX};
+    pod_coll_schedule *schedule = NULL;
+    pod_coll_estimate estimate = {0};
+    pod_status status = algorithm->build(&s->request, &schedule, &s->err);
+    if (status == POD_OK) {
+        status = pod_coll_estimate_folded(&s->request, schedule, &every_rank, &estimate, &s->err);
+    }
+    if (status != POD_OK) {
+        scene_fail(s, algorithm->name, s->err.text);
+    }
+    pod_coll_schedule_free(schedule);
+    return estimate.time_ps;
+}
+
+static void expect_near(scene *s, const pod_coll_algorithm *algorithm, pod_time_ps predicted_ps,
+                        pod_time_ps simulated_ps, double most)
+{
+    const pod_time_ps off_ps = (pod_time_ps)llabs(predicted_ps - simulated_ps);
+    if ((double)off_ps > most * (double)simulated_ps) {
+        char text[120];
+        (void)snprintf(text, sizeof text, "predicted %.6f us, simulated %.6f us; at most %g off",
+                       pod_time_to_us(predicted_ps), pod_time_to_us(simulated_ps), most);
+        scene_fail(s, algorithm->name, text);
+    }
+}
+
+/* @return whether the prediction is exact */
+static bool compare(scene *s, const pod_coll_algorithm *algorithm)
 {
     pod_coll_prediction predicted;
     if (algorithm->predict(&s->request, &predicted, &s->err) != POD_OK) {
         scene_fail(s, algorithm->name, s->err.text);
     }
     const pod_time_ps time_ps = scene_run(s, algorithm);
-    const double ratio = (double)predicted.total_ps / (double)time_ps;
-    if (ratio < 1 - tolerance || ratio > 1 + tolerance) {
-        char text[100];
-        (void)snprintf(text, sizeof text, "predicted %.4f us, simulated %.4f us",
-                       pod_time_to_us(predicted.total_ps), pod_time_to_us(time_ps));
-        scene_fail(s, algorithm->name, text);
+    if (predicted.total_ps == time_ps) {
+        return true;
     }
+    const bool waits = waits_in_ties(algorithm);
+    expect_near(s, algorithm, followed(s, algorithm), time_ps, waits ? waiting_max : 0);
+    expect_near(s, algorithm, predicted.total_ps, time_ps, waits ? waiting_max : folded_max);
+    return false;
 }
 
-static int compare_on(pod_par *par, const scene_shape *shape)
+/* Cases, and those of them whose prediction is exact. */
+typedef struct tally {
+    int cases;
+    int exact;
+} tally;
+
+static void compare_on(pod_par *par, const scene_shape *shape, tally *count)
 {
     scene s;
     scene_open(&s, par, shape);
-    int cases = 0;
     for (int op = 0; op < POD_COLL_OP_COUNT; op++) {
         for (size_t size = 0; size < sizeof sizes / sizeof *sizes && op != POD_PERMUTE; size++) {
             s.request.op = (pod_coll_op)op;
@@ -59,14 +114,13 @@ static int compare_on(pod_par *par, const scene_shape *shape)
             for (int i = 0; i < pod_coll_algorithm_count(); i++) {
                 const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
                 if (pod_coll_algorithm_fits(algorithm, &s.request)) {
-                    compare(&s, algorithm);
-                    cases++;
+                    count->exact += compare(&s, algorithm) ? 1 : 0;
+                    count->cases++;
                 }
             }
         }
     }
     scene_close(&s);
-    return cases;
 }
 
 /* One chip that stands for all takes what all of them take. */
@@ -111,14 +165,17 @@ int main(int argc, char **argv)
         mpi_check_fail(__FILE__, __LINE__, err.text);
     }
     compare_folded(par);
-    int cases = 0;
+    tally total = {0};
     for (int i = 0; i < count; i++) {
-        cases += compare_on(par, &shapes[i]);
+        compare_on(par, &shapes[i], &total);
     }
-    if (cases < 500) {
+    if (total.cases < 500) {
         mpi_check_fail(__FILE__, __LINE__, "too few algorithms applied");
     }
-    (void)printf("%d predictions\n", cases);
+    if (total.exact < total.cases * 4 / 5) {
+        mpi_check_fail(__FILE__, __LINE__, "too few predictions are exact");
+    }
+    (void)printf("%d predictions, %d of them exact\n", total.cases, total.exact);
     pod_par_stop(par);
     return mpi_check_end();
 }
