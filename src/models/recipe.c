@@ -304,6 +304,11 @@ static void set_idle(const pod_settings *settings, const char *const *keys, size
     }
 }
 
+static bool is_tile(const char *key)
+{
+    return strncmp(key, "wi_tile_", 8) == 0 || strncmp(key, "wo_tile_", 8) == 0;
+}
+
 /** Settings that others make idle. @param named  the model is: its sizes are those of the table */
 static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe, bool named)
 {
@@ -365,6 +370,19 @@ static void local_blocks_fill(pod_recipe *recipe)
     }
 }
 
+/** tokamax.ragged_dot chooses its tiles itself, and quantised matmuls go through mblx.gmm, which has those of the
+ *  keys (MaxText, layers/moe.py). Runs that name tiles for the former have patched it. */
+static void tiles_choose(const pod_settings *settings, pod_recipe *recipe)
+{
+    bool chosen = recipe->tokamax_gmm == 1 && recipe->matmul_dtype == POD_DTYPE_BF16;
+    for (int i = 0; i < settings->count; i++) {
+        chosen = chosen && !is_tile(settings->setting[i].key);
+    }
+    if (chosen) {
+        memset(recipe->tile, 0, sizeof recipe->tile);
+    }
+}
+
 static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, pod_error *err)
 {
     pod_recipe *recipe = &draft->recipe;
@@ -372,6 +390,7 @@ static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, 
     recipe->context_strategy = (pod_recipe_context)draft->context_strategy;
     recipe->blocks.fused = recipe->blocks.fused == 1 || draft->tokamax_splash == 1 ? 1 : 0;
     local_blocks_fill(recipe);
+    tiles_choose(settings, recipe);
     const pod_setting *mu = pod_settings_find(settings, "mu_dtype");
     if (mu == NULL || mu->value[0] == '\0') {
         recipe->mu_dtype = recipe->weight_dtype;

@@ -429,6 +429,25 @@ Test(recipe, capacity_counts_where_tokens_are_dropped)
     cr_assert_eq(pod_recipe_capacity_percent(&recipe), 0);
 }
 
+/* MaxText, layers/moe.py: `use_tokamax_gmm and not quantization` is tokamax.ragged_dot without tiling. */
+Test(recipe, tokamax_chooses_tiles_in_bf16)
+{
+    static const struct {
+        const char *text;
+        int64_t mlp;
+    } cases[] = {
+        {"use_tokamax_gmm=True",                            0   },
+        {"use_tokamax_gmm=True quantization=fp8_full",      1024},
+        {"use_tokamax_gmm=False",                           1024},
+        {"use_tokamax_gmm=True wo_tile_fwd_batch_seq=2048", 1024},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const pod_recipe recipe = recipe_of(cases[i].text);
+        cr_expect_eq(recipe.tile[POD_RECIPE_WO][POD_RECIPE_DRHS].mlp, cases[i].mlp, "%s",
+                     cases[i].text);
+    }
+}
+
 Test(recipe, keys_that_do_nothing_have_that_fate)
 {
     cr_assert_eq(fate_of("steps=10", "steps"), POD_SETTING_NOT_MODELLED);
