@@ -125,6 +125,7 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     const bool measured = spec->rates == POD_RATES_MEASURED;
     spec->mxu_eff_frac = measured ? value[FIG_MXU_EFF] : 1;
     spec->mxu_step_frac = measured ? value[FIG_MXU_STEP] : 1;
+    spec->hlo_cycles_ratio = value[FIG_HLO_CYCLES];
     spec->vpu_eff_frac = measured ? value[FIG_VPU_EFF] : 1;
     spec->hbm_eff_frac = measured ? value[FIG_HBM_EFF] : 1;
     spec->dcn_eff_frac = measured ? value[FIG_DCN_EFF] : 1;

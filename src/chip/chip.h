@@ -44,6 +44,9 @@ typedef struct pod_chip_spec {
         matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
     pod_time_ps block_step_ps; /**< of a block, besides its bytes and its work */
 
+    double
+        hlo_cycles_ratio; /**< measured time over estimated_cycles of the TPU compiler, of matmuls */
+
     double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
     double vpu_eff_frac;
 

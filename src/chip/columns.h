@@ -39,6 +39,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_KERNEL_START, "kernel_start_us", 0, 1e6, POD_FIG_MEASURED)                               \
     X(FIG_MATMUL_LAUNCH, "matmul_launch_us", 0, 1e6, POD_FIG_MEASURED)                             \
     X(FIG_BLOCK_STEP, "block_step_us", 0, 1e6, POD_FIG_MEASURED)                                   \
+    X(FIG_HLO_CYCLES, "hlo_cycles_ratio", 1e-3, 1e3, POD_FIG_ALWAYS)                              \
     X(FIG_VPU_LANES, "vpu_lanes", 1, 1e6, POD_FIG_ALWAYS | POD_FIG_WHOLE)                          \
     X(FIG_VPU_ALUS, "vpu_alus", 1, 64, POD_FIG_ALWAYS | POD_FIG_WHOLE)                             \
     X(FIG_VPU_EFF, "vpu_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
@@ -87,7 +88,8 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
 /* Columns of text; those from host_dims on are dimensions such as "4x2". */
 #define POD_CHIP_TEXTS(X)                                                                          \
     X("chip") X("alias") X("host_dims") X("vm_dims") X("pod_dims") X("devices_source")             \
-    X("core_source") X("peak_source") X("peak_book_source") X("matmul_fit_source")                 \
+    X("core_source") X("peak_source") X("peak_book_source") X("matmul_fit_source")           \
+    X("hlo_cycles_source")                                                                         \
     X("vpu_source") X("kernel_source") X("hbm_size_source") X("hbm_source") X("hbm_book_source")                      \
     X("hbm_fit_source") X("vmem_source") X("ici_source") X("link_vendor_source")                   \
     X("link_book_source") X("link_compiler_source") X("link_fit_source") X("hop_source")           \

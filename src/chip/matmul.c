@@ -235,6 +235,23 @@ pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args 
     return POD_OK;
 }
 
+double pod_matmul_mxu_s(const pod_chip_spec *chip, const pod_matmul_args *args)
+{
+    const pod_chip_spec core = pod_chip_one_core(chip);
+    double least_s = -1;
+    for (int axis = 0; axis < (chip->cores > 1 ? 2 : 1); axis++) {
+        const pod_matmul_args part = part_of(args, chip->cores, axis);
+        const double time_s = mxu_seconds(&core, &part);
+        least_s = least_s < 0 || time_s < least_s ? time_s : least_s;
+    }
+    return least_s;
+}
+
+double pod_matmul_fill_s(const pod_chip_spec *chip)
+{
+    return 2.0 * chip->mxu_dim / chip->clock_hz;
+}
+
 const char *pod_matmul_explain(const pod_matmul_time *time, char *buf, size_t size)
 {
     (void)snprintf(

@@ -82,6 +82,12 @@ pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod
 pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args *args,
                                pod_matmul_time *out, pod_error *err);
 
+/** The mxu term alone, in seconds: all cores, m or n divided over them, whichever is quicker. No fill.
+ *  Not collective. @param args  m, k, n >= 0 and dtype */
+double pod_matmul_mxu_s(const pod_chip_spec *chip, const pod_matmul_args *args);
+/** Filling and draining the arrays once, in seconds. Not collective. */
+double pod_matmul_fill_s(const pod_chip_spec *chip);
+
 /** The formula with its numbers, for --explain, one line into buf (always terminated).
  *  Not collective. @return buf */
 const char *pod_matmul_explain(const pod_matmul_time *time, char *buf, size_t size);

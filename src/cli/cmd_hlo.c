@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo: a compiled program in. */
 #include "cli/command_list.h"
-#include "cli/options.h"
-#include "cli/tables.h"
-
+#include "cli/hlo.h"
 #include "hlo/devices.h"
-#include "hlo/facts.h"
 #include "hlo/memory.h"
-#include "hlo/sidecar.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,35 +29,19 @@ static const pod_emit_column columns[] = {
     {.name = "hbm_text_bytes", .title = "HBM from text", .unit = "B"},
 };
 /* clang-format on */
-enum { NCOLUMNS = sizeof columns / sizeof columns[0], UNKNOWN_MAX = 20 };
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
     "FILE is the optimized HLO text of a program compiled for TPUs (as_text() of a compiled JAX\n"
-    "program, or an after_optimizations dump), - is standard input. --facts prints what follows "
-    "from\n"
-    "the text alone: instructions executed, FLOPs of matmuls, trips of loops, collectives with "
-    "their\n"
-    "bytes and groups, DCN transfers, custom calls, arguments, and the HBM that the text asks "
-    "for.\n";
-
-typedef struct hlo_options {
-    const char *file;
-    bool facts;
-    const char *device_order;
-    const char *sidecar;
-    pod_cli_list trips;
-    pod_cli_list branches;
-} hlo_options;
-
-/* What the command line names, read. */
-typedef struct hlo_inputs {
-    pod_cli_file text;
-    pod_cli_file sidecar; /* path NULL = there is none */
-    pod_cli_file order;   /* path NULL = --device-order is no file */
-    char sidecar_name[PATH_MAX];
-    pod_table *table;
-    pod_hlo_sidecar known;
-} hlo_inputs;
+    "program, or an after_optimizations dump), - is standard input. With --slice it is run there:\n"
+    "instructions in the order of the text, copies and collectives beside them as the compiler\n"
+    "scheduled them. Each instant of a chip is compute, else exposed (ici, dcn, hbm, host, by "
+    "what\n"
+    "it waits for), else idle; the columns are means over chips and add up to step_time_s.\n"
+    "compiler_s is the step with the other --cost.\n"
+    "--facts prints what follows from the text alone: instructions executed, FLOPs of matmuls,\n"
+    "trips of loops, collectives with their bytes and groups, DCN transfers, custom calls,\n"
+    "arguments, and the HBM that the text asks for.\n";
 
 /* ---- files ---- */
 
@@ -74,7 +53,7 @@ static bool sidecar_lies_beside(const pod_cli *cli, const char *name)
     return there != 0;
 }
 
-static pod_status read_inputs(pod_cli *cli, const hlo_options *options, hlo_inputs *inputs,
+static pod_status read_inputs(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs *inputs,
                               pod_error *err)
 {
     pod_cli_file files[3] = {
@@ -106,7 +85,7 @@ static pod_status read_inputs(pod_cli *cli, const hlo_options *options, hlo_inpu
     return st;
 }
 
-static pod_status read_sidecar(hlo_inputs *inputs, pod_error *err)
+static pod_status read_sidecar(pod_hlo_inputs *inputs, pod_error *err)
 {
     const pod_hlo_sidecar none = {.argument_bytes = -1};
     inputs->known = none;
@@ -118,7 +97,7 @@ static pod_status read_sidecar(hlo_inputs *inputs, pod_error *err)
     return st == POD_OK ? pod_hlo_sidecar_read(&inputs->known, inputs->table, err) : st;
 }
 
-static void inputs_fini(hlo_inputs *inputs)
+static void inputs_fini(pod_hlo_inputs *inputs)
 {
     pod_table_free(inputs->table);
     pod_cli_files_free(&inputs->text, 1);
@@ -171,57 +150,6 @@ static void choices_free(pod_hlo_choice *choices)
         free(name);
     }
     free(choices);
-}
-
-/* ---- what is said on stderr ---- */
-
-static void say_unknown_opcodes(const pod_cli *cli, const pod_hlo_module *module)
-{
-    uint32_t named[UNKNOWN_MAX];
-    int count = 0;
-    for (uint32_t i = 0; i < module->ninstructions; i++) {
-        const pod_hlo_instruction *instruction = &module->instruction[i];
-        bool again = instruction->opcode != POD_HLO_OTHER;
-        for (int k = 0; k < count && !again; k++) {
-            again = named[k] == instruction->opcode_name;
-        }
-        if (again || count == UNKNOWN_MAX) {
-            continue;
-        }
-        const pod_hlo_span name = pod_hlo_name_of(module, instruction->opcode_name);
-        named[count++] = instruction->opcode_name;
-        pod_cli_warn(cli, "unknown opcode %.*s: it counts as elementwise", pod_hlo_shown(name),
-                     module->text + name.begin);
-    }
-}
-
-static void say_branches(const pod_cli *cli, const pod_hlo_analysis *analysis)
-{
-    const pod_hlo_module *module = analysis->module;
-    for (uint32_t i = 0; i < analysis->nbranches; i++) {
-        const pod_hlo_branch *branch = &analysis->branch[i];
-        const pod_hlo_instruction *conditional = &module->instruction[branch->instruction];
-        const pod_hlo_span name = pod_hlo_name_of(module, conditional->name);
-        pod_cli_say(cli, "%.*s takes branch %d of %u%s", pod_hlo_shown(name),
-                    module->text + name.begin, (int)branch->taken, conditional->noperands - 1,
-                    branch->chosen ? "" : ", the dearest; --branch chooses another");
-    }
-}
-
-static void say_all(const pod_cli *cli, const hlo_inputs *inputs, const pod_hlo_analysis *analysis,
-                    const pod_hlo_facts *facts)
-{
-    if (!analysis->module->tiled) {
-        pod_cli_warn(cli, "no tile T(...) in the whole text; was it compiled for a TPU?");
-    }
-    say_unknown_opcodes(cli, analysis->module);
-    say_branches(cli, analysis);
-    if (inputs->known.argument_bytes >= 0
-        && inputs->known.argument_bytes != facts->argument_bytes) {
-        pod_cli_warn(cli, "%s says that the arguments take %lld bytes; in the text they take %lld",
-                     inputs->sidecar.path, (long long)inputs->known.argument_bytes,
-                     (long long)facts->argument_bytes);
-    }
 }
 
 /* ---- facts ---- */
@@ -288,7 +216,7 @@ static pod_status print_facts(pod_cli *cli, const pod_hlo_analysis *analysis,
 }
 
 /* --device-order, else that of the sidecar, must fit the program. */
-static pod_status check_devices(const hlo_options *options, const hlo_inputs *inputs,
+static pod_status check_devices(const pod_hlo_texts *options, const pod_hlo_inputs *inputs,
                                 const pod_hlo_module *module, pod_error *err)
 {
     pod_hlo_devices devices = {.count = 0};
@@ -303,7 +231,7 @@ static pod_status check_devices(const hlo_options *options, const hlo_inputs *in
     return st;
 }
 
-static pod_status analyse(pod_cli *cli, const hlo_inputs *inputs, const pod_hlo_module *module,
+static pod_status analyse(pod_cli *cli, const pod_hlo_inputs *inputs, const pod_hlo_module *module,
                           const pod_hlo_choices *choices, pod_error *err)
 {
     pod_hlo_analysis analysis;
@@ -318,7 +246,7 @@ static pod_status analyse(pod_cli *cli, const hlo_inputs *inputs, const pod_hlo_
         st = pod_hlo_memory_init(&memory, &analysis, err);
     }
     if (st == POD_OK) {
-        say_all(cli, inputs, &analysis, &facts);
+        pod_hlo_say_text(cli, inputs, &analysis, facts.argument_bytes);
         st = print_facts(cli, &analysis, &facts, &memory, err);
     }
     pod_hlo_memory_fini(&memory);
@@ -327,9 +255,25 @@ static pod_status analyse(pod_cli *cli, const hlo_inputs *inputs, const pod_hlo_
     return st;
 }
 
-static pod_status run(pod_cli *cli, const hlo_options *options, hlo_inputs *inputs, pod_error *err)
+static pod_status facts(pod_cli *cli, const pod_hlo_texts *options, const pod_hlo_inputs *inputs,
+                        const pod_hlo_choices *choices, pod_error *err)
 {
     pod_hlo_module *module = NULL;
+    pod_status st =
+        pod_hlo_parse(options->file, inputs->text.data, inputs->text.size, &module, err);
+    if (st == POD_OK) {
+        st = check_devices(options, inputs, module, err);
+    }
+    if (st == POD_OK) {
+        st = analyse(cli, inputs, module, choices, err);
+    }
+    pod_hlo_free(module);
+    return st;
+}
+
+static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs *inputs,
+                      pod_error *err)
+{
     pod_hlo_choice *trips = NULL;
     pod_hlo_choice *branches = NULL;
     pod_status st = read_choices(&options->trips, "--trip", &trips, err);
@@ -340,61 +284,122 @@ static pod_status run(pod_cli *cli, const hlo_options *options, hlo_inputs *inpu
         st = read_sidecar(inputs, err);
     }
     if (st == POD_OK) {
-        st = pod_hlo_parse(options->file, inputs->text.data, inputs->text.size, &module, err);
-    }
-    if (st == POD_OK) {
-        st = check_devices(options, inputs, module, err);
-    }
-    if (st == POD_OK) {
         const pod_hlo_choices choices = {.trip = trips,
                                          .ntrips = options->trips.count,
                                          .branch = branches,
                                          .nbranches = options->branches.count};
-        st = analyse(cli, inputs, module, &choices, err);
+        st = options->facts ? facts(cli, options, inputs, &choices, err)
+                            : pod_hlo_step(cli, options, inputs, &choices, err);
     }
-    pod_hlo_free(module);
     choices_free(branches);
     choices_free(trips);
     return st;
 }
 
-pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err)
+/* ---- the command ---- */
+
+enum { OPTIONS_MAX = 32 };
+
+/* The options of the command. @return how many */
+static int options_list(pod_hlo_texts *texts, pod_cli_option options[OPTIONS_MAX])
 {
-    hlo_options options = {.file = NULL};
     /* clang-format off */
     const pod_cli_option own[] = {
-        {"facts", 0, POD_CLI_FLAG, &options.facts, NULL, "print what follows from the text alone"},
-        {"device-order", 0, POD_CLI_TEXT, &options.device_order, "LIST|FILE",
+        {"facts", 0, POD_CLI_FLAG, &texts->facts, NULL, "print what follows from the text alone; no --slice"},
+        {"mesh", 0, POD_CLI_TEXT, &texts->mesh, "AXIS=N,...",
+         "mesh of one slice that the program was compiled for: the order in which JAX lays its devices"},
+        {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...", "how many slices along which axes"},
+        {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL, "mesh axes may share a physical axis"},
+        {"device-order", 0, POD_CLI_TEXT, &texts->device_order, "LIST|FILE",
          "chips of the partitions in order, as podsim mesh --ids prints them"},
-        {"sidecar", 0, POD_CLI_TEXT, &options.sidecar, "FILE",
+        {"sidecar", 0, POD_CLI_TEXT, &texts->sidecar, "FILE",
          "key,value table about the program (default: FILE with .csv as its suffix, if it is there)"},
-        {"trip", 0, POD_CLI_MANY, &options.trips, "NAME=N",
+        {"cost", 0, POD_CLI_TEXT, &texts->cost, "shapes|compiler",
+         "time of matmuls from their shapes (default) or from the compiler's estimated_cycles"},
+        {"algorithm", 0, POD_CLI_TEXT, &texts->algorithm, "text|xla|auto|NAME",
+         "of collectives: what the compiler wrote (default), its rules, the cheapest, or one for all"},
+        {"attention", 0, POD_CLI_TEXT, &texts->attention, "causal|full",
+         "mask of attention kernels, which the text doesn't say (default causal)"},
+        {"kernels", 0, POD_CLI_TEXT, &texts->kernels, "FILE",
+         "attention kernels by name (default topologies/kernels.csv)"},
+        {"custom-call", 0, POD_CLI_MANY, &texts->custom_calls, "NAME=TIME|NAME=FLOPS:BYTES",
+         "what a custom call takes; NAME begins its name or is part of its op_name (repeatable)"},
+        {"scale", 0, POD_CLI_MANY, &texts->scales, "PATTERN=FACTOR",
+         "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes; repeatable)"},
+        {"trip", 0, POD_CLI_MANY, &texts->trips, "NAME=N",
          "trips of a loop that the text doesn't tell (repeatable)"},
-        {"branch", 0, POD_CLI_MANY, &options.branches, "NAME=K",
+        {"branch", 0, POD_CLI_MANY, &texts->branches, "NAME=K",
          "branch of a conditional, from 0 (default: the dearest; repeatable)"},
+        {"what-if", 0, POD_CLI_TEXT, &texts->what_if, "KEY=FACTOR|all",
+         "the step if a resource were FACTOR times faster, or the elasticity of each"},
+        {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
+         "run every iteration of every loop, instead of a few that stand for the rest"},
+        {"top", 0, POD_CLI_TEXT, &texts->top, "N", "operations that the table shows (default 20)"},
+        {"ops", 0, POD_CLI_TEXT, &texts->ops, "FILE", "write every operation to a CSV file"},
+        {"collectives", 0, POD_CLI_TEXT, &texts->collectives, "FILE",
+         "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs"},
+        {"memory", 0, POD_CLI_TEXT, &texts->memory, "FILE",
+         "write arguments and the buffers alive at the peak to a CSV file"},
+        {"links", 0, POD_CLI_TEXT, &texts->links, "FILE", "write what each link carried to a CSV file"},
     };
     /* clang-format on */
+    memcpy(options, own, sizeof own);
+    return (int)(sizeof own / sizeof own[0]);
+}
+
+/* Files of the step that --facts doesn't write. */
+static pod_status facts_check(const pod_hlo_texts *texts, pod_error *err)
+{
+    const struct {
+        const char *option;
+        const char *value;
+    } step[] = {
+        {"--what-if",     texts->what_if    },
+        {"--ops",         texts->ops        },
+        {"--collectives", texts->collectives},
+        {"--memory",      texts->memory     },
+        {"--links",       texts->links      }
+    };
+    for (size_t i = 0; texts->facts && i < sizeof step / sizeof step[0]; i++) {
+        if (step[i].value != NULL) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--facts runs nothing, so %s has nothing to say; "
+                            "give one of them",
+                            step[i].option);
+        }
+    }
+    return POD_OK;
+}
+
+pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    pod_hlo_texts texts = {.file = NULL};
+    pod_cli_option options[OPTIONS_MAX];
+    const int noptions = options_list(&texts, options);
     const pod_cli_usage usage = {
-        .synopsis = "FILE|- --facts",
+        .synopsis = "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts",
         .about = about,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
-        .positional = &options.file,
+        .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
+                  | POD_CLI_DATA | POD_CLI_EXPLAIN,
+        .options = options,
+        .noptions = noptions,
+        .positional = &texts.file,
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
     if (st != POD_OK || cli->help) {
         return st;
     }
-    if (options.file == NULL) {
+    if (texts.file == NULL) {
         return pod_fail(err, POD_E_USAGE, "hlo of what? Give a FILE, or - for standard input");
     }
-    if (!options.facts) {
-        return pod_fail(err, POD_E_USAGE, "hlo reads a program but doesn't run it; give --facts");
+    st = facts_check(&texts, err);
+    if (st != POD_OK) {
+        return st;
     }
-    hlo_inputs inputs = {.table = NULL};
-    st = read_inputs(cli, &options, &inputs, err);
+    pod_hlo_inputs inputs = {.table = NULL};
+    st = read_inputs(cli, &texts, &inputs, err);
     if (st == POD_OK) {
-        st = run(cli, &options, &inputs, err);
+        st = run(cli, &texts, &inputs, err);
     }
     inputs_fini(&inputs);
     return st;

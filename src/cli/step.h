@@ -110,6 +110,10 @@ typedef struct pod_what_if {
 
 /** "ici=2" or "all". POD_E_USAGE. */
 pod_status pod_what_if_parse(const char *text, pod_what_if *what, pod_error *err);
+struct pod_experiment_what_if;
+/** Rows of `--what-if all` of a command. @param probe  of each key */
+pod_status pod_what_if_print(pod_cli *cli, const char *command, pod_time_ps base_ps,
+                             const struct pod_experiment_what_if *probe, pod_error *err);
 /** Rows of `--what-if all`. Collective. */
 pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_case,
                              pod_time_ps base_ps, pod_error *err);

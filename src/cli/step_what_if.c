@@ -53,8 +53,8 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
                                  err);
 }
 
-pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_case,
-                             pod_time_ps base_ps, pod_error *err)
+pod_status pod_what_if_print(pod_cli *cli, const char *command, pod_time_ps base_ps,
+                             const pod_experiment_what_if *probe, pod_error *err)
 {
     static const pod_emit_column columns[] = {
         {.name = "key"   },
@@ -63,13 +63,9 @@ pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_c
         { .name = "elasticity",                .decimals = 3},
     };
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(cli->common.format, "step", columns,
+    pod_status st = pod_emit_new(cli->common.format, command, columns,
                                  sizeof columns / sizeof columns[0], &emit, err);
     st = pod_par_agree(cli->par, st, err);
-    pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
-    if (st == POD_OK) {
-        st = pod_experiment_what_if_all(&cli->experiment, run_case, base_ps, probe, err);
-    }
     for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
         pod_emit_text(emit, pod_experiment_what_if_key[key]);
         pod_emit_double(emit, probe[key].factor);
@@ -81,10 +77,19 @@ pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_c
                          pod_time_to_s(base_ps));
         st = pod_cli_finish(cli, emit, err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_plot_write(cli, add_plot,
-                                &(elasticities){.run_case = run_case, .probe = probe}, err);
-    }
     pod_emit_free(emit);
     return st;
+}
+
+pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_case,
+                             pod_time_ps base_ps, pod_error *err)
+{
+    pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
+    pod_status st = pod_experiment_what_if_all(&cli->experiment, run_case, base_ps, probe, err);
+    if (st == POD_OK) {
+        st = pod_what_if_print(cli, "step", base_ps, probe, err);
+    }
+    return st == POD_OK ? pod_cli_plot_write(
+               cli, add_plot, &(elasticities){.run_case = run_case, .probe = probe}, err)
+                        : st;
 }

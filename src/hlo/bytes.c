@@ -61,6 +61,13 @@ static pod_status sort_ops(const pod_hlo_module *module, const pod_hlo_instructi
                : fail_sum(module, sort, err);
 }
 
+/* Every window holds all of the dim, so that the compiler reduces it once: softmax writes its maxima so. */
+static bool holds_all(const pod_hlo_window_dim *dim, int64_t n, int64_t positions)
+{
+    return dim->lhs_dilate == 1 && dim->rhs_dilate == 1 && positions > 0
+           && (positions - 1) * dim->stride <= dim->pad_low && dim->size - dim->pad_low >= n;
+}
+
 static pod_status window_ops(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                              int64_t *ops, pod_error *err)
 {
@@ -68,9 +75,22 @@ static pod_status window_ops(const pod_hlo_module *module, const pod_hlo_instruc
     int count = 0;
     const pod_status st = pod_hlo_window(module, instruction, dims, &count, err);
     bool fits = true;
-    *ops = pod_hlo_shape_of(module, instruction)->elements;
+    const pod_hlo_shape *to = pod_hlo_shape_of(module, instruction);
+    const pod_hlo_shape *from =
+        instruction->noperands > 0
+            ? pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0))
+            : to;
+    const bool alike = instruction->opcode == POD_HLO_REDUCE_WINDOW
+                       && to->dtype != POD_HLO_TYPE_TUPLE && to->count == (uint32_t)count
+                       && from->dtype != POD_HLO_TYPE_TUPLE && from->count == (uint32_t)count;
+    *ops = to->elements;
     for (int i = 0; i < count && st == POD_OK; i++) {
-        fits = fits && product(ops, dims[i].size);
+        const bool all =
+            alike && dims[i].size <= INT32_MAX && dims[i].stride <= INT32_MAX
+            && holds_all(&dims[i], pod_hlo_dims(module, from)[i],
+                         pod_hlo_dims(module, to)[i] <= INT32_MAX ? pod_hlo_dims(module, to)[i]
+                                                                  : 0);
+        fits = fits && product(ops, all ? 1 : dims[i].size);
     }
     return st == POD_OK && !fits ? fail_sum(module, instruction, err) : st;
 }
@@ -129,14 +149,15 @@ static pod_status use_by(const pod_hlo_bytes *bytes, const pod_hlo_instruction *
     case POD_HLO_DYNAMIC_SLICE:
     case POD_HLO_SLICE:
     case POD_HLO_GATHER:
-        usage->whole = usage->whole || place > 0;
+        /* indices of a slice are scalars */
+        usage->whole = usage->whole || (place > 0 && user->opcode == POD_HLO_GATHER);
         fits = place > 0 || add(&usage->sliced, result);
         if (user->opcode == POD_HLO_GATHER && place == 0) {
             fits = fits && add(&usage->gathered, result);
         }
         break;
     case POD_HLO_DYNAMIC_UPDATE_SLICE:
-        usage->whole = usage->whole || place > 0;
+        usage->whole = usage->whole || place == 1;
         break;
     case POD_HLO_SCATTER:
         usage->whole = usage->whole || place >= (user->noperands - 1) / 2;
@@ -429,4 +450,43 @@ pod_status pod_hlo_traffic_of(const pod_hlo_bytes *bytes, const pod_hlo_instruct
         return POD_OK;
     }
     return ops_of(module, instruction, &traffic->ops, err);
+}
+
+/* ---- what of a result is used ---- */
+
+static bool only_names(const pod_hlo_instruction *instruction)
+{
+    return instruction->opcode == POD_HLO_BITCAST
+           || instruction->opcode == POD_HLO_GET_TUPLE_ELEMENT
+           || instruction->opcode == POD_HLO_TUPLE;
+}
+
+int64_t pod_hlo_cut_of(const pod_hlo_bytes *bytes, uint32_t instruction)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_computation *c =
+        &module->computation[module->instruction[instruction].computation];
+    pod_hlo_usage usage = {.whole = false};
+    char *named = calloc(c->count, 1);
+    if (named == NULL) {
+        return -1;
+    }
+    named[instruction - c->first] = 1;
+    for (uint32_t i = instruction + 1; i < c->first + c->count && !usage.whole; i++) {
+        const pod_hlo_instruction *user = &module->instruction[i];
+        for (uint32_t k = 0; k < user->noperands && !usage.whole; k++) {
+            const uint32_t operand = module->operand[user->operands + k];
+            if (operand < c->first || named[operand - c->first] == 0) {
+                continue;
+            }
+            if (only_names(user)) {
+                named[i - c->first] = 1;
+            } else if (use_by(bytes, user, k, &usage, NULL) != POD_OK) {
+                usage.whole = true;
+            }
+        }
+    }
+    usage.whole = usage.whole || named[c->root - c->first] != 0;
+    free(named);
+    return usage.whole ? -1 : usage.sliced;
 }

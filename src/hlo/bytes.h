@@ -8,6 +8,7 @@
  *        as first operand of dynamic-slice, slice, gather          the results' bytes
  *        as first operand of dynamic-update-slice, scatter         0
  *        not at all, by the root tuple, a collective or an AsyncCollective call     0
+ *        as index of a slice                                       0
  *        otherwise                                                 all of it
  *      result leaf that is (through bitcast)
  *        a dynamic-update-slice                                    its update
@@ -19,7 +20,8 @@
  *  returns. Collectives, transfers, dones and what is entered have no bytes here.
  *
  *  Vector operations: one per result element of arithmetic inside (what only moves data: none), input
- *  elements of a reduce, results times window of a window operation, and for a sort of k operands of r
+ *  elements of a reduce, results times window of a window operation (a dim that every window holds whole is
+ *  reduced once: 1), and for a sort of k operands of r
  *  rows of n: r · n · k · L(L+1)/2 with L = ceil(log2 n).
  *
  *  Ownership: pod_hlo_bytes_fini frees. Threads: read-only after init. Not collective.
@@ -60,3 +62,6 @@ void pod_hlo_bytes_fini(pod_hlo_bytes *bytes);
 /** Traffic of one run of an instruction of a computation that is entered. */
 pod_status pod_hlo_traffic_of(const pod_hlo_bytes *bytes, const pod_hlo_instruction *instruction,
                               pod_hlo_traffic *traffic, pod_error *err);
+/** Bytes of what slices and gathers cut out of an instruction's result in its computation, if nothing else is done with
+ *  it; -1 if something is. */
+int64_t pod_hlo_cut_of(const pod_hlo_bytes *bytes, uint32_t instruction);

@@ -5,9 +5,9 @@
 
 const char *pod_hlo_kind_name(pod_hlo_kind kind)
 {
-    static const char *const names[] = {"nothing",  "matmul", "elementwise", "gather", "sort",
-                                        "window",   "custom", "host",        "copy",   "collective",
-                                        "transfer", "wait",   "enter"};
+    static const char *const names[] = {
+        "nothing", "matmul",     "elementwise", "gather", "sort",  "window",    "custom",    "host",
+        "copy",    "collective", "transfer",    "wait",   "enter", "attention", "sparsecore"};
     _Static_assert(sizeof names / sizeof names[0] == POD_HLO_KINDS, "one name per kind");
     return names[kind];
 }

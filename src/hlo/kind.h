@@ -15,6 +15,7 @@
  *      transfer     send, recv
  *      wait         dones and updates
  *      enter        while, call, call-start, conditional: what they enter (hlo/analysis.h)
+ *      attention, sparsecore    custom calls and calls, once more is known of them (hlo/cost.h)
  *
  *  Threads: any. Not collective. Nothing fails. */
 #pragma once
@@ -35,6 +36,8 @@ typedef enum pod_hlo_kind {
     POD_HLO_KIND_TRANSFER,
     POD_HLO_KIND_WAIT,
     POD_HLO_KIND_ENTER,
+    POD_HLO_KIND_ATTENTION, /**< a custom call that hlo/kernels.h knows; pod_hlo_kind_of says custom */
+    POD_HLO_KIND_SPARSECORE, /**< a call as a whole; pod_hlo_kind_of says enter */
     POD_HLO_KINDS
 } pod_hlo_kind;
 

@@ -122,8 +122,8 @@ typedef struct pod_program_group {
 /** How a collective runs, where an op says so. */
 typedef struct pod_program_algorithm {
     const char *name; /**< "auto", or a row of the registry; static */
-    bool given;       /**< xla only: `choice` says how, else xla's rules do */
-    pod_xla_choice choice;
+    bool given;       /**< xla only: `wish` says how; where that can't be, xla's rules do */
+    pod_xla_wish wish;
 } pod_program_algorithm;
 
 /** A permute over the chips of a slice: each receives from one chip at most. */

@@ -83,13 +83,18 @@ typedef struct pod_step_args {
     const pod_programs *programs;
     const char *algorithm; /**< "auto" or a name for all collectives */
     bool fold;             /**< simulate equal chips once; no effect with data */
-    bool data;             /**< compute real numbers; not on a folded machine */
+    bool
+        fold_rings; /**< with fold: also where a ring through chips in several rows takes other links at
+                                some of them than at others; alone it takes as long, and beside
+                                others as on the links of the first chip */
+    bool data;      /**< compute real numbers; not on a folded machine */
     /** With data: fill a chip's persistent buffers before the step. */
     void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
     /** With data: look at a chip's buffers after the step. */
     void (*store)(void *context, int32_t chip, const pod_program *program, void **buffers);
     void *context;
     const pod_step_observer *observer; /**< NULL: nobody watches */
+    bool link_records;                 /**< keep what each link carried */
 } pod_step_args;
 
 /** Why `auto` ran a collective in place of the algorithm that its op names. */
@@ -109,6 +114,11 @@ typedef struct pod_step_result {
     int64_t idle_ps;
     int64_t hbm_bound_ps; /**< the part of compute_ps in ops that HBM bounds */
     pod_link_summary links;
+    pod_net_link_record
+        *link_records;        /**< if asked for, on rank 0, heap: of cell c's link in direction d at
+                                            [c * POD_NET_PORTS_MAX + d]; else NULL */
+    int32_t period[POD_AXES]; /**< of the folded machine, and whether its slices are folded */
+    bool fold_slices;
     int32_t nstages;
     int32_t nfallbacks;
     pod_step_fallback *fallbacks; /**< heap */
@@ -135,6 +145,12 @@ pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_
  *  (workload/transformer/periodic.h): times and bytes; no records of ops yet. Local. */
 void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
                             pod_step_result *result);
+/** Add `times` times what `more` has beyond `few` to a result: times and bytes, those of links too if all three have
+ *  them. Local. @return false if the three don't have equally many cells */
+bool pod_step_result_add(pod_step_result *result, const pod_step_result *few,
+                         const pod_step_result *more, int64_t times);
+/** After adding: no part below 0. Local. */
+void pod_step_result_mend(pod_step_result *result);
 /** The records of a stage's ops, copied from those that stand for them. Local.
  *  @param stand_in  stand_in[nops]: op of `from`, or POD_OP_NONE: none ran
  *  @return POD_E_NOMEM; result is for pod_step_result_fini in any case */

@@ -2,6 +2,7 @@
 /* Which chips of a step do the same, by comparing what their schedules say. */
 #include "sim/step_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct fold {
@@ -9,6 +10,7 @@ typedef struct fold {
     const pod_slice *slice;
     int32_t slices;           /* of which one or more have cells */
     int32_t period[POD_AXES]; /* found so far; dims for axes still to come */
+    bool *alike; /* alike[schedule]: a ring on which every chip does the same; NULL = none */
 } fold;
 
 /* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
@@ -117,6 +119,86 @@ static bool same_schedule(const fold *f, const pod_coll_schedule *schedule, int3
     return true;
 }
 
+/* ---- rings ---- */
+
+/* Steps of a channel of two chips alike but for where they go: to a neighbour, always the same one. @param[in,out]
+ * ports  of the two chips in this channel, -1 at first */
+static bool same_ring_step(const pod_coll_schedule *schedule, const fold_chip *a,
+                           const fold_chip *b, int32_t channel, int32_t step, int ports[2])
+{
+    pod_coll_step one;
+    pod_coll_step two;
+    schedule->ops->step(schedule, &a->place, channel, step, &one);
+    schedule->ops->step(schedule, &b->place, channel, step, &two);
+    if (!same_waits(&one, &two) || (one.send_to >= 0) != (two.send_to >= 0)) {
+        return false;
+    }
+    if (one.send_to < 0) {
+        return true;
+    }
+    const bool turns = (ports[0] >= 0 && ports[0] != one.send_direction)
+                       || (ports[1] >= 0 && ports[1] != two.send_direction);
+    ports[0] = one.send_direction;
+    ports[1] = two.send_direction;
+    return !turns && one.send_direction >= 0 && two.send_direction >= 0
+           && one.send_step == two.send_step
+           && pod_coll_send_elements(schedule, a->place.rank, channel, &one)
+                  == pod_coll_send_elements(schedule, b->place.rank, channel, &two);
+}
+
+enum { RING_CHANNELS_MAX = 16 };
+
+/* Two chips do the same on a ring: which links carry it differs, not how many channels share one. */
+static bool same_on_ring(const pod_coll_schedule *schedule, int32_t a, int32_t b)
+{
+    int port[RING_CHANNELS_MAX][2];
+    fold_chip one = {.chip = a};
+    fold_chip two = {.chip = b};
+    pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, a), &one.place);
+    pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, b), &two.place);
+    for (int32_t channel = 0; channel < schedule->nchannels; channel++) {
+        const int32_t steps = schedule->ops->steps(schedule, &one.place, channel);
+        port[channel][0] = -1;
+        port[channel][1] = -1;
+        if (steps != schedule->ops->steps(schedule, &two.place, channel)) {
+            return false;
+        }
+        for (int32_t step = 0; step < steps; step++) {
+            if (!same_ring_step(schedule, &one, &two, channel, step, port[channel])) {
+                return false;
+            }
+        }
+        for (int32_t other = 0; other < channel; other++) {
+            if ((port[channel][0] == port[other][0]) != (port[channel][1] == port[other][1])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* A ring through the chips of each group on which all do the same. */
+static bool is_alike_ring(const fold *f, const pod_coll_schedule *schedule)
+{
+    if (schedule->nchannels > RING_CHANNELS_MAX || schedule->group->slices > 1) {
+        return false;
+    }
+    for (int32_t chip = 1; chip < f->slice->nchips; chip++) {
+        if (!same_on_ring(schedule, 0, chip)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void rings_find(fold *f)
+{
+    f->alike = calloc((size_t)f->run->nschedules + 1, sizeof *f->alike);
+    for (int32_t i = 0; f->alike != NULL && i < f->run->nschedules; i++) {
+        f->alike[i] = is_alike_ring(f, f->run->schedules[i].schedule);
+    }
+}
+
 static bool same_stage(const fold *f, int32_t a, int32_t b)
 {
     const pod_programs *programs = f->run->args->programs;
@@ -139,7 +221,8 @@ static bool same_chips(const fold *f, int32_t a, int32_t b, int open_axis)
 {
     bool same = same_stage(f, a, b);
     for (int32_t i = 0; same && i < f->run->nschedules; i++) {
-        same = same_schedule(f, f->run->schedules[i].schedule, a, b, open_axis);
+        same = (f->alike != NULL && f->alike[i])
+               || same_schedule(f, f->run->schedules[i].schedule, a, b, open_axis);
     }
     return same;
 }
@@ -207,6 +290,9 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
     for (int axis = 0; axis < POD_AXES; axis++) {
         f.period[axis] = slice->dims[axis];
     }
+    if (run->args->fold_rings) {
+        rings_find(&f);
+    }
     const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
     machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
     f.slices = machine->fold_slices ? 1 : f.slices;
@@ -220,4 +306,5 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
         }
     }
     memcpy(machine->period, f.period, sizeof machine->period);
+    free(f.alike);
 }

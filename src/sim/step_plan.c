@@ -184,19 +184,26 @@ static pod_status fallback_note(step_run *run, const char *why, int32_t *number,
     return POD_OK;
 }
 
-/* By the algorithm that the op names, else by `auto`, which says why. */
+/* By the algorithm that the op names: by its wish, else by the algorithm's own rules, else by `auto`. Says why if
+ * not by the first. */
 static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_request *request,
                                pod_error *err)
 {
     const pod_program_algorithm *own = &run->args->programs->algorithms[entry->algorithm];
-    pod_error why = {0};
-    request->choice = own->given ? &own->choice : NULL;
-    pod_status st = schedule_by_name(own->name, request, &entry->schedule, &why);
-    if (st != POD_E_INVALID && st != POD_E_USAGE) {
-        return st == POD_OK ? st : pod_fail(err, st, "%s", why.text);
+    pod_error first = {0};
+    for (int wished = own->given ? 1 : 0; wished >= 0; wished--) {
+        pod_error why = {0};
+        request->wish = wished ? &own->wish : NULL;
+        const pod_status st = schedule_by_name(own->name, request, &entry->schedule, &why);
+        if (st != POD_E_INVALID && st != POD_E_USAGE) {
+            if (st == POD_OK && first.status != POD_OK) {
+                return fallback_note(run, first.text, &entry->fallback, err);
+            }
+            return st == POD_OK ? st : pod_fail(err, st, "%s", why.text);
+        }
+        first = first.status == POD_OK ? why : first;
     }
-    request->choice = NULL;
-    st = fallback_note(run, why.text, &entry->fallback, err);
+    const pod_status st = fallback_note(run, first.text, &entry->fallback, err);
     return st == POD_OK ? schedule_by_name("auto", request, &entry->schedule, err) : st;
 }
 

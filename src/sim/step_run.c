@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static double host_slowness(const pod_machine *machine, int32_t chip)
 {
@@ -191,8 +192,14 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
                         "compute, exposed and idle time add up to %lld ps, not to %lld",
                         (long long)parts, (long long)all_ps);
     }
-    const pod_status st = records_combine(run, result, err);
-    return st == POD_OK ? pod_machine_links(run->args->machine, run->net, &result->links, err) : st;
+    const pod_machine *machine = run->args->machine;
+    memcpy(result->period, machine->period, sizeof result->period);
+    result->fold_slices = machine->fold_slices;
+    pod_status st = records_combine(run, result, err);
+    if (st == POD_OK && run->args->link_records) {
+        st = pod_net_records(par, run->net, &result->link_records, err);
+    }
+    return st == POD_OK ? pod_machine_links(machine, run->net, &result->links, err) : st;
 }
 
 static pod_status result_prepare(const step_run *run, pod_step_result *result, pod_error *err)
@@ -297,6 +304,8 @@ void pod_step_result_fini(pod_step_result *result)
     }
     free(result->ops);
     free(result->fallbacks);
+    free(result->link_records);
+    result->link_records = NULL;
     result->ops = NULL;
     result->fallbacks = NULL;
     result->nfallbacks = 0;

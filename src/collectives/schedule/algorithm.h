@@ -25,7 +25,7 @@ typedef struct pod_coll_request {
     int32_t root;                 /**< broadcast: rank */
     const int32_t *source_of;     /**< permute: source_of[rank], -1 = receives nothing; else NULL */
     const struct pod_msccl *file; /**< algorithm file: the parsed program (msccl.h), else NULL */
-    const struct pod_xla_choice *choice; /**< xla: how to run it; NULL = as its rules say */
+    const struct pod_xla_wish *wish; /**< xla: how to run it; NULL = as its rules say */
     const bool *runs; /**< runs[group]: those that take part, for bounds; NULL = all of them */
     bool
         equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each

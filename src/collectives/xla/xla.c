@@ -12,7 +12,7 @@
  *
  * An open axis of a one-way stream is walked both ways, since a line has no way round.
  *
- * A choice that the request brings along is run instead: what a compiled program says.
+ * A wish that the request brings along is run instead: what a compiled program says.
  */
 #include "collectives/algorithms/rings.h"
 #include "collectives/predict/predict.h"
@@ -67,10 +67,6 @@ static pod_status choose(const pod_coll_request *request, pod_xla_choice *choice
         place[a] = before;
         before += query.dims[a] > 1;
     }
-    if (request->choice != NULL) {
-        *choice = *request->choice;
-        return POD_OK;
-    }
     query.twisted = slice->twisted && whole;
     if (!whole) {
         /* groups along some axes of a slice: the compiler sees the slice and the axes */
@@ -81,7 +77,8 @@ static pod_status choose(const pod_coll_request *request, pod_xla_choice *choice
             }
         }
     }
-    return pod_xla_choose(&query, choice, err);
+    return request->wish != NULL ? pod_xla_choose_as(&query, request->wish, choice, err)
+                                 : pod_xla_choose(&query, choice, err);
 }
 
 /* The streams of a choice over the group's axes. */

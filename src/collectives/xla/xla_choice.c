@@ -421,3 +421,121 @@ pod_status pod_xla_choose(const pod_xla_query *query, pod_xla_choice *choice, po
     *choice = made;
     return POD_OK;
 }
+
+/* ---- wishes ---- */
+
+/* Every stream goes once along each axis of the group. */
+static bool wish_fits(const request *req, const pod_xla_wish *wish)
+{
+    const int phases = wish->nphases > 0 ? wish->nphases : 1;
+    if (phases != req->group.naxes || wish->streams < 1 || wish->streams > POD_XLA_STREAMS_MAX) {
+        return false;
+    }
+    for (int s = 0; s < wish->streams && wish->nphases > 0; s++) {
+        unsigned seen = 0;
+        for (int p = 0; p < phases; p++) {
+            const int axis = wish->order[s][p];
+            if (axis < 0 || axis >= POD_XLA_AXES_MAX || req->group.chips[axis] < 2) {
+                return false;
+            }
+            seen |= 1U << axis;
+        }
+        for (int i = 0; i < req->group.naxes; i++) {
+            if (!(seen & 1U << req->group.axis[i])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void take_wish(const request *req, const pod_xla_wish *wish, pod_xla_choice *choice)
+{
+    const int half = (wish->streams + 1) / 2;
+    size_t at = 0;
+    choice->form = POD_XLA_FORM_STREAMS;
+    choice->way = wish->way;
+    choice->short_form = wish->short_form;
+    choice->streams = wish->streams;
+    for (int s = 0; s < wish->streams; s++) {
+        pod_xla_stream *stream = &choice->stream[s];
+        const int from = wish->way == POD_XLA_ONE && s >= half ? s - half : s;
+        stream->nphases = req->group.naxes;
+        for (int p = 0; p < stream->nphases; p++) {
+            stream->axis[p] = wish->nphases > 0 ? wish->order[from][p] : req->group.axis[0];
+            stream->ring_chips[p] = req->group.chips[stream->axis[p]];
+        }
+        if (wish->way == POD_XLA_ONE) {
+            stream->direction = s < half ? +1 : -1;
+        }
+        if (s == 0 || stream->nphases > 1) {
+            if (s > 0) {
+                choice->orders[at++] = '/';
+            }
+            for (int p = 0; p < stream->nphases; p++) {
+                choice->orders[at++] = "xyz"[stream->axis[p]];
+            }
+        }
+    }
+    choice->orders[at] = '\0';
+}
+
+static pod_status wish_fail(const request *req, const char *what, pod_error *err)
+{
+    return pod_fail(err, POD_E_INVALID, "%s for a group over %d ax%s; use xla or auto", what,
+                    req->group.naxes, req->group.naxes == 1 ? "is" : "es");
+}
+
+static pod_status choose_wish(const request *req, const pod_xla_wish *wish, pod_xla_choice *choice,
+                              pod_error *err)
+{
+    switch (wish->form) {
+    case POD_XLA_FORM_STREAMS:
+        if (!wish_fits(req, wish)) {
+            return wish_fail(req, "streams along other axes than the group's, or not along all,",
+                             err);
+        }
+        take_wish(req, wish, choice);
+        break;
+    case POD_XLA_FORM_AG2D:
+    case POD_XLA_FORM_AG3D:
+        if (req->group.naxes != (wish->form == POD_XLA_FORM_AG2D ? 2 : 3)) {
+            return wish_fail(req, wish->form == POD_XLA_FORM_AG2D ? "ag2d" : "ag3d", err);
+        }
+        take_gather_axes(req, choice);
+        break;
+    case POD_XLA_FORM_RING:
+    case POD_XLA_FORM_AG1D:
+    case POD_XLA_FORM_RS1D:
+        take_ring(req, choice);
+        choice->form = wish->form;
+        (void)snprintf(choice->orders, sizeof choice->orders, "%s",
+                       req->group.naxes == 1 ? (const char *[]){"x", "y", "z"}[req->group.axis[0]]
+                                             : "ring");
+        break;
+    case POD_XLA_FORM_DIRECT:
+        choice->form = POD_XLA_FORM_DIRECT;
+        break;
+    case POD_XLA_FORM_NONE:
+        return wish_fail(req, "no form", err);
+    }
+    choice->emitter = "";
+    return POD_OK;
+}
+
+pod_status pod_xla_choose_as(const pod_xla_query *query, const pod_xla_wish *wish,
+                             pod_xla_choice *choice, pod_error *err)
+{
+    pod_status st = check(query, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const request req = read_query(query);
+    pod_xla_choice made = {.form = POD_XLA_FORM_NONE, .emitter = "", .caveat = ""};
+    st = req.group.naxes > 0 ? choose_wish(&req, wish, &made, err) : POD_OK;
+    if (st == POD_OK) {
+        print_name(&made);
+        *choice = made;
+    }
+    return st;
+}

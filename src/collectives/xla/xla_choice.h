@@ -120,6 +120,22 @@ typedef struct pod_xla_choice {
                             of the generation */
 } pod_xla_choice;
 
+/** How a collective shall run, instead of what the rules say: what a compiled program says of it. */
+typedef struct pod_xla_wish {
+    pod_xla_form form; /**< any but NONE */
+    pod_xla_way way;   /**< these four of STREAMS */
+    bool short_form;
+    int streams; /**< going one way the second half walks the first half's orders in the other direction */
+    int nphases;                                      /**< 0 = one, along the group's only axis */
+    int order[POD_XLA_STREAMS_MAX][POD_XLA_AXES_MAX]; /**< order[stream][phase] = axis, 0 = x */
+} pod_xla_wish;
+
+/** The choice that a wish comes to for a group. Not collective.
+ *  @param[out] choice  untouched on error; its emitter is ""
+ *  @return POD_OK; POD_E_INVALID: the group hasn't the axes that the wish names, or what pod_xla_choose says */
+pod_status pod_xla_choose_as(const pod_xla_query *query, const pod_xla_wish *wish,
+                             pod_xla_choice *choice, pod_error *err);
+
 /** What the compiler picks. Not collective.
  *  @param[out] choice  untouched on error
  *  @return POD_OK; POD_E_INVALID: no such axes, sizes, operation or twist; POD_E_RANGE: a slice of

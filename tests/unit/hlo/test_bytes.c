@@ -50,8 +50,8 @@ static const traffic_case cases[] = {
     {"x = " V " copy(a)", POD_HLO_KIND_ELEMENTWISE, 32768, 0, 32768, 0, 0, 0},
     {"x = " ROW " slice(a), slice={[0:8], [0:128]}", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 0},
     {"x = " ROW " dynamic-slice(a, i, i), dynamic_slice_sizes={8,128}",
-     POD_HLO_KIND_ELEMENTWISE, 4096 + 8, 4096, 0, 0, 0, 0},
-    {"x = " A " dynamic-update-slice(a, r, i, i)", POD_HLO_KIND_ELEMENTWISE, 4096 + 8, 4096, 0, 0, 0, 0},
+     POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 0},
+    {"x = " A " dynamic-update-slice(a, r, i, i)", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 0},
     {"x = f32[64]{0:T(1024)} reduce(a, z), dimensions={1}, to_apply=add",
      POD_HLO_KIND_ELEMENTWISE, 32768 + 4, 4096, 0, 0, 0, 8192},
     {"x = " A " sort(a), dimensions={1}, to_apply=add", POD_HLO_KIND_SORT, 32768, 32768, 0, 0, 0, 8192 * 28},
@@ -59,6 +59,11 @@ static const traffic_case cases[] = {
      POD_HLO_KIND_SORT, 65536, 65536, 0, 0, 0, 2 * 8192 * 21},
     {"x = f32[32,128]{1,0:T(8,128)} reduce-window(a, z), window={size=2x1 stride=2x1}, to_apply=add",
      POD_HLO_KIND_WINDOW, 32768 + 4, 16384, 0, 0, 0, 8192},
+    /* every window holds a whole row; one tap less doesn't */
+    {"x = " A " reduce-window(a, z), window={size=1x255 pad=0_0x127_127}, to_apply=add",
+     POD_HLO_KIND_WINDOW, 32768 + 4, 32768, 0, 0, 0, 8192},
+    {"x = " A " reduce-window(a, z), window={size=1x254 pad=0_0x127_126}, to_apply=add",
+     POD_HLO_KIND_WINDOW, 32768 + 4, 32768, 0, 0, 0, 8192 * 254},
     {"x = " ROW " gather(a, k), offset_dims={1}", POD_HLO_KIND_GATHER, 4096 + 512, 4096, 0, 0, 4096, 0},
     {"x = " A " scatter(a, k, r), to_apply=add", POD_HLO_KIND_GATHER, 512 + 4096, 4096, 0, 0, 4096, 0},
     {"x = f32[64,64]{1,0:T(8,128)} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
@@ -79,11 +84,11 @@ static const traffic_case cases[] = {
      POD_HLO_KIND_COPY, 4096, 4096, 0, 0, 0, 0},
     /* fusions */
     {"x = " A " fusion(a), kind=kLoop, calls=double", POD_HLO_KIND_ELEMENTWISE, 32768, 32768, 0, 0, 0, 8192},
-    {"x = " ROW " fusion(a, i), kind=kLoop, calls=rows", POD_HLO_KIND_ELEMENTWISE, 4096 + 4, 4096, 0, 0, 0, 0},
+    {"x = " ROW " fusion(a, i), kind=kLoop, calls=rows", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 0},
     /* two slices of a; the second array is only handed through */
     {"x = (" ROW ", " A ") fusion(a, i, b), kind=kLoop, calls=nested",
-     POD_HLO_KIND_ELEMENTWISE, 8192 + 4, 4096, 0, 0, 0, 1024},
-    {"x = " A " fusion(a, r, i), kind=kLoop, calls=update", POD_HLO_KIND_ELEMENTWISE, 4096 + 4, 4096, 0, 0, 0, 1024},
+     POD_HLO_KIND_ELEMENTWISE, 8192, 4096, 0, 0, 0, 1024},
+    {"x = " A " fusion(a, r, i), kind=kLoop, calls=update", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 1024},
     {"x = f32[64,64]{1,0:T(8,128)} fusion(a, v), kind=kOutput, calls=product",
      POD_HLO_KIND_MATMUL, 32768, 32768, 32768, 0, 0, 4096},
     /* fusions around a collective hand whole arrays through: nothing is read or written here */

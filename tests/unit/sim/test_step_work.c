@@ -170,16 +170,10 @@ Test(sim_step_work, an_op_runs_its_own_algorithm_and_says_why_if_it_cannot)
 }
 
 /* One stream one way round a closed ring of 4: 3 steps of a quarter of the links' time and a hop each. */
-Test(sim_step_work, a_given_choice_runs_as_it_says)
+Test(sim_step_work, a_wish_runs_as_it_says)
 {
     pod_program_algorithm given = {.name = "xla", .given = true};
-    given.choice = (pod_xla_choice){
-        .form = POD_XLA_FORM_STREAMS,
-        .streams = 1,
-        .way = POD_XLA_ONE,
-        .stream = {{.nphases = 1, .axis = {0}, .ring_chips = {4}, .direction = 1}},
-        .name = "xla:1xone:x",
-    };
+    given.wish = (pod_xla_wish){.form = POD_XLA_FORM_STREAMS, .streams = 1, .way = POD_XLA_ONE};
     world w;
     world_init(&w, 4, 1, 1);
     algorithms_set(&w, &given, 1);
@@ -188,6 +182,25 @@ Test(sim_step_work, a_given_choice_runs_as_it_says)
     world_run(&w);
     cr_assert_str_eq(w.result.ops[0][op].algorithm, "xla:1xone:x");
     cr_assert_eq(w.result.time_ps, US(5 + 3 * (10 + 1)));
+    world_fini(&w);
+}
+
+/* Streams along x and y on a group of x only: xla's own rules instead, with the reason. */
+Test(sim_step_work, a_wish_that_does_not_fit_gives_way_to_the_rules)
+{
+    pod_program_algorithm given = {.name = "xla", .given = true};
+    given.wish =
+        (pod_xla_wish){.form = POD_XLA_FORM_STREAMS, .streams = 1, .nphases = 2, .order = {{0, 1}}};
+    world w;
+    world_init(&w, 4, 4, 1);
+    algorithms_set(&w, &given, 1);
+    const int32_t op = collective(&w, POD_ALL_REDUCE, GROUP_X, 40, POD_OP_NONE);
+    w.programs.stages[0].ops[op].algorithm = 0;
+    world_run(&w);
+    const pod_op_record *record = &w.result.ops[0][op];
+    cr_assert(strncmp(record->algorithm, "xla:", 4) == 0, "%s", record->algorithm);
+    cr_assert_eq(record->fallback, 1);
+    cr_assert(strstr(w.result.fallbacks[0].why, "group over 1 axis") != NULL);
     world_fini(&w);
 }
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file cli/hlo.h  Private to `podsim hlo`: options, files, and what is printed.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "cli/options.h"
+#include "cli/tables.h"
+#include "cli/target.h"
+#include "experiment/hlo.h"
+#include "hlo/facts.h"
+#include "hlo/sidecar.h"
+
+#include <limits.h>
+
+/** What the options say, as given. */
+typedef struct pod_hlo_texts {
+    const char *file;
+    bool facts;
+    const char *device_order;
+    const char *sidecar;
+    pod_cli_list trips;
+    pod_cli_list branches;
+    /* of the step */
+    const char *mesh;
+    const char *dcn_mesh;
+    bool split_axes;
+    const char *cost;
+    const char *algorithm;
+    const char *attention;
+    const char *kernels;
+    pod_cli_list custom_calls;
+    pod_cli_list scales;
+    const char *what_if;
+    bool exact;
+    const char *top;
+    const char *ops;
+    const char *collectives;
+    const char *memory;
+    const char *links;
+} pod_hlo_texts;
+
+/** What the command line names, read. */
+typedef struct pod_hlo_inputs {
+    pod_cli_file text;
+    pod_cli_file sidecar; /**< path NULL = there is none */
+    pod_cli_file order;   /**< path NULL = --device-order is no file */
+    char sidecar_name[PATH_MAX];
+    pod_table *table;
+    pod_hlo_sidecar known;
+} pod_hlo_inputs;
+
+/** Warnings on stderr that a text gives rise to. */
+void pod_hlo_say_text(const pod_cli *cli, const pod_hlo_inputs *inputs,
+                      const pod_hlo_analysis *analysis, int64_t argument_bytes);
+
+/** The step: everything but --facts. Collective. */
+pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
+                        const pod_hlo_choices *choices, pod_error *err);
+
+/** `--custom-call` and `--scale` as structs; names are the options' own storage or heap.
+ *  Both are for pod_hlo_marks_fini. POD_E_USAGE. */
+typedef struct pod_hlo_marks {
+    pod_hlo_custom *custom;
+    int ncustom;
+    pod_hlo_scale *scale;
+    int nscales;
+} pod_hlo_marks;
+pod_status pod_hlo_marks_read(pod_hlo_marks *marks, const pod_hlo_texts *texts, pod_error *err);
+void pod_hlo_marks_fini(pod_hlo_marks *marks);
+
+/** A step that was simulated, and what is printed of it. */
+typedef struct pod_hlo_report {
+    const pod_hlo_texts *texts;
+    const pod_hlo_inputs *inputs;
+    const pod_experiment_hlo_text *text;
+    const pod_experiment_hlo_request *request;
+    const pod_experiment_setup *setup;
+    const pod_chip_spec *chip;
+    const pod_experiment_hlo_outcome *outcome;
+    const pod_hlo_memory *memory;
+    pod_time_ps other_ps; /**< the step with the other --cost */
+    int64_t hbm_bytes;    /**< of a chip, and whether the compiler says it */
+    bool hbm_of_compiler;
+    int64_t argument_bytes;
+    int top;
+    char module[POD_HLO_NAME_MAX + 1];
+} pod_hlo_report;
+
+/** The row, and below the table what takes the time. @param remedies  experiment/hlo_remedies.h, or NULL */
+struct pod_experiment_hlo_remedy;
+pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
+                         const struct pod_experiment_hlo_remedy *remedies, pod_error *err);
+/** Where the time goes, top operations, loops (hlo_notes.c). */
+pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err);
+
+/** `--ops`, `--collectives`, `--memory`, `--links`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
+pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report, pod_error *err);
+
+/* ---- of an instruction ---- */
+
+typedef enum pod_hlo_pass {
+    POD_HLO_FORWARD,
+    POD_HLO_RECOMPUTE,
+    POD_HLO_BACKWARD,
+    POD_HLO_UPDATE_PASS,
+    POD_HLO_PASSES
+} pod_hlo_pass;
+/** By its op_name. */
+pod_hlo_pass pod_hlo_pass_of(const pod_hlo_module *module, uint32_t instruction);
+/** "forward", … static. */
+const char *pod_hlo_pass_name(pod_hlo_pass pass);
+
+enum { POD_HLO_CELL_MAX = 512 };
+/** Its name or op_name, cut, into buf. @return buf */
+const char *pod_hlo_print_name(const pod_hlo_module *module, uint32_t instruction, char *buf,
+                               size_t size);
+const char *pod_hlo_print_op_name(const pod_hlo_module *module, uint32_t instruction, char *buf,
+                                  size_t size);

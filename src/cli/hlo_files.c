@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `--ops`, `--collectives`, `--memory`, `--links`. */
+#include "base/file.h"
+#include "cli/hlo.h"
+#include "hlo/transfers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    const pod_status st = pod_emit_finish(emit, &text, &size, err);
+    return st == POD_OK ? pod_file_write(path, text, size, err) : st;
+}
+
+static double us_of(double s)
+{
+    return s * 1e6;
+}
+
+/* Time of all runs of an instruction or collective, in seconds, mean over chips. */
+static double total_s(const pod_hlo_report *report, const int64_t *sums, uint32_t place)
+{
+    return pod_experiment_hlo_mean_s(report->outcome, sums[place]);
+}
+
+/* ---- operations ---- */
+
+/* One row: an instruction that takes time. `cost` POD_HLO_NONE: a collective or transfer. */
+typedef struct op_row {
+    int64_t time_ps;
+    uint32_t instruction;
+    uint32_t sum; /* place in outcome->time_ps */
+    uint32_t cost;
+} op_row;
+
+static int row_compare(const void *a, const void *b)
+{
+    const op_row *one = a;
+    const op_row *two = b;
+    if (one->time_ps != two->time_ps) {
+        return one->time_ps > two->time_ps ? -1 : 1;
+    }
+    return (one->sum > two->sum) - (one->sum < two->sum);
+}
+
+static uint32_t rows_collect(const pod_hlo_report *report, op_row *rows)
+{
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_program *program = outcome->program;
+    const pod_hlo_collectives *all = &program->analysis->collectives;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->ncosts; i++) {
+        const uint32_t instruction = program->cost_instruction[i];
+        rows[count++] = (op_row){outcome->time_ps[instruction], instruction, instruction, i};
+    }
+    for (uint32_t i = 0; i < program->nrun_as; i++) {
+        const uint32_t instruction = i < all->count ? all->collective[i].instruction
+                                                    : all->transfer[i - all->count].instruction;
+        const uint32_t sum = pod_experiment_hlo_sum(program, i);
+        if (outcome->ran[i].algorithm[0] != '\0') {
+            rows[count++] = (op_row){outcome->time_ps[sum], instruction, sum, POD_HLO_NONE};
+        }
+    }
+    qsort(rows, count, sizeof *rows, row_compare);
+    return count;
+}
+
+static void emit_none(pod_emit *emit, int count)
+{
+    for (int i = 0; i < count; i++) {
+        pod_emit_none(emit);
+    }
+}
+
+/* Columns from `bound` to `compiler_us`. */
+static void emit_cost(pod_emit *emit, const pod_hlo_report *report, const pod_hlo_cost *cost)
+{
+    const pod_hlo_work *work = &cost->work;
+    pod_emit_text(emit, pod_hlo_bound_name(cost->bound));
+    if (work->largest == POD_HLO_NONE) {
+        emit_none(emit, 5);
+    } else {
+        const pod_hlo_matmul *matmul = &report->text->analysis.matmul[work->largest];
+        pod_emit_i64(emit, matmul->count);
+        pod_emit_i64(emit, matmul->m);
+        pod_emit_i64(emit, matmul->k);
+        pod_emit_i64(emit, matmul->n);
+        pod_emit_text(emit, pod_dtype_name(matmul->dtype));
+    }
+    pod_emit_i64(emit, cost->flops);
+    pod_emit_i64(emit, work->traffic.hbm_read);
+    pod_emit_i64(emit, work->traffic.hbm_write);
+    pod_emit_i64(emit, work->traffic.vmem);
+    if (cost->compiler_ps < 0) {
+        pod_emit_none(emit);
+    } else {
+        pod_emit_double(emit, (double)cost->compiler_ps / (double)POD_PS_PER_US);
+    }
+}
+
+static void emit_op(pod_emit *emit, const pod_hlo_report *report, const op_row *row)
+{
+    char text[POD_HLO_CELL_MAX];
+    const pod_hlo_module *module = report->text->module;
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_instruction *what = &module->instruction[row->instruction];
+    const pod_hlo_cost *cost =
+        row->cost == POD_HLO_NONE ? NULL : &outcome->program->cost[row->cost];
+    const int64_t runs = pod_experiment_hlo_runs(outcome->program, row->instruction);
+    const double time_s = total_s(report, outcome->time_ps, row->sum);
+    const pod_hlo_span opcode = pod_hlo_name_of(module, what->opcode_name);
+    const pod_hlo_span computation =
+        pod_hlo_name_of(module, module->computation[what->computation].name);
+    pod_hlo_kind kind = POD_HLO_KIND_COLLECTIVE;
+    if (cost != NULL) {
+        kind = cost->kind;
+    } else if (what->opcode == POD_HLO_SEND) {
+        kind = POD_HLO_KIND_TRANSFER;
+    }
+    pod_emit_text(emit, pod_hlo_print_name(module, row->instruction, text, sizeof text));
+    (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(opcode), module->text + opcode.begin);
+    pod_emit_text(emit, text);
+    pod_emit_text(emit, pod_hlo_kind_name(kind));
+    (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(computation),
+                   module->text + computation.begin);
+    pod_emit_text(emit, text);
+    pod_emit_text(emit, pod_hlo_print_op_name(module, row->instruction, text, sizeof text));
+    pod_emit_text(emit, pod_hlo_pass_name(pod_hlo_pass_of(module, row->instruction)));
+    pod_emit_i64(emit, runs);
+    pod_emit_double(emit, runs > 0 ? us_of(time_s) / (double)runs : 0);
+    pod_emit_double(emit, us_of(time_s));
+    pod_emit_double(
+        emit, outcome->result.time_ps > 0 ? time_s / pod_time_to_s(outcome->result.time_ps) : 0);
+    if (cost == NULL) {
+        emit_none(emit, 11);
+    } else {
+        emit_cost(emit, report, cost);
+    }
+    pod_emit_double(emit, us_of(total_s(report, outcome->exposed_ps, row->sum)));
+}
+
+static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_error *err)
+{
+    static const pod_emit_column columns[] = {{.name = "name"},
+                                              {.name = "opcode"},
+                                              {.name = "kind"},
+                                              {.name = "computation"},
+                                              {.name = "op_name"},
+                                              {.name = "phase"},
+                                              {.name = "runs"},
+                                              {.name = "time_us"},
+                                              {.name = "total_us"},
+                                              {.name = "share_frac"},
+                                              {.name = "bound"},
+                                              {.name = "count"},
+                                              {.name = "m"},
+                                              {.name = "k"},
+                                              {.name = "n"},
+                                              {.name = "dtype"},
+                                              {.name = "flops"},
+                                              {.name = "hbm_read_bytes"},
+                                              {.name = "hbm_write_bytes"},
+                                              {.name = "vmem_bytes"},
+                                              {.name = "compiler_us"},
+                                              {.name = "exposed_us"}};
+    const pod_hlo_program *program = report->outcome->program;
+    pod_emit *emit = NULL;
+    op_row *rows = calloc((size_t)program->ncosts + program->nrun_as + 1, sizeof *rows);
+    pod_status st = rows != NULL ? pod_emit_new(POD_FORMAT_CSV, "hlo", columns,
+                                                sizeof columns / sizeof columns[0], &emit, err)
+                                 : pod_fail(err, POD_E_NOMEM, "no memory for %s", path);
+    const uint32_t count = st == POD_OK ? rows_collect(report, rows) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        emit_op(emit, report, &rows[i]);
+    }
+    if (st == POD_OK) {
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    free(rows);
+    return st;
+}
+
+/* ---- collectives ---- */
+
+static void emit_run(pod_emit *emit, const pod_hlo_report *report, uint32_t number)
+{
+    char text[POD_HLO_CELL_MAX];
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_module *module = report->text->module;
+    const pod_hlo_program *program = outcome->program;
+    const pod_hlo_collectives *all = &program->analysis->collectives;
+    const pod_hlo_run_as *run = &program->run_as[number];
+    const bool transfer = number >= all->count;
+    const pod_hlo_collective *what = transfer ? NULL : &all->collective[number];
+    const pod_hlo_transfer *sent = transfer ? &all->transfer[number - all->count] : NULL;
+    const uint32_t instruction = transfer ? sent->instruction : what->instruction;
+    const pod_program_group *group = run->group >= 0 ? &program->shared.groups[run->group] : NULL;
+    pod_emit_text(emit, pod_hlo_print_name(module, instruction, text, sizeof text));
+    pod_emit_text(emit, transfer ? pod_hlo_transfer_name(module, sent, text, sizeof text)
+                                 : pod_hlo_opcode_name((pod_hlo_opcode)what->opcode));
+    pod_emit_text(emit, transfer ? "dcn" : pod_hlo_how_name((pod_hlo_how)what->how));
+    if (transfer || what->channel < 0) {
+        pod_emit_none(emit);
+    } else {
+        pod_emit_i64(emit, what->channel);
+    }
+    if (group == NULL || run->permute >= 0) {
+        emit_none(emit, 2);
+    } else {
+        pod_emit_i64(emit, group->group.size);
+        pod_emit_i64(emit, group->group.count);
+    }
+    pod_emit_text(emit, group == NULL || run->permute >= 0 ? "-" : group->axes);
+    pod_emit_i64(emit, transfer ? sent->bytes : what->bytes);
+    pod_emit_i64(emit, transfer ? sent->bytes : what->result_bytes);
+    pod_emit_i64(emit, pod_experiment_hlo_runs(program, instruction));
+    pod_emit_text(emit, run->how.text[0] != '\0' ? run->how.text : "-");
+    pod_emit_text(emit, outcome->ran[number].algorithm[0] != '\0' ? outcome->ran[number].algorithm
+                                                                  : "none");
+    pod_emit_double(
+        emit, us_of(total_s(report, outcome->time_ps, pod_experiment_hlo_sum(program, number))));
+    pod_emit_double(
+        emit, us_of(total_s(report, outcome->exposed_ps, pod_experiment_hlo_sum(program, number))));
+    pod_emit_text(emit, pod_hlo_print_op_name(module, instruction, text, sizeof text));
+    pod_emit_text(emit, outcome->ran[number].reason);
+}
+
+static pod_status write_collectives(const char *path, const pod_hlo_report *report, pod_error *err)
+{
+    static const pod_emit_column columns[] = {{.name = "name"},
+                                              {.name = "op"},
+                                              {.name = "how"},
+                                              {.name = "channel"},
+                                              {.name = "group"},
+                                              {.name = "groups"},
+                                              {.name = "axes"},
+                                              {.name = "bytes"},
+                                              {.name = "result_bytes"},
+                                              {.name = "runs"},
+                                              {.name = "text_algorithm"},
+                                              {.name = "algorithm"},
+                                              {.name = "time_us"},
+                                              {.name = "exposed_us"},
+                                              {.name = "op_name"},
+                                              {.name = "reason"}};
+    const pod_hlo_program *program = report->outcome->program;
+    const pod_hlo_collectives *all = &program->analysis->collectives;
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
+                                 &emit, err);
+    for (uint32_t i = 0; st == POD_OK && i < program->nrun_as; i++) {
+        const uint32_t instruction = i < all->count ? all->collective[i].instruction
+                                                    : all->transfer[i - all->count].instruction;
+        if (pod_experiment_hlo_runs(program, instruction) > 0) {
+            emit_run(emit, report, i);
+        }
+    }
+    if (st == POD_OK) {
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+/* ---- memory ---- */
+
+static void emit_buffer(pod_emit *emit, const pod_hlo_module *module, uint32_t instruction,
+                        int64_t bytes, uint32_t last)
+{
+    char text[POD_HLO_CELL_MAX];
+    pod_emit_text(emit, pod_hlo_print_name(module, instruction, text, sizeof text));
+    pod_emit_text(emit, pod_hlo_print_op_name(module, instruction, text, sizeof text));
+    pod_emit_i64(emit, bytes);
+    pod_emit_text(emit, pod_hlo_print_name(module, instruction, text, sizeof text));
+    pod_emit_text(emit, last == POD_HLO_NONE ? "end"
+                                             : pod_hlo_print_name(module, last, text, sizeof text));
+}
+
+static int64_t hbm_bytes(const pod_hlo_module *module, const pod_hlo_shape *shape)
+{
+    if (shape->dtype != POD_HLO_TYPE_TUPLE) {
+        return shape->space == POD_HLO_SPACE_HBM ? shape->bytes : 0;
+    }
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < shape->count; i++) {
+        bytes = pod_hlo_add(
+            bytes, hbm_bytes(module, &module->shapes.shape[pod_hlo_member(module, shape, i)]));
+    }
+    return bytes;
+}
+
+/* Buffers alive where a computation needs most, and those of what it enters there. */
+static void emit_alive(pod_emit *emit, const pod_hlo_report *report, uint32_t computation)
+{
+    const pod_hlo_memory *memory = report->memory;
+    const pod_hlo_module *module = report->text->module;
+    uint32_t entered = computation;
+    while (entered != POD_HLO_NONE) {
+        const uint32_t peak = memory->peak[entered];
+        for (uint32_t i = 0; i < memory->counts[entered]; i++) {
+            const pod_hlo_buffer *buffer = &memory->buffer[memory->first[entered] + i];
+            if (buffer->instruction <= peak && buffer->last >= peak && buffer->bytes > 0) {
+                emit_buffer(emit, module, buffer->instruction, buffer->bytes, buffer->last);
+            }
+        }
+        int64_t times = 0;
+        entered = memory->need[entered] > 0
+                      ? pod_hlo_entered(&report->text->analysis, &module->instruction[peak], &times)
+                      : POD_HLO_NONE;
+    }
+}
+
+static pod_status write_memory(const char *path, const pod_hlo_report *report, pod_error *err)
+{
+    static const pod_emit_column columns[] = {
+        {.name = "name"}, {.name = "op_name"}, {.name = "bytes"}, {.name = "from"}, {.name = "to"}};
+    const pod_hlo_module *module = report->text->module;
+    const pod_hlo_computation *entry = &module->computation[module->entry];
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
+                                 &emit, err);
+    for (uint32_t i = entry->first; st == POD_OK && i < entry->first + entry->count; i++) {
+        const int64_t bytes = hbm_bytes(module, pod_hlo_shape_of(module, &module->instruction[i]));
+        if (module->instruction[i].opcode == POD_HLO_PARAMETER && bytes > 0) {
+            emit_buffer(emit, module, i, bytes, POD_HLO_NONE);
+        }
+    }
+    if (st == POD_OK) {
+        emit_alive(emit, report, module->entry);
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+/* ---- links ---- */
+
+static pod_status write_links(const char *path, const pod_hlo_report *report, pod_error *err)
+{
+    static const pod_emit_column columns[] = {{.name = "chip"},
+                                              {.name = "direction"},
+                                              {.name = "bytes"},
+                                              {.name = "busy_us"},
+                                              {.name = "busy_frac"}};
+    static const char *const directions[POD_DIRECTIONS] = {"+x", "-x", "+y", "-y", "+z", "-z"};
+    const pod_step_result *result = &report->outcome->result;
+    pod_machine machine = {.slice = &report->setup->slice,
+                           .dcn = report->setup->slice.nslices > 1 ? &report->setup->dcn : NULL,
+                           .fold_slices = result->fold_slices};
+    memcpy(machine.period, result->period, sizeof machine.period);
+    pod_emit *emit = NULL;
+    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
+                                 &emit, err);
+    const int32_t nchips = report->setup->slice.nchips;
+    for (int32_t chip = 0; st == POD_OK && chip < pod_machine_chips(&machine); chip++) {
+        const size_t cell = (size_t)pod_machine_cell(&machine, chip);
+        for (int d = 0; d < POD_DIRECTIONS; d++) {
+            const pod_net_link_record *record =
+                &result->link_records[cell * POD_NET_PORTS_MAX + (size_t)d];
+            char name[32];
+            if (pod_slice_neighbor(&report->setup->slice, chip % nchips, d) < 0) {
+                continue;
+            }
+            if (report->setup->slice.nslices > 1) {
+                (void)snprintf(name, sizeof name, "%d:%d", chip / nchips, chip % nchips);
+            } else {
+                (void)snprintf(name, sizeof name, "%d", chip);
+            }
+            pod_emit_text(emit, name);
+            pod_emit_text(emit, directions[d]);
+            pod_emit_i64(emit, record->bytes);
+            pod_emit_double(emit, (double)record->busy_ps / (double)POD_PS_PER_US);
+            pod_emit_double(
+                emit, result->time_ps > 0 ? (double)record->busy_ps / (double)result->time_ps : 0);
+        }
+    }
+    if (st == POD_OK) {
+        st = write_emitted(path, emit, err);
+    }
+    pod_emit_free(emit);
+    return st;
+}
+
+pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report, pod_error *err)
+{
+    const struct {
+        const char *path;
+        pod_status (*write)(const char *path, const pod_hlo_report *report, pod_error *err);
+    } files[] = {
+        {report->texts->ops,         write_ops        },
+        {report->texts->collectives, write_collectives},
+        {report->texts->memory,      write_memory     },
+        {report->texts->links,       write_links      }
+    };
+    pod_status st = POD_OK;
+    if (pod_par_rank(cli->par) != 0) {
+        return POD_OK;
+    }
+    for (size_t i = 0; st == POD_OK && i < sizeof files / sizeof files[0]; i++) {
+        if (files[i].path != NULL) {
+            st = files[i].write(files[i].path, report, err);
+        }
+    }
+    return st;
+}

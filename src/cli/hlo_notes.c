@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table of `podsim hlo` shows below its row: where the time goes, top operations, loops, memory. */
+#include "cli/hlo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- where the time goes ---- */
+
+typedef enum part { PART_MATMUL, PART_ATTENTION, PART_CUSTOM, PART_ELEMENTWISE, PARTS } part;
+
+static part part_of(const pod_hlo_cost *cost)
+{
+    if (cost->kind == POD_HLO_KIND_MATMUL) {
+        return PART_MATMUL;
+    }
+    if (cost->kind == POD_HLO_KIND_ATTENTION) {
+        return PART_ATTENTION;
+    }
+    return cost->kind == POD_HLO_KIND_CUSTOM ? PART_CUSTOM : PART_ELEMENTWISE;
+}
+
+static bool on_core(const pod_hlo_cost *cost)
+{
+    return cost->kind != POD_HLO_KIND_COPY && cost->kind != POD_HLO_KIND_SPARSECORE;
+}
+
+static void note_parts(pod_emit *emit, const pod_hlo_report *report)
+{
+    static const char *const names[PARTS] = {"matmuls", "attention", "other kernels",
+                                             "elementwise and the rest"};
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_program *program = outcome->program;
+    double time_s[PARTS][POD_HLO_PASSES] = {{0}};
+    for (uint32_t i = 0; i < program->ncosts; i++) {
+        const uint32_t instruction = program->cost_instruction[i];
+        if (on_core(&program->cost[i])) {
+            time_s[part_of(&program->cost[i])]
+                  [pod_hlo_pass_of(report->text->module, instruction)] +=
+                pod_experiment_hlo_mean_s(outcome, outcome->time_ps[instruction]);
+        }
+    }
+    pod_emit_note(emit,
+                  "Where the time goes (s):        total    forward  recompute   backward     "
+                  "update");
+    for (int p = 0; p < PARTS; p++) {
+        double sum = 0;
+        for (int pass = 0; pass < POD_HLO_PASSES; pass++) {
+            sum += time_s[p][pass];
+        }
+        if (sum > 0) {
+            pod_emit_note(emit, "  %-26s %9.6f  %9.6f  %9.6f  %9.6f  %9.6f", names[p], sum,
+                          time_s[p][POD_HLO_FORWARD], time_s[p][POD_HLO_RECOMPUTE],
+                          time_s[p][POD_HLO_BACKWARD], time_s[p][POD_HLO_UPDATE_PASS]);
+        }
+    }
+}
+
+/* Exposed time of collectives that are alike. */
+typedef struct exposure {
+    char what[96];
+    char algorithm[POD_STEP_ALGORITHM_MAX];
+    double exposed_s;
+} exposure;
+
+enum { EXPOSURES_MAX = 64, EXPOSURES_SHOWN = 8 };
+
+static int exposure_compare(const void *a, const void *b)
+{
+    const exposure *one = a;
+    const exposure *two = b;
+    if (one->exposed_s != two->exposed_s) {
+        return one->exposed_s > two->exposed_s ? -1 : 1;
+    }
+    const int names = strcmp(one->what, two->what);
+    return names != 0 ? names : strcmp(one->algorithm, two->algorithm);
+}
+
+static void exposure_describe(const pod_hlo_report *report, uint32_t number, exposure *what)
+{
+    const pod_hlo_program *program = report->outcome->program;
+    const pod_hlo_collectives *all = &program->analysis->collectives;
+    const pod_hlo_run_as *run = &program->run_as[number];
+    const pod_program_group *group = run->group >= 0 ? &program->shared.groups[run->group] : NULL;
+    const char *op = number < all->count
+                         ? pod_hlo_opcode_name((pod_hlo_opcode)all->collective[number].opcode)
+                         : "DCN transfer";
+    if (run->permute >= 0 || group == NULL) {
+        (void)snprintf(what->what, sizeof what->what, "exposed %s", op);
+    } else {
+        (void)snprintf(what->what, sizeof what->what, "exposed %s over %d chips%s%.8s", op,
+                       group->group.size, strcmp(group->axes, "-") == 0 ? "" : ", ",
+                       strcmp(group->axes, "-") == 0 ? "" : group->axes);
+    }
+    (void)snprintf(what->algorithm, sizeof what->algorithm, "%s",
+                   report->outcome->ran[number].algorithm);
+}
+
+static void exposure_add(exposure *list, int *count, const exposure *more)
+{
+    for (int i = 0; i < *count; i++) {
+        if (strcmp(list[i].what, more->what) == 0
+            && strcmp(list[i].algorithm, more->algorithm) == 0) {
+            list[i].exposed_s += more->exposed_s;
+            return;
+        }
+    }
+    if (*count < EXPOSURES_MAX) {
+        list[(*count)++] = *more;
+    }
+}
+
+static void note_exposed(pod_emit *emit, const pod_hlo_report *report)
+{
+    exposure list[EXPOSURES_MAX];
+    int count = 0;
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_program *program = outcome->program;
+    for (uint32_t i = 0; i < program->nrun_as; i++) {
+        const int64_t exposed_ps = outcome->exposed_ps[pod_experiment_hlo_sum(program, i)];
+        exposure what = {.exposed_s = pod_experiment_hlo_mean_s(outcome, exposed_ps)};
+        if (what.exposed_s > 0) {
+            exposure_describe(report, i, &what);
+            exposure_add(list, &count, &what);
+        }
+    }
+    qsort(list, (size_t)count, sizeof *list, exposure_compare);
+    for (int i = 0; i < count && i < EXPOSURES_SHOWN; i++) {
+        pod_emit_note(emit, "  %-44s %9.6f  by %s", list[i].what, list[i].exposed_s,
+                      list[i].algorithm);
+    }
+}
+
+/* ---- top operations ---- */
+
+typedef struct top_row {
+    double time_s;
+    uint32_t cost;
+} top_row;
+
+static int top_compare(const void *a, const void *b)
+{
+    const top_row *one = a;
+    const top_row *two = b;
+    if (one->time_s != two->time_s) {
+        return one->time_s > two->time_s ? -1 : 1;
+    }
+    return (one->cost > two->cost) - (one->cost < two->cost);
+}
+
+/* The last part of an op_name, "dot_general" of "jit(f)/…/dot_general". */
+static const char *last_part(const char *op_name)
+{
+    const char *slash = strrchr(op_name, '/');
+    return slash != NULL ? slash + 1 : op_name;
+}
+
+static void note_top_row(pod_emit *emit, const pod_hlo_report *report, const top_row *row)
+{
+    static const double much = 1.5;
+    char name[48];
+    char op_name[POD_HLO_CELL_MAX];
+    char compiler[64] = "";
+    const pod_hlo_program *program = report->outcome->program;
+    const pod_hlo_module *module = report->text->module;
+    const pod_hlo_cost *cost = &program->cost[row->cost];
+    const uint32_t instruction = program->cost_instruction[row->cost];
+    const int64_t runs = pod_experiment_hlo_runs(program, instruction);
+    const double each_s = runs > 0 ? row->time_s / (double)runs : 0;
+    const double step_s = pod_time_to_s(report->outcome->result.time_ps);
+    if (cost->compiler_ps >= 0 && each_s > 0) {
+        const double ratio = pod_time_to_s(cost->compiler_ps) / each_s;
+        const bool differs = ratio > much || ratio < 1 / much;
+        (void)snprintf(compiler, sizeof compiler, "%10.1f%s",
+                       (double)cost->compiler_ps / (double)POD_PS_PER_US,
+                       !differs    ? ""
+                       : ratio > 1 ? "  <- the compiler says longer"
+                                   : "  <- the compiler says shorter");
+    }
+    (void)pod_hlo_print_name(module, instruction, name, sizeof name);
+    (void)pod_hlo_print_op_name(module, instruction, op_name, sizeof op_name);
+    pod_emit_note(emit, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s", name,
+                  last_part(op_name), pod_hlo_pass_name(pod_hlo_pass_of(module, instruction)),
+                  (long long)runs, each_s * 1e6, row->time_s,
+                  step_s > 0 ? row->time_s / step_s * 100 : 0, pod_hlo_bound_name(cost->bound),
+                  compiler);
+}
+
+static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_error *err)
+{
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const pod_hlo_program *program = outcome->program;
+    top_row *rows = calloc((size_t)program->ncosts + 1, sizeof *rows);
+    uint32_t count = 0;
+    if (rows == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    for (uint32_t i = 0; i < program->ncosts; i++) {
+        if (on_core(&program->cost[i])) {
+            rows[count++] = (top_row){
+                pod_experiment_hlo_mean_s(outcome, outcome->time_ps[program->cost_instruction[i]]),
+                i};
+        }
+    }
+    qsort(rows, count, sizeof *rows, top_compare);
+    if (report->top > 0 && count > 0) {
+        pod_emit_note(emit, "Top operations:%39s%15s %10s %10s %6s %-6s%10s", "", "runs",
+                      "each (us)", "total (s)", "(%)", "bound", "compiler");
+    }
+    for (uint32_t i = 0; i < count && i < (uint32_t)report->top; i++) {
+        note_top_row(emit, report, &rows[i]);
+    }
+    free(rows);
+    return POD_OK;
+}
+
+/* ---- loops and memory ---- */
+
+static void note_loops(pod_emit *emit, const pod_hlo_report *report)
+{
+    char line[256] = "";
+    size_t used = 0;
+    const pod_hlo_analysis *analysis = &report->text->analysis;
+    const pod_hlo_module *module = report->text->module;
+    for (uint32_t i = 0; i < analysis->loops.count; i++) {
+        char name[64];
+        const pod_hlo_loop *loop = &analysis->loops.loop[i];
+        if (analysis->runs[module->instruction[loop->instruction].computation] == 0) {
+            continue;
+        }
+        (void)pod_hlo_print_name(module, loop->instruction, name, sizeof name);
+        char entry[96];
+        const int size = snprintf(entry, sizeof entry, "  %s x %lld", name, (long long)loop->trips);
+        if (used + (size_t)size + 4 > sizeof line) {
+            (void)snprintf(line + used, sizeof line - used, " …");
+            break;
+        }
+        memcpy(line + used, entry, (size_t)size + 1);
+        used += (size_t)size;
+    }
+    if (line[0] != '\0') {
+        pod_emit_note(emit, "Loops:%s", line);
+    }
+}
+
+static void note_memory(pod_emit *emit, const pod_hlo_report *report)
+{
+    const double gib = (double)(1 << 30);
+    pod_emit_note(emit, "HBM: %.4g GiB by the text%s, of %.4g that a program may use",
+                  (double)report->memory->bytes / gib, report->hbm_of_compiler ? "" : " (estimate)",
+                  (double)report->chip->hbm_usable_bytes / gib);
+    if (report->hbm_of_compiler) {
+        pod_emit_note(emit, "     %.4g GiB by the compiler", (double)report->hbm_bytes / gib);
+    }
+}
+
+pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err)
+{
+    const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(report->outcome->program);
+    note_parts(emit, report);
+    note_exposed(emit, report);
+    const pod_status st = note_top(emit, report, err);
+    note_loops(emit, report);
+    note_memory(emit, report);
+    if (totals.unknown_calls > 0) {
+        pod_emit_note(
+            emit,
+            "Unknown kernels: %lld runs, %.6g s as a lower bound (--custom-call says what "
+            "they take)",
+            (long long)totals.unknown_calls, totals.unknown_s);
+    }
+    return st;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hlo/cost.h"
+
+#include "chip/matmul.h"
+#include "hlo/config.h"
+
+#include <stdlib.h>
+
+struct pod_hlo_costs {
+    const pod_hlo_works *works;
+    const pod_hlo_module *module;
+    const pod_chip_spec *chip;
+    const pod_hlo_cost_options *options;
+    pod_chip_spec sustained; /* the chip as long steps run it */
+    double *mxu_s;           /* mxu_s[computation]: of the matmuls inside, without fill */
+};
+
+const char *pod_hlo_bound_name(pod_hlo_bound bound)
+{
+    static const char *const names[] = {"-", "mxu", "vpu", "vmem", "hbm", "start", "given"};
+    return names[bound];
+}
+
+/* ---- matmuls ---- */
+
+static double matmul_s(const pod_hlo_costs *costs, const pod_hlo_matmul *matmul)
+{
+    const pod_matmul_args args = {
+        .m = matmul->m, .k = matmul->k, .n = matmul->n, .dtype = matmul->dtype};
+    const pod_matmul_args turned = {
+        .m = matmul->n, .k = matmul->k, .n = matmul->m, .dtype = matmul->dtype};
+    const double one = pod_matmul_mxu_s(&costs->sustained, &args);
+    const double other = pod_matmul_mxu_s(&costs->sustained, &turned);
+    return (one < other ? one : other) * (double)matmul->count * matmul->passes;
+}
+
+/* The matmuls that an instruction is or holds. */
+static double mxu_seconds_of(const pod_hlo_costs *costs, uint32_t instruction)
+{
+    const pod_hlo_instruction *what = &costs->module->instruction[instruction];
+    const uint32_t own = costs->works->matmul_of[instruction];
+    if (own != POD_HLO_NONE) {
+        return matmul_s(costs, &costs->works->analysis->matmul[own]);
+    }
+    const uint32_t fused = pod_hlo_fused(costs->module, what);
+    return fused == POD_HLO_NONE ? 0 : costs->mxu_s[fused];
+}
+
+pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *chip,
+                             const pod_hlo_cost_options *options, pod_hlo_costs **out,
+                             pod_error *err)
+{
+    const pod_hlo_module *module = works->module;
+    *out = NULL;
+    pod_hlo_costs *costs = calloc(1, sizeof *costs);
+    double *mxu_s = calloc((size_t)module->ncomputations + 1, sizeof *mxu_s);
+    if (costs == NULL || mxu_s == NULL) {
+        free(costs);
+        free(mxu_s);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the costs of an HLO text");
+    }
+    *costs = (pod_hlo_costs){.works = works,
+                             .module = module,
+                             .chip = chip,
+                             .options = options,
+                             .sustained = *chip,
+                             .mxu_s = mxu_s};
+    costs->sustained.mxu_eff_frac *= chip->mxu_step_frac;
+    for (uint32_t c = 0; c < module->ncomputations; c++) {
+        const uint32_t number = module->callee_first[c];
+        const pod_hlo_computation *computation = &module->computation[number];
+        if (works->largest[number] == POD_HLO_NONE) {
+            continue;
+        }
+        for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
+            mxu_s[number] += mxu_seconds_of(costs, i);
+        }
+    }
+    *out = costs;
+    return POD_OK;
+}
+
+void pod_hlo_costs_free(pod_hlo_costs *costs)
+{
+    if (costs != NULL) {
+        free(costs->mxu_s);
+        free(costs);
+    }
+}
+
+/* ---- terms ---- */
+
+double pod_hlo_scale_of(const pod_hlo_costs *costs, uint32_t instruction)
+{
+    double factor = 1;
+    for (int i = 0; i < costs->options->nscales; i++) {
+        const pod_hlo_scale *scale = &costs->options->scale[i];
+        if (pod_hlo_named(costs->module, &costs->module->instruction[instruction],
+                          scale->pattern)) {
+            factor *= scale->factor;
+        }
+    }
+    return factor;
+}
+
+static double hbm_rate(const pod_chip_spec *chip)
+{
+    return chip->hbm_bytes_per_s * chip->hbm_eff_frac;
+}
+
+/* Bytes in terms of time: rows that are gathered or scattered count more than once. */
+static int64_t weighed_bytes(const pod_chip_spec *chip, const pod_hlo_traffic *traffic)
+{
+    const double bytes = (double)traffic->hbm_read + (double)traffic->hbm_write
+                         + (double)traffic->gather * (chip->gather_hbm_ratio - 1);
+    return bytes < (double)POD_HLO_COUNT_MAX ? (int64_t)(bytes + 0.5) : POD_HLO_COUNT_MAX;
+}
+
+/* The estimate of the compiler; -1 if there is none. */
+static pod_status compiler_time(const pod_hlo_costs *costs, uint32_t instruction,
+                                pod_time_ps *time_ps)
+{
+    const int64_t cycles = costs->works->analysis->cycles[instruction];
+    *time_ps = cycles < 0 || cycles == INT64_MAX
+                   ? -1
+                   : pod_time_from_s((double)cycles / costs->chip->clock_hz
+                                     * costs->chip->hlo_cycles_ratio);
+    return *time_ps == POD_TIME_NEVER ? POD_E_RANGE : POD_OK;
+}
+
+static pod_time_ps latest(pod_time_ps a, pod_time_ps b)
+{
+    return a > b ? a : b;
+}
+
+static pod_hlo_bound bound_of(const pod_hlo_cost *cost)
+{
+    const pod_time_ps most =
+        latest(latest(cost->mxu_ps, cost->vector_ps), latest(cost->vmem_ps, cost->hbm_ps));
+    if (cost->start_ps > most) {
+        return POD_HLO_BOUND_START;
+    }
+    if (most == 0) {
+        return POD_HLO_BOUND_NONE;
+    }
+    if (cost->mxu_ps == most) {
+        return POD_HLO_BOUND_MXU;
+    }
+    if (cost->hbm_ps == most) {
+        return POD_HLO_BOUND_HBM;
+    }
+    return cost->vector_ps == most ? POD_HLO_BOUND_VPU : POD_HLO_BOUND_VMEM;
+}
+
+static void terms_of(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost)
+{
+    const pod_chip_spec *chip = costs->chip;
+    const pod_hlo_work *work = &cost->work;
+    const double mxu_s = mxu_seconds_of(costs, instruction);
+    cost->flops = work->flops;
+    cost->mxu_ps = mxu_s > 0 ? pod_time_from_s(mxu_s + pod_matmul_fill_s(chip)) : 0;
+    cost->vector_ps =
+        pod_time_from_s((double)work->traffic.ops / (chip->vpu_ops_per_s * chip->vpu_eff_frac));
+    cost->vmem_ps = pod_time_from_s((double)work->traffic.vmem / chip->vmem_bytes_per_s);
+    cost->hbm_bytes = weighed_bytes(chip, &work->traffic);
+    cost->start_ps = cost->hbm_bytes > 0 ? chip->kernel_start_ps : 0;
+    cost->unit_ps = latest(latest(cost->mxu_ps, cost->vector_ps), cost->vmem_ps);
+}
+
+/* ---- custom calls ---- */
+
+static const pod_hlo_custom *custom_find(const pod_hlo_costs *costs, uint32_t instruction)
+{
+    for (int i = 0; i < costs->options->ncustom; i++) {
+        if (pod_hlo_named_from(costs->module, &costs->module->instruction[instruction],
+                               costs->options->custom[i].name)) {
+            return &costs->options->custom[i];
+        }
+    }
+    return NULL;
+}
+
+/* FLOPs and bytes over the chip's rates. */
+static void custom_rates(const pod_hlo_costs *costs, double flops, int64_t bytes,
+                         pod_hlo_cost *cost)
+{
+    const pod_chip_spec *chip = &costs->sustained;
+    const double peak = chip->peak_ops_per_s[POD_DTYPE_BF16] * chip->mxu_eff_frac;
+    cost->mxu_ps = pod_time_from_s(flops / peak);
+    cost->unit_ps = cost->mxu_ps;
+    cost->hbm_bytes = bytes;
+    cost->start_ps = bytes > 0 ? chip->kernel_start_ps : 0;
+    cost->flops = flops < (double)POD_HLO_COUNT_MAX ? (int64_t)(flops + 0.5) : POD_HLO_COUNT_MAX;
+}
+
+static pod_status attention_terms(const pod_hlo_costs *costs, pod_hlo_attention *attention,
+                                  pod_hlo_cost *cost, pod_error *err)
+{
+    pod_attention_time time;
+    attention->args.causal = !costs->options->full_attention;
+    const pod_status st = pod_hlo_attention_time(attention, costs->chip, &time, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    cost->kind = POD_HLO_KIND_ATTENTION;
+    cost->mxu_ps = time.mxu_ps;
+    cost->vector_ps = time.vpu_ps;
+    cost->unit_ps = time.grid_ps;
+    cost->flops =
+        time.flops < (double)POD_HLO_COUNT_MAX ? (int64_t)(time.flops + 0.5) : POD_HLO_COUNT_MAX;
+    return POD_OK;
+}
+
+static pod_status custom_terms(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost,
+                               pod_error *err)
+{
+    const pod_hlo_instruction *call = &costs->module->instruction[instruction];
+    const pod_hlo_custom *given = custom_find(costs, instruction);
+    if (given != NULL && given->timed) {
+        cost->start_ps = 0;
+        cost->hbm_bytes = 0;
+        cost->unit_ps = given->time_ps;
+        cost->bound = POD_HLO_BOUND_GIVEN;
+        return POD_OK;
+    }
+    if (given != NULL) {
+        custom_rates(costs, given->flops, given->bytes, cost);
+        return POD_OK;
+    }
+    pod_hlo_attention attention;
+    if (pod_hlo_attention_find(costs->options->kernels, costs->module, call, &attention)) {
+        return attention_terms(costs, &attention, cost, err);
+    }
+    pod_hlo_config config;
+    const pod_status st = pod_hlo_config_read(costs->module, call, &config, err);
+    if (st == POD_OK && (config.flops >= 0 || config.bytes_accessed >= 0)) {
+        custom_rates(costs, config.flops > 0 ? (double)config.flops : 0,
+                     config.bytes_accessed > 0 ? config.bytes_accessed : 0, cost);
+        cost->estimated = true;
+        return POD_OK;
+    }
+    cost->unknown = true;
+    return st;
+}
+
+/* ---- one instruction ---- */
+
+/* All that was said of it: the compiler's estimate, factors, what it takes by itself. */
+static pod_status cost_finish(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost,
+                              pod_error *err)
+{
+    const double factor = pod_hlo_scale_of(costs, instruction);
+    const pod_rate rate = pod_rate_make(hbm_rate(costs->chip));
+    cost->hbm_ps = pod_rate_time_ps(rate, cost->hbm_bytes);
+    pod_status st = compiler_time(costs, instruction, &cost->compiler_ps);
+    cost->bound = cost->bound == POD_HLO_BOUND_NONE ? bound_of(cost) : cost->bound;
+    if (costs->options->compiler && cost->kind == POD_HLO_KIND_MATMUL && cost->compiler_ps >= 0) {
+        cost->start_ps = 0;
+        cost->unit_ps = cost->compiler_ps;
+        cost->bound = POD_HLO_BOUND_GIVEN;
+    }
+    if (factor != 1) {
+        cost->start_ps = (pod_time_ps)((double)cost->start_ps / factor + 0.5);
+        cost->unit_ps = (pod_time_ps)((double)cost->unit_ps / factor + 0.5);
+        cost->hbm_bytes = (int64_t)((double)cost->hbm_bytes / factor + 0.5);
+    }
+    const pod_time_ps longest = latest(cost->unit_ps, pod_rate_time_ps(rate, cost->hbm_bytes));
+    if (st == POD_OK
+        && (longest == POD_TIME_NEVER || cost->mxu_ps == POD_TIME_NEVER
+            || !pod_add_i64(cost->start_ps, longest, &cost->alone_ps))) {
+        st = POD_E_RANGE;
+    }
+    if (st != POD_OK) {
+        int line = 0;
+        int column = 0;
+        pod_hlo_position(costs->module->text, costs->module->instruction[instruction].offset, &line,
+                         &column);
+        return pod_fail_at(err, POD_E_RANGE, costs->module->file, line, column,
+                           "an instruction that takes more than 106 days; make it smaller");
+    }
+    return POD_OK;
+}
+
+pod_status pod_hlo_cost_of(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost,
+                           pod_error *err)
+{
+    *cost = (pod_hlo_cost){.compiler_ps = -1};
+    pod_status st = pod_hlo_work_of(costs->works, instruction, &cost->work, err);
+    cost->kind = cost->work.kind;
+    if (st != POD_OK || cost->kind == POD_HLO_KIND_NOTHING) {
+        return st;
+    }
+    terms_of(costs, instruction, cost);
+    if (cost->kind == POD_HLO_KIND_CUSTOM) {
+        st = custom_terms(costs, instruction, cost, err);
+    }
+    return st == POD_OK ? cost_finish(costs, instruction, cost, err) : st;
+}
+
+pod_status pod_hlo_cost_of_bytes(const pod_hlo_costs *costs, uint32_t instruction,
+                                 pod_hlo_cost *cost, pod_error *err)
+{
+    cost->hbm_bytes = weighed_bytes(costs->chip, &cost->work.traffic);
+    const pod_status st = cost_finish(costs, instruction, cost, err);
+    cost->compiler_ps = -1;
+    return st;
+}

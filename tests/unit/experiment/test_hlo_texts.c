@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of the 32 real texts of tests/data/hlo: the published ones, what holds for all of them, extrapolated loops
+ * against all iterations. */
+#include "base/file.h"
+#include "experiment/hlo.h"
+#include "experiment/tables.h"
+#include "mesh/device_mesh.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_SIZE = 4096, TEXT_MAX = 4 << 20 };
+
+typedef struct world {
+    pod_par *par;
+    pod_experiment experiment;
+    pod_experiment_tables tables;
+    pod_table *expected;
+    pod_hlo_kernels kernels;
+    pod_experiment_setup setup;
+    pod_hlo_devices devices;
+    pod_experiment_hlo_text text;
+    pod_experiment_hlo_request request;
+    pod_experiment_hlo_outcome outcome;
+    char *bytes;
+    pod_error err;
+} world;
+
+#define OK(w, call) cr_assert_eq((call), POD_OK, "%s: %s", #call, (w)->err.text)
+
+static pod_table *table_read(world *w, const char *path)
+{
+    char *data = NULL;
+    size_t size = 0;
+    pod_table *table = NULL;
+    OK(w, pod_file_read(path, &data, &size, &w->err));
+    OK(w, pod_table_parse(path, data, size, &table, &w->err));
+    free(data);
+    return table;
+}
+
+static void world_init(world *w)
+{
+    char path[PATH_SIZE];
+    memset(w, 0, sizeof *w);
+    OK(w, pod_par_start(NULL, NULL, &w->par, &w->err));
+    w->experiment.par = w->par;
+    OK(w, pod_experiment_tables_load(&w->tables, &w->err));
+    w->expected = table_read(w, POD_SOURCE_DIR "/tests/data/hlo/expected.csv");
+    OK(w, pod_data_path("topologies/kernels.csv", path, sizeof path, &w->err));
+    pod_table *kernels = table_read(w, path);
+    OK(w, pod_hlo_kernels_init(&w->kernels, kernels, &w->err));
+    pod_table_free(kernels);
+    w->bytes = malloc(TEXT_MAX);
+    cr_assert(w->bytes != NULL);
+}
+
+static void text_fini(world *w)
+{
+    pod_experiment_hlo_outcome_fini(&w->outcome);
+    pod_experiment_hlo_text_fini(&w->text);
+    pod_hlo_devices_fini(&w->devices);
+    pod_experiment_setup_fini(&w->setup);
+}
+
+static void world_fini(world *w)
+{
+    free(w->bytes);
+    pod_hlo_kernels_fini(&w->kernels);
+    pod_table_free(w->expected);
+    pod_experiment_tables_fini(&w->tables);
+    pod_par_stop(w->par);
+}
+
+static const char *cell(const world *w, int row, const char *column)
+{
+    return pod_table_text(w->expected, row, pod_table_column(w->expected, column));
+}
+
+static size_t unpack(world *w, const char *id)
+{
+    char command[PATH_SIZE];
+    (void)snprintf(command, sizeof command, "gzip -dc '%s/tests/data/hlo/%s.hlo.gz'",
+                   POD_SOURCE_DIR, id);
+    FILE *pipe = popen(command, "r"); // NOLINT(cert-env33-c)
+    cr_assert(pipe != NULL);
+    const size_t size = fread(w->bytes, 1, TEXT_MAX, pipe);
+    cr_assert_eq(pclose(pipe), 0, "%s", command);
+    return size;
+}
+
+/* The text of a row of the table, on its slice. */
+static void text_load(world *w, int row)
+{
+    const pod_experiment_setup_request request = {.slice = cell(w, row, "slice"),
+                                                  .rates = POD_RATES_MEASURED};
+    const char *id = cell(w, row, "id");
+    pod_logical_mesh logical;
+    pod_mesh mesh;
+    OK(w, pod_experiment_setup_init(&w->setup, &request, &w->tables, &w->err));
+    OK(w, pod_logical_mesh_parse(cell(w, row, "mesh"), NULL, &logical, &w->err));
+    pod_slice one = w->setup.slice;
+    one.nslices = 1;
+    logical.split_axes = true;
+    OK(w, pod_mesh_init(&mesh, &one, &logical, &w->err));
+    OK(w, pod_experiment_hlo_text_init(&w->text, id, w->bytes, unpack(w, id), NULL, &w->err));
+    OK(w,
+       pod_hlo_devices_init_mesh(&w->devices, &mesh, (int32_t)w->text.module->partitions, &w->err));
+    pod_mesh_fini(&mesh);
+    w->request = (pod_experiment_hlo_request){.text = &w->text,
+                                              .setup = &w->setup,
+                                              .devices = &w->devices,
+                                              .cost = {.kernels = &w->kernels},
+                                              .algorithms = {.text = true}};
+}
+
+static double run_s(world *w)
+{
+    pod_experiment_hlo_outcome_fini(&w->outcome);
+    OK(w, pod_experiment_hlo(&w->experiment, &w->request, &w->setup.chip, &w->outcome, &w->err));
+    return pod_time_to_s(w->outcome.result.time_ps);
+}
+
+/* ---- what holds for all ---- */
+
+static void parts_check(const world *w, const char *id)
+{
+    const pod_step_result *r = &w->outcome.result;
+    cr_expect_eq(r->compute_ps + r->exposed_ici_ps + r->exposed_dcn_ps + r->exposed_host_ps
+                     + r->exposed_hbm_ps + r->idle_ps,
+                 r->cells * r->time_ps, "%s", id);
+    cr_expect(r->compute_ps >= 0 && r->exposed_ici_ps >= 0 && r->exposed_hbm_ps >= 0, "%s", id);
+}
+
+/* No faster than its FLOPs and its bytes. */
+static void bounds_check(const world *w, const char *id, double step_s)
+{
+    const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(w->outcome.program);
+    const pod_chip_spec *chip = &w->setup.chip;
+    const bool int8 = strncmp(id, "int8", 4) == 0;
+    const double peak = chip->peak_ops_per_s[int8 ? POD_DTYPE_INT8 : POD_DTYPE_BF16];
+    const double bytes = (double)totals.hbm_read_bytes + (double)totals.hbm_write_bytes;
+    cr_expect_geq(step_s, totals.mxu_flops / peak, "%s", id);
+    cr_expect_geq(step_s, bytes / chip->hbm_bytes_per_s, "%s", id);
+    cr_expect_eq(totals.unknown_calls, 0, "%s", id);
+}
+
+/* What ran is what the text says, or the compiler's rules; else there is a reason. */
+static void algorithms_check(const world *w, const char *id)
+{
+    const pod_hlo_program *program = w->outcome.program;
+    for (uint32_t i = 0; i < program->analysis->collectives.count; i++) {
+        const pod_hlo_collective *collective = &program->analysis->collectives.collective[i];
+        const pod_experiment_hlo_ran *ran = &w->outcome.ran[i];
+        if (pod_experiment_hlo_runs(program, collective->instruction) == 0
+            || program->run_as[i].group < 0) {
+            continue;
+        }
+        cr_expect(ran->algorithm[0] != '\0', "%s: collective %u ran nothing", id, i);
+        const bool free_to_choose = collective->opcode == POD_HLO_COLLECTIVE_PERMUTE;
+        cr_expect(free_to_choose || strncmp(ran->algorithm, "xla:", 4) == 0
+                      || ran->reason[0] != '\0',
+                  "%s: collective %u ran %s without a reason", id, i, ran->algorithm);
+    }
+}
+
+/* Of core instructions the time of all runs is the compute time. */
+static void sums_check(const world *w, const char *id)
+{
+    const pod_hlo_program *program = w->outcome.program;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < program->ncosts; i++) {
+        const pod_hlo_kind kind = program->cost[i].kind;
+        if (kind != POD_HLO_KIND_COPY && kind != POD_HLO_KIND_SPARSECORE) {
+            sum += w->outcome.time_ps[program->cost_instruction[i]];
+        }
+    }
+    cr_expect_float_eq((double)sum, (double)w->outcome.result.compute_ps,
+                       1e-6 * (double)w->outcome.result.compute_ps, "%s", id);
+}
+
+Test(hlo_texts, parts_bounds_and_algorithms_of_every_text)
+{
+    world w;
+    world_init(&w);
+    for (int row = 0; row < pod_table_rows(w.expected); row++) {
+        const char *id = cell(&w, row, "id");
+        text_load(&w, row);
+        const double step_s = run_s(&w);
+        parts_check(&w, id);
+        bounds_check(&w, id, step_s);
+        algorithms_check(&w, id);
+        sums_check(&w, id);
+        text_fini(&w);
+    }
+    world_fini(&w);
+}
+
+Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
+{
+    static const char *const ids[] = {"MXv5e-001", "TRv6e-001", "TF8B-v5e-256-fsdp",
+                                      "TF8B-v5p-64-fsdp-async", "pipeline-v5p-2x2x4"};
+    world w;
+    world_init(&w);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        text_load(&w, pod_table_find(w.expected, pod_table_column(w.expected, "id"), ids[i]));
+        const double few_s = run_s(&w);
+        const int64_t few_ops = w.outcome.simulated_ops;
+        w.request.exact = true;
+        const double all_s = run_s(&w);
+        cr_expect_float_eq(few_s, all_s, 1e-3 * all_s, "%s: %g and %g", ids[i], few_s, all_s);
+        cr_expect_lt(few_ops, w.outcome.simulated_ops, "%s", ids[i]);
+        text_fini(&w);
+    }
+    world_fini(&w);
+}
+
+/* MaxText's own figures of these two steps (tests/data/hlo/expected.csv, published_step_s). The second program isn't
+ * the published one: it gathers weights in pieces inside its matmuls. */
+Test(hlo_texts, published_steps)
+{
+    static const struct {
+        const char *id;
+        double tolerance;
+    } cases[] = {
+        {"MXv5e-001", 0.10},
+        {"TRv6e-001", 0.30}
+    };
+    world w;
+    world_init(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int row = pod_table_find(w.expected, pod_table_column(w.expected, "id"), cases[i].id);
+        const double published_s = strtod(cell(&w, row, "published_step_s"), NULL);
+        text_load(&w, row);
+        cr_assert_gt(published_s, 0);
+        cr_expect_float_eq(run_s(&w), published_s, cases[i].tolerance * published_s, "%s",
+                           cases[i].id);
+        w.request.cost.compiler = true;
+        cr_expect_float_eq(run_s(&w), published_s, cases[i].tolerance * published_s, "%s",
+                           cases[i].id);
+        text_fini(&w);
+    }
+    world_fini(&w);
+}
+
+/* A faster MXU, HBM or link doesn't make a step longer. */
+Test(hlo_texts, faster_chips_do_not_take_longer)
+{
+    world w;
+    world_init(&w);
+    text_load(&w, pod_table_find(w.expected, pod_table_column(w.expected, "id"),
+                                 "MLP-v5p-64-fsdp-async"));
+    const double as_it_is_s = run_s(&w);
+    const pod_chip_spec chip = w.setup.chip;
+    for (int what = 0; what < 3; what++) {
+        w.setup.chip = chip;
+        w.setup.chip.peak_ops_per_s[POD_DTYPE_BF16] *= what == 0 ? 2 : 1;
+        w.setup.chip.hbm_bytes_per_s *= what == 1 ? 2 : 1;
+        w.setup.chip.link_oneway_bytes_per_s *= what == 2 ? 2 : 1;
+        cr_expect_leq(run_s(&w), as_it_is_s * 1.001, "%d", what);
+    }
+    text_fini(&w);
+    world_fini(&w);
+}
