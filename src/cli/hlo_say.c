@@ -2,23 +2,10 @@
 /* What `podsim hlo` says of a text on stderr. */
 #include "cli/hlo.h"
 
-enum { UNKNOWN_MAX = 20 };
-
 static void say_unknown_opcodes(const pod_cli *cli, const pod_hlo_module *module)
 {
-    uint32_t named[UNKNOWN_MAX];
-    int count = 0;
-    for (uint32_t i = 0; i < module->ninstructions; i++) {
-        const pod_hlo_instruction *instruction = &module->instruction[i];
-        bool again = instruction->opcode != POD_HLO_OTHER;
-        for (int k = 0; k < count && !again; k++) {
-            again = named[k] == instruction->opcode_name;
-        }
-        if (again || count == UNKNOWN_MAX) {
-            continue;
-        }
-        const pod_hlo_span name = pod_hlo_name_of(module, instruction->opcode_name);
-        named[count++] = instruction->opcode_name;
+    for (uint32_t i = 0; i < module->nunknown; i++) {
+        const pod_hlo_span name = pod_hlo_name_of(module, module->unknown[i]);
         pod_cli_warn(cli, "unknown opcode %.*s: it counts as elementwise", pod_hlo_shown(name),
                      module->text + name.begin);
     }

@@ -378,7 +378,7 @@ static pod_status mesh_shuffle(const pod_hlo_scan *scan, uint32_t at, const mesh
 {
     int64_t sizes[3 * POD_HLO_SHUFFLE_MAX];
     int64_t order[3 * POD_HLO_SHUFFLE_MAX];
-    int place[POD_HLO_SHUFFLE_MAX];
+    int place[POD_HLO_SHUFFLE_MAX] = {0};
     int count = 0;
     int norder = 0;
     for (int i = 0; i < axes->count; i++) {

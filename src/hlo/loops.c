@@ -214,10 +214,8 @@ static value follow(evaluator *e, uint32_t number, int64_t element, int *steps)
     const pod_hlo_module *module = e->module;
     while (--*steps > 0) {
         const pod_hlo_instruction *instruction = &module->instruction[number];
-        const uint32_t *operand =
-            instruction->noperands > 0 ? &module->operand[instruction->operands] : NULL;
         if (passes(instruction)) {
-            number = operand[0];
+            number = module->operand[instruction->operands];
             continue;
         }
         switch (instruction->opcode) {
@@ -230,20 +228,20 @@ static value follow(evaluator *e, uint32_t number, int64_t element, int *steps)
                 return unknown;
             }
             element = instruction->number;
-            number = operand[0];
+            number = module->operand[instruction->operands];
             continue;
         case POD_HLO_TUPLE:
             if (element == WHOLE || element >= instruction->noperands) {
                 return unknown;
             }
-            number = operand[element];
+            number = module->operand[instruction->operands + (uint32_t)element];
             element = WHOLE;
             continue;
         case POD_HLO_WHILE:
             if (!hands_on(e, instruction, element)) {
                 return unknown;
             }
-            number = operand[0];
+            number = module->operand[instruction->operands];
             continue;
         case POD_HLO_ADD:
         case POD_HLO_SUBTRACT:

@@ -18,6 +18,7 @@ void pod_hlo_free(pod_hlo_module *module)
     free(module->attribute);
     free(module->call);
     free(module->callee_first);
+    free(module->unknown);
     free(module);
 }
 

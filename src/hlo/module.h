@@ -130,6 +130,10 @@ typedef struct pod_hlo_module {
     uint32_t nattributes;
     uint32_t ncalls;
     uint32_t capacity[5]; /**< of the five arrays above, in their order */
+    uint32_t *
+        unknown; /**< unknown[nunknown]: names of opcodes that aren't known, each once, in their order */
+    uint32_t nunknown;
+    uint32_t unknown_capacity;
 } pod_hlo_module;
 
 /** Read a text. Not collective.

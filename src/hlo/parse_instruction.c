@@ -221,7 +221,7 @@ static pod_status take_operands(pod_hlo_parser *parser, pod_hlo_instruction *ins
 
 /* ---- checks ---- */
 
-static bool count_fits(const pod_hlo_instruction *instruction)
+static bool count_fits(const pod_hlo_module *module, const pod_hlo_instruction *instruction)
 {
     int fewest = 0;
     int most = 0;
@@ -237,7 +237,17 @@ static bool count_fits(const pod_hlo_instruction *instruction)
     if (instruction->opcode == POD_HLO_REDUCE || instruction->opcode == POD_HLO_REDUCE_WINDOW) {
         return n % 2 == 0; /* values, then as many initial values */
     }
-    return instruction->opcode != POD_HLO_SCATTER || n % 2 == 1; /* tables, indices, updates */
+    if (instruction->opcode == POD_HLO_SCATTER) {
+        return n % 2 == 1; /* tables, indices, updates */
+    }
+    /* An index a dim, or all in one array. */
+    const uint32_t before = instruction->opcode == POD_HLO_DYNAMIC_SLICE          ? 1
+                            : instruction->opcode == POD_HLO_DYNAMIC_UPDATE_SLICE ? 2
+                                                                                  : 0;
+    return before == 0 || n == before + 1
+           || n
+                  == before
+                         + pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0))->count;
 }
 
 static pod_status check_element(pod_hlo_parser *parser, pod_hlo_instruction *instruction)
@@ -286,7 +296,7 @@ static pod_status check_target(pod_hlo_parser *parser, const pod_hlo_instruction
 
 static pod_status check(pod_hlo_parser *parser, pod_hlo_instruction *instruction, uint32_t at)
 {
-    if (!count_fits(instruction)) {
+    if (!count_fits(parser->module, instruction)) {
         const pod_hlo_span name = pod_hlo_name_of(parser->module, instruction->opcode_name);
         return pod_hlo_fail(&parser->scan, at, "%.*s has %u operands, which is not its number",
                             pod_hlo_shown(name), parser->scan.text + name.begin,
@@ -299,6 +309,18 @@ static pod_status check(pod_hlo_parser *parser, pod_hlo_instruction *instruction
 }
 
 /* ---- an instruction ---- */
+
+static pod_status add_unknown(pod_hlo_parser *parser, uint32_t name)
+{
+    pod_hlo_module *module = parser->module;
+    const pod_status st =
+        pod_hlo_reserve(&module->unknown, &module->unknown_capacity, (uint64_t)module->nunknown + 1,
+                        sizeof *module->unknown, parser->scan.err);
+    if (st == POD_OK) {
+        module->unknown[module->nunknown++] = name;
+    }
+    return st;
+}
 
 static pod_status take_opcode(pod_hlo_parser *parser, pod_hlo_instruction *instruction,
                               pod_hlo_span *word)
@@ -318,10 +340,11 @@ static pod_status take_opcode(pod_hlo_parser *parser, pod_hlo_instruction *instr
         meaning->opcode = (uint8_t)opcode;
         meaning->phase = (uint8_t)phase;
         meaning->opcode_known = true;
+        st = opcode == POD_HLO_OTHER ? add_unknown(parser, instruction->opcode_name) : POD_OK;
     }
     instruction->opcode = meaning->opcode;
     instruction->phase = meaning->phase;
-    return POD_OK;
+    return st;
 }
 
 /* ['ROOT'] ['%']name '=' */

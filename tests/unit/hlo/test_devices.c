@@ -111,6 +111,76 @@ Test(hlo_devices, makes_groups_of_partitions_groups_of_chips)
     pod_hlo_free(module);
 }
 
+/* ---- the same groups in every form, and the same chips in another order of devices ---- */
+
+typedef struct written {
+    const char *groups;
+    const char *order; /* NULL = chip numbers */
+} written;
+
+static void groups_and_facts(const written *w, pod_group *group, pod_text *list)
+{
+    pod_text program = {0};
+    const pod_slice slice = slice_of(4, 2);
+    pod_text_printf(&program,
+                    HEAD "ENTRY e {\n  a = f32[64] parameter(0)\n"
+                         "  ROOT b = f32[64] all-to-all(a), replica_groups=%s, dimensions={0}\n}\n",
+                    w->groups);
+    pod_hlo_module *module = module_of(program.data);
+    pod_hlo_analysis analysis = analysis_of(module);
+    pod_hlo_facts facts;
+    pod_hlo_devices devices;
+    cr_assert_eq(pod_hlo_facts_init(&facts, &analysis, NULL), POD_OK);
+    cr_assert_eq(w->order == NULL ? pod_hlo_devices_init(&devices, 8, NULL)
+                                  : pod_hlo_devices_parse(&devices, w->order, "order", 8, NULL),
+                 POD_OK);
+    cr_assert_eq(
+        pod_hlo_groups_on_chips(&analysis.collectives.pool, 0, &devices, &slice, group, NULL),
+        POD_OK);
+    pod_text_append(list, facts.collectives.data, facts.collectives.size);
+    pod_hlo_devices_fini(&devices);
+    pod_hlo_facts_fini(&facts);
+    pod_hlo_analysis_fini(&analysis);
+    pod_hlo_free(module);
+    pod_text_free(&program);
+}
+
+Test(hlo_devices, make_the_same_of_the_same_groups_in_every_form)
+{
+    static const written forms[] = {
+        {"{{0,4},{1,5},{2,6},{3,7}}",                             NULL             },
+        {"{{5,1},{7,3},{4,0},{2,6}}",                             NULL             },
+        {"[4,2]<=[2,4]T(1,0)",                                    NULL             },
+        {"mesh['a'=2,'b'=4] {'a'}",                               NULL             },
+        {"mesh['b'=4,'a'=2], device_ids=([2,4]T(1,0)) {'a'}",     NULL             },
+        {"mesh['b'=4,'a'=2], device_ids=(0,4,1,5,2,6,3,7) {'a'}", NULL             },
+        {"mesh['c'=8] {'c':(1)2}",                                NULL             },
+ /* devices turned: partition p is chip 7 - p, or every second one first */
+        {"{{0,4},{1,5},{2,6},{3,7}}",                             "7 6 5 4 3 2 1 0"},
+        {"[4,2]<=[8]",                                            "0 4 1 5 2 6 3 7"},
+        {"{{0,2},{1,3},{4,6},{5,7}}",                             "0 1 4 5 2 3 6 7"},
+    };
+    pod_group first;
+    pod_text right = {0};
+    groups_and_facts(&forms[0], &first, &right);
+    cr_assert_str_eq(right.data, "all-to-all:sync:256:2x4:1");
+    cr_assert_eq(first.ndims, 1);
+    cr_assert_eq(first.dim[0].axis, 1);
+    for (size_t i = 1; i < sizeof forms / sizeof forms[0]; i++) {
+        pod_group group;
+        pod_text list = {0};
+        groups_and_facts(&forms[i], &group, &list);
+        cr_assert_str_eq(list.data, right.data, "%s", forms[i].groups);
+        cr_assert_eq(group.ndims, 1, "%s", forms[i].groups);
+        cr_assert_eq(group.dim[0].axis, 1);
+        cr_assert_eq(memcmp(group.chip_of, first.chip_of, 8 * sizeof *group.chip_of), 0);
+        pod_text_free(&list);
+        pod_group_fini(&group);
+    }
+    pod_text_free(&right);
+    pod_group_fini(&first);
+}
+
 Test(hlo_devices, takes_the_order_of_a_mesh)
 {
     pod_slice slice = slice_of(4, 4);
