@@ -97,8 +97,12 @@ static bool write_all(int fd, const char *data, size_t size)
 /* A device or pipe can't be replaced by a rename (as root, that would remove /dev/null). */
 static pod_status write_in_place(const char *path, const char *data, size_t size, pod_error *err)
 {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENXIO) {
+        return pod_fail(err, POD_E_IO,
+                        "can't write '%s': nobody reads this pipe; start its reader first", path);
+    }
+    if (fd < 0 || fcntl(fd, F_SETFL, 0) != 0) {
         return fail_io(err, "write", path);
     }
     const pod_status status = write_all(fd, data, size) ? POD_OK : fail_io(err, "write", path);
@@ -106,8 +110,9 @@ static pod_status write_in_place(const char *path, const char *data, size_t size
     return status;
 }
 
-static pod_status write_and_rename(const char *target, const char *path, const char *data,
-                                   size_t size, pod_error *err)
+/* @param mode  of the file that is replaced; 0 = there is none */
+static pod_status write_and_rename(const char *target, const char *path, mode_t mode,
+                                   const char *data, size_t size, pod_error *err)
 {
     char temporary[PATH_MAX];
     const int length = snprintf(temporary, sizeof temporary, "%s.%ld", target, (long)getpid());
@@ -119,7 +124,8 @@ static pod_status write_and_rename(const char *target, const char *path, const c
     if (fd < 0) {
         return fail_io(err, "write", path);
     }
-    bool ok = write_all(fd, data, size) && fsync(fd) == 0;
+    bool ok =
+        (mode == 0 || fchmod(fd, mode & 07777) == 0) && write_all(fd, data, size) && fsync(fd) == 0;
     pod_status status = ok ? POD_OK : fail_io(err, "write", path);
     if (close(fd) != 0 && ok) {
         ok = false;
@@ -146,6 +152,11 @@ pod_status pod_file_write_check(const char *path, pod_error *err)
     }
     if (exists) {
         return access(path, W_OK) == 0 ? POD_OK : fail_io(err, "write", path);
+    }
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
+        return pod_fail(
+            err, POD_E_IO,
+            "can't write '%s': this link leads nowhere; make what it names, or remove it", path);
     }
     const char *slash = strrchr(path, '/');
     const int length = slash == NULL ? 1 : (int)(slash - path) + 1;
@@ -175,7 +186,8 @@ pod_status pod_file_write(const char *path, const char *data, size_t size, pod_e
     (void)sigprocmask(SIG_BLOCK, &ends, &before);
     /* Through a symbolic link, so that the link survives. */
     char *target = exists ? realpath(path, NULL) : NULL;
-    status = write_and_rename(target != NULL ? target : path, path, data, size, err);
+    status = write_and_rename(target != NULL ? target : path, path, exists ? info.st_mode : 0, data,
+                              size, err);
     free(target);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
@@ -225,6 +237,9 @@ pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error
         const int wrote = snprintf(buf, size, "%s/%s", folders[i], relative);
         if (wrote >= 0 && (size_t)wrote < size && access(buf, R_OK) == 0) {
             return POD_OK;
+        }
+        if (i == 0 && errno != ENOENT && errno != ENOTDIR) { /* it is there, and not for us */
+            return fail_io(err, "read", buf);
         }
     }
     return pod_fail(err, POD_E_IO,

@@ -109,13 +109,17 @@ const char *pod_chips_name(const pod_table *chips, int row);
  *  @param chips      the parsed chips.csv
  *  @param name       name or alias: "v5e", "tpu7x", "v7"
  *  @param settings   `nsettings` texts "KEY=VALUE", KEY a column, VALUE a number in that column's
- *                    unit; may be NULL when nsettings is 0; the last of equal keys wins
+ *                    unit; may be NULL when nsettings is 0; each key once
  *  @param[out] spec  undefined on error
  *  @return POD_OK; POD_E_TABLE; POD_E_USAGE: no such chip or key (with the nearest), value no number
  *          or out of the column's range, or no effect under these rates (saying what has) */
 pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rates,
                          const char *const *settings, int nsettings, pod_chip_spec *spec,
                          pod_error *err);
+
+/** Settings as far as no chip is needed to judge them: keys that exist, each once, with numbers in their range. Not
+ *  collective. @return POD_E_USAGE */
+pod_status pod_chip_settings_check(const char *const *settings, int nsettings, pod_error *err);
 
 /** What each of the links reaches when one collective keeps `links` of a chip's links busy. Two
  *  links (a ring through a chip) run at link_oneway_bytes_per_s; more share what feeds them.

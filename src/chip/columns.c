@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
+#include "chip/chip.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -249,8 +250,9 @@ static pod_status find_key(const char *key, int *id, pod_error *err)
     return pod_fail_unknown(err, POD_E_USAGE, "--set key", key, names, FIG_COUNT);
 }
 
-static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const char *setting,
-                        bool set[FIG_COUNT], pod_error *err)
+/* Key and value of a setting. @param set  keys that were given before */
+static pod_status read_setting(const char *setting, const bool set[FIG_COUNT], int *key_id,
+                               double *value_of, pod_error *err)
 {
     char key[64];
     const char *equals = strchr(setting, '=');
@@ -267,6 +269,9 @@ static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const cha
     if (st != POD_OK) {
         return st;
     }
+    if (set[id]) {
+        return pod_fail(err, POD_E_USAGE, "--set %s is given twice; give each key once", key);
+    }
     const struct pod_figure *figure = &pod_chip_figure[id];
     char what[sizeof key + sizeof "--set "];
     (void)snprintf(what, sizeof what, "--set %s", key);
@@ -279,6 +284,20 @@ static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const cha
         return pod_fail(err, POD_E_USAGE, "%s is '%s'; it must be a whole number", what,
                         equals + 1);
     }
+    *key_id = id;
+    *value_of = value;
+    return POD_OK;
+}
+
+static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const char *setting,
+                        bool set[FIG_COUNT], pod_error *err)
+{
+    int id = 0;
+    double value = 0;
+    const pod_status st = read_setting(setting, set, &id, &value, err);
+    if (st != POD_OK) {
+        return st;
+    }
     if (!has_effect(figures, id, rates)) {
         return no_effect(id, rates, err);
     }
@@ -286,6 +305,19 @@ static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const cha
     figures->present[id] = true;
     set[id] = true;
     return POD_OK;
+}
+
+pod_status pod_chip_settings_check(const char *const *settings, int nsettings, pod_error *err)
+{
+    bool seen[FIG_COUNT] = {false};
+    pod_status st = POD_OK;
+    for (int i = 0; i < nsettings && st == POD_OK; i++) {
+        int id = 0;
+        double value = 0;
+        st = read_setting(settings[i], seen, &id, &value, err);
+        seen[id] = true;
+    }
+    return st;
 }
 
 /* Peaks follow clock, cores, arrays and their size; usable HBM follows its capacity. */

@@ -221,6 +221,13 @@ static pod_status compare(comparison *c, pod_error *err)
     if (st == POD_OK) {
         st = pod_cli_plot_write(c->cli, add_plot, c, err);
     }
+    bool runs = false;
+    for (int i = 0; i < c->count; i++) {
+        runs = runs || c->outcomes == NULL || c->outcomes[i].status == POD_OK;
+    }
+    if (st == POD_OK && !runs) {
+        st = pod_fail(err, POD_E_CHECK, "none of %d layouts can run; their rows say why", c->count);
+    }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         st = pod_experiment_step_verdict(&c->outcomes[i], err);
     }
@@ -246,6 +253,10 @@ static void say_layout(const comparison *c)
 static pod_status compare_texts(pod_cli *cli, const pod_step_texts *texts,
                                 const pod_step_recipe *recipe, pod_error *err)
 {
+    if (texts->meshes.count == 0 && texts->dcn_mesh != NULL && !recipe->given) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--dcn-mesh needs the mesh that it multiplies; give --mesh too");
+    }
     pod_experiment_step_request request;
     pod_cli_targets targets = {0};
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);

@@ -89,6 +89,9 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     if (st == POD_OK && common->plot_path != NULL) {
         st = pod_plot_path_check(common->plot_path, err);
     }
+    if (st == POD_OK) {
+        st = pod_chip_settings_check(common->settings.text, common->settings.count, err);
+    }
     if (st == POD_OK && texts->rates != NULL) {
         st = pod_rates_parse(texts->rates, &common->rates, err);
     }

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void print_error(const pod_error *err)
 {
@@ -17,6 +18,25 @@ static void print_error(const pod_error *err)
     (void)fprintf(stderr, "%s\n", err->text[0] != '\0' ? err->text : pod_status_text(err->status));
 }
 
+/* Ranks with different command lines would mix their results, or wait for each other for ever. Collective. */
+static pod_status check_same(pod_par *par, int argc, char **argv, pod_error *err)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (int i = 1; i < argc; i++) {
+        const size_t size = strlen(argv[i]) + 1; /* with its end, so that "a b" and "ab" differ */
+        for (size_t c = 0; c < size; c++) {
+            hash = (hash ^ (unsigned char)argv[i][c]) * UINT64_C(1099511628211);
+        }
+    }
+    const int64_t mine = (int64_t)(hash >> 2);
+    int64_t most[] = {mine, -mine};
+    pod_par_max_i64(par, most, 2);
+    return most[0] == -most[1]
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE,
+                          "ranks have different command lines; give all of them the same one");
+}
+
 /* Runs the command line and delivers its output, also when a check failed: the numbers say what. */
 static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
 {
@@ -27,10 +47,15 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     for (int i = 1; i < argc; i++) {
         args[i - 1] = argv[i];
     }
+    pod_status st = check_same(par, argc, argv, err);
+    if (st != POD_OK) {
+        free(args);
+        return st;
+    }
     pod_experiment_tables tables = {0};
     pod_cli cli;
     pod_cli_init(&cli, par, &tables, pod_cli_execute);
-    pod_status st = pod_cli_execute(&cli, argc - 1, args, err);
+    st = pod_cli_execute(&cli, argc - 1, args, err);
     if (st == POD_OK || st == POD_E_CHECK) {
         pod_error failure = {0};
         const pod_status delivered = pod_cli_deliver(&cli, &failure);
@@ -47,7 +72,8 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
 
 int main(int argc, char **argv)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, not a death */
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, not a death, */
+    (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file beyond ulimit -f */
     pod_error err = {0};
     pod_par *par = NULL;
     pod_status st = pod_par_start(&argc, &argv, &par, &err);

@@ -81,6 +81,13 @@ static pod_status add_item(pod_cli_sizes *sizes, const char *item, size_t length
     return st == POD_OK ? add_size(sizes, bytes, option, err) : st;
 }
 
+/* "1,000": three digits of which the first is 0, after a number. As a list of sizes that makes no sense. */
+static bool is_thousands(const char *text, const char *item, size_t length)
+{
+    return item > text && length == 3 && item[0] == '0' && strspn(item, "0123456789") == 3
+           && item[-2] >= '0' && item[-2] <= '9';
+}
+
 pod_status pod_cli_sizes_parse(const char *text, const char *option, pod_cli_sizes *sizes,
                                pod_error *err)
 {
@@ -91,7 +98,12 @@ pod_status pod_cli_sizes_parse(const char *text, const char *option, pod_cli_siz
     pod_status st = POD_OK;
     for (const char *item = text; st == POD_OK; item++) {
         const size_t length = strcspn(item, ",");
-        st = add_item(sizes, item, length, option, err);
+        st = is_thousands(text, item, length) ? pod_fail(
+                 err, POD_E_USAGE,
+                 "%s '%s' has a separator of thousands; commas are between sizes, so leave it "
+                 "out, or give a unit as 64KiB",
+                 option, text)
+                                              : add_item(sizes, item, length, option, err);
         item += length;
         if (*item == '\0') {
             break;

@@ -88,6 +88,9 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
         }
     }
     return *algorithm ? POD_OK
-                      : pod_fail(err, POD_E_INVALID, "no algorithm does %s on this group",
-                                 pod_coll_op_name(request->op));
+                      : pod_fail(err, POD_E_INVALID,
+                                 "no algorithm does %s on this group of %d chips; choose --axes, "
+                                 "or a mesh axis that JAX "
+                                 "lays as a grid (podsim mesh shows it), or fewer chips",
+                                 pod_coll_op_name(request->op), (int)request->group->size);
 }

@@ -125,6 +125,19 @@ static void attach(pod_par *par, int *argc, char ***argv, bool initialized)
     POD_MPI(MPI_Comm_size(par->comm, &par->size));
 }
 
+/* Ranks that the launcher of some MPI says there are; 0 = none says so. */
+static long size_told(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    long most = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        const long told = value != NULL ? strtol(value, NULL, 10) : 0;
+        most = told > most ? told : most;
+    }
+    return most;
+}
+
 pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
 {
     pod_par *started = calloc(1, sizeof *started);
@@ -137,6 +150,15 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
     POD_MPI(MPI_Initialized(&initialized));
     if (initialized || was_launched()) {
         attach(started, argc, argv, initialized != 0);
+    }
+    const long told = size_told();
+    if (initialized == 0 && started->size == 1 && told > 1) {
+        pod_par_stop(started);
+        return pod_fail(
+            err, POD_E_IO,
+            "a launcher started %ld ranks, but this one sees none of the others: it belongs to "
+            "another MPI; use the mpirun of the MPI that podsim was built with",
+            told);
     }
     if (started->size > 1) {
         meet_others(started);

@@ -47,8 +47,8 @@ static pod_status read_pairs(pod_experiment_collective_case *run_case, pod_error
     if (run_case->source_of == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the pairs");
     }
-    return pod_experiment_pairs(&run_case->setup->slice, &run_case->group, request->pairs,
-                                request->pairs_table, run_case->source_of, err);
+    return pod_experiment_pairs(request, &run_case->setup->slice, &run_case->group,
+                                run_case->source_of, err);
 }
 
 pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *run_case,

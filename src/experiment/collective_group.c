@@ -85,3 +85,26 @@ pod_status pod_experiment_collective_group(const pod_experiment_collective_reque
     return request->mesh != NULL ? mesh_group(request, slice, group, axes, err)
                                  : axes_group(request->axes, slice, group, axes, err);
 }
+
+pod_status pod_experiment_collective_mesh_order(const pod_experiment_collective_request *request,
+                                                const pod_slice *slice, const pod_group *group,
+                                                int32_t *index_of_rank, pod_error *err)
+{
+    pod_mesh mesh;
+    pod_status st = pod_mesh_init(&mesh, slice, request->mesh, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    unsigned positions = 0;
+    pod_group inside = {0};
+    st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
+    if (st == POD_OK) {
+        st = pod_mesh_group(&mesh, slice, positions, &inside, index_of_rank, err);
+    }
+    for (int32_t rank = inside.size; st == POD_OK && rank < group->size; rank++) {
+        index_of_rank[rank] = index_of_rank[rank - inside.size] + inside.size;
+    }
+    pod_group_fini(&inside);
+    pod_mesh_fini(&mesh);
+    return st;
+}

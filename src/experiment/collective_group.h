@@ -17,3 +17,11 @@ enum { POD_EXPERIMENT_AXES_MAX = 96 };
 pod_status pod_experiment_collective_group(const pod_experiment_collective_request *request,
                                            const pod_slice *slice, pod_group *group,
                                            char axes[POD_EXPERIMENT_AXES_MAX], pod_error *err);
+
+/** How the mesh of the request counts the ranks of a group: along its axes, row-major, a slice after the other.
+ *  Not collective.
+ *  @param[out] index_of_rank  index_of_rank[group->size]
+ *  @return what pod_mesh_init and pod_mesh_group say */
+pod_status pod_experiment_collective_mesh_order(const pod_experiment_collective_request *request,
+                                                const pod_slice *slice, const pod_group *group,
+                                                int32_t *index_of_rank, pod_error *err);

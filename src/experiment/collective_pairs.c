@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/collective_pairs.h"
 
+#include "experiment/collective_group.h"
+
 #include "base/units.h"
 #include "ici/spec.h"
 
@@ -13,55 +15,66 @@ static const pod_group *inside_of(const pod_group *group)
     return group->slices > 1 ? group->inside : group;
 }
 
-static pod_status shift_axis(const char *text, const pod_slice *slice, const pod_group *group,
-                             int *dim, pod_error *err)
+/* Where a shift along a physical axis has something to shift; else what would do. */
+static pod_status shift_axis(char letter, const pod_slice *slice, const pod_group *group, int *dim,
+                             pod_error *err)
 {
-    const char letter[2] = {text[0], '\0'};
+    const char name[2] = {letter, '\0'};
     unsigned axes = 0;
-    const pod_status st = pod_axes_parse(letter, slice, &axes, err);
+    const pod_status st = pod_axes_parse(name, slice, &axes, err);
     if (st != POD_OK) {
         return st;
     }
+    if (group->ndims == 0 && group->size > 1) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--pairs shift:%s: the mesh lays these groups in an order of its own, in which no "
+            "axis is a line; shift along the mesh axis, as shift:tensor:1, or give a table of "
+            "pairs",
+            name);
+    }
+    unsigned spans = 0;
     int found = 0;
     for (int i = 0; i < group->ndims; i++) {
-        if ((axes & (1U << group->dim[i].axis)) != 0) {
+        const bool has = group->dim[i].size > 1;
+        spans |= has ? 1U << group->dim[i].axis : 0U;
+        if (has && (axes & (1U << group->dim[i].axis)) != 0) {
             *dim = i;
             found++;
         }
     }
-    if (found > 1) {
+    char letters[8];
+    if (found == 0 && spans == 0) {
         return pod_fail(
             err, POD_E_INVALID,
-            "--pairs shift:%s: the group has %d parts of axis %s; give a table of pairs", letter,
-            found, letter);
+            "--pairs shift:%s: these groups have one chip each; choose --axes with more", name);
     }
     if (found == 0) {
-        *dim = -1;
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--pairs shift:%s: these groups span %s, so nothing moves along %s; shift along %c, "
+            "or choose --axes with %s",
+            name, pod_axes_name(spans, letters), name, pod_axes_name(spans, letters)[0], name);
     }
-    return POD_OK;
+    return found == 1
+               ? POD_OK
+               : pod_fail(err, POD_E_INVALID,
+                          "--pairs shift:%s: the group has %d parts of axis %s; give a table of "
+                          "pairs",
+                          name, found, name);
 }
 
-/* N may be negative or larger than the axis. An axis that the group has no more than one chip of
- * shifts every rank to itself. */
-static pod_status shift(const char *text, const pod_slice *slice, const pod_group *group,
-                        int32_t *source_of, pod_error *err)
+/* N may be negative or larger than the axis. */
+static pod_status shift_physical(char letter, int64_t by, const pod_slice *slice,
+                                 const pod_group *group, int32_t *source_of, pod_error *err)
 {
-    if (text[0] == '\0' || text[1] != ':') {
-        return pod_fail(err, POD_E_USAGE, "--pairs 'shift:%s' is not shift:AXIS:N, as shift:x:1",
-                        text);
-    }
-    int dim = -1;
-    int64_t by = 0;
-    pod_status st =
-        pod_parse_i64(text + 2, "the N of --pairs shift:AXIS:N", INT32_MIN, INT32_MAX, &by, err);
-    if (st == POD_OK) {
-        st = shift_axis(text, slice, inside_of(group), &dim, err);
-    }
+    int dim = 0;
+    const pod_status st = shift_axis(letter, slice, inside_of(group), &dim, err);
     if (st != POD_OK) {
         return st;
     }
     const pod_group_dim *dims = inside_of(group)->dim;
-    const int64_t size = dim < 0 ? 1 : dims[dim].size;
+    const int64_t size = dims[dim].size;
     int32_t stride = 1;
     for (int i = 0; i < dim; i++) {
         stride *= dims[i].size;
@@ -72,6 +85,66 @@ static pod_status shift(const char *text, const pod_slice *slice, const pod_grou
         source_of[rank] = rank + (int32_t)(from - at) * stride;
     }
     return POD_OK;
+}
+
+/* Along the one mesh axis that the groups span, in the mesh's order. */
+static pod_status shift_mesh(const pod_experiment_collective_request *request, pod_mesh_axis axis,
+                             int64_t by, const pod_slice *slice, const pod_group *group,
+                             int32_t *source_of, pod_error *err)
+{
+    if (request->mesh == NULL || request->mesh_axes != 1U << axis) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--pairs shift:%s shifts along the axis that the groups span; give --mesh and --axis "
+            "%s",
+            pod_mesh_axis_name(axis), pod_mesh_axis_name(axis));
+    }
+    const int32_t n = group->size;
+    int32_t *index_of = malloc(2 * (size_t)n * sizeof *index_of);
+    if (index_of == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the pairs");
+    }
+    int32_t *rank_at = index_of + n;
+    const pod_status st =
+        pod_experiment_collective_mesh_order(request, slice, group, index_of, err);
+    for (int32_t rank = 0; st == POD_OK && rank < n; rank++) {
+        rank_at[index_of[rank]] = rank;
+    }
+    for (int32_t rank = 0; st == POD_OK && rank < n; rank++) {
+        source_of[rank] = rank_at[((index_of[rank] - by) % n + n) % n];
+    }
+    free(index_of);
+    return st;
+}
+
+static pod_status shift(const pod_experiment_collective_request *request, const pod_slice *slice,
+                        const pod_group *group, int32_t *source_of, pod_error *err)
+{
+    const char *text = request->pairs + strlen("shift:");
+    const size_t length = strcspn(text, ":");
+    if (length == 0 || text[length] != ':') {
+        return pod_fail(err, POD_E_USAGE, "--pairs 'shift:%s' is not shift:AXIS:N, as shift:x:1",
+                        text);
+    }
+    int64_t by = 0;
+    pod_mesh_axis axis = POD_MESH_DATA;
+    pod_status st = pod_parse_i64(text + length + 1, "the N of --pairs shift:AXIS:N", INT32_MIN,
+                                  INT32_MAX, &by, err);
+    if (st == POD_OK && length == 1) {
+        return shift_physical(text[0], by, slice, group, source_of, err);
+    }
+    st = st == POD_OK ? pod_mesh_axis_parse(text, length, &axis, err) : st;
+    return st == POD_OK ? shift_mesh(request, axis, by, slice, group, source_of, err) : st;
+}
+
+bool pod_experiment_pairs_send_nothing(const int32_t *source_of, int32_t ranks)
+{
+    for (int32_t rank = 0; rank < ranks; rank++) {
+        if (source_of[rank] >= 0 && source_of[rank] != rank) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Rank i0 + n0·(i1 + n1·i2) goes to i1 + n1·(i2 + n2·i0): the first dim becomes the last. In every
@@ -158,14 +231,16 @@ bool pod_experiment_pairs_are_named(const char *text)
     return strcmp(text, "transpose") == 0 || strncmp(text, "shift:", strlen("shift:")) == 0;
 }
 
-pod_status pod_experiment_pairs(const pod_slice *slice, const pod_group *group, const char *text,
-                                const pod_table *table, int32_t *source_of, pod_error *err)
+pod_status pod_experiment_pairs(const pod_experiment_collective_request *request,
+                                const pod_slice *slice, const pod_group *group, int32_t *source_of,
+                                pod_error *err)
 {
-    if (table == NULL && strcmp(text, "transpose") == 0) {
+    const pod_table *table = request->pairs_table;
+    if (table == NULL && strcmp(request->pairs, "transpose") == 0) {
         return transpose(group, source_of, err);
     }
     if (table == NULL) {
-        return shift(text + strlen("shift:"), slice, group, source_of, err);
+        return shift(request, slice, group, source_of, err);
     }
     bool *sends = calloc((size_t)group->size, sizeof *sends);
     if (sends == NULL) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/collective_row.h"
 
+#include "experiment/collective_pairs.h"
+
 #include <stdio.h>
 
 /* Where all chips do the same and send more messages than this, one is simulated for all. */
@@ -13,11 +15,9 @@ bool pod_experiment_collective_fits(const pod_experiment_collective_case *run_ca
     return pod_coll_algorithm_fits(algorithm, &request);
 }
 
-/* Local: which algorithm, what it should cost, and the bound. */
-static pod_status decide(pod_experiment_collective_row *row,
-                         const pod_experiment_collective_case *run_case,
-                         const pod_coll_algorithm **algorithm, const pod_coll_request *request,
-                         pod_error *err)
+/* Local: which algorithm, and what it should cost. */
+static pod_status decide(pod_experiment_collective_row *row, const pod_coll_algorithm **algorithm,
+                         const pod_coll_request *request, pod_error *err)
 {
     pod_status st = POD_OK;
     if (*algorithm == NULL) {
@@ -29,8 +29,7 @@ static pod_status decide(pod_experiment_collective_row *row,
             row->predicted = (*algorithm)->predict(request, &row->prediction, NULL) == POD_OK;
         }
     }
-    return st == POD_OK ? pod_coll_bound_get(request, run_case->setup->router, &row->bound, err)
-                        : st;
+    return st;
 }
 
 static int algorithm_number(const pod_coll_algorithm *algorithm)
@@ -44,7 +43,7 @@ static int algorithm_number(const pod_coll_algorithm *algorithm)
 }
 
 /* Predictions take longer than all else on a small slice, so rank 0 decides; the others hear the
- * algorithm and the bound, and build the schedule. Collective. */
+ * algorithm and build the schedule; whose blocks the bound is for, which rank 0 finds too. Collective. */
 static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
                           const pod_experiment_collective_case *run_case,
                           const pod_coll_algorithm *algorithm, const pod_coll_request *request,
@@ -52,23 +51,23 @@ static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
 {
     pod_status st = POD_OK;
     if (pod_par_rank(par) == 0) {
-        st = decide(row, run_case, &algorithm, request, err);
+        st = decide(row, &algorithm, request, err);
     }
     st = pod_par_agree(par, st, err);
     if (st != POD_OK) {
         return st;
     }
-    struct {
-        pod_coll_bound bound;
-        int number;
-    } decided = {.bound = row->bound};
-    if (pod_par_rank(par) == 0) {
-        decided.number = algorithm_number(algorithm);
+    int number = pod_par_rank(par) == 0 ? algorithm_number(algorithm) : 0;
+    pod_par_bcast(par, &number, sizeof number);
+    st = pod_coll_algorithm_at(number)->build(request, schedule, err);
+    if (st == POD_OK && pod_par_rank(par) == 0) {
+        st = pod_coll_bound_schedule(request, run_case->setup->router, *schedule, &row->bound, err);
     }
-    pod_par_bcast(par, &decided, sizeof decided);
-    row->bound = decided.bound;
-    st = pod_coll_algorithm_at(decided.number)->build(request, schedule, err);
-    return pod_par_agree(par, st, err);
+    st = pod_par_agree(par, st, err);
+    if (st == POD_OK) {
+        pod_par_bcast(par, &row->bound, sizeof row->bound);
+    }
+    return st;
 }
 
 /* Real numbers or time only, as the experiment says or by size. */
@@ -139,6 +138,18 @@ static pod_status derive(pod_experiment_collective_row *row,
     return POD_OK;
 }
 
+static void note_silence(const pod_experiment *experiment, pod_experiment_collective_case *run_case)
+{
+    if (run_case->source_of != NULL && !run_case->silence_noted
+        && pod_experiment_pairs_send_nothing(run_case->source_of, run_case->group.size)) {
+        pod_experiment_note(
+            experiment,
+            "%s: these pairs send nothing from one chip to another, so the launch is all there is",
+            run_case->setup->slice.name);
+        run_case->silence_noted = true;
+    }
+}
+
 static pod_status simulate(pod_experiment *experiment,
                            const pod_experiment_collective_case *run_case,
                            const pod_coll_schedule *schedule, pod_experiment_watch *watch,
@@ -187,6 +198,7 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
         POD_ASSERT(schedule != NULL);
         (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
         row->data = choose_data(experiment, run_case, schedule, bytes, row->dtype);
+        note_silence(experiment, run_case);
         st = simulate(experiment, run_case, schedule, watch, row, err);
     }
     pod_coll_schedule_free(schedule);

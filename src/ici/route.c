@@ -17,6 +17,26 @@ static pod_route_kind route_kind(const pod_slice *slice)
     return closed ? POD_ROUTE_LATTICE : POD_ROUTE_SEARCH;
 }
 
+/* Plain slices: shorter axes first, wrapped ones before open ones, so that the cyclic orders of paths are the same
+ * whatever the axes are called. */
+static void axis_order_fill(pod_router *router)
+{
+    const pod_slice *slice = router->slice;
+    int *order = router->axis_order;
+    for (int a = 0; a < POD_AXES; a++) {
+        int at = a;
+        for (; at > 0 && router->kind == POD_ROUTE_GRID; at--) {
+            const int before = order[at - 1];
+            if (slice->dims[before] != slice->dims[a] ? slice->dims[before] < slice->dims[a]
+                                                      : slice->wrap[before] || !slice->wrap[a]) {
+                break;
+            }
+            order[at] = before;
+        }
+        order[at] = a;
+    }
+}
+
 static void tables_fill(pod_router *router)
 {
     const pod_slice *slice = router->slice;
@@ -69,13 +89,14 @@ static int grid_vectors(const pod_slice *slice, const int32_t *src, const int32_
 }
 
 /* One path per cyclic order of the axes that the vector moves along. @return their number */
-static int vector_paths(const int32_t vector[POD_AXES], pod_path *paths)
+static int vector_paths(const pod_router *router, const int32_t vector[POD_AXES], pod_path *paths)
 {
     int naxes = 0;
     uint8_t direction[POD_AXES];
     int32_t hops[POD_AXES];
     int32_t nhops = 0;
-    for (int a = 0; a < POD_AXES; a++) {
+    for (int i = 0; i < POD_AXES; i++) {
+        const int a = router->axis_order[i];
         if (vector[a] != 0) {
             direction[naxes] = (uint8_t)(2 * a + (vector[a] < 0 ? 1 : 0));
             hops[naxes] = vector[a] < 0 ? -vector[a] : vector[a];
@@ -113,12 +134,12 @@ static int healthy_paths(const pod_router *router, int32_t src, int32_t dst, pod
         int nvectors =
             grid_vectors(router->slice, router->coords[src], router->coords[dst], vectors);
         for (int i = 0; i < nvectors; i++) {
-            npaths += vector_paths(vectors[i], &paths[npaths]);
+            npaths += vector_paths(router, vectors[i], &paths[npaths]);
         }
     } else if (router->kind == POD_ROUTE_LATTICE) {
         const pod_minimal *minimal = lattice_minimal(router, src, dst);
         for (int32_t i = 0; i < minimal->nvectors; i++) {
-            npaths += vector_paths(minimal->vector[i], &paths[npaths]);
+            npaths += vector_paths(router, minimal->vector[i], &paths[npaths]);
         }
     }
     return npaths;
@@ -262,6 +283,7 @@ pod_status pod_router_new(const pod_slice *slice, pod_router **router, pod_error
         pod_router_free(r);
         return pod_fail(err, POD_E_NOMEM, "no memory for the router of %s", slice->name);
     }
+    axis_order_fill(r);
     tables_fill(r);
     pod_status st = r->has_dead_links ? dead_links_check(r, err) : POD_OK;
     if (st != POD_OK) {

@@ -24,6 +24,7 @@ struct pod_router {
     const pod_slice *slice;
     pod_route_kind kind;
     bool has_dead_links;
+    int axis_order[POD_AXES];            /**< in which paths take turns; plain slices: by length */
     int32_t (*coords)[POD_AXES];         /**< coords[chip] */
     int32_t (*neighbor)[POD_DIRECTIONS]; /**< neighbor[chip][direction], -1 if dead or absent */
     pod_minimal *minimal;                /**< lattice: minimal[displacement as a chip number] */

@@ -92,6 +92,17 @@ static pod_status build_waves(const pod_coll_request *request, const bucket_plan
     return pod_waves_build(request, axes, &waves, schedule, err);
 }
 
+/* Where an axis is closed, the streams of an all-reduce that are scattered one after the other are gathered the
+ * sooner. */
+static pod_ring_rule rule_of(const pod_coll_request *request, const pod_coll_axes *axes)
+{
+    bool closed = false;
+    for (int a = 0; a < axes->naxes; ++a) {
+        closed = closed || axes->axis[a].closed;
+    }
+    return request->op == POD_ALL_REDUCE && closed ? POD_RING_EARLIEST : POD_RING_FARTHEST;
+}
+
 static pod_status build_streams(const pod_coll_request *request, const bucket_plan *plan,
                                 pod_coll_axes *axes, const pod_coll_shares *shares,
                                 pod_coll_schedule **schedule, pod_error *err)
@@ -108,7 +119,7 @@ static pod_status build_streams(const pod_coll_request *request, const bucket_pl
         }
     }
     const pod_rings_plan rings = {
-        .algorithm = "bucket", .rule = POD_RING_EARLIEST, .nstreams = n, .stream = stream};
+        .algorithm = "bucket", .rule = rule_of(request, axes), .nstreams = n, .stream = stream};
     return pod_rings_build(request, axes, &rings, schedule, err);
 }
 

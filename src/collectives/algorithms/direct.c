@@ -124,6 +124,7 @@ static bool is_alike(const pod_coll_request *request)
 
 typedef struct shuffled {
     uint64_t key;
+    int32_t number;
     int32_t vector;
 } shuffled;
 
@@ -134,23 +135,29 @@ static int by_key(const void *a, const void *b)
     if (x->key != y->key) {
         return x->key < y->key ? -1 : 1;
     }
-    return x->vector < y->vector ? -1 : x->vector > y->vector;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Both of a pair of opposite vectors get the key of the smaller one. */
-static bool order_vectors(direct_schedule *self)
+/* Both of a pair of opposite vectors get the key of the smaller one. On a grid vectors are numbered by its axes, so
+ * that permuted ones do the same. */
+static bool order_vectors(direct_schedule *self, const pod_coll_request *request)
 {
     const int32_t n = self->base.group->size;
     shuffled *list = calloc((size_t)n, sizeof *list);
     if (!list) {
         return false;
     }
+    pod_coll_axes axes = {0};
+    const bool grid = !self->lattice && pod_coll_axes_init(&axes, request, NULL) == POD_OK;
     for (int32_t v = 1; v < n; ++v) {
         const int32_t opposite = displaced(self, 0, v, -1);
-        const int32_t smaller = v < opposite ? v : opposite;
-        list[v - 1] =
-            (shuffled){.key = pod_rng_u64(0, 0, (uint64_t)(uint32_t)smaller), .vector = v};
+        const int32_t mine = grid ? pod_coll_axes_number(&axes, v) : v;
+        const int32_t other = grid ? pod_coll_axes_number(&axes, opposite) : opposite;
+        const int32_t smaller = mine < other ? mine : other;
+        list[v - 1] = (shuffled){
+            .key = pod_rng_u64(0, 0, (uint64_t)(uint32_t)smaller), .number = mine, .vector = v};
     }
+    pod_coll_axes_fini(&axes);
     qsort(list, (size_t)(n - 1), sizeof *list, by_key);
     for (int32_t i = 0; i < n - 1; ++i) {
         self->vectors[i] = list[i].vector;
@@ -173,7 +180,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
     self->vectors = calloc((size_t)n, sizeof *self->vectors);
     pod_status st =
         pod_coll_frame_init(&self->base, &direct_ops, "direct", request, 1, channels, err);
-    if (st == POD_OK && (!self->vectors || !order_vectors(self))) {
+    if (st == POD_OK && (!self->vectors || !order_vectors(self, request))) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     if (st != POD_OK) {

@@ -16,9 +16,11 @@
  * 1 + root and adds it to slot 0 as it comes; step 0 of channel 0 copies its own vector there before
  * anything is added, and all channels wait for that.
  *
- * Reduce-scatter sends the partial sums of block r up the tree of r, the farthest ranks first. Children come
- * by up to six channels, and a step can wait for two: a round opens with three steps that only wait,
- * until all that was sent in the round before is here. */
+ * Reduce-scatter is the time reversal of the all-gather: the last message comes first and goes back over its cable,
+ * with the partial sums of block r up the tree of r. A send waits for what the children sent, which comes by up to
+ * five other channels, and a step can wait for two: steps that only wait go before it where that is not enough. So
+ * both take the same time, wherever both ways of a cable are as fast.
+ */
 #include "collectives/algorithms/gather.h"
 
 #include "collectives/embedding/flood_trees.h"
@@ -28,18 +30,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = POD_FLOOD_NOBODY, GATES = 3 };
+enum { NOBODY = POD_FLOOD_NOBODY };
 
 typedef struct flood_schedule {
     pod_coll_schedule base;
     int32_t n;
     int32_t rounds;
-    int32_t
-        *start; /* start[channel · (rounds + 1) + round]: first step of the round, gates included */
-    int32_t *neighbor;             /* neighbor[rank · 6 + direction] */
-    int16_t *sent[POD_DIRECTIONS]; /* sent[channel][step · n + rank]: root of the tree, or NOBODY */
-    int32_t *brought; /* brought[root · n + rank] = step · 6 + channel of the receive */
-    bool *passes_on;  /* passes_on[root · n + rank] */
+    int32_t *
+        start; /* start[channel · (rounds + 1) + round]: first step of the round, going down the trees */
+    int32_t *neighbor; /* neighbor[rank · 6 + direction] */
+    int16_t *sent
+        [POD_DIRECTIONS]; /* down: sent[channel][step · n + rank]: root of the tree, or NOBODY */
+    int32_t *brought;     /* down: brought[root · n + rank] = step · 6 + channel of the receive */
+    bool *passes_on;      /* down: passes_on[root · n + rank] */
+    int32_t *up_step
+        [POD_DIRECTIONS]; /* up: up_step[channel down][step down], and the step past the last */
+    int32_t *down_step[POD_DIRECTIONS]; /* up: down_step[channel up][step up] */
 } flood_schedule;
 
 static int32_t start_of(const flood_schedule *self, int channel, int32_t round)
@@ -68,25 +74,6 @@ static void copy_step(const pod_coll_place *me, int32_t channel, pod_coll_step *
     }
 }
 
-/* The three first steps of a round of a reduce-scatter. @return false if the step is none of them */
-static bool gate_step(const flood_schedule *self, int32_t channel, int32_t step, pod_coll_step *out)
-{
-    int32_t round = 0;
-    while (round + 1 < self->rounds && start_of(self, channel, round + 1) <= step) {
-        ++round;
-    }
-    const int32_t gate = step - start_of(self, channel, round);
-    if (gate >= GATES) {
-        return false;
-    }
-    out->wait_recv = start_of(self, channel, round);
-    for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
-        const int32_t other = (channel + 1 + POD_COLL_WAITS_MAX * gate + w) % POD_DIRECTIONS;
-        out->wait[w] = (pod_coll_wait){other, start_of(self, other, round)};
-    }
-    return true;
-}
-
 static void send_step(const flood_schedule *self, int32_t rank, int32_t channel, int32_t step,
                       int32_t root, pod_coll_step *out)
 {
@@ -96,9 +83,6 @@ static void send_step(const flood_schedule *self, int32_t rank, int32_t channel,
     out->send_step = step;
     out->send_slots = 1;
     out->send_slot = self->base.op == POD_ALL_REDUCE ? 1 + root : root;
-    if (self->base.op == POD_REDUCE_SCATTER) {
-        return;
-    }
     const int32_t brought = self->brought[(int64_t)root * self->n + rank];
     const int32_t receives = brought / POD_DIRECTIONS + 1;
     if (root != rank && brought % POD_DIRECTIONS == channel) {
@@ -115,13 +99,77 @@ static void recv_step(const flood_schedule *self, int32_t rank, int32_t from, in
 {
     out->recv_from = from;
     out->recv_slot = root;
-    if (self->base.op == POD_REDUCE_SCATTER) {
-        out->recv_op = POD_RECV_REDUCE;
-    } else if (self->base.op == POD_ALL_REDUCE) {
+    if (self->base.op == POD_ALL_REDUCE) {
         const bool keep = self->passes_on[(int64_t)root * self->n + rank];
         out->recv_slot = keep ? 1 + root : 0;
         out->recv_also = keep ? 0 : -1;
         out->recv_op = keep ? POD_RECV_STORE : POD_RECV_REDUCE;
+    }
+}
+
+/* ---- up the trees ---- */
+
+/* What the children of a rank send it, as waits of the rank's channel `up`: that one's into *own, and a list of the
+ * others. @return entries of the list */
+static int children_waits(const flood_schedule *self, int32_t rank, int32_t root, int up,
+                          int32_t *own, pod_coll_wait list[POD_DIRECTIONS])
+{
+    int count = 0;
+    *own = 0;
+    for (int d = 0; d < POD_DIRECTIONS; ++d) {
+        const int32_t child = self->neighbor[rank * POD_DIRECTIONS + d];
+        const int32_t brought =
+            child >= 0 && child != root ? self->brought[(int64_t)root * self->n + child] : NOBODY;
+        if (brought < 0 || brought % POD_DIRECTIONS != d) {
+            continue;
+        }
+        const int32_t receives = self->up_step[d][brought / POD_DIRECTIONS] + 1;
+        if ((d ^ 1) == up) {
+            *own = receives;
+        } else {
+            list[count++] = (pod_coll_wait){d ^ 1, receives};
+        }
+    }
+    return count;
+}
+
+/* Steps that only wait before the one in which a rank sends with so many waits. */
+static int32_t gates_of(int waits)
+{
+    return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
+}
+
+/* Who sends in a step down is who receives in the step up, and the other way round. */
+static void up_step(const flood_schedule *self, int32_t rank, int32_t up, int32_t step,
+                    pod_coll_step *out)
+{
+    const int down = up ^ 1;
+    const int32_t s = self->down_step[up][step];
+    const int32_t gates = self->up_step[down][s] - step; /* 0 = it is the step itself */
+    const int16_t *sent = self->sent[down] + (int64_t)s * self->n;
+    const int32_t to = self->neighbor[rank * POD_DIRECTIONS + up];
+    const int32_t root = to >= 0 ? sent[to] : NOBODY;
+    if (root != NOBODY) {
+        pod_coll_wait waits[POD_DIRECTIONS] = {{0}};
+        int32_t own = 0;
+        const int count = children_waits(self, rank, root, up, &own, waits);
+        for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
+            const int at = gates * POD_COLL_WAITS_MAX + w;
+            out->wait[w] = at < count ? waits[at] : (pod_coll_wait){-1, 0};
+        }
+        if (gates == 0) {
+            out->send_to = to;
+            out->send_direction = (int8_t)up;
+            out->send_step = step;
+            out->send_slot = root;
+            out->send_slots = 1;
+            out->wait_recv = own;
+        }
+    }
+    if (gates == 0 && sent[rank] != NOBODY) {
+        out->recv_from = self->neighbor[rank * POD_DIRECTIONS + down];
+        out->recv_slot = sent[rank];
+        out->recv_op = POD_RECV_REDUCE;
     }
 }
 
@@ -134,7 +182,8 @@ static void flood_step(const pod_coll_schedule *schedule, const pod_coll_place *
         copy_step(me, channel, out);
         return;
     }
-    if (schedule->op == POD_REDUCE_SCATTER && gate_step(self, channel, step, out)) {
+    if (schedule->op == POD_REDUCE_SCATTER) {
+        up_step(self, me->rank, channel, step, out);
         return;
     }
     const int16_t *sent = self->sent[channel] + (int64_t)step * self->n;
@@ -154,6 +203,8 @@ static void flood_free(pod_coll_schedule *schedule)
     free(self->brought);
     for (int d = 0; d < POD_DIRECTIONS; ++d) {
         free(self->sent[d]);
+        free(self->up_step[d]);
+        free(self->down_step[d]);
     }
     free(self->neighbor);
     free(self->start);
@@ -236,16 +287,12 @@ static edge edge_of(const flood_schedule *self, const planner *plan, int32_t roo
 {
     const int64_t at = (int64_t)root * self->n + rank;
     const int in = plan->trees.parent[at];
-    if (self->base.op == POD_REDUCE_SCATTER) {
-        return (edge){rank, in ^ 1, self->rounds - plan->trees.hops[at]};
-    }
     return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->trees.hops[at] - 1};
 }
 
 /* Place the messages of one round behind each other; the longest list of a channel sets its length. */
 static void place_round(flood_schedule *self, planner *plan, int32_t round, bool write)
 {
-    const int32_t gates = self->base.op == POD_REDUCE_SCATTER ? GATES : 0;
     memset(plan->used, 0, (size_t)self->n * POD_DIRECTIONS * sizeof *plan->used);
     int32_t longest[POD_DIRECTIONS] = {0};
     for (int64_t i = 0; i < (int64_t)self->n * self->n; ++i) {
@@ -263,7 +310,7 @@ static void place_round(flood_schedule *self, planner *plan, int32_t round, bool
         }
         const int32_t used = plan->used[e.channel * self->n + e.sender]++;
         longest[e.channel] = used + 1 > longest[e.channel] ? used + 1 : longest[e.channel];
-        const int32_t step = start_of(self, e.channel, round) + gates + used;
+        const int32_t step = start_of(self, e.channel, round) + used;
         if (write) {
             self->sent[e.channel][(int64_t)step * self->n + e.sender] = (int16_t)root;
             self->brought[(int64_t)root * self->n + rank] = step * POD_DIRECTIONS + e.channel;
@@ -271,8 +318,7 @@ static void place_round(flood_schedule *self, planner *plan, int32_t round, bool
         }
     }
     for (int c = 0; c < POD_DIRECTIONS; ++c) {
-        self->start[c * (self->rounds + 1) + round + 1] =
-            start_of(self, c, round) + gates + longest[c];
+        self->start[c * (self->rounds + 1) + round + 1] = start_of(self, c, round) + longest[c];
     }
 }
 
@@ -306,6 +352,48 @@ static bool place_all(flood_schedule *self, planner *plan)
     return true;
 }
 
+/* The most waits that a rank has in the step up that a step down becomes. */
+static int most_waits(const flood_schedule *self, int down, int32_t s)
+{
+    int most = 0;
+    for (int32_t rank = 0; rank < self->n; ++rank) {
+        const int32_t to = self->neighbor[rank * POD_DIRECTIONS + (down ^ 1)];
+        const int32_t root = to >= 0 ? self->sent[down][(int64_t)s * self->n + to] : NOBODY;
+        pod_coll_wait waits[POD_DIRECTIONS];
+        int32_t own = 0;
+        const int count =
+            root != NOBODY ? children_waits(self, rank, root, down ^ 1, &own, waits) : 0;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* Turn the steps round, with those that only wait where they are needed. */
+static bool turn_round(flood_schedule *self)
+{
+    for (int c = 0; c < POD_DIRECTIONS; ++c) {
+        const size_t steps = (size_t)start_of(self, c, self->rounds) + 1;
+        self->up_step[c] = calloc(steps, sizeof *self->up_step[c]);
+        self->down_step[c ^ 1] =
+            calloc(steps * (1 + POD_DIRECTIONS / POD_COLL_WAITS_MAX), sizeof *self->down_step[c]);
+        if (!self->up_step[c] || !self->down_step[c ^ 1]) {
+            return false;
+        }
+    }
+    for (int c = 0; c < POD_DIRECTIONS; ++c) {
+        int32_t up = 0;
+        for (int32_t s = start_of(self, c, self->rounds) - 1; s >= 0; --s) {
+            for (int32_t gates = gates_of(most_waits(self, c, s)); gates > 0; --gates) {
+                self->down_step[c ^ 1][up++] = s;
+            }
+            self->up_step[c][s] = up;
+            self->down_step[c ^ 1][up++] = s;
+        }
+        self->base.channels[c ^ 1].max_steps = up;
+    }
+    return true;
+}
+
 static bool plan_all(flood_schedule *self, const pod_coll_request *request)
 {
     const size_t n = (size_t)self->n;
@@ -319,6 +407,7 @@ static bool plan_all(flood_schedule *self, const pod_coll_request *request)
         ok = pod_flood_trees_init(&plan.trees, self->neighbor, self->n);
         self->rounds = plan.trees.rounds;
         ok = ok && place_all(self, &plan);
+        ok = ok && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
     }
     pod_flood_trees_fini(&plan.trees);
     free(plan.used);
@@ -351,33 +440,28 @@ pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **
     return POD_OK;
 }
 
-/* ---- prediction: every message in order of its step ---- */
+/* ---- prediction: every message in order of its step, down the trees: up them takes as long ---- */
 
 typedef struct flood_clock {
-    double *link_free;  /* [rank · 6 + direction] */
-    double *has;        /* [root · n + rank] */
-    double *all_before; /* [rank]: reduce-scatter, when the rounds before are over */
-    double *all;        /* [rank] */
+    double *link_free; /* [rank · 6 + direction] */
+    double *has;       /* [root · n + rank] */
     double last;
 } flood_clock;
 
 static void clock_step(const flood_schedule *self, flood_clock *clock, double hop, double work,
                        int channel, int32_t step)
 {
-    const bool up = self->base.op == POD_REDUCE_SCATTER;
     for (int32_t rank = 0; rank < self->n; ++rank) {
         const int32_t root = self->sent[channel][(int64_t)step * self->n + rank];
         if (root == NOBODY) {
             continue;
         }
         double *link = &clock->link_free[rank * POD_DIRECTIONS + channel];
-        const double ready =
-            up ? clock->all_before[rank] : clock->has[(int64_t)root * self->n + rank];
+        const double ready = clock->has[(int64_t)root * self->n + rank];
         *link = (ready > *link ? ready : *link) + work;
         const int32_t to = self->neighbor[rank * POD_DIRECTIONS + channel];
         const double here = *link + hop;
         clock->has[(int64_t)root * self->n + to] = here;
-        clock->all[to] = here > clock->all[to] ? here : clock->all[to];
         clock->last = here > clock->last ? here : clock->last;
     }
 }
@@ -392,20 +476,16 @@ pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_predictio
     }
     const flood_schedule *self = (const flood_schedule *)schedule;
     const size_t n = (size_t)self->n;
-    double *times = calloc(n * n + n * (POD_DIRECTIONS + 2), sizeof *times);
+    double *times = calloc(n * n + n * POD_DIRECTIONS, sizeof *times);
     if (!times) {
         pod_coll_schedule_free(schedule);
         return pod_fail(err, POD_E_NOMEM, "no memory to predict a flood; use fewer chips");
     }
-    flood_clock clock = {.has = times,
-                         .link_free = times + n * n,
-                         .all_before = times + n * n + n * POD_DIRECTIONS,
-                         .all = times + n * n + n * (POD_DIRECTIONS + 1)};
+    flood_clock clock = {.has = times, .link_free = times + n * n};
     const double bytes = (double)request->elements * (double)request->element_bytes;
     const double blocks = request->op == POD_ALL_REDUCE ? 1.0 : (double)n;
     const double work = bytes / blocks * (double)POD_PS_PER_S / request->link_rate.bytes_per_s;
     for (int32_t round = 0; round < self->rounds; ++round) {
-        memcpy(clock.all_before, clock.all, n * sizeof *clock.all);
         for (int c = 0; c < POD_DIRECTIONS; ++c) {
             for (int32_t s = start_of(self, c, round); s < start_of(self, c, round + 1); ++s) {
                 clock_step(self, &clock, (double)request->hop_latency_ps, work, c, s);

@@ -36,6 +36,12 @@
 
 #include <stdlib.h>
 
+enum { FLOOD_TRIED_RANKS_MAX = 64 };
+
+/* Bytes over the links of a corner, as a multiple of the hops of a diameter, between which floods are tried. */
+static const double FLOOD_WORK_MIN = 0.02;
+static const double FLOOD_WORK_MAX = 4.0;
+
 typedef struct gather_schedule {
     pod_coll_schedule base;
     pod_coll_axes axes;
@@ -421,31 +427,97 @@ pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan
     return POD_OK;
 }
 
-static pod_status gather_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                               pod_error *err)
+/* ---- the faster form ---- */
+
+/* On other grids a flood can be the faster one: its trees are balanced over all links, where relays leave those idle
+ * that lie off their axis. That shows where neither hops nor bytes decide alone, and costs a message for every pair. */
+static bool could_flood(const pod_coll_request *request)
 {
-    const pod_relay_plan plan = {.algorithm = "gather"};
-    return should_flood(request) ? pod_flood_build(request, schedule, err)
-                                 : pod_relay_build(request, &plan, schedule, err);
+    const int32_t n = request->group->size;
+    if (n > FLOOD_TRIED_RANKS_MAX || request->op == POD_ALL_REDUCE) {
+        return false;
+    }
+    pod_coll_axes axes = {0};
+    if (pod_coll_axes_init(&axes, request, NULL) != POD_OK) {
+        return false;
+    }
+    double hops = 0.0;
+    int links = 0;
+    for (int a = 0; a < axes.naxes; ++a) {
+        const pod_coll_axis *axis = &axes.axis[a];
+        hops += axis->closed ? axis->length / 2 : axis->length - 1;
+        links += axis->closed ? 2 : 1;
+    }
+    const bool linked = pod_coll_axes_linked(&axes);
+    pod_coll_axes_fini(&axes);
+    const double hops_s = hops * pod_time_to_s(request->hop_latency_ps);
+    const double bytes = (double)request->elements * (double)request->element_bytes;
+    const double work_s = bytes / (links > 0 ? links : 1) / request->link_rate.bytes_per_s;
+    return linked && links > 1 && work_s > FLOOD_WORK_MIN * hops_s
+           && work_s < FLOOD_WORK_MAX * hops_s;
 }
 
-static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                 pod_error *err)
+static pod_status build_form(const pod_coll_request *request, bool flood,
+                             pod_coll_schedule **schedule, pod_error *err)
 {
-    const bool floods = should_flood(request);
-    const pod_coll_likeness likeness = floods ? POD_LIKE_NONE : POD_LIKE_ALL;
+    const pod_relay_plan plan = {.algorithm = "gather"};
+    return flood ? pod_flood_build(request, schedule, err)
+                 : pod_relay_build(request, &plan, schedule, err);
+}
+
+static pod_status predict_form(const pod_coll_request *request, bool flood,
+                               pod_coll_prediction *prediction, pod_error *err)
+{
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
-    pod_status st = gather_build(request, &schedule, err);
+    pod_status st = build_form(request, flood, &schedule, err);
     if (st == POD_OK) {
-        st = pod_coll_predict_schedule(request, schedule, likeness, prediction, &complete, err);
+        st = pod_coll_predict_schedule(request, schedule, flood ? POD_LIKE_NONE : POD_LIKE_ALL,
+                                       prediction, &complete, err);
     }
     pod_coll_schedule_free(schedule);
     if (st != POD_OK || complete) {
         return st;
     }
-    return floods ? pod_flood_predict(request, prediction, err)
-                  : pod_relay_predict(request, prediction, err);
+    return flood ? pod_flood_predict(request, prediction, err)
+                 : pod_relay_predict(request, prediction, err);
+}
+
+static pod_status choose_form(const pod_coll_request *request, bool *flood,
+                              pod_coll_prediction *prediction, pod_error *err)
+{
+    *flood = should_flood(request);
+    pod_status st = predict_form(request, *flood, prediction, err);
+    if (st == POD_OK && !*flood && could_flood(request)) {
+        pod_coll_prediction other;
+        st = predict_form(request, true, &other, err);
+        if (st == POD_OK && other.total_ps < prediction->total_ps) {
+            *flood = true;
+            *prediction = other;
+        }
+    }
+    return st;
+}
+
+static pod_status gather_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                               pod_error *err)
+{
+    bool flood = should_flood(request);
+    if (!flood && could_flood(request)) {
+        pod_coll_prediction prediction;
+        const pod_status st = choose_form(request, &flood, &prediction, err);
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return build_form(request, flood, schedule, err);
+}
+
+static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                 pod_error *err)
+{
+    bool flood = false;
+    return choose_form(request, &flood, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_gather = {

@@ -43,7 +43,7 @@ static pod_status ring_build(const pod_coll_request *request, pod_coll_schedule 
             .naxes = axes.naxes, .way = POD_RING_BOTH, .bias = i, .share = 1.0 / streams};
     }
     const pod_rings_plan plan = {
-        .algorithm = "ring", .rule = POD_RING_EARLIEST, .nstreams = streams, .stream = stream};
+        .algorithm = "ring", .rule = POD_RING_FARTHEST, .nstreams = streams, .stream = stream};
     return pod_rings_build(request, &axes, &plan, schedule, err);
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128 };
+enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128, PRIORITIES = 256 };
 enum { LINE_BYTES = 64, LINE_HOPS = LINE_BYTES / sizeof(pod_coll_hop) };
 
 /* One level in one direction, as one channel sees it. */
@@ -23,7 +23,8 @@ typedef struct phase {
     pod_coll_recv recv_op;
     int32_t late; /* steps by which the receiver's number of a message is behind the sender's */
     int32_t twin_first; /* receives of the other direction before this phase */
-    uint8_t priority;
+    uint8_t priority;   /* of its first step, */
+    int turns;          /* and how many its steps take up; 0 = all have the same */
     /* of a row: */
     int hop_to;
     int hop_from;
@@ -45,6 +46,7 @@ typedef struct program {
 typedef struct rings {
     pod_coll_schedule base;
     pod_coll_axes axes;
+    bool farthest; /* POD_RING_FARTHEST */
     int norders;
     pod_ring_order *orders;
     int nprograms;
@@ -136,7 +138,7 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
         .send_slot = base + sent * span,
         .send_slots = slots,
         .send_direction = to->direction,
-        .priority = f->priority,
+        .priority = (uint8_t)(f->priority + t * f->turns / f->leg.steps),
         .wait_recv = step,
         .wait = {{.channel = t <= 1 ? self->twin[channel] : -1, .recv = f->twin_first},
                  {.channel = -1}},
@@ -224,7 +226,8 @@ static bool program_fill(program *p, const rings *self)
         f->hop_to = p->order->axis[f->level] * 2 + (p->sign < 0);
         f->hop_from = p->order->axis[f->level] * 2 + (p->sign > 0);
         f->digit = p->order->first_digit + f->level;
-        f->priority = (uint8_t)i;
+        f->turns = self->farthest && !f->gather ? PRIORITIES / p->nphases : 0;
+        f->priority = (uint8_t)(self->farthest ? i * (PRIORITIES / p->nphases) : i);
         f->leg = leg_of(f, p, f->span);
         f->away = f->gather ? 0 : f->leg.steps;
         p->steps += f->leg.steps;
@@ -385,6 +388,7 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
     }
     self->axes = *axes;
     *axes = (pod_coll_axes){0};
+    self->farthest = plan->rule == POD_RING_FARTHEST;
     self->nhops = self->axes.naxes * 2;
     self->row_size = self->nhops;
     self->base = (pod_coll_schedule){.ops = &rings_ops,

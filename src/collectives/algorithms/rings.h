@@ -29,7 +29,9 @@
  *
  *  Channels of several streams run at once. Served one at a time, those in the earliest phase first, the
  *  messages of later streams fill what earlier ones leave idle while theirs fly, and every stream
- *  soon has work for its later axes. That is what makes cutting a vector into streams pay.
+ *  soon has work for its later axes. That is what makes cutting a vector into streams pay. Gathering, a stream gets
+ *  its next run only when it has come; scattering, it has all runs from the start, and the first stream would send
+ *  its nearest ones before the farthest of the others, which have the longest way (POD_RING_FARTHEST).
  *
  *  Ownership: the schedule owns all it needs but the request's group. Threads: read-only. */
 #pragma once
@@ -40,8 +42,10 @@ typedef enum pod_ring_way { POD_RING_PLUS, POD_RING_MINUS, POD_RING_BOTH } pod_r
 
 /** Which message goes first when several want one link. */
 typedef enum pod_ring_rule {
-    POD_RING_FAIR,    /**< all at once, sharing the link */
-    POD_RING_EARLIEST /**< one at a time: the one in the earliest phase, then the lower stream */
+    POD_RING_FAIR,     /**< all at once, sharing the link */
+    POD_RING_EARLIEST, /**< one at a time: the one in the earliest phase, then the lower stream */
+    POD_RING_FARTHEST  /**< the same, but while scattering the farthest target of all streams goes
+                            before the lower stream */
 } pod_ring_rule;
 
 typedef struct pod_ring_stream {

@@ -189,15 +189,16 @@ static void tree_free(pod_coll_schedule *schedule)
 static const pod_coll_schedule_ops tree_ops = {
     .steps = tree_steps, .step = tree_step, .free = tree_free};
 
-/* Children by parent, in rank order. @return the most children of a rank */
-static int32_t list_children(tree_schedule *self, int tree)
+/* Children by parent, in the order of `ranks`. @return the most children of a rank */
+static int32_t list_children(tree_schedule *self, int tree, const int32_t *ranks)
 {
     const int32_t n = self->packing.nranks;
     const int32_t *parent = self->packing.parent + (int64_t)tree * n;
     int32_t *first = self->first_child + (int64_t)tree * (n + 1);
     int32_t *index = self->index + (int64_t)tree * n;
     int32_t most = 0;
-    for (int32_t r = 0; r < n; ++r) {
+    for (int32_t i = 0; i < n; ++i) {
+        const int32_t r = ranks[i];
         if (parent[r] >= 0) {
             index[r] = first[parent[r] + 1]++;
             most = index[r] + 1 > most ? index[r] + 1 : most;
@@ -241,8 +242,8 @@ static bool add_channels(tree_schedule *self, const int32_t *most_children)
     return true;
 }
 
-/* Everything but the packing, which the schedule has already. */
-static bool fill_schedule(tree_schedule *self)
+/* Everything but the packing, which the schedule has already. @param ranks  in the order of their numbers */
+static bool fill_schedule(tree_schedule *self, const int32_t *ranks)
 {
     const size_t trees = (size_t)self->packing.ntrees;
     const size_t n = (size_t)self->packing.nranks;
@@ -260,7 +261,7 @@ static bool fill_schedule(tree_schedule *self)
         self->base.parts[t] = (pod_coll_part){.elements = whole + (t < longer ? 1 : 0),
                                               .blocks = self->chunks,
                                               .slots = self->chunks};
-        most[t] = list_children(self, t);
+        most[t] = list_children(self, t, ranks);
     }
     ok = ok && add_channels(self, most);
     free(most);
@@ -371,6 +372,23 @@ static pod_status make_packing(const pod_coll_request *request, pod_coll_packing
     return st;
 }
 
+/* Ranks by their positions, so that permuted axes have the same trees. */
+static int32_t *ranks_by_number(const pod_coll_request *request)
+{
+    const int32_t n = request->group->size;
+    int32_t *ranks = malloc((size_t)n * sizeof *ranks);
+    pod_coll_axes axes = {0};
+    if (!ranks || pod_coll_axes_init(&axes, request, NULL) != POD_OK) {
+        free(ranks);
+        return NULL;
+    }
+    for (int32_t r = 0; r < n; ++r) {
+        ranks[pod_coll_axes_number(&axes, r)] = r;
+    }
+    pod_coll_axes_fini(&axes);
+    return ranks;
+}
+
 static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                              pod_error *err)
 {
@@ -387,9 +405,11 @@ static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule 
                                      .ordered = true};
     pod_status st = make_packing(request, &self->packing, &self->chunks, err);
     self->base.nparts = self->packing.ntrees;
-    if (st == POD_OK && !fill_schedule(self)) {
+    int32_t *ranks = ranks_by_number(request);
+    if (st == POD_OK && (!ranks || !fill_schedule(self, ranks))) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
+    free(ranks);
     if (st != POD_OK) {
         tree_free(&self->base);
         return st;

@@ -35,6 +35,15 @@ static pod_status own_by(pod_bound_ownership *o, const pod_coll_schedule *schedu
             o->own[r] += part->elements / n + (slot < part->elements % n ? 1 : 0);
         }
     }
+    int64_t owned = 0;
+    for (int32_t r = 0; r < n; ++r) {
+        owned += o->own[r];
+    }
+    if (owned
+        != schedule->elements) { /* parts that aren't one block a rank: as if nothing was known */
+        free(o->own);
+        own_any(o, schedule->elements, n);
+    }
     return POD_OK;
 }
 

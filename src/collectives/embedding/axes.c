@@ -74,6 +74,31 @@ static void join_dims(pod_coll_axes *axes, const pod_group *group, axis_dims *jo
     }
 }
 
+/* Which of two axes comes first whatever they are called, so that permuted axes are treated the same. */
+static bool comes_before(const pod_coll_axis *a, const pod_coll_axis *b)
+{
+    if (a->length != b->length) {
+        return a->length < b->length;
+    }
+    return a->closed != b->closed ? a->closed : a->stride < b->stride;
+}
+
+/* Insertion keeps the order of equals. */
+static void sort_axes(pod_coll_axes *axes, axis_dims *joined)
+{
+    for (int a = 1; a < axes->naxes; ++a) {
+        const pod_coll_axis axis = axes->axis[a];
+        const axis_dims dims = joined[a];
+        int at = a;
+        for (; at > 0 && comes_before(&axis, &axes->axis[at - 1]); --at) {
+            axes->axis[at] = axes->axis[at - 1];
+            joined[at] = joined[at - 1];
+        }
+        axes->axis[at] = axis;
+        joined[at] = dims;
+    }
+}
+
 static bool link_is_dead(const pod_coll_request *request, int32_t rank, int direction)
 {
     const pod_group *group = request->group;
@@ -123,6 +148,8 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
         for (int a = 0; a < axes->naxes; ++a) {
             axes->axis[a].closed = true;
         }
+    } else {
+        sort_axes(axes, joined);
     }
     const pod_status st = allocate(axes, err);
     if (st != POD_OK) {
@@ -187,6 +214,15 @@ pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request
         }
     }
     return POD_OK;
+}
+
+int32_t pod_coll_axes_number(const pod_coll_axes *axes, int32_t rank)
+{
+    int32_t number = 0;
+    for (int a = axes->naxes - 1; a >= 0; --a) {
+        number = number * axes->axis[a].length + axes->position[(int64_t)rank * axes->naxes + a];
+    }
+    return number;
 }
 
 bool pod_coll_axes_linked(const pod_coll_axes *axes)

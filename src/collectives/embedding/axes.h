@@ -7,9 +7,12 @@
  *  link that leads there: a direction of the chip, or -1 when the message must be routed (positions more than
  *  a hop apart, or a dead link).
  *
- *  On a twisted slice the rings of single axes don't close after dims[axis] hops, but the slice is the
- *  Cayley graph of an abelian group with one generator per axis: the cosets of the axes already walked form
- *  a ring along the next one (rings over quotients). `quotient` says so, and lengths then depend on
+ *  Axes are in the order of their lengths, closed ones before open ones, then by stride: how the chip calls them
+ *  makes no difference, so that 2x3x4 and 3x4x2 do the same.
+ *
+ *  On a twisted slice (where they keep the chip's order) the rings of single axes don't close after dims[axis] hops,
+ *  but the slice is the Cayley graph of an abelian group with one generator per axis: the cosets of the axes already
+ *  walked form a ring along the next one (rings over quotients). `quotient` says so, and lengths then depend on
  *  the order of the axes (rings.h).
  *
  *  A Hamiltonian cycle is one axis of length n that passes through all ranks; several of them are
@@ -55,6 +58,9 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
 pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request *request,
                                      const int32_t *cycle, int ncycles, pod_error *err);
 void pod_coll_axes_fini(pod_coll_axes *axes);
+
+/** Number of a rank by its positions, the first axis fastest: the same for permuted axes. */
+int32_t pod_coll_axes_number(const pod_coll_axes *axes, int32_t rank);
 
 /** True when every rank sees the same graph: all axes closed (or quotients), and no link routed
  *  because it is dead. Then one rank's times are every rank's. */

@@ -17,6 +17,7 @@
     X(line)                                                                                        \
     X(bucket)                                                                                      \
     X(tree)                                                                                        \
+    X(as_all_reduce)                                                                               \
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \

@@ -125,3 +125,54 @@ Test(gather, of_a_small_vector_takes_little_more_than_one_diameter)
         }
     }
 }
+
+static pod_time_ps gather_time(const fixture *f)
+{
+    pod_coll_prediction prediction;
+    cr_assert(gather()->predict(&f->request, &prediction, NULL) == POD_OK);
+    return prediction.total_ps;
+}
+
+/* What is found around a dead cable is tried without one, so that it never helps. */
+Test(gather, is_no_slower_than_beside_a_dead_cable)
+{
+    static const shape shapes[] = {
+        {{8, 8, 1}, "",  false, 7, 0, {{0}}},
+        {{4, 8, 1}, "",  false, 7, 0, {{0}}},
+        {{3, 4, 4}, "z", false, 7, 0, {{0}}},
+    };
+    for (int i = 0; i < 3; ++i) {
+        for (int64_t elements = 1 << 14; elements <= 1 << 20; elements <<= 2) {
+            for (int o = 1; o < 3; ++o) {
+                fixture f;
+                fixture_init(&f, &shapes[i], ops[o], elements);
+                const pod_time_ps healthy = gather_time(&f);
+                prove(&f);
+                f.slice.faults[f.slice.nfaults++] =
+                    (pod_fault){.kind = POD_FAULT_LINK_DEAD, .chip = 0, .direction = 0};
+                cr_expect(healthy <= gather_time(&f), "%s, %d elements", f.name, (int)elements);
+                fixture_fini(&f);
+            }
+        }
+    }
+}
+
+/* A flood up the trees is the flood down them, turned round. */
+Test(gather, scatters_as_fast_as_it_gathers)
+{
+    static const shape shapes[] = {
+        {{8, 8, 1}, "",    false, 7, 0, {{0}}},
+        {{3, 3, 3}, "",    false, 7, 0, {{0}}},
+        {{4, 4, 8}, "xyz", true,  7, 0, {{0}}},
+    };
+    for (int i = 0; i < 3; ++i) {
+        fixture f;
+        fixture_init(&f, &shapes[i], POD_ALL_GATHER, 1 << 18);
+        const double gathered = (double)gather_time(&f);
+        f.request.op = POD_REDUCE_SCATTER;
+        const double scattered = (double)gather_time(&f);
+        cr_expect(scattered > 0.99 * gathered && scattered < 1.01 * gathered, "%s: %f and %f us",
+                  f.name, scattered / 1e6, gathered / 1e6);
+        fixture_fini(&f);
+    }
+}
