@@ -77,6 +77,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .microbatches = asked->microbatches,
         .gather_ahead = asked->gather_ahead,
         .input = asked->input,
+        .plain = asked->plain,
         .collective_matmul = asked->collective_matmul,
     };
     return POD_OK;

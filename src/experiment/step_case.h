@@ -27,6 +27,7 @@ typedef struct pod_experiment_step_request {
     int32_t microbatches;
     int32_t gather_ahead;
     bool collective_matmul;
+    bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool exact; /**< simulate every chip and layer, instead of one for all that do the same */
     pod_step_input input;
     const char *placement; /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */

@@ -242,8 +242,9 @@ pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *w
     if (use->peak_bytes <= chip->hbm_usable_bytes) {
         return POD_OK;
     }
-    const bool found = try_plans(&search) || try_microbatches(&search) || try_meshes(&search)
-                       || try_batches(&search);
+    const bool found = !request->plain
+                       && (try_plans(&search) || try_microbatches(&search) || try_meshes(&search)
+                           || try_batches(&search));
     const pod_memory_kind kind = largest_kind(use);
     const pod_status st = pod_fail(
         err, POD_E_NOFIT, "needs %s a chip, of which %s %s, but a program may use %s on %s; %s",
@@ -251,6 +252,7 @@ pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *w
         pod_format_bytes(use->by_kind[kind], most, sizeof most),
         pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable), chip->name,
         found && search.advice.data != NULL ? search.advice.data
+        : request->plain                    ? "podsim step says what would fit"
                                             : "no layout of this slice fits; use more chips");
     pod_text_free(&search.advice);
     return st;

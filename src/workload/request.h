@@ -66,6 +66,7 @@ typedef struct pod_step_request {
     const pod_chip_spec *chip;    /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
     int32_t microbatches;         /**< >= 1 */
     int32_t gather_ahead;         /**< >= 0 */
+    bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
     pod_step_input input;
 } pod_step_request;

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim plan: which slice, and which layout on it. */
+#include "cli/command_list.h"
+#include "cli/plan_slices.h"
+#include "cli/step.h"
+
+#include "base/units.h"
+#include "experiment/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+static const pod_emit_column columns[] = {
+    {.name = "rank"},
+    {.name = "slice"},
+    {.name = "chips"},
+    {.name = "mesh"},
+    {.name = "dcn_mesh", .title = "over slices"},
+    {.name = "remat", .table_hidden = true},
+    {.name = "microbatches", .table_hidden = true},
+    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 4},
+    {.name = "tokens_per_s", .title = "tokens/s", .decimals = 0},
+    {.name = "tokens_per_s_per_chip", .table_hidden = true},
+    {.name = "mfu_frac", .title = "MFU", .decimals = 3},
+    {.name = "hbm_frac", .title = "HBM", .unit = "part", .decimals = 2},
+    {.name = "cost_per_million_tokens", .title = "cost", .unit = "per M tokens", .decimals = 6},
+    {.name = "days", .decimals = 1},
+    {.name = "limit"},
+    {.name = "bound_s", .table_hidden = true},
+    {.name = "candidates", .title = "layouts"},
+    {.name = "status", .table_hidden = true},
+};
+/* clang-format on */
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+
+static const char about[] =
+    "A row per slice with its fastest layout, the best slice first. --slices: specs, generations "
+    "(v5e) and\n"
+    "patterns (v5p:*, 2*v6e:16x16), separated by commas; default all of slices.csv. Costs are "
+    "chip-hours, or what\n"
+    "--price makes of them. limit is compute unless something exposed takes a tenth of the step.\n";
+
+typedef enum objective { BY_TIME, BY_COST, BY_CHIPS } objective;
+
+typedef struct plan_texts {
+    const char *slices;
+    const char *max_chips;
+    const char *price;
+    const char *objective;
+    const char *deadline;
+    const char *tokens;
+    const char *top;
+    bool exhaustive;
+} plan_texts;
+
+typedef struct plan {
+    pod_cli *cli;
+    const pod_experiment_step_request *request;
+    pod_plan_slices slices;
+    pod_plan_prices prices;
+    objective objective;
+    double deadline_days; /* 0 = none */
+    double tokens;        /* 0 = not given */
+    int64_t top;
+    bool split_axes;
+    bool exhaustive;
+    pod_experiment_plan_row *rows; /* rows[slices.count] */
+} plan;
+
+/* ---- figures of a row ---- */
+
+static bool runs(const pod_experiment_plan_row *row)
+{
+    return row->best.status == POD_OK;
+}
+
+/* Of a million tokens: in the currency of --price, else in chip-hours. */
+static double cost_of(const plan *p, const pod_experiment_plan_row *row)
+{
+    return pod_experiment_plan_chip_hours(row)
+           * pod_plan_price(&p->prices, row->setup->slice.chip_name);
+}
+
+static double tokens_per_s(const pod_experiment_plan_row *row)
+{
+    return row->best.figures.tokens_per_s_per_chip * (double)row->chips;
+}
+
+static double days_of(const plan *p, const pod_experiment_plan_row *row)
+{
+    return p->tokens / tokens_per_s(row) / 86400;
+}
+
+static bool in_time(const plan *p, const pod_experiment_plan_row *row)
+{
+    return p->deadline_days == 0 || days_of(p, row) <= p->deadline_days;
+}
+
+/* ---- order ---- */
+
+static double key_of(const plan *p, const pod_experiment_plan_row *row)
+{
+    switch (p->objective) {
+    case BY_TIME:
+        return (double)row->best.time_ps;
+    case BY_COST:
+        return cost_of(p, row);
+    case BY_CHIPS:
+        return (double)row->chips;
+    }
+    return 0;
+}
+
+static bool goes_before(const plan *p, const pod_experiment_plan_row *a,
+                        const pod_experiment_plan_row *b)
+{
+    if (runs(a) != runs(b)) {
+        return runs(a);
+    }
+    if (!runs(a)) {
+        return false;
+    }
+    const double x = key_of(p, a);
+    const double y = key_of(p, b);
+    return x != y ? x < y : a->best.time_ps < b->best.time_ps;
+}
+
+static void sort_rows(plan *p)
+{
+    for (int i = 1; i < p->slices.count; i++) {
+        const pod_experiment_plan_row moved = p->rows[i];
+        int j = i;
+        for (; j > 0 && goes_before(p, &moved, &p->rows[j - 1]); j--) {
+            p->rows[j] = p->rows[j - 1];
+        }
+        p->rows[j] = moved;
+    }
+}
+
+/* ---- output ---- */
+
+static void emit_row(const plan *p, pod_emit *emit, int rank, const pod_experiment_plan_row *row)
+{
+    const pod_experiment_step_outcome *best = &row->best;
+    pod_emit_i64(emit, rank);
+    pod_emit_text(emit, row->setup->slice.name);
+    pod_emit_i64(emit, row->chips);
+    pod_emit_text(emit, best->mesh);
+    pod_emit_text(emit, best->dcn_mesh[0] != '\0' ? best->dcn_mesh : "-");
+    pod_emit_text(emit, best->remat);
+    pod_emit_i64(emit, p->request->microbatches);
+    pod_emit_double(emit, best->figures.step_time_s);
+    pod_emit_double(emit, tokens_per_s(row));
+    pod_emit_double(emit, best->figures.tokens_per_s_per_chip);
+    pod_emit_double(emit, best->figures.mfu_frac);
+    pod_emit_double(emit, best->figures.hbm_frac);
+    pod_emit_double(emit, cost_of(p, row));
+    if (p->tokens > 0) {
+        pod_emit_double(emit, days_of(p, row));
+    } else {
+        pod_emit_none(emit);
+    }
+    pod_emit_text(emit, pod_experiment_plan_limit(best));
+    pod_emit_double(emit, pod_time_to_s(best->bound_ps));
+    pod_emit_i64(emit, row->candidates);
+    pod_emit_text(emit, "ok");
+}
+
+/* The first of each generation in words. */
+static void say_generations(const plan *p)
+{
+    for (int i = 0; i < p->slices.count && runs(&p->rows[i]); i++) {
+        const pod_experiment_plan_row *row = &p->rows[i];
+        const char *chip = row->setup->slice.chip_name;
+        int first = 0;
+        while (strcmp(p->rows[first].setup->slice.chip_name, chip) != 0) {
+            first++;
+        }
+        if (first < i) {
+            continue;
+        }
+        const char *over = row->best.dcn_mesh[0] != '\0' ? " over slices " : "";
+        pod_cli_say(p->cli, "best of %s: %s with %s%s%s, %.4g s a step, MFU %.1f %%, limited by %s",
+                    chip, row->setup->slice.name, row->best.mesh, over, row->best.dcn_mesh,
+                    row->best.figures.step_time_s, 100 * row->best.figures.mfu_frac,
+                    pod_experiment_plan_limit(&row->best));
+    }
+}
+
+/* Where the second slice loses most against the first. */
+static void say_why(const plan *p)
+{
+    if (p->slices.count < 2 || !runs(&p->rows[1])) {
+        return;
+    }
+    const pod_experiment_step_outcome *a = &p->rows[0].best;
+    const pod_experiment_step_outcome *b = &p->rows[1].best;
+    static const char *const names[] = {"compute", "exposed ICI", "exposed DCN", "host", "idle"};
+    const double more_s[] = {b->compute_s - a->compute_s, b->exposed_ici_s - a->exposed_ici_s,
+                             b->exposed_dcn_s - a->exposed_dcn_s,
+                             b->exposed_host_s - a->exposed_host_s, b->idle_s - a->idle_s};
+    size_t most = 0;
+    for (size_t i = 1; i < sizeof more_s / sizeof *more_s; i++) {
+        most = more_s[i] > more_s[most] ? i : most;
+    }
+    if (more_s[most] > 0) {
+        pod_cli_say(p->cli, "%s comes before %s, whose step has %.4g s more of %s",
+                    p->rows[0].setup->slice.name, p->rows[1].setup->slice.name, more_s[most],
+                    names[most]);
+    }
+}
+
+static pod_status print(plan *p, pod_error *err)
+{
+    pod_emit *emit = NULL;
+    pod_emit_column shown[NCOLUMNS];
+    int rank = 0;
+    memcpy(shown, columns, sizeof columns);
+    shown[13].table_hidden = p->tokens == 0;
+    pod_status status = pod_emit_new(p->cli->common.format, "plan", shown, NCOLUMNS, &emit, err);
+    if (status == POD_OK) {
+        pod_emit_heading(emit, "podsim plan: %s, batch %lld, %s, %d slices, cost in %s",
+                         p->request->model.name, (long long)p->request->batch,
+                         pod_step_mode_name(p->request->mode), p->slices.count,
+                         p->prices.count > 0 ? "the currency of --price" : "chip-hours");
+    }
+    for (int i = 0; status == POD_OK && i < p->slices.count && rank < p->top; i++) {
+        if (runs(&p->rows[i]) && in_time(p, &p->rows[i])) {
+            emit_row(p, emit, ++rank, &p->rows[i]);
+        }
+    }
+    if (status == POD_OK) {
+        status = pod_cli_finish(p->cli, emit, err);
+    }
+    pod_emit_free(emit);
+    return status;
+}
+
+/* Nothing to print: why. */
+static pod_status check_rows(const plan *p, pod_error *err)
+{
+    const pod_experiment_plan_row *first = &p->rows[0];
+    if (!runs(first)) {
+        const pod_experiment_plan_row *largest = first;
+        for (int i = 1; i < p->slices.count; i++) {
+            largest = p->rows[i].chips > largest->chips ? &p->rows[i] : largest;
+        }
+        return pod_fail(err, POD_E_NOFIT, "no slice runs it; the largest tried, %s: %s",
+                        largest->setup->slice.name,
+                        largest->best.reason[0] != '\0' ? largest->best.reason
+                                                        : "no layout of these axes lies on it");
+    }
+    for (int i = 0; i < p->slices.count && runs(&p->rows[i]); i++) {
+        if (in_time(p, &p->rows[i])) {
+            return POD_OK;
+        }
+    }
+    const pod_experiment_plan_row *fastest = first;
+    for (int i = 1; i < p->slices.count && runs(&p->rows[i]); i++) {
+        fastest = tokens_per_s(&p->rows[i]) > tokens_per_s(fastest) ? &p->rows[i] : fastest;
+    }
+    return pod_fail(err, POD_E_INVALID,
+                    "no slice meets the deadline of %.4g days; the fastest, %s with %s, takes %.4g",
+                    p->deadline_days, fastest->setup->slice.name, fastest->best.mesh,
+                    days_of(p, fastest));
+}
+
+/* ---- options ---- */
+
+/* "30d", "12h" or any time. */
+static pod_status read_days(const char *text, double *days, pod_error *err)
+{
+    char *end = NULL;
+    const double number = strtod(text, &end);
+    if (end != text && (strcmp(end, "d") == 0 || strcmp(end, "h") == 0) && isfinite(number)
+        && number > 0) {
+        *days = *end == 'd' ? number : number / 24;
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_USAGE,
+                    "--deadline is a time in days or hours, as 30d or 12h; not '%s'", text);
+}
+
+/* "15T", "300G", "1e12". */
+static pod_status read_tokens(const char *text, double *tokens, pod_error *err)
+{
+    char *end = NULL;
+    const double number = strtod(text, &end);
+    static const char units[] = "kMGBT";
+    static const double factor[] = {1e3, 1e6, 1e9, 1e9, 1e12};
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    *tokens = number * (unit != NULL ? factor[unit - units] : 1);
+    if (end != text && (*end == '\0' || (unit != NULL && end[1] == '\0')) && isfinite(*tokens)
+        && *tokens > 0) {
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_USAGE, "--tokens is a number of tokens, as 15T or 300G; not '%s'",
+                    text);
+}
+
+static pod_status read_own(plan *p, const plan_texts *texts, pod_error *err)
+{
+    static const char *const objectives[] = {"time", "cost", "chips"};
+    int by = 0;
+    p->top = 10;
+    p->exhaustive = texts->exhaustive;
+    pod_status status =
+        pod_cli_choice_parse(texts->objective, "--objective", objectives, 3, &by, err);
+    p->objective = (objective)by;
+    if (status == POD_OK && texts->top != NULL) {
+        status = pod_cli_count_parse(texts->top, "--top", &p->top, err);
+    }
+    if (status == POD_OK && p->top < 1) {
+        status = pod_fail(err, POD_E_USAGE, "--top is how many slices to show, from 1");
+    }
+    if (status == POD_OK && texts->tokens != NULL) {
+        status = read_tokens(texts->tokens, &p->tokens, err);
+    }
+    if (status == POD_OK && texts->deadline != NULL) {
+        status = read_days(texts->deadline, &p->deadline_days, err);
+    }
+    if (status == POD_OK && texts->deadline != NULL && texts->tokens == NULL) {
+        status =
+            pod_fail(err, POD_E_USAGE, "--deadline needs --tokens T: how many tokens in that time");
+    }
+    return status;
+}
+
+/* What plan chooses itself can't be given. */
+static pod_status refuse_layout(const pod_step_texts *texts, pod_error *err)
+{
+    if (texts->dcn_mesh != NULL || texts->batch_per_chip != NULL || texts->placement != NULL) {
+        return pod_fail(
+            err, POD_E_USAGE,
+            "podsim plan chooses layouts: give the global batch by --batch, and neither "
+            "--dcn-mesh nor --batch-per-chip nor --placement");
+    }
+    return POD_OK;
+}
+
+/* ---- the command ---- */
+
+static pod_status search(plan *p, pod_error *err)
+{
+    pod_status status = POD_OK;
+    p->rows = calloc((size_t)p->slices.count + 1, sizeof *p->rows);
+    if (p->rows == NULL) {
+        status = pod_fail(err, POD_E_NOMEM, "no memory for %d slices", p->slices.count);
+    }
+    status = pod_par_agree(p->cli->par, status, err);
+    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
+        status = pod_experiment_plan_slice(&p->cli->experiment, p->request, &p->slices.setup[i],
+                                           p->split_axes, p->exhaustive, &p->rows[i], err);
+    }
+    if (status == POD_OK) {
+        sort_rows(p);
+        status = check_rows(p, err);
+    }
+    if (status == POD_OK) {
+        say_generations(p);
+        say_why(p);
+        status = print(p, err);
+    }
+    free(p->rows);
+    return status;
+}
+
+static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe *recipe,
+                      const plan_texts *own, pod_error *err)
+{
+    pod_experiment_step_request request;
+    plan p = {.cli = cli, .request = &request, .split_axes = texts->split_axes};
+    pod_status status = read_own(&p, own, err);
+    if (status == POD_OK) {
+        status = refuse_layout(texts, err);
+    }
+    if (status == POD_OK) {
+        status = pod_step_request_read(&request, texts, recipe, cli, err);
+    }
+    request.plain = true;
+    if (status == POD_OK && request.batch == 0) {
+        status = pod_fail(
+            err, POD_E_USAGE,
+            "missing --batch; give the sequences of a step over all chips, as in --batch 512");
+    }
+    if (status == POD_OK) {
+        status = pod_plan_prices_read(&p.prices, cli, own->price, err);
+    }
+    if (status == POD_OK) {
+        status = pod_plan_slices_init(&p.slices, cli, own->slices, own->max_chips, err);
+    }
+    if (status == POD_OK) {
+        status = pod_plan_prices_check(&p.prices, &p.slices, err);
+    }
+    if (status == POD_OK) {
+        status = search(&p, err);
+    }
+    pod_plan_slices_fini(&p.slices);
+    return status;
+}
+
+pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *err)
+{
+    pod_step_texts texts = {0};
+    pod_step_recipe recipe = {0};
+    plan_texts own = {0};
+    enum { OWN = 8 };
+    /* clang-format off */
+    pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
+        {"slices", 0, POD_CLI_TEXT, &own.slices, "LIST",
+         "slices to consider: specs, generations, patterns (default: all of slices.csv)"},
+        {"max-chips", 0, POD_CLI_TEXT, &own.max_chips, "N",
+         "none with more chips (default: 256 unless --slices names specs)"},
+        {"price", 0, POD_CLI_TEXT, &own.price, "CHIP=X,...",
+         "of a chip for an hour, in any currency (default: cost in chip-hours)"},
+        {"objective", 0, POD_CLI_TEXT, &own.objective, "time|cost|chips",
+         "what comes first: the fastest step, the cheapest tokens, the fewest chips (default: time)"},
+        {"deadline", 0, POD_CLI_TEXT, &own.deadline, "TIME",
+         "leave out what takes longer for --tokens, as 30d"},
+        {"tokens", 0, POD_CLI_TEXT, &own.tokens, "T", "tokens of the whole run, as 15T: gives days"},
+        {"top", 0, POD_CLI_TEXT, &own.top, "K", "slices to show (default: 10)"},
+        {"exhaustive", 0, POD_CLI_FLAG, &own.exhaustive, NULL,
+         "simulate every layout, also those whose bound says that they are slower"},
+    };
+    /* clang-format on */
+    pod_step_shared_options(&texts, options + OWN);
+    const pod_cli_usage usage = {
+        .synopsis = "--model MODEL --batch N [--slices LIST]",
+        .about = about,
+        .groups = POD_CLI_RATES,
+        .options = options,
+        .noptions = OWN + POD_STEP_SHARED_OPTIONS,
+    };
+    pod_status status = pod_cli_parse(cli, &usage, argc, argv, err);
+    if (status != POD_OK || cli->help) {
+        return status;
+    }
+    status = pod_step_recipe_read(&recipe, &texts, cli, err);
+    if (status == POD_OK) {
+        status = run(cli, &texts, &recipe, &own, err);
+    }
+    pod_step_recipe_fini(&recipe);
+    return status;
+}
