@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file experiment/plan.h  Which slice, and which layout on it.
  *
- *  Model: of each slice every layout of data, fsdp and tensor that JAX places is a candidate, with expert for models with
- *  experts, with sequence where a chip would have less than one sequence, and over several slices with data or
- *  fsdp across the DCN. Recomputation is the request's; `auto` keeps what fits. The fastest candidate stands
- *  for its slice; the others are simulated only if their lower bound (sim/step.h) allows them to be faster.
+ *  Model: of each slice every layout of data, fsdp and tensor that JAX places is a candidate, with expert for
+ *  models with experts, with sequence where a chip would have less than one sequence, and over several
+ *  slices with data or fsdp across the DCN. Recomputation is the request's; `auto` keeps what fits. The
+ *  fastest candidate stands for its slice; the others are simulated only if their lower bound (sim/step.h)
+ *  allows them to be faster.
  *
  *  Ownership: plain values. Threads: one per rank. */
 #pragma once
@@ -30,8 +31,8 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
                                      const pod_experiment_setup *setup, bool split_axes,
                                      bool exhaustive, pod_experiment_plan_row *row, pod_error *err);
 
-/** What the most of a step's time goes to besides compute: "compute" when nothing exposed takes a tenth of it, else "ici",
- *  "dcn", "host" or "idle". Static. */
+/** What limits a step: "compute" when nothing else takes a tenth of it, else the largest of "ici", "dcn", "host"
+ *  and "idle". Static. */
 const char *pod_experiment_plan_limit(const pod_experiment_step_outcome *outcome);
 
 /** Chip-hours of a million tokens. */
