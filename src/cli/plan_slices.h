@@ -13,8 +13,8 @@ typedef struct pod_plan_slices {
 } pod_plan_slices;
 
 /** Slices that a list names: specs ("v5p:4x4x8", "2*v6e:16x16", "v5p-128"), generations ("v5e": all its rows of
- *  slices.csv) and patterns ("v5p:*", "2*v5e:*"). Each once, in the list's order, those of a pattern as in slices.csv. The
- *  tables must be loaded. Not collective.
+ *  slices.csv) and patterns ("v5p:*", "2*v5e:*"). Each once, in the list's order, those of a pattern as in
+ *  slices.csv. The tables must be loaded. Not collective.
  *  @param list       NULL = all rows of slices.csv
  *  @param max_chips  NULL = 256 for generations and patterns; specs are taken as they are
  *  @return POD_E_USAGE (unknown generation; nothing within max_chips), what pod_experiment_setup_init says */
