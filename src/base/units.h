@@ -49,6 +49,17 @@ pod_rate pod_rate_make(double bytes_per_s);
 
 __extension__ typedef unsigned __int128 pod_u128;
 
+/** a / b rounded up, and a rounded up to a multiple of b. @param a  >= 0 @param b  > 0 */
+static inline int64_t pod_ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+static inline int64_t pod_round_up(int64_t a, int64_t b)
+{
+    return pod_ceil_div(a, b) * b;
+}
+
 /** Time to move `bytes` at `rate`, rounded up. POD_TIME_NEVER when it exceeds int64 (106 days).
  *  Within 1 ps of the exact quotient rounded up; inline because every simulated hop calls it.
  *  @param bytes >= 0 */

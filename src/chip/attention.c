@@ -30,16 +30,6 @@ static double largest(double a, double b)
     return a > b ? a : b;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
-
 pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_attention_part part)
 {
     pod_attention_kernel kernel = {.qk_products = 1,
@@ -79,7 +69,7 @@ pod_attention_block pod_attention_block_of(const pod_attention_args *args)
     const pod_attention_block *given = &args->block;
     pod_attention_block block = {
         .queries = smaller(given->queries > 0 ? given->queries : BLOCK_ROWS,
-                           larger(round_up(args->queries, SUBLANES), SUBLANES)),
+                           larger(pod_round_up(args->queries, SUBLANES), SUBLANES)),
         .keys = smaller(given->keys > 0 ? given->keys : BLOCK_ROWS, larger(args->keys, 1)),
     };
     block.compute = smaller(given->compute > 0 ? given->compute : PIECE_KEYS, block.keys);
@@ -113,7 +103,7 @@ static void add_blocks(grid *sum, const piece_cost *cost, int64_t count, int64_t
                        bool masked)
 {
     const double blocks = (double)count;
-    const double pieces = (double)ceil_div(keys, cost->compute);
+    const double pieces = (double)pod_ceil_div(keys, cost->compute);
     const double scores = (double)rows * (double)smaller(cost->compute, keys);
     const double mxu_s = scores * cost->mxu_s;
     const double vpu_s =
@@ -134,20 +124,20 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
                             const pod_attention_block *block, int64_t first, int64_t last)
 {
     const int64_t before = args->keys - args->queries;
-    const int64_t nblocks = ceil_div(args->keys, block->keys);
-    const int64_t rows = smaller(round_up(last + 1 - first, SUBLANES), block->queries);
+    const int64_t nblocks = pod_ceil_div(args->keys, block->keys);
+    const int64_t rows = smaller(pod_round_up(last + 1 - first, SUBLANES), block->queries);
     const int64_t rest = args->keys - (nblocks - 1) * block->keys; /* keys of the last block */
     int64_t begin = 0;
     int64_t whole_begin = 0;
     int64_t end = nblocks;
     int64_t whole_end = nblocks;
     if (args->causal) {
-        end = ceil_div(before + last + 1, block->keys);
+        end = pod_ceil_div(before + last + 1, block->keys);
         whole_end = before + first + 1 >= args->keys ? nblocks : (before + first + 1) / block->keys;
     }
     if (args->window > 0) {
         begin = larger(before + first + 1 - args->window, 0) / block->keys;
-        whole_begin = ceil_div(larger(before + last + 1 - args->window, 0), block->keys);
+        whole_begin = pod_ceil_div(larger(before + last + 1 - args->window, 0), block->keys);
     }
     const int64_t whole = larger(smaller(whole_end, end) - larger(whole_begin, begin), 0);
     const int64_t cut = end - begin - whole;
@@ -239,10 +229,11 @@ static double kv_bytes(const pod_attention_args *args)
 static piece_cost cost_of(const pod_chip_spec *worker, const pod_attention_args *args,
                           const pod_attention_kernel *kernel, const pod_attention_block *block)
 {
-    const double padded = kernel->qk_products * (double)round_up(args->qk_dim, worker->mxu_dim)
-                          + kernel->v_products * (double)round_up(args->v_dim, worker->mxu_dim);
+    const double padded = kernel->qk_products * (double)pod_round_up(args->qk_dim, worker->mxu_dim)
+                          + kernel->v_products * (double)pod_round_up(args->v_dim, worker->mxu_dim);
     const double vpu_rate = worker->vpu_ops_per_s * worker->vpu_eff_frac;
-    const double width = (double)round_up(kernel->adds_to_dq ? args->qk_dim : args->v_dim, LANES);
+    const double width =
+        (double)pod_round_up(kernel->adds_to_dq ? args->qk_dim : args->v_dim, LANES);
     const bool rescales = kernel->adds_to_dq || !args->max_estimate;
     return (piece_cost){
         .mxu_s = 2 * padded / (worker->peak_ops_per_s[args->dtype] * worker->mxu_eff_frac),

@@ -24,16 +24,6 @@ int pod_matmul_output_size(pod_dtype dtype)
     return wide ? 4 : 2;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-
-static int64_t round_up(int64_t a, int64_t b)
-{
-    return ceil_div(a, b) * b;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -42,9 +32,9 @@ static int64_t smaller(int64_t a, int64_t b)
 static struct problem problem_of(const pod_matmul_args *part)
 {
     return (struct problem){
-        .m = round_up(part->m, SUBLANES),
-        .k = round_up(part->k, LANES),
-        .n = round_up(part->n, LANES),
+        .m = pod_round_up(part->m, SUBLANES),
+        .k = pod_round_up(part->k, LANES),
+        .n = pod_round_up(part->n, LANES),
         .in_bytes = pod_dtype_size(part->dtype),
         .out_bytes = pod_matmul_output_size(part->dtype),
         .resident = part->weights_in_vmem,
@@ -67,9 +57,9 @@ static double vmem_need(const struct problem *p, const pod_matmul_block *b)
 /* Bytes moved under a block; n_inside says that the loop over n is inside the one over m. */
 static struct pod_blocking moved(const struct problem *p, const pod_matmul_block *b, bool n_inside)
 {
-    const double nm = (double)ceil_div(p->m, b->m);
-    const double nk = (double)ceil_div(p->k, b->k);
-    const double nn = (double)ceil_div(p->n, b->n);
+    const double nm = (double)pod_ceil_div(p->m, b->m);
+    const double nk = (double)pod_ceil_div(p->k, b->k);
+    const double nn = (double)pod_ceil_div(p->n, b->n);
     const bool a_stays = nk == 1 && (n_inside || nm == 1);
     const bool b_stays = nk == 1 && (!n_inside || nn == 1);
     const double size = (double)p->in_bytes;
@@ -106,7 +96,7 @@ static int candidates(int64_t side, int64_t unit, int64_t sizes[CANDIDATES_MAX])
     int count = 0;
     int64_t parts = 1;
     while (count < CANDIDATES_MAX) {
-        const int64_t size = smaller(round_up(ceil_div(side, parts), unit), side);
+        const int64_t size = smaller(pod_round_up(pod_ceil_div(side, parts), unit), side);
         if (count == 0 || size != sizes[count - 1]) {
             sizes[count++] = size;
         }
@@ -135,7 +125,7 @@ static int64_t widest(const struct problem *p, int64_t m, int64_t k, double budg
         return 0;
     }
     const int64_t fits = (int64_t)columns / LANES * LANES;
-    return round_up(ceil_div(p->n, ceil_div(p->n, fits)), LANES);
+    return pod_round_up(pod_ceil_div(p->n, pod_ceil_div(p->n, fits)), LANES);
 }
 
 static void search(const struct problem *p, double budget, struct pod_blocking *best)
@@ -170,9 +160,9 @@ static pod_status take_given(const pod_chip_spec *core, const struct problem *p,
                              struct pod_blocking *out, pod_error *err)
 {
     const pod_matmul_block block = {
-        .m = smaller(round_up(smaller(given->m, p->m), SUBLANES), p->m),
-        .k = smaller(round_up(smaller(given->k, p->k), LANES), p->k),
-        .n = smaller(round_up(smaller(given->n, p->n), LANES), p->n),
+        .m = smaller(pod_round_up(smaller(given->m, p->m), SUBLANES), p->m),
+        .k = smaller(pod_round_up(smaller(given->k, p->k), LANES), p->k),
+        .n = smaller(pod_round_up(smaller(given->n, p->n), LANES), p->n),
     };
     const double need = vmem_need(p, &block) + weights;
     if (need > (double)core->vmem_bytes) {

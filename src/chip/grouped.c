@@ -35,16 +35,6 @@ static double largest(double a, double b)
     return a > b ? a : b;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
-
 /* ---- tiles ---- */
 
 /* Sizes in elements of the operands' and the result's tile. */
@@ -78,14 +68,14 @@ static double vmem_need(const pod_grouped_args *args, const pod_matmul_block *ti
 
 static int64_t halved(int64_t size)
 {
-    return round_up(ceil_div(size, 2), LANES);
+    return pod_round_up(pod_ceil_div(size, 2), LANES);
 }
 
 static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_grouped_args *args)
 {
-    pod_matmul_block tile = {.m = round_up(smaller(args->m, ROWS_MAX), LANES),
-                             .k = round_up(args->k, LANES),
-                             .n = round_up(args->n, LANES)};
+    pod_matmul_block tile = {.m = pod_round_up(smaller(args->m, ROWS_MAX), LANES),
+                             .k = pod_round_up(args->k, LANES),
+                             .n = pod_round_up(args->n, LANES)};
     int64_t *const forward[] = {&tile.m, &tile.n, &tile.k};
     int64_t *const weights[] = {&tile.k, &tile.n, &tile.m};
     int64_t *const *order = args->op == POD_GROUPED_WEIGHTS ? weights : forward;
@@ -103,9 +93,9 @@ static pod_status take_tile(const pod_chip_spec *worker, const pod_grouped_args 
 {
     const double mib = 1024.0 * 1024.0;
     time->tile = args->tile.m > 0 ? args->tile : choose_tile(worker, args);
-    time->block = (pod_matmul_block){.m = smaller(time->tile.m, round_up(args->m, LANES)),
-                                     .k = smaller(time->tile.k, round_up(args->k, LANES)),
-                                     .n = smaller(time->tile.n, round_up(args->n, LANES))};
+    time->block = (pod_matmul_block){.m = smaller(time->tile.m, pod_round_up(args->m, LANES)),
+                                     .k = smaller(time->tile.k, pod_round_up(args->k, LANES)),
+                                     .n = smaller(time->tile.n, pod_round_up(args->n, LANES))};
     const double need = vmem_need(args, &time->block);
     if (args->tile.m > 0 && need > (double)worker->vmem_bytes) {
         return pod_fail(err, POD_E_NOFIT,
@@ -135,7 +125,7 @@ static int64_t tiles_of(const pod_grouped_args *args, int64_t rows, int64_t tile
         const int64_t group = rows / args->groups;
         aligned = boundaries / (tile_m / greatest_divisor(group, tile_m));
     }
-    return ceil_div(rows, tile_m) + boundaries - aligned;
+    return pod_ceil_div(rows, tile_m) + boundaries - aligned;
 }
 
 /* ---- time ---- */
@@ -171,8 +161,8 @@ static step_cost cost_of(const pod_chip_spec *worker, const pod_grouped_args *ar
     const double ops =
         ACCUMULATE_OPS * sizes.result + (uneven ? MASK_OPS * (sizes.left + sizes.right) : 0);
     return (step_cost){
-        .mxu_s = 2.0 * (double)tile->m * (double)round_up(tile->k, dim)
-                 * (double)round_up(tile->n, dim)
+        .mxu_s = 2.0 * (double)tile->m * (double)pod_round_up(tile->k, dim)
+                 * (double)pod_round_up(tile->n, dim)
                  / (worker->peak_ops_per_s[args->dtype] * worker->mxu_eff_frac),
         .vpu_s = ops / (worker->vpu_ops_per_s * worker->vpu_eff_frac),
         .left_bytes = sizes.left * pod_dtype_size(args->dtype),
@@ -186,8 +176,8 @@ static step_cost cost_of(const pod_chip_spec *worker, const pod_grouped_args *ar
 static sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64_t rows,
                       pod_grouped_time *time)
 {
-    const double nk = (double)ceil_div(args->k, time->block.k);
-    const double nn = (double)ceil_div(args->n, time->block.n);
+    const double nk = (double)pod_ceil_div(args->k, time->block.k);
+    const double nn = (double)pod_ceil_div(args->n, time->block.n);
     const double operands = cost->left_bytes + cost->right_bytes;
     time->tiles = tiles_of(args, rows, time->block.m);
     const double tiles = (double)time->tiles;
@@ -264,11 +254,11 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
     time.cores = worker.cores * devices;
     time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;
     if (time.flops > 0) {
-        const int64_t rows = ceil_div(args->m, devices);
+        const int64_t rows = pod_ceil_div(args->m, devices);
         const step_cost cost = cost_of(&worker, args, &time);
         const sums sum = steps_sum(args, &cost, rows, &time);
-        const double steps = (double)time.tiles * (double)ceil_div(args->k, time.block.k)
-                             * (double)ceil_div(args->n, time.block.n);
+        const double steps = (double)time.tiles * (double)pod_ceil_div(args->k, time.block.k)
+                             * (double)pod_ceil_div(args->n, time.block.n);
         const double step_s = steps * pod_time_to_s(worker.block_step_ps) / worker.cores;
         time.time_ps = pod_time_from_s(sum.time_s + step_s);
         if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > exact_max

@@ -25,16 +25,6 @@ static double largest(double a, double b)
     return a > b ? a : b;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
-
 /* ---- sums over steps, in seconds of one device ---- */
 
 typedef struct sums {
@@ -102,11 +92,11 @@ static tiling tiling_of(const pod_chip_spec *worker, const pod_loss_args *args,
         .rows_k = m * k,
         .head = k * n,
         .logits = m * n,
-        .padded_flops = 2 * m * (double)round_up(tile->k, worker->mxu_dim)
-                        * (double)round_up(tile->n, worker->mxu_dim),
-        .nm = (double)ceil_div(rows, tile->m),
-        .nk = (double)ceil_div(args->k, tile->k),
-        .nn = (double)ceil_div(args->n, tile->n),
+        .padded_flops = 2 * m * (double)pod_round_up(tile->k, worker->mxu_dim)
+                        * (double)pod_round_up(tile->n, worker->mxu_dim),
+        .nm = (double)pod_ceil_div(rows, tile->m),
+        .nk = (double)pod_ceil_div(args->k, tile->k),
+        .nn = (double)pod_ceil_div(args->n, tile->n),
     };
 }
 
@@ -219,9 +209,9 @@ static pod_bound bound_of(const pod_loss_time *time)
 static pod_matmul_block tile_of(const pod_loss_args *args, int64_t rows)
 {
     pod_matmul_block tile = args->tile.m > 0 ? args->tile : default_tile;
-    tile.m = smaller(tile.m, round_up(rows, LANES));
-    tile.k = args->chunked ? args->k : smaller(tile.k, round_up(args->k, LANES));
-    tile.n = smaller(tile.n, round_up(args->n, LANES));
+    tile.m = smaller(tile.m, pod_round_up(rows, LANES));
+    tile.k = args->chunked ? args->k : smaller(tile.k, pod_round_up(args->k, LANES));
+    tile.n = smaller(tile.n, pod_round_up(args->n, LANES));
     return tile;
 }
 
@@ -258,7 +248,7 @@ pod_status pod_loss_time_get(const pod_chip_spec *chip, const pod_loss_args *arg
     int devices = 1;
     const pod_chip_spec worker =
         pod_chip_kernel_device(chip, args->cores > 0 ? args->cores : every, &devices);
-    const int64_t rows = ceil_div(args->m, devices);
+    const int64_t rows = pod_ceil_div(args->m, devices);
     time.tile = tile_of(args, rows);
     time.cores = worker.cores * devices;
     time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;

@@ -69,17 +69,12 @@ struct core_time {
     double total_s; /* without launch */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-
 /* Row-cycles of the busiest array, times what a row-cycle lasts. */
 static double mxu_seconds(const pod_chip_spec *core, const pod_matmul_args *part)
 {
     const int64_t dim = core->mxu_dim;
-    const double tiles = (double)ceil_div(part->k, dim) * (double)ceil_div(part->n, dim);
-    const double groups = ceil(tiles * (double)ceil_div(part->m, 8) / core->mxus_per_core);
+    const double tiles = (double)pod_ceil_div(part->k, dim) * (double)pod_ceil_div(part->n, dim);
+    const double groups = ceil(tiles * (double)pod_ceil_div(part->m, 8) / core->mxus_per_core);
     const double ops_per_row = 2.0 * (double)dim * (double)dim;
     const double peak = core->peak_ops_per_s[part->dtype] / core->mxus_per_core;
     return groups * 8 * ops_per_row / (peak * core->mxu_eff_frac);
@@ -109,9 +104,9 @@ static pod_matmul_args part_of(const pod_matmul_args *args, int cores, int axis)
 {
     pod_matmul_args part = *args;
     if (axis == 0) {
-        part.m = ceil_div(args->m, cores);
+        part.m = pod_ceil_div(args->m, cores);
     } else {
-        part.n = ceil_div(args->n, cores);
+        part.n = pod_ceil_div(args->n, cores);
     }
     return part;
 }

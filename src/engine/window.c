@@ -2,6 +2,7 @@
 /* One window of one rank: take the events out of the queue, deal them out to cells with a counting
  * sort, then handle cell after cell. A cell's few events are put in order by insertion, many by a heap
  * sort, so that a busy cell costs n log n. */
+#include "base/heap.h"
 #include "engine/pages.h"
 #include "engine/state.h"
 
@@ -37,17 +38,8 @@ static void insertion_sort(const pod_pool *pool, pod_key *keys, int64_t count)
 /* Let `key` sink from `at` in a heap whose root is the first in order. */
 static void sift_down(const pod_pool *pool, pod_key *heap, int64_t count, int64_t at, pod_key key)
 {
-    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && before(pool, &heap[child + 1], &heap[child])) {
-            child++;
-        }
-        if (!before(pool, &heap[child], &key)) {
-            break;
-        }
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = key;
+#define BEFORE(a, b) before(pool, a, b)
+    POD_HEAP_SINK(heap, count, at, key, BEFORE);
 }
 
 /* Sorts backwards by taking the first key off the heap, then turns the array round. */
@@ -86,11 +78,8 @@ void pod_agenda_push(pod_engine *engine, pod_time_ps time_ps, uint32_t node)
     }
     pod_key key = {.time_ps = time_ps, .node = node};
     int64_t at = agenda->count++;
-    while (at > 0 && before(pool, &key, &agenda->heap[(at - 1) / 2])) {
-        agenda->heap[at] = agenda->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    agenda->heap[at] = key;
+    POD_HEAP_RISE(agenda->heap, at, key, BEFORE);
+#undef BEFORE
 }
 
 static uint32_t agenda_pop(const pod_pool *pool, pod_agenda *agenda)

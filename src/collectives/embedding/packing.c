@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/embedding/packing.h"
 
+#include "base/heap.h"
+
 #include "base/rng.h"
 
 #include <stdlib.h>
@@ -52,29 +54,23 @@ static bool is_usable(const pod_coll_axes *axes, int32_t link)
            && (axes->hop[link].direction >= 0 || axes->axis[axis].stride > 1);
 }
 
+static bool comes_first(const candidate *a, const candidate *b)
+{
+    return a->key < b->key;
+}
+
 static void heap_push(packer *p, candidate c)
 {
-    int32_t at = p->heap_size++;
-    for (; at > 0 && c.key < p->heap[(at - 1) / 2].key; at = (at - 1) / 2) {
-        p->heap[at] = p->heap[(at - 1) / 2];
-    }
-    p->heap[at] = c;
+    int64_t at = p->heap_size++;
+    POD_HEAP_RISE(p->heap, at, c, comes_first);
 }
 
 static candidate heap_pop(packer *p)
 {
     const candidate top = p->heap[0];
     const candidate last = p->heap[--p->heap_size];
-    int32_t at = 0;
-    for (int32_t child = 1; child < p->heap_size; child = 2 * at + 1) {
-        child += child + 1 < p->heap_size && p->heap[child + 1].key < p->heap[child].key;
-        if (p->heap[child].key >= last.key) {
-            break;
-        }
-        p->heap[at] = p->heap[child];
-        at = child;
-    }
-    p->heap[at] = last;
+    int64_t at = 0;
+    POD_HEAP_SINK(p->heap, p->heap_size, at, last, comes_first);
     return top;
 }
 

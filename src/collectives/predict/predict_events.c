@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is to happen, soonest first: a binary heap. */
+#include "base/heap.h"
 #include "collectives/predict/predict_state.h"
 
 #include <stdlib.h>
@@ -36,11 +37,7 @@ void pod_predict_push(predict_run *r, predict_event e)
     }
     e.seq = r->seq++;
     int64_t at = r->heap_size++;
-    while (at > 0 && event_before(&e, &r->heap[(at - 1) / 2])) {
-        r->heap[at] = r->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    r->heap[at] = e;
+    POD_HEAP_RISE(r->heap, at, e, event_before);
 }
 
 predict_event pod_predict_pop(predict_run *r)
@@ -48,20 +45,6 @@ predict_event pod_predict_pop(predict_run *r)
     const predict_event top = r->heap[0];
     const predict_event last = r->heap[--r->heap_size];
     int64_t at = 0;
-    for (;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= r->heap_size) {
-            break;
-        }
-        if (child + 1 < r->heap_size && event_before(&r->heap[child + 1], &r->heap[child])) {
-            ++child;
-        }
-        if (!event_before(&r->heap[child], &last)) {
-            break;
-        }
-        r->heap[at] = r->heap[child];
-        at = child;
-    }
-    r->heap[at] = last;
+    POD_HEAP_SINK(r->heap, r->heap_size, at, last, event_before);
     return top;
 }

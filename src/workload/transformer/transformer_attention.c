@@ -14,11 +14,6 @@ enum { NONE = POD_OP_NONE, SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 
 /* ---- sizes ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t context_chips(const pod_tf *tf)
 {
     return pod_work_layout_pieces(tf->layout, &tf->sequence);
@@ -27,7 +22,7 @@ static int64_t context_chips(const pod_tf *tf)
 /** Heads of keys and values on a chip. */
 static int64_t kv_heads(const pod_tf *tf, const pod_layer *layer)
 {
-    return ceil_div(layer->kv_heads, tf->tensor);
+    return pod_ceil_div(layer->kv_heads, tf->tensor);
 }
 
 static pod_attention_block block_of(const pod_tf *tf, const pod_layer *layer, bool backward)
@@ -198,8 +193,8 @@ static int64_t exchanged_width(const pod_tf *tf, const pod_layer *layer)
 static pod_attention_args ulysses_args(const pod_tf *tf, const pod_layer *layer, bool backward)
 {
     pod_attention_args args = attention_args(tf, layer, backward);
-    args.heads = ceil_div(args.heads, context_chips(tf));
-    args.kv_heads = ceil_div(args.kv_heads, context_chips(tf));
+    args.heads = pod_ceil_div(args.heads, context_chips(tf));
+    args.kv_heads = pod_ceil_div(args.kv_heads, context_chips(tf));
     return args;
 }
 

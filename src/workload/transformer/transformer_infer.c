@@ -47,11 +47,6 @@ typedef struct infer {
     int32_t pending; /**< the last collective */
 } infer;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -108,7 +103,7 @@ static attention_cut cut_find(const infer *in, const pod_layer *layer)
     const bool latent = tf->model->kv_lora > 0;
     attention_cut cut = {.kv = latent ? 1 : layer->kv_heads};
     cut.groups = smaller(cut.kv, pieces);
-    cut.spread = ceil_div(pieces, cut.groups);
+    cut.spread = pod_ceil_div(pieces, cut.groups);
     cut.by_sequence = tf->sequences >= cut.spread;
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
@@ -126,25 +121,25 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
     pod_tf *tf = in->tf;
     const int64_t seq = tf->request->seq;
     const int64_t kept = layer->window > 0 ? smaller(seq, layer->window) : seq;
-    const int64_t kv = ceil_div(cut->kv, cut->groups);
+    const int64_t kv = pod_ceil_div(cut->kv, cut->groups);
     const int64_t heads =
-        ceil_div(layer->heads, cut->by_sequence ? cut->groups : tf->tensor * in->fsdp);
-    pod_attention_args args = {.sequences = cut->by_sequence ? ceil_div(tf->sequences, cut->spread)
-                                                             : tf->sequences,
-                               .heads = heads,
-                               .kv_heads = smaller(heads, ceil_div(layer->kv_heads, cut->groups)),
-                               .queries = seq,
-                               .keys = seq,
-                               .window = layer->window,
-                               .qk_dim = layer->qk_dim,
-                               .v_dim = layer->v_dim,
-                               .causal = true,
-                               .shared_kv = tf->model->shared_kv > 0 && layer->window == 0,
-                               .cache = tf->build.compute};
+        pod_ceil_div(layer->heads, cut->by_sequence ? cut->groups : tf->tensor * in->fsdp);
+    pod_attention_args args = {
+        .sequences = cut->by_sequence ? pod_ceil_div(tf->sequences, cut->spread) : tf->sequences,
+        .heads = heads,
+        .kv_heads = smaller(heads, pod_ceil_div(layer->kv_heads, cut->groups)),
+        .queries = seq,
+        .keys = seq,
+        .window = layer->window,
+        .qk_dim = layer->qk_dim,
+        .v_dim = layer->v_dim,
+        .causal = true,
+        .shared_kv = tf->model->shared_kv > 0 && layer->window == 0,
+        .cache = tf->build.compute};
     if (in->decode) {
         args.heads = kv;
         args.kv_heads = kv;
-        args.queries = ceil_div(heads, kv);
+        args.queries = pod_ceil_div(heads, kv);
         args.keys = kept;
         args.window = 0;
         args.causal = false;
@@ -155,8 +150,8 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
         args.shared_kv = true;
     }
     (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->build.compute,
-                        args.sequences * ceil_div(kept, in->context),
-                        ceil_div(layer->kv_width, cut->groups));
+                        args.sequences * pod_ceil_div(kept, in->context),
+                        pod_ceil_div(layer->kv_width, cut->groups));
     return args;
 }
 
@@ -165,8 +160,8 @@ static void rows_exchange(infer *in, const char *name, const attention_cut *cut,
                           int32_t buffer)
 {
     pod_tf *tf = in->tf;
-    const int64_t elements = ceil_div(tf->tokens, in->fsdp) * width;
-    const int64_t sharing = ceil_div(tf->tensor, smaller(cut->groups, tf->tensor));
+    const int64_t elements = pod_ceil_div(tf->tokens, in->fsdp) * width;
+    const int64_t sharing = pod_ceil_div(tf->tensor, smaller(cut->groups, tf->tensor));
     if (!cut->by_sequence || sharing == 1) {
         return;
     }
@@ -175,7 +170,7 @@ static void rows_exchange(infer *in, const char *name, const attention_cut *cut,
         return;
     }
     const int32_t op = cross(in, POD_PERMUTE, name, &tf->layout->tensor,
-                             ceil_div(elements * (sharing - 1), sharing), buffer);
+                             pod_ceil_div(elements * (sharing - 1), sharing), buffer);
     if (op != NONE) {
         tf->program->ops[op].shift = 1;
     }
@@ -201,7 +196,7 @@ static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t q
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION) {
             pod_tf_matmul(tf, "fwd.matmul.qkv",
-                          (const int64_t[3]){tf->tokens, ceil_div(m->k, in->fsdp),
+                          (const int64_t[3]){tf->tokens, pod_ceil_div(m->k, in->fsdp),
                                              pod_layer_matmul_n(m, tf->tensor)},
                           m->count, TOUCH(x, qkv, NONE, NONE));
         }
@@ -213,10 +208,10 @@ static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cu
 {
     pod_tf *tf = in->tf;
     const pod_attention_args args = attention_args(in, layer, cut);
-    const int64_t context = ceil_div(layer->heads, tf->tensor) * layer->v_dim;
+    const int64_t context = pod_ceil_div(layer->heads, tf->tensor) * layer->v_dim;
     const int64_t width = cut->q_width + cut->kv_width;
     rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
-    elementwise(in, "fwd.rotate", ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
+    elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
     if (in->context > 1) {
         const int64_t elements = args.sequences * tf->request->seq * args.kv_heads
                                  * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
@@ -264,7 +259,7 @@ static void down_product(infer *in, const pod_layer *layer, int32_t h, int32_t x
 
 static void function(infer *in, int64_t elements, int32_t h)
 {
-    elementwise(in, "fwd.function", ceil_div(elements, in->fsdp), matrices_of(in) + 1, h);
+    elementwise(in, "fwd.function", pod_ceil_div(elements, in->fsdp), matrices_of(in) + 1, h);
 }
 
 /** Partial sums of the hidden rows over fsdp, the function, and all of its results. */
@@ -283,7 +278,7 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     const int64_t rows = tf->tokens * layer->top_k;
     const int64_t here = layer->experts / tf->expert;
     const int64_t used = smaller(here, rows);
-    const int64_t each = ceil_div(rows, used);
+    const int64_t each = pod_ceil_div(rows, used);
     const int64_t f = layer->moe_d_ff / tf->tensor;
     pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, in->d, layer->experts}, 1,
                   TOUCH(x, NONE, NONE, NONE));
@@ -307,9 +302,9 @@ static void layer_weights(infer *in, const pod_layer *layer)
     const int64_t of_experts =
         layer->experts * tf->model->mlp_matrices * tf->model->d_model * layer->moe_d_ff;
     const int64_t cut = tf->tensor * in->fsdp;
-    (void)pod_tf_buffer(tf, "weights", POD_MEMORY_WEIGHTS, tf->build.compute,
-                        ceil_div(all - of_experts, cut) + ceil_div(of_experts, cut * tf->expert),
-                        1);
+    (void)pod_tf_buffer(
+        tf, "weights", POD_MEMORY_WEIGHTS, tf->build.compute,
+        pod_ceil_div(all - of_experts, cut) + pod_ceil_div(of_experts, cut * tf->expert), 1);
 }
 
 static void out_product(infer *in, int64_t context, int32_t qkv, int32_t x)
@@ -369,7 +364,7 @@ static void layer_side_by_side(infer *in, const pod_layer *layer, const attentio
 static void ends(infer *in, int32_t x)
 {
     pod_tf *tf = in->tf;
-    const int64_t vocab = ceil_div(tf->model->vocab, tf->tensor);
+    const int64_t vocab = pod_ceil_div(tf->model->vocab, tf->tensor);
     const int64_t tables = tf->model->tied ? 1 : 2;
     (void)pod_tf_buffer(tf, "tables", POD_MEMORY_WEIGHTS, tf->build.compute, tables * vocab, in->d);
     tf->layer = -1;
@@ -434,7 +429,7 @@ static pod_status sizes_find(infer *in, pod_error *err)
                         "inference takes its batch as a whole; leave --microbatches out");
     }
     in->fsdp = layout->size[POD_MESH_FSDP];
-    in->d = ceil_div(tf->model->d_model, in->fsdp);
+    in->d = pod_ceil_div(tf->model->d_model, in->fsdp);
     in->parallel = tf->model->parallel > 0;
     tf->tensor = layout->size[POD_MESH_TENSOR];
     tf->expert = layout->size[POD_MESH_EXPERT];

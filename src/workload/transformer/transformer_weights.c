@@ -13,11 +13,6 @@ enum { BYTES = 2 };
 
 /* ---- sizes ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_part part)
 {
     int64_t size = 0;
@@ -68,7 +63,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     }
     bundle->there = whole > 0;
     bundle->whole = whole;
-    bundle->shard = ceil_div(whole, pod_work_layout_pieces(layout, &bundle->cut));
+    bundle->shard = pod_ceil_div(whole, pod_work_layout_pieces(layout, &bundle->cut));
     bundle->moments = POD_OP_NONE;
     bundle->gradient = POD_OP_NONE;
     bundle->gathered = POD_OP_NONE;
@@ -93,8 +88,8 @@ pod_status pod_tf_bundles_make(pod_tf *tf)
     static const char *const names[POD_LAYER_PARTS] = {"attention",    "mlp.in",     "mlp.out",
                                                        "experts.gate", "experts.in", "experts.out"};
     const pod_model *model = tf->model;
-    const int64_t table = ceil_div(model->vocab, tf->tensor) * model->d_model;
-    const int64_t further = model->layer_embedding * ceil_div(model->vocab, tf->tensor);
+    const int64_t table = pod_ceil_div(model->vocab, tf->tensor) * model->d_model;
+    const int64_t further = model->layer_embedding * pod_ceil_div(model->vocab, tf->tensor);
     tf->nbundles = tf->layers * POD_LAYER_PARTS + 2;
     tf->bundles = calloc((size_t)tf->nbundles, sizeof *tf->bundles);
     if (tf->bundles == NULL) {
