@@ -31,7 +31,7 @@ void pod_hlo_opcode_operands(pod_hlo_opcode opcode, pod_hlo_phase phase, int *fe
 {
     const bool later = phase == POD_HLO_UPDATE || phase == POD_HLO_DONE;
     *fewest = later ? 1 : rows[opcode].fewest;
-    *most = later ? 1 : rows[opcode].most;
+    *most = phase == POD_HLO_DONE ? 1 : later ? -1 : rows[opcode].most;
 }
 
 static pod_hlo_opcode find(const char *name, size_t length)

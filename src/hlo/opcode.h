@@ -149,5 +149,5 @@ void pod_hlo_opcode_find(const char *text, pod_hlo_span name, pod_hlo_opcode *op
 /** Name of a known opcode without suffix, static; "" for POD_HLO_OTHER. */
 const char *pod_hlo_opcode_name(pod_hlo_opcode opcode);
 pod_hlo_class pod_hlo_opcode_class(pod_hlo_opcode opcode);
-/** Fewest and most operands (-1 = any number). An update or done has one. */
+/** Fewest and most operands (-1 = any number). A done has one, its start; an update may bring further ones. */
 void pod_hlo_opcode_operands(pod_hlo_opcode opcode, pod_hlo_phase phase, int *fewest, int *most);

@@ -178,6 +178,25 @@ Test(hlo_collectives, find_those_of_async_starts_and_pair_starts_with_dones)
     pod_hlo_free(module);
 }
 
+/* A start may leave operands to its updates. */
+Test(hlo_collectives, take_operands_that_an_update_brings)
+{
+    pod_hlo_module *module = module_of(
+        HEAD "both { p = f32[16] parameter(0) \n q = f32[16] parameter(1) \n ROOT r = f32[16] "
+             "add(p, q) }\n"
+             "ENTRY e { a = f32[16] parameter(0)\n  s = ((), f32[16], u32[]) call-start(), "
+             "async_execution_thread=\"sparsecore\", to_apply=both\n"
+             "  u = ((f32[16]), f32[16], u32[]) call-update(s, a)\n"
+             "  v = ((f32[16], f32[16]), f32[16], u32[]) call-update(u, a)\n"
+             "  ROOT d = f32[16] call-done(v) }\n");
+    pod_hlo_analysis analysis = analysis_of(module);
+    const uint32_t s = (uint32_t)(instruction_of(module, "s") - module->instruction);
+    cr_assert_eq(&module->instruction[analysis.partner[s]], instruction_of(module, "d"));
+    cr_assert_eq(analysis.inside[module->entry].executed, 1 + 2 + 1);
+    pod_hlo_analysis_fini(&analysis);
+    pod_hlo_free(module);
+}
+
 Test(hlo_collectives, count_what_sparse_cores_execute_instead_of_the_call)
 {
     pod_hlo_module *module = module_of(
