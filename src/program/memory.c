@@ -53,6 +53,11 @@ static void lifetimes_find(const pod_program *program, lifetime *lives)
             lives[b] = (lifetime){.first = 0, .last = 0};
         }
     }
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        if (program->buffers[b].made != POD_OP_NONE) {
+            touch(lives, b, program->buffers[b].made);
+        }
+    }
     for (int32_t i = 0; i < program->nops; i++) {
         for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
             touch(lives, program->ops[i].in[k], i);

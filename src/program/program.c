@@ -81,6 +81,7 @@ int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_ki
     program->buffers[program->nbuffers] = (pod_buffer){.name = copy,
                                                        .kind = kind,
                                                        .persistent = persistent,
+                                                       .made = POD_OP_NONE,
                                                        .stack = -1,
                                                        .dtype = dtype,
                                                        .rows = rows,

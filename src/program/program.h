@@ -106,6 +106,7 @@ typedef struct pod_buffer {
     pod_memory_kind kind;
     bool persistent; /**< lives from before the step to after it */
     bool given;      /**< is there before the step and lives until its last reader */
+    int32_t made;    /**< op that makes it without touching it; POD_OP_NONE */
     int32_t stack;   /**< buffers with the same number >= 0 leave together; -1: by itself */
     pod_dtype dtype;
     int64_t rows; /**< of one chip's shard */

@@ -52,8 +52,12 @@ void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
         saved->buffer[slot] = buffer; /* its size; until it is loaded it isn't there */
         saved->on_host[slot] = true;
     } else {
+        const bool copy = slot == POD_TF_SLOT_MLPWO
+                          || (slot >= POD_TF_SLOT_PROJECTION && slot < POD_TF_SLOT_CONTEXT
+                              && !pod_tf_qkv_is_whole(tf));
         saved->buffer[slot] = buffer;
         kept->stack = tf->part;
+        kept->made = copy ? tf->last_core : NONE; /* no op touches a copy */
     }
 }
 

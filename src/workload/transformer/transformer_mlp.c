@@ -81,7 +81,9 @@ int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
     pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
     const int32_t y = output_forward(tf, layer, wi, false);
     if (output_is_read(tf, layer) && layer->experts == 0) {
-        pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO, y);
+        /* y itself becomes the input of the next layer */
+        pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO,
+                    activation(tf, "kept", tf->tokens, tf->model->d_model));
     }
     return y;
 }

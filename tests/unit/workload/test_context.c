@@ -172,6 +172,7 @@ Test(context, a_norm_after_the_mlp_reads_its_output)
                                "head_dim=64,vocab=1024,mlp_matrices=3,post_norms=1";
     static const unsigned kept[2] = {0, 1U << POD_KEEP_MLPWO};
     int64_t flops[2] = {0, 0};
+    int64_t bytes[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         step_case c;
         step_prepare(&c, "v5p:2x2x2", "none", "fsdp=8", post, 8);
@@ -184,7 +185,9 @@ Test(context, a_norm_after_the_mlp_reads_its_output)
             const pod_op *op = &program->ops[o];
             flops[i] += op->kind == POD_OP_MATMUL ? 2 * op->m * op->k * op->n * op->count : 0;
         }
+        bytes[i] = c.work.memory.by_kind[POD_MEMORY_ACTIVATIONS];
         step_free(&c);
     }
     cr_assert_eq(flops[0] - flops[1], INT64_C(2) * LAYERS * SEQ * 2048 * 512);
+    cr_assert_gt(bytes[1], bytes[0]);
 }
