@@ -380,7 +380,7 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         .synopsis = "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_EXPLAIN,
+                  | POD_CLI_DATA | POD_CLI_EXPLAIN | POD_CLI_TRACE,
         .options = options,
         .noptions = noptions,
         .positional = &texts.file,
@@ -393,6 +393,10 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         return pod_fail(err, POD_E_USAGE, "hlo of what? Give a FILE, or - for standard input");
     }
     st = facts_check(&texts, err);
+    if (st == POD_OK && texts.facts && cli->common.trace_path != NULL) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--facts runs nothing, so --trace has nothing to show; give one of them");
+    }
     if (st != POD_OK) {
         return st;
     }

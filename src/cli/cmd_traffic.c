@@ -3,8 +3,11 @@
 #include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/target.h"
+#include "cli/trace.h"
 
 #include "base/units.h"
+#include "report/collective_trace.h"
+#include "sim/run_watch.h"
 #include "sim/traffic.h"
 
 #include <stdlib.h>
@@ -135,9 +138,38 @@ static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffi
     pod_emit_double(emit, moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0);
 }
 
-static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
-                      const traffic_request *request, pod_emit *emit, pod_error *err)
+/* The messages of a size into the timeline. Without --trace-chips of a pair its two ends, else chip 0. */
+static pod_status trace_row(const pod_cli *cli, const traffic_request *request,
+                            pod_collective_trace *timeline, const pod_run_watch *watch,
+                            int64_t bytes, const pod_traffic_result *result, pod_error *err)
 {
+    char size[POD_FORMAT_MAX];
+    char title[96];
+    pod_status st = POD_OK;
+    if (timeline->trace == NULL) {
+        return POD_OK;
+    }
+    if (pod_par_rank(cli->par) == 0) {
+        (void)snprintf(title, sizeof title, "%s %s", pod_traffic_name(request->pattern),
+                       pod_format_bytes(bytes, size, sizeof size));
+        st = pod_collective_trace_add(timeline, watch, title, result->time_ps, err);
+    }
+    return pod_par_agree(cli->par, st, err);
+}
+
+static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
+                      const traffic_request *request, pod_cli_trace *trace, pod_emit *emit,
+                      pod_error *err)
+{
+    const bool pair = request->pattern == POD_TRAFFIC_PAIR;
+    const int32_t ends[] = {pair ? request->from : 0, request->to};
+    pod_run_watch watch = {.nchips = trace->watch.nchips, .chips = trace->watch.chips};
+    pod_collective_trace timeline;
+    if (watch.nchips == 0) {
+        watch.nchips = pair ? 2 : 1;
+        watch.chips = ends;
+    }
+    pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
     const pod_machine machine =
         pod_experiment_machine(&cli->experiment, setup, rate, setup->chip.collective_launch_ps);
@@ -153,14 +185,18 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
         }
         st = pod_par_agree(cli->par, st, err);
         if (st == POD_OK) {
-            st = pod_traffic_run(&machine, &traffic, &result, err);
+            st = pod_traffic_run(&machine, &traffic, trace->trace != NULL ? &watch : NULL, &result,
+                                 err);
         }
         if (st == POD_OK) {
             explain(cli, &machine, &traffic, &result);
             add_row(emit, &traffic, &result);
+            st = trace_row(cli, request, &timeline, &watch, traffic.bytes, &result, err);
         }
+        pod_run_watch_fini(&watch);
         pod_traffic_fini(&traffic);
     }
+    pod_collective_trace_fini(&timeline);
     pod_experiment_progress_end(&cli->experiment);
     return st;
 }
@@ -195,7 +231,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         .synopsis = "--slice SPEC --pattern NAME --bytes LIST",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_SEED
-                  | POD_CLI_EXPLAIN,
+                  | POD_CLI_EXPLAIN | POD_CLI_TRACE,
         .options = own,
         .noptions = (int)(sizeof own / sizeof own[0]),
     };
@@ -205,6 +241,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     }
     traffic_request request = {.from = -1, .to = -1};
     pod_cli_targets targets = {0};
+    pod_cli_trace trace = {.trace = NULL};
     pod_emit *emit = NULL;
     st = read_options(&options, &request, err);
     if (st == POD_OK) {
@@ -218,11 +255,18 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     }
     if (st == POD_OK) {
         add_heading(cli, emit, &targets.setup[0], request.pattern);
-        st = run(cli, &targets.setup[0], &request, emit, err);
+        st = pod_cli_trace_init(&trace, cli, &targets.setup[0], err);
+    }
+    if (st == POD_OK) {
+        st = run(cli, &targets.setup[0], &request, &trace, emit, err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);
     }
+    if (st == POD_OK) {
+        st = pod_cli_trace_write(cli, &trace, err);
+    }
+    pod_cli_trace_fini(&trace);
     pod_emit_free(emit);
     pod_cli_targets_fini(&targets);
     free(request.sizes.bytes);

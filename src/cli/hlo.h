@@ -97,6 +97,10 @@ pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error
 /** `--ops`, `--collectives`, `--memory`, `--links`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
 pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report, pod_error *err);
 
+/** `--trace`: simulates every iteration once more, with chips watched. Collective.
+ *  @return POD_E_INVALID for too many events, POD_E_RANGE for too many ops; POD_E_IO, POD_E_NOMEM */
+pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *err);
+
 /* ---- of an instruction ---- */
 
 typedef enum pod_hlo_pass {

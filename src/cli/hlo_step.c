@@ -415,6 +415,9 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
     if (st == POD_OK) {
         st = pod_par_agree(cli->par, pod_hlo_files_write(cli, &report, err), err);
     }
+    if (st == POD_OK) {
+        st = pod_hlo_trace(cli, &report, err);
+    }
     pod_experiment_hlo_outcome_fini(&outcome);
     return st;
 }

@@ -195,6 +195,9 @@ static pod_status simulate(const hlo_run *run, const int64_t *trips, bool first,
     if (st == POD_OK && first) {
         names_keep(run, &emitted, &s->result);
     }
+    if (st == POD_OK && first && run->request->observed != NULL) {
+        st = run->request->observed(run->request->context, &emitted, &s->result, run->err);
+    }
     pod_hlo_emitted_fini(&emitted);
     return pod_par_agree(par, st, run->err);
 }

@@ -43,6 +43,10 @@ typedef struct pod_experiment_hlo_request {
     bool exact;
     bool link_records;
     const pod_step_observer *observer; /**< of a run with all iterations; NULL = nobody watches */
+    /** With an observer: called once on every rank when the run is over, with what ran; or NULL. */
+    pod_status (*observed)(void *context, const pod_hlo_emitted *emitted,
+                           const pod_step_result *result, pod_error *err);
+    void *context; /**< for observed */
 } pod_experiment_hlo_request;
 
 enum { POD_EXPERIMENT_HLO_REASON_MAX = 192 };

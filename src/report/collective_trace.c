@@ -18,7 +18,7 @@ static void chip_text(const pod_slice *slice, int32_t chip, char *text, size_t s
 
 static void block_text(const pod_run_message *message, char *text, size_t size)
 {
-    if (message->target < 0) {
+    if (message->target < 0 || message->part < 0) {
         (void)snprintf(text, size, "message");
     } else if (message->slots == 1) {
         (void)snprintf(text, size, "block %d", (int)message->slot);
@@ -40,13 +40,17 @@ static void draw_message(pod_collective_trace *lanes, pod_timeline_chip *chip,
     if (message->target >= 0) {
         chip_text(lanes->slice, message->target, text, sizeof text);
         pod_trace_args_text(&shown, "target", text);
+        pod_trace_args_i64(&shown, "bytes", message->bytes);
+    }
+    if (message->target >= 0 && message->part >= 0) {
         pod_trace_args_text(&shown, "block", name);
         pod_trace_args_i64(&shown, "step", message->step);
-        pod_trace_args_i64(&shown, "bytes", message->bytes);
         pod_trace_args_text(&shown, "target does", message->reduces ? "adds" : "stores");
     }
-    pod_trace_args_i64(&shown, "part", message->part);
-    pod_trace_args_i64(&shown, "channel", message->channel);
+    if (message->part >= 0) {
+        pod_trace_args_i64(&shown, "part", message->part);
+        pod_trace_args_i64(&shown, "channel", message->channel);
+    }
     const int row =
         message->port < POD_DIRECTIONS ? POD_ROW_LINKS + message->port : (int)POD_ROW_DCN;
     (void)pod_timeline_slice(lanes->trace, chip, row, name, lanes->now_ps + message->start_ps,

@@ -123,6 +123,9 @@ static void describe(const drawing *d, const pod_op *op, int32_t number, pod_tra
         pod_trace_args_double(args, "exposed_us",
                               pod_time_to_s(record->exposed_ps) * 1e6 / (double)record->chips);
     }
+    if (d->args->describe != NULL) {
+        d->args->describe(d->args->context, d->program->stage, number, args);
+    }
 }
 
 static void draw_ops(drawing *d)
@@ -154,25 +157,65 @@ static void draw_arrows(drawing *d)
     }
 }
 
-/* Core ops in a row that share a property are one slice of Framework Ops; `level` 0 the phase, 1 the layer. */
-static bool same_part(const pod_op *a, const pod_op *b, int level)
+enum { PART_LEVELS = 4, PART_NAME_MAX = 96 };
+
+/* What a core op belongs to: its phase, and in it its layer. Casts and the like belong to what is around them. */
+static bool part_of(const drawing *d, int32_t number, int level, char *name, size_t size)
 {
-    return pod_step_trace_phase(a) == pod_step_trace_phase(b)
-           && (level == 0 || a->layer == b->layer);
+    const pod_op *op = &d->program->ops[number];
+    const char *phase = pod_step_trace_phase(op);
+    if (d->args->part != NULL) {
+        return d->args->part(d->args->context, d->program->stage, number, level, name, size);
+    }
+    if (level == 0) {
+        (void)snprintf(name, size, "%s", phase);
+    } else {
+        (void)snprintf(name, size, "layer %d", (int)op->layer);
+    }
+    return phase[0] != '\0' && (level == 0 || (level == 1 && op->layer >= 0));
 }
 
-static void draw_part(drawing *d, pod_trace_thread thread, const pod_op *op, int level,
-                      pod_time_ps start_ps, pod_time_ps end_ps)
+/* The op's parts from the outermost to `level`, as one text. */
+static bool path_of(const drawing *d, int32_t number, int level, char *path, size_t size)
 {
-    char name[48];
-    const char *phase = pod_step_trace_phase(op);
-    if (level == 0) {
-        (void)snprintf(name, sizeof name, "%s", phase);
-    } else {
-        (void)snprintf(name, sizeof name, "layer %d", (int)op->layer);
+    size_t used = 0;
+    for (int i = 0; i <= level; i++) {
+        char name[PART_NAME_MAX];
+        if (!part_of(d, number, i, name, sizeof name)) {
+            return false;
+        }
+        const int more = snprintf(path + used, size - used, "/%s", name);
+        used += more > 0 && (size_t)more < size - used ? (size_t)more : 0;
     }
-    if (level == 0 || op->layer >= 0) {
-        pod_trace_slice(d->trace, thread, name, start_ps, end_ps, NULL);
+    return true;
+}
+
+/* Core ops in a row that belong to the same are one slice. */
+static void draw_parts(drawing *d, pod_trace_thread thread, int level)
+{
+    char open[PART_LEVELS * PART_NAME_MAX] = "";
+    char path[PART_LEVELS * PART_NAME_MAX];
+    pod_time_ps start = 0;
+    pod_time_ps end = 0;
+    for (int64_t i = 0; i <= d->nops; i++) {
+        const bool over = i == d->nops;
+        const bool core = !over && is_core(&d->program->ops[d->ops[i].op]);
+        if (!over && !core) {
+            continue;
+        }
+        const bool has = core && path_of(d, d->ops[i].op, level, path, sizeof path);
+        if (!over && !has && d->args->part == NULL) {
+            continue;
+        }
+        if (open[0] != '\0' && (over || !has || strcmp(open, path) != 0)) {
+            pod_trace_slice(d->trace, thread, strrchr(open, '/') + 1, start, end, NULL);
+            open[0] = '\0';
+        }
+        if (has) {
+            start = open[0] == '\0' ? d->ops[i].start_ps : start;
+            memcpy(open, path, sizeof open);
+            end = d->ops[i].end_ps;
+        }
     }
 }
 
@@ -180,26 +223,8 @@ static void draw_framework(drawing *d)
 {
     const pod_trace_thread thread =
         pod_trace_lane(d->trace, &d->chip.row[POD_ROW_FRAMEWORK], 0, d->args->timeline->end_ps);
-    for (int level = 0; level < 2; level++) {
-        const pod_op *open = NULL;
-        pod_time_ps start = 0;
-        pod_time_ps end = 0;
-        for (int64_t i = 0; i < d->nops; i++) {
-            const pod_op *op = &d->program->ops[d->ops[i].op];
-            if (!is_core(op) || pod_step_trace_phase(op)[0] == '\0') {
-                continue; /* casts and the like belong to the part around them */
-            }
-            if (open != NULL && !same_part(open, op, level)) {
-                draw_part(d, thread, open, level, start, end);
-                open = NULL;
-            }
-            start = open == NULL ? d->ops[i].start_ps : start;
-            open = op;
-            end = d->ops[i].end_ps;
-        }
-        if (open != NULL) {
-            draw_part(d, thread, open, level, start, end);
-        }
+    for (int level = 0; level < PART_LEVELS; level++) {
+        draw_parts(d, thread, level);
     }
 }
 

@@ -22,6 +22,11 @@ typedef struct pod_step_trace_args {
     const char *title; /**< name of the slice on Steps, e.g. the model */
     /** Lower bound of a collective, 0 if not known; may be NULL. */
     pod_time_ps (*bound_ps)(void *context, int32_t stage, int32_t op);
+    /** What a core op belongs to at a level of Framework Ops, 0 the outermost: false if nothing; NULL: its phase and
+     *  its layer. */
+    bool (*part)(void *context, int32_t stage, int32_t op, int level, char *name, size_t size);
+    /** Further arguments of an op; may be NULL. */
+    void (*describe)(void *context, int32_t stage, int32_t op, pod_trace_args *args);
     void *context;
 } pod_step_trace_args;
 

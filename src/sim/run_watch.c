@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_watch.h"
 
+#include "sim/traffic.h"
+
 #include <stdlib.h>
 
 void pod_run_watch_fini(pod_run_watch *watch)
@@ -39,6 +41,15 @@ static int32_t sending_step(const pod_coll_schedule *schedule, const pod_coll_pl
         }
     }
     return -1;
+}
+
+/* Tags of traffic name the sender and the number of its message. */
+static pod_run_message describe_traffic(const pod_run_watcher *watcher, int port, pod_net_tag tag)
+{
+    pod_run_message message = {
+        .port = port, .source = tag.channel, .step = tag.step, .part = -1, .channel = -1};
+    pod_traffic_message(watcher->traffic, tag.channel, tag.step, &message.target, &message.bytes);
+    return message;
 }
 
 static pod_run_message describe(const pod_run_watcher *watcher, int32_t cell, int port,
@@ -94,7 +105,9 @@ void pod_run_watcher_note(pod_run_watcher *watcher, int32_t cell, int port, pod_
     const pod_run_watch *watch = watcher->watch;
     for (int32_t i = 0; i < watch->nchips; i++) {
         if (watch->chips[i] == cell) {
-            pod_run_message message = describe(watcher, cell, port, tag, source);
+            pod_run_message message = watcher->traffic != NULL
+                                          ? describe_traffic(watcher, port, tag)
+                                          : describe(watcher, cell, port, tag, source);
             message.watch = i;
             message.start_ps = joined_ps;
             message.end_ps = now_ps;

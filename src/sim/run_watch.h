@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file sim/run_watch.h  Messages of a collective on the links of chosen chips, and what collects them.
- *  Ownership: a watcher is storage of the caller, {.watch, .schedule, .dtype} at first, fini at the end.
+/** @file sim/run_watch.h  Messages of a collective, or of traffic, on the links of chosen chips, and what collects them.
+ *  Ownership: a watcher is storage of the caller, with its first four members at first, fini at the end.
  *  Threads: one per rank. */
 #pragma once
 
@@ -18,8 +18,8 @@ typedef struct pod_run_message {
     int32_t source;       /**< chip that sent it */
     int32_t target;       /**< chip that it is for; -1 if several of its kind are under way */
     int32_t channel;
-    int32_t step; /**< of the sender */
-    int32_t part;
+    int32_t step; /**< of the sender; of traffic: its number among the sender's messages */
+    int32_t part; /**< -1: traffic, whose channel, slots and reduces mean nothing */
     int32_t slot; /**< first of the blocks sent (schedule.h) */
     int32_t slots;
     int32_t reduces; /**< 1: the target adds it, 0: stores it */
@@ -38,9 +38,10 @@ void pod_run_watch_fini(pod_run_watch *watch);
 
 typedef struct pod_run_watcher {
     pod_run_watch *watch;
-    const pod_coll_schedule *schedule;
+    const pod_coll_schedule *schedule; /**< of a collective, or NULL */
     pod_dtype dtype;
-    pod_run_message *messages; /**< of this rank's chips */
+    const struct pod_traffic *traffic; /**< whose tags are (source, number), or NULL */
+    pod_run_message *messages;         /**< of this rank's chips */
     int64_t count;
     int64_t capacity;
     bool out_of_memory;

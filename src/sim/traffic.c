@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/traffic.h"
 
+#include "sim/run_watch.h"
+
 #include "base/names.h"
 #include "base/rng.h"
 
@@ -163,6 +165,7 @@ typedef struct traffic_run {
     int32_t nlocal;
     int32_t *next; /* next[local chip]: first message that has not started */
     pod_time_ps last_ps;
+    pod_run_watcher watcher;
 } traffic_run;
 
 static void run_last(traffic_run *run)
@@ -212,6 +215,13 @@ static void run_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payloa
     run_last(context);
 }
 
+static void run_left(void *context, int32_t chip, int port, pod_net_tag tag, int32_t source,
+                     pod_time_ps joined_ps)
+{
+    traffic_run *run = context;
+    pod_run_watcher_note(&run->watcher, chip, port, tag, source, joined_ps, pod_net_now(run->net));
+}
+
 static pod_status run_start(traffic_run *run, pod_error *err)
 {
     run->nlocal = pod_engine_cells(pod_net_engine(run->net), &run->first);
@@ -254,11 +264,16 @@ static void hops_count(const traffic_run *run, pod_traffic_result *result)
 }
 
 pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffic,
-                           pod_traffic_result *result, pod_error *err)
+                           struct pod_run_watch *watch, pod_traffic_result *result, pod_error *err)
 {
-    traffic_run run = {.machine = machine, .traffic = traffic};
-    const pod_net_client client = {
-        .context = &run, .arrived = run_arrived, .sent = run_sent, .woke = run_woke};
+    traffic_run run = {
+        .machine = machine, .traffic = traffic, .watcher = {.watch = watch, .traffic = traffic}
+    };
+    const pod_net_client client = {.context = &run,
+                                   .arrived = run_arrived,
+                                   .sent = run_sent,
+                                   .woke = run_woke,
+                                   .left = watch != NULL ? run_left : NULL};
     pod_status st = pod_machine_net(machine, &client, -1, &run.net, err);
     if (st != POD_OK) {
         return st;
@@ -266,6 +281,9 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
     st = pod_par_agree(machine->par, run_start(&run, err), err);
     if (st == POD_OK) {
         st = pod_net_run(run.net, err);
+    }
+    if (st == POD_OK && watch != NULL) {
+        st = pod_run_watcher_finish(&run.watcher, machine->par, err);
     }
     if (st == POD_OK) {
         st = pod_machine_links(machine, run.net, &result->links, err);
@@ -275,6 +293,7 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
         result->time_ps = run.last_ps;
         hops_count(&run, result);
     }
+    pod_run_watcher_fini(&run.watcher);
     free(run.next);
     pod_net_free(run.net);
     return st;

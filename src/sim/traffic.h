@@ -70,6 +70,9 @@ typedef struct pod_traffic_result {
     pod_link_summary links;
 } pod_traffic_result;
 
-/** Run it. Collective; the same result on every rank. */
+struct pod_run_watch;
+
+/** Run it. Collective; the same result on every rank.
+ *  @param watch  chips whose messages are kept (sim/run_watch.h), or NULL */
 pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffic,
-                           pod_traffic_result *result, pod_error *err);
+                           struct pod_run_watch *watch, pod_traffic_result *result, pod_error *err);

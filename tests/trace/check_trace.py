@@ -112,6 +112,7 @@ def main():
     parser.add_argument("--step-s", type=float)
     parser.add_argument("--rows", default="")
     parser.add_argument("--busy", action="append", default=[])
+    parser.add_argument("--trace-process", default="", help="only processes whose name holds this")
     asked = parser.parse_args()
     events = read(asked.file)
     threads, processes = check_names(events)
@@ -122,7 +123,7 @@ def main():
     check_nesting(slices)
     check_arrows(events, slices)
     check_counters(events)
-    for pid in processes:
+    for pid in (p for p in processes if asked.trace_process in processes[p]):
         rows = {threads[t] for t in slices if t[0] == pid}
         for row in filter(None, asked.rows.split(",")):
             if row not in rows:
