@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file sim/run_watch.h  Messages of a collective, or of traffic, on the links of chosen chips, and what collects them.
+/** @file sim/run_watch.h  Messages of a collective, or of traffic, on the links of chosen chips.
  *  Ownership: a watcher is storage of the caller, with its first four members at first, fini at the end.
  *  Threads: one per rank. */
 #pragma once
