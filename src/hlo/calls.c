@@ -51,6 +51,21 @@ static bool must_fit(const pod_hlo_instruction *caller, pod_hlo_attribute_key ro
     }
 }
 
+/* Branches of a conditional: a list, or one for true and one for false; as many as operands after the first. */
+static bool has_branches(const pod_hlo_module *module, const pod_hlo_instruction *conditional)
+{
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < conditional->ncalls; i++) {
+        listed += module->call[conditional->calls + i].role == POD_HLO_AT_BRANCHES;
+    }
+    const bool if_true = pod_hlo_callee(module, conditional, POD_HLO_AT_TRUE) != POD_HLO_NONE;
+    const bool if_false = pod_hlo_callee(module, conditional, POD_HLO_AT_FALSE) != POD_HLO_NONE;
+    if (listed == 0) {
+        return if_true && if_false && conditional->noperands == 3;
+    }
+    return !if_true && !if_false && listed == conditional->noperands - 1;
+}
+
 /* Roles that an instruction can't do without. */
 static bool has_callees(const pod_hlo_module *module, const pod_hlo_instruction *instruction)
 {
@@ -66,14 +81,8 @@ static bool has_callees(const pod_hlo_module *module, const pod_hlo_instruction 
     case POD_HLO_WHILE:
         return pod_hlo_callee(module, instruction, POD_HLO_AT_BODY) != POD_HLO_NONE
                && pod_hlo_callee(module, instruction, POD_HLO_AT_CONDITION) != POD_HLO_NONE;
-    case POD_HLO_CONDITIONAL: {
-        uint32_t branches = 0;
-        for (uint32_t i = 0; i < instruction->ncalls; i++) {
-            const uint8_t role = module->call[instruction->calls + i].role;
-            branches += role >= POD_HLO_AT_BRANCHES && role <= POD_HLO_AT_FALSE;
-        }
-        return branches > 0 && branches == instruction->noperands - 1;
-    }
+    case POD_HLO_CONDITIONAL:
+        return has_branches(module, instruction);
     default:
         return true;
     }

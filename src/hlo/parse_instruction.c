@@ -83,17 +83,24 @@ static pod_status add_call(pod_hlo_parser *parser, pod_hlo_instruction *instruct
     return st;
 }
 
+/* Branches and called computations are lists; the other roles have one computation each. */
 static pod_status take_calls(pod_hlo_parser *parser, pod_hlo_instruction *instruction,
                              pod_hlo_attribute_key role, pod_hlo_span value)
 {
     pod_hlo_scan part =
         pod_hlo_scan_part(parser->scan.file, parser->scan.text, value, parser->scan.err);
+    for (uint32_t i = 0; i < instruction->ncalls; i++) {
+        if (parser->module->call[instruction->calls + i].role == role) {
+            return pod_hlo_fail(&part, value.begin, "attribute %s is given twice", keys[role].name);
+        }
+    }
+    const bool many = role == POD_HLO_AT_BRANCHES || role == POD_HLO_AT_CALLED;
     const bool list = pod_hlo_take(&part, '{');
-    if (list && pod_hlo_take(&part, '}')) {
+    if (list && many && pod_hlo_take(&part, '}')) {
         return pod_hlo_end(&part, keys[role].name);
     }
     pod_status st = add_call(parser, instruction, role, &part);
-    while (st == POD_OK && list && pod_hlo_take(&part, ',')) {
+    while (st == POD_OK && list && many && pod_hlo_take(&part, ',')) {
         st = add_call(parser, instruction, role, &part);
     }
     if (st == POD_OK && list) {

@@ -152,6 +152,15 @@ static const error_case errors[] = {
     {HEAD E "  b = f32[8] custom-call(a)\n" OK, 4, 3, "without custom_call_target"},
     {HEAD E "  b = f32[8] fusion(a), kind=kLoop\n" OK, 4, 3, "the computations that it calls are missing"},
     {HEAD F E "  b = f32[8] fusion(a, a), kind=kLoop, calls=f\n" OK, 8, 3, "has 1 parameters, not 2"},
+    {HEAD F E "  b = f32[8] fusion(a), calls=f, calls=f\n" OK, 8, 40, "calls is given twice"},
+    {HEAD F E "  b = f32[8] fusion(a), calls={f, f}\n" OK, 8, 33, "'}' of calls"},
+    {HEAD F E "  p = pred[] constant(true)\n  b = f32[8] conditional(p, a, a), "
+     "true_computation=f, branch_computations={f}\n" OK,
+     9, 3, "the computations that it calls are missing"},
+    {HEAD F E "  p = pred[] constant(true)\n  b = f32[8] conditional(p, a), true_computation=f\n" OK,
+     9, 3, "the computations that it calls are missing"},
+    {HEAD F E "  p = pred[] constant(true)\n  b = f32[8] conditional(p, a), branch_computations={f, f}\n" OK,
+     9, 3, "or too few or too many for its operands"},
     /* computations that call each other */
     {HEAD "f {\n  q = f32[8] parameter(0)\n  ROOT r = f32[8] call(q), to_apply=g\n}\n"
           "g {\n  q = f32[8] parameter(0)\n  ROOT r = f32[8] call(q), to_apply=f\n}\n" E OK,
