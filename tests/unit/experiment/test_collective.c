@@ -159,6 +159,14 @@ Test(collective, says_what_is_wrong)
     world_fini(w);
 }
 
+static pod_status find_pairs(world *w, const pod_group *group, const char *text,
+                             const pod_table *table, int32_t *source_of)
+{
+    const pod_experiment_collective_request request = {
+        .op = POD_PERMUTE, .pairs = text, .pairs_table = table};
+    return pod_experiment_pairs(&request, &w->setup.slice, group, source_of, &w->err);
+}
+
 Test(pairs, are_shifts_transposes_or_a_table)
 {
     static const char text[] = "source,target\n0,1\n1,0\n";
@@ -168,18 +176,17 @@ Test(pairs, are_shifts_transposes_or_a_table)
     pod_table *table = NULL;
     int32_t source_of[8];
     OK(pod_group_init_axes(&group, &w->setup.slice, 3, &w->err));
-    OK(pod_experiment_pairs(&w->setup.slice, &group, "shift:x:1", NULL, source_of, &w->err));
+    OK(find_pairs(w, &group, "shift:x:1", NULL, source_of));
     cr_expect_eq(source_of[1], 0);
     cr_expect_eq(source_of[4], 7, "the second row shifts within itself");
-    OK(pod_experiment_pairs(&w->setup.slice, &group, "transpose", NULL, source_of, &w->err));
+    OK(find_pairs(w, &group, "transpose", NULL, source_of));
     cr_expect_eq(source_of[2], 1, "(1, 0) of 4x2 goes to place (0, 1) of 2x4, which is 2");
     OK(pod_table_parse("pairs.csv", text, sizeof text - 1, &table, &w->err));
-    OK(pod_experiment_pairs(&w->setup.slice, &group, NULL, table, source_of, &w->err));
+    OK(find_pairs(w, &group, NULL, table, source_of));
     cr_expect_eq(source_of[0], 1);
     cr_expect_eq(source_of[1], 0);
     cr_expect_eq(source_of[2], -1);
-    cr_expect_eq(pod_experiment_pairs(&w->setup.slice, &group, "shift:x", NULL, source_of, &w->err),
-                 POD_E_USAGE);
+    cr_expect_eq(find_pairs(w, &group, "shift:x", NULL, source_of), POD_E_USAGE);
     pod_table_free(table);
     pod_group_fini(&group);
     world_fini(w);
