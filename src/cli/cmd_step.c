@@ -153,7 +153,7 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
                                        : print(cli, run_case, &chip, &result, &outcome, what, err);
     }
     if (st == POD_OK) {
-        st = pod_step_files_write(cli, texts, run_case, &result, err);
+        st = pod_par_agree(cli->par, pod_step_files_write(cli, texts, run_case, &result, err), err);
     }
     if (st == POD_OK) {
         st = write_trace(cli, run_case, &result, &trace, err);
