@@ -217,11 +217,25 @@ function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, mos
         delta[free[i]] = A[i, nfree + 1] / A[i, i]
 }
 
+# The same with figures that are at the end of their range, and would leave it, kept there.
+function solve_within(out, fixed, delta, none,   again) {
+    do {
+        again = 0
+        solve(out, fixed, delta, none)
+        for (k = 1; k <= K; k++)
+            if (!(k in fixed) && (k in delta) &&
+                ((delta[k] > 0 && value[k] >= most[k]) || (delta[k] < 0 && value[k] <= least[k]))) {
+                fixed[k] = 0
+                again = 1
+            }
+    } while (again)
+}
+
 function clamp(x, low, high) {
     return x < low ? low : x > high ? high : x
 }
 
-function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, now, next_sum, moved, id, again) {
+function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, now, next_sum, moved, id) {
     all_fitted(want)
     run(want, base)
     for (id in want)
@@ -237,16 +251,7 @@ function fit(   iteration, want, trial, delta, none, out, fixed, old, factor, no
         printf "iteration %d: %d rows, loss %.4f %%\n", iteration, length_of(base), 100 * sqrt(now / length_of(base)) > "/dev/stderr"
         differentiate()
         split("", fixed); split("", out)
-        do {
-            again = 0
-            solve(out, fixed, delta, none)
-            for (k = 1; k <= K; k++)
-                if (!(k in fixed) && (k in delta) &&
-                    ((delta[k] > 0 && value[k] >= most[k]) || (delta[k] < 0 && value[k] <= least[k]))) {
-                    fixed[k] = 0
-                    again = 1
-                }
-        } while (again)
+        solve_within(out, fixed, delta, none)
         for (k = 1; k <= K; k++)
             old[k] = value[k]
         factor = 1
@@ -308,7 +313,7 @@ function move_without(out,   delta, none, fixed, name) {
                 fixed[k] = log(fallback(key[k], name) / value[k])
             }
         }
-    solve(out, fixed, delta, none)
+    solve_within(out, fixed, delta, none)
     for (k = 1; k <= K; k++)
         shift[k] = clamp(delta[k], log(least[k] / value[k]), log(most[k] / value[k]))
 }

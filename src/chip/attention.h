@@ -29,6 +29,7 @@
  *  Q, K, V, the output and their gradients.
  *
  *  Source of the form: 101 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class attention).
+ *  Operations: forward, of a score: maximum, subtraction, sum, rounding, and a move; backward: 13 fit.
  *  Limits: heads of 256 on tpu7x come out too short; loads of keys into the arrays for very few queries are not
  *  counted.
  *  Ownership: plain values. Threads: none. */
