@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_watch.h"
 
-#include "sim/traffic.h"
-
 #include <stdlib.h>
 
 void pod_run_watch_fini(pod_run_watch *watch)
@@ -48,7 +46,7 @@ static pod_run_message describe_traffic(const pod_run_watcher *watcher, int port
 {
     pod_run_message message = {
         .port = port, .source = tag.channel, .step = tag.step, .part = -1, .channel = -1};
-    pod_traffic_message(watcher->traffic, tag.channel, tag.step, &message.target, &message.bytes);
+    watcher->message(watcher->traffic, tag.channel, tag.step, &message.target, &message.bytes);
     return message;
 }
 

@@ -41,7 +41,10 @@ typedef struct pod_run_watcher {
     const pod_coll_schedule *schedule; /**< of a collective, or NULL */
     pod_dtype dtype;
     const struct pod_traffic *traffic; /**< whose tags are (source, number), or NULL */
-    pod_run_message *messages;         /**< of this rank's chips */
+    /** With traffic: receiver and size of a message by its sender and number. */
+    void (*message)(const struct pod_traffic *traffic, int32_t source, int32_t number,
+                    int32_t *target, int64_t *bytes);
+    pod_run_message *messages; /**< of this rank's chips */
     int64_t count;
     int64_t capacity;
     bool out_of_memory;
