@@ -267,7 +267,9 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
                            struct pod_run_watch *watch, pod_traffic_result *result, pod_error *err)
 {
     traffic_run run = {
-        .machine = machine, .traffic = traffic, .watcher = {.watch = watch, .traffic = traffic}
+        .machine = machine,
+        .traffic = traffic,
+        .watcher = {.watch = watch, .traffic = traffic, .message = pod_traffic_message}
     };
     const pod_net_client client = {.context = &run,
                                    .arrived = run_arrived,
