@@ -191,7 +191,7 @@ float pod_fp8_e5m2_to_f32(uint8_t bits)
 #define VECTOR_CLONES
 #endif
 
-/* The three loops of one element type. A format that is a constant here is folded into the code. */
+/* The three loops of one element type. A format that is a constant here is compiled into the code. */
 #define DEFINE_LOOPS(name, type, from, to)                                                         \
     VECTOR_CLONES static void name##_from_f32_all(type *restrict out, const float *restrict in,    \
                                                   int64_t count)                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file base/emit.h  One emitter behind `--format table|csv|json`.
+/** @file base/emit.h  One emitter for `--format table|csv|json`.
  *
  *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
  *  columns.
@@ -13,7 +13,7 @@
  *  emitted (POD_ASSERT). Text is UTF-8.
  *
  *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
- *  stays behind. Ownership: the emitter copies what it is given. Threads: none. */
+ *  stays on disk. Ownership: the emitter copies what it is given. Threads: none. */
 #pragma once
 
 #include "base/status.h"
@@ -27,7 +27,7 @@ typedef struct pod_emit_column {
     const char *name;  /**< CSV and JSON name, e.g. "time_us" */
     const char *title; /**< table heading; NULL = name */
     const char *unit;  /**< second heading line of the table, e.g. "us"; NULL = none */
-    int decimals;      /**< digits behind the point of a double in the table; -1 = shortest exact */
+    int decimals;      /**< digits after the point of a double in the table; -1 = shortest exact */
     bool table_hidden; /**< only in csv and json */
 } pod_emit_column;
 

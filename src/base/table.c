@@ -162,7 +162,7 @@ static pod_status read_byte(reader *in, struct csv_parser *parser, char byte)
     if (csv_error(parser) != CSV_EPARSE) {
         return fail_memory(in->table->name, in->err);
     }
-    return fail_quote(in, in->line, in->column, "a quote inside a field, or text behind one");
+    return fail_quote(in, in->line, in->column, "a quote inside a field, or text after one");
 }
 
 static pod_status read_bytes(reader *in, struct csv_parser *parser, const char *data, size_t size)

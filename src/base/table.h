@@ -5,7 +5,7 @@
  *  LF or CRLF, an optional UTF-8 BOM, a last line without newline. libcsv does the parsing
  *  (strict). Refused with file:line:column: an empty file, an empty or duplicate column name, a row
  *  of the wrong width, stray quotes, NUL bytes. Readers of figures refuse NaN, infinities, text
- *  behind the number, and values out of range.
+ *  after the number, and values out of range.
  *
  *  Ownership: the table owns all strings it returns. Threads: none.
  *  Errors: POD_E_IO (can't be read), POD_E_TABLE (contents), POD_E_NOMEM. */

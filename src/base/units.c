@@ -229,7 +229,7 @@ pod_status pod_parse_bytes(const char *text, const char *what, int64_t *bytes, p
                     text, INT64_MAX);
 }
 
-/* strtod of the numeral with a power of ten behind it, so that 45.97GB/s is the double nearest to
+/* strtod of the numeral with a power of ten after it, so that 45.97GB/s is the double nearest to
  * 4.597e10 and not a rounded product. */
 static double numeral_double(const char *text, size_t length, int exponent10)
 {

@@ -159,7 +159,7 @@ static grid grid_of_head(const piece_cost *cost, const pod_attention_args *args,
         return sum;
     }
     if (!args->causal && args->window == 0) {
-        /* all blocks of queries are alike but for the last */
+        /* all blocks of queries are the same but for the last */
         const int64_t whole = args->queries / block->queries;
         grid one = {0};
         add_query_block(&one, cost, args, block, 0, block->queries - 1);

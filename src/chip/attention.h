@@ -12,8 +12,8 @@
  *      time  = max(sequences · heads · Σ blocks, bytes / HBM rate) + copies
  *
  *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has
- *  a unit of its own and the scale is folded into the queries. Every piece rescales the running output (v_dim wide) by
- *  its new maximum, not so with an estimate of the maximum; backward adds it to dQ (qk_dim wide).
+ *  a unit of its own and the scale is multiplied into the queries. Every piece rescales the running output
+ *  (v_dim wide) by its new maximum, not so with an estimate of the maximum; backward adds it to dQ (qk_dim wide).
  *
  *      kernel     products (qk, v)                         operations            HBM passes
  *      forward    1, 1   Q·Kᵀ; P·V                         attention_fwd_ops     1

@@ -82,15 +82,14 @@ typedef struct pod_chip_spec {
     int64_t cut_min_bytes;        /**< a collective's block isn't cut into less than this */
     double core_link_bytes_per_s; /**< between the two devices of a chip; 0 = one device */
 
-    double dcn_bytes_per_s; /**< egress of one chip's share of its host's network cards */
+    double dcn_bytes_per_s; /**< egress of one chip's share of its host's NICs */
     double dcn_eff_frac;
     pod_time_ps dcn_latency_ps;
-    double
-        dcn_oversubscription; /**< network cards of a slice over its uplink into the fabric, >= 1 */
+    double dcn_oversubscription; /**< NICs of a slice over its uplink into the fabric, >= 1 */
     double
         slice_jitter_frac; /**< spread of the slices' times of a step, of that: all wait for the slowest */
     double pcie_bytes_per_s;      /**< one chip to its host, one way */
-    int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share network cards; 1s fill up */
+    int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share NICs; 1s fill up */
     int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
     int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */
 } pod_chip_spec;

@@ -4,7 +4,7 @@
  *  Model: C[m,n] = A[m,k] · B[k,n]. B is the weights and stands still in the systolic arrays:
  *  ceil(k/dim)·ceil(n/dim) tiles, through each of which the m rows of A stream, one row a cycle,
  *  at least a group of 8 (bf16[8,128] @ bf16[128,128] every 8 cycles: scaling book, tpus.md,
- *  appendix). The next tile loads behind the current one, so the arrays fill and drain once (2·dim
+ *  appendix). The next tile loads while the current one is multiplied, so the arrays fill and drain once (2·dim
  *  cycles). Rows divide over the arrays of a core. On two cores m or n is halved, whichever is
  *  quicker.
  *
@@ -12,7 +12,7 @@
  *
  *  A and B pass through VMEM in blocks (bm x bk, bk x bn), each block of A and B read from HBM when
  *  it is not the one already there, C written once; two buffers of each, so that the next block
- *  loads behind the current one. Loops: m outside, then n, then k, or n outside, then m, then k:
+ *  loads while the current one is multiplied. Loops: m outside, then n, then k, or n outside, then m, then k:
  *
  *      A is read ceil(n/bn) times, once if bk = k and n is inside m; B likewise ceil(m/bm) times
  *      hbm   = bytes / (HBM rate · efficiency) + (steps - 1) · block step

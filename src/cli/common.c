@@ -30,7 +30,7 @@ void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common
         {POD_CLI_DCN, {"slow-host", 0, POD_CLI_MANY, &common->slow_hosts, "SLICE:HOST:FACTOR",
             "a host that is FACTOR times slower, as 0:3:2 (repeatable)"}},
         {POD_CLI_DCN, {"slow-nic", 0, POD_CLI_MANY, &common->slow_nics, "SLICE:HOST:FACTOR",
-            "a host's network cards that are FACTOR times slower (repeatable)"}},
+            "a host's NICs that are FACTOR times slower (repeatable)"}},
         {POD_CLI_DCN, {"fail-dcn", 0, POD_CLI_MANY, &common->failed_dcn, "SLICE:HOST",
             "a host that reaches no other slice (repeatable)"}},
         {POD_CLI_RATES, {"rates", 0, POD_CLI_TEXT, &texts->rates, "NAME",

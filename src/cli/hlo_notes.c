@@ -57,7 +57,7 @@ static void note_parts(pod_emit *emit, const pod_hlo_report *report)
     }
 }
 
-/* Exposed time of collectives that are alike. */
+/* Exposed time of collectives that are the same. */
 typedef struct exposure {
     char what[96];
     char algorithm[POD_STEP_ALGORITHM_MAX];

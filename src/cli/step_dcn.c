@@ -13,14 +13,14 @@ void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
     }
     char bytes[POD_FORMAT_MAX];
     const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
-    pod_emit_note(emit,
-                  "DCN: %s a chip; behind the rest of the step that needs %.3f GB/s a chip of %.3f "
-                  "available: slack %.2f%s",
-                  pod_format_bytes(need.chip_bytes, bytes, sizeof bytes),
-                  need.required_bytes_per_s / 1e9, need.available_bytes_per_s / 1e9, need.slack,
-                  need.slack < 1 ? ", too much to hide" : "");
-    pod_emit_note(emit,
-                  "  busiest network card: slice %d, host %d, busy %.3f us of %.3f us (%.1f %%)",
+    pod_emit_note(
+        emit,
+        "DCN: %s a chip; to overlap fully it has to give each chip %.3f GB/s, and it gives "
+        "%.3f (slack %.2f)%s",
+        pod_format_bytes(need.chip_bytes, bytes, sizeof bytes), need.required_bytes_per_s / 1e9,
+        need.available_bytes_per_s / 1e9, need.slack,
+        need.slack < 1 ? ": the step is DCN-bound" : "");
+    pod_emit_note(emit, "  busiest NIC: slice %d, host %d, busy %.3f us of %.3f us (%.1f %%)",
                   result->links.dcn_busiest_slice, result->links.dcn_busiest_host,
                   pod_time_to_us(result->links.dcn_busy_ps), pod_time_to_us(result->time_ps),
                   100 * need.busy_frac);

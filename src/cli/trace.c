@@ -14,7 +14,7 @@ static pod_status list_failure(const char *text, pod_error *err)
                     "--trace-chips is a list of chip numbers, as 0,5,8-11, or all; not '%s'", text);
 }
 
-/* A number at *text, which moves behind it; -1 if there is none. */
+/* A number at *text, which moves after it; -1 if there is none. */
 static int64_t take_number(const char **text)
 {
     char *end = NULL;

@@ -315,7 +315,7 @@ static int64_t copy_frame(masked *self, const pod_coll_request *request)
     self->base.ops = whole->ops->slot_offset ? &masked_offset_ops : &masked_ops;
     self->base.op = POD_BROADCAST;
     self->base.root = request->root;
-    self->base.alike = false;
+    self->base.uniform = false;
     self->base.least_elements = 0;
     (void)snprintf(self->base.own_name, sizeof self->base.own_name, "as_all_reduce:%.60s",
                    whole->algorithm);

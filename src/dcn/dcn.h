@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file dcn/dcn.h  Several slices: hosts, their network cards, the fabric between them.
+/** @file dcn/dcn.h  Several slices: hosts, their NICs, the fabric between them.
  *
  *  Model. The chips of a slice are cut into blocks that share a host. A message to a chip of another
  *  slice goes

@@ -125,7 +125,7 @@ bool pod_queue_more_keys(pod_queue *queue, pod_slot *slot)
     return true;
 }
 
-/* @return what came behind it */
+/* @return what came after it */
 static pod_chunk *free_chunk(pod_queue *queue, pod_chunk *chunk)
 {
     pod_chunk *next = chunk->next;

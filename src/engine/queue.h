@@ -50,7 +50,7 @@ typedef struct pod_key {
  *  known by its low bits, and the chunk by any pointer into it. */
 typedef struct pod_chunk {
     struct pod_chunk *next;
-    int64_t count; /**< known for chunks taken out, and those behind the newest of a slot */
+    int64_t count; /**< known for chunks taken out, and those after the newest of a slot */
     union {
         pod_key keys[POD_CHUNK_KEYS];
         int32_t hints[POD_CHUNK_HINTS];

@@ -65,7 +65,7 @@ pod_status pod_hlo_async_pair(const pod_hlo_module *module, uint32_t *partner, p
         }
     }
     /* Updates drop out: from each start to its done and back. Operands stand before their use, so that
-     * what an update takes knows its done only from behind. */
+     * what an update takes has its done only when taken from the end. */
     for (uint32_t i = module->ninstructions; i-- > 0;) {
         const pod_hlo_instruction *start = &module->instruction[i];
         if (is_pending(start) && module->instruction[partner[i]].phase == POD_HLO_UPDATE) {

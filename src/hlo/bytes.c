@@ -80,13 +80,13 @@ static pod_status window_ops(const pod_hlo_module *module, const pod_hlo_instruc
         instruction->noperands > 0
             ? pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0))
             : to;
-    const bool alike = instruction->opcode == POD_HLO_REDUCE_WINDOW
-                       && to->dtype != POD_HLO_TYPE_TUPLE && to->count == (uint32_t)count
-                       && from->dtype != POD_HLO_TYPE_TUPLE && from->count == (uint32_t)count;
+    const bool same_rank = instruction->opcode == POD_HLO_REDUCE_WINDOW
+                           && to->dtype != POD_HLO_TYPE_TUPLE && to->count == (uint32_t)count
+                           && from->dtype != POD_HLO_TYPE_TUPLE && from->count == (uint32_t)count;
     *ops = to->elements;
     for (int i = 0; i < count && st == POD_OK; i++) {
         const bool all =
-            alike && dims[i].size <= INT32_MAX && dims[i].stride <= INT32_MAX
+            same_rank && dims[i].size <= INT32_MAX && dims[i].stride <= INT32_MAX
             && holds_all(&dims[i], pod_hlo_dims(module, from)[i],
                          pod_hlo_dims(module, to)[i] <= INT32_MAX ? pod_hlo_dims(module, to)[i]
                                                                   : 0);

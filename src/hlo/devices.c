@@ -86,10 +86,10 @@ static pod_status put(filler *f, int64_t slice, int64_t chip)
     if (slice > 0) {
         return *place == chip && f->filled[slice] <= f->filled[0]
                    ? POD_OK
-                   : pod_fail(
-                       f->err, POD_E_INVALID,
-                       "%s: slice %lld has its chips in another order than slice 0; all alike",
-                       f->what, (long long)slice);
+                   : pod_fail(f->err, POD_E_INVALID,
+                              "%s: slice %lld has its chips in another order than slice 0; all "
+                              "need the same",
+                              f->what, (long long)slice);
     }
     if (f->seen[chip] != 0) {
         return pod_fail(f->err, POD_E_INVALID, "%s: chip %lld twice; each once", f->what,

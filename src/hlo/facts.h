@@ -6,7 +6,7 @@
  *      collectives   op:how:bytes[>result bytes]:SIZExGROUPS:runs;…  equal ones added, largest bytes · runs
  *                    first, then by text; permutes have - for SIZExGROUPS; > only for synchronous
  *                    all-reduces whose result has other bytes
- *      dcn           op:bytes:target:runs;…  ordered alike
+ *      dcn           op:bytes:target:runs;…  ordered the same way
  *      custom_calls  target:runs;…  by name, not those inside fusions
  *
  *  Ownership: texts are the caller's, freed by pod_hlo_facts_fini. Not collective. Threads: none.

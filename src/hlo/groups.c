@@ -78,7 +78,8 @@ static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
         }
         const int32_t size = (int32_t)(pool->nids - first);
         if (st == POD_OK && group->count > 0 && size != group->size) {
-            st = pod_hlo_fail(scan, scan->at, "groups of %d and of %d partitions; all alike",
+            st = pod_hlo_fail(scan, scan->at,
+                              "groups of %d and of %d partitions; all need the same size",
                               (int)group->size, (int)size);
         }
         group->size = size;

@@ -23,7 +23,7 @@ pod_status pod_hlo_reserve(void *array, uint32_t *capacity, uint64_t needed, siz
     return POD_OK;
 }
 
-/* 8 bytes at a time, multiplied and folded. */
+/* 8 bytes at a time, multiplied and mixed. */
 static uint32_t hash_of(const char *text, size_t length)
 {
     const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);

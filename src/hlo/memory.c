@@ -37,7 +37,7 @@ static uint32_t *leaves_of(const live *l, uint32_t instruction)
     return l->leaf + l->at[instruction];
 }
 
-/* The shape of what an instruction leaves behind: of a start, what its done returns. */
+/* The shape of what an instruction leaves: of a start, what its done returns. */
 static uint32_t result_shape(const live *l, uint32_t instruction)
 {
     const pod_hlo_instruction *i = &l->module->instruction[instruction];

@@ -56,7 +56,7 @@ static uint32_t event_first(const event *events, uint32_t count, uint32_t instru
     return low;
 }
 
-/* The collective that begins at an instruction, or POD_HLO_NONE; there may be more behind it. */
+/* The collective that begins at an instruction, or POD_HLO_NONE; there may be more after it. */
 static uint32_t collective_first(const planner *p, uint32_t instruction)
 {
     const pod_hlo_collectives *all = &p->analysis->collectives;

@@ -184,9 +184,9 @@ static int64_t terms(const progression *p, wide c)
     wide residue = (-(c / p->divisor)) % p->period;
     residue = residue < 0 ? residue + p->period : residue;
     const wide first = residue * p->inverse % p->period; /* i modulo the period */
-    wide behind = (first - low) % p->period;
-    behind = behind < 0 ? behind + p->period : behind;
-    low += behind;
+    wide skipped = (first - low) % p->period;
+    skipped = skipped < 0 ? skipped + p->period : skipped;
+    low += skipped;
     return low > high ? 0 : (int64_t)((high - low) / p->period + 1);
 }
 

@@ -18,7 +18,7 @@ typedef struct pod_slice_catalog pod_slice_catalog;
  *  @param slices  slices.csv, borrowed for the call
  *  @return POD_E_TABLE with position for anything it should not hold: unknown chip, shape with too
  *          many axes, counts of chips or hosts that don't fit the shape, a type that doesn't fit the
- *          chips, a twist that the shape doesn't have, two rows alike, a type without exactly one
+ *          chips, a twist that the shape doesn't have, two equal rows, a type without exactly one
  *          default; POD_E_NOMEM */
 pod_status pod_slice_catalog_load(const pod_table *chips, const pod_table *slices,
                                   pod_slice_catalog **catalog, pod_error *err);
@@ -37,7 +37,7 @@ typedef struct pod_shape_request {
     int32_t nslices;
 } pod_shape_request;
 
-/** Parse "4x4x8" (and nothing behind it) into dims. @param length  characters of text that count
+/** Parse "4x4x8" (and nothing after it) into dims. @param length  characters of text that count
  *  @return POD_E_USAGE, POD_E_INVALID (zero, too many axes), POD_E_RANGE */
 pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
                            int32_t dims[POD_AXES], pod_error *err);

@@ -81,7 +81,7 @@ pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const i
  *  Not collective.
  *  @param nslices     slices in all
  *  @param slice_list  nslices entries, each slice once: the lists of slices that go together, `span` each,
- *                     one behind the other; NULL = all slices together, in order (span = nslices)
+ *                     one after the other; NULL = all slices together, in order (span = nslices)
  *  @param span        >= 2, divides nslices
  *  @return POD_E_INVALID (span that doesn't divide; a slice missing or repeated), POD_E_RANGE (too many
  *          chips), POD_E_NOMEM */

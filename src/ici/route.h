@@ -8,7 +8,7 @@
  *  open 4x4 has two (scaling book, TPU chapter, question 5: two axes carry half each), and a tie at
  *  k/2 goes both ways (COLLECTIVES.md section 7, point 2).
  *
- *  With even shares an all-to-all loads the axes of a twisted slice equally, links both ways alike:
+ *  With even shares an all-to-all loads the axes of a twisted slice equally, links both ways equally:
  *  its busiest link carries mean hops / 6 of what a chip sends (5.73 tenths on 4x4x8).
  *
  *      plain slice     displacement per axis, the shorter way round; closed form

@@ -123,7 +123,7 @@ double pod_slice_link_slowness(const pod_slice *slice, int32_t chip, int directi
 /** How many times slower a chip computes: the largest factor among its faults, 1 healthy. */
 double pod_slice_chip_slowness(const pod_slice *slice, int32_t chip);
 /** The same in slice `number`, with the faults that it has alone. The two above leave these out: what all
- *  slices do alike (routes, schedules, bounds) is made for what all have. */
+ *  slices do the same way (routes, schedules, bounds) is made for what all have. */
 double pod_slice_link_slowness_in(const pod_slice *slice, int32_t number, int32_t chip,
                                   int direction);
 double pod_slice_chip_slowness_in(const pod_slice *slice, int32_t number, int32_t chip);

@@ -273,7 +273,7 @@ static int parts_cut(char *text, char **parts, int max)
     return nparts;
 }
 
-/* The slice before the / of "1/0,0,0:2", as pod_fault.only; *text goes on behind it. */
+/* The slice before the / of "1/0,0,0:2", as pod_fault.only; *text goes on after it. */
 static pod_status only_read(const pod_slice *slice, pod_fault_kind kind, const char *what,
                             char **text, int32_t *only, pod_error *err)
 {

@@ -5,7 +5,7 @@
  *  chip of a slice (or a core of it). Inside a slice the order comes from JAX's rules
  *  (mesh/layout.h) or from a placement by hand (mesh/placement.h). Over several slices it is JAX's
  *  create_hybrid_device_mesh: the coordinate along an axis is dcn · size inside + inside, slices
- *  are numbered row-major over the dcn sizes, and every slice is laid alike.
+ *  are numbered row-major over the dcn sizes, and every slice is laid the same way.
  *
  *  For each axis, the figures of `podsim mesh`:
  *   physical  the parts, slowest first, as in mesh/layout.h ("xy", "x[4@4]z", "-" for size 1);

@@ -12,7 +12,7 @@
  *  A product C = A·B contracts the dims that A and B share. The four cases of the book:
  *   1. The contracting dim is whole in both                 no communication
  *   2. It is cut in one operand:  A[I, J_X]·B[J, K]         all-gather that operand over X
- *   3. It is cut alike in both:   A[I, J_X]·B[J_X, K]       multiply, then sum: all-reduce over X, or
+ *   3. It is cut the same way in both:   A[I, J_X]·B[J_X, K]       multiply, then sum: all-reduce over X, or
  *                                                           reduce-scatter if C is to be cut by X
  *   4. Both other dims are cut by X: A[I_X, J]·B[J, K_X]    refused: C[I_X, K_X] would hold only the
  *                                                           diagonal blocks; gather one first

@@ -48,7 +48,7 @@ typedef struct pod_model {
     int64_t kv_shared_layers; /**< last layers that use the keys and values of earlier ones */
     int64_t wide_layers;      /**< last layers with twice d_ff */
     int64_t qk_norms;         /**< 1: norms of queries and keys, too */
-    int64_t post_norms;       /**< 1: norms behind attention and MLP, too */
+    int64_t post_norms;       /**< 1: norms after attention and MLP, too */
     int64_t layer_embedding;  /**< width of a further embedding in each layer; 0 = none */
     int64_t parallel; /**< 1: attention and MLP have one norm and are added up, side by side */
 } pod_model;

@@ -243,7 +243,7 @@ static void set_fate(const pod_settings *settings, const char *key, pod_setting_
     }
 }
 
-/** Gate and up are kept together or not at all, and of a model's dense and expert layers alike. */
+/** Gate and up are kept together or not at all, and of a model's dense and expert layers the same way. */
 static void fates_of_parts(const pod_settings *settings, const pod_recipe *recipe)
 {
     const int64_t *place = recipe->place;

@@ -2,7 +2,7 @@
 /** @file net/cells.h  The simulated hardware, and which chip is which cell of it.
  *
  *  Folding. Where all chips do the same, chips that a translation of the slice carries into one another
- *  behave alike, so one cell can stand for all of them: with period[a] < dims[a], cells are the
+ *  behave the same, so one cell can stand for all of them: with period[a] < dims[a], cells are the
  *  chips with coordinates below the periods, and a link that leaves this box enters it again on the
  *  other side. Times are those of the whole slice, as long as what the chips do has this symmetry
  *  (closed axes, equal blocks, no faults, groups that repeat with the period). Records are of

@@ -5,8 +5,8 @@
  *  divided by the link's slowness; dead links have no port. The machine borrows slice and router.
  *  Which chip a cell is, folded or not: net/cells.h.
  *
- *  Several slices. With a DCN, the cells are the chips of all slices, slice behind slice: chip c of
- *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, network cards and
+ *  Several slices. With a DCN, the cells are the chips of all slices, slice after slice: chip c of
+ *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, NICs and
  *  fabric (net/dcn_ports.h), everything else is as in one slice. Folded slices: one stands for
  *  all, when all do the same; a host then serves the chips that have cells with their share of its rates, and
  *  times differ by the picoseconds that its messages round to (some 1e-6).

@@ -13,7 +13,7 @@
  *  No link ever carries more than its rate.
  *
  *  Paths are explicit, or addressed: then the machine says at each cell by which port the message
- *  goes on, and for ports that lead to many cells (a network card on a fabric) also to which.
+ *  goes on, and for ports that lead to many cells (a NIC on a fabric) also to which.
  *
  *  What limits a chip that drives many links lies before the links: a message may be marked to get only a link's
  *  shared rate, as if it were longer; what the link is recorded to carry stays its bytes.
@@ -120,7 +120,7 @@ pod_net_leg *pod_net_legs(pod_net *net, int32_t count);
  *  steps' distance that share a link all wait for it from the same moment, so that a step of equal
  *  distances takes exactly hops · latency + bytes on the busiest link / rate, the form in which
  *  algorithms are compared on paper. Links need equal latencies.
- *  @param legs   links of the circuits, each from `cell` on, one circuit behind the other
+ *  @param legs   links of the circuits, each from `cell` on, one circuit after the other
  *  @param nlegs  nlegs[ncircuits] >= 1
  *  @param to     cell at the end of all of them */
 void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,

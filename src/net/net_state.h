@@ -105,7 +105,7 @@ typedef struct net_watch {
     int32_t source; /* cell that sent it */
 } net_watch;
 
-/* How links serve messages: one file each, behind one interface. */
+/* How links serve messages: one file each, with one interface. */
 typedef struct net_discipline {
     /** Memory of all links and cells, `stride` of them known. POD_E_NOMEM. */
     bool (*links_new)(pod_net *net);
@@ -147,7 +147,7 @@ struct pod_net {
     net_wire *wires;
     int32_t nwires;
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
-     * the free list behind. */
+     * the free list that follows. */
     net_flow *flows;
     int32_t *flow_peer;    /* flow_peer[flow]: where it goes, on links with addressed peers or in a
                            circuit */

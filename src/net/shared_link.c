@@ -61,7 +61,7 @@ static void flow_release(pod_net *net, int32_t local, int32_t flow)
     net->free_flow = flow;
 }
 
-/* Put into the list sorted by finish, behind equals. */
+/* Put into the list sorted by finish, after equals. */
 static void link_insert(pod_net *net, net_link *link, int32_t flow)
 {
     net_flow *flows = net->flows;

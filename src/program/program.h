@@ -27,7 +27,7 @@
  *  program/exec.h. Collectives move `in` to `out`:
  *
  *      all-reduce      out = sum over the group of in                     [r, c] → [r, c]
- *      all-gather      out = the shards of the group one behind the other along `dim`
+ *      all-gather      out = the shards of the group one after the other along `dim`
  *      reduce-scatter  out = this chip's shard along `dim` of the sum of in
  *      permute         out = in of the chip `shift` positions before in the group's order
  *
@@ -203,7 +203,7 @@ typedef struct pod_programs {
     pod_program_algorithm *algorithms;
     int32_t npermutes;
     pod_program_permute *permutes;
-    /* by chip of all slices, slice behind slice; NULL when nstages is 1 */
+    /* by chip of all slices, slice after slice; NULL when nstages is 1 */
     int32_t *stage_of;
     int32_t *next_stage_chip; /**< chip of the next stage with the same other coordinates */
     int32_t *previous_stage_chip;

@@ -35,7 +35,7 @@ static void axis_add(pod_breakdown *breakdown, const char *axes, double exposed_
     breakdown->axis[i].exposed_s += exposed_s;
 }
 
-/* Insertion keeps the order of axes that are alike. */
+/* Insertion keeps the order of axes that are the same. */
 static void axes_sort(pod_breakdown *breakdown)
 {
     for (int i = 1; i < breakdown->naxes; i++) {

@@ -44,7 +44,7 @@ typedef struct pod_breakdown {
 void pod_breakdown_get(const pod_programs *programs, const pod_step_result *result,
                        double peak_ops_per_s, pod_breakdown *breakdown);
 
-/** Collectives of a step that are alike: same name, operation, group and size. */
+/** Collectives of a step that are the same: same name, operation, group and size. */
 typedef struct pod_collective_line {
     char name[POD_ROW_NAME_MAX];
     const char *op;                         /**< "all-gather", static */

@@ -66,7 +66,7 @@ void pod_remedy_find(const pod_remedy_facts *facts, pod_remedy *remedy)
     if (!facts->batch_is_fixed) {
         const double later = (step - by_weights) + larger(0, by_weights - b->compute_s) / 2;
         offer(remedy, 1 - later / step,
-              "twice the batch: gathers and sums of weights stay as they are and hide behind more "
+              "twice the batch: the weight collectives stay the same size and overlap with more "
               "compute");
     }
     if (facts->smaller_tensor > 0) {

@@ -39,7 +39,7 @@ typedef struct coll_aside {
     bool sends_across;  /* the last send goes to another slice */
 } coll_aside;
 
-/* A chip, behind it its channels, and behind them for each direction nwords bits of the channels that wait for
+/* A chip, after it its channels, and after them for each direction nwords bits of the channels that wait for
  * that link. */
 typedef struct coll_chip {
     pod_coll_place place;
@@ -105,9 +105,9 @@ static inline size_t channel_number(const pod_collective *coll, int32_t cell, in
     return (size_t)(cell - coll->first) * (size_t)coll->nchannels + (size_t)channel;
 }
 
-/** What the slots of a step hold now, one behind the other: `bytes` in all. */
+/** What the slots of a step hold now, one after the other: `bytes` in all. */
 pod_payload *pod_collective_snapshot(pod_collective *coll, int32_t cell, const coll_chip *state,
                                      int32_t part, const pod_coll_step *step, int64_t bytes);
-/** Store a payload in a slot and those behind it, or reduce it into them. */
+/** Store a payload in a slot and those after it, or reduce it into them. */
 void pod_collective_place(pod_collective *coll, int32_t cell, const coll_chip *state, int32_t part,
                           int32_t slot, bool reduce, const pod_payload *payload);

@@ -21,7 +21,7 @@ typedef struct collective_run {
 
 /* ---- the test data of one chip ---- */
 
-/* Elements of the vector before part p: parts lie behind one another. */
+/* Elements of the vector before part p: parts lie one after another. */
 static int64_t part_first(const pod_coll_schedule *schedule, int32_t part)
 {
     int64_t first = 0;
@@ -313,7 +313,7 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
 
 bool pod_run_folds(const pod_run_collective_args *args)
 {
-    return args->fold && args->watch == NULL && args->schedule->alike && !args->data
+    return args->fold && args->watch == NULL && args->schedule->uniform && !args->data
            && !args->machine->dcn && args->machine->slice->nfaults == 0;
 }
 

@@ -23,7 +23,7 @@ typedef struct pod_run_collective_args {
     uint64_t seed;
     bool data;
     bool
-        fold; /**< where all chips do the same (schedule.h: alike), simulate one for all of them, each
+        fold; /**< where all chips do the same (schedule.h: uniform), simulate one for all of them, each
                     rank for itself; not with data, faults or several slices */
     pod_run_watch *watch; /**< NULL: nobody watches */
 } pod_run_collective_args;

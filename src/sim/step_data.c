@@ -31,7 +31,7 @@ static shard shard_of(const pod_buffer *whole, void *data, int dim, int32_t n, i
                    .pitch_bytes = row_bytes};
 }
 
-/* Copy bytes [from, from + size) of the shard's elements, row behind row, to or from `plain`. */
+/* Copy bytes [from, from + size) of the shard's elements, row after row, to or from `plain`. */
 static void shard_copy(const shard *s, size_t from, size_t size, unsigned char *plain, bool out)
 {
     while (size > 0) {
@@ -68,8 +68,8 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
     POD_ASSERT(from == (size_t)s->rows * s->row_bytes);
 }
 
-/* The whole vector, `rest` bytes: slots [slot, slot + blocks) of every part, one part behind the other.
- * Behind it comes what it is padded with: zeros on the way in, of no interest on the way out. */
+/* The whole vector, `rest` bytes: slots [slot, slot + blocks) of every part, one part after the other.
+ * After it comes what it is padded with: zeros on the way in, of no interest on the way out. */
 static void vector_copy(step_run *run, int32_t cell, pod_collective *collective,
                         const pod_coll_schedule *schedule, bool second, unsigned char *plain,
                         size_t rest, int element_bytes, bool out)

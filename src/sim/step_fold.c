@@ -10,7 +10,7 @@ typedef struct fold {
     const pod_slice *slice;
     int32_t slices;           /* of which one or more have cells */
     int32_t period[POD_AXES]; /* found so far; dims for axes still to come */
-    bool *alike; /* alike[schedule]: a ring on which every chip does the same; NULL = none */
+    bool *uniform; /* uniform[schedule]: a ring on which every chip does the same; NULL = none */
 } fold;
 
 /* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
@@ -61,7 +61,7 @@ typedef struct fold_chip {
     pod_coll_place place;
 } fold_chip;
 
-/* A step of two chips alike but for where they are. On an open axis nobody may move anything, since
+/* A step of two chips that are the same but for where they are. On an open axis nobody may move anything, since
  * its ends lack a link: `open_axis` is that axis, or -1. */
 static bool same_step(const fold *f, const pod_coll_schedule *schedule, const fold_chip *a,
                       const fold_chip *b, int32_t channel, int32_t step, int open_axis)
@@ -121,8 +121,8 @@ static bool same_schedule(const fold *f, const pod_coll_schedule *schedule, int3
 
 /* ---- rings ---- */
 
-/* Steps of a channel of two chips alike but for where they go: to a neighbour, always the same one. @param[in,out]
- * ports  of the two chips in this channel, -1 at first */
+/* Steps of a channel of two chips that are the same but for where they go: to a neighbour, always the same one.
+ * @param[in,out] ports  of the two chips in this channel, -1 at first */
 static bool same_ring_step(const pod_coll_schedule *schedule, const fold_chip *a,
                            const fold_chip *b, int32_t channel, int32_t step, int ports[2])
 {
@@ -178,7 +178,7 @@ static bool same_on_ring(const pod_coll_schedule *schedule, int32_t a, int32_t b
 }
 
 /* A ring through the chips of each group on which all do the same. */
-static bool is_alike_ring(const fold *f, const pod_coll_schedule *schedule)
+static bool is_uniform_ring(const fold *f, const pod_coll_schedule *schedule)
 {
     if (schedule->nchannels > RING_CHANNELS_MAX || schedule->group->slices > 1) {
         return false;
@@ -193,9 +193,9 @@ static bool is_alike_ring(const fold *f, const pod_coll_schedule *schedule)
 
 static void rings_find(fold *f)
 {
-    f->alike = calloc((size_t)f->run->nschedules + 1, sizeof *f->alike);
-    for (int32_t i = 0; f->alike != NULL && i < f->run->nschedules; i++) {
-        f->alike[i] = is_alike_ring(f, f->run->schedules[i].schedule);
+    f->uniform = calloc((size_t)f->run->nschedules + 1, sizeof *f->uniform);
+    for (int32_t i = 0; f->uniform != NULL && i < f->run->nschedules; i++) {
+        f->uniform[i] = is_uniform_ring(f, f->run->schedules[i].schedule);
     }
 }
 
@@ -221,13 +221,13 @@ static bool same_chips(const fold *f, int32_t a, int32_t b, int open_axis)
 {
     bool same = same_stage(f, a, b);
     for (int32_t i = 0; same && i < f->run->nschedules; i++) {
-        same = (f->alike != NULL && f->alike[i])
+        same = (f->uniform != NULL && f->uniform[i])
                || same_schedule(f, f->run->schedules[i].schedule, a, b, open_axis);
     }
     return same;
 }
 
-/* Chips of the box found so far do the same as those `period` behind them along an axis. */
+/* Chips of the box found so far do the same as those `period` after them along an axis. */
 static bool repeats(const fold *f, int axis, int32_t period)
 {
     const pod_slice *slice = f->slice;
@@ -243,8 +243,8 @@ static bool repeats(const fold *f, int axis, int32_t period)
             continue;
         }
         at[axis] -= period;
-        const int32_t behind = chip - chip % slice->nchips + pod_slice_chip(slice, at);
-        if (!same_chips(f, chip, behind, open_axis)) {
+        const int32_t other = chip - chip % slice->nchips + pod_slice_chip(slice, at);
+        if (!same_chips(f, chip, other, open_axis)) {
             return false;
         }
     }
@@ -306,5 +306,5 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
         }
     }
     memcpy(machine->period, f.period, sizeof machine->period);
-    free(f.alike);
+    free(f.uniform);
 }

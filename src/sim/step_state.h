@@ -131,7 +131,7 @@ struct step_run {
     int64_t hbm_bound_ps;
     int64_t exposed_ps[STEP_RESOURCES];
     int64_t idle_ps;
-    bool out_of_memory; /* in a handler: what it leaves behind is incomplete */
+    bool out_of_memory; /* in a handler: what it leaves is incomplete */
     pod_error failure;  /* of something inside a handler */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);

@@ -2,7 +2,7 @@
 /** @file sim/traffic.h  Point-to-point traffic on a slice.
  *
  *      pair         one message from one chip to another
- *      neighbor     every chip sends to the neighbour behind each of its live links
+ *      neighbor     every chip sends to the neighbour at the end of each of its live links
  *      transpose    (x, y, z) sends to (y, z, x), each coordinate modulo the size of its new axis
  *      tornado      every chip sends ceil(k/2) - 1 positions ahead along each axis of size k
  *                   (Dally & Towles, Principles and Practices of Interconnection Networks, table 3.1)

@@ -20,7 +20,7 @@ typedef enum pod_step_mode {
     POD_STEP_TRAIN,
     POD_STEP_FORWARD,
     POD_STEP_PREFILL, /**< of transformers: prompts of seq tokens into a KV cache */
-    POD_STEP_DECODE   /**< of transformers: one token behind seq others */
+    POD_STEP_DECODE   /**< of transformers: one token after seq others */
 } pod_step_mode;
 typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
 

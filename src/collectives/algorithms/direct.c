@@ -112,7 +112,7 @@ static bool is_lattice(const pod_coll_request *request)
 }
 
 /* Displacements are the same from everywhere. */
-static bool is_alike(const pod_coll_request *request)
+static bool is_uniform(const pod_coll_request *request)
 {
     const pod_group *group = request->group;
     bool closed = group->ndims > 0;
@@ -187,7 +187,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
         direct_free(&self->base);
         return st;
     }
-    self->base.alike = is_alike(request);
+    self->base.uniform = is_uniform(request);
     pod_coll_frame_slots(&self->base, n, 2 * n);
     for (int32_t c = 0; c < channels; ++c) {
         self->base.channels[c].max_steps = (n - 1 - c + channels - 1) / channels;
@@ -219,8 +219,8 @@ static void overlap(const pod_coll_request *request, int64_t hops, double bytes,
 {
     const pod_time_ps work = pod_time_from_s(bytes / request->link_rate.bytes_per_s);
     const pod_time_ps hops_ps = hops * request->hop_latency_ps;
-    const pod_time_ps behind = hops_ps + work / request->group->size - work;
-    pod_coll_prediction_make(request, behind > hops_ps / 2 ? behind : hops_ps / 2, work,
+    const pod_time_ps tail_ps = hops_ps + work / request->group->size - work;
+    pod_coll_prediction_make(request, tail_ps > hops_ps / 2 ? tail_ps : hops_ps / 2, work,
                              prediction);
 }
 
@@ -268,15 +268,15 @@ static void count_pair(const pod_coll_request *request, const pod_router *router
     }
 }
 
-/* Follow the routes of all ranks to every `skip`-th displacement. On a healthy twisted slice all chips are
- * alike: rank 0 to all, its directions standing for all links. */
+/* Follow the routes of all ranks to every `skip`-th displacement. On a healthy twisted slice all chips do
+ * the same: rank 0 to all, its directions standing for all links. */
 static pod_status predict_routes(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
     const pod_group *group = request->group;
     const int32_t n = group->size;
     const size_t links = (size_t)request->slice->nchips * POD_DIRECTIONS;
-    const bool alike = is_lattice(request) && request->slice->nfaults == 0;
+    const bool symmetric = is_lattice(request) && request->slice->nfaults == 0;
     pod_router *router = NULL;
     link_counts counts = {.load = calloc(links, sizeof *counts.load)};
     pod_status st = counts.load
@@ -286,8 +286,8 @@ static pod_status predict_routes(const pod_coll_request *request, pod_coll_predi
         free(counts.load);
         return st;
     }
-    const int32_t skip = alike ? 1 : (n - 1 + SAMPLES - 1) / SAMPLES;
-    const int32_t chips = alike ? 1 : request->slice->nchips;
+    const int32_t skip = symmetric ? 1 : (n - 1 + SAMPLES - 1) / SAMPLES;
+    const int32_t chips = symmetric ? 1 : request->slice->nchips;
     for (int32_t chip = 0; chip < chips; ++chip) {
         const int32_t *group_chips = &group->chip_of[(int64_t)group->group_of[chip] * n];
         for (int32_t by = 1; by < n; by += skip) {
@@ -299,8 +299,8 @@ static pod_status predict_routes(const pod_coll_request *request, pod_coll_predi
     double directions[POD_DIRECTIONS] = {0.0};
     for (size_t l = 0; l < links; ++l) {
         directions[l % POD_DIRECTIONS] += counts.load[l];
-        busiest = alike ? fmax(busiest, directions[l % POD_DIRECTIONS])
-                        : fmax(busiest, counts.load[l] * (double)skip);
+        busiest = symmetric ? fmax(busiest, directions[l % POD_DIRECTIONS])
+                            : fmax(busiest, counts.load[l] * (double)skip);
     }
     const double bytes = (double)request->elements * (double)request->element_bytes / (double)n;
     overlap(request, counts.farthest, busiest * bytes, prediction);

@@ -290,7 +290,7 @@ static edge edge_of(const flood_schedule *self, const planner *plan, int32_t roo
     return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->trees.hops[at] - 1};
 }
 
-/* Place the messages of one round behind each other; the longest list of a channel sets its length. */
+/* Place the messages of one round one after another; the longest list of a channel sets its length. */
 static void place_round(flood_schedule *self, planner *plan, int32_t round, bool write)
 {
     memset(plan->used, 0, (size_t)self->n * POD_DIRECTIONS * sizeof *plan->used);

@@ -289,7 +289,7 @@ static int32_t gather_block_slot(const pod_coll_schedule *schedule, int32_t part
     return own_slot((const gather_schedule *)schedule, part, rank);
 }
 
-/* What goes on in each direction has the size of the rank's own block, and lies behind all blocks. */
+/* What goes on in each direction has the size of the rank's own block, and lies after all blocks. */
 static int64_t gather_slot_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
                                   int32_t slot)
 {

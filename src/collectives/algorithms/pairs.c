@@ -105,9 +105,9 @@ static void lock_step(const pairs_schedule *self, int32_t part, int32_t step, po
     const int32_t begin = step - step % (self->gates + 1);
     const int32_t parts = self->base.nparts;
     for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
-        const int32_t behind = (step - begin) * POD_COLL_WAITS_MAX + w + 1;
-        if (behind < parts && begin > 0) {
-            out->wait[w] = (pod_coll_wait){(part + behind) % parts, begin};
+        const int32_t later = (step - begin) * POD_COLL_WAITS_MAX + w + 1;
+        if (later < parts && begin > 0) {
+            out->wait[w] = (pod_coll_wait){(part + later) % parts, begin};
         }
     }
 }
@@ -329,8 +329,8 @@ pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_pl
     pod_coll_schedule *schedule = NULL;
     pod_status st = pod_pairs_build(request, plan, &schedule, err);
     if (st == POD_OK) {
-        const bool alike = plan->swing && !request->slice->twisted;
-        const pod_coll_likeness likeness = alike ? POD_LIKE_PARITY : POD_LIKE_NONE;
+        const bool by_parity = plan->swing && !request->slice->twisted;
+        const pod_coll_likeness likeness = by_parity ? POD_LIKE_PARITY : POD_LIKE_NONE;
         bool complete = false;
         st = pod_coll_predict_schedule(request, schedule, likeness, prediction, &complete, err);
         if (st == POD_OK && !complete) {

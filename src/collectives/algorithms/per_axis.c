@@ -323,7 +323,7 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
         axis_free(&self->base);
         return st;
     }
-    self->base.alike = request->slice->nfaults == 0 && pod_coll_axes_symmetric(&self->axes);
+    self->base.uniform = request->slice->nfaults == 0 && pod_coll_axes_symmetric(&self->axes);
     pod_coll_frame_slots(&self->base, request->group->size,
                          (naxes > 0 ? naxes + 1 : 2) * request->group->size);
     for (int32_t c = 0; c < self->base.nchannels; ++c) {

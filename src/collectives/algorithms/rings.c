@@ -21,7 +21,7 @@ typedef struct phase {
     int32_t span; /* slots that travel together */
     int32_t away; /* closed: position sent at its start, from the own one (ring_walk.h) */
     pod_coll_recv recv_op;
-    int32_t late; /* steps by which the receiver's number of a message is behind the sender's */
+    int32_t late;       /* steps by which the receiver's number of a message lags the sender's */
     int32_t twin_first; /* receives of the other direction before this phase */
     uint8_t priority;   /* of its first step, */
     int turns;          /* and how many its steps take up; 0 = all have the same */
@@ -55,7 +55,7 @@ typedef struct rings {
     const pod_ring_order **order_of; /* [part] */
     int32_t *twin;                   /* [channel], -1 = none */
     /* What step() reads of a rank lies together, since a pod's ranks don't fit the caches: a row for each
-     * rank, of its hops [axis][+, -], and behind them the digits of all orders. */
+     * rank, of its hops [axis][+, -], and after them the digits of all orders. */
     pod_coll_hop *rows;
     int nhops;
     int row_size; /* in hops, which are as large as digits */

@@ -191,13 +191,13 @@ static void bound_distances(pod_bounds *b)
 {
     const pod_coll_request *request = b->request;
     const pod_group *g = request->group;
-    const bool alike = g->ndims > 0 && request->slice->nfaults == 0;
+    const bool symmetric = g->ndims > 0 && request->slice->nfaults == 0;
     bool measured = false;
     for (int32_t group = 0; group < g->count; ++group) {
         if (!pod_bound_runs(request, group)) {
             continue;
         }
-        if (!measured || !alike) {
+        if (!measured || !symmetric) {
             measured = true;
             pod_span_measure(&b->span, group, &b->distances);
             b->latency_hops = fmax(b->latency_hops, farthest(b, group));

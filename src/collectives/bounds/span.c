@@ -88,7 +88,7 @@ static bool path_stays(const pod_span *span, const pod_path *path, int32_t chip)
 }
 
 /* Whether all minimal routes inside the box of chip 0 stay there. On a plain slice they do. On a
- * twisted one the way over a wrap can be as short; all its boxes are alike. */
+ * twisted one the way over a wrap can be as short; all its boxes are the same. */
 static bool routes_stay(const pod_span *span)
 {
     const pod_slice *slice = span->request->slice;
@@ -331,16 +331,16 @@ static void measure_roughly(const pod_span *span, int32_t group, pod_span_distan
 {
     const pod_slice *slice = span->request->slice;
     const int32_t n = span->request->group->size;
-    const bool alike = slice->twisted && slice->nfaults == 0 && n == slice->nchips;
+    const bool symmetric = slice->twisted && slice->nfaults == 0 && n == slice->nchips;
     const int32_t far = measure_rank(span, group, 0, out);
-    const double sum = alike ? out->sum_hops[0] : (double)(n - 1);
+    const double sum = symmetric ? out->sum_hops[0] : (double)(n - 1);
     measure_rank(span, group, far, out);
     const int32_t farthest = out->ecc_hops[far];
     if (!slice->twisted) {
         measure_axes(span, group, out);
     }
     for (int32_t r = 0; r < n; ++r) {
-        out->ecc_hops[r] = alike || r == far ? farthest : (farthest + 1) / 2;
+        out->ecc_hops[r] = symmetric || r == far ? farthest : (farthest + 1) / 2;
         out->sum_hops[r] = slice->twisted ? sum : out->sum_hops[r];
     }
     out->closest_hops = 1;

@@ -37,7 +37,7 @@ static int32_t *beside(const weave *w, int colour, int32_t rank)
     return &w->beside[2 * ((int64_t)colour * w->n + rank)];
 }
 
-/* The rank behind `at` for one who comes from `from`. */
+/* The rank after `at` for one who comes from `from`. */
 static int32_t onward(const weave *w, int colour, int32_t from, int32_t at)
 {
     const int32_t *ends = beside(w, colour, at);
@@ -109,7 +109,7 @@ static bool is_worth(weave *w, int change, int pass)
     return pod_rng_unit(SEED, 0, w->drawn++) < chance;
 }
 
-/* Swap the colours of the square at a rank along two axes, if it has two, opposite edges alike, and that helps. */
+/* Swap the colours of the square at a rank along two axes, if it has two, opposite edges the same, and that helps. */
 static void consider(weave *w, int32_t rank, int i, int j, int pass)
 {
     const int32_t across = next_along(w, rank, i);

@@ -44,7 +44,7 @@ static void number_quotients(pod_ring_order *order, const pod_coll_axes *axes, i
     }
 }
 
-/* base of a level = sum over the levels behind it of digit · span */
+/* base of a level = sum over the levels after it of digit · span */
 static void sum_bases(pod_ring_order *order, int32_t nranks)
 {
     for (int32_t r = 0; r < nranks; ++r) {

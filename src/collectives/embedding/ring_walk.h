@@ -35,7 +35,7 @@ static inline pod_ring_leg pod_ring_leg_make(int32_t length, int32_t run, int si
     return leg;
 }
 
-/** The position whose run is sent, and the one whose run is received from the neighbour behind.
+/** The position whose run is sent, and the one whose run is received from the neighbour before it.
  *  @param mine  own position
  *  @param away  position sent, counted from the own one in the direction: -step when gathering,
  *               steps - step when scattering; |away| < length */

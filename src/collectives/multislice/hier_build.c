@@ -7,11 +7,11 @@
  *     broadcast        the root spreads its vector over its slice · across · all-gather inside
  *
  * Every chip exchanges its own run with the chips at the same place of the other slices, so that all network
- * cards of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
+ * NICs of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
  * a reduce-scatter, then an all-gather, S - 1 messages each; for two slices both swap their whole runs,
  * which moves as many bytes in half the time of flight. Chunks run at the same time: while one crosses,
  * the next is reduced and the one before is gathered. Only as many cross at once as the latency asks for:
- * cards share fairly, and chunks that cross together all arrive late.
+ * NICs share fairly, and chunks that cross together all arrive late.
  *
  * Example, all-reduce over 2 slices of 2 chips, one chunk; run 0 = blocks 0 1, run 1 = blocks 2 3; what
  * rank 0 (slice 0) and rank 2 (slice 1) do:
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 
 /* Links serve early chunks first, so that these cross while the others are reduced; and reducing comes before
- * gathering, so that cards are never out of work. */
+ * gathering, so that NICs are never out of work. */
 enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128 };
 _Static_assert(POD_HIER_CHUNKS_MAX *CHUNK_PRIORITIES <= GATHER_PRIORITY, "priorities fit");
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predicted time of hierarchical collectives, cut into P chunks of which w may cross at once. A chunk is busy on
- * ICI for b before it crosses and for a after, on the cards for c, and in flight for f; all chunks together take
+ * ICI for b before it crosses and for a after, on the NICs for c, and in flight for f; all chunks together take
  * the longest of
  *
- *     cards     b + f + P c + stalls + a            stalls = (P - w) f / w: w chunks share every flight
+ *     NICs     b + f + P c + stalls + a            stalls = (P - w) f / w: w chunks share every flight
  *     links     P (b + a) + gap                     gap: until the first is across, if b is over by then
  *     last one  P b + f + c + a
  *
@@ -120,7 +120,7 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
     const double bytes = crossing(request, elements) * request->element_bytes;
     *phases = (pod_hier_phases){
         .flight_ps = flights_of(request) * request->dcn->options.latency_ps,
-        .cards_ps = pod_time_from_s(bytes / pod_dcn_chip_bytes_per_s(request->dcn)),
+        .nics_ps = pod_time_from_s(bytes / pod_dcn_chip_bytes_per_s(request->dcn)),
     };
     if (request->op == POD_ALL_TO_ALL) {
         add_ici(phases, &phases->after_ps, request,
@@ -167,21 +167,20 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
     const pod_time_ps before = phases->before_ps;
     const pod_time_ps after = phases->after_ps;
     const pod_time_ps stalls = (chunks - cut->window) * phases->flight_ps / cut->window;
-    const pod_time_ps cards =
-        before + phases->flight_ps + chunks * phases->cards_ps + stalls + after;
-    /* chunks that are reduced faster than they cross share the cards with the first one */
-    const pod_time_ps sharing = before >= phases->cards_ps ? 1 : cut->window;
-    const pod_time_ps first = before + phases->flight_ps + sharing * phases->cards_ps;
+    const pod_time_ps nics = before + phases->flight_ps + chunks * phases->nics_ps + stalls + after;
+    /* chunks that are reduced faster than they cross share the NICs with the first one */
+    const pod_time_ps sharing = before >= phases->nics_ps ? 1 : cut->window;
+    const pod_time_ps first = before + phases->flight_ps + sharing * phases->nics_ps;
     const pod_time_ps gap = after > 0 ? later(first - chunks * before, 0) : 0;
     const pod_time_ps links = chunks * (before + after) + gap;
-    const pod_time_ps last = chunks * before + phases->flight_ps + phases->cards_ps + after;
+    const pod_time_ps last = chunks * before + phases->flight_ps + phases->nics_ps + after;
     const pod_time_ps inside = chunks * (before + after);
     *prediction = (pod_coll_prediction){
         .nterms = 4,
         .term = {{"launch", request->launch_ps},
                  {"hop latency", phases->latency_ps},
                  {"bytes inside slices", inside},
-                 {"what crossing slices adds", later(later(cards, links), last) - inside}},
+                 {"what crossing slices adds", later(later(nics, links), last) - inside}},
     };
     for (int i = 0; i < prediction->nterms; ++i) {
         prediction->total_ps += prediction->term[i].time_ps;

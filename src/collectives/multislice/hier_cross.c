@@ -104,7 +104,7 @@ static void swap_step(const hier *self, const hier_me *me, int32_t run, pod_coll
     out->recv_op = POD_RECV_REDUCE;
 }
 
-/* Step k of S - 1: to the slice k + 1 ahead, from the one as far behind. */
+/* Step k of S - 1: to the slice k + 1 ahead, from the one as far back. */
 static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool reduce, int32_t k,
                           pod_coll_step *out)
 {

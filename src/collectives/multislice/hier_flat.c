@@ -11,7 +11,7 @@
  *
  * routed: every pair by itself, over ICI or DCN: permute, and all-to-all, whose small messages make it
  * slow to simulate beyond ROUTED_RANKS_MAX ranks; the hierarchical one bundles them. At a time all ranks send as many
- * slices ahead and as far inside, own slice and others by turns, so that all chips do the same.
+ * slices ahead and as far inside, own slice and others alternately, so that all chips do the same.
  */
 #include "collectives/schedule/algorithm_list.h"
 #include "collectives/schedule/frame.h"
@@ -104,7 +104,7 @@ static void flat_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     }
     const bool scatters = schedule->op != POD_ALL_GATHER && step < n - 1;
     const int32_t k = step % (n - 1);
-    /* scattering, the block that leaves now still has k + 1 ranks before its own behind it */
+    /* scattering, the block that leaves now still has k + 1 ranks before its own to pass */
     const int64_t sent = scatters ? me->rank - (int64_t)way * (k + 1) : me->rank - (int64_t)way * k;
     out->send_to = next;
     out->send_step = step;

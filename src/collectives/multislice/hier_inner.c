@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The phases inside a slice. They walk the axes in all useful orders at once, both ways round, with shares
- * that load all links alike: what bucket does with one cut (bucket.c). Chunks take the place of cuts. */
+ * that load all links equally: what bucket does with one cut (bucket.c). Chunks take the place of cuts. */
 #include "collectives/algorithms/rings.h"
 #include "collectives/embedding/hamilton.h"
 #include "collectives/embedding/shares.h"

@@ -14,7 +14,7 @@
 
 enum { POD_HIER_CHUNKS_MAX = 16, POD_HIER_SPREADS = 8, POD_HIER_ALIGNED_MIN = 16 };
 
-/** Reduce-scatter and all-gather inside a slice that cut a vector alike: same parts, same slots. */
+/** Reduce-scatter and all-gather inside a slice that cut a vector the same way: same parts, same slots. */
 typedef struct pod_hier_inner {
     int64_t elements;
     pod_coll_schedule *scatter; /**< NULL when the op needs none, or n is 1 */
@@ -37,7 +37,7 @@ typedef struct pod_hier_phases {
     pod_time_ps after_ps;  /**< and after it: all-gather, handing on */
     pod_time_ps latency_ps; /**< of both, what is not busy time */
     pod_time_ps flight_ps;  /**< latency over DCN */
-    pod_time_ps cards_ps;   /**< bytes over DCN at what every chip can send at once */
+    pod_time_ps nics_ps;    /**< bytes over DCN at what every chip can send at once */
     int64_t hops;           /**< that the messages of one chip make */
 } pod_hier_phases;
 
@@ -51,7 +51,7 @@ typedef struct pod_hier_cut {
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
                                pod_hier_phases *phases, pod_error *err);
 /** Chunks beyond which doubling gains less than a hundredth, or costs too many messages, and the predicted
- *  time with its terms. The window keeps the cards busy during a flight.
+ *  time with its terms. The window keeps the NICs busy during a flight.
  *  @param most  chunks to try at most */
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err);

@@ -60,7 +60,7 @@ static bool holds(const pod_checker *c, int32_t part, int32_t rank, int32_t slot
         if (writer > 0) {
             *c->where =
                 (pod_coll_fault){(int32_t)(writer >> 32), (int32_t)(writer & UINT32_MAX) - 1, rank,
-                                 "what it leaves behind is not the result"};
+                                 "what it leaves is not the result"};
         }
     }
     return right;

@@ -19,7 +19,7 @@ void pod_coll_frame_fini(pod_coll_schedule *schedule);
 void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t slots);
 
 /** The rank that lies as far from `rank` along every axis of the group's grid as `vector` lies from rank 0, round
- *  and round; without a grid, so many ranks ahead. @param sign  1, or -1: as far behind */
+ *  and round; without a grid, so many ranks ahead. @param sign  1, or -1: as far back */
 int32_t pod_coll_displaced(const pod_group *group, int32_t rank, int32_t vector, int sign);
 
 /** A step that neither sends nor receives nor waits. */

@@ -35,7 +35,7 @@
  *      all-to-all      slot b(d): the block for rank d           → slot n + b(s): the block from rank s
  *                      (b(d) = block_slot(p, d); slot n + b(r) holds r's own block from the start)
  *      permute         slot 0: r's vector                        → slot 1: the vector of its source
- *  Slots behind those are scratch.
+ *  Slots after those are scratch.
  *
  *  Sizes. Part p has `elements` elements in `blocks` blocks that differ by at most one element: block b
  *  starts at b·q + min(b, elements mod blocks), q = elements / blocks. Every element belongs to
@@ -107,7 +107,7 @@ typedef struct pod_coll_step {
 typedef struct pod_coll_part {
     int64_t elements;
     int32_t blocks; /**< >= 1 */
-    int32_t slots;  /**< >= blocks; slots behind the defined ones are scratch of the size of a block
+    int32_t slots;  /**< >= blocks; slots after the defined ones are scratch of the size of a block
                          (slot blocks + i has the size of block i mod blocks) */
 } pod_coll_part;
 
@@ -159,7 +159,8 @@ struct pod_coll_schedule {
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
-    bool alike; /**< every rank sends as far, as much and as often as every other, which closed axes
+    bool
+        uniform; /**< every rank sends as far, as much and as often as every other, which closed axes
                           without faults let it: one can stand for all (sim/run.h) */
     bool circuits;  /**< routed messages go as circuits (net/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */

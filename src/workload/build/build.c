@@ -86,8 +86,8 @@ static void group_name(const pod_mesh *mesh, unsigned mask, char name[POD_PROGRA
     }
 }
 
-/** Places along the axes of a mask, row-major, of the ranks of the first group: in every group ranks lie
- *  alike. */
+/** Places along the axes of a mask, row-major, of the ranks of the first group: ranks lie the same way in
+ *  every group. */
 static void positions_fill(const pod_mesh *mesh, unsigned mask, pod_program_group *group)
 {
     for (int32_t rank = 0; rank < group->group.size; rank++) {

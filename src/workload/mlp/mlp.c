@@ -4,8 +4,8 @@
  *      forward   H  = relu(X · W1)          backward  dH = (H > 0) · (dY · W2ᵀ)   dW2 = Hᵀ · dY
  *                Y  = H · W2, over tensor             dX = dH · W1ᵀ, over tensor  dW1 = Xᵀ · dH
  *
- * Order of backward: dX before dW1, so that the sum of dX over tensor hides behind dW1; dW2 before dH,
- * so that its sum hides behind the rest, unless dX is summed: then what leads to dX comes first. */
+ * Order of backward: dX before dW1, so that the sum of dX over tensor overlaps with dW1; dW2 before dH,
+ * so that its sum overlaps with the rest, unless dX is summed: then what leads to dX comes first. */
 #include "workload/mlp/stage.h"
 
 #include <stdio.h>

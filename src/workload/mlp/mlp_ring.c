@@ -6,13 +6,13 @@
  *  Gather and multiply: each chip's piece travels both ways round the ring; a chip multiplies the pieces
  *  as they come. Piece s of a chip at position i is the one of position i - s (mod n), so all chips
  *  have the same program. n = 4:      s = 0        s = 1         s = 3        s = 2
- *                                     its own      from behind   from ahead   from behind
+ *                                     its own      from lower   from higher  from lower
  *
- *  Multiply and scatter: sums travel. For the piece of position p one sum comes from behind and one from
- *  ahead, each chip on the way adding its product, and p adds its own. Sums from ahead start n/2 chips
- *  away: chip i adds its product of piece s to the sum that is s chips from its goal.
+ *  Multiply and scatter: sums travel. For the piece of position p one sum comes from lower positions and one
+ *  from higher ones, each chip on the way adding its product, and p adds its own. Sums from higher positions
+ *  start n/2 chips away: chip i adds its product of piece s to the sum that is s chips from its goal.
  *
- *  Backward gathers dY and scatters dX alike; the pieces of dW fill the gaps. */
+ *  Backward gathers dY and scatters dX the same way; the pieces of dW fill the gaps. */
 #include "workload/mlp/stage.h"
 
 #include <stdio.h>
@@ -22,15 +22,15 @@
 typedef struct ring {
     const pod_axis_list *axes;
     int32_t n;
-    int32_t behind; /* pieces that come from lower positions: n/2 */
-    int32_t ahead;  /* n - 1 - n/2 */
+    int32_t lower;  /* pieces that come from lower positions: n/2 */
+    int32_t higher; /* n - 1 - n/2 */
 } ring;
 
 static ring ring_of(const pod_stage *stage)
 {
     const pod_work_layout *layout = stage->build.layout;
     const int32_t n = pod_work_layout_pieces(layout, &layout->tensor);
-    return (ring){.axes = &layout->tensor, .n = n, .behind = n / 2, .ahead = n - 1 - n / 2};
+    return (ring){.axes = &layout->tensor, .n = n, .lower = n / 2, .higher = n - 1 - n / 2};
 }
 
 /** Piece number of the k-th to be multiplied: 0, 1, n - 1, 2, n - 2, … */
@@ -81,11 +81,11 @@ static void pieces_gather(pod_stage *stage, const ring *r, const char *phase, in
     char name[POD_BUILD_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
     pieces[0] = *own;
-    for (int32_t s = 1; s <= r->behind; s++) {
+    for (int32_t s = 1; s <= r->lower; s++) {
         pieces[s] =
             pod_build_permute(&stage->build, phase, layer, &pieces[s - 1], r->axes, 1, name);
     }
-    for (int32_t s = 1; s <= r->ahead; s++) {
+    for (int32_t s = 1; s <= r->higher; s++) {
         pieces[r->n - s] = pod_build_permute(
             &stage->build, phase, layer, &pieces[(r->n - s + 1) % r->n], r->axes, r->n - 1, name);
     }
@@ -157,25 +157,25 @@ static void sum_pass(pod_stage *stage, const scatter *sc, int32_t s, int32_t shi
 static pod_array multiply_scatter(pod_stage *stage, scatter *sc)
 {
     const ring *r = sc->r;
-    pod_array from_ahead = {0};
-    pod_array from_behind = {0};
-    for (int32_t away = r->behind; away >= 1; away--) {
-        sum_pass(stage, sc, away, r->n - 1, away == r->behind, &from_ahead);
-        if (away <= r->ahead) {
-            sum_pass(stage, sc, r->n - away, 1, away == r->ahead, &from_behind);
+    pod_array from_higher = {0};
+    pod_array from_lower = {0};
+    for (int32_t away = r->lower; away >= 1; away--) {
+        sum_pass(stage, sc, away, r->n - 1, away == r->lower, &from_higher);
+        if (away <= r->higher) {
+            sum_pass(stage, sc, r->n - away, 1, away == r->higher, &from_lower);
             fill_gap(stage, sc, r->n - away);
         }
         fill_gap(stage, sc, away);
     }
     pod_array sum =
-        piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_ahead);
+        piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_higher);
     fill_gap(stage, sc, 0);
-    if (r->ahead > 0) {
+    if (r->higher > 0) {
         const pod_elementwise add = {
             .name = "ring.add",
             .layer = sc->layer,
             .function = POD_VEC_ADD,
-            .in = {&sum, &from_behind},
+            .in = {&sum, &from_lower},
             .flops = 1,
             .bytes = pod_dtype_size(sum.dtype)
         }; /* fused but for one */

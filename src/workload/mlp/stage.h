@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/mlp/stage.h  Private to workload/: what a model does in one pipeline stage.
  *
- *  Model: workload/mlp/train.c drives every model alike: microbatches through the layers of a stage in
+ *  Model: workload/mlp/train.c drives every model the same way: microbatches through the layers of a stage in
  *  1F1B order, inputs and targets or messages at its ends, gradients and the update. A model says what
  *  a layer does forward and backward, and which weights it uses, in pod_stage_ops.
  *
@@ -105,7 +105,7 @@ typedef struct pod_stage_driver {
     pod_part_visitor *run;
     void (*update)(void *context); /**< of all weights */
 } pod_stage_driver;
-/** Everything in order behind the input: the uses of all microbatches, the microbatches in 1F1B order, the update.
+/** Everything in order after the input: the uses of all microbatches, the microbatches in 1F1B order, the update.
  *  @param stage  request, build, number and count are looked at */
 void pod_stage_drive(pod_stage *stage, const pod_stage_driver *driver);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of a step in one stage: 1F1B over microbatches (Narayanan et al., PipeDream-Flush).
- * Stage s of S runs min(S - 1 - s, M) forwards ahead, then one forward and one backward by turns:
+ * Stage s of S runs min(S - 1 - s, M) forwards ahead, then one forward and one backward alternately:
  *
  *      S = 2, M = 4    stage 0  F0 F1 B0 F2 B1 F3 B2 B3
  *                      stage 1     F0 B0 F1 B1 F2 B2 F3 B3 */

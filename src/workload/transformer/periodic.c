@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Layers of a stage, so that the middle is steady: alike, or of several kinds or with experts. */
+/* Layers of a stage, so that the middle is steady: the same, or of several kinds or with experts. */
 enum { LEAST_ALIKE = 4, LEAST_MIXED = 8 };
 
 bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
@@ -42,9 +42,9 @@ static int64_t layer_of(const pod_periodic *p, int64_t layer)
     if (layer < front) {
         return layer;
     }
-    const int64_t behind = p->layers - 1 - layer;
-    if (behind < p->more - front) {
-        return p->more - 1 - behind;
+    const int64_t from_end = p->layers - 1 - layer;
+    if (from_end < p->more - front) {
+        return p->more - 1 - from_end;
     }
     const int64_t middle = front + (layer - p->prefix) % p->period;
     return middle < p->more ? middle : p->more - 1;
@@ -79,7 +79,7 @@ static bool table_init(layer_table *table, const pod_program *program, int64_t l
     return true;
 }
 
-/** The next op of a layer with a name from *at on, round and round; *at moves behind it. */
+/** The next op of a layer with a name from *at on, round and round; *at moves after it. */
 static int32_t op_find(const layer_table *table, const pod_program *program, int64_t layer,
                        const char *name, int32_t *at)
 {

@@ -4,7 +4,7 @@
  *
  *  Model: instead of all L layers, two models with fewer are simulated, of a and a + p layers: p is twice the period
  *  of the pattern of layers (gathers some uses ahead may make even and odd layers differ), for each stage of a
- *  pipeline, and a alike L modulo p. What p further layers add is the same again for the rest:
+ *  pipeline, and a equal to L modulo p. What p further layers add is the same again for the rest:
  *
  *      X(L) = X(a + p) + (L - a - p) / p · (X(a + p) - X(a))        X: times and bytes, whole numbers (sim/step.h)
  *

@@ -7,19 +7,19 @@
  *
  *  Cuts. Sequences are cut over data, fsdp and expert, tokens of a sequence over sequence; heads, d_ff
  *  and vocab over tensor; experts over expert; layers over pipeline. A *bundle* is the weights that are
- *  gathered together: those of attention, those before and those behind the elementwise function of an
+ *  gathered together: those of attention, those before and those after the elementwise function of an
  *  MLP, likewise of experts, the embedding and the head. Bundles are stored in f32 (for adam), cut over
  *  tensor, fsdp, sequence and expert, whatever divides, padded up. Before each use a bundle is rounded to bf16 and
  *  gathered, once forward and once backward (recomputing uses the same copy); gradients, in bf16, are
  *  reduce-scattered over the same axes and all-reduced over data. Use number u may be
  *  gathered once use u - 1 - ahead has begun.
  *
- *  Communication of weights and gradients hides behind products, but not its HBM traffic: what is received is
+ *  Communication of weights and gradients overlaps with products, but not its HBM traffic: what is received is
  *  written, read to be passed on, and copied into the layout that products want. That is four bytes moved for
  *  each byte of a whole bundle; the chip's gather_hbm_ratio is what steps show. The core's work waits for the HBM
  *  meanwhile.
  *
- *  Over tensor activations are all-reduced behind each pair of products, forward and backward; over sequence
+ *  Over tensor activations are all-reduced after each pair of products, forward and backward; over sequence
  *  keys and values are gathered, and their gradients reduced; over expert tokens go to their experts and back
  *  (all-to-all); over pipeline stages exchange activations.
  *

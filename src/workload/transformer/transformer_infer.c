@@ -58,7 +58,7 @@ static int32_t activation(infer *in, const char *name, int64_t width)
                          width);
 }
 
-/** A collective behind those before it; the next core op waits for it. */
+/** A collective after those before it; the next core op waits for it. */
 static int32_t cross(infer *in, pod_coll_op op, const char *name, const pod_axis_list *axes,
                      int64_t elements, int32_t buffer)
 {

@@ -118,7 +118,7 @@ static int32_t input_sum(pod_tf *tf, int32_t dxn)
 }
 
 /** The two products of a dense part: by its input and by its weights.
- *  @param dxn  what the first gives, to be summed behind the second; or NONE @return its sum */
+ *  @param dxn  what the first gives, to be summed after the second; or NONE @return its sum */
 static int32_t dense_backward(pod_tf *tf, const char *const names[2], const int64_t kn[2],
                               int64_t count, const int32_t touch[2][POD_OP_TOUCHES_MAX],
                               pod_tf_bundle *bundle, int32_t dxn)

@@ -32,12 +32,12 @@ void pod_tf_vector(pod_tf *tf, const char *name, double elements, int64_t bytes,
                    const int32_t touch[POD_OP_TOUCHES_MAX]);
 void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *args,
                       const int32_t touch[POD_OP_TOUCHES_MAX]);
-/** A collective behind the last core op, and behind `after`. @return its op, or POD_OP_NONE when the
+/** A collective after the last core op, and after `after`. @return its op, or POD_OP_NONE when the
  *  axes are one chip @param elements  of the full buffer */
 int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,
                           int64_t elements, pod_dtype dtype, int32_t after,
                           const int32_t touch[POD_OP_TOUCHES_MAX]);
-/** Over PCIe, behind the last core op and `after`. */
+/** Over PCIe, after the last core op and `after`. */
 int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, int32_t buffer);
 /** Sum activations over tensor, in place. @return the op or POD_OP_NONE */
 int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width);

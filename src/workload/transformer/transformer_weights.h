@@ -14,7 +14,7 @@ void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase);
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf);
 /** The same for a bundle that is used now, if there is such a bundle. @return its gathered weights */
 int32_t pod_tf_use_part(pod_tf *tf, int part);
-/** Gather up to `ahead` uses behind the one under way, from here on. */
+/** Gather up to `ahead` uses after the one under way, from here on. */
 void pod_tf_prefetch(pod_tf *tf, int32_t ahead);
 /** Products of a gradient: the collectives that complete it. @param partial  buffer of the product */
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);

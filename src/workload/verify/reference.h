@@ -52,9 +52,10 @@ int64_t pod_reference_inexact(const pod_reference *reference);
 typedef struct pod_step_check {
     const pod_reference *reference;
     const pod_step_work *work;
-    int64_t wrong;      /**< elements beyond their bound, on this rank's chips */
-    int64_t checked;    /**< elements compared */
-    int64_t error_bits; /**< largest relative error, as the bits of a double: they order alike */
+    int64_t wrong;   /**< elements beyond their bound, on this rank's chips */
+    int64_t checked; /**< elements compared */
+    int64_t
+        error_bits; /**< largest relative error, as the bits of a double: they order the same way */
 } pod_step_check;
 
 /** Largest relative error of a check. */

@@ -123,9 +123,9 @@ Test(table, refuses_broken_tables_with_their_place)
     expect_refused("a,b,a\n", "1:5: column 'a' occurs twice; names must differ");
     expect_refused("a,b\n1,2\n3\n", "3:1: the row has 1 fields; the header has 2");
     expect_refused("a,b\n1,2,3", "2:5: the row has 3 fields; the header has 2");
-    expect_refused("a,b\n1,x\"y\n", "2:4: a quote inside a field, or text behind one; write \"a "
+    expect_refused("a,b\n1,x\"y\n", "2:4: a quote inside a field, or text after one; write \"a "
                                     "\"\"quoted\"\" word\" for a \"quoted\" word");
-    expect_refused("a,b\n1,\"x\"y\n", "2:6: a quote inside a field, or text behind one; write \"a "
+    expect_refused("a,b\n1,\"x\"y\n", "2:6: a quote inside a field, or text after one; write \"a "
                                       "\"\"quoted\"\" word\" for a \"quoted\" word");
     expect_refused("a,b\n1,\"xy\n\n", "2:3: the quote is never closed; write \"a \"\"quoted\"\" "
                                       "word\" for a \"quoted\" word");
