@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links that carry one message at a time (net.h, alone). */
+/* Links that carry one message at a time (net.h). */
 #include "engine/pages.h"
 #include "net/net_state.h"
 
@@ -20,39 +20,39 @@ static pod_net_tag tag_load(const uint64_t arg[2])
     return tag;
 }
 
-/* Tell the client when the message of a lane has left, or up to slack_ps later. */
-static void lane_arm(const pod_net *net, int32_t cell, int port, uint32_t slack_ps)
+/* Tell the client when the message of a link has left, or up to slack_ps later. */
+static void link_arm(const pod_net *net, int32_t cell, int port, uint32_t slack_ps)
 {
-    net_dock *dock = dock_at(net, cell);
-    net_lane *lane = &dock->lanes[port];
-    lane->slack_ps = slack_ps;
-    dock->awaited |= 1U << port;
-    const pod_time_ps latest = lane->free_ps + slack_ps;
-    if (lane->free_ps < dock->timer_ps || latest < dock->latest_ps) {
-        dock->timer_ps = lane->free_ps < dock->timer_ps ? lane->free_ps : dock->timer_ps;
-        dock->latest_ps = latest < dock->latest_ps ? latest : dock->latest_ps;
-        pod_engine_timer_set_lazy(net->engine, cell, dock->timer_ps, dock->latest_ps);
+    net_ports *ports = ports_at(net, cell);
+    net_exclusive *link = &ports->links[port];
+    link->slack_ps = slack_ps;
+    ports->awaited |= 1U << port;
+    const pod_time_ps latest = link->free_ps + slack_ps;
+    if (link->free_ps < ports->timer_ps || latest < ports->latest_ps) {
+        ports->timer_ps = link->free_ps < ports->timer_ps ? link->free_ps : ports->timer_ps;
+        ports->latest_ps = latest < ports->latest_ps ? latest : ports->latest_ps;
+        pod_engine_timer_set_lazy(net->engine, cell, ports->timer_ps, ports->latest_ps);
     }
 }
 
-static pod_time_ps lane_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
+static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                              pod_payload *payload)
 {
-    net_dock *dock = dock_at(net, cell);
-    net_lane *lane = &dock->lanes[port];
-    net_wire *wire = &net->wires[dock->wire[port]];
+    net_ports *ports = ports_at(net, cell);
+    net_exclusive *link = &ports->links[port];
+    net_wire *wire = &net->wires[ports->wire[port]];
     const pod_time_ps now = pod_engine_now(net->engine);
-    POD_ASSERT(lane->free_ps <= now);
+    POD_ASSERT(link->free_ps <= now);
     const pod_time_ps work = pod_net_time_check(net, now, wire_work_ps(wire, bytes, tag.shared));
-    lane->bytes += bytes;
-    lane->busy_ps += work;
-    lane->free_ps = now + work;
+    link->bytes += bytes;
+    link->busy_ps += work;
+    link->free_ps = now + work;
     net->hops++;
     if (work
         == 0) { /* others may have it when this handler has ended, the first in order of them */
-        lane_arm(net, cell, port, 0);
+        link_arm(net, cell, port, 0);
     }
-    pod_event *event = pod_engine_post_begin(net->engine, cell, lane->peer,
+    pod_event *event = pod_engine_post_begin(net->engine, cell, link->peer,
                                              now + work + wire->latency_ps, payload);
     event->kind = EVENT_ARRIVE;
     event->small = 1;
@@ -60,55 +60,55 @@ static pod_time_ps lane_send(pod_net *net, int32_t cell, int port, int64_t bytes
     return now + work;
 }
 
-bool pod_net_alone(const pod_net *net)
+bool pod_net_is_exclusive(const pod_net *net)
 {
-    return net->docks != NULL;
+    return net->ports != NULL;
 }
 
 /* What the client sends at free_ps arrives one service and one latency later. The engine looks ahead by the
  * shortest of services and a latency; by the rest the client may be told later. */
 bool pod_net_await(pod_net *net, int32_t cell, int port, int64_t bytes, bool shared)
 {
-    const net_dock *dock = dock_at(net, cell);
-    const net_lane *lane = &dock->lanes[port];
-    const bool awaited = (dock->awaited >> port & 1U) != 0;
-    if (lane->free_ps <= pod_engine_now(net->engine)) {
+    const net_ports *ports = ports_at(net, cell);
+    const net_exclusive *link = &ports->links[port];
+    const bool awaited = (ports->awaited >> port & 1U) != 0;
+    if (link->free_ps <= pod_engine_now(net->engine)) {
         return awaited;
     }
-    const pod_time_ps work = wire_work_ps(&net->wires[dock->wire[port]], bytes, shared);
+    const pod_time_ps work = wire_work_ps(&net->wires[ports->wire[port]], bytes, shared);
     const pod_time_ps spare = work > net->least_ps ? work - net->least_ps : 0;
     const uint32_t slack_ps = spare < UINT32_MAX ? (uint32_t)spare : UINT32_MAX;
-    if (awaited && lane->slack_ps <= slack_ps) {
+    if (awaited && link->slack_ps <= slack_ps) {
         return true;
     }
-    lane_arm(net, cell, port, slack_ps);
+    link_arm(net, cell, port, slack_ps);
     return true;
 }
 
 static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
 {
     pod_net *net = context;
-    net_dock *dock = dock_at(net, cell);
+    net_ports *ports = ports_at(net, cell);
     pod_time_ps timer = POD_TIME_NEVER;
     pod_time_ps latest = POD_TIME_NEVER;
     uint32_t freed = 0;
-    for (uint32_t rest = dock->awaited; rest != 0; rest &= rest - 1) {
-        const net_lane *lane = &dock->lanes[__builtin_ctz(rest)];
-        if (lane->free_ps <= now) {
+    for (uint32_t rest = ports->awaited; rest != 0; rest &= rest - 1) {
+        const net_exclusive *link = &ports->links[__builtin_ctz(rest)];
+        if (link->free_ps <= now) {
             freed |= rest & -rest;
         } else {
-            const pod_time_ps late = lane->free_ps + lane->slack_ps;
-            timer = lane->free_ps < timer ? lane->free_ps : timer;
+            const pod_time_ps late = link->free_ps + link->slack_ps;
+            timer = link->free_ps < timer ? link->free_ps : timer;
             latest = late < latest ? late : latest;
         }
     }
-    dock->timer_ps = timer;
-    dock->latest_ps = latest;
+    ports->timer_ps = timer;
+    ports->latest_ps = latest;
     if (timer != POD_TIME_NEVER) {
         pod_engine_timer_set_lazy(engine, cell, timer, latest);
     }
     for (; freed != 0; freed &= freed - 1) {
-        dock->awaited &= ~(freed & -freed);
+        ports->awaited &= ~(freed & -freed);
         net->client.freed(net->client.context, cell, __builtin_ctz(freed));
     }
 }
@@ -124,51 +124,51 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     }
 }
 
-static bool lanes_new(pod_net *net)
+static bool links_new(pod_net *net)
 {
-    const size_t bytes = sizeof(net_dock) + (size_t)net->stride * sizeof(net_lane);
-    net->dock_bytes = pod_whole_lines(bytes);
-    net->docks = pod_pages_new((size_t)net->ncells, net->dock_bytes);
-    return net->docks != NULL;
+    const size_t bytes = sizeof(net_ports) + (size_t)net->stride * sizeof(net_exclusive);
+    net->ports_bytes = pod_whole_lines(bytes);
+    net->ports = pod_pages_new((size_t)net->ncells, net->ports_bytes);
+    return net->ports != NULL;
 }
 
-static void dock_init(pod_net *net, int32_t local)
+static void cell_init(pod_net *net, int32_t local)
 {
-    *dock_at(net, net->first + local) =
-        (net_dock){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
+    *ports_at(net, net->first + local) =
+        (net_ports){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
 }
 
-static void lane_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
+static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
 {
-    net_dock *dock = dock_at(net, net->first + local);
-    dock->lanes[port] = (net_lane){.peer = peer};
-    dock->wire[port] = (uint16_t)wire;
+    net_ports *ports = ports_at(net, net->first + local);
+    ports->links[port] = (net_exclusive){.peer = peer};
+    ports->wire[port] = (uint16_t)wire;
 }
 
 static void near_add(pod_net *net)
 {
-    const int32_t bytes = (int32_t)net->dock_bytes;
+    const int32_t bytes = (int32_t)net->ports_bytes;
     pod_engine_near_add(
-        net->engine, (pod_engine_near){.base = net->docks, .stride_bytes = bytes, .bytes = bytes});
+        net->engine, (pod_engine_near){.base = net->ports, .stride_bytes = bytes, .bytes = bytes});
 }
 
-static void lanes_free(pod_net *net)
+static void links_free(pod_net *net)
 {
-    free(net->docks);
+    free(net->ports);
 }
 
 static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
 {
-    const net_lane *lane = &dock_at(net, net->first + local)->lanes[port];
-    return (pod_net_link_record){.bytes = lane->bytes, .busy_ps = lane->busy_ps};
+    const net_exclusive *link = &ports_at(net, net->first + local)->links[port];
+    return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
 }
 
-const net_discipline pod_net_exclusive_links = {.links_new = lanes_new,
-                                                .cell_init = dock_init,
-                                                .link_init = lane_init,
+const net_discipline pod_net_exclusive_links = {.links_new = links_new,
+                                                .cell_init = cell_init,
+                                                .link_init = link_init,
                                                 .near_add = near_add,
-                                                .links_free = lanes_free,
+                                                .links_free = links_free,
                                                 .handle = on_event,
                                                 .timer = on_timer,
-                                                .send = lane_send,
+                                                .send = link_send,
                                                 .record = record};

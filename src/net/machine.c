@@ -129,7 +129,7 @@ static int peers_find(pod_machine *machine, rank_peers *peers, int32_t *list)
 }
 
 pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
-                           int64_t alone_bytes, pod_net **net, pod_error *err)
+                           int64_t exclusive_bytes, pod_net **net, pod_error *err)
 {
     *net = NULL;
     const int size = pod_par_size(machine->par);
@@ -148,7 +148,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                         .rank = pod_par_rank(machine->par),
                         .size = size,
                         .cross_ps = POD_TIME_NEVER,
-                        .least_bytes = alone_bytes > 0 ? alone_bytes : 0,
+                        .least_bytes = exclusive_bytes > 0 ? exclusive_bytes : 0,
                         .least_ps = POD_TIME_NEVER};
     int npeers = -1;
     if (first_cell && peers) {
@@ -177,7 +177,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
             .route = machine->dcn ? pod_dcn_route : NULL,
             .route_context = machine,
             .client = client,
-            .alone = alone_bytes >= 0,
+            .exclusive = exclusive_bytes >= 0,
             .least_ps = least_ps,
         };
         st = pod_net_new(machine->par, &options, net, err);

@@ -28,10 +28,10 @@ int pod_machine_hbm_port(const pod_machine *machine);
 bool pod_machine_folds(const pod_machine *machine);
 
 /** A net of the machine's cells; borrows the machine. Collective.
- *  @param alone_bytes  what the least message has, when links are alone (pod_net_options); -1 = they are not
+ *  @param exclusive_bytes  what the least message has, when links are exclusive (pod_net_options); -1 = they are not
  *  @return POD_E_USAGE when there are more ranks than chips */
 pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
-                           int64_t alone_bytes, pod_net **net, pod_error *err);
+                           int64_t exclusive_bytes, pod_net **net, pod_error *err);
 
 /** Paths of a message between two chips, ready to travel from the first one's cell.
  *  @param[out] paths  room for POD_NET_PATHS_MAX

@@ -100,7 +100,7 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     pod_map_init(&net->arriving);
     pod_map_init(&net->holding);
     pod_map_init(&net->leaving);
-    net->discipline = options->alone ? &pod_net_exclusive_links : &pod_net_shared_links;
+    net->discipline = options->exclusive ? &pod_net_exclusive_links : &pod_net_shared_links;
     const pod_engine_model model = {.context = net,
                                     .handle = net->discipline->handle,
                                     .timer = net->discipline->timer,

@@ -20,7 +20,7 @@
  *
  *  A message may be split into fragments over several paths; it has arrived when all have.
  *
- *  Alone. A client that never hands a link a message before the one before has left, and uses no
+ *  Exclusive links. A client that never hands a link a message before the one before has left, and uses no
  *  paths, may say so: messages then never share, so that the end of a service is known when it begins,
  *  and the arrival is posted at once. Nor does the net tell when a message has left: the client knows, and
  *  asks to be told where it has something to do then. The same times for half the work.
@@ -50,9 +50,9 @@ typedef struct pod_net_client {
     void *context;
     /** A message for this cell has arrived whole. The payload is borrowed for the call. */
     void (*arrived)(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload);
-    /** The tail of a message (all its fragments) has left this cell, which sent it. Not if alone. */
+    /** The tail of a message (all its fragments) has left this cell, which sent it. Not if links are exclusive. */
     void (*sent)(void *context, int32_t cell, pod_net_tag tag);
-    /** Alone: a port that the client awaits (pod_net_await) is free. Else NULL. */
+    /** Exclusive links: a port that the client awaits (pod_net_await) is free. Else NULL. */
     void (*freed)(void *context, int32_t cell, int port);
     /** What the client asked for with pod_net_wake. */
     void (*woke)(void *context, int32_t cell, uint64_t argument);
@@ -79,9 +79,9 @@ typedef struct pod_net_options {
     pod_net_hop (*route)(const void *context, int32_t cell, pod_net_path *path);
     const void *route_context;    /**< borrowed for the net's life */
     const pod_net_client *client; /**< copied */
-    bool alone;                   /**< as above; a promise that is checked (POD_ASSERT) */
+    bool exclusive;               /**< as above; a promise that is checked (POD_ASSERT) */
     pod_time_ps
-        least_ps; /**< alone: no service is shorter. The engine's lookaheads may then be so much
+        least_ps; /**< exclusive: no service is shorter. The engine's lookaheads may then be so much
                                        longer than the latencies */
 } pod_net_options;
 
@@ -92,12 +92,13 @@ pod_engine *pod_net_engine(pod_net *net);
 
 /** Send over one link to the cell at its end. Takes over the payload reference (may be NULL).
  *  From a handler of `cell`.
- *  @return when it will have left if alone; POD_TIME_NEVER if that depends on what comes */
+ *  @return when it will have left if links are exclusive; POD_TIME_NEVER if that depends on what comes */
 pod_time_ps pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                          pod_payload *payload);
-/** True if the net was made for a client that keeps links alone. */
-bool pod_net_alone(const pod_net *net);
-/** Alone: unless the port is free, tell client->freed when its latest message has left. From a handler of `cell`.
+/** True if the net was made for a client that never hands a busy link a message. */
+bool pod_net_is_exclusive(const pod_net *net);
+/** Exclusive links: unless the port is free, tell client->freed when its latest message has left. From a
+ *  handler of `cell`.
  *  @param bytes  the client will send at least that much over this port when told, and nothing over others: the
  *                more, the less of a hurry. 0 if it can't say
  *  @return false if the port is free, and the client doesn't await it already */

@@ -72,22 +72,22 @@ typedef struct net_link {
 _Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
 
 /* A link that carries one message at a time. */
-typedef struct net_lane {
+typedef struct net_exclusive {
     pod_time_ps free_ps; /* when the latest message has left */
     int64_t bytes;
     pod_time_ps busy_ps;
     int32_t peer;
     uint32_t slack_ps; /* awaited: the client may be told so much later than that */
-} net_lane;
+} net_exclusive;
 
-/* The lanes of a cell, and what the client awaits of them. */
-typedef struct net_dock {
+/* The links of a cell, and what the client awaits of them. */
+typedef struct net_ports {
     pod_time_ps timer_ps; /* what the engine's timer is set to */
     pod_time_ps latest_ps;
-    uint32_t awaited; /* bit i: lane i */
+    uint32_t awaited; /* bit i: the link of port i */
     uint16_t wire[POD_NET_PORTS_MAX];
-    _Alignas(NET_CACHE_LINE) net_lane lanes[];
-} net_dock;
+    _Alignas(NET_CACHE_LINE) net_exclusive links[];
+} net_ports;
 
 /* The first line holds all that a chip with six ports needs. */
 typedef struct net_cell {
@@ -139,11 +139,11 @@ struct pod_net {
     int32_t ncells;
     int32_t stride; /* links per cell: links[local cell * stride + port] */
     net_cell *cells;
-    net_link *links;      /* NULL if alone */
-    unsigned char *docks; /* alone: a net_dock every dock_bytes; else NULL */
-    size_t dock_bytes;
+    net_link *links;      /* NULL if exclusive */
+    unsigned char *ports; /* exclusive: a net_ports every ports_bytes; else NULL */
+    size_t ports_bytes;
     pod_time_ps *busy_since; /* as links[], if the client watches; else NULL */
-    pod_time_ps least_ps;    /* alone: of any service */
+    pod_time_ps least_ps;    /* exclusive: of any service */
     net_wire *wires;
     int32_t nwires;
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
@@ -176,7 +176,7 @@ static inline pod_time_ps pod_net_time_check(pod_net *net, pod_time_ps before, p
     return room > 0 ? room : 0;
 }
 
-static inline net_dock *dock_at(const pod_net *net, int32_t cell)
+static inline net_ports *ports_at(const pod_net *net, int32_t cell)
 {
-    return (net_dock *)(void *)(net->docks + (size_t)(cell - net->first) * net->dock_bytes);
+    return (net_ports *)(void *)(net->ports + (size_t)(cell - net->first) * net->ports_bytes);
 }

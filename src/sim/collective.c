@@ -3,7 +3,7 @@
 
 #include "sim/collective_state.h"
 
-enum { EARLY_BITS = 32 };
+enum { ARRIVED_BITS = 32 };
 
 static uint64_t step_key(int32_t cell, int32_t step)
 {
@@ -54,9 +54,9 @@ static place place_beside(const place *at, int32_t channel)
     return other;
 }
 
-static coll_aside *aside_of(const place *at)
+static coll_rare *rare_of(const place *at)
 {
-    return &at->coll->asides[channel_number(at->coll, at->cell, at->channel)];
+    return &at->coll->rare[channel_number(at->coll, at->cell, at->channel)];
 }
 
 static pod_net_tag tag_make(const place *at, int32_t step)
@@ -76,7 +76,7 @@ static void ordered_start(const place *at, int direction, int32_t step, int64_t 
     ch->queued = false;
     ch->send.left_ps = pod_net_send(at->coll->options.net, at->cell, direction, bytes,
                                     tag_make(at, step), held ? *held : NULL);
-    if (!at->coll->alone) {
+    if (!at->coll->exclusive) {
         at->chip->busy |= (uint8_t)(1U << direction);
         return;
     }
@@ -113,7 +113,7 @@ static void ordered_next(const place *here, int direction)
     bits[first / 64] &= ~(UINT64_C(1) << (first % 64));
     const place at = place_beside(here, first);
     ordered_start(&at, direction, at.ch->ready_step, at.ch->send.bytes);
-    if (coll->alone && count > 1) {
+    if (coll->exclusive && count > 1) {
         (void)pod_net_await(coll->options.net, at.cell, direction, least_bytes,
                             coll->options.shared);
     }
@@ -129,9 +129,10 @@ static void ordered_send(const place *at, const pod_coll_step *step, int64_t byt
     if (at->coll->held) {
         at->coll->held[channel_number(at->coll, at->cell, at->channel)] = payload;
     }
-    const bool busy = at->coll->alone ? pod_net_await(at->coll->options.net, at->cell, direction,
-                                                      bytes, at->coll->options.shared)
-                                      : ((unsigned)at->chip->busy >> direction & 1U) != 0;
+    const bool busy = at->coll->exclusive
+                          ? pod_net_await(at->coll->options.net, at->cell, direction, bytes,
+                                          at->coll->options.shared)
+                          : ((unsigned)at->chip->busy >> direction & 1U) != 0;
     if (!busy) {
         ordered_start(at, direction, step->send_step, bytes);
         return;
@@ -165,15 +166,15 @@ static void send_routed(const place *at, const pod_coll_step *step, int64_t byte
 }
 
 /* Note that the message of a step is here, or that the step has none. */
-static void early_note(const place *at, int32_t step)
+static void arrival_note(const place *at, int32_t step)
 {
     const int32_t ahead = step - at->ch->received;
-    if (ahead < EARLY_BITS) {
-        at->ch->early |= 1U << ahead;
+    if (ahead < ARRIVED_BITS) {
+        at->ch->arrived |= 1U << ahead;
     } else {
-        pod_map_put(&at->coll->far, (uint64_t)at->channel, step_key(at->cell, step), 1);
-        aside_of(at)->far++;
-        at->ch->has_far = true;
+        pod_map_put(&at->coll->arrived, (uint64_t)at->channel, step_key(at->cell, step), 1);
+        rare_of(at)->later++;
+        at->ch->has_later = true;
     }
 }
 
@@ -184,7 +185,7 @@ static void message_note(const place *at, int32_t step, pod_payload *payload)
         pod_map_put(&at->coll->payloads, (uint64_t)at->channel, step_key(at->cell, step),
                     (uint64_t)(uintptr_t)payload);
     }
-    early_note(at, step);
+    arrival_note(at, step);
 }
 
 static void step_send(const place *at, const pod_coll_step *step)
@@ -211,17 +212,17 @@ static void step_send(const place *at, const pod_coll_step *step)
 }
 
 /* One receive is complete. */
-static void early_shift(const place *at)
+static void arrivals_shift(const place *at)
 {
     coll_channel *ch = at->ch;
-    ch->early >>= 1;
+    ch->arrived >>= 1;
     ch->received++;
     uint64_t ignored = 0;
-    if (ch->has_far
-        && pod_map_take(&at->coll->far, (uint64_t)at->channel,
-                        step_key(at->cell, ch->received + EARLY_BITS - 1), &ignored)) {
-        ch->early |= 1U << (EARLY_BITS - 1);
-        ch->has_far = --aside_of(at)->far > 0;
+    if (ch->has_later
+        && pod_map_take(&at->coll->arrived, (uint64_t)at->channel,
+                        step_key(at->cell, ch->received + ARRIVED_BITS - 1), &ignored)) {
+        ch->arrived |= 1U << (ARRIVED_BITS - 1);
+        ch->has_later = --rare_of(at)->later > 0;
     }
 }
 
@@ -258,9 +259,9 @@ static bool waits_are_over(const place *at, const pod_coll_step *step)
         }
         const place other = place_beside(at, wait->channel);
         if (other.ch->received < wait->recv) {
-            coll_aside *aside = aside_of(&other);
-            const bool first = !other.ch->watched || wait->recv < aside->watch;
-            aside->watch = first ? wait->recv : aside->watch;
+            coll_rare *rare = rare_of(&other);
+            const bool first = !other.ch->watched || wait->recv < rare->watch;
+            rare->watch = first ? wait->recv : rare->watch;
             other.ch->watched = true;
             over = false;
         }
@@ -279,19 +280,19 @@ static bool is_across(const place *at, int32_t rank)
 /* A step is issued that may deal with another slice. */
 static void across_note(const place *at, const pod_coll_step *step)
 {
-    coll_aside *aside = aside_of(at);
-    aside->sends_across = step->send_to >= 0 ? is_across(at, step->send_to) : aside->sends_across;
-    aside->due_across = is_across(at, step->recv_from) ? at->ch->issued : aside->due_across;
+    coll_rare *rare = rare_of(at);
+    rare->sends_across = step->send_to >= 0 ? is_across(at, step->send_to) : rare->sends_across;
+    rare->due_across = is_across(at, step->recv_from) ? at->ch->issued : rare->due_across;
 }
 
 static void crossing_tell(const place *at)
 {
-    coll_aside *aside = aside_of(at);
+    coll_rare *rare = rare_of(at);
     const pod_collective_options *options = &at->coll->options;
     const bool sending = is_sending(at->ch, pod_net_now(options->net));
-    const bool crossing = (sending && aside->sends_across) || aside->due_across > at->ch->received;
-    if (crossing != aside->crossing) {
-        aside->crossing = crossing;
+    const bool crossing = (sending && rare->sends_across) || rare->due_across > at->ch->received;
+    if (crossing != rare->crossing) {
+        rare->crossing = crossing;
         options->crossing(options->context, at->cell, options->instance, crossing ? 1 : -1);
     }
 }
@@ -304,7 +305,7 @@ static bool must_wait_to_send(const place *at)
     if (!is_sending(ch, pod_net_now(net))) {
         return false;
     }
-    if (at->coll->alone && !ch->awaits) {
+    if (at->coll->exclusive && !ch->awaits) {
         ch->awaits = true;
         if (!ch->queued) {
             (void)pod_net_await(at->coll->options.net, at->cell, ch->direction, 0, false);
@@ -336,7 +337,7 @@ static bool step_issue(const place *at)
         return false;
     }
     if (step.recv_from < 0) {
-        early_note(at, ch->issued);
+        arrival_note(at, ch->issued);
     }
     ch->issued++;
     if (at->coll->tells_crossing) {
@@ -364,12 +365,12 @@ static void channel_advance(const place *at)
         return;
     }
     do {
-        while (ch->received < ch->issued && (ch->early & 1U)) {
+        while (ch->received < ch->issued && (ch->arrived & 1U)) {
             if (at->coll->options.data) {
                 receive_data(at);
             }
-            early_shift(at);
-            if (ch->watched && ch->received >= aside_of(at)->watch) {
+            arrivals_shift(at);
+            if (ch->watched && ch->received >= rare_of(at)->watch) {
                 ch->watched = false;
                 at->chip->woken = true;
             }

@@ -82,21 +82,21 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->nlocal = pod_engine_cells(pod_net_engine(options->net), &coll->first);
     coll->nchannels = schedule->nchannels;
     coll->element_bytes = pod_dtype_size(options->dtype);
-    coll->alone = schedule->alone && pod_net_alone(options->net);
+    coll->exclusive = schedule->exclusive && pod_net_is_exclusive(options->net);
     coll->tells_crossing = options->crossing && schedule->group->slices > 1;
     coll->nwords = schedule->ordered ? (coll->nchannels + 63) / 64 : 0;
     coll->chip_bytes = chip_bytes(coll);
-    pod_map_init(&coll->far);
+    pod_map_init(&coll->arrived);
     pod_map_init(&coll->payloads);
     const size_t nlocal = (size_t)coll->nlocal;
     const size_t nchannels = nlocal * (size_t)coll->nchannels;
     coll->chips = pod_pages_new(nlocal + 1, coll->chip_bytes);
-    coll->asides = calloc(nchannels + 1, sizeof *coll->asides);
+    coll->rare = calloc(nchannels + 1, sizeof *coll->rare);
     coll->ranks = calloc((size_t)coll->nlocal + 1, sizeof *coll->ranks);
     coll->parts = calloc((size_t)schedule->nparts + 1, sizeof *coll->parts);
     const bool holds = schedule->ordered && options->data;
     coll->held = holds ? calloc(nchannels + 1, sizeof(pod_payload *)) : NULL;
-    if (!coll->chips || !coll->asides || !coll->ranks || !coll->parts || (holds && !coll->held)) {
+    if (!coll->chips || !coll->rare || !coll->ranks || !coll->parts || (holds && !coll->held)) {
         pod_collective_free(coll);
         return pod_fail(err, POD_E_NOMEM,
                         "out of memory for %d channels on every chip; use more ranks",
@@ -132,12 +132,12 @@ void pod_collective_free(pod_collective *coll)
     }
     free(coll->work);
     pod_map_fini(&coll->payloads);
-    pod_map_fini(&coll->far);
+    pod_map_fini(&coll->arrived);
     free(coll->held);
     free(coll->parts);
     free(coll->ranks);
     free(coll->chips);
-    free(coll->asides);
+    free(coll->rare);
     free(coll);
 }
 

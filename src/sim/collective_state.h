@@ -7,11 +7,11 @@
 
 enum { NOT_QUEUED = -1 };
 
-/* Small, as a pod's channels don't fit the caches; what few steps need is in coll_aside. */
+/* Small, as a pod's channels don't fit the caches; what few steps need is in coll_rare. */
 typedef struct coll_channel {
     int32_t issued;   /* steps whose sends have been issued */
     int32_t received; /* steps whose receives are complete */
-    uint32_t early;   /* bit i: the message of step received + i is here (or it has none) */
+    uint32_t arrived; /* bit i: the message of step received + i is here (or it has none) */
     int32_t steps;
     union {
         int64_t bytes; /* queued: of the message that waits */
@@ -22,22 +22,22 @@ typedef struct coll_channel {
     bool queued : 1;    /* a message waits for its link, which has others to carry first */
     bool awaits : 1;    /* has something to do when the link has carried its message */
     bool waits : 1;     /* the next step waits for another channel */
-    bool watched : 1;   /* another channel waits for it (coll_aside.watch) */
+    bool watched : 1;   /* another channel waits for it (coll_rare.watch) */
     bool over : 1;      /* all steps are done, and the chip knows */
-    bool has_far : 1;   /* coll_aside.far > 0 */
+    bool has_later : 1; /* coll_rare.later > 0 */
     /* of the send under way in an ordered schedule */
     int8_t direction; /* that it leaves by, or NOT_QUEUED */
     uint8_t priority;
 } coll_channel;
 _Static_assert(sizeof(coll_channel) == 32, "two channels in a cache line");
 
-typedef struct coll_aside {
+typedef struct coll_rare {
     int32_t watch;      /* watched: others wait until this many receives are complete */
     int32_t due_across; /* issued steps before this one may still receive from another slice */
-    uint16_t far;       /* early ones beyond the bits, kept in the map */
+    uint16_t later;     /* arrived ones beyond the bits, kept in the map */
     bool crossing;      /* as options.crossing was told last */
     bool sends_across;  /* the last send goes to another slice */
-} coll_aside;
+} coll_rare;
 
 /* A chip, after it its channels, and after them for each direction nwords bits of the channels that wait for
  * that link. */
@@ -48,8 +48,9 @@ typedef struct coll_chip {
     bool started;
     bool woken; /* a receive completed that another channel waits for */
     uint8_t
-        busy; /* bit d: the link of direction d has a message of this collective (ordered, not alone) */
-    int32_t serving[POD_DIRECTIONS]; /* alone: the channel whose message a link has carried last */
+        busy; /* bit d: the link of direction d has a message of this collective (ordered, not exclusive) */
+    int32_t
+        serving[POD_DIRECTIONS]; /* exclusive: the channel whose message a link has carried last */
     coll_channel channels[];
 } coll_chip;
 
@@ -67,15 +68,15 @@ struct pod_collective {
     int32_t nlocal;
     int32_t nchannels;
     int64_t element_bytes;
-    bool alone;          /* the net's links carry one message at a time (net/net.h) */
+    bool exclusive;      /* the net's links carry one message at a time (net/net.h) */
     bool tells_crossing; /* the group spans slices, and somebody wants to know */
     coll_part *parts;
     unsigned char *chips; /* a coll_chip every chip_bytes */
     size_t chip_bytes;
-    coll_aside *asides; /* asides[local chip * nchannels + channel] */
+    coll_rare *rare;    /* rare[local chip * nchannels + channel] */
     int32_t *ranks;     /* ranks[local cell]: in its group */
     void **work;        /* work[local chip * nparts + part] */
-    pod_map far;        /* (channel; chip, step) → present */
+    pod_map arrived;    /* (channel; chip, step) → present */
     pod_map payloads;   /* (channel; chip, step) → payload that came early */
     int32_t nwords;     /* ordered schedules, else 0 */
     pod_payload **held; /* with data, held[channel of a cell]: what waits */

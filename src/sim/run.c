@@ -265,10 +265,10 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     pod_machine machine = *args->machine;
     machine.circuits = args->schedule->circuits;
     const pod_coll_schedule *schedule = args->schedule;
-    const int64_t alone_bytes = schedule->alone && args->watch == NULL
-                                    ? schedule->least_elements * pod_dtype_size(args->dtype)
-                                    : -1;
-    pod_status st = pod_machine_net(&machine, &client, alone_bytes, &run.net, err);
+    const int64_t exclusive_bytes = schedule->exclusive && args->watch == NULL
+                                        ? schedule->least_elements * pod_dtype_size(args->dtype)
+                                        : -1;
+    pod_status st = pod_machine_net(&machine, &client, exclusive_bytes, &run.net, err);
     if (st != POD_OK) {
         return st;
     }

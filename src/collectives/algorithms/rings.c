@@ -399,7 +399,7 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
                                      .nparts = plan->nstreams,
                                      .sequential = true,
                                      .ordered = plan->rule != POD_RING_FAIR};
-    self->base.alone = self->base.ordered && pod_coll_axes_linked(&self->axes);
+    self->base.exclusive = self->base.ordered && pod_coll_axes_linked(&self->axes);
     self->base.parts = calloc(streams, sizeof *self->base.parts);
     self->base.channels = calloc(2 * streams, sizeof *self->base.channels);
     self->orders = calloc(streams, sizeof *self->orders);

@@ -353,7 +353,7 @@ pod_status pod_waves_build(const pod_coll_request *request, pod_coll_axes *axes,
                                   .elements = request->elements,
                                   .nparts = plan->shares->norders * plan->cuts,
                                   .ordered = true,
-                                  .alone = pod_coll_axes_linked(&w->axes)};
+                                  .exclusive = pod_coll_axes_linked(&w->axes)};
     if (!prepare(w)) {
         waves_free(&w->base);
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");

@@ -165,10 +165,10 @@ struct pod_coll_schedule {
     bool circuits;  /**< routed messages go as circuits (net/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
     bool ties_plus; /**< circuits: where ways round are equally short, only those in + direction */
-    bool alone;     /**< ordered, and every send is over one link or to the rank itself: two of
+    bool exclusive; /**< ordered, and every send is over one link or to the rank itself: two of
                                      its messages never share a link */
     int64_t
-        least_elements; /**< alone: every message over a link has as many or more. A hint, as it lets
+        least_elements; /**< exclusive: every message over a link has as many or more. A hint, as it lets
                                  the simulator take longer strides; 0 = not known */
 };
 

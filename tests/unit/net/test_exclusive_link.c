@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two cells, each with a link of 1 GB/s and 1 us to the other, that carries one message at a time (net.h,
- * alone). Cell 0 sends what sizes[] says, one after the other, as its client keeps links alone. */
+/* Two cells, each with a link of 1 GB/s and 1 us to the other, that carries one message at a time (net.h). Cell 0
+ * sends what sizes[] says, one after the other. */
 #include "net/net.h"
 
 #include <criterion/criterion.h>
@@ -77,11 +77,11 @@ static scene play(const int64_t *sizes, int count, bool late, pod_time_ps least_
         .engine = {.ncells = 2, .lookahead_ps = POD_PS_PER_US + least_ps},
         .ports = two_ports,
         .client = &client,
-        .alone = true,
+        .exclusive = true,
         .least_ps = least_ps,
     };
     cr_assert_eq(pod_net_new(par, &options, &s.net, &err), POD_OK, "%s", err.text);
-    cr_assert(pod_net_alone(s.net));
+    cr_assert(pod_net_is_exclusive(s.net));
     pod_net_wake(s.net, 0, 0, 0);
     pod_net_wake(s.net, 1, 0, 0);
     cr_assert_eq(pod_net_run(s.net, &err), POD_OK, "%s", err.text);
