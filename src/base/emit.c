@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/emit.h"
 
+#include "base/grow.h"
+
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -40,7 +42,7 @@ struct pod_emit {
     int ncolumns;
     cell *cells; /* row-major */
     size_t ncells;
-    size_t cells_capacity;
+    int64_t cells_room;
     pod_text headings;
     pod_text notes;
     pod_text output;
@@ -111,15 +113,9 @@ void pod_emit_free(pod_emit *emit)
 
 static void add_cell(pod_emit *emit, cell_kind kind, double number, const char *text)
 {
-    if (emit->ncells == emit->cells_capacity) {
-        const size_t larger = emit->cells_capacity * 2 + 64;
-        cell *cells = realloc(emit->cells, larger * sizeof *cells);
-        if (cells == NULL) {
-            emit->out_of_memory = true;
-            return;
-        }
-        emit->cells = cells;
-        emit->cells_capacity = larger;
+    if (!POD_GROW(emit->cells, emit->cells_room, (int64_t)emit->ncells + 1)) {
+        emit->out_of_memory = true;
+        return;
     }
     char *copy = strdup(text);
     if (copy == NULL) {

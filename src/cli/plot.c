@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/plot.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 pod_status pod_cli_plot_collective(pod_cli_plot *plot, const pod_cli *cli,
@@ -9,15 +11,8 @@ pod_status pod_cli_plot_collective(pod_cli_plot *plot, const pod_cli *cli,
     if (cli->common.plot_path == NULL) {
         return POD_OK;
     }
-    if (plot->count == plot->capacity) {
-        const int capacity = 2 * plot->capacity + 64;
-        pod_plot_collective_row *grown =
-            realloc(plot->collectives, (size_t)capacity * sizeof *plot->collectives);
-        if (grown == NULL) {
-            return pod_fail(err, POD_E_NOMEM, "no memory for the picture");
-        }
-        plot->collectives = grown;
-        plot->capacity = capacity;
+    if (!POD_GROW(plot->collectives, plot->room, plot->count + 1)) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the picture");
     }
     plot->collectives[plot->count++] = *row;
     return POD_OK;

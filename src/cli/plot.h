@@ -13,7 +13,7 @@
 typedef struct pod_cli_plot {
     pod_plot_collective_row *collectives;
     int count;
-    int capacity;
+    int64_t room;
 } pod_cli_plot;
 
 /** Keep a row of `podsim collective`. Not collective. POD_E_NOMEM. */

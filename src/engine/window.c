@@ -2,6 +2,7 @@
 /* One window of one rank: take the events out of the queue, deal them out to cells with a counting
  * sort, then handle cell after cell. A cell's few events are put in order by insertion, many by a heap
  * sort, so that a busy cell costs n log n. */
+#include "base/grow.h"
 #include "base/heap.h"
 #include "engine/pages.h"
 #include "engine/state.h"
@@ -64,17 +65,11 @@ void pod_agenda_push(pod_engine *engine, pod_time_ps time_ps, uint32_t node)
 {
     pod_agenda *agenda = &engine->agenda;
     pod_pool *pool = &engine->queue.pool;
-    if (agenda->count == agenda->size) {
-        int64_t size = agenda->size * 2 + 64;
-        pod_key *heap = realloc(agenda->heap, (size_t)size * sizeof *heap);
-        if (heap == NULL) {
-            engine->queue.out_of_memory = true;
-            pod_payload_release(pod_pool_event(pool, node)->payload);
-            pod_pool_give_back(pool, node);
-            return;
-        }
-        agenda->heap = heap;
-        agenda->size = size;
+    if (!POD_GROW(agenda->heap, agenda->size, agenda->count + 1)) {
+        engine->queue.out_of_memory = true;
+        pod_payload_release(pod_pool_event(pool, node)->payload);
+        pod_pool_give_back(pool, node);
+        return;
     }
     pod_key key = {.time_ps = time_ps, .node = node};
     int64_t at = agenda->count++;

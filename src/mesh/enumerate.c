@@ -13,6 +13,8 @@
  *  apart: rows of equal axes are listed in falling order only. */
 #include "mesh/placement.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ typedef struct search {
     row rows[POD_AXES];
     pod_placement *list;
     int count;
-    int room;
+    int64_t room;
     bool out_of_memory;
 } search;
 
@@ -67,15 +69,9 @@ static bool row_is_in_order(const search *s, int p)
 
 static void add_placement(search *s)
 {
-    if (s->count == s->room) {
-        const int room = s->room > 0 ? 2 * s->room : 16;
-        pod_placement *grown = realloc(s->list, (size_t)room * sizeof *grown);
-        if (grown == NULL) {
-            s->out_of_memory = true;
-            return;
-        }
-        s->list = grown;
-        s->room = room;
+    if (!POD_GROW(s->list, s->room, s->count + 1)) {
+        s->out_of_memory = true;
+        return;
     }
     pod_placement *placement = &s->list[s->count++];
     *placement = (pod_placement){.naxes = s->logical->naxes};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/search.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 typedef struct search search;
@@ -19,7 +21,7 @@ struct search {
 
     pod_logical_mesh *list; /**< of pod_logical_mesh_list */
     int count;
-    int room;
+    int64_t room;
     bool out_of_memory;
 };
 
@@ -136,15 +138,9 @@ static void keep_all(search *s)
     if (s->out_of_memory || !is_laid(s)) {
         return;
     }
-    if (s->count == s->room) {
-        const int room = s->room > 0 ? 2 * s->room : 16;
-        pod_logical_mesh *grown = realloc(s->list, (size_t)room * sizeof *grown);
-        if (grown == NULL) {
-            s->out_of_memory = true;
-            return;
-        }
-        s->list = grown;
-        s->room = room;
+    if (!POD_GROW(s->list, s->room, s->count + 1)) {
+        s->out_of_memory = true;
+        return;
     }
     s->list[s->count++] = s->now;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/settings.h"
 
+#include "base/grow.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -52,17 +53,8 @@ static pod_status no_memory(pod_error *err)
 
 static pod_status grow(pod_settings *settings, pod_error *err)
 {
-    if (settings->count < settings->capacity) {
-        return POD_OK;
-    }
-    const int capacity = settings->capacity > 0 ? 2 * settings->capacity : CAPACITY_FIRST;
-    pod_setting *larger = realloc(settings->setting, (size_t)capacity * sizeof *settings->setting);
-    if (larger == NULL) {
-        return no_memory(err);
-    }
-    settings->setting = larger;
-    settings->capacity = capacity;
-    return POD_OK;
+    return POD_GROW(settings->setting, settings->room, settings->count + 1) ? POD_OK
+                                                                            : no_memory(err);
 }
 
 pod_status pod_settings_add(pod_settings *settings, const pod_setting *setting, pod_error *err)

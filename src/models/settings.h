@@ -38,7 +38,7 @@ typedef struct pod_setting {
 
 typedef struct pod_settings {
     int count;
-    int capacity;
+    int64_t room;
     pod_setting *setting; /**< setting[count], in the order given */
 } pod_settings;
 

@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/program.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-/* Arrays grow when their count is a power of two (or 0), to twice that, so no capacity is kept. */
-static bool array_grow(void **array, int32_t count, size_t element_size)
-{
-    if ((count & (count - 1)) != 0) {
-        return true;
-    }
-    const size_t capacity = count == 0 ? 1 : 2 * (size_t)count;
-    void *grown = realloc(*array, capacity * element_size);
-    if (grown != NULL) {
-        *array = grown;
-    }
-    return grown != NULL;
-}
 
 static char *text_copy(const char *text)
 {
@@ -71,13 +59,12 @@ int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_ki
                            bool persistent, pod_dtype dtype, int64_t rows, int64_t columns)
 {
     char *copy = text_copy(name);
-    void *buffers = program->buffers;
-    if (copy == NULL || !array_grow(&buffers, program->nbuffers, sizeof *program->buffers)) {
+    if (copy == NULL
+        || !pod_grow_by_count(&program->buffers, program->nbuffers, sizeof *program->buffers)) {
         free(copy);
         program->out_of_memory = true;
         return POD_OP_NONE;
     }
-    program->buffers = buffers;
     program->buffers[program->nbuffers] = (pod_buffer){.name = copy,
                                                        .kind = kind,
                                                        .persistent = persistent,
@@ -110,12 +97,10 @@ static void deps_add(pod_program *program, pod_op *op, const int32_t *deps, int 
         if (dep_known(program, op, deps[i])) {
             continue;
         }
-        void *grown = program->deps;
-        if (!array_grow(&grown, program->ndeps, sizeof *program->deps)) {
+        if (!pod_grow_by_count(&program->deps, program->ndeps, sizeof *program->deps)) {
             program->out_of_memory = true;
             return;
         }
-        program->deps = grown;
         program->deps[program->ndeps++] = deps[i];
         op->ndeps++;
     }
@@ -124,13 +109,8 @@ static void deps_add(pod_program *program, pod_op *op, const int32_t *deps, int 
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps)
 {
     char *name = text_copy(op->name);
-    void *ops = program->ops;
-    void *names = program->op_names;
-    bool grown = array_grow(&ops, program->nops, sizeof *program->ops);
-    program->ops = ops;
-    grown = array_grow(&names, program->nops, sizeof *program->op_names) && grown;
-    program->op_names = names;
-    if (name == NULL || !grown) {
+    if (name == NULL || !pod_grow_by_count(&program->ops, program->nops, sizeof *program->ops)
+        || !pod_grow_by_count(&program->op_names, program->nops, sizeof *program->op_names)) {
         free(name);
         program->out_of_memory = true;
         return POD_OP_NONE;

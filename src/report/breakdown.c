@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/breakdown.h"
 
+#include "base/grow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +101,7 @@ static bool line_is_of(const pod_collective_line *line, const char *name, const 
 typedef struct line_list {
     pod_collective_line *lines;
     int count;
-    int room;
+    int64_t room;
 } line_list;
 
 /* The line of an op, new if need be; NULL when memory is out. */
@@ -120,14 +122,8 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
             return &list->lines[i];
         }
     }
-    if (list->count == list->room) {
-        const int room = list->room > 0 ? 2 * list->room : 16;
-        pod_collective_line *grown = realloc(list->lines, (size_t)room * sizeof *grown);
-        if (grown == NULL) {
-            return NULL;
-        }
-        list->lines = grown;
-        list->room = room;
+    if (!POD_GROW(list->lines, list->room, list->count + 1)) {
+        return NULL;
     }
     pod_collective_line *line = &list->lines[list->count++];
     *line = (pod_collective_line){.op = what, .group = group, .bytes = op->bytes};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_watch.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 void pod_run_watch_fini(pod_run_watch *watch)
@@ -83,16 +85,9 @@ static pod_run_message describe(const pod_run_watcher *watcher, int32_t cell, in
 
 static void append(pod_run_watcher *watcher, const pod_run_message *message)
 {
-    if (watcher->count == watcher->capacity) {
-        const int64_t capacity = 2 * watcher->capacity + 256;
-        pod_run_message *grown =
-            realloc(watcher->messages, (size_t)capacity * sizeof *watcher->messages);
-        if (grown == NULL) {
-            watcher->out_of_memory = true;
-            return;
-        }
-        watcher->messages = grown;
-        watcher->capacity = capacity;
+    if (!POD_GROW(watcher->messages, watcher->capacity, watcher->count + 1)) {
+        watcher->out_of_memory = true;
+        return;
     }
     watcher->messages[watcher->count++] = *message;
 }

@@ -83,7 +83,7 @@ typedef struct step_lane {
     bool busy;
     int32_t next;
     int32_t nqueue;
-    int32_t room;
+    int64_t room;
     int32_t *queue;
 } step_lane;
 
@@ -103,7 +103,7 @@ typedef struct step_cell {
     int32_t ops_left;
     step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
     int32_t ntrail;
-    int32_t trail_room;
+    int64_t trail_room;
     uint16_t *deps_left; /* deps_left[op] */
 } step_cell;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/step_timeline.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,15 +37,9 @@ struct pod_step_recorder {
 
 static void *list_add(pod_step_recorder *recorder, list *to, size_t size)
 {
-    if (to->count == to->capacity) {
-        const int64_t capacity = 2 * to->capacity + 256;
-        void *items = realloc(to->items, (size_t)capacity * size);
-        if (items == NULL) {
-            recorder->out_of_memory = true;
-            return NULL;
-        }
-        to->items = items;
-        to->capacity = capacity;
+    if (to->count == to->capacity && !pod_grow(&to->items, &to->capacity, to->count + 1, size)) {
+        recorder->out_of_memory = true;
+        return NULL;
     }
     return (unsigned char *)to->items + (size_t)to->count++ * size;
 }

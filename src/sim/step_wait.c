@@ -2,6 +2,8 @@
 /* Where the time of a step goes: what a core that waits, waits for. */
 #include "sim/step_state.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 /* The chip of another stage that a chip exchanges messages with. */
@@ -81,15 +83,9 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
     if (state->core_busy || pod_step_uses_core(what)) {
         return;
     }
-    if (state->ntrail == state->trail_room) {
-        const int32_t room = state->trail_room > 0 ? 2 * state->trail_room : 8;
-        step_trail *trail = realloc(state->trail, (size_t)room * sizeof *trail);
-        if (trail == NULL) {
-            pod_step_out_of_memory(run, "what a chip waits for");
-            return;
-        }
-        state->trail = trail;
-        state->trail_room = room;
+    if (!POD_GROW(state->trail, state->trail_room, state->ntrail + 1)) {
+        pod_step_out_of_memory(run, "what a chip waits for");
+        return;
     }
     const pod_time_ps now = pod_net_now(run->net);
     const bool crosses =

@@ -2,6 +2,8 @@
 /* Compute and copy ops: a start, then unit time and bytes through the chip's HBM at once. */
 #include "sim/step_state.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 static const pod_op *op_at(step_run *run, int32_t cell, int32_t op)
@@ -66,15 +68,9 @@ void pod_step_copy_ready(step_run *run, int32_t cell, int32_t op)
         lane->next = 0;
         lane->nqueue = 0;
     }
-    if (lane->nqueue == lane->room) {
-        const int32_t room = lane->room > 0 ? 2 * lane->room : 8;
-        int32_t *queue = realloc(lane->queue, (size_t)room * sizeof *queue);
-        if (queue == NULL) {
-            pod_step_out_of_memory(run, "the copies of a chip");
-            return;
-        }
-        lane->queue = queue;
-        lane->room = room;
+    if (!POD_GROW(lane->queue, lane->room, lane->nqueue + 1)) {
+        pod_step_out_of_memory(run, "the copies of a chip");
+        return;
     }
     lane->queue[lane->nqueue++] = op;
     lane_feed(run, cell, lane);

@@ -9,6 +9,7 @@
  *     rrcs chunk 1 (waits for s)      s … becomes: send in channel 1,    1: from chip 1 to chip 0
  *     r    chunk 0                    after the receive in channel 0
  */
+#include "base/grow.h"
 #include "collectives/msccl/msccl_program.h"
 #include "collectives/schedule/check.h"
 #include "collectives/schedule/frame.h"
@@ -24,7 +25,8 @@ typedef struct lane {
     pod_coll_step *steps;
     int32_t *origin;
     int32_t count;
-    int32_t capacity;
+    int64_t room;
+    int64_t origin_room;
 } lane;
 
 typedef struct msccl_schedule {
@@ -118,17 +120,10 @@ static pod_coll_step *emit(compiler *c, int32_t rank, int32_t channel, int32_t o
 {
     static pod_coll_step nowhere;
     lane *l = lane_at(c->schedule, rank, channel);
-    if (l->count == l->capacity) {
-        const int32_t capacity = l->capacity ? 2 * l->capacity : 8;
-        pod_coll_step *steps = realloc(l->steps, (size_t)capacity * sizeof *steps);
-        l->steps = steps ? steps : l->steps;
-        int32_t *origins = realloc(l->origin, (size_t)capacity * sizeof *origins);
-        l->origin = origins ? origins : l->origin;
-        if (!steps || !origins) {
-            c->no_memory = true;
-            return &nowhere;
-        }
-        l->capacity = capacity;
+    if (!POD_GROW(l->steps, l->room, l->count + 1)
+        || !POD_GROW(l->origin, l->origin_room, l->count + 1)) {
+        c->no_memory = true;
+        return &nowhere;
     }
     l->origin[l->count] = origin;
     l->steps[l->count] = pod_coll_step_idle();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader: XML to arrays, everything that can be said of one element by itself. */
+#include "base/grow.h"
 #include "base/units.h"
 #include "collectives/msccl/msccl_program.h"
 
@@ -18,8 +19,8 @@ typedef struct reader {
     XML_Parser parser;
     int depth;        /* open elements: algo 1, gpu 2, tb 3, step 4 */
     int32_t declared; /* chips that the file announces; msccl->ngpus counts those read */
-    int32_t tb_capacity;
-    int32_t step_capacity;
+    int64_t tb_room;
+    int64_t step_room;
 } reader;
 
 static const struct {
@@ -149,19 +150,16 @@ static void read_algo(reader *r, const char **attributes)
 }
 
 /* Room for one more. @return the new last element, zeroed, or NULL */
-static void *append(reader *r, void **array, int32_t *count, int32_t *capacity, size_t size)
+static void *append(reader *r, void *array, int32_t *count, int64_t *room, size_t size)
 {
-    if (*count == *capacity) {
-        const int32_t more = *capacity ? 2 * *capacity : 64;
-        void *grown = *count < POD_MSCCL_STEPS_MAX ? realloc(*array, (size_t)more * size) : NULL;
-        if (!grown) {
-            complain(r, "too much for one file; at most %d steps", POD_MSCCL_STEPS_MAX);
-            return NULL;
-        }
-        *array = grown;
-        *capacity = more;
+    if (*count == *room
+        && (*count >= POD_MSCCL_STEPS_MAX || !pod_grow(array, room, (int64_t)*count + 1, size))) {
+        complain(r, "too much for one file; at most %d steps", POD_MSCCL_STEPS_MAX);
+        return NULL;
     }
-    char *last = (char *)*array + (size_t)*count * size;
+    char *first = NULL;
+    memcpy(&first, array, sizeof first);
+    char *last = first + (size_t)*count * size;
     memset(last, 0, size);
     ++*count;
     return last;
@@ -186,7 +184,7 @@ static void read_tb(reader *r, const char **attributes)
 {
     pod_msccl *m = r->msccl;
     msccl_gpu *gpu = &m->gpus[m->ngpus - 1];
-    msccl_tb *tb = append(r, (void **)&m->tbs, &m->ntbs, &r->tb_capacity, sizeof *m->tbs);
+    msccl_tb *tb = append(r, &m->tbs, &m->ntbs, &r->tb_room, sizeof *m->tbs);
     if (!tb) {
         return;
     }
@@ -238,7 +236,7 @@ static void read_step(reader *r, const char **attributes)
 {
     pod_msccl *m = r->msccl;
     msccl_tb *tb = &m->tbs[m->ntbs - 1];
-    msccl_step *step = append(r, (void **)&m->steps, &m->nsteps, &r->step_capacity, sizeof *step);
+    msccl_step *step = append(r, &m->steps, &m->nsteps, &r->step_room, sizeof *step);
     if (!step) {
         return;
     }

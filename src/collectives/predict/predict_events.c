@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is to happen, soonest first: a binary heap. */
+#include "base/grow.h"
 #include "base/heap.h"
 #include "collectives/predict/predict_state.h"
 
@@ -25,15 +26,9 @@ void pod_predict_push(predict_run *r, predict_event e)
         r->status = POD_E_RANGE;
         return;
     }
-    if (r->heap_size == r->heap_room) {
-        const int64_t room = 2 * r->heap_room + 64;
-        predict_event *heap = realloc(r->heap, (size_t)room * sizeof *heap);
-        if (!heap) {
-            r->status = POD_E_NOMEM;
-            return;
-        }
-        r->heap = heap;
-        r->heap_room = room;
+    if (!POD_GROW(r->heap, r->heap_room, r->heap_size + 1)) {
+        r->status = POD_E_NOMEM;
+        return;
     }
     e.seq = r->seq++;
     int64_t at = r->heap_size++;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/build/tensors.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 void pod_tensors_fini(pod_tensors *tensors)
@@ -11,15 +13,9 @@ void pod_tensors_fini(pod_tensors *tensors)
 
 pod_status pod_tensors_add(pod_tensors *tensors, const pod_tensor *tensor, pod_error *err)
 {
-    pod_tensor *item = tensors->item;
-    if ((tensors->count & (tensors->count - 1)) == 0) {
-        const size_t capacity = tensors->count == 0 ? 1 : 2 * (size_t)tensors->count;
-        item = realloc(tensors->item, capacity * sizeof *item);
-        if (item == NULL) {
-            return pod_fail(err, POD_E_NOMEM, "out of memory for %d arrays", (int)tensors->count);
-        }
+    if (!pod_grow_by_count(&tensors->item, tensors->count, sizeof *tensors->item)) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d arrays", (int)tensors->count);
     }
-    tensors->item = item;
-    item[tensors->count++] = *tensor;
+    tensors->item[tensors->count++] = *tensor;
     return POD_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/build/uses.h"
 
+#include "base/grow.h"
 #include "workload/build/product.h"
 
 #include <stdio.h>
@@ -12,14 +13,9 @@ void pod_build_use_declare(pod_build *build, const pod_array *weight, const char
     if (build->st != POD_OK) {
         return;
     }
-    if ((build->nuses & (build->nuses - 1)) == 0) {
-        const size_t capacity = build->nuses == 0 ? 1 : 2 * (size_t)build->nuses;
-        pod_use *uses = realloc(build->uses, capacity * sizeof *uses);
-        if (uses == NULL) {
-            build->st = pod_fail(build->err, POD_E_NOMEM, "out of memory for uses of weights");
-            return;
-        }
-        build->uses = uses;
+    if (!pod_grow_by_count(&build->uses, build->nuses, sizeof *build->uses)) {
+        build->st = pod_fail(build->err, POD_E_NOMEM, "out of memory for uses of weights");
+        return;
     }
     build->uses[build->nuses++] =
         (pod_use){.weight = weight, .phase = phase, .layer = layer, .last_op = POD_OP_NONE};
