@@ -32,6 +32,7 @@ typedef struct column {
     char *title;
     char *unit; /* "(us)", or "" */
     int decimals;
+    bool percent;
     bool table_hidden;
 } column;
 
@@ -55,6 +56,7 @@ static bool copy_column(column *to, const pod_emit_column *from)
     const char *unit = from->unit != NULL ? from->unit : "";
     const size_t unit_size = strlen(unit) + 3;
     to->decimals = from->decimals;
+    to->percent = from->percent;
     to->table_hidden = from->table_hidden;
     to->name = strdup(from->name);
     to->title = strdup(from->title != NULL ? from->title : from->name);
@@ -140,10 +142,10 @@ void pod_emit_i64(pod_emit *emit, int64_t value)
 void pod_emit_double(pod_emit *emit, double value)
 {
     POD_ASSERT(isfinite(value));
-    const int decimals = emit->columns[emit->ncells % (size_t)emit->ncolumns].decimals;
+    const column *to = &emit->columns[emit->ncells % (size_t)emit->ncolumns];
     char text[512]; /* %f of the largest double has 309 digits */
-    if (emit->format == POD_FORMAT_TABLE && decimals >= 0) {
-        (void)snprintf(text, sizeof text, "%.*f", decimals, value);
+    if (emit->format == POD_FORMAT_TABLE && to->decimals >= 0) {
+        (void)snprintf(text, sizeof text, "%.*f", to->decimals, to->percent ? 100 * value : value);
     } else {
         (void)pod_format_double(value, text, sizeof text);
     }

@@ -28,6 +28,7 @@ typedef struct pod_emit_column {
     const char *title; /**< table heading; NULL = name */
     const char *unit;  /**< second heading line of the table, e.g. "us"; NULL = none */
     int decimals;      /**< digits after the point of a double in the table; -1 = shortest exact */
+    bool percent;      /**< the table shows 100 times a double, csv and json the double */
     bool table_hidden; /**< only in csv and json */
 } pod_emit_column;
 

@@ -39,8 +39,8 @@ static const char about[] =
     "head,\n"
     "dim]. The batch is of the whole chip: devices of one core each (v2, v3, tpu7x) share it, "
     "unless\n"
-    "--cores 1. Queries are the last of the keys. tflops = products over the scores that the mask\n"
-    "leaves, without padding, over the time; backward has 5 products of one head, 7 if split.\n"
+    "--cores 1. Queries are the last of the keys. tflops = matmuls over the scores that the mask\n"
+    "leaves, without padding, over the time; backward has 5 matmuls of one head, 7 if split.\n"
     "full, masked = blocks of one head that are computed; masked ones are cut by the mask's edge.\n"
     "bound = what takes longest: mxu, vpu, hbm (copies into head order too) or launch (of "
     "blocks).\n";
@@ -178,7 +178,7 @@ static void explain_kernel(const pod_cli *cli, const char *name, const pod_chip_
                            const pod_attention_kernel *kernel)
 {
     pod_cli_explain(cli,
-                    "%s: products %d of qk_dim + %d of v_dim; %g vector operations a score, 3 more "
+                    "%s: matmuls %d of qk_dim + %d of v_dim; %g vector operations a score, 3 more "
                     "if masked, %g a rescaled element; blocks step in %g us; %d passes over HBM",
                     name, kernel->qk_products, kernel->v_products, kernel->vpu_ops,
                     kernel->rescale_ops, pod_time_to_us(chip->block_step_ps), kernel->hbm_passes);

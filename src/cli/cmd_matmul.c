@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsim matmul: a matrix product on one chip, plain, of groups (experts), or of the head with its loss. */
+/* podsim matmul: a matmul on one chip, plain, of groups (experts), or of the head with its loss. */
 #include "base/names.h"
 #include "base/units.h"
 #include "chip/grouped.h"
@@ -46,7 +46,7 @@ static const char about[] =
     "n).\n"
     "--loss: the product of m rows with a head of n columns, its softmax and cross entropy; "
     "tflops\n"
-    "counts 1 product forward, 3 backward. op, groups and tile are - for a plain product.\n";
+    "counts 1 matmul forward, 3 backward. op, groups and tile are - for a plain matmul.\n";
 
 typedef struct matmul_texts {
     const char *chip;
@@ -64,7 +64,7 @@ typedef struct matmul_texts {
     const char *loss;
 } matmul_texts;
 
-/* What all kinds of products have. */
+/* What all kinds of matmuls have. */
 typedef struct matmul_request {
     int64_t m;
     int64_t k;
@@ -84,7 +84,7 @@ typedef struct matmul_row {
     pod_bound bound;
     int64_t hbm_bytes;
     int64_t flops;
-    const char *op;        /* NULL = a plain product */
+    const char *op;        /* NULL = a plain matmul */
     int64_t groups;        /* 0 = none */
     pod_matmul_block tile; /* all 0 = there is none */
 } matmul_row;
@@ -166,7 +166,7 @@ static pod_status read_tile(const char *text, pod_matmul_block *tile, pod_error 
     return st;
 }
 
-/* ---- a plain product ---- */
+/* ---- a plain matmul ---- */
 
 static pod_status run_plain(pod_cli *cli, const matmul_texts *texts, const pod_chip_spec *chip,
                             const matmul_request *request, matmul_row *row, pod_error *err)
@@ -429,7 +429,7 @@ static pod_status check_kind(const matmul_texts *texts, pod_error *err)
         lost = texts->block != NULL ? "--block" : texts->weights != NULL ? "--weights" : NULL;
         if (lost != NULL) {
             return pod_fail(err, POD_E_USAGE,
-                            "%s is for a plain product; with --groups or --loss give --tile", lost);
+                            "%s is for a plain matmul; with --groups or --loss give --tile", lost);
         }
     }
     lost = !kernel && texts->op != NULL ? "--op" : !kernel && texts->tile != NULL ? "--tile" : NULL;

@@ -10,7 +10,7 @@
 #define POD_COMMAND_LIST(X) \
     X(slice, "what a slice is: chips, hosts, links, distances, bisection") \
     X(list, "the tables: chips, slices, models, algorithms") \
-    X(matmul, "a matrix product on one chip") \
+    X(matmul, "a matmul on one chip") \
     X(attention, "an attention kernel on one chip") \
     X(copy, "an HBM copy on one chip") \
     X(collective, "all-reduce, all-gather, ..., and how near they come to the bound") \
@@ -19,7 +19,7 @@
     X(step, "a training step under one layout, and where its time goes") \
     X(compare, "a step under many layouts, fastest first") \
     X(plan, "which slice, and which layout on it") \
-    X(hlo, "a program that the TPU compiler wrote: what it executes") \
+    X(hlo, "a program that the TPU compiler wrote: its step time, and where it goes") \
     X(validate, "published measurements rerun, and how far off they come out") \
     X(host, "this machine, and how chips are placed on ranks")
 /* clang-format on */

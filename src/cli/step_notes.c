@@ -46,7 +46,7 @@ static void note_breakdown(pod_emit *emit, const pod_breakdown *b)
         note_part(emit, "exposed to the host", b->exposed_host_s, b->step_s);
     }
     note_part(emit, "idle", b->idle_s, b->step_s);
-    pod_emit_note(emit, "  the MXUs do %.1f %% of what they could", 100 * b->mxu_frac);
+    pod_emit_note(emit, "  MXU utilisation %.1f %%", 100 * b->mxu_frac);
 }
 
 static pod_status note_collectives(pod_emit *emit, const pod_experiment_step_case *run_case,
@@ -214,7 +214,7 @@ static void note_roofline(pod_emit *emit, const pod_experiment_step_case *run_ca
         (void)snprintf(cache, sizeof cache, "cache %.3f us, ", r.cache_s * 1e6);
     }
     pod_emit_note(emit,
-                  "Roofline of all chips: %sweights %.3f us, products %.3f us: at least %.3f us, "
+                  "Roofline of all chips: %sweights %.3f us, matmuls %.3f us: at least %.3f us, "
                   "%.1f %% of the step",
                   cache, r.weights_s * 1e6, r.products_s * 1e6, r.least_s * 1e6,
                   100 * r.least_s / step_s);

@@ -57,7 +57,7 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
          "the same divided by the chips"},
         {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (transformers)"},
         {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
-         "of the products (default bf16)"},
+         "of the matmuls (default bf16)"},
         {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|POLICY|LIST",
          "what transformers keep from forward to backward: auto (default) what fits, a policy of "
          "MaxText (none, full, minimal, ...), or NAME=device|offload,... of input, query, key, "
@@ -73,7 +73,7 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
         {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
          "weights gathered before the one in use is done (default 1)"},
         {"collective-matmul", 0, POD_CLI_TEXT, &texts->collective_matmul, "on|off",
-         "pass activations over tensor piece by piece inside the products (mlp; default off)"},
+         "pass activations over tensor piece by piece inside the matmuls (mlp; default off)"},
         {"placement", 0, POD_CLI_TEXT, &texts->placement, "jax|best|AXIS:xy,...",
          "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
         {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One axis at a time, one way round its rings: a row of the cost table.
+/* One axis at a time, one way round its rings: a textbook algorithm.
  *
  * Time 2 Σ (n_i - 1) alpha + 2 (n - 1)/n S/b for all-reduce, half of it for the other two.
  *
@@ -42,7 +42,7 @@ static pod_status port1_predict(const pod_coll_request *request, pod_coll_predic
 
 const pod_coll_algorithm pod_coll_bucket_1port = {
     .name = "bucket_1port",
-    .summary = "one axis at a time, one way (cost table)",
+    .summary = "one axis at a time, one way (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = port1_applies,

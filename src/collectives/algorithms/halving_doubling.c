@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recursive doubling and halving-doubling (Rabenseifner): three rows of the cost table.
+/* Recursive doubling and halving-doubling (Rabenseifner): three textbook algorithms.
  *
  * Example, all-reduce on a closed ring of 4, blocks a b c d of ranks 0 1 2 3:
  *
@@ -37,7 +37,7 @@ POD_PAIRS_FUNCTIONS(mirrored, "bucket")
 
 const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
     .name = "recdoub_latency_1port",
-    .summary = "recursive doubling, whole vectors, ties both ways (cost table)",
+    .summary = "recursive doubling, whole vectors, ties both ways (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
     .in_auto = false,
     .applies = recdoub_applies,
@@ -47,7 +47,7 @@ const pod_coll_algorithm pod_coll_recdoub_latency_1port = {
 
 const pod_coll_algorithm pod_coll_recdoub_latency_1port_tieplus = {
     .name = "recdoub_latency_1port_tieplus",
-    .summary = "the same with ties one way round (cost table)",
+    .summary = "the same with ties one way round (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
     .in_auto = false,
     .applies = tieplus_applies,
@@ -57,7 +57,7 @@ const pod_coll_algorithm pod_coll_recdoub_latency_1port_tieplus = {
 
 const pod_coll_algorithm pod_coll_halving_doubling_1port = {
     .name = "halving_doubling_1port",
-    .summary = "recursive halving, then doubling, axes in turn (cost table)",
+    .summary = "recursive halving, then doubling, axes in turn (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = one_port_applies,
@@ -67,7 +67,7 @@ const pod_coll_algorithm pod_coll_halving_doubling_1port = {
 
 const pod_coll_algorithm pod_coll_halving_doubling_2D_mirrored = {
     .name = "halving_doubling_2D_mirrored",
-    .summary = "the same in 2D parts on all ports, half of them mirrored (cost table)",
+    .summary = "the same in 2D parts on all ports, half of them mirrored (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = mirrored_applies,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One ring through all ranks, one way round: a row of the cost table.
+/* One ring through all ranks, one way round: a textbook algorithm.
  *
  * Time 2 (n - 1) (alpha + S / (n b)) for all-reduce, half of it for the other two.
  *
@@ -49,7 +49,7 @@ static pod_status ring1_predict(const pod_coll_request *request, pod_coll_predic
 
 const pod_coll_algorithm pod_coll_hamiltonian_ring_1dir = {
     .name = "hamiltonian_ring_1dir",
-    .summary = "one ring through all chips, one way (cost table)",
+    .summary = "one ring through all chips, one way (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = ring1_applies,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As many edge-disjoint rings through all ranks of a closed grid as it has axes, D, both ways: a row of the cost table.
+/* As many edge-disjoint rings through all ranks of a closed grid as it has axes, D, both ways: a textbook algorithm.
  *
  * 2 D parts, one per ring and direction. Time 2 (n - 1) (alpha + S / (2 D n b)) for all-reduce, half
  * of it for the other two.
@@ -53,7 +53,7 @@ static pod_status rings2_predict(const pod_coll_request *request, pod_coll_predi
 
 const pod_coll_algorithm pod_coll_hamiltonian_rings_2D_disjoint = {
     .name = "hamiltonian_rings_2D_disjoint",
-    .summary = "disjoint rings through all chips, one per axis, both ways (cost table)",
+    .summary = "disjoint rings through all chips, one per axis, both ways (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = rings2_applies,

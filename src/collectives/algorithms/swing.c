@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Swing (De Sensi et al., NSDI 2024, arXiv 2401.09356): three rows of the cost table, and `swing`, the
+/* Swing (De Sensi et al., NSDI 2024, arXiv 2401.09356): three textbook algorithms, and `swing`, the
  * cheaper of its two forms on all ports.
  *
  * Example, all-reduce on a closed ring of 4. rho = 1, -1, so that every message goes to a neighbour (doubling
@@ -79,7 +79,7 @@ static pod_status swing_predict(const pod_coll_request *request, pod_coll_predic
 
 const pod_coll_algorithm pod_coll_swing_latency_1port = {
     .name = "swing_latency_1port",
-    .summary = "Swing with whole vectors, one part (cost table)",
+    .summary = "Swing with whole vectors, one part (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
     .in_auto = false,
     .applies = one_port_applies,
@@ -89,7 +89,7 @@ const pod_coll_algorithm pod_coll_swing_latency_1port = {
 
 const pod_coll_algorithm pod_coll_swing_latency_2D = {
     .name = "swing_latency_2D",
-    .summary = "Swing with whole vectors in 2D parts on all ports (cost table)",
+    .summary = "Swing with whole vectors in 2D parts on all ports (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
     .in_auto = false,
     .applies = latency_applies,
@@ -99,7 +99,7 @@ const pod_coll_algorithm pod_coll_swing_latency_2D = {
 
 const pod_coll_algorithm pod_coll_swing_bw_2D = {
     .name = "swing_bw_2D",
-    .summary = "Swing, halving then doubling, in 2D parts on all ports (cost table)",
+    .summary = "Swing, halving then doubling, in 2D parts on all ports (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = false,
     .applies = bandwidth_applies,

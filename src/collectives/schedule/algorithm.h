@@ -58,7 +58,7 @@ typedef struct pod_coll_algorithm {
     const char *name;
     const char *summary; /**< one line for `podsim list algorithms` */
     unsigned ops;        /**< bit 1 << op */
-    bool in_auto;        /**< a candidate of `auto` (rows of the cost table are not) */
+    bool in_auto;        /**< a candidate of `auto` (textbook algorithms are not) */
     bool across_slices;  /**< for groups over several slices, and only for them */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);
