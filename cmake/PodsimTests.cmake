@@ -14,6 +14,10 @@ set(POD_MPI_ENVIRONMENT
     OPENBLAS_NUM_THREADS=1
     ASAN_OPTIONS=detect_leaks=0)
 
+# What a workflow of CMakePresets.json builds for its tests.
+add_custom_target(unit_tests)
+add_custom_target(launched_tests)
+
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead.
@@ -26,6 +30,7 @@ function(pod_add_unit_test module source)
   target_link_libraries(${target} PRIVATE pod_${module} ${ARGN} PkgConfig::CRITERION m pod_warnings)
   target_compile_definitions(${target} PRIVATE _XOPEN_SOURCE=700
                                                POD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_dependencies(unit_tests ${target})
   set(wrapper)
   if(PODSIM_SANITIZE)
     set(wrapper bash "${PROJECT_SOURCE_DIR}/tests/unit/fail_on_leaks")
@@ -45,6 +50,7 @@ function(pod_add_mpi_test)
   set(target "mpi_${module}_${arg_NAME}")
   add_executable(${target} "${arg_SOURCE}")
   target_link_libraries(${target} PRIVATE ${arg_LINKS} MPI::MPI_C m pod_warnings)
+  add_dependencies(launched_tests ${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/mpi")
   target_compile_definitions(${target} PRIVATE _XOPEN_SOURCE=700)
   if(NOT arg_TIMEOUT)
