@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Length of a string that stands in JSON as it is; 0 if some character needs more care. */
 static size_t plain_length(const char *string)
@@ -21,9 +22,10 @@ bool pod_json_string(pod_text *text, const char *string)
 {
     const size_t length = plain_length(string);
     if (length > 0) {
-        pod_text_fill(text, '"', 1);
-        pod_text_append(text, string, length);
-        pod_text_fill(text, '"', 1);
+        pod_text_fill(text, '"', length + 2);
+        if (!text->out_of_memory) {
+            memcpy(text->data + text->size - length - 1, string, length);
+        }
         return true;
     }
     json_t *value = json_string(string); /* NULL unless it is UTF-8 */

@@ -118,6 +118,7 @@ int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *de
     pod_op *added = &program->ops[program->nops];
     *added = *op;
     added->name = name;
+    added->recomputed = program->recomputes;
     added->first_dep = program->ndeps;
     added->ndeps = 0;
     program->op_names[program->nops] = name;

@@ -136,6 +136,7 @@ typedef struct pod_op {
     pod_op_kind kind;
     const char *name; /**< "fwd.gather.w1": without the layer, so that equal ops have equal names */
     int32_t layer;    /**< -1 = none */
+    bool recomputed;  /**< does again for the backward pass what forward did and did not keep */
     int32_t first_dep; /**< program->deps[first_dep … first_dep + ndeps) */
     int32_t ndeps;
     int32_t in[POD_OP_INPUTS_MAX];     /**< buffers, POD_OP_NONE */
@@ -186,7 +187,8 @@ typedef struct pod_program {
     char **op_names; /**< owns what ops[i].name points to */
     int32_t ndeps;
     int32_t *deps;
-    int32_t entry; /**< ops added without dependencies wait for this one; POD_OP_NONE: for none */
+    int32_t entry;   /**< ops added without dependencies wait for this one; POD_OP_NONE: for none */
+    bool recomputes; /**< while building: ops added now are recomputed ones */
     int32_t nbuffers;
     pod_buffer *buffers;
     double model_flops; /**< useful FLOPs of one chip in the step, as the model counts them */

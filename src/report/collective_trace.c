@@ -33,28 +33,28 @@ static void draw_message(pod_collective_trace *lanes, pod_timeline_chip *chip,
 {
     char name[64];
     char text[64];
-    pod_trace_args shown = {0};
+    pod_trace_args *shown = &lanes->args;
     block_text(message, name, sizeof name);
     chip_text(lanes->slice, message->source, text, sizeof text);
-    pod_trace_args_text(&shown, "source", text);
+    pod_trace_args_text(shown, "source", text);
     if (message->target >= 0) {
         chip_text(lanes->slice, message->target, text, sizeof text);
-        pod_trace_args_text(&shown, "target", text);
-        pod_trace_args_i64(&shown, "bytes", message->bytes);
+        pod_trace_args_text(shown, "target", text);
+        pod_trace_args_i64(shown, "bytes", message->bytes);
     }
     if (message->target >= 0 && message->part >= 0) {
-        pod_trace_args_text(&shown, "block", name);
-        pod_trace_args_i64(&shown, "step", message->step);
-        pod_trace_args_text(&shown, "target does", message->reduces ? "adds" : "stores");
+        pod_trace_args_text(shown, "block", name);
+        pod_trace_args_i64(shown, "step", message->step);
+        pod_trace_args_text(shown, "target does", message->reduces ? "adds" : "stores");
     }
     if (message->part >= 0) {
-        pod_trace_args_i64(&shown, "part", message->part);
-        pod_trace_args_i64(&shown, "channel", message->channel);
+        pod_trace_args_i64(shown, "part", message->part);
+        pod_trace_args_i64(shown, "channel", message->channel);
     }
     const int row =
         message->port < POD_DIRECTIONS ? POD_ROW_LINKS + message->port : (int)POD_ROW_DCN;
     (void)pod_timeline_slice(lanes->trace, chip, row, name, lanes->now_ps + message->start_ps,
-                             lanes->now_ps + message->end_ps, &shown);
+                             lanes->now_ps + message->end_ps, shown);
 }
 
 void pod_collective_trace_init(pod_collective_trace *lanes, pod_trace *trace,
@@ -67,6 +67,7 @@ void pod_collective_trace_fini(pod_collective_trace *lanes)
 {
     free(lanes->numbers);
     free(lanes->chips);
+    pod_trace_args_free(&lanes->args);
 }
 
 /* The process of a chip, made when it is first seen; NULL when memory is out. */

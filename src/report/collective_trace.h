@@ -19,6 +19,7 @@ typedef struct pod_collective_trace {
     int32_t *numbers;         /**< numbers[nchips]: chips that have a process */
     pod_timeline_chip *chips; /**< chips[nchips] */
     pod_time_ps now_ps;       /**< when the next collective begins */
+    pod_trace_args args;      /**< of the message being drawn */
 } pod_collective_trace;
 
 void pod_collective_trace_init(pod_collective_trace *lanes, pod_trace *trace,

@@ -4,6 +4,7 @@
 #include "program/memory.h"
 #include "report/timeline.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,13 @@ typedef struct drawing {
 const char *pod_step_trace_phase(const pod_op *op)
 {
     static const char *const phases[][2] = {
-        {"fwd.",   "forward"  },
-        {"again.", "recompute"},
-        {"bwd.",   "backward" },
-        {"update", "update"   }
+        {"fwd.",   "forward" },
+        {"bwd.",   "backward"},
+        {"update", "update"  }
     };
+    if (op->recomputed) {
+        return "recompute";
+    }
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         if (strncmp(op->name, phases[i][0], strlen(phases[i][0])) == 0) {
             return phases[i][1];
@@ -69,33 +72,46 @@ static int row_of(const drawing *d, const pod_op *op)
                                                                                : POD_ROW_ASYNC;
 }
 
-static void describe_collective(const drawing *d, const pod_op *op, int32_t number,
+/* Whether ops are those of a model and a mesh, whose names tell their phase; else those of a compiled text. */
+static bool has_phases(const drawing *d)
+{
+    return d->args->part == NULL;
+}
+
+static void describe_collective(const drawing *d, const pod_op *op, const pod_op_record *record,
                                 pod_trace_args *args)
 {
     const pod_program_group *group = &d->args->programs->groups[op->group];
-    const pod_op_record *record = &d->args->result->ops[d->program->stage][number];
-    char text[96];
-    (void)snprintf(text, sizeof text, "%d chips over %s", (int)group->group.size, group->axes);
-    pod_trace_args_text(args, "group", text);
+    pod_trace_args_i64(args, "group", group->group.size);
+    pod_trace_args_text(args, has_phases(d) ? "mesh_axis" : "physical_axes", group->axes);
     pod_trace_args_i64(args, "bytes", op->bytes);
     if (record->algorithm[0] != '\0') {
         pod_trace_args_text(args, "algorithm", record->algorithm);
     }
-    const pod_time_ps bound = d->args->bound_ps != NULL
-                                  ? d->args->bound_ps(d->args->context, d->program->stage, number)
-                                  : 0;
-    if (bound > 0) {
-        pod_trace_args_double(args, "bound_us", pod_time_to_s(bound) * 1e6);
+    if (record->bound_ps > 0) {
+        pod_trace_args_us(args, "bound_us", record->bound_ps);
     }
+}
+
+static void describe_matmul(const pod_op *op, pod_trace_args *args)
+{
+    pod_trace_args_i64(args, "m", op->m);
+    pod_trace_args_i64(args, "k", op->k);
+    pod_trace_args_i64(args, "n", op->n);
+    if (op->count > 1) {
+        pod_trace_args_i64(args, "count", op->count);
+    }
+    pod_trace_args_double(args, "model_flops",
+                          2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count);
 }
 
 static void describe(const drawing *d, const pod_op *op, int32_t number, pod_trace_args *args)
 {
     const pod_op_record *record = &d->args->result->ops[d->program->stage][number];
-    const char *phase = pod_step_trace_phase(op);
     pod_trace_args_text(args, "hlo_category",
                         op->kind == POD_OP_COLLECTIVE ? pod_coll_op_name(op->op)
                                                       : pod_op_kind_name(op->kind));
+    const char *phase = has_phases(d) ? pod_step_trace_phase(op) : "";
     if (phase[0] != '\0') {
         pod_trace_args_text(args, "phase", phase);
     }
@@ -103,25 +119,18 @@ static void describe(const drawing *d, const pod_op *op, int32_t number, pod_tra
         pod_trace_args_i64(args, "layer", op->layer);
     }
     if (op->kind == POD_OP_MATMUL) {
-        char shape[96];
-        (void)snprintf(shape, sizeof shape, "%lldx%lldx%lld", (long long)op->m, (long long)op->k,
-                       (long long)op->n);
-        pod_trace_args_text(args, "m x k x n", shape);
-        pod_trace_args_double(args, "model_flops",
-                              2.0 * (double)op->m * (double)op->k * (double)op->n
-                                  * (double)op->count);
+        describe_matmul(op, args);
     }
     if (op->hbm_bytes > 0) {
         pod_trace_args_i64(args, "bytes_accessed", op->hbm_bytes);
     }
     if (op->kind == POD_OP_COLLECTIVE) {
-        describe_collective(d, op, number, args);
+        describe_collective(d, op, record, args);
     } else if (op->bytes > 0) {
         pod_trace_args_i64(args, "bytes", op->bytes);
     }
     if (record->chips > 0 && record->exposed_ps > 0) {
-        pod_trace_args_double(args, "exposed_us",
-                              pod_time_to_s(record->exposed_ps) * 1e6 / (double)record->chips);
+        pod_trace_args_us(args, "exposed_us", record->exposed_ps / record->chips);
     }
     if (d->args->describe != NULL) {
         d->args->describe(d->args->context, d->program->stage, number, args);
@@ -130,15 +139,16 @@ static void describe(const drawing *d, const pod_op *op, int32_t number, pod_tra
 
 static void draw_ops(drawing *d)
 {
+    pod_trace_args args = {0};
     for (int64_t i = 0; i < d->nops; i++) {
         const pod_step_op_time *time = &d->ops[i];
         const pod_op *op = &d->program->ops[time->op];
-        pod_trace_args args = {0};
         describe(d, op, time->op, &args);
         d->thread[time->op] = pod_timeline_slice(d->trace, &d->chip, row_of(d, op), op->name,
                                                  time->start_ps, time->end_ps, &args);
         d->end_ps[time->op] = time->end_ps;
     }
+    pod_trace_args_free(&args);
 }
 
 /* From the end of what is not the core's to the core op that waits for it. */
@@ -157,23 +167,51 @@ static void draw_arrows(drawing *d)
     }
 }
 
-enum { PART_LEVELS = 4, PART_NAME_MAX = 96 };
+/* ---- Framework Ops ---- */
 
-/* What a core op belongs to: its phase, and in it its layer. Casts and the like belong to what is around them. */
-static bool part_of(const drawing *d, int32_t number, int level, char *name, size_t size)
+/* A slice of Framework Ops that is not over yet. */
+typedef struct open_phase {
+    const char *name; /* NULL: none */
+    int32_t layer;
+    pod_time_ps start_ps;
+    pod_time_ps end_ps;
+} open_phase;
+
+static void phase_close(drawing *d, pod_trace_thread thread, bool layers, open_phase *open)
 {
-    const pod_op *op = &d->program->ops[number];
-    const char *phase = pod_step_trace_phase(op);
-    if (d->args->part != NULL) {
-        return d->args->part(d->args->context, d->program->stage, number, level, name, size);
+    char text[24];
+    (void)snprintf(text, sizeof text, "layer %" PRId32, open->layer);
+    if (open->name != NULL && (!layers || open->layer >= 0)) {
+        pod_trace_slice(d->trace, thread, layers ? text : open->name, open->start_ps, open->end_ps,
+                        NULL);
     }
-    if (level == 0) {
-        (void)snprintf(name, size, "%s", phase);
-    } else {
-        (void)snprintf(name, size, "layer %d", (int)op->layer);
-    }
-    return phase[0] != '\0' && (level == 0 || (level == 1 && op->layer >= 0));
+    open->name = NULL;
 }
+
+/* Core ops in a row of one phase are a slice, or of one phase and one layer. Casts and the like belong to what is
+ * around them. */
+static void draw_phases(drawing *d, pod_trace_thread thread, bool layers)
+{
+    open_phase open = {.name = NULL};
+    for (int64_t i = 0; i < d->nops; i++) {
+        const pod_op *op = &d->program->ops[d->ops[i].op];
+        const char *phase = is_core(op) ? pod_step_trace_phase(op) : "";
+        if (phase[0] == '\0') {
+            continue;
+        }
+        if (open.name != NULL
+            && (strcmp(open.name, phase) != 0 || (layers && open.layer != op->layer))) {
+            phase_close(d, thread, layers, &open);
+        }
+        if (open.name == NULL) {
+            open = (open_phase){phase, op->layer, d->ops[i].start_ps, 0};
+        }
+        open.end_ps = d->ops[i].end_ps;
+    }
+    phase_close(d, thread, layers, &open);
+}
+
+enum { PART_LEVELS = 4, PART_NAME_MAX = 96 };
 
 /* The op's parts from the outermost to `level`, as one text. */
 static bool path_of(const drawing *d, int32_t number, int level, char *path, size_t size)
@@ -181,7 +219,7 @@ static bool path_of(const drawing *d, int32_t number, int level, char *path, siz
     size_t used = 0;
     for (int i = 0; i <= level; i++) {
         char name[PART_NAME_MAX];
-        if (!part_of(d, number, i, name, sizeof name)) {
+        if (!d->args->part(d->args->context, d->program->stage, number, i, name, sizeof name)) {
             return false;
         }
         const int more = snprintf(path + used, size - used, "/%s", name);
@@ -204,10 +242,7 @@ static void draw_parts(drawing *d, pod_trace_thread thread, int level)
             continue;
         }
         const bool has = core && path_of(d, d->ops[i].op, level, path, sizeof path);
-        if (!over && !has && d->args->part == NULL) {
-            continue;
-        }
-        if (open[0] != '\0' && (over || !has || strcmp(open, path) != 0)) {
+        if (open[0] != '\0' && (!has || strcmp(open, path) != 0)) {
             pod_trace_slice(d->trace, thread, strrchr(open, '/') + 1, start, end, NULL);
             open[0] = '\0';
         }
@@ -223,6 +258,11 @@ static void draw_framework(drawing *d)
 {
     const pod_trace_thread thread =
         pod_trace_lane(d->trace, &d->chip.row[POD_ROW_FRAMEWORK], 0, d->args->timeline->end_ps);
+    if (has_phases(d)) {
+        draw_phases(d, thread, false);
+        draw_phases(d, thread, true);
+        return;
+    }
     for (int level = 0; level < PART_LEVELS; level++) {
         draw_parts(d, thread, level);
     }
@@ -276,18 +316,6 @@ static pod_status draw_memory(drawing *d, pod_error *err)
     return status;
 }
 
-typedef struct change {
-    pod_time_ps time_ps;
-    int64_t links; /* that become busy, or idle if negative */
-} change;
-
-static int by_time(const void *left, const void *right)
-{
-    const pod_time_ps a = ((const change *)left)->time_ps;
-    const pod_time_ps b = ((const change *)right)->time_ps;
-    return a < b ? -1 : a > b;
-}
-
 static int links_of(const pod_slice *slice, int32_t chip)
 {
     int count = 0;
@@ -297,33 +325,77 @@ static int links_of(const pod_slice *slice, int32_t chip)
     return count;
 }
 
-static pod_status draw_link_use(drawing *d, int32_t chip, const pod_step_link_time *links,
-                                int64_t nlinks, pod_error *err)
+/* The stretches of one direction, walked through from one change to the next. */
+typedef struct link_walk {
+    const pod_step_link_time *next;
+    const pod_step_link_time *last; /* after all of them */
+    pod_time_ps change_ps; /* when it becomes busy, or idle if it is busy; INT64_MAX = never */
+    pod_time_ps end_ps;    /* of the stretch that begins next */
+    bool busy;
+} link_walk;
+
+/* The next stretch, with those that overlap or touch it. */
+static void walk_stretch(link_walk *walk)
 {
+    walk->busy = false;
+    if (walk->next == walk->last) {
+        walk->change_ps = INT64_MAX;
+        return;
+    }
+    walk->change_ps = walk->next->start_ps;
+    walk->end_ps = walk->next->end_ps;
+    for (walk->next++; walk->next < walk->last && walk->next->start_ps <= walk->end_ps;
+         walk->next++) {
+        walk->end_ps = walk->next->end_ps > walk->end_ps ? walk->next->end_ps : walk->end_ps;
+    }
+}
+
+static void walk_on(link_walk *walk)
+{
+    if (walk->busy) {
+        walk_stretch(walk);
+    } else {
+        walk->busy = true;
+        walk->change_ps = walk->end_ps;
+    }
+}
+
+static link_walk *walk_first(link_walk walks[POD_DIRECTIONS])
+{
+    link_walk *first = &walks[0];
+    for (int direction = 1; direction < POD_DIRECTIONS; direction++) {
+        first = walks[direction].change_ps < first->change_ps ? &walks[direction] : first;
+    }
+    return first;
+}
+
+/* Stretches stand in order of direction and start. */
+static void draw_link_use(drawing *d, int32_t chip, const pod_step_link_time *links, int64_t nlinks)
+{
+    link_walk walks[POD_DIRECTIONS];
     const int all = links_of(d->args->slice, chip);
-    change *changes = malloc(((size_t)nlinks * 2 + 1) * sizeof *changes);
-    if (changes == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for a timeline");
+    int64_t at = 0;
+    for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
+        walks[direction].next = links + at;
+        while (at < nlinks && links[at].direction == direction) {
+            at++;
+        }
+        walks[direction].last = links + at;
+        walk_stretch(&walks[direction]);
     }
-    for (int64_t i = 0; i < nlinks; i++) {
-        changes[2 * i] = (change){links[i].start_ps, 1};
-        changes[2 * i + 1] = (change){links[i].end_ps, -1};
-    }
-    qsort(changes, (size_t)nlinks * 2, sizeof *changes, by_time);
-    int64_t busy = 0;
-    int64_t shown = -1;
-    for (int64_t i = 0; i < 2 * nlinks; i++) {
-        busy += changes[i].links;
-        const bool last =
-            i + 1 == 2 * nlinks || changes[i + 1].time_ps >= changes[i].time_ps + COUNTER_PS;
-        if (last && busy != shown && all > 0) {
+    int busy = 0;
+    int shown = -1;
+    for (link_walk *walk = walk_first(walks); walk->change_ps < INT64_MAX && all > 0;) {
+        const pod_time_ps now = walk->change_ps;
+        busy += walk->busy ? -1 : 1;
+        walk_on(walk);
+        walk = walk_first(walks);
+        if (walk->change_ps - now >= COUNTER_PS && busy != shown) {
             shown = busy;
-            pod_trace_counter(d->trace, d->chip.process, "links busy (part)", changes[i].time_ps,
+            pod_trace_counter(d->trace, d->chip.process, "links busy (part)", now,
                               (double)busy / all);
         }
     }
-    free(changes);
-    return POD_OK;
 }
 
 /* ---- a chip, and all ---- */
@@ -346,10 +418,8 @@ static pod_status draw_chip(drawing *d, int32_t watch, const pod_step_link_time 
         draw_arrows(d);
         draw_framework(d);
         draw_links(d, links, nlinks);
+        draw_link_use(d, chip, links, nlinks);
         status = draw_memory(d, err);
-    }
-    if (status == POD_OK) {
-        status = draw_link_use(d, chip, links, nlinks, err);
     }
     free(d->thread);
     free(d->end_ps);

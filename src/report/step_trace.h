@@ -20,8 +20,6 @@ typedef struct pod_step_trace_args {
     const pod_step_result *result;
     const pod_step_timeline *timeline;
     const char *title; /**< name of the slice on Steps, e.g. the model */
-    /** Lower bound of a collective, 0 if not known; may be NULL. */
-    pod_time_ps (*bound_ps)(void *context, int32_t stage, int32_t op);
     /** What a core op belongs to at a level of Framework Ops, 0 the outermost: false if nothing; NULL: its phase and
      *  its layer. */
     bool (*part)(void *context, int32_t stage, int32_t op, int level, char *name, size_t size);
@@ -34,5 +32,5 @@ typedef struct pod_step_trace_args {
  *  @return POD_E_NOMEM */
 pod_status pod_step_trace_add(pod_trace *trace, const pod_step_trace_args *args, pod_error *err);
 
-/** "forward", "recompute", "backward", "update", or "" for what belongs to none. Static. */
+/** Of an op of workload/: "forward", "recompute", "backward", "update", or "" for what belongs to none. Static. */
 const char *pod_step_trace_phase(const pod_op *op);

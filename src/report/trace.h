@@ -30,12 +30,14 @@ typedef struct pod_trace_thread {
     int32_t thread;
 } pod_trace_thread;
 
-/** Arguments of a slice, shown when it is selected. Storage of the caller, {0} at first; used up by
- *  the call that takes it. */
+/** Arguments of a slice, shown when it is selected. Storage of the caller, {0} at first. The call that takes them
+ *  empties them and keeps their memory for the next slice; pod_trace_args_free at the end. */
 typedef struct pod_trace_args {
     pod_text text; /**< members of a JSON object, without its braces */
     bool not_utf8;
 } pod_trace_args;
+
+void pod_trace_args_free(pod_trace_args *args);
 
 /** Not collective. @return POD_E_NOMEM */
 pod_status pod_trace_new(pod_trace **trace, pod_error *err);
@@ -47,10 +49,13 @@ int32_t pod_trace_process(pod_trace *trace, const char *name, int32_t sort_index
 pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const char *name,
                                       int32_t sort_index);
 
+/** Keys are plain ASCII without quotes or backslashes. */
 void pod_trace_args_text(pod_trace_args *args, const char *key, const char *value);
 void pod_trace_args_i64(pod_trace_args *args, const char *key, int64_t value);
 /** Finite. */
 void pod_trace_args_double(pod_trace_args *args, const char *key, double value);
+/** A time >= 0, in microseconds to the picosecond. */
+void pod_trace_args_us(pod_trace_args *args, const char *key, pod_time_ps time_ps);
 
 /** A slice [start, end] on a thread, start <= end. @param args  may be NULL; emptied */
 void pod_trace_slice(pod_trace *trace, pod_trace_thread thread, const char *name,

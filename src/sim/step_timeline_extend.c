@@ -272,11 +272,15 @@ static void put_stretch(pod_step_timeline *full, const pod_step_link_time *from,
     }
 }
 
-static void place_stretches(const chip_times *times, const stretches *s, pod_step_timeline *full)
+/* Those of one direction, nearly in the order of their starts. */
+static void place_direction(const chip_times *times, const stretches *s, int32_t direction,
+                            pod_step_timeline *full)
 {
     for (int64_t i = s->op_first[0]; i < s->op_first[1]; i++) {
         const pod_step_link_time *stretch = &s->first[s->by_op[i]];
-        put_stretch(full, stretch, POD_OP_NONE, shift_at(times, stretch->start_ps));
+        if (stretch->direction == direction) {
+            put_stretch(full, stretch, POD_OP_NONE, shift_at(times, stretch->start_ps));
+        }
     }
     for (int32_t op = 0; op < times->full->nops; op++) {
         const int32_t other = stands_for(times, op);
@@ -284,9 +288,18 @@ static void place_stretches(const chip_times *times, const stretches *s, pod_ste
             continue;
         }
         for (int64_t i = s->op_first[other + 1]; i < s->op_first[other + 2]; i++) {
-            put_stretch(full, &s->first[s->by_op[i]], op,
-                        times->full_start[op] - times->more_start[other]);
+            const pod_step_link_time *stretch = &s->first[s->by_op[i]];
+            if (stretch->direction == direction) {
+                put_stretch(full, stretch, op, times->full_start[op] - times->more_start[other]);
+            }
         }
+    }
+}
+
+static void place_stretches(const chip_times *times, const stretches *s, pod_step_timeline *full)
+{
+    for (int32_t direction = 0; direction < POD_DIRECTIONS; direction++) {
+        place_direction(times, s, direction, full);
     }
 }
 

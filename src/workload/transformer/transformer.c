@@ -184,9 +184,11 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
                   TOUCH(tf->logits, wide, NONE, NONE)); /* its derivative in place */
     if (size.tiles > 1) {
+        tf->program->recomputes = true;
         tf->logits = head_forward(tf, "bwd.matmul.head.again", &size, xn, weights);
         pod_tf_vector(tf, "loss.again", (double)elements, AGAIN_BYTES * elements,
                       TOUCH(tf->logits, wide, NONE, NONE));
+        tf->program->recomputes = false;
     }
     return head_backward(tf, &size, x, xn, weights);
 }

@@ -315,8 +315,10 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     const bool again = attention_is_done_again(tf);
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     layer_state s;
+    tf->program->recomputes = true;
     attention_again(tf, &layer, weights, &s);
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
+    tf->program->recomputes = false;
     post_norm(tf, "bwd.norm.post", 4, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
     if (!is_parallel(tf)) {

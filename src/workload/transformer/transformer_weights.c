@@ -187,10 +187,13 @@ static void use_gather(pod_tf *tf, const pod_tf_use *use)
 
 void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
 {
+    const bool recomputes = tf->program->recomputes;
+    tf->program->recomputes = false;
     while (tf->build.st == POD_OK && tf->gathered < tf->nuses
            && tf->gathered < tf->next_use + ahead) {
         use_gather(tf, &tf->uses[tf->gathered++]);
     }
+    tf->program->recomputes = recomputes;
 }
 
 /** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
@@ -334,8 +337,10 @@ void pod_tf_update(pod_tf *tf)
                 pod_tf_wait(tf, bundle->gradient_op);
             }
             const int64_t bytes = adam ? adam_bytes : SGD_BYTES;
+            tf->layer = bundle->layer;
             pod_tf_vector(tf, pass == 0 ? "update.norm" : "update", (double)bundle->shard,
                           bundle->shard * (pass == 0 ? GRADIENT_BYTES : bytes), touch);
         }
     }
+    tf->layer = -1;
 }

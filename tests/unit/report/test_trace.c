@@ -94,7 +94,8 @@ Test(report_trace, writes_arguments_counters_and_arrows)
     pod_trace_args_i64(&args, "bytes", INT64_C(9007199254740993));
     pod_trace_args_double(&args, "exposed_us", 0.1);
     pod_trace_slice(trace, ops, "all-gather", 1000, 5000, &args);
-    cr_expect_null(args.text.data);
+    cr_expect_eq(args.text.size, 0);
+    pod_trace_args_free(&args);
     pod_trace_counter(trace, chip, "HBM GB/s", 2000000, 819.5);
     pod_trace_arrow(trace, ops, 1000, ops, 5000);
     json_t *events = events_of(trace);
@@ -145,5 +146,19 @@ Test(report_trace, refuses_what_viewers_do_not_take)
     }
     cr_expect_eq(pod_trace_finish(trace, &text, &size, &err), POD_E_INVALID);
     cr_expect_not_null(strstr(err.text, "400001 events"), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "fewer layers"), "%s", err.text);
+    pod_trace_free(trace);
+
+    /* 9 chips with 50,000 events each, of which 8 would be the limit and what describes them too much */
+    cr_assert_eq(pod_trace_new(&trace, NULL), POD_OK);
+    err = (pod_error){0};
+    for (int32_t i = 0; i < 9; i++) {
+        const int32_t process = pod_trace_process(trace, "chip", i);
+        for (int j = 0; j < 50000; j++) {
+            pod_trace_counter(trace, process, "c", j, 0);
+        }
+    }
+    cr_expect_eq(pod_trace_finish(trace, &text, &size, &err), POD_E_INVALID);
+    cr_expect_not_null(strstr(err.text, "--trace-chips, as 0-6"), "%s", err.text);
     pod_trace_free(trace);
 }
