@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "experiment/search.h"
+#include "workload/fit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "base/table.h"
 #include "mesh/device_mesh.h"
 #include "models/recipe.h"
-#include "workload/settings.h"
+#include "workload/build/settings.h"
 
 /** Columns and names of models/recipes.csv. Not collective. @return POD_E_TABLE */
 pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err);

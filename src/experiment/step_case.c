@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_case.h"
+#include "workload/fit.h"
 
 #include <stdio.h>
 #include <string.h>

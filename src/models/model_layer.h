@@ -30,7 +30,7 @@
 
 #include <stdbool.h>
 
-/** What of a layer may be kept from forward to backward (workload/transformer/remat.h). */
+/** What of a layer may be kept from forward to backward (workload/build/remat.h). */
 typedef enum pod_keep {
     POD_KEEP_INPUT,
     POD_KEEP_QUERY,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layouts of a slice, and what to change when a step doesn't fit HBM. */
-#include "workload/step_request.h"
+#include "workload/fit.h"
 
 #include "base/text.h"
 #include "mesh/search.h"
+#include "workload/step_request.h"
 #include "workload/transformer/remat_search.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/names.h"
 #include "mesh/search.h"
 #include "program/exec.h"
-#include "workload/mlp/stage.h"
+#include "workload/mlp/mlp_program.h"
 #include "workload/transformer/remat_search.h"
 #include "workload/transformer/transformer.h"
 
@@ -168,7 +168,7 @@ static pod_status stages_build(const pod_step_request *request, pod_step_work *w
     for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
         st = request->model->kind == POD_MODEL_TRANSFORMER
                  ? pod_transformer_program(request, work, s, err)
-                 : pod_stage_program(request, work, s, err);
+                 : pod_mlp_program(request, work, s, err);
         programs->stages[s].model_flops = work->model_flops / work->layout.mesh->ndevices;
     }
     return st;

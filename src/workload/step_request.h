@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/step_request.h  From a model and a layout to programs, memory and figures: the
- *  one door to workload/ for `podsim step` and `podsim compare`.
+ *  door to workload/ for `podsim step` and `podsim compare`.
  *
- *  Use: fill a request, pod_step_build, check pod_step_fits, run work.programs (sim/step.h), and
+ *  Use: fill a request, pod_step_build, check pod_step_fits (workload/fit.h), run work.programs (sim/step.h), and
  *  turn the time into the columns of the command line with pod_step_figures_get.
  *
  *  What a training step does:
@@ -25,7 +25,7 @@
  *  Ownership: a work owns its parts until pod_step_work_fini. Threads: none. */
 #pragma once
 
-#include "workload/request.h"
+#include "workload/build/request.h"
 
 /** "train", "forward", "prefill", "decode"; "sgd", "adam". Static. */
 const char *pod_step_mode_name(pod_step_mode mode);
@@ -41,11 +41,6 @@ pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_e
 pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err);
 void pod_step_work_fini(pod_step_work *work);
 
-/** Whether the work fits the HBM that a program may use. Not collective.
- *  @return POD_OK; POD_E_NOFIT with the sizes, the largest kind, and the smallest change that fits */
-pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *work,
-                         const pod_chip_spec *chip, pod_error *err);
-
 /** Columns of `podsim step` that follow from the time of a step. */
 typedef struct pod_step_figures {
     double step_time_s;
@@ -59,11 +54,3 @@ typedef struct pod_step_figures {
 void pod_step_figures_get(const pod_step_request *request, const pod_step_work *work,
                           const pod_chip_spec *chip, pod_time_ps time_ps,
                           pod_step_figures *figures);
-
-/** All layouts of data, fsdp and tensor, of a model with experts expert, too, that JAX lays on the slice, without
- *  their axes of size 1 and without repeats. Not collective.
- *  @param experts     of the model; 0 = none
- *  @param split_axes  also those that share physical axes
- *  @param[out] list   *count meshes, for free() */
-pod_status pod_step_layouts(const pod_slice *slice, bool split_axes, int64_t experts,
-                            pod_logical_mesh **list, int *count, pod_error *err);

@@ -25,12 +25,15 @@ typedef struct pod_array {
 
 /** A weight on its way to one use. */
 typedef struct pod_use {
-    const pod_array *weight; /**< borrowed: as stored */
-    const char *phase;       /**< "fwd" or "bwd", static */
+    void *weight;      /**< borrowed: a pod_array as stored, or what pod_build.gather knows */
+    const char *phase; /**< "fwd" or "bwd", static */
     int32_t layer;
     int32_t last_op; /**< the last op that reads the gathered copy */
     pod_array gathered;
 } pod_use;
+
+/** Gathers a weight for a use of it. */
+typedef void pod_use_gather(void *context, pod_use *use);
 
 typedef struct pod_build {
     const pod_work_layout *layout;
@@ -43,7 +46,9 @@ typedef struct pod_build {
     int32_t nuses;
     pod_use *uses;
     int32_t next_use;
-    int32_t gathered; /**< uses gathered so far */
+    int32_t gathered;       /**< uses gathered so far */
+    pod_use_gather *gather; /**< NULL: weights are arrays (workload/build/uses.h) */
+    void *gather_context;
     pod_status st;
     pod_error *err;
 } pod_build;

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void pod_build_use_declare(pod_build *build, const pod_array *weight, const char *phase,
-                           int32_t layer)
+void pod_build_use_declare(pod_build *build, void *weight, const char *phase, int32_t layer)
 {
     if (build->st != POD_OK) {
         return;
@@ -33,32 +32,54 @@ static int fsdp_dim(const pod_array *weight)
     return -1;
 }
 
-static void use_gather(pod_build *build, int32_t number)
+/** Gather an array over fsdp once use number - 1 - ahead is over. */
+static void array_gather(pod_build *build, int32_t number)
 {
     pod_use *use = &build->uses[number];
-    const int dim = fsdp_dim(use->weight);
+    const pod_array *weight = use->weight;
+    const int dim = fsdp_dim(weight);
     const int32_t before = number - 1 - build->ahead;
     char name[POD_BUILD_NAME_MAX];
     if (dim < 0) {
-        use->gathered = *use->weight;
+        use->gathered = *weight;
         return;
     }
-    (void)snprintf(name, sizeof name, "%s.gathered.%d", use->weight->sharding.array,
-                   (int)use->layer);
-    use->gathered = pod_build_gather(build, use->phase, use->layer, use->weight, dim, name,
+    (void)snprintf(name, sizeof name, "%s.gathered.%d", weight->sharding.array, (int)use->layer);
+    use->gathered = pod_build_gather(build, use->phase, use->layer, weight, dim, name,
                                      before >= 0 ? build->uses[before].last_op : POD_OP_NONE);
 }
 
-const pod_array *pod_build_use(pod_build *build)
+void pod_build_use_ahead(pod_build *build, int32_t ahead)
 {
-    static const pod_array nothing = {.buffer = POD_OP_NONE, .op = POD_OP_NONE};
+    const bool recomputes = build->program->recomputes;
+    build->program->recomputes = false; /* what a use waits for isn't computed again */
+    while (build->st == POD_OK && build->gathered < build->nuses
+           && build->gathered < build->next_use + ahead) {
+        const int32_t number = build->gathered++;
+        if (build->gather != NULL) {
+            build->gather(build->gather_context, &build->uses[number]);
+        } else {
+            array_gather(build, number);
+        }
+    }
+    build->program->recomputes = recomputes;
+}
+
+const pod_use *pod_build_use_begin(pod_build *build)
+{
+    static const pod_use nothing = {
+        .gathered = {.buffer = POD_OP_NONE, .op = POD_OP_NONE}
+    };
     if (build->st != POD_OK) {
         return &nothing;
     }
     POD_ASSERT(build->next_use < build->nuses);
     const int32_t number = build->next_use++;
-    while (build->gathered < build->nuses && build->gathered <= number + build->ahead) {
-        use_gather(build, build->gathered++);
-    }
-    return &build->uses[number].gathered;
+    pod_build_use_ahead(build, build->ahead);
+    return &build->uses[number];
+}
+
+const pod_array *pod_build_use(pod_build *build)
+{
+    return &pod_build_use_begin(build)->gathered;
 }

@@ -6,44 +6,47 @@
  *
  * Order of backward: dX before dW1, so that the sum of dX over tensor overlaps with dW1; dW2 before dH,
  * so that its sum overlaps with the rest, unless dX is summed: then what leads to dX comes first. */
-#include "workload/mlp/stage.h"
+#include "workload/mlp/mlp.h"
+
+#include "workload/build/product.h"
+#include "workload/build/uses.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { SAVED_X, SAVED_H, SAVED };
 
-pod_sharding pod_mlp_activations(const pod_stage *stage, const char *name, bool hidden)
+pod_sharding pod_mlp_activations(const pod_mlp *mlp, const char *name, bool hidden)
 {
-    const pod_work_layout *layout = stage->build.layout;
+    const pod_work_layout *layout = mlp->stage.build.layout;
     const pod_axis_list whole = {0};
     return hidden ? pod_build_sharding(name, "rows", layout->rows, "d_ff", layout->tensor)
                   : pod_build_sharding(name, "rows", layout->rows, "d_model", whole);
 }
 
-static pod_sharding mlp_input(const pod_stage *stage, int64_t size[2])
+static pod_sharding mlp_input(const pod_mlp *mlp, int64_t size[2])
 {
-    size[0] = stage->rows;
-    size[1] = stage->request->model->d_model;
-    return pod_mlp_activations(stage, "X", false);
+    size[0] = mlp->rows;
+    size[1] = mlp->stage.request->model->d_model;
+    return pod_mlp_activations(mlp, "X", false);
 }
 
-void pod_mlp_weight_make(pod_stage *stage, int32_t layer, int index, pod_weight *weight)
+void pod_mlp_weight_make(pod_mlp *mlp, int32_t layer, int index, pod_weight *weight)
 {
-    const pod_work_layout *layout = stage->build.layout;
-    const pod_model *model = stage->request->model;
+    const pod_work_layout *layout = mlp->stage.build.layout;
+    const pod_model *model = mlp->stage.request->model;
     if (index == POD_MLP_W1) {
         const int64_t size[2] = {model->d_model, model->d_ff};
         const pod_sharding sharding =
             pod_build_sharding("W1", "d_model", layout->fsdp, "d_ff", layout->tensor);
-        pod_weight_make(stage, weight, layer, &sharding, size);
+        pod_weight_make(&mlp->stage, weight, layer, &sharding, size);
         return;
     }
     const int64_t size[2] = {model->d_ff, model->d_model};
     const pod_axis_list whole = {0};
     const pod_sharding sharding = pod_build_sharding(
         "W2", "d_ff", pod_axis_list_join(layout->tensor, &layout->fsdp), "d_model", whole);
-    pod_weight_make(stage, weight, layer, &sharding, size);
+    pod_weight_make(&mlp->stage, weight, layer, &sharding, size);
 }
 
 int pod_mlp_use(int use, bool backward)
@@ -53,7 +56,7 @@ int pod_mlp_use(int use, bool backward)
 
 /** A product with a weight. Sums of forward are waited for at once and write over their input; those of
  *  backward run beside the next product. */
-static pod_array multiply(pod_stage *stage, const char *phase, int32_t layer, const char *name,
+static pod_array multiply(pod_mlp *mlp, const char *phase, int32_t layer, const char *name,
                           const pod_array *a, const pod_array *w, bool hidden)
 {
     char buffer[POD_BUILD_NAME_MAX];
@@ -62,42 +65,42 @@ static pod_array multiply(pod_stage *stage, const char *phase, int32_t layer, co
                                  .name = buffer,
                                  .a = a,
                                  .b = w,
-                                 .result = pod_mlp_activations(stage, name, hidden),
+                                 .result = pod_mlp_activations(mlp, name, hidden),
                                  .kind = POD_MEMORY_ACTIVATIONS,
                                  .sum_in_place = strcmp(phase, "fwd") == 0};
     (void)snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
-    return pod_build_matmul(&stage->build, &product);
+    return pod_build_matmul(&mlp->stage.build, &product);
 }
 
-pod_array pod_mlp_relu(pod_stage *stage, int32_t layer, const pod_array *h)
+pod_array pod_mlp_relu(pod_mlp *mlp, int32_t layer, const pod_array *h)
 {
     const pod_elementwise relu = {.name = "fwd.relu",
                                   .layer = layer,
                                   .function = POD_VEC_RELU,
                                   .in = {h},
                                   .flops = 1}; /* fused into the product: no bytes of its own */
-    return pod_build_vector(&stage->build, &relu, h);
+    return pod_build_vector(&mlp->stage.build, &relu, h);
 }
 
-static int mlp_saved(const pod_stage *stage)
+static int mlp_saved(const pod_mlp *mlp)
 {
-    (void)stage;
+    (void)mlp;
     return SAVED;
 }
 
-static pod_array mlp_forward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x)
+static pod_array mlp_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 {
-    pod_array *saved_x = pod_stage_saved(stage, layer, part, SAVED_X);
-    pod_array *h = pod_stage_saved(stage, layer, part, SAVED_H);
+    pod_array *saved_x = pod_mlp_saved(mlp, layer, SAVED_X);
+    pod_array *h = pod_mlp_saved(mlp, layer, SAVED_H);
     *saved_x = *x;
-    pod_stage_keep(stage, part, x);
-    *h = multiply(stage, "fwd", layer, "H", x, pod_build_use(&stage->build), true);
-    *h = pod_mlp_relu(stage, layer, h);
-    pod_stage_keep(stage, part, h);
-    return multiply(stage, "fwd", layer, "X", h, pod_build_use(&stage->build), false);
+    pod_mlp_keep(mlp, x);
+    *h = multiply(mlp, "fwd", layer, "H", x, pod_build_use(&mlp->stage.build), true);
+    *h = pod_mlp_relu(mlp, layer, h);
+    pod_mlp_keep(mlp, h);
+    return multiply(mlp, "fwd", layer, "X", h, pod_build_use(&mlp->stage.build), false);
 }
 
-pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array *h,
+pod_array pod_mlp_relu_backward(pod_mlp *mlp, int32_t layer, const pod_array *h,
                                 const pod_array *dh)
 {
     const pod_elementwise grad = {
@@ -108,37 +111,37 @@ pod_array pod_mlp_relu_backward(pod_stage *stage, int32_t layer, const pod_array
         .flops = 1,
         .bytes = pod_dtype_size(h->dtype)
     }; /* fused but for the mask */
-    return pod_build_vector(&stage->build, &grad, dh);
+    return pod_build_vector(&mlp->stage.build, &grad, dh);
 }
 
-static pod_array mlp_backward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *dy)
+static pod_array mlp_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 {
-    const bool input_first = stage->build.layout->tensor.count > 0;
-    const pod_array *x = pod_stage_saved(stage, layer, part, SAVED_X);
-    const pod_array *h = pod_stage_saved(stage, layer, part, SAVED_H);
-    pod_weight *w1 = pod_stage_weight(stage, layer, POD_MLP_W1);
-    pod_weight *w2 = pod_stage_weight(stage, layer, POD_MLP_W2);
-    const pod_gradient_piece which = {.part = part, .pieces = 1};
-    const pod_array *use = pod_build_use(&stage->build);
+    const bool input_first = mlp->stage.build.layout->tensor.count > 0;
+    const pod_array *x = pod_mlp_saved(mlp, layer, SAVED_X);
+    const pod_array *h = pod_mlp_saved(mlp, layer, SAVED_H);
+    pod_weight *w1 = pod_mlp_weight(mlp, layer, POD_MLP_W1);
+    pod_weight *w2 = pod_mlp_weight(mlp, layer, POD_MLP_W2);
+    const pod_gradient_piece which = {.pieces = 1};
+    const pod_array *use = pod_build_use(&mlp->stage.build);
     if (!input_first) {
-        pod_weight_gradient(stage, w2, which, h, dy);
+        pod_weight_gradient(&mlp->stage, w2, which, h, dy);
     }
-    pod_array dh = multiply(stage, "bwd", layer, "dH", dy, use, true);
+    pod_array dh = multiply(mlp, "bwd", layer, "dH", dy, use, true);
     if (input_first) {
-        pod_weight_gradient(stage, w2, which, h, dy);
+        pod_weight_gradient(&mlp->stage, w2, which, h, dy);
     }
-    dh = pod_mlp_relu_backward(stage, layer, h, &dh);
-    use = pod_build_use(&stage->build);
-    const pod_array dx = multiply(stage, "bwd", layer, "dX", &dh, use, false);
-    pod_weight_gradient(stage, w1, which, x, &dh);
+    dh = pod_mlp_relu_backward(mlp, layer, h, &dh);
+    use = pod_build_use(&mlp->stage.build);
+    const pod_array dx = multiply(mlp, "bwd", layer, "dX", &dh, use, false);
+    pod_weight_gradient(&mlp->stage, w1, which, x, &dh);
     return dx;
 }
 
-const pod_stage_ops pod_mlp_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
-                                   .saved = mlp_saved,
-                                   .input = mlp_input,
-                                   .output = mlp_input,
-                                   .weight = pod_mlp_weight_make,
-                                   .use = pod_mlp_use,
-                                   .forward = mlp_forward,
-                                   .backward = mlp_backward};
+const pod_mlp_ops pod_mlp_whole_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
+                                       .saved = mlp_saved,
+                                       .input = mlp_input,
+                                       .output = mlp_input,
+                                       .weight = pod_mlp_weight_make,
+                                       .use = pod_mlp_use,
+                                       .forward = mlp_forward,
+                                       .backward = mlp_backward};

@@ -13,7 +13,11 @@
  *  start n/2 chips away: chip i adds its product of piece s to the sum that is s chips from its goal.
  *
  *  Backward gathers dY and scatters dX the same way; the pieces of dW fill the gaps. */
-#include "workload/mlp/stage.h"
+#include "workload/mlp/mlp_ring.h"
+
+#include "workload/build/product.h"
+#include "workload/build/uses.h"
+#include "workload/mlp/mlp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +30,9 @@ typedef struct ring {
     int32_t higher; /* n - 1 - n/2 */
 } ring;
 
-static ring ring_of(const pod_stage *stage)
+static ring ring_of(const pod_mlp *mlp)
 {
-    const pod_work_layout *layout = stage->build.layout;
+    const pod_work_layout *layout = mlp->stage.build.layout;
     const int32_t n = pod_work_layout_pieces(layout, &layout->tensor);
     return (ring){.axes = &layout->tensor, .n = n, .lower = n / 2, .higher = n - 1 - n / 2};
 }
@@ -39,43 +43,43 @@ static int32_t arrival(const ring *r, int32_t k)
     return k % 2 == 1 ? (k + 1) / 2 : (r->n - k / 2) % r->n;
 }
 
-static pod_sharding whole_rows(const pod_stage *stage, const char *name)
+static pod_sharding whole_rows(const pod_mlp *mlp, const char *name)
 {
-    const pod_work_layout *layout = stage->build.layout;
-    pod_sharding sharding = pod_mlp_activations(stage, name, false);
+    const pod_work_layout *layout = mlp->stage.build.layout;
+    pod_sharding sharding = pod_mlp_activations(mlp, name, false);
     sharding.dim[0].cut = pod_axis_list_join(layout->rows, &layout->tensor);
     return sharding;
 }
 
-static pod_sharding ring_input(const pod_stage *stage, int64_t size[2])
+static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
 {
-    size[0] = stage->rows;
-    size[1] = stage->request->model->d_model;
-    return whole_rows(stage, "X");
+    size[0] = mlp->rows;
+    size[1] = mlp->stage.request->model->d_model;
+    return whole_rows(mlp, "X");
 }
 
 /** The shard of an array that is cut over tensor as well, as a piece: an array of rows/n rows. */
-static pod_array piece_of(const pod_stage *stage, const ring *r, const pod_array *array)
+static pod_array piece_of(const pod_mlp *mlp, const ring *r, const pod_array *array)
 {
     pod_array piece = *array;
     piece.size[0] /= r->n;
-    piece.sharding.dim[0].cut = stage->build.layout->rows;
+    piece.sharding.dim[0].cut = mlp->stage.build.layout->rows;
     return piece;
 }
 
-static pod_array piece_back(const pod_stage *stage, const ring *r, const pod_array *piece,
+static pod_array piece_back(const pod_mlp *mlp, const ring *r, const pod_array *piece,
                             const char *name)
 {
     pod_array array = *piece;
     array.size[0] *= r->n;
-    array.sharding = whole_rows(stage, name);
+    array.sharding = whole_rows(mlp, name);
     return array;
 }
 
 /* ---- gather and multiply ---- */
 
 /** Let a piece travel: pieces[s] for all s. */
-static void pieces_gather(pod_stage *stage, const ring *r, const char *phase, int32_t layer,
+static void pieces_gather(pod_mlp *mlp, const ring *r, const char *phase, int32_t layer,
                           const pod_array *own, pod_array *pieces)
 {
     char name[POD_BUILD_NAME_MAX];
@@ -83,18 +87,18 @@ static void pieces_gather(pod_stage *stage, const ring *r, const char *phase, in
     pieces[0] = *own;
     for (int32_t s = 1; s <= r->lower; s++) {
         pieces[s] =
-            pod_build_permute(&stage->build, phase, layer, &pieces[s - 1], r->axes, 1, name);
+            pod_build_permute(&mlp->stage.build, phase, layer, &pieces[s - 1], r->axes, 1, name);
     }
     for (int32_t s = 1; s <= r->higher; s++) {
-        pieces[r->n - s] = pod_build_permute(
-            &stage->build, phase, layer, &pieces[(r->n - s + 1) % r->n], r->axes, r->n - 1, name);
+        pieces[r->n - s] =
+            pod_build_permute(&mlp->stage.build, phase, layer, &pieces[(r->n - s + 1) % r->n],
+                              r->axes, r->n - 1, name);
     }
 }
 
 /** Product of a piece: H or dH, or X or dX as partial sums over tensor, maybe added to `into`. */
-static pod_array piece_multiply(pod_stage *stage, const char *phase, int32_t layer,
-                                const char *name, const pod_array *piece, const pod_array *w,
-                                const pod_array *into)
+static pod_array piece_multiply(pod_mlp *mlp, const char *phase, int32_t layer, const char *name,
+                                const pod_array *piece, const pod_array *w, const pod_array *into)
 {
     const bool hidden = strchr(name, 'H') != NULL;
     char buffer[POD_BUILD_NAME_MAX];
@@ -103,14 +107,14 @@ static pod_array piece_multiply(pod_stage *stage, const char *phase, int32_t lay
                            .name = buffer,
                            .a = piece,
                            .b = w,
-                           .result = pod_mlp_activations(stage, name, hidden),
+                           .result = pod_mlp_activations(mlp, name, hidden),
                            .kind = POD_MEMORY_ACTIVATIONS,
                            .into = into};
     if (!hidden) {
-        product.result.partial = stage->build.layout->tensor;
+        product.result.partial = mlp->stage.build.layout->tensor;
     }
     (void)snprintf(buffer, sizeof buffer, "%s.%d", name, (int)layer);
-    return pod_build_matmul(&stage->build, &product);
+    return pod_build_matmul(&mlp->stage.build, &product);
 }
 
 /* ---- multiply and scatter ---- */
@@ -118,7 +122,6 @@ static pod_array piece_multiply(pod_stage *stage, const char *phase, int32_t lay
 /** What is done beside each product of a scatter: a piece of a weight's gradient, if there is one. */
 typedef struct filler {
     pod_weight *weight;
-    int32_t part;
     int32_t done;
     const pod_array *x; /* pieces, like those of the scatter */
 } filler;
@@ -133,43 +136,43 @@ typedef struct scatter {
     filler fill;
 } scatter;
 
-static void fill_gap(pod_stage *stage, scatter *sc, int32_t s)
+static void fill_gap(pod_mlp *mlp, scatter *sc, int32_t s)
 {
     if (sc->fill.weight != NULL) {
-        const pod_gradient_piece which = {
-            .part = sc->fill.part, .piece = sc->fill.done++, .pieces = sc->r->n};
-        pod_weight_gradient(stage, sc->fill.weight, which, &sc->fill.x[s], &sc->pieces[s]);
+        const pod_gradient_piece which = {.piece = sc->fill.done++, .pieces = sc->r->n};
+        pod_weight_gradient(&mlp->stage, sc->fill.weight, which, &sc->fill.x[s], &sc->pieces[s]);
     }
 }
 
 /** Add the product of piece s to a sum and pass it on by `shift`. */
-static void sum_pass(pod_stage *stage, const scatter *sc, int32_t s, int32_t shift, bool first,
+static void sum_pass(pod_mlp *mlp, const scatter *sc, int32_t s, int32_t shift, bool first,
                      pod_array *sum)
 {
     char name[POD_BUILD_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s.sum.%d", sc->name, (int)sc->layer);
-    *sum = piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[s], sc->w,
+    *sum = piece_multiply(mlp, sc->phase, sc->layer, sc->name, &sc->pieces[s], sc->w,
                           first ? NULL : sum);
-    *sum = pod_build_permute(&stage->build, sc->phase, sc->layer, sum, sc->r->axes, shift, name);
+    *sum =
+        pod_build_permute(&mlp->stage.build, sc->phase, sc->layer, sum, sc->r->axes, shift, name);
 }
 
 /** @return the chip's own piece of the sum over tensor */
-static pod_array multiply_scatter(pod_stage *stage, scatter *sc)
+static pod_array multiply_scatter(pod_mlp *mlp, scatter *sc)
 {
     const ring *r = sc->r;
     pod_array from_higher = {0};
     pod_array from_lower = {0};
     for (int32_t away = r->lower; away >= 1; away--) {
-        sum_pass(stage, sc, away, r->n - 1, away == r->lower, &from_higher);
+        sum_pass(mlp, sc, away, r->n - 1, away == r->lower, &from_higher);
         if (away <= r->higher) {
-            sum_pass(stage, sc, r->n - away, 1, away == r->higher, &from_lower);
-            fill_gap(stage, sc, r->n - away);
+            sum_pass(mlp, sc, r->n - away, 1, away == r->higher, &from_lower);
+            fill_gap(mlp, sc, r->n - away);
         }
-        fill_gap(stage, sc, away);
+        fill_gap(mlp, sc, away);
     }
     pod_array sum =
-        piece_multiply(stage, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_higher);
-    fill_gap(stage, sc, 0);
+        piece_multiply(mlp, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_higher);
+    fill_gap(mlp, sc, 0);
     if (r->higher > 0) {
         const pod_elementwise add = {
             .name = "ring.add",
@@ -179,7 +182,7 @@ static pod_array multiply_scatter(pod_stage *stage, scatter *sc)
             .flops = 1,
             .bytes = pod_dtype_size(sum.dtype)
         }; /* fused but for one */
-        sum = pod_build_vector(&stage->build, &add, &sum);
+        sum = pod_build_vector(&mlp->stage.build, &add, &sum);
     }
     sum.sharding.partial = (pod_axis_list){0};
     return sum;
@@ -187,54 +190,54 @@ static pod_array multiply_scatter(pod_stage *stage, scatter *sc)
 
 /* ---- the layer ---- */
 
-static int ring_saved(const pod_stage *stage)
+static int ring_saved(const pod_mlp *mlp)
 {
-    return 2 * ring_of(stage).n;
+    return 2 * ring_of(mlp).n;
 }
 
-static pod_array ring_forward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *x)
+static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 {
-    const ring r = ring_of(stage);
-    pod_array *xs = pod_stage_saved(stage, layer, part, 0);
-    pod_array *hs = pod_stage_saved(stage, layer, part, r.n);
-    const pod_array own = piece_of(stage, &r, x);
-    const pod_array *w = pod_build_use(&stage->build);
-    pieces_gather(stage, &r, "fwd", layer, &own, xs);
+    const ring r = ring_of(mlp);
+    pod_array *xs = pod_mlp_saved(mlp, layer, 0);
+    pod_array *hs = pod_mlp_saved(mlp, layer, r.n);
+    const pod_array own = piece_of(mlp, &r, x);
+    const pod_array *w = pod_build_use(&mlp->stage.build);
+    pieces_gather(mlp, &r, "fwd", layer, &own, xs);
     for (int32_t k = 0; k < r.n; k++) {
         const int32_t s = arrival(&r, k);
-        hs[s] = piece_multiply(stage, "fwd", layer, "H", &xs[s], w, NULL);
-        hs[s] = pod_mlp_relu(stage, layer, &hs[s]);
-        pod_stage_keep(stage, part, &xs[s]);
-        pod_stage_keep(stage, part, &hs[s]);
+        hs[s] = piece_multiply(mlp, "fwd", layer, "H", &xs[s], w, NULL);
+        hs[s] = pod_mlp_relu(mlp, layer, &hs[s]);
+        pod_mlp_keep(mlp, &xs[s]);
+        pod_mlp_keep(mlp, &hs[s]);
     }
     scatter sc = {.r = &r,
                   .phase = "fwd",
                   .layer = layer,
                   .name = "X",
                   .pieces = hs,
-                  .w = pod_build_use(&stage->build)};
-    const pod_array y = multiply_scatter(stage, &sc);
-    return piece_back(stage, &r, &y, "X");
+                  .w = pod_build_use(&mlp->stage.build)};
+    const pod_array y = multiply_scatter(mlp, &sc);
+    return piece_back(mlp, &r, &y, "X");
 }
 
-static pod_array ring_backward(pod_stage *stage, int32_t layer, int32_t part, const pod_array *dy)
+static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 {
-    const ring r = ring_of(stage);
-    pod_array *xs = pod_stage_saved(stage, layer, part, 0);
-    pod_array *hs = pod_stage_saved(stage, layer, part, r.n);
-    pod_array own = piece_of(stage, &r, dy);
-    pod_array *dys = stage->scratch;
-    pod_array *dhs = stage->scratch + r.n;
-    const pod_array *w = pod_build_use(&stage->build);
+    const ring r = ring_of(mlp);
+    pod_array *xs = pod_mlp_saved(mlp, layer, 0);
+    pod_array *hs = pod_mlp_saved(mlp, layer, r.n);
+    pod_array own = piece_of(mlp, &r, dy);
+    pod_array *dys = mlp->scratch;
+    pod_array *dhs = mlp->scratch + r.n;
+    const pod_array *w = pod_build_use(&mlp->stage.build);
     memcpy(own.sharding.array, "dY", sizeof "dY");
-    pieces_gather(stage, &r, "bwd", layer, &own, dys);
+    pieces_gather(mlp, &r, "bwd", layer, &own, dys);
     for (int32_t k = 0; k < r.n; k++) {
         const int32_t s = arrival(&r, k);
-        const pod_gradient_piece which = {.part = part, .piece = k, .pieces = r.n};
-        dhs[s] = piece_multiply(stage, "bwd", layer, "dH", &dys[s], w, NULL);
-        pod_weight_gradient(stage, pod_stage_weight(stage, layer, POD_MLP_W2), which, &hs[s],
+        const pod_gradient_piece which = {.piece = k, .pieces = r.n};
+        dhs[s] = piece_multiply(mlp, "bwd", layer, "dH", &dys[s], w, NULL);
+        pod_weight_gradient(&mlp->stage, pod_mlp_weight(mlp, layer, POD_MLP_W2), which, &hs[s],
                             &dys[s]);
-        dhs[s] = pod_mlp_relu_backward(stage, layer, &hs[s], &dhs[s]);
+        dhs[s] = pod_mlp_relu_backward(mlp, layer, &hs[s], &dhs[s]);
     }
     scatter sc = {
         .r = &r,
@@ -242,18 +245,18 @@ static pod_array ring_backward(pod_stage *stage, int32_t layer, int32_t part, co
         .layer = layer,
         .name = "dX",
         .pieces = dhs,
-        .w = pod_build_use(&stage->build),
-        .fill = {.weight = pod_stage_weight(stage, layer, POD_MLP_W1), .part = part, .x = xs}
+        .w = pod_build_use(&mlp->stage.build),
+        .fill = {.weight = pod_mlp_weight(mlp, layer, POD_MLP_W1), .x = xs}
     };
-    const pod_array dx = multiply_scatter(stage, &sc);
-    return piece_back(stage, &r, &dx, "dX");
+    const pod_array dx = multiply_scatter(mlp, &sc);
+    return piece_back(mlp, &r, &dx, "dX");
 }
 
-const pod_stage_ops pod_mlp_ring_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
-                                        .saved = ring_saved,
-                                        .input = ring_input,
-                                        .output = ring_input,
-                                        .weight = pod_mlp_weight_make,
-                                        .use = pod_mlp_use,
-                                        .forward = ring_forward,
-                                        .backward = ring_backward};
+const pod_mlp_ops pod_mlp_ring_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
+                                      .saved = ring_saved,
+                                      .input = ring_input,
+                                      .output = ring_input,
+                                      .weight = pod_mlp_weight_make,
+                                      .use = pod_mlp_use,
+                                      .forward = ring_forward,
+                                      .backward = ring_backward};

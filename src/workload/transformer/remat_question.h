@@ -4,7 +4,7 @@
  *  Ownership: borrows everything. Threads: none. */
 #pragma once
 
-#include "workload/request.h"
+#include "workload/build/request.h"
 
 typedef struct pod_remat_question {
     const pod_step_request *request;

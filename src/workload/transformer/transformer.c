@@ -2,7 +2,6 @@
 /* The order of a transformer's step in one stage: embedding, layers, head and loss, and back. */
 #include "workload/transformer/transformer.h"
 
-#include "workload/mlp/stage.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_layer.h"
@@ -20,7 +19,7 @@ static pod_status ulysses_check(const pod_tf *tf, pod_error *err)
 {
     const int64_t heads = tf->model->heads / tf->tensor;
     const int64_t chips = pod_work_layout_pieces(tf->layout, &tf->sequence);
-    if (tf->request->settings.context == POD_CONTEXT_ULYSSES && heads % chips != 0) {
+    if (tf->stage.request->settings.context == POD_CONTEXT_ULYSSES && heads % chips != 0) {
         return pod_fail(
             err, POD_E_INVALID,
             "--context-parallel ulysses cuts %lld heads of a chip over sequence=%lld; use "
@@ -41,9 +40,9 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
     }
     tf->tensor = pod_work_layout_pieces(layout, &layout->tensor);
     tf->expert = pod_work_layout_pieces(layout, &layout->expert);
-    pod_status st = pod_work_divides(layout, "batch", tf->request->batch, &batch, err);
+    pod_status st = pod_work_divides(layout, "batch", tf->stage.request->batch, &batch, err);
     if (st == POD_OK) {
-        st = pod_work_divides(layout, "seq", tf->request->seq, &tf->sequence, err);
+        st = pod_work_divides(layout, "seq", tf->stage.request->seq, &tf->sequence, err);
     }
     if (st == POD_OK) {
         st = pod_work_divides(layout, "heads", model->heads, &layout->tensor, err);
@@ -58,15 +57,15 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
     if (st != POD_OK) {
         return st;
     }
-    const int64_t sequences = tf->request->batch / pod_work_layout_pieces(layout, &batch);
-    if (sequences % tf->request->microbatches != 0) {
+    const int64_t sequences = tf->stage.request->batch / pod_work_layout_pieces(layout, &batch);
+    if (sequences % tf->stage.request->microbatches != 0) {
         return pod_fail(
             err, POD_E_INVALID,
             "%lld sequences of a chip do not divide into %d microbatches; use a divisor",
-            (long long)sequences, (int)tf->request->microbatches);
+            (long long)sequences, (int)tf->stage.request->microbatches);
     }
-    tf->sequences = sequences / tf->request->microbatches;
-    tf->seq = tf->request->seq / pod_work_layout_pieces(layout, &tf->sequence);
+    tf->sequences = sequences / tf->stage.request->microbatches;
+    tf->seq = tf->stage.request->seq / pod_work_layout_pieces(layout, &tf->sequence);
     tf->tokens = tf->sequences * tf->seq;
     return POD_OK;
 }
@@ -84,16 +83,22 @@ static void exchange(pod_tf *tf, const char *name, int32_t x)
                                   POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE)));
 }
 
-static int32_t part_input(pod_tf *tf)
+static pod_tf *of_stage(pod_stage *stage)
 {
+    return (pod_tf *)stage; /* its first member */
+}
+
+/** A buffer as the last core op leaves it. */
+static pod_array array_of(const pod_tf *tf, int32_t buffer)
+{
+    return (pod_array){.buffer = buffer, .op = tf->last_core, .dtype = tf->stage.build.dtype};
+}
+
+static pod_array tf_input(pod_stage *stage)
+{
+    pod_tf *tf = of_stage(stage);
     const int64_t d = tf->model->d_model;
     const int32_t x = pod_tf_activation(tf, "x", d);
-    if (tf->number > 0) {
-        const pod_array empty = {.buffer = x, .op = NONE, .dtype = tf->build.dtype};
-        pod_tf_wait(tf,
-                    pod_build_recv(&tf->build, "fwd.recv", &empty, tf->number - 1, tf->part).op);
-        return x;
-    }
     enum { IDS = 4 }; /* token, target, position, segment: 4 bytes each */
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
     const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
@@ -101,15 +106,26 @@ static int32_t part_input(pod_tf *tf)
     pod_tf_matmul(tf, "fwd.matmul.embed", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     exchange(tf, "fwd.exchange.embedding", x);
-    return x;
+    return array_of(tf, x);
+}
+
+/** Backward, what is on the host of the last layer comes back meanwhile. */
+static pod_array tf_entry(pod_stage *stage, bool backward)
+{
+    pod_tf *tf = of_stage(stage);
+    const int32_t buffer = pod_tf_activation(tf, backward ? "dy" : "x", tf->model->d_model);
+    if (backward) {
+        pod_tf_load(tf, stage->first_layer + stage->layers - 1);
+    }
+    return (pod_array){.buffer = buffer, .op = NONE, .dtype = stage->build.dtype};
 }
 
 /** Elements in f32 for the loss: logits, all or what a sixteenth of the HBM holds; plain: with their derivatives. */
 static int64_t wide_elements(const pod_tf *tf, int64_t elements)
 {
     enum { PART = 16, WIDE_BYTES = 4 };
-    const pod_chip_spec *chip = tf->request->chip;
-    if (tf->request->attention == POD_ATTENTION_PLAIN) {
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    if (tf->stage.request->attention == POD_ATTENTION_PLAIN) {
         return 2 * elements;
     }
     const int64_t most = chip != NULL ? chip->hbm_usable_bytes / PART / WIDE_BYTES : elements;
@@ -125,7 +141,7 @@ typedef struct logits_size {
 
 static logits_size logits_of(const pod_tf *tf)
 {
-    const int64_t wanted = tf->request->settings.vocab_tiles;
+    const int64_t wanted = tf->stage.request->settings.vocab_tiles;
     const int64_t tiles = wanted > 1 ? (wanted < tf->tokens ? wanted : tf->tokens) : 1;
     return (logits_size){.tiles = tiles,
                          .rows = (tf->tokens + tiles - 1) / tiles,
@@ -136,8 +152,8 @@ static logits_size logits_of(const pod_tf *tf)
 static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *size, int32_t xn,
                             int32_t weights)
 {
-    const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_ACTIVATIONS, tf->build.dtype,
-                                         size->rows, size->vocab);
+    const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_ACTIVATIONS,
+                                         tf->stage.build.dtype, size->rows, size->vocab);
     pod_tf_matmul(tf, name, (const int64_t[3]){size->rows, tf->model->d_model, size->vocab},
                   size->tiles, TOUCH(xn, weights, logits, NONE));
     return logits;
@@ -176,7 +192,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
     tf->logits = head_forward(tf, "fwd.matmul.head", &size, xn, weights);
-    if (tf->request->mode != POD_STEP_TRAIN) {
+    if (tf->stage.request->mode != POD_STEP_TRAIN) {
         return tf->logits;
     }
     const int32_t wide = pod_tf_buffer(tf, "logits.f32", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32,
@@ -193,111 +209,102 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     return head_backward(tf, &size, x, xn, weights);
 }
 
-static void part_forward(pod_tf *tf)
+static pod_array tf_output(pod_stage *stage, const pod_array *x)
 {
-    int32_t x = part_input(tf);
-    for (int32_t l = 0; l < tf->layers; l++) {
-        tf->layer = tf->first_layer + l;
-        x = pod_tf_layer_forward(tf, x);
-    }
+    pod_tf *tf = of_stage(stage);
     tf->layer = -1;
-    if (tf->number < tf->count - 1) {
-        const pod_array y = {.buffer = x, .op = tf->last_core, .dtype = tf->build.dtype};
-        pod_build_send(&tf->build, "fwd.send", &y, tf->number + 1, tf->part);
-        tf->ends[tf->part] = x;
-        return;
+    if (stage->request->mode == POD_STEP_TRAIN) {
+        pod_tf_load(tf, stage->first_layer + stage->layers - 1);
     }
-    if (tf->request->mode == POD_STEP_TRAIN) {
-        pod_tf_load(tf, tf->first_layer + tf->layers - 1);
+    return array_of(tf, part_loss(tf, x->buffer));
+}
+
+/* ---- layers ---- */
+
+static pod_array tf_forward(pod_stage *stage, int32_t layer, const pod_array *x)
+{
+    pod_tf *tf = of_stage(stage);
+    pod_tf_wait(tf, x->op);
+    tf->layer = layer;
+    const int32_t y = pod_tf_layer_forward(tf, x->buffer);
+    return array_of(tf, y);
+}
+
+static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *dy)
+{
+    pod_tf *tf = of_stage(stage);
+    pod_tf_wait(tf, dy->op);
+    tf->layer = layer;
+    if (layer > stage->first_layer) {
+        pod_tf_load(tf, layer - 1);
     }
-    tf->ends[tf->part] = part_loss(tf, x);
+    const int32_t dx = pod_tf_layer_backward(tf, dy->buffer);
+    return array_of(tf, dx);
 }
 
 /** Rows of the embedding's gradient. */
-static void embedding_backward(pod_tf *tf, int32_t dx)
+static void tf_finish(pod_stage *stage, const pod_array *derivative)
 {
+    pod_tf *tf = of_stage(stage);
+    const int32_t dx = derivative->buffer;
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
     exchange(tf, "bwd.exchange.embedding", dx);
     if (table->there && table->gradient == NONE) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
-                                        tf->build.dtype, table->shard, 1);
+                                        tf->stage.build.dtype, table->shard, 1);
     }
     pod_tf_matmul(tf, "bwd.matmul.embed",
                   (const int64_t[3]){(tf->model->vocab + tf->tensor - 1) / tf->tensor, tf->tokens,
                                      tf->model->d_model},
                   1, TOUCH(dx, table->gradient, NONE, NONE));
-    if (table->there && tf->part == tf->request->microbatches - 1) {
+    if (table->there && tf->stage.part == tf->stage.request->microbatches - 1) {
         table->gradient_op = tf->last_core;
         pod_tf_gradient_complete(tf, table);
     }
 }
 
-static void part_backward(pod_tf *tf)
+/* ---- the program ---- */
+
+static void tf_declare(pod_stage *stage, int32_t layer, bool backward)
 {
-    const int32_t message = tf->request->microbatches + tf->part;
-    int32_t dy = tf->ends[tf->part];
-    if (tf->number < tf->count - 1) {
-        dy = pod_tf_activation(tf, "dy", tf->model->d_model);
-        const pod_array empty = {.buffer = dy, .op = NONE, .dtype = tf->build.dtype};
-        pod_tf_load(tf, tf->first_layer + tf->layers - 1);
-        pod_tf_wait(tf, pod_build_recv(&tf->build, "bwd.recv", &empty, tf->number + 1, message).op);
-    }
-    for (int32_t l = tf->layers - 1; l >= 0; l--) {
-        tf->layer = tf->first_layer + l;
-        if (l > 0) {
-            pod_tf_load(tf, tf->layer - 1);
-        }
-        dy = pod_tf_layer_backward(tf, dy);
-    }
-    if (tf->number > 0) {
-        const pod_array dx = {.buffer = dy, .op = tf->last_core, .dtype = tf->build.dtype};
-        tf->layer = -1;
-        pod_build_send(&tf->build, "bwd.send", &dx, tf->number - 1, message);
-        return;
-    }
-    embedding_backward(tf, dy);
+    pod_tf_layer_declare(of_stage(stage), layer, backward);
 }
 
-/* ---- order ---- */
-
-static void part_declare(void *context, int32_t part, bool backward)
+static void tf_declare_output(pod_stage *stage)
 {
-    pod_tf *tf = context;
-    (void)part;
-    for (int32_t i = 0; i < tf->layers; i++) {
-        const int32_t l = backward ? tf->layers - 1 - i : i;
-        pod_tf_layer_declare(tf, tf->first_layer + l, backward);
-    }
-    if (!backward && tf->number == tf->count - 1) {
-        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, 0, POD_TF_HEAD), "fwd");
-    }
+    pod_tf *tf = of_stage(stage);
+    pod_tf_use_declare(tf, pod_tf_bundle_of(tf, 0, POD_TF_HEAD), "fwd");
 }
 
-static void part_run(void *context, int32_t part, bool backward)
+static void tf_weights(pod_stage *stage)
 {
-    pod_tf *tf = context;
-    tf->part = part;
-    if (backward) {
-        part_backward(tf);
-    } else {
-        part_forward(tf);
-    }
+    pod_tf_bundles_make(of_stage(stage));
 }
 
-static void update(void *context)
+static void tf_update(pod_stage *stage)
 {
-    pod_tf_update(context);
+    pod_tf_update(of_stage(stage));
 }
+
+static const pod_stage_ops stage_ops = {.weights = tf_weights,
+                                        .declare = tf_declare,
+                                        .declare_output = tf_declare_output,
+                                        .input = tf_input,
+                                        .entry = tf_entry,
+                                        .forward = tf_forward,
+                                        .output = tf_output,
+                                        .backward = tf_backward,
+                                        .finish = tf_finish,
+                                        .update = tf_update};
 
 static pod_status tf_alloc(pod_tf *tf, pod_error *err)
 {
-    const size_t parts = (size_t)tf->request->microbatches;
-    const size_t count = parts * (size_t)tf->layers;
+    const size_t parts = (size_t)tf->stage.request->microbatches;
+    const size_t count = parts * (size_t)tf->stage.layers;
     tf->saved = calloc(count, sizeof *tf->saved);
-    tf->ends = calloc(parts, sizeof *tf->ends);
-    if (tf->saved == NULL || tf->ends == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->layers);
+    if (tf->saved == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->stage.layers);
     }
     for (size_t i = 0; i < count; i++) {
         for (int what = 0; what < POD_TF_SLOTS; what++) {
@@ -312,49 +319,34 @@ static pod_status tf_alloc(pod_tf *tf, pod_error *err)
 pod_status pod_transformer_program(const pod_step_request *request, pod_step_work *work,
                                    int32_t number, pod_error *err)
 {
-    const int32_t layers = (int32_t)request->model->layers / work->layout.stages;
     pod_tf tf = {
-        .request = request,
         .model = request->model,
         .layout = &work->layout,
         .plan = work->plan,
         .program = &work->programs.stages[number],
-        .number = number,
-        .count = work->layout.stages,
-        .first_layer = number * layers,
-        .layers = layers,
         .last_core = NONE,
         .scatters = {NONE, NONE, NONE},
         .layer = -1
     };
-    pod_build_init(&tf.build, &work->layout, &work->programs, tf.program, &work->tensors, err);
-    tf.build.compute = request->dtype;
-    tf.build.dtype = POD_DTYPE_BF16;
+    pod_build *build = &tf.stage.build;
+    pod_stage_init(&tf.stage, &stage_ops, request, work, number, err);
+    build->dtype = POD_DTYPE_BF16;
+    build->gather = pod_tf_use_gather;
+    build->gather_context = &tf;
     if (request->mode == POD_STEP_PREFILL || request->mode == POD_STEP_DECODE) {
-        const pod_status inferred = pod_tf_infer(&tf, err);
-        pod_build_fini(&tf.build);
-        return inferred;
+        build->st = pod_tf_infer(&tf, err);
+    } else {
+        build->st = sizes_find(&tf, err);
+        if (build->st == POD_OK) {
+            build->st = tf_alloc(&tf, err);
+        }
+        if (build->st == POD_OK) {
+            build->st = pod_stage_build(&tf.stage);
+        }
     }
-    tf.build.st = sizes_find(&tf, err);
-    if (tf.build.st == POD_OK) {
-        tf.build.st = tf_alloc(&tf, err);
-    }
-    if (tf.build.st == POD_OK) {
-        tf.build.st = pod_tf_bundles_make(&tf);
-    }
-    if (tf.build.st == POD_OK) {
-        pod_stage stage = {
-            .request = request, .build = tf.build, .number = number, .count = tf.count};
-        const pod_stage_driver driver = {
-            .context = &tf, .declare = part_declare, .run = part_run, .update = update};
-        pod_stage_input(&stage);
-        pod_stage_drive(&stage, &driver);
-    }
-    const pod_status st = tf.build.st;
-    pod_build_fini(&tf.build);
+    const pod_status st = build->st;
+    pod_stage_fini(&tf.stage);
     free(tf.bundles);
-    free(tf.uses);
     free(tf.saved);
-    free(tf.ends);
     return st;
 }

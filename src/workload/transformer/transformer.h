@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/transformer/transformer.h  Private to workload/: what one chip does for a step of a transformer.
  *
- *  Model: like workload/mlp/train.c, a stage runs microbatches in 1F1B order through its layers; the first
+ *  Model: a stage runs microbatches in 1F1B order through its layers (workload/build/stage.h); the first
  *  stage embeds, the last has the head and the loss; at the end the optimizer updates all weights. Ops
  *  say only how long they take and which memory they need: they hold no data.
  *
@@ -26,11 +26,11 @@
  *  Elementwise work moves HBM bytes, what XLA fuses into products does not: norms, rotation, the
  *  function of the MLP and residuals as in transformer_layer.c.
  *
- *  What is kept from forward to backward: pod_remat_plan (workload/transformer/remat.h).
+ *  What is kept from forward to backward: pod_remat_plan (workload/build/remat.h).
  *  Ownership: init/fini. Errors stick in build.st. Threads: none. */
 #pragma once
 
-#include "workload/request.h"
+#include "workload/build/request.h"
 
 /** The program of stage `number`. @return status of pod_step_build */
 pod_status pod_transformer_program(const pod_step_request *request, pod_step_work *work,

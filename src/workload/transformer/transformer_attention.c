@@ -27,7 +27,7 @@ static int64_t kv_heads(const pod_tf *tf, const pod_layer *layer)
 
 static pod_attention_block block_of(const pod_tf *tf, const pod_layer *layer, bool backward)
 {
-    const pod_step_settings *settings = &tf->request->settings;
+    const pod_step_settings *settings = &tf->stage.request->settings;
     const pod_attention_blocks *local = &settings->local_blocks;
     const bool own = layer->window > 0 && local->forward.queries > 0;
     const pod_attention_blocks *blocks = own ? local : &settings->blocks;
@@ -40,15 +40,15 @@ static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *laye
     return (pod_attention_args){.sequences = tf->sequences,
                                 .heads = layer->heads / tf->tensor,
                                 .kv_heads = kv_heads(tf, layer),
-                                .queries = tf->request->seq,
-                                .keys = tf->request->seq,
+                                .queries = tf->stage.request->seq,
+                                .keys = tf->stage.request->seq,
                                 .window = layer->window,
                                 .qk_dim = layer->qk_dim,
                                 .v_dim = layer->v_dim,
                                 .causal = true,
                                 .backward = backward,
-                                .split = backward && tf->request->settings.split_backward,
-                                .max_estimate = tf->request->settings.max_estimate,
+                                .split = backward && tf->stage.request->settings.split_backward,
+                                .max_estimate = tf->stage.request->settings.max_estimate,
                                 .cache = POD_DTYPE_BF16,
                                 .block = block_of(tf, layer, backward)};
 }
@@ -71,7 +71,7 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
     }
     const int64_t tokens = args->queries / pieces;
     const int64_t half = tokens / 2;
-    if (tf->request->settings.context_unbalanced || half == 0) {
+    if (tf->stage.request->settings.context_unbalanced || half == 0) {
         part.queries = tokens;
         pod_tf_attention(tf, name, &part, touch);
         return;
@@ -91,7 +91,7 @@ static void kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int3
 {
     const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
     const int32_t all =
-        pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype, elements, 1);
+        pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, elements, 1);
     pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements,
                                       POD_DTYPE_BF16, NONE, TOUCH(qkv, all, NONE, NONE)));
 }
@@ -103,7 +103,7 @@ static int32_t kv_pass(pod_tf *tf, const char *name, const pod_layer *layer, int
     const int32_t op =
         pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * kv_width(tf, layer),
                           POD_DTYPE_BF16, after, TOUCH(buffer, NONE, NONE, NONE));
-    if (op != NONE && tf->build.st == POD_OK) {
+    if (op != NONE && tf->stage.build.st == POD_OK) {
         tf->program->ops[op].shift = 1;
     }
     return op;
@@ -113,7 +113,7 @@ static int32_t kv_pass(pod_tf *tf, const char *name, const pod_layer *layer, int
 static pod_attention_args block_args(const pod_tf *tf, const pod_attention_args *args)
 {
     pod_attention_args block = *args;
-    const bool unbalanced = tf->request->settings.context_unbalanced;
+    const bool unbalanced = tf->stage.request->settings.context_unbalanced;
     block.queries = tf->seq;
     block.keys = unbalanced || tf->seq < 2 ? tf->seq : tf->seq / 2;
     block.causal = false;
@@ -128,7 +128,7 @@ static void own_block(pod_tf *tf, const char *name, const pod_attention_args *ar
     const int64_t half = tf->seq / 2;
     own.queries = tf->seq;
     own.keys = tf->seq;
-    if (tf->request->settings.context_unbalanced || half == 0) {
+    if (tf->stage.request->settings.context_unbalanced || half == 0) {
         pod_tf_attention(tf, name, &own, touch);
         return;
     }
@@ -147,7 +147,7 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
     const int64_t chips = context_chips(tf);
     const bool local = layer->window > 0;
     const pod_attention_args block = block_args(tf, args);
-    const int32_t kv = pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->build.dtype,
+    const int32_t kv = pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype,
                                      2 * tf->tokens, kv_width(tf, layer));
     int32_t passed = NONE;
     int32_t gradient = NONE;
@@ -267,9 +267,9 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
         .probabilities = NONE,
         .gathered = again,
     };
-    const bool no_kernel = tf->request->attention == POD_ATTENTION_PLAIN;
+    const bool no_kernel = tf->stage.request->attention == POD_ATTENTION_PLAIN;
     const pod_context_parallel way =
-        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->request->settings.context;
+        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->stage.request->settings.context;
     const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, false);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of.context, NONE, NONE};
@@ -310,9 +310,9 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv)
 {
     static const char *const ring_names[3] = {"bwd.attention", "bwd.pass.kv", "bwd.pass.dkv"};
-    const bool no_kernel = tf->request->attention == POD_ATTENTION_PLAIN;
+    const bool no_kernel = tf->stage.request->attention == POD_ATTENTION_PLAIN;
     const pod_context_parallel way =
-        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->request->settings.context;
+        no_kernel ? POD_CONTEXT_ALL_GATHER : tf->stage.request->settings.context;
     const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, true);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of->context, dcontext, dqkv};

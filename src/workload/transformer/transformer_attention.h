@@ -14,7 +14,7 @@
  *      ulysses     all-to-all of queries, keys and values, heads against tokens; of the output back; backward both
  *                  again with their gradients. Keys of fewer heads than chips are copied
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"

@@ -21,7 +21,7 @@ enum {
 
 static int32_t activation(pod_tf *tf, const char *name, int64_t rows, int64_t width)
 {
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, rows, width);
+    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, rows, width);
 }
 
 static bool drops(const pod_tf *tf)
@@ -37,7 +37,7 @@ static pod_matmul_block tile_of(const pod_tf *tf, pod_layer_role role, pod_group
 {
     enum { PAD = 128 };
     const pod_expert_tile *tile =
-        &tf->request->settings.expert_tile[role == POD_ROLE_EXPERTS_DOWN][op];
+        &tf->stage.request->settings.expert_tile[role == POD_ROLE_EXPERTS_DOWN][op];
     const bool mlp_first = (role == POD_ROLE_EXPERTS_DOWN) != (op == POD_GROUPED_ROWS);
     const int64_t by_name[2] = {mlp_first ? tile->mlp : tile->embed,
                                 mlp_first ? tile->embed : tile->mlp};
@@ -65,14 +65,14 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
         pod_tf_matmul(tf, name, sizes[op], experts, touch);
         return;
     }
-    const pod_chip_spec *chip = tf->request->chip;
+    const pod_chip_spec *chip = tf->stage.request->chip;
     const bool back = op == POD_GROUPED_ROWS;
     const pod_grouped_args args = {.op = op,
                                    .groups = experts,
                                    .m = rows,
                                    .k = back ? n : k,
                                    .n = back ? k : n,
-                                   .dtype = tf->build.compute,
+                                   .dtype = tf->stage.build.compute,
                                    .cores = chip != NULL ? chip->cores : 0,
                                    .tile = tile_of(tf, m->role, op, back ? n : k, back ? k : n)};
     pod_tf_grouped(tf, name, &args, touch);
@@ -139,8 +139,8 @@ static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer 
 /** R scalars gathered or scattered one by one. */
 static void scalars(pod_tf *tf, const char *name, const pod_layer *layer)
 {
-    const pod_chip_spec *chip = tf->request->chip;
-    if (tf->request->settings.real_routing && !drops(tf) && chip != NULL) {
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    if (tf->stage.request->settings.real_routing && !drops(tf) && chip != NULL) {
         const double rows = (double)pod_tf_expert_rows(tf, layer);
         pod_tf_delay(tf, name, pod_time_from_s(rows * chip->scalar_gather_s / chip->devices));
     }
@@ -201,7 +201,7 @@ void pod_tf_experts_output(pod_tf *tf, const pod_layer *layer, int32_t h, int32_
         {"bwd.return.rows.again", "fwd.exchange.results"}
     };
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_EXPERTS_DOWN);
-    const int64_t passes = tf->request->settings.narrow_weight_sum ? RETURN_NARROW : RETURN;
+    const int64_t passes = tf->stage.request->settings.narrow_weight_sum ? RETURN_NARROW : RETURN;
     const int32_t out = pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
     const int32_t rows = activation(tf, "rows", pod_tf_expert_rows(tf, layer), m->n);
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * pod_layer_matmul_k(m, tf->tensor), h);
@@ -236,7 +236,7 @@ void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_t
 {
     static const char *const names[2] = {"bwd.send.results", "bwd.exchange.results"};
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_EXPERTS_DOWN);
-    const int64_t passes = tf->request->settings.narrow_weight_sum ? BACK_NARROW : BACK;
+    const int64_t passes = tf->stage.request->settings.narrow_weight_sum ? BACK_NARROW : BACK;
     const int64_t elements = pod_tf_expert_rows(tf, layer) * m->n;
     const int32_t weights = mlp->out_used
                                 ? pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_OUT)->gathered

@@ -19,7 +19,7 @@
  *  Over the mesh axis expert rows go to their experts' chips and back; the busiest chip has expert_balance
  *  times the mean.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"

@@ -119,7 +119,7 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
                                          const attention_cut *cut)
 {
     pod_tf *tf = in->tf;
-    const int64_t seq = tf->request->seq;
+    const int64_t seq = tf->stage.request->seq;
     const int64_t kept = layer->window > 0 ? smaller(seq, layer->window) : seq;
     const int64_t kv = pod_ceil_div(cut->kv, cut->groups);
     const int64_t heads =
@@ -135,7 +135,7 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
         .v_dim = layer->v_dim,
         .causal = true,
         .shared_kv = tf->model->shared_kv > 0 && layer->window == 0,
-        .cache = tf->build.compute};
+        .cache = tf->stage.build.compute};
     if (in->decode) {
         args.heads = kv;
         args.kv_heads = kv;
@@ -149,7 +149,7 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
         args.v_dim = tf->model->kv_lora;
         args.shared_kv = true;
     }
-    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->build.compute,
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->stage.build.compute,
                         args.sequences * pod_ceil_div(kept, in->context),
                         pod_ceil_div(layer->kv_width, cut->groups));
     return args;
@@ -213,7 +213,7 @@ static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cu
     rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
     elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
     if (in->context > 1) {
-        const int64_t elements = args.sequences * tf->request->seq * args.kv_heads
+        const int64_t elements = args.sequences * tf->stage.request->seq * args.kv_heads
                                  * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
         const int32_t all =
             pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, elements, 1);
@@ -303,7 +303,7 @@ static void layer_weights(infer *in, const pod_layer *layer)
         layer->experts * tf->model->mlp_matrices * tf->model->d_model * layer->moe_d_ff;
     const int64_t cut = tf->tensor * in->fsdp;
     (void)pod_tf_buffer(
-        tf, "weights", POD_MEMORY_WEIGHTS, tf->build.compute,
+        tf, "weights", POD_MEMORY_WEIGHTS, tf->stage.build.compute,
         pod_ceil_div(all - of_experts, cut) + pod_ceil_div(of_experts, cut * tf->expert), 1);
 }
 
@@ -366,7 +366,8 @@ static void ends(infer *in, int32_t x)
     pod_tf *tf = in->tf;
     const int64_t vocab = pod_ceil_div(tf->model->vocab, tf->tensor);
     const int64_t tables = tf->model->tied ? 1 : 2;
-    (void)pod_tf_buffer(tf, "tables", POD_MEMORY_WEIGHTS, tf->build.compute, tables * vocab, in->d);
+    (void)pod_tf_buffer(tf, "tables", POD_MEMORY_WEIGHTS, tf->stage.build.compute, tables * vocab,
+                        in->d);
     tf->layer = -1;
     pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->sequences, in->d, vocab}, 1,
                   TOUCH(x, NONE, NONE, NONE));
@@ -396,7 +397,7 @@ static pod_status divisors_check(const pod_tf *tf, pod_error *err)
             rows.axis[rows.count++] = axis;
         }
     }
-    pod_status st = pod_work_divides(layout, "batch", tf->request->batch, &rows, err);
+    pod_status st = pod_work_divides(layout, "batch", tf->stage.request->batch, &rows, err);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && st == POD_OK; i++) {
         st = pod_work_divides(layout, sizes[i].what, sizes[i].size, sizes[i].axes, err);
     }
@@ -408,23 +409,24 @@ static pod_status sizes_find(infer *in, pod_error *err)
     pod_tf *tf = in->tf;
     const pod_work_layout *layout = tf->layout;
     in->context = layout->size[POD_MESH_SEQUENCE];
-    in->decode = tf->request->mode == POD_STEP_DECODE;
-    if (tf->count > 1 || (in->context > 1 && in->decode)) {
+    in->decode = tf->stage.request->mode == POD_STEP_DECODE;
+    if (tf->stage.count > 1 || (in->context > 1 && in->decode)) {
         return pod_fail(err, POD_E_INVALID,
                         "%s has no use for %s; use tensor, fsdp (the second dimension of weights), "
                         "expert and data%s",
-                        in->decode ? "decode" : "prefill", tf->count > 1 ? "pipeline" : "sequence",
+                        in->decode ? "decode" : "prefill",
+                        tf->stage.count > 1 ? "pipeline" : "sequence",
                         in->decode ? "" : ", and sequence");
     }
     if (in->context > 1) {
         tf->sequence = (pod_axis_list){.count = 1, .axis = {POD_MESH_SEQUENCE}};
         const pod_status divides =
-            pod_work_divides(layout, "seq", tf->request->seq, &tf->sequence, err);
+            pod_work_divides(layout, "seq", tf->stage.request->seq, &tf->sequence, err);
         if (divides != POD_OK) {
             return divides;
         }
     }
-    if (tf->request->microbatches > 1) {
+    if (tf->stage.request->microbatches > 1) {
         return pod_fail(err, POD_E_USAGE,
                         "inference takes its batch as a whole; leave --microbatches out");
     }
@@ -433,8 +435,8 @@ static pod_status sizes_find(infer *in, pod_error *err)
     in->parallel = tf->model->parallel > 0;
     tf->tensor = layout->size[POD_MESH_TENSOR];
     tf->expert = layout->size[POD_MESH_EXPERT];
-    tf->sequences = tf->request->batch / (layout->size[POD_MESH_DATA] * tf->expert);
-    tf->seq = in->decode ? 1 : tf->request->seq / in->context;
+    tf->sequences = tf->stage.request->batch / (layout->size[POD_MESH_DATA] * tf->expert);
+    tf->seq = in->decode ? 1 : tf->stage.request->seq / in->context;
     tf->tokens = tf->sequences * tf->seq;
     return divisors_check(tf, err);
 }
@@ -442,12 +444,12 @@ static pod_status sizes_find(infer *in, pod_error *err)
 pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
 {
     infer in = {.tf = tf, .pending = NONE};
-    tf->build.st = sizes_find(&in, err);
-    if (tf->build.st != POD_OK) {
-        return tf->build.st;
+    tf->stage.build.st = sizes_find(&in, err);
+    if (tf->stage.build.st != POD_OK) {
+        return tf->stage.build.st;
     }
     const int32_t x = activation(&in, "x", in.d);
-    for (int32_t l = 0; l < tf->layers; l++) {
+    for (int32_t l = 0; l < tf->stage.layers; l++) {
         const pod_layer layer = pod_model_layer(tf->model, l);
         const attention_cut cut = cut_find(&in, &layer);
         tf->layer = l;
@@ -459,5 +461,5 @@ pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
         }
     }
     ends(&in, x);
-    return tf->build.st;
+    return tf->stage.build.st;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/transformer/transformer_infer.h  Private to workload/transformer/: prefill and decode.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"

@@ -20,7 +20,7 @@ bool pod_tf_qkv_is_whole(const pod_tf *tf)
 
 pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
 {
-    return &tf->saved[tf->part * tf->layers + layer - tf->first_layer];
+    return &tf->saved[tf->stage.part * tf->stage.layers + layer - tf->stage.first_layer];
 }
 
 static const char *slot_name(pod_tf_slot slot)
@@ -33,15 +33,15 @@ static const char *slot_name(pod_tf_slot slot)
 void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
 {
     pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
-    if (tf->build.st != POD_OK || tf->request->mode != POD_STEP_TRAIN || buffer == NONE
+    if (tf->stage.build.st != POD_OK || tf->stage.request->mode != POD_STEP_TRAIN || buffer == NONE
         || !pod_tf_is_kept(tf, mask)) {
         return;
     }
-    const bool cut = tf->request->attention == POD_ATTENTION_FLASH;
+    const bool cut = tf->stage.request->attention == POD_ATTENTION_FLASH;
     if (tf->tensor > 1 && cut && (slot == POD_TF_SLOT_INPUT || slot == POD_TF_SLOT_OUT)) {
         buffer = pod_tf_activation(tf, "kept", tf->model->d_model / tf->tensor);
     }
-    if (tf->build.st != POD_OK) {
+    if (tf->stage.build.st != POD_OK) {
         return;
     }
     pod_buffer *kept = &tf->program->buffers[buffer];
@@ -56,21 +56,21 @@ void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
                           || (slot >= POD_TF_SLOT_PROJECTION && slot < POD_TF_SLOT_CONTEXT
                               && !pod_tf_qkv_is_whole(tf));
         saved->buffer[slot] = buffer;
-        kept->stack = tf->part;
+        kept->stack = tf->stage.part;
         kept->made = copy ? tf->last_core : NONE; /* no op touches a copy */
     }
 }
 
 void pod_tf_load(pod_tf *tf, int32_t layer)
 {
-    if (tf->build.st != POD_OK || tf->plan.host == 0) {
+    if (tf->stage.build.st != POD_OK || tf->plan.host == 0) {
         return;
     }
     pod_tf_saved *saved = pod_tf_saved_of(tf, layer);
     const int32_t now = tf->layer;
     tf->layer = layer;
     for (int slot = 0; slot < POD_TF_SLOTS; slot++) {
-        if (!saved->on_host[slot] || tf->build.st != POD_OK) {
+        if (!saved->on_host[slot] || tf->stage.build.st != POD_OK) {
             continue;
         }
         char name[POD_BUILD_NAME_MAX];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/transformer/transformer_keep.h  Private to workload/transformer/: what layers keep from forward to
- *  backward, in HBM or on the host (workload/transformer/remat.h).
+ *  backward, in HBM or on the host (workload/build/remat.h).
  *
  *  Model: an array that is kept in HBM stays with those of the other layers of its microbatch. One on the host is
  *  moved there over PCIe when it has been made, and back while the backward pass of the layer before runs
  *  (the layer after, in the order of forward). Queries, keys and values are one array when all of them are kept
  *  in the same place, else an array of each projection.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"

@@ -10,6 +10,7 @@
  * Backward computes again what wasn't kept, in the order of forward. */
 #include "workload/transformer/transformer_layer.h"
 
+#include "workload/build/uses.h"
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_mlp.h"
@@ -119,7 +120,7 @@ static bool attention_is_done_again(const pod_tf *tf)
 /** Whether backward finds what attention gave: of plain attention its probabilities, too. */
 static bool context_is_kept(const pod_tf *tf)
 {
-    const bool plain = tf->request->attention == POD_ATTENTION_PLAIN;
+    const bool plain = tf->stage.request->attention == POD_ATTENTION_PLAIN;
     return pod_tf_is_kept(tf, 1U << POD_KEEP_CONTEXT | (plain ? 1U << POD_KEEP_SCORES : 0U));
 }
 
@@ -325,7 +326,7 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
         dy = norm_backward(tf, s.out, dxn2, dy);
     }
     if (again) {
-        pod_tf_prefetch(tf, 2 * tf->request->gather_ahead);
+        pod_build_use_ahead(&tf->stage.build, 2 * tf->stage.request->gather_ahead);
     } else {
         weights = pod_tf_use_begin(tf)->gathered;
     }

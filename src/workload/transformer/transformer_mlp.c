@@ -16,7 +16,7 @@ enum { NONE = POD_OP_NONE, BYTES = 2 };
 
 static int32_t activation(pod_tf *tf, const char *name, int64_t rows, int64_t width)
 {
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, rows, width);
+    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, rows, width);
 }
 
 /* ---- forward ---- */

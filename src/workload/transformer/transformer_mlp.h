@@ -2,7 +2,7 @@
 /** @file workload/transformer/transformer_mlp.h
  *  Private to workload/transformer/: the MLP of a layer, dense or of experts.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"

@@ -7,7 +7,7 @@
 int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
                       int64_t rows, int64_t columns)
 {
-    if (tf->build.st != POD_OK) {
+    if (tf->stage.build.st != POD_OK) {
         return POD_OP_NONE;
     }
     const bool persistent = kind == POD_MEMORY_WEIGHTS || kind == POD_MEMORY_OPTIMIZER
@@ -18,7 +18,7 @@ int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dt
 void pod_tf_wait(pod_tf *tf, int32_t op)
 {
     enum { WAITS_MAX = sizeof tf->waits / sizeof tf->waits[0] };
-    if (op != POD_OP_NONE && tf->build.st == POD_OK) {
+    if (op != POD_OP_NONE && op != tf->last_core && tf->stage.build.st == POD_OK) {
         POD_ASSERT(tf->nwaits < WAITS_MAX);
         tf->waits[tf->nwaits++] = op;
     }
@@ -26,7 +26,7 @@ void pod_tf_wait(pod_tf *tf, int32_t op)
 
 static void core_op(pod_tf *tf, pod_op *op, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
-    if (tf->build.st != POD_OK) {
+    if (tf->stage.build.st != POD_OK) {
         return;
     }
     memcpy(op->touch, touch, sizeof op->touch);
@@ -44,18 +44,18 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
     op.count = count;
     op.sustained = true;
     /* the head and the embedding of a step that trains aren't quantised */
-    const bool ends = tf->layer < 0 && tf->request->mode <= POD_STEP_FORWARD;
-    op.dtype = ends ? POD_DTYPE_BF16 : tf->build.compute;
+    const bool ends = tf->layer < 0 && tf->stage.request->mode <= POD_STEP_FORWARD;
+    op.dtype = ends ? POD_DTYPE_BF16 : tf->stage.build.compute;
     core_op(tf, &op, touch);
 }
 
 void pod_tf_matmul_in(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
                       const int32_t touch[POD_OP_TOUCHES_MAX])
 {
-    const pod_dtype layers = tf->build.compute;
-    tf->build.compute = dtype;
+    const pod_dtype layers = tf->stage.build.compute;
+    tf->stage.build.compute = dtype;
     pod_tf_matmul(tf, name, size, 1, touch);
-    tf->build.compute = layers;
+    tf->stage.build.compute = layers;
 }
 
 void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
@@ -76,9 +76,10 @@ void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
 static int64_t quantize_bytes(const pod_tf *tf, pod_quantization how)
 {
     enum { STATIC = 3, DYNAMIC = 5 };
-    const bool fixed = how == POD_QUANTIZATION_STATIC
-                       || (how == POD_QUANTIZATION_DEFAULT && tf->build.compute == POD_DTYPE_FP8);
-    return tf->build.compute == POD_DTYPE_BF16 ? 0 : fixed ? STATIC : DYNAMIC;
+    const bool fixed =
+        how == POD_QUANTIZATION_STATIC
+        || (how == POD_QUANTIZATION_DEFAULT && tf->stage.build.compute == POD_DTYPE_FP8);
+    return tf->stage.build.compute == POD_DTYPE_BF16 ? 0 : fixed ? STATIC : DYNAMIC;
 }
 
 static void quantize(pod_tf *tf, const char *name, int64_t bytes, int64_t elements, int32_t buffer)
@@ -91,14 +92,14 @@ static void quantize(pod_tf *tf, const char *name, int64_t bytes, int64_t elemen
 
 void pod_tf_quantize(pod_tf *tf, int64_t elements, int32_t buffer)
 {
-    quantize(tf, "quantize", quantize_bytes(tf, tf->request->settings.quantize_activations),
+    quantize(tf, "quantize", quantize_bytes(tf, tf->stage.request->settings.quantize_activations),
              elements, buffer);
 }
 
 void pod_tf_quantize_weights(pod_tf *tf, int64_t elements, int32_t buffer)
 {
-    quantize(tf, "quantize.weights", quantize_bytes(tf, tf->request->settings.quantize_weights),
-             elements, buffer);
+    quantize(tf, "quantize.weights",
+             quantize_bytes(tf, tf->stage.request->settings.quantize_weights), elements, buffer);
 }
 
 void pod_tf_delay(pod_tf *tf, const char *name, pod_time_ps time_ps)
@@ -137,11 +138,11 @@ int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const 
                           const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     const int32_t pieces = pod_work_layout_pieces(tf->layout, axes);
-    if (pieces == 1 || tf->build.st != POD_OK) {
+    if (pieces == 1 || tf->stage.build.st != POD_OK) {
         return after;
     }
-    const int32_t group = pod_build_group(&tf->build, axes);
-    if (tf->build.st != POD_OK) {
+    const int32_t group = pod_build_group(&tf->stage.build, axes);
+    if (tf->stage.build.st != POD_OK) {
         return POD_OP_NONE;
     }
     const int32_t deps[2] = {tf->last_core, after};
@@ -156,7 +157,7 @@ int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const 
 
 int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, int32_t buffer)
 {
-    if (tf->build.st != POD_OK) {
+    if (tf->stage.build.st != POD_OK) {
         return POD_OP_NONE;
     }
     const int32_t deps[2] = {tf->last_core, after};

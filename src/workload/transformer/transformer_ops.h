@@ -2,7 +2,7 @@
 /** @file workload/transformer/transformer_ops.h
  *  Private to workload/transformer/: core ops in order, communication beside them.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"
@@ -10,7 +10,7 @@
 /** A buffer of this chip. */
 int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
                       int64_t rows, int64_t columns);
-/** The next core op waits for a communication. */
+/** The next core op waits for a communication; for the last core op it does in any case. */
 void pod_tf_wait(pod_tf *tf, int32_t op);
 /** `count` products [m, k] · [k, n] one after another. @param touch  buffers, POD_OP_NONE fills up */
 void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,

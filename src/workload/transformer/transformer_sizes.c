@@ -23,7 +23,7 @@ static int64_t capacity_percent(const pod_tf *tf)
 
 int64_t pod_tf_expert_rows(const pod_tf *tf, const pod_layer *layer)
 {
-    const double balance = tf->request->settings.expert_balance;
+    const double balance = tf->stage.request->settings.expert_balance;
     const int64_t rows = (tf->tokens * layer->top_k * capacity_percent(tf) + PERCENT - 1) / PERCENT;
     return tf->expert > 1 && balance > 1 ? (int64_t)((double)rows * balance + 0.5) : rows;
 }
@@ -50,5 +50,6 @@ int64_t pod_tf_hidden_width(const pod_tf *tf, const pod_layer *layer)
 
 int32_t pod_tf_activation(pod_tf *tf, const char *name, int64_t width)
 {
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->build.dtype, tf->tokens, width);
+    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, tf->tokens,
+                         width);
 }

@@ -6,8 +6,7 @@
 #pragma once
 
 #include "models/model_layer.h"
-#include "workload/build/build.h"
-#include "workload/request.h"
+#include "workload/build/stage.h"
 
 /** Initialiser of the buffers that an op touches. */
 #define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
@@ -28,7 +27,6 @@ typedef struct pod_tf_bundle {
     int32_t moments;
     int32_t gradient;
     int32_t gathered;    /**< of the use under way */
-    int32_t gather;      /**< op that fills it */
     int32_t gradient_op; /**< that completes the gradient */
 } pod_tf_bundle;
 
@@ -63,22 +61,12 @@ typedef struct pod_tf_mlp {
     bool out_used; /**< likewise those after it */
 } pod_tf_mlp;
 
-typedef struct pod_tf_use {
-    pod_tf_bundle *bundle;
-    const char *phase;
-} pod_tf_use;
-
 typedef struct pod_tf {
-    const pod_step_request *request;
+    pod_stage stage; /**< first: pod_stage_ops get it; ends are buffers */
     const pod_model *model;
     const pod_work_layout *layout;
     pod_remat_plan plan;
-    pod_build build;
     pod_program *program;
-    int32_t number; /**< of the stage */
-    int32_t count;
-    int32_t first_layer;
-    int32_t layers;
     /* of a chip and microbatch */
     int64_t sequences;
     int64_t seq;    /**< tokens of a sequence on this chip */
@@ -89,18 +77,12 @@ typedef struct pod_tf {
     pod_tf_bundle *bundles; /**< bundles[layer · POD_LAYER_PARTS + part], then embedding, head */
     int32_t nbundles;
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
-    int32_t *ends;       /**< ends[part]: buffer of the output, then of its derivative */
-    pod_tf_use *uses;
-    int32_t nuses;
-    int32_t next_use;
-    int32_t gathered;
-    int32_t logits;    /**< of the piece under way */
-    int32_t last_core; /**< op */
+    int32_t logits;      /**< of the piece under way */
+    int32_t last_core;   /**< op */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */
     int32_t nscatters;
     int32_t waits[8]; /**< ops that the next core op waits for */
     int nwaits;
     int32_t layer; /**< being built, for the names of ops; -1 = none */
-    int32_t part;  /**< microbatch */
 } pod_tf;

@@ -2,6 +2,7 @@
 /* Weights of a transformer: stored, gathered, their gradients, their update. */
 #include "workload/transformer/transformer_weights.h"
 
+#include "workload/build/uses.h"
 #include "workload/transformer/transformer_ops.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ typedef struct state_bytes {
 static state_bytes states_of(const pod_tf *tf)
 {
     enum { NARROW = 2, WIDE = 4 };
-    const pod_step_settings *settings = &tf->request->settings;
+    const pod_step_settings *settings = &tf->stage.request->settings;
     const bool narrow = tf->plan.narrow;
     return (state_bytes){.weight = narrow || settings->narrow_weights ? NARROW : WIDE,
                          .mu = narrow || settings->narrow_mu ? NARROW : WIDE,
@@ -49,8 +50,8 @@ static state_bytes states_of(const pod_tf *tf)
 static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int64_t whole)
 {
     const pod_work_layout *layout = tf->layout;
-    const bool train = tf->request->mode == POD_STEP_TRAIN;
-    const bool adam = train && tf->request->optimizer == POD_OPTIMIZER_ADAM;
+    const bool train = tf->stage.request->mode == POD_STEP_TRAIN;
+    const bool adam = train && tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
     const state_bytes states = states_of(tf);
     char text[POD_BUILD_NAME_MAX];
     bundle->name = name;
@@ -67,7 +68,6 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->moments = POD_OP_NONE;
     bundle->gradient = POD_OP_NONE;
     bundle->gathered = POD_OP_NONE;
-    bundle->gather = POD_OP_NONE;
     bundle->gradient_op = POD_OP_NONE;
     if (!bundle->there) {
         return;
@@ -75,7 +75,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     (void)snprintf(text, sizeof text, "%s.%d", name, (int)bundle->layer);
     const bool wide = adam && states.weight > pod_dtype_size(POD_DTYPE_BF16);
     bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS,
-                                    wide ? POD_DTYPE_F32 : tf->build.dtype, bundle->shard, 1);
+                                    wide ? POD_DTYPE_F32 : tf->stage.build.dtype, bundle->shard, 1);
     if (adam) {
         (void)snprintf(text, sizeof text, "%s.moments.%d", name, (int)bundle->layer);
         bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
@@ -83,44 +83,45 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     }
 }
 
-pod_status pod_tf_bundles_make(pod_tf *tf)
+void pod_tf_bundles_make(pod_tf *tf)
 {
     static const char *const names[POD_LAYER_PARTS] = {"attention",    "mlp.in",     "mlp.out",
                                                        "experts.gate", "experts.in", "experts.out"};
     const pod_model *model = tf->model;
     const int64_t table = pod_ceil_div(model->vocab, tf->tensor) * model->d_model;
     const int64_t further = model->layer_embedding * pod_ceil_div(model->vocab, tf->tensor);
-    tf->nbundles = tf->layers * POD_LAYER_PARTS + 2;
+    tf->nbundles = tf->stage.layers * POD_LAYER_PARTS + 2;
     tf->bundles = calloc((size_t)tf->nbundles, sizeof *tf->bundles);
     if (tf->bundles == NULL) {
-        return pod_fail(tf->build.err, POD_E_NOMEM, "out of memory for %d layers", (int)tf->layers);
+        tf->stage.build.st = pod_fail(tf->stage.build.err, POD_E_NOMEM,
+                                      "out of memory for %d layers", (int)tf->stage.layers);
+        return;
     }
-    for (int32_t l = 0; l < tf->layers; l++) {
-        const pod_layer layer = pod_model_layer(model, tf->first_layer + l);
+    for (int32_t l = 0; l < tf->stage.layers; l++) {
+        const pod_layer layer = pod_model_layer(model, tf->stage.first_layer + l);
         for (int part = 0; part < POD_LAYER_PARTS; part++) {
             pod_tf_bundle *bundle = &tf->bundles[l * POD_LAYER_PARTS + part];
-            bundle->layer = tf->first_layer + l;
+            bundle->layer = tf->stage.first_layer + l;
             bundle->experts = part >= POD_PART_EXPERTS_GATE;
             bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_layer_part)part));
         }
     }
     pod_tf_bundle *embedding = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
-    const bool first = tf->number == 0;
-    const bool last = tf->number == tf->count - 1;
+    const bool first = tf->stage.number == 0;
+    const bool last = tf->stage.number == tf->stage.count - 1;
     const bool own_table = first && !(model->tied && last);
     embedding->layer = -1;
     head->layer = -1;
     bundle_make(tf, embedding, "embedding",
                 first ? (own_table ? table : 0) + further * model->layers : 0);
     bundle_make(tf, head, "head", last ? table : 0);
-    return tf->build.st;
 }
 
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
 {
-    const int32_t first = part < POD_LAYER_PARTS ? (layer - tf->first_layer) * POD_LAYER_PARTS
-                                                 : (tf->layers - 1) * POD_LAYER_PARTS;
+    const int32_t first = part < POD_LAYER_PARTS ? (layer - tf->stage.first_layer) * POD_LAYER_PARTS
+                                                 : (tf->stage.layers - 1) * POD_LAYER_PARTS;
     return &tf->bundles[first + part];
 }
 
@@ -128,47 +129,36 @@ pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
 
 void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase)
 {
-    if (tf->build.st != POD_OK || !bundle->there) {
-        return;
+    if (bundle->there) {
+        pod_build_use_declare(&tf->stage.build, bundle, phase, bundle->layer);
     }
-    if ((tf->nuses & (tf->nuses - 1)) == 0) {
-        const size_t capacity = tf->nuses == 0 ? 1 : 2 * (size_t)tf->nuses;
-        pod_tf_use *uses = realloc(tf->uses, capacity * sizeof *uses);
-        if (uses == NULL) {
-            tf->build.st =
-                pod_fail(tf->build.err, POD_E_NOMEM, "out of memory for uses of weights");
-            return;
-        }
-        tf->uses = uses;
-    }
-    tf->uses[tf->nuses++] = (pod_tf_use){.bundle = bundle, .phase = phase};
 }
 
 /** Whether experts' weights are quantised before they are gathered. */
 static bool travels_narrow(const pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    return bundle->experts && tf->request->settings.narrow_gathers
-           && tf->build.compute != POD_DTYPE_BF16;
+    return bundle->experts && tf->stage.request->settings.narrow_gathers
+           && tf->stage.build.compute != POD_DTYPE_BF16;
 }
 
-/** Round a shard to the dtype of activations and gather it. */
-static void use_gather(pod_tf *tf, const pod_tf_use *use)
+void pod_tf_use_gather(void *context, pod_use *use)
 {
-    pod_tf_bundle *bundle = use->bundle;
+    pod_tf *tf = context;
+    pod_tf_bundle *bundle = use->weight;
     const int32_t layer = tf->layer;
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
     (void)snprintf(name, sizeof name, "%s.gathered.%d", bundle->name, (int)bundle->layer);
     const bool stored_wide = bundle->moments != POD_OP_NONE && states_of(tf).weight > BYTES;
-    bundle->gather = POD_OP_NONE;
+    use->gathered.op = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
         bundle->gathered = bundle->weights;
         tf->layer = layer;
         return;
     }
     const bool narrow = travels_narrow(tf, bundle);
-    const pod_dtype dtype = narrow ? tf->build.compute : tf->build.dtype;
+    const pod_dtype dtype = narrow ? tf->stage.build.compute : tf->stage.build.dtype;
     bundle->gathered =
         pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, bundle->gathered, POD_OP_NONE,
@@ -180,27 +170,17 @@ static void use_gather(pod_tf *tf, const pod_tf_use *use)
         pod_tf_quantize_weights(tf, bundle->shard, bundle->gathered);
     }
     (void)snprintf(name, sizeof name, "%s.gather.%s", use->phase, bundle->name);
-    bundle->gather = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
-                                       bundle->shard * pieces, dtype, POD_OP_NONE, touch);
+    use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
+                                         bundle->shard * pieces, dtype, POD_OP_NONE, touch);
     tf->layer = layer;
-}
-
-void pod_tf_prefetch(pod_tf *tf, int32_t ahead)
-{
-    const bool recomputes = tf->program->recomputes;
-    tf->program->recomputes = false;
-    while (tf->build.st == POD_OK && tf->gathered < tf->nuses
-           && tf->gathered < tf->next_use + ahead) {
-        use_gather(tf, &tf->uses[tf->gathered++]);
-    }
-    tf->program->recomputes = recomputes;
 }
 
 /** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
 static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int32_t buffer)
 {
-    const double ratio = tf->request->chip != NULL ? tf->request->chip->gather_hbm_ratio : 1;
-    const int64_t size = pod_dtype_size(tf->build.dtype);
+    const double ratio =
+        tf->stage.request->chip != NULL ? tf->stage.request->chip->gather_hbm_ratio : 1;
+    const int64_t size = pod_dtype_size(tf->stage.build.dtype);
     const double bytes = ratio * (double)(bundle->whole * size);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
     pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
@@ -208,16 +188,13 @@ static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, 
 
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
 {
-    if (tf->build.st != POD_OK) {
+    if (tf->stage.build.st != POD_OK) {
         return &tf->bundles[0];
     }
-    POD_ASSERT(tf->next_use < tf->nuses);
-    pod_tf_prefetch(tf, 1);
-    pod_tf_bundle *bundle = tf->uses[tf->next_use++].bundle;
-    const int32_t gather = bundle->gather;
-    pod_tf_prefetch(tf, tf->request->gather_ahead);
-    pod_tf_wait(tf, gather);
-    if (gather != POD_OP_NONE) {
+    const pod_use *use = pod_build_use_begin(&tf->stage.build);
+    pod_tf_bundle *bundle = use->weight;
+    pod_tf_wait(tf, use->gathered.op);
+    if (use->gathered.op != POD_OP_NONE) {
         relayout(tf, "relayout.weights", bundle, bundle->gathered);
     }
     if (bundle->layer >= 0 && !travels_narrow(tf, bundle)) {
@@ -229,11 +206,12 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
 int32_t pod_tf_use_part(pod_tf *tf, int part)
 {
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, part);
-    if (!bundle->there || tf->build.st != POD_OK) {
+    if (!bundle->there || tf->stage.build.st != POD_OK) {
         return POD_OP_NONE;
     }
-    POD_ASSERT(tf->uses[tf->next_use].bundle == bundle);
-    return pod_tf_use_begin(tf)->gathered;
+    const pod_tf_bundle *begun = pod_tf_use_begin(tf);
+    POD_ASSERT(tf->stage.build.st != POD_OK || begun == bundle);
+    return begun->gathered;
 }
 
 /* ---- gradients ---- */
@@ -242,7 +220,7 @@ int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle)
 {
     char name[POD_BUILD_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s.partial.%d", bundle->name, (int)bundle->layer);
-    return pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS, tf->build.dtype, bundle->whole, 1);
+    return pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS, tf->stage.build.dtype, bundle->whole, 1);
 }
 
 /** Whether the last sum of a gradient goes over several slices. */
@@ -259,12 +237,12 @@ static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
     char name[POD_BUILD_NAME_MAX];
     (void)snprintf(name, sizeof name, "bwd.sum.%s", bundle->name);
     bundle->gradient_op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
-                                            tf->build.dtype, bundle->gradient_op, touch);
+                                            tf->stage.build.dtype, bundle->gradient_op, touch);
 }
 
 void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
 {
-    if (!tf->request->settings.dcn_after || !crosses_slices(tf, bundle)) {
+    if (!tf->stage.request->settings.dcn_after || !crosses_slices(tf, bundle)) {
         gradient_sum(tf, bundle);
     }
 }
@@ -273,7 +251,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
 {
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
     const bool first = bundle->gradient == POD_OP_NONE;
-    const bool last = tf->part == tf->request->microbatches - 1;
+    const bool last = tf->stage.part == tf->stage.request->microbatches - 1;
     const int32_t layer = tf->layer;
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
@@ -281,7 +259,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     if (first) {
         bundle->gradient = pieces == 1 ? partial
                                        : pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS,
-                                                       tf->build.dtype, bundle->shard, 1);
+                                                       tf->stage.build.dtype, bundle->shard, 1);
     }
     const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
     if (pieces > 1) {
@@ -291,7 +269,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     (void)snprintf(name, sizeof name, "bwd.scatter.%s", bundle->name);
     bundle->gradient_op =
         pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
-                          tf->build.dtype, bundle->gradient_op, touch);
+                          tf->stage.build.dtype, bundle->gradient_op, touch);
     if (pieces > 1) {
         tf->scatters[tf->nscatters++ % POD_TF_SCATTERS] = bundle->gradient_op;
     }
@@ -309,7 +287,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
 static void gradients_cross(pod_tf *tf)
 {
     for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
-        if (tf->request->settings.dcn_after && tf->bundles[i].there
+        if (tf->stage.request->settings.dcn_after && tf->bundles[i].there
             && crosses_slices(tf, &tf->bundles[i])) {
             gradient_sum(tf, &tf->bundles[i]);
         }
@@ -322,7 +300,7 @@ void pod_tf_update(pod_tf *tf)
     enum { SGD_BYTES = 6, GRADIENT_BYTES = 2 };
     const state_bytes states = states_of(tf);
     const int64_t adam_bytes = 2 * (states.weight + states.mu + states.nu) + GRADIENT_BYTES;
-    const bool adam = tf->request->optimizer == POD_OPTIMIZER_ADAM;
+    const bool adam = tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
     tf->layer = -1;
     gradients_cross(tf);
     for (int pass = adam ? 0 : 1; pass < 2; pass++) {

@@ -2,20 +2,20 @@
 /** @file workload/transformer/transformer_weights.h
  *  Private to workload/transformer/: weights stored, gathered, their gradients, their update.
  *
- *  Ownership: borrows everything. Errors stick in tf->build.st. Threads: none. */
+ *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"
 
-pod_status pod_tf_bundles_make(pod_tf *tf);
+void pod_tf_bundles_make(pod_tf *tf);
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part);
 void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase);
 /** The next declared use begins: its weights are there for the next core op. */
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf);
 /** The same for a bundle that is used now, if there is such a bundle. @return its gathered weights */
 int32_t pod_tf_use_part(pod_tf *tf, int part);
-/** Gather up to `ahead` uses after the one under way, from here on. */
-void pod_tf_prefetch(pod_tf *tf, int32_t ahead);
+/** pod_build.gather: round a bundle's shard to the dtype of activations and gather it; context is a pod_tf. */
+void pod_tf_use_gather(void *context, pod_use *use);
 /** Products of a gradient: the collectives that complete it. @param partial  buffer of the product */
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);
 /** A gradient that needs no products any more: sum it over data, now or after the last layer. */

@@ -23,7 +23,7 @@
  *  Ownership: new/free; a check borrows reference and work. Threads: none. */
 #pragma once
 
-#include "workload/request.h"
+#include "workload/build/request.h"
 
 typedef struct pod_reference pod_reference;
 

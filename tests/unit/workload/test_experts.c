@@ -4,6 +4,7 @@
 #include "tables.h"
 
 #include "mesh/search.h"
+#include "workload/fit.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real numbers on shards: every layout gives what one chip gives, and faults are seen. */
 #include "serial.h"
+#include "workload/fit.h"
 
 static const char *const mlp = "mlp:layers=2,d_model=64,d_ff=128";
 static const char *const product = "matmul:m=64,k=64,n=128";

@@ -2,7 +2,7 @@
 /* What is kept: policies and lists, and what they leave to be done again. */
 #include "make.h"
 
-#include "workload/transformer/remat.h"
+#include "workload/build/remat.h"
 
 static pod_remat_plan parsed(const char *text)
 {

@@ -2,6 +2,7 @@
 #include "make.h"
 
 #include "workload/build/product.h"
+#include "workload/fit.h"
 
 static const char *const small = "mlp:layers=2,d_model=512,d_ff=2048";
 

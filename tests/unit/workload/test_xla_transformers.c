@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "tables.h"
+#include "workload/fit.h"
 
 enum { ROWS = 5, BF16 = 2, DMODEL = 4096, DFF = 14336, HEADS = 32, KV = 8, DIM = 128 };
 static const int64_t VOCAB = 128256;

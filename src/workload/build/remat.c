@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workload/transformer/remat.h"
+#include "workload/build/remat.h"
 
 #include "base/names.h"
 #include "base/text.h"

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workload/mlp/stage.h"
+#include "workload/build/weight.h"
+
+#include "workload/build/product.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static void tensor_add(pod_stage *stage, const char *name, pod_tensor_role role,
-                       const pod_array *array)
-{
-    pod_build *build = &stage->build;
-    pod_tensor tensor = {.role = role,
-                         .stage = stage->number,
-                         .buffer = array->buffer,
-                         .rows = array->size[0],
-                         .columns = array->size[1],
-                         .row_count = array->size[0],
-                         .sharding = array->sharding};
-    (void)snprintf(tensor.name, sizeof tensor.name, "%s", name);
-    if (build->st == POD_OK) {
-        build->st = pod_tensors_add(build->tensors, &tensor, build->err);
-    }
-}
 
 static void moments_make(pod_stage *stage, pod_weight *weight, const int64_t size[2])
 {
@@ -29,7 +14,7 @@ static void moments_make(pod_stage *stage, pod_weight *weight, const int64_t siz
         (void)snprintf(name, sizeof name, "%s.%c.%d", weight->name, suffix[i], (int)weight->layer);
         weight->moments[i] = pod_build_array(&stage->build, name, POD_MEMORY_OPTIMIZER, true,
                                              POD_DTYPE_F32, &weight->stored.sharding, size);
-        tensor_add(stage, name, POD_TENSOR_MOMENT, &weight->moments[i]);
+        pod_stage_tensor(stage, name, POD_TENSOR_MOMENT, &weight->moments[i], false);
     }
 }
 
@@ -63,7 +48,7 @@ void pod_weight_make(pod_stage *stage, pod_weight *weight, int32_t layer,
     weight->stored = pod_build_array(&stage->build, name, POD_MEMORY_WEIGHTS, true,
                                      adam ? POD_DTYPE_F32 : stage->build.dtype, sharding, size);
     weight->compute = weight->stored;
-    tensor_add(stage, name, POD_TENSOR_WEIGHT, &weight->stored);
+    pod_stage_tensor(stage, name, POD_TENSOR_WEIGHT, &weight->stored, false);
     if (adam) {
         moments_make(stage, weight, size);
         weight->compute = weight_cast(stage, weight);
@@ -122,7 +107,7 @@ void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piec
                          const pod_array *a, const pod_array *b)
 {
     const bool scattered = stage->build.layout->fsdp.count > 0;
-    const bool first = which.piece == 0 && (which.part == 0 || scattered);
+    const bool first = which.piece == 0 && (stage->part == 0 || scattered);
     char name[POD_TENSOR_NAME_MAX];
     pod_product product = {.phase = "bwd",
                            .layer = weight->layer,
@@ -138,14 +123,14 @@ void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piec
     if (which.piece < which.pieces - 1) {
         return;
     }
-    if (which.part > 0 && scattered) {
+    if (stage->part > 0 && scattered) {
         gradient_add(stage, weight, &gradient);
     } else {
         weight->gradient = gradient;
     }
-    if (which.part == stage->request->microbatches - 1) {
+    if (stage->part == stage->request->microbatches - 1) {
         weight->gradient = pod_build_sum(&stage->build, "bwd", weight->layer, &weight->gradient);
-        tensor_add(stage, name, POD_TENSOR_GRADIENT, &weight->gradient);
+        pod_stage_tensor(stage, name, POD_TENSOR_GRADIENT, &weight->gradient, false);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/settings.h  How a transformer's step is carried out, beside what is kept: kernels, context
+/** @file workload/build/settings.h  How a transformer's step is carried out, beside what is kept: kernels, context
  *  parallelism, experts, states of the optimizer.
  *
  *  Model: all zero is what `podsim step` does when nothing is said. Recipes (models/recipe.h) and options set them.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/transformer/remat.h  What a transformer keeps from forward to backward, and what it computes again.
+/** @file workload/build/remat.h  What a transformer keeps from forward to backward, and what it computes again.
  *
  *  Model: of each layer the following may be kept (pod_keep), in HBM (device) or on the host (offload):
  *

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The batch of a step, from the hosts to the chips of the first stage (workload/step_request.h). */
-#include "workload/mlp/stage.h"
+#include "workload/build/input.h"
 
 /** Bytes that one chip gets, rounded up. */
-static int64_t chip_bytes(const pod_stage *stage)
+static int64_t chip_bytes(const pod_build *build, int64_t bytes)
 {
-    const pod_work_layout *layout = stage->build.layout;
-    const int64_t pieces = pod_work_layout_pieces(layout, &layout->rows);
-    const int64_t bytes = stage->request->input.bytes;
+    const int64_t pieces = pod_work_layout_pieces(build->layout, &build->layout->rows);
     return bytes / pieces + (bytes % pieces > 0 ? 1 : 0);
 }
 
-void pod_stage_input(pod_stage *stage)
+void pod_build_input(pod_build *build, const pod_step_input *input)
 {
-    const pod_step_input *input = &stage->request->input;
-    pod_program *program = stage->build.program;
-    const int64_t bytes = chip_bytes(stage);
+    pod_program *program = build->program;
+    const int64_t bytes = chip_bytes(build, input->bytes);
     int32_t made = POD_OP_NONE;
     int32_t last = POD_OP_NONE;
-    if (stage->number > 0) {
-        return;
-    }
     if (input->host_ps > 0) {
         pod_op make = pod_op_make(POD_OP_HOST, "input.make", -1);
         make.host_ps = input->host_ps;

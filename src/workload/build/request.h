@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file workload/request.h
+/** @file workload/build/request.h
  *  What a step is asked to be, and what comes of it: the types of workload/step_request.h, for
  *  those that build its parts.
  *
@@ -12,9 +12,9 @@
 #include "program/memory.h"
 #include "program/program.h"
 #include "workload/build/layout.h"
+#include "workload/build/remat.h"
+#include "workload/build/settings.h"
 #include "workload/build/tensors.h"
-#include "workload/settings.h"
-#include "workload/transformer/remat.h"
 
 typedef enum pod_step_mode {
     POD_STEP_TRAIN,

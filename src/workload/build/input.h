@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/build/input.h  Private to workload/: how the batch of a step comes in.
+ *
+ *  Ownership: as workload/build/build.h. Threads: none. */
+#pragma once
+
+#include "workload/build/build.h"
+#include "workload/build/request.h"
+
+/** The ops by which the batch comes from the hosts to a chip of the first stage (pod_step_input); before all others. */
+void pod_build_input(pod_build *build, const pod_step_input *input);
