@@ -248,7 +248,20 @@ static void receive_data(const place *at)
     pod_payload_release(payload);
 }
 
-/* Where they are not, the channels waited for know it (watch). */
+/* The receives that a channel waits for are complete; if not, the channel waited for knows it (watch). */
+static bool wait_is_over(const place *at, const pod_coll_wait *wait)
+{
+    const place other = place_beside(at, wait->channel);
+    if (other.ch->received >= wait->recv) {
+        return true;
+    }
+    coll_rare *rare = rare_of(&other);
+    const bool first = !other.ch->watched || wait->recv < rare->watch;
+    rare->watch = first ? wait->recv : rare->watch;
+    other.ch->watched = true;
+    return false;
+}
+
 static bool waits_are_over(const place *at, const pod_coll_step *step)
 {
     bool over = true;
@@ -257,12 +270,8 @@ static bool waits_are_over(const place *at, const pod_coll_step *step)
         if (wait->channel < 0) {
             continue;
         }
-        const place other = place_beside(at, wait->channel);
-        if (other.ch->received < wait->recv) {
-            coll_rare *rare = rare_of(&other);
-            const bool first = !other.ch->watched || wait->recv < rare->watch;
-            rare->watch = first ? wait->recv : rare->watch;
-            other.ch->watched = true;
+        if (!wait_is_over(at, wait)) {
+            rare_of(at)->wait = *wait;
             over = false;
         }
     }
@@ -392,8 +401,11 @@ static void waiting_look(const place *at)
     while (state->woken && state->waiting > 0) {
         state->woken = false;
         for (int32_t channel = 0; channel < at->coll->nchannels; channel++) {
+            if (!state->channels[channel].waits) {
+                continue;
+            }
             const place other = place_beside(at, channel);
-            if (other.ch->waits) {
+            if (wait_is_over(&other, &rare_of(&other)->wait)) {
                 channel_advance(&other);
             }
         }

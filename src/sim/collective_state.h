@@ -33,6 +33,7 @@ _Static_assert(sizeof(coll_channel) == 32, "two channels in a cache line");
 
 typedef struct coll_rare {
     int32_t watch;      /* watched: others wait until this many receives are complete */
+    pod_coll_wait wait; /* coll_channel.waits: one of those that the next step waits for */
     int32_t due_across; /* issued steps before this one may still receive from another slice */
     uint16_t later;     /* arrived ones beyond the bits, kept in the map */
     bool crossing;      /* as options.crossing was told last */
