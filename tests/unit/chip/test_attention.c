@@ -330,6 +330,34 @@ Test(attention, sizes_that_make_no_sense_are_refused)
     cr_assert_eq(pod_attention_time_get(&chip, &args, &time, NULL), POD_E_RANGE);
 }
 
+/* What no query asks of 8192 keys is no scores, no FLOPs and no grid; keys and values pass through HBM once:
+ * 2 sequences · 4 heads · 8192 · 256 · 2 bytes over 1e12. Without keys there is nothing to score, either. */
+Test(attention, no_queries_and_no_keys_score_nothing)
+{
+    const pod_chip_spec chip = chip_make();
+    for (int causal = 0; causal < 2; causal++) {
+        pod_attention_args args = square;
+        args.queries = 0;
+        args.causal = causal == 1;
+        const pod_attention_time time = time_of(&chip, args);
+        cr_expect_eq(time.full_blocks + time.masked_blocks, 0);
+        cr_expect_eq(time.mxu_ps, 0);
+        cr_expect_eq(time.vpu_ps, 0);
+        cr_expect_eq(time.step_ps, 0);
+        cr_expect_float_eq(time.scores, 0, 0);
+        cr_expect_float_eq(time.flops, 0, 0);
+        cr_expect_eq(time.hbm_ps, pod_time_from_s(2.0 * 4 * 8192 * 256 * 2 / 1e12));
+    }
+    pod_attention_args args = square;
+    args.keys = 0;
+    const pod_attention_time time = time_of(&chip, args);
+    cr_expect_eq(time.full_blocks + time.masked_blocks, 0);
+    cr_expect_eq(time.mxu_ps + time.vpu_ps + time.step_ps, 0);
+    cr_expect_float_eq(time.flops, 0, 0);
+    args.keys = 1;
+    cr_expect_gt(time_of(&chip, args).mxu_ps, 0);
+}
+
 Test(attention, blocks_are_read_and_clipped)
 {
     pod_attention_args args = square;

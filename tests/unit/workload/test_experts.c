@@ -90,6 +90,45 @@ Test(experts, kernels_of_all_experts)
     }
 }
 
+/* With 1.01 of its fair share each of 8 experts has room for ceil(16548 / 8) = 2069 of 16384 · 1.01 rows, rounded up:
+ * matmuls of up [2069, 512] · [512, 1024], of its rows' derivatives [2069, 1024] · [1024, 512], of its weights'
+ * [512, 2069] · [2069, 1024], one for each expert; none is grouped. */
+Test(experts, with_a_capacity_all_have_as_many_rows)
+{
+    static const struct {
+        const char *name;
+        int64_t size[3];
+    } want[] = {
+        {"fwd.matmul.experts.in",   {2069, 512, 1024}},
+        {"bwd.matmul.experts.in",   {2069, 1024, 512}},
+        {"bwd.matmul.experts.din",  {512, 2069, 1024}},
+        {"fwd.matmul.experts.out",  {2069, 1024, 512}},
+        {"bwd.matmul.experts.out",  {2069, 512, 1024}},
+        {"bwd.matmul.experts.dout", {1024, 2069, 512}},
+    };
+    step_case c;
+    prepare(&c, experts, POD_REMAT_MINIMAL);
+    c.model.capacity_percent = 101;
+    step_build(&c);
+    const pod_program *program = &c.work.programs.stages[0];
+    for (size_t w = 0; w < sizeof want / sizeof want[0]; w++) {
+        int found = 0;
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op *op = &program->ops[i];
+            if (strcmp(op->name, want[w].name) == 0) {
+                found++;
+                cr_expect_eq(op->m, want[w].size[0], "%s: %ld rows", op->name, (long)op->m);
+                cr_expect_eq(op->k, want[w].size[1], "%s: k %ld", op->name, (long)op->k);
+                cr_expect_eq(op->n, want[w].size[2], "%s: n %ld", op->name, (long)op->n);
+                cr_expect_eq(op->count, 8, "%s: %ld of them", op->name, (long)op->count);
+                cr_expect_eq(op->grouped.groups, 0, "%s", op->name);
+            }
+        }
+        cr_expect_geq(found, LAYERS, "%s: %d", want[w].name, found);
+    }
+    step_free(&c);
+}
+
 /* MaxText's tiles: by the names of its keys, which are widths of the model and of the expert. */
 Test(experts, tiles_go_by_name_or_by_position)
 {
