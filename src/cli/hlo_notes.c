@@ -8,7 +8,14 @@
 
 /* ---- where the time goes ---- */
 
-typedef enum part { PART_MATMUL, PART_ATTENTION, PART_CUSTOM, PART_ELEMENTWISE, PARTS } part;
+typedef enum part {
+    PART_MATMUL,
+    PART_ATTENTION,
+    PART_CUSTOM,
+    PART_ELEMENTWISE,
+    PART_MOVED,
+    PARTS
+} part;
 
 static part part_of(const pod_hlo_cost *cost)
 {
@@ -18,7 +25,10 @@ static part part_of(const pod_hlo_cost *cost)
     if (cost->kind == POD_HLO_KIND_ATTENTION) {
         return PART_ATTENTION;
     }
-    return cost->kind == POD_HLO_KIND_CUSTOM ? PART_CUSTOM : PART_ELEMENTWISE;
+    if (cost->kind == POD_HLO_KIND_CUSTOM) {
+        return PART_CUSTOM;
+    }
+    return pod_hlo_cost_moves(cost) ? PART_MOVED : PART_ELEMENTWISE;
 }
 
 static bool on_core(const pod_hlo_cost *cost)
@@ -29,7 +39,7 @@ static bool on_core(const pod_hlo_cost *cost)
 static void note_parts(pod_emit *emit, const pod_hlo_report *report)
 {
     static const char *const names[PARTS] = {"matmuls", "attention", "other kernels",
-                                             "elementwise and the rest"};
+                                             "elementwise and the rest", "copies, slices, zeros"};
     const pod_experiment_hlo_outcome *outcome = report->outcome;
     const pod_hlo_program *program = outcome->program;
     double time_s[PARTS][POD_HLO_PASSES] = {{0}};

@@ -6,13 +6,20 @@
 
 #include <stdlib.h>
 
+/* Of some matmuls. */
+struct matmuls {
+    double mxu_s;       /* without fill */
+    double block_bytes; /* what they move if all operands and results are in HBM */
+    double gaps_s;      /* between the blocks of those: block_step_us each */
+};
+
 struct pod_hlo_costs {
     const pod_hlo_works *works;
     const pod_hlo_module *module;
     const pod_chip_spec *chip;
     const pod_hlo_cost_options *options;
     pod_chip_spec sustained; /* the chip as long steps run it */
-    double *mxu_s;           /* mxu_s[computation]: of the matmuls inside, without fill */
+    struct matmuls *inside;  /* inside[computation]: its matmuls, those of nested fusions too */
 };
 
 const char *pod_hlo_bound_name(pod_hlo_bound bound)
@@ -21,29 +28,53 @@ const char *pod_hlo_bound_name(pod_hlo_bound bound)
     return names[bound];
 }
 
+bool pod_hlo_cost_moves(const pod_hlo_cost *cost)
+{
+    static const int64_t bytes_per_op = 64;
+    const pod_hlo_traffic *traffic = &cost->work.traffic;
+    const int64_t bytes =
+        pod_hlo_add(pod_hlo_add(traffic->hbm_read, traffic->hbm_write), traffic->vmem);
+    return cost->kind == POD_HLO_KIND_ELEMENTWISE && traffic->ops <= bytes / bytes_per_op;
+}
+
 /* ---- matmuls ---- */
 
-static double matmul_s(const pod_hlo_costs *costs, const pod_hlo_matmul *matmul)
+static double least(double a, double b)
 {
+    return a < b ? a : b;
+}
+
+static void matmul_add(const pod_hlo_costs *costs, const pod_hlo_matmul *matmul,
+                       struct matmuls *sum)
+{
+    const pod_chip_spec *chip = &costs->sustained;
+    const double times = (double)matmul->count * matmul->passes;
     const pod_matmul_args args = {
         .m = matmul->m, .k = matmul->k, .n = matmul->n, .dtype = matmul->dtype};
     const pod_matmul_args turned = {
         .m = matmul->n, .k = matmul->k, .n = matmul->m, .dtype = matmul->dtype};
-    const double one = pod_matmul_mxu_s(&costs->sustained, &args);
-    const double other = pod_matmul_mxu_s(&costs->sustained, &turned);
-    return (one < other ? one : other) * (double)matmul->count * matmul->passes;
+    pod_matmul_time time;
+    sum->mxu_s += times * least(pod_matmul_mxu_s(chip, &args), pod_matmul_mxu_s(chip, &turned));
+    if (pod_matmul_time_get(chip, &args, &time, NULL) == POD_OK && time.steps > 0) {
+        sum->block_bytes += (double)matmul->count * (double)time.hbm_bytes;
+        sum->gaps_s +=
+            (double)matmul->count * (double)(time.steps - 1) * pod_time_to_s(chip->block_step_ps);
+    }
 }
 
 /* The matmuls that an instruction is or holds. */
-static double mxu_seconds_of(const pod_hlo_costs *costs, uint32_t instruction)
+static void matmuls_add(const pod_hlo_costs *costs, uint32_t instruction, struct matmuls *sum)
 {
     const pod_hlo_instruction *what = &costs->module->instruction[instruction];
     const uint32_t own = costs->works->matmul_of[instruction];
-    if (own != POD_HLO_NONE) {
-        return matmul_s(costs, &costs->works->analysis->matmul[own]);
-    }
     const uint32_t fused = pod_hlo_fused(costs->module, what);
-    return fused == POD_HLO_NONE ? 0 : costs->mxu_s[fused];
+    if (own != POD_HLO_NONE) {
+        matmul_add(costs, &costs->works->analysis->matmul[own], sum);
+    } else if (fused != POD_HLO_NONE) {
+        sum->mxu_s += costs->inside[fused].mxu_s;
+        sum->block_bytes += costs->inside[fused].block_bytes;
+        sum->gaps_s += costs->inside[fused].gaps_s;
+    }
 }
 
 pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *chip,
@@ -53,10 +84,10 @@ pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *ch
     const pod_hlo_module *module = works->module;
     *out = NULL;
     pod_hlo_costs *costs = calloc(1, sizeof *costs);
-    double *mxu_s = calloc((size_t)module->ncomputations + 1, sizeof *mxu_s);
-    if (costs == NULL || mxu_s == NULL) {
+    struct matmuls *inside = calloc((size_t)module->ncomputations + 1, sizeof *inside);
+    if (costs == NULL || inside == NULL) {
         free(costs);
-        free(mxu_s);
+        free(inside);
         return pod_fail(err, POD_E_NOMEM, "out of memory for the costs of an HLO text");
     }
     *costs = (pod_hlo_costs){.works = works,
@@ -64,7 +95,7 @@ pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *ch
                              .chip = chip,
                              .options = options,
                              .sustained = *chip,
-                             .mxu_s = mxu_s};
+                             .inside = inside};
     costs->sustained.mxu_eff_frac *= chip->mxu_step_frac;
     for (uint32_t c = 0; c < module->ncomputations; c++) {
         const uint32_t number = module->callee_first[c];
@@ -73,7 +104,7 @@ pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *ch
             continue;
         }
         for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
-            mxu_s[number] += mxu_seconds_of(costs, i);
+            matmuls_add(costs, i, &inside[number]);
         }
     }
     *out = costs;
@@ -83,7 +114,7 @@ pod_status pod_hlo_costs_new(const pod_hlo_works *works, const pod_chip_spec *ch
 void pod_hlo_costs_free(pod_hlo_costs *costs)
 {
     if (costs != NULL) {
-        free(costs->mxu_s);
+        free(costs->inside);
         free(costs);
     }
 }
@@ -135,8 +166,9 @@ static pod_time_ps latest(pod_time_ps a, pod_time_ps b)
 
 static pod_hlo_bound bound_of(const pod_hlo_cost *cost)
 {
+    const pod_time_ps hbm_ps = cost->hbm_ps + cost->gaps_ps;
     const pod_time_ps most =
-        latest(latest(cost->mxu_ps, cost->vector_ps), latest(cost->vmem_ps, cost->hbm_ps));
+        latest(latest(cost->mxu_ps, cost->vector_ps), latest(cost->vmem_ps, hbm_ps));
     if (cost->start_ps > most) {
         return POD_HLO_BOUND_START;
     }
@@ -146,25 +178,42 @@ static pod_hlo_bound bound_of(const pod_hlo_cost *cost)
     if (cost->mxu_ps == most) {
         return POD_HLO_BOUND_MXU;
     }
-    if (cost->hbm_ps == most) {
+    if (hbm_ps == most) {
         return POD_HLO_BOUND_HBM;
     }
     return cost->vector_ps == most ? POD_HLO_BOUND_VPU : POD_HLO_BOUND_VMEM;
+}
+
+/* Time between blocks, of those that pass through the HBM: operands and results in VMEM have none. */
+static pod_time_ps gaps_of(const struct matmuls *matmuls, int64_t hbm_bytes)
+{
+    if (matmuls->block_bytes <= 0) {
+        return 0;
+    }
+    const double frac = least(1, (double)hbm_bytes / matmuls->block_bytes);
+    return pod_time_from_s(frac * matmuls->gaps_s);
 }
 
 static void terms_of(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost)
 {
     const pod_chip_spec *chip = costs->chip;
     const pod_hlo_work *work = &cost->work;
-    const double mxu_s = mxu_seconds_of(costs, instruction);
+    struct matmuls matmuls = {0};
+    matmuls_add(costs, instruction, &matmuls);
     cost->flops = work->flops;
-    cost->mxu_ps = mxu_s > 0 ? pod_time_from_s(mxu_s + pod_matmul_fill_s(chip)) : 0;
+    cost->mxu_ps = matmuls.mxu_s > 0 ? pod_time_from_s(matmuls.mxu_s + pod_matmul_fill_s(chip)) : 0;
     cost->vector_ps =
         pod_time_from_s((double)work->traffic.ops / (chip->vpu_ops_per_s * chip->vpu_eff_frac));
     cost->vmem_ps = pod_time_from_s((double)work->traffic.vmem / chip->vmem_bytes_per_s);
     cost->hbm_bytes = weighed_bytes(chip, &work->traffic);
     cost->start_ps = cost->hbm_bytes > 0 ? chip->kernel_start_ps : 0;
     cost->unit_ps = latest(latest(cost->mxu_ps, cost->vector_ps), cost->vmem_ps);
+    cost->gaps_ps = gaps_of(&matmuls, cost->hbm_bytes);
+    if (cost->gaps_ps > 0) {
+        const pod_time_ps bytes_ps =
+            pod_rate_time_ps(pod_rate_make(hbm_rate(chip)), cost->hbm_bytes);
+        cost->unit_ps = latest(cost->unit_ps, bytes_ps + cost->gaps_ps);
+    }
 }
 
 /* ---- custom calls ---- */

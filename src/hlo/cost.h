@@ -4,13 +4,14 @@
  *  Model: the core runs one instruction at a time:
  *
  *      time = start + max(unit, bytes over the HBM)        the HBM is shared with copies (sim/step.h)
- *      unit = max(mxu, vector, vmem)
+ *      unit = max(mxu, vector, vmem, bytes over the HBM + gaps of matmuls)
  *
  *      start   kernel_start_us if it reads or writes HBM, else 0
  *      mxu     Σ over its matmuls of the term of chip/matmul.h for (m, k, n) or (n, k, m), whichever is less, times
  *              count and passes, at mxu_eff_frac · mxu_step_frac; and one fill
  *      vector  operations over the VPU's rate
  *      vmem    bytes of VMEM and CMEM over their rate
+ *      gaps    block_step_us between the blocks of chip/matmul.h, in the part of them that the bytes make up
  *      bytes   hlo/bytes.h; rows that are gathered or scattered times gather_hbm_ratio
  *
  *  Kernels: attention by hlo/kernels.h; of other custom calls what the caller says, else cost_estimate of the text,
@@ -71,6 +72,7 @@ typedef struct pod_hlo_cost {
     pod_time_ps vector_ps;
     pod_time_ps vmem_ps;
     pod_time_ps hbm_ps;
+    pod_time_ps gaps_ps;     /**< of matmuls: between the blocks that pass through the HBM */
     pod_time_ps alone_ps;    /**< of what runs, the HBM to itself */
     pod_time_ps compiler_ps; /**< by estimated_cycles; -1 = the text doesn't say */
     int64_t flops;           /**< of matmuls and attention */
@@ -95,5 +97,8 @@ pod_status pod_hlo_cost_of_bytes(const pod_hlo_costs *costs, uint32_t instructio
                                  pod_hlo_cost *cost, pod_error *err);
 /** Product of the factors that apply to an instruction; 1 if none does. */
 double pod_hlo_scale_of(const pod_hlo_costs *costs, uint32_t instruction);
+/** An instruction that only moves data: slices, stacks, copies, zeros. Its vector operations, fewer than one for each
+ *  64 bytes, are those of indices. */
+bool pod_hlo_cost_moves(const pod_hlo_cost *cost);
 /** "mxu", …, "-", static. */
 const char *pod_hlo_bound_name(pod_hlo_bound bound);

@@ -199,6 +199,71 @@ static void rings_find(fold *f)
     }
 }
 
+/* The chip of the box that stands for a chip. */
+static int32_t cell_of(const fold *f, int32_t chip)
+{
+    int32_t at[POD_AXES];
+    pod_slice_coords(f->slice, chip, at);
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        at[axis] %= f->period[axis];
+    }
+    return pod_slice_chip(f->slice, at);
+}
+
+/* Direction of a chip's first send in a channel, -1 if it has none. */
+static int ring_direction(const pod_coll_schedule *schedule, int32_t chip, int32_t channel)
+{
+    pod_coll_place place;
+    pod_coll_place_make(schedule->group, pod_group_rank(schedule->group, chip), &place);
+    const int32_t steps = schedule->ops->steps(schedule, &place, channel);
+    for (int32_t i = 0; i < steps; i++) {
+        pod_coll_step step;
+        schedule->ops->step(schedule, &place, channel, i, &step);
+        if (step.send_to >= 0) {
+            return step.send_direction;
+        }
+    }
+    return -1;
+}
+
+/* In each channel of a ring every cell of the box hears from one cell: a ring through several rows may lead out of a
+ * box so that two cells send to one and none to another. */
+static bool ring_stays_one(const fold *f, const pod_coll_schedule *schedule, uint8_t *heard)
+{
+    for (int32_t channel = 0; channel < schedule->nchannels; channel++) {
+        memset(heard, 0, (size_t)f->slice->nchips);
+        for (int32_t chip = 0; chip < f->slice->nchips; chip++) {
+            const int direction = ring_direction(schedule, chip, channel);
+            if (cell_of(f, chip) != chip || direction < 0) {
+                continue;
+            }
+            const int32_t to = cell_of(f, pod_slice_neighbor(f->slice, chip, direction));
+            if (heard[to]) {
+                return false;
+            }
+            heard[to] = 1;
+        }
+    }
+    return true;
+}
+
+/* Rings that don't fit the box that was found are looked at link by link.
+ * @return whether there were any: then the box must be found again */
+static bool rings_drop(const fold *f)
+{
+    uint8_t *heard = calloc((size_t)f->slice->nchips + 1, 1);
+    bool dropped = false;
+    for (int32_t i = 0; f->uniform != NULL && i < f->run->nschedules; i++) {
+        if (f->uniform[i]
+            && (heard == NULL || !ring_stays_one(f, f->run->schedules[i].schedule, heard))) {
+            f->uniform[i] = false;
+            dropped = true;
+        }
+    }
+    free(heard);
+    return dropped;
+}
+
 static bool same_stage(const fold *f, int32_t a, int32_t b)
 {
     const pod_programs *programs = f->run->args->programs;
@@ -282,28 +347,38 @@ static bool period_fits(const fold *f, const pod_machine *machine, int axis, int
     return f->slice->dims[axis] % period == 0 && pod_machine_folds(&folded);
 }
 
+/* The smallest box whose chips stand for all. */
+static void box_find(fold *f, const pod_machine *machine)
+{
+    const pod_slice *slice = f->slice;
+    memcpy(f->period, slice->dims, sizeof f->period);
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        for (int32_t p = 1; p < slice->dims[axis]; p++) {
+            if (axis_moves(slice, axis) && period_fits(f, machine, axis, p)
+                && repeats(f, axis, p)) {
+                f->period[axis] = p;
+                break;
+            }
+        }
+    }
+}
+
 void pod_step_fold(const step_run *run, pod_machine *machine)
 {
     const pod_slice *slice = machine->slice;
     const pod_dcn *dcn = machine->dcn;
     fold f = {.run = run, .slice = slice, .slices = dcn ? slice->nslices : 1};
-    for (int axis = 0; axis < POD_AXES; axis++) {
-        f.period[axis] = slice->dims[axis];
-    }
+    memcpy(f.period, slice->dims, sizeof f.period);
     if (run->args->fold_rings) {
         rings_find(&f);
     }
     const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
     machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
     f.slices = machine->fold_slices ? 1 : f.slices;
-    for (int axis = 0; axis < POD_AXES && plain; axis++) {
-        for (int32_t p = 1; p < slice->dims[axis]; p++) {
-            if (axis_moves(slice, axis) && period_fits(&f, machine, axis, p)
-                && repeats(&f, axis, p)) {
-                f.period[axis] = p;
-                break;
-            }
-        }
+    if (plain) {
+        do {
+            box_find(&f, machine);
+        } while (rings_drop(&f));
     }
     memcpy(machine->period, f.period, sizeof machine->period);
     free(f.uniform);
