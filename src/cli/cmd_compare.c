@@ -159,8 +159,9 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
             continue;
         }
         rows[count] = (pod_plot_step_row){
-            .part_s = {outcome->compute_s, outcome->exposed_ici_s, outcome->exposed_dcn_s, 0,
-                       outcome->exposed_host_s, outcome->idle_s}
+            .part_s = {outcome->compute_s - outcome->hbm_bound_s, outcome->exposed_ici_s,
+                       outcome->exposed_dcn_s, outcome->hbm_bound_s, outcome->exposed_host_s,
+                       outcome->idle_s}
         };
         const char *over = outcome->dcn_mesh[0] != '\0' ? " over slices " : "";
         (void)snprintf(rows[count].label, sizeof rows[count].label, "%.60s%s%.60s", outcome->mesh,

@@ -174,7 +174,8 @@ static pod_status draw(pod_cli *cli, const slice_texts *texts, const pod_experim
 {
     slice_picture picture = {.args = {.slice = &setup->slice}};
     pod_status st = POD_OK;
-    (void)snprintf(picture.title, sizeof picture.title, "%s", setup->slice.name);
+    (void)snprintf(picture.title, sizeof picture.title, "%s%s", setup->slice.name,
+                   setup->slice.nslices > 1 ? ": one of its slices" : "");
     picture.args.title = picture.title;
     if (texts->mesh != NULL) {
         st = pod_par_agree(cli->par, picture_mesh(&picture, texts, &setup->slice, err), err);

@@ -101,15 +101,25 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
 }
 
 /* One bar: where the time goes. */
+typedef struct bar {
+    const pod_experiment_step_case *run_case;
+    const pod_experiment_step_outcome *outcome;
+} bar;
+
 static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
 {
-    const pod_experiment_step_outcome *outcome = figures;
+    const bar *shown = figures;
+    const pod_experiment_step_outcome *outcome = shown->outcome;
+    char title[448];
     pod_plot_step_row row = {
-        .part_s = {outcome->compute_s, outcome->exposed_ici_s, outcome->exposed_dcn_s, 0,
-                   outcome->exposed_host_s, outcome->idle_s}
+        .part_s = {outcome->compute_s - outcome->hbm_bound_s, outcome->exposed_ici_s,
+                   outcome->exposed_dcn_s, outcome->hbm_bound_s, outcome->exposed_host_s,
+                   outcome->idle_s}
     };
     (void)snprintf(row.label, sizeof row.label, "%.100s", outcome->mesh);
-    return pod_plot_steps(plot, "where the time of a step goes", &row, 1, err);
+    (void)snprintf(title, sizeof title, "%s on %s: where the time of a step goes",
+                   shown->run_case->asked->model.name, shown->run_case->setup->slice.name);
+    return pod_plot_steps(plot, title, &row, 1, err);
 }
 
 static pod_status write_trace(const pod_cli *cli, const pod_experiment_step_case *run_case,
@@ -159,7 +169,8 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
         st = write_trace(cli, run_case, &result, &trace, err);
     }
     if (st == POD_OK && (what == NULL || !what->all)) {
-        st = pod_cli_plot_write(cli, add_plot, &outcome, err);
+        const bar shown = {run_case, &outcome};
+        st = pod_cli_plot_write(cli, add_plot, &shown, err);
     }
     pod_cli_trace_fini(&trace);
     pod_step_result_fini(&result);

@@ -51,6 +51,7 @@ void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
     outcome->compute_s = mean_s(result->compute_ps, result->cells);
     outcome->exposed_ici_s = mean_s(result->exposed_ici_ps, result->cells);
     outcome->exposed_dcn_s = mean_s(result->exposed_dcn_ps, result->cells);
+    outcome->hbm_bound_s = mean_s(result->hbm_bound_ps, result->cells);
     outcome->exposed_host_s = mean_s(result->exposed_host_ps, result->cells);
     outcome->idle_s = mean_s(result->idle_ps, result->cells);
     if (numbers != NULL) {

@@ -19,7 +19,8 @@ typedef struct pod_experiment_step_outcome {
     int64_t slower; /**< 1: not simulated, as its bound is above the time of enough others */
     pod_time_ps time_ps;
     pod_step_figures figures;
-    double compute_s; /**< these five, means over chips, add up to the step time */
+    double compute_s;   /**< with what is exposed and idle the step time; means over chips */
+    double hbm_bound_s; /**< the part of compute_s in ops that HBM bounds */
     double exposed_ici_s;
     double exposed_dcn_s;
     double exposed_host_s;

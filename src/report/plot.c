@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    WIDTH_PX = 900,
+    WIDTH_PX = 800,
     PANEL_PX = 480,
     DRAWING_PX = 720,
     BAR_PX = 34,
@@ -19,9 +19,9 @@ enum {
     PANELS_MAX = 8
 };
 
-/* Okabe and Ito's colours, the darkest for text left out, and yellow last as it is hard to see on white. */
+/* Okabe and Ito's colours; grey stands for yellow, which is hard to see on white. */
 static const char *const palette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                      "#56b4e9", "#e69f00", "#000000", "#f0e442"};
+                                      "#56b4e9", "#e69f00", "#000000", "#999999"};
 enum { COLOURS = sizeof palette / sizeof *palette };
 
 typedef struct panel {
@@ -105,7 +105,7 @@ static void put_bytes_tics(pod_text *text)
         pod_text_printf(text, "%s'%d %s' %.0f", power == 0 ? "" : ", ", 1 << power % 10,
                         unit[power / 10], (double)(INT64_C(1) << power));
     }
-    pod_text_add(text, ") rotate by -35\n");
+    pod_text_add(text, ")\n");
 }
 
 void pod_plot_panel(pod_plot *plot, const pod_plot_axes *axes)
@@ -131,6 +131,9 @@ void pod_plot_panel(pod_plot *plot, const pod_plot_axes *axes)
                     axes->log_y ? "set logscale y\n" : "");
     if (axes->bytes_x) {
         put_bytes_tics(text);
+    }
+    if (axes->y_from < axes->y_to) {
+        pod_text_printf(text, "set yrange [%.6g:%.6g]\n", axes->y_from, axes->y_to);
     }
     if (axes->diagonal) {
         pod_text_add(&p->curve, "x with lines lc rgb '#888888' dt 2 notitle");
@@ -186,20 +189,26 @@ static void name_bars(panel *p, const pod_plot_series *s)
     pod_text_printf(&p->setup, ")\nset yrange [%d.5:-0.5]\n", s->count - 1);
 }
 
-static void put_style(panel *p, const pod_plot_series *s, const char *colour)
+/* @param number  of the colour, from 0; marks of curves change when colours come again */
+static void put_style(panel *p, const pod_plot_series *s, int number)
 {
+    static const int marks[] = {7, 4, 9, 10,
+                                13}; /* disc, square, triangle, open triangle, diamond */
+    const char *colour = palette[number % COLOURS];
+    const int mark = marks[(size_t)(number / COLOURS) % (sizeof marks / sizeof *marks)];
     pod_text *text = &p->curve;
     const double width = s->width > 0 ? s->width : 2;
     switch (s->kind) {
     case POD_PLOT_CURVE:
-        pod_text_printf(text, "using 1:2 with linespoints lc rgb '%s' lw %.1f pt 7 ps 0.6", colour,
-                        width);
+        pod_text_printf(text, "using 1:2 with linespoints lc rgb '%s' lw %.1f pt %d ps %.1f",
+                        colour, width, mark, mark == marks[0] ? 0.6 : 0.9);
         break;
     case POD_PLOT_BOUND:
         pod_text_printf(text, "using 1:2 with lines lc rgb '%s' lw %.1f dt 2", colour, width);
         break;
     case POD_PLOT_POINTS:
-        pod_text_printf(text, "using 1:2 with points lc rgb '%s' pt 7 ps 0.8", colour);
+        pod_text_printf(text, "using 1:2 with points lc rgb '%s' pt %d ps %.1f", colour, mark,
+                        s->width > 0 ? s->width : 0.8);
         break;
     case POD_PLOT_BARS:
         pod_text_printf(text, "using 1:3:1:2:($3-0.36):($3+0.36) with boxxyerror lc rgb '%s'",
@@ -233,7 +242,7 @@ void pod_plot_add(pod_plot *plot, const pod_plot_series *series)
     }
     put_block(plot, p, series);
     pod_text_printf(&p->curve, "%s$d%d ", p->curve.size > 0 ? ", " : "", plot->nblocks);
-    put_style(p, series, palette[colour % COLOURS]);
+    put_style(p, series, colour);
     if (series->name != NULL) {
         pod_text_add(&p->curve, " title ");
         put_quoted(&p->curve, series->name);
@@ -242,7 +251,7 @@ void pod_plot_add(pod_plot *plot, const pod_plot_series *series)
     }
     if (series->kind != POD_PLOT_BARS && series->label != NULL) {
         pod_text_printf(&p->curve,
-                        ", $d%d using 1:2:3 with labels offset 0.8,0.6 font ',9' notitle",
+                        ", $d%d using 1:2:3 with labels left offset 0.4,0.6 font ',9' notitle",
                         plot->nblocks);
     }
     p->nseries++;

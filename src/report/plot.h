@@ -29,6 +29,8 @@ typedef struct pod_plot_axes {
     bool diagonal; /**< a line y = x, for predicted against published */
     bool drawing;  /**< no axes; x and y have the same scale */
     int height_px; /**< 0: by what it shows */
+    double y_from; /**< ends of the y axis; both 0: by what it shows */
+    double y_to;
 } pod_plot_axes;
 
 typedef enum pod_plot_kind {
@@ -49,8 +51,8 @@ typedef struct pod_plot_series {
     const double *y2;         /**< segments */
     const double *load;       /**< segments: 0 to 1, shown as colour; else NULL */
     const char *const *label; /**< bars; points: a text beside each; else NULL */
-    int colour;               /**< 1 …: of the palette; 0 = the next one */
-    double width;             /**< of lines and segments, 0 = as usual */
+    int colour;   /**< 1 …: of the palette, after its end with another mark; 0 = the next one */
+    double width; /**< of lines and segments, size of points; 0 = as usual */
 } pod_plot_series;
 
 /** Is `path` a picture that can be written: does it end in .svg or .png? POD_E_USAGE. */

@@ -179,7 +179,8 @@ static pod_status draw_chips(pod_plot *plot, const pod_slice *slice, pod_error *
                                           .count = slow,
                                           .x = slow_x,
                                           .y = slow_y,
-                                          .colour = 4});
+                                          .colour = 4,
+                                          .width = 1.6});
     free(x);
     free(text);
     free(label);

@@ -44,25 +44,54 @@ static void curves_take(curves *c, const pod_plot_collective_row *rows, int coun
     }
 }
 
-/* The bound of a curve, dashed in its colour, where there is one at every point. */
-static void add_bound(pod_plot *plot, const curves *c, const double *y, int colour)
+/* The row with which the series of row i begins. */
+static int series_begin(const pod_plot_collective_row *rows, int i)
 {
-    for (int i = 0; i < c->count; i++) {
-        if (y[i] <= 0) {
-            return;
-        }
+    int begin = 0;
+    while (strcmp(rows[begin].series, rows[i].series) != 0) {
+        begin++;
     }
-    pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_BOUND,
-                                          .name = colour == 1 ? "bound (dashed)" : NULL,
-                                          .count = c->count,
-                                          .x = c->bytes,
-                                          .y = y,
-                                          .colour = colour});
+    return begin;
+}
+
+/* Whether all rows of the series that begins with row `first` have a bound, and another than those of each series
+ * before: algorithms of one slice have the same. */
+static bool bound_is_new(const pod_plot_collective_row *rows, int count, int first)
+{
+    bool different = false;
+    for (int i = first; i < count; i++) {
+        bool known = false;
+        if (rows[i].bytes <= 0 || strcmp(rows[i].series, rows[first].series) != 0) {
+            continue;
+        }
+        if (rows[i].bound_us <= 0) {
+            return false;
+        }
+        for (int j = 0; j < i && !known; j++) {
+            known = rows[j].bytes == rows[i].bytes && rows[j].bound_us == rows[i].bound_us
+                    && series_begin(rows, j) < first;
+        }
+        different = different || !known;
+    }
+    return different;
+}
+
+enum { BOUNDS_MAX = 8 }; /* more dashed lines hide the curves */
+
+static int bounds_count(const pod_plot_collective_row *rows, int count)
+{
+    int bounds = 0;
+    for (int i = 0; i < count; i++) {
+        bounds += series_begin(rows, i) == i && bound_is_new(rows, count, i) ? 1 : 0;
+    }
+    return bounds;
 }
 
 static bool add_curves(pod_plot *plot, curves *c, const pod_plot_collective_row *rows, int count,
                        bool bandwidth)
 {
+    const bool bounds = bounds_count(rows, count) <= BOUNDS_MAX;
+    const char *name = "bound (dashed)";
     int colour = 0;
     for (int i = 0; i < count; i++) {
         curves_take(c, rows, count, i);
@@ -75,7 +104,15 @@ static bool add_curves(pod_plot *plot, curves *c, const pod_plot_collective_row 
                                               .x = c->bytes,
                                               .y = bandwidth ? c->busbw : c->time,
                                               .colour = ++colour});
-        add_bound(plot, c, bandwidth ? c->bound_busbw : c->bound_time, colour);
+        if (bounds && bound_is_new(rows, count, i)) {
+            pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_BOUND,
+                                                  .name = name,
+                                                  .count = c->count,
+                                                  .x = c->bytes,
+                                                  .y = bandwidth ? c->bound_busbw : c->bound_time,
+                                                  .colour = colour});
+            name = NULL;
+        }
     }
     return colour > 0;
 }
@@ -117,9 +154,10 @@ pod_status pod_plot_collectives(pod_plot *plot, const char *title,
 pod_status pod_plot_steps(pod_plot *plot, const char *title, const pod_plot_step_row *rows,
                           int count, pod_error *err)
 {
-    static const char *const names[POD_PLOT_PARTS] = {"compute",     "exposed ICI",  "exposed DCN",
-                                                      "exposed HBM", "exposed host", "idle"};
-    static const int colours[POD_PLOT_PARTS] = {1, 2, 4, 6, 3, 5};
+    static const char *const names[POD_PLOT_PARTS] = {"compute",   "exposed ICI",  "exposed DCN",
+                                                      "HBM-bound", "exposed host", "idle"};
+    static const int colours[POD_PLOT_PARTS] = {1, 2, 4, 6, 3, 8};
+    static const int order[POD_PLOT_PARTS] = {0, 3, 1, 2, 4, 5}; /* what the core does first */
     double *ends = calloc(2 * (size_t)count + 1, sizeof *ends);
     const char **labels = calloc((size_t)count + 1, sizeof *labels);
     if (ends == NULL || labels == NULL) {
@@ -133,7 +171,8 @@ pod_status pod_plot_steps(pod_plot *plot, const char *title, const pod_plot_step
         labels[i] = rows[i].label;
     }
     pod_plot_panel(plot, &(pod_plot_axes){.title = title, .x_label = "step time (s)"});
-    for (int part = 0; part < POD_PLOT_PARTS; part++) {
+    for (int place = 0; place < POD_PLOT_PARTS; place++) {
+        const int part = order[place];
         double sum = 0;
         for (int i = 0; i < count; i++) {
             sum += rows[i].part_s[part];
@@ -196,16 +235,42 @@ static int class_take(const pod_plot_validation_row *rows, int count, int first,
     return taken;
 }
 
+/* Dashed, or whole for what is exact. */
 static void add_level(pod_plot *plot, const double *ends, double level, const char *name)
 {
+    const bool exact = level == 1;
     const double y[] = {level, level};
-    pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_BOUND,
+    pod_plot_add(plot, &(pod_plot_series){.kind = exact ? POD_PLOT_SEGMENTS : POD_PLOT_BOUND,
                                           .name = name,
-                                          .count = 2,
+                                          .count = exact ? 1 : 2,
                                           .x = ends,
                                           .y = y,
-                                          .colour = 7,
+                                          .x2 = exact ? &ends[1] : NULL,
+                                          .y2 = exact ? &y[1] : NULL,
+                                          .colour = 8,
                                           .width = 1});
+}
+
+/* The least and the most of what is drawn, and a little more: of x by a factor, of y from 0.85 to 1.15 at least. */
+static int validation_ends(const pod_plot_validation_row *rows, int count, double x[2], double y[2])
+{
+    int drawn = 0;
+    y[0] = 0.85;
+    y[1] = 1.15;
+    for (int i = 0; i < count; i++) {
+        if (rows[i].published <= 0 || rows[i].predicted <= 0) {
+            continue;
+        }
+        const double ratio = rows[i].predicted / rows[i].published;
+        x[0] = drawn == 0 || rows[i].published < x[0] ? rows[i].published : x[0];
+        x[1] = drawn == 0 || rows[i].published > x[1] ? rows[i].published : x[1];
+        y[0] = ratio - 0.05 < y[0] ? ratio - 0.05 : y[0];
+        y[1] = ratio + 0.05 > y[1] ? ratio + 0.05 : y[1];
+        drawn++;
+    }
+    x[0] /= 1.5;
+    x[1] *= 1.5;
+    return drawn;
 }
 
 pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *rows, int count,
@@ -216,18 +281,18 @@ pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *ro
         return out_of_memory(err);
     }
     double *y = x + count;
-    double ends[2] = {0, 0};
+    double x_ends[2] = {0, 0};
+    double y_ends[2];
+    const int drawn = validation_ends(rows, count, x_ends, y_ends);
     pod_plot_panel(plot, &(pod_plot_axes){.title = "podsim against published measurements",
-                                          .x_label = "published (unit of the row)",
+                                          .x_label = "published (us, s, GB/s, TFLOP/s or ratio)",
                                           .y_label = "predicted / published",
-                                          .log_x = true});
+                                          .log_x = true,
+                                          .y_from = y_ends[0],
+                                          .y_to = y_ends[1]});
     int colour = 0;
     for (int i = 0; i < count; i++) {
         const int points = class_take(rows, count, i, x, y);
-        for (int j = 0; j < points; j++) {
-            ends[0] = ends[0] == 0 || x[j] < ends[0] ? x[j] : ends[0];
-            ends[1] = x[j] > ends[1] ? x[j] : ends[1];
-        }
         pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_POINTS,
                                               .name = rows[i].class_name,
                                               .count = points,
@@ -235,13 +300,13 @@ pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *ro
                                               .y = y,
                                               .colour = points > 0 ? ++colour : 1});
     }
-    if (colour > 0) {
-        add_level(plot, ends, 0.9, "10 % off");
-        add_level(plot, ends, 1.1, NULL);
-        add_level(plot, ends, 1, NULL);
+    if (drawn > 0) {
+        add_level(plot, x_ends, 0.9, "10 % off");
+        add_level(plot, x_ends, 1.1, NULL);
+        add_level(plot, x_ends, 1, NULL);
     }
     free(x);
-    return colour > 0
+    return drawn > 0
                ? POD_OK
                : pod_fail(err, POD_E_INVALID, "there is nothing to draw: no row has a figure");
 }

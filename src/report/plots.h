@@ -27,7 +27,8 @@ pod_status pod_plot_collectives(pod_plot *plot, const char *title,
                                 const pod_plot_collective_row *rows, int count, pod_error *err);
 
 enum { POD_PLOT_PARTS = 6 };
-/** Where a step's time goes, in seconds: compute, exposed ICI, DCN, HBM, host, idle. */
+/** Where a step's time goes, in seconds: compute that HBM doesn't bound, exposed ICI, DCN, compute that HBM bounds,
+ *  exposed host, idle. */
 typedef struct pod_plot_step_row {
     char label[POD_PLOT_NAME_MAX];
     double part_s[POD_PLOT_PARTS];
