@@ -142,6 +142,7 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->block_step_ps = pod_time_from_s(value[FIG_BLOCK_STEP] * s_per_us);
     spec->copy_launch_ps = pod_time_from_s(value[FIG_COPY_LAUNCH] * s_per_us);
     spec->collective_launch_ps = pod_time_from_s(value[FIG_COLLECTIVE_LAUNCH] * s_per_us);
+    spec->host_launch_ps = pod_time_from_s(value[FIG_HOST_LAUNCH] * s_per_us);
     spec->cut_min_bytes = llround(value[FIG_CUT_MIN] * bytes_per_kib);
 }
 

@@ -77,7 +77,9 @@ typedef struct pod_chip_spec {
     double link_nominal_bytes_per_s;  /**< the same without measured losses */
     double link_compiler_bytes_per_s; /**< what the TPU compiler plans with; 0 = not known */
     pod_time_ps hop_latency_ps;
-    pod_time_ps collective_launch_ps;
+    pod_time_ps collective_launch_ps; /**< on the device, before each collective of a program */
+    pod_time_ps
+        host_launch_ps; /**< the host's, once around a collective that is a program of its own */
     double multi_axis_eff_frac;   /**< of the link rate when one collective drives several axes */
     int64_t cut_min_bytes;        /**< a collective's block isn't cut into less than this */
     double core_link_bytes_per_s; /**< between the two devices of a chip; 0 = one device */

@@ -69,6 +69,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_LINK_EFF, "link_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                    \
     X(FIG_HOP, "hop_latency_us", 1e-6, 1e6, POD_FIG_ALWAYS)                                        \
     X(FIG_COLLECTIVE_LAUNCH, "collective_launch_us", 0, 1e6, POD_FIG_MEASURED)                     \
+    X(FIG_HOST_LAUNCH, "host_launch_us", 0, 1e6, POD_FIG_MEASURED)                                 \
     X(FIG_MULTI_AXIS, "multi_axis_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                            \
     X(FIG_CUT_MIN, "cut_min_KiB", 0, 1e9, POD_FIG_MEASURED)                                        \
     X(FIG_CORE_LINK, "core_link_GBps", 1e-6, 1e6, POD_FIG_ALWAYS | POD_FIG_OPTIONAL)               \

@@ -184,7 +184,30 @@ static pod_status run_size(collective_run *run, pod_experiment_collective_case *
     return st;
 }
 
-static void add_heading(pod_emit *emit, const pod_experiment_collective_case *run_case)
+static void add_origins(const pod_cli *cli, pod_emit *emit,
+                        const pod_experiment_collective_case *run_case)
+{
+    const pod_chip_spec *chip = &run_case->setup->chip;
+    const char *names[7];
+    int n = 0;
+    names[n++] = "link_eff_frac";
+    names[n++] = "hop_latency_us";
+    names[n++] = "collective_launch_us";
+    if (run_case->launch_ps > chip->collective_launch_ps) {
+        names[n++] = "host_launch_us";
+    }
+    if (run_case->link_bytes_per_s < chip->link_oneway_bytes_per_s) {
+        names[n++] = "multi_axis_eff_frac";
+    }
+    if (run_case->setup->slice.nslices > 1) {
+        names[n++] = "dcn_eff_frac";
+        names[n++] = "dcn_latency_us";
+    }
+    pod_cli_heading_origins(cli, chip, names, n, emit);
+}
+
+static void add_heading(const pod_cli *cli, pod_emit *emit,
+                        const pod_experiment_collective_case *run_case)
 {
     const pod_slice *slice = &run_case->setup->slice;
     const pod_chip_spec *chip = &run_case->setup->chip;
@@ -195,13 +218,13 @@ static void add_heading(pod_emit *emit, const pod_experiment_collective_case *ru
                      run_case->group.size, run_case->axes);
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
-                     pod_time_to_us(chip->hop_latency_ps),
-                     pod_time_to_us(chip->collective_launch_ps));
+                     pod_time_to_us(chip->hop_latency_ps), pod_time_to_us(run_case->launch_ps));
     if (slice->nslices > 1) {
         pod_emit_heading(emit, "DCN: %g GB/s a chip one way, latency %g us",
                          chip->dcn_bytes_per_s * chip->dcn_eff_frac / 1e9,
                          pod_time_to_us(chip->dcn_latency_ps));
     }
+    add_origins(cli, emit, run_case);
 }
 
 /* The comparison without faults is shown in the table and by --explain, so only they need it. */
@@ -229,7 +252,7 @@ static pod_status run_setup(collective_run *run, const pod_experiment_setup *set
     }
     st = pod_par_agree(run->cli->par, st, err);
     if (st == POD_OK) {
-        add_heading(run->emit, &run_case);
+        add_heading(run->cli, run->emit, &run_case);
     }
     for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
         st = run_size(run, &run_case, compare ? &healthy_case : NULL, options->sizes.bytes[i], err);
@@ -318,6 +341,8 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
          "of a broadcast (default: 0,0,0)"},
         {"pairs", 0, POD_CLI_TEXT, &texts.pairs, "PAIRS",
          "of a permute: shift:AXIS:N, transpose, or a CSV file"},
+        {"launch", 0, POD_CLI_TEXT, &texts.launch, "host|device",
+         "run from the host, as benchmarks do, or inside a program (default: host)"},
     };
     /* clang-format on */
     const pod_cli_usage usage = {

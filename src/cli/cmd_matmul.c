@@ -62,6 +62,7 @@ typedef struct matmul_texts {
     const char *tile;
     const char *group_sizes;
     const char *loss;
+    const char *launch;
 } matmul_texts;
 
 /* What all kinds of matmuls have. */
@@ -71,7 +72,8 @@ typedef struct matmul_request {
     int64_t n;
     pod_dtype dtype;
     bool one_core;
-    int cores; /* of a kernel; 0 = not said */
+    bool inside; /* of a program: no launch by the host */
+    int cores;   /* of a kernel; 0 = not said */
 } matmul_request;
 
 /* A row of the table, of any kind of product. */
@@ -113,7 +115,7 @@ static pod_status read_request(const matmul_texts *texts, matmul_request *reques
     if (st == POD_OK && texts->dtype != NULL) {
         st = pod_dtype_parse(texts->dtype, &request->dtype, err);
     }
-    return st;
+    return st == POD_OK ? pod_cli_launch_parse(texts->launch, &request->inside, err) : st;
 }
 
 static pod_status read_cores(const char *text, const pod_chip_spec *chip, matmul_request *request,
@@ -179,7 +181,7 @@ static pod_status run_plain(pod_cli *cli, const matmul_texts *texts, const pod_c
                             .n = request->n,
                             .dtype = request->dtype,
                             .one_core = request->one_core,
-                            .alone = true};
+                            .alone = !request->inside};
     pod_status st = pod_cli_choice_parse(texts->weights, "--weights", places, 2, &in_vmem, err);
     args.weights_in_vmem = in_vmem == 1;
     if (st == POD_OK && texts->block != NULL) {
@@ -208,7 +210,8 @@ static pod_status run_plain(pod_cli *cli, const matmul_texts *texts, const pod_c
         static const char *const figures[] = {"mxu_eff_frac", "hbm_eff_frac", "kernel_start_us",
                                               "block_step_us", "matmul_launch_us"};
         const int named = (int)(sizeof figures / sizeof figures[0]);
-        pod_cli_explain_origins(cli, chip, figures, chip->matmul_launch_ps > 0 ? named : named - 1);
+        pod_cli_explain_origins(cli, chip, figures,
+                                chip->matmul_launch_ps > 0 && args.alone ? named : named - 1);
         *row = (matmul_row){.cores = time.cores,
                             .block = time.steps > 0 ? time.block : (pod_matmul_block){0},
                             .time_ps = time.time_ps,
@@ -425,6 +428,10 @@ static pod_status check_kind(const matmul_texts *texts, pod_error *err)
     if (texts->groups != NULL && texts->loss != NULL) {
         return pod_fail(err, POD_E_USAGE, "--groups and --loss are different kernels; give one");
     }
+    if (kernel && texts->launch != NULL && strcmp(texts->launch, "host") == 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--launch host is for a plain product; kernels are timed on the device");
+    }
     if (kernel) {
         lost = texts->block != NULL ? "--block" : texts->weights != NULL ? "--weights" : NULL;
         if (lost != NULL) {
@@ -507,6 +514,8 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
          "of the kernel's grid (default: what fits VMEM; loss: 1024x512x2048)"},
         {"group-sizes", 0, POD_CLI_TEXT, &texts.group_sizes, "random|equal",
          "sizes of groups (default: random)"},
+        {"launch", 0, POD_CLI_TEXT, &texts.launch, "host|device",
+         "of a plain matmul: run from the host, as benchmarks do, or inside a program (default: host)"},
     };
     /* clang-format on */
     const pod_cli_usage usage = {

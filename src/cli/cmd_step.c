@@ -3,6 +3,7 @@
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
+#include "cli/tables.h"
 #include "cli/trace.h"
 
 #include "base/units.h"
@@ -71,6 +72,51 @@ static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case
     pod_step_dcn_explain(cli, run_case, chip, result);
 }
 
+/* Figures in force that no row of this chip fixes. */
+static void add_origins(const pod_cli *cli, pod_emit *emit,
+                        const pod_experiment_step_case *run_case)
+{
+    const bool transformer = run_case->asked->model.kind == POD_MODEL_TRANSFORMER;
+    const char *names[16];
+    int n = 0;
+    names[n++] = "hbm_eff_frac";
+    names[n++] = "vpu_eff_frac";
+    names[n++] = "kernel_start_us";
+    if (transformer) {
+        names[n++] = "mxu_step_frac";
+        names[n++] = "block_step_us";
+        names[n++] = "attention_rescale_ops";
+        names[n++] = "gather_hbm_ratio";
+    } else {
+        names[n++] = "mxu_eff_frac";
+    }
+    if (run_case->mesh.ndevices > 1) {
+        names[n++] = "link_eff_frac";
+        names[n++] = "hop_latency_us";
+        names[n++] = "collective_launch_us";
+        names[n++] = "multi_axis_eff_frac";
+    }
+    if (run_case->setup->slice.nslices > 1) {
+        names[n++] = "dcn_eff_frac";
+        names[n++] = "dcn_latency_us";
+        names[n++] = "slice_jitter_frac";
+    }
+    pod_cli_heading_origins(cli, &run_case->setup->chip, names, n, emit);
+}
+
+/* What --remat came to. */
+static void note_kept(pod_emit *emit, const pod_experiment_step_case *run_case,
+                      const pod_experiment_step_outcome *outcome)
+{
+    const pod_experiment_step_request *asked = run_case->asked;
+    if (asked->model.kind == POD_MODEL_TRANSFORMER && asked->mode == POD_STEP_TRAIN
+        && outcome->remat[0] != '\0') {
+        pod_emit_note(
+            emit, "%s: %s%s", asked->remat == POD_REMAT_AUTO ? "--remat auto chose" : "Remat",
+            outcome->remat, strcmp(outcome->remat, "none") == 0 ? ", nothing is recomputed" : "");
+    }
+}
+
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
                         const pod_chip_spec *chip, const pod_step_result *result,
                         const pod_experiment_step_outcome *outcome, const pod_what_if *what,
@@ -90,7 +136,9 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
             pod_emit_heading(emit, "as if %s were %g times faster",
                              pod_experiment_what_if_key[what->key], what->factor);
         }
+        add_origins(cli, emit, run_case);
         pod_step_emit(emit, run_case->asked, slice, outcome);
+        note_kept(emit, run_case, outcome);
         st = pod_step_notes(emit, run_case, chip, result, err);
     }
     if (st == POD_OK) {

@@ -40,6 +40,7 @@ typedef struct traffic_options {
     const char *bytes;
     const char *from;
     const char *to;
+    const char *launch;
 } traffic_options;
 
 typedef struct traffic_request {
@@ -47,6 +48,7 @@ typedef struct traffic_request {
     pod_cli_sizes sizes;
     int32_t from;
     int32_t to;
+    bool inside; /* of a program */
 } traffic_request;
 
 static pod_status read_options(const traffic_options *options, traffic_request *request,
@@ -61,6 +63,9 @@ static pod_status read_options(const traffic_options *options, traffic_request *
     }
     if (st == POD_OK) {
         st = pod_cli_sizes_parse(options->bytes, "--bytes", &request->sizes, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_launch_parse(options->launch, &request->inside, err);
     }
     const bool ends = options->from != NULL || options->to != NULL;
     if (st == POD_OK && request->pattern != POD_TRAFFIC_PAIR && ends) {
@@ -157,6 +162,11 @@ static pod_status trace_row(const pod_cli *cli, const traffic_request *request,
     return pod_par_agree(cli->par, st, err);
 }
 
+static pod_time_ps launch_of(const pod_chip_spec *chip, const traffic_request *request)
+{
+    return chip->collective_launch_ps + (request->inside ? 0 : chip->host_launch_ps);
+}
+
 static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
                       const traffic_request *request, pod_cli_trace *trace, pod_emit *emit,
                       pod_error *err)
@@ -172,7 +182,7 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
     const pod_machine machine =
-        pod_experiment_machine(&cli->experiment, setup, rate, setup->chip.collective_launch_ps);
+        pod_experiment_machine(&cli->experiment, setup, rate, launch_of(&setup->chip, request));
     pod_status st = POD_OK;
     for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
         pod_traffic traffic = {.slice = NULL};
@@ -202,14 +212,14 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
 }
 
 static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
-                        pod_traffic_pattern pattern)
+                        const traffic_request *request)
 {
     pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", setup->slice.name,
-                     setup->slice.nchips, pod_traffic_name(pattern));
+                     setup->slice.nchips, pod_traffic_name(request->pattern));
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
                      pod_time_to_us(setup->chip.hop_latency_ps),
-                     pod_time_to_us(setup->chip.collective_launch_ps));
+                     pod_time_to_us(launch_of(&setup->chip, request)));
 }
 
 pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -225,6 +235,8 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
          "sender of a pair"},
         {"to", 0, POD_CLI_TEXT, &options.to, "X,Y,Z",
          "receiver of a pair"},
+        {"launch", 0, POD_CLI_TEXT, &options.launch, "host|device",
+         "run from the host, as benchmarks do, or inside a program (default: host)"},
     };
     /* clang-format on */
     const pod_cli_usage usage = {
@@ -254,7 +266,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
     }
     if (st == POD_OK) {
-        add_heading(cli, emit, &targets.setup[0], request.pattern);
+        add_heading(cli, emit, &targets.setup[0], &request);
         st = pod_cli_trace_init(&trace, cli, &targets.setup[0], err);
     }
     if (st == POD_OK) {

@@ -22,6 +22,7 @@ typedef struct pod_collective_texts {
     const char *dtype;
     const char *root;
     const char *pairs;
+    const char *launch;
 } pod_collective_texts;
 
 /** The same, read. Must not move: the request borrows from it. */

@@ -35,13 +35,16 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
                     slice->nchips * slice->nslices / n, n, (long long)row->bytes,
                     pod_dtype_name(row->dtype), request->dtype_given ? "" : " (default)",
                     row->algorithm);
-    pod_cli_explain(cli, "  rates %s: link %g GB/s one way%s, hop %g us, launch %g us",
-                    pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
-                    run_case->link_bytes_per_s < chip->link_oneway_bytes_per_s
-                        ? " (multi_axis_eff_frac included)"
-                        : "",
-                    pod_time_to_us(chip->hop_latency_ps),
-                    pod_time_to_us(chip->collective_launch_ps));
+    pod_cli_explain(
+        cli,
+        "  rates %s: link %g GB/s one way%s, hop %g us, launch %g us on the device + %g on the "
+        "host",
+        pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
+        run_case->link_bytes_per_s < chip->link_oneway_bytes_per_s
+            ? " (multi_axis_eff_frac included)"
+            : "",
+        pod_time_to_us(chip->hop_latency_ps), pod_time_to_us(chip->collective_launch_ps),
+        pod_time_to_us(run_case->launch_ps - chip->collective_launch_ps));
     explain_prediction(cli, row);
     pod_cli_explain(cli,
                     "  bound %.9g us = largest of latency %g, link %g, bisection %g, hops %g us",

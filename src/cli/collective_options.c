@@ -130,6 +130,9 @@ pod_status pod_cli_collective_init(pod_cli_collective *options, const pod_collec
         st = pod_dtype_parse(texts->dtype, &request->dtype, err);
     }
     if (st == POD_OK) {
+        st = pod_cli_launch_parse(texts->launch, &request->inside, err);
+    }
+    if (st == POD_OK) {
         st = check_options(options, texts, err);
     }
     return st == POD_OK ? read_groups(options, texts, err) : st;

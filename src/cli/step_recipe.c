@@ -139,6 +139,30 @@ pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod
     return st;
 }
 
+/* Types of states that the recipe has on a slice of this size only. */
+static pod_status states_of_slice(const pod_step_recipe *own, const pod_step_texts *texts,
+                                  const pod_cli *cli, const pod_slice *slice,
+                                  pod_experiment_step_request *request, pod_error *err)
+{
+    const int64_t chips = (int64_t)slice->nchips * slice->nslices;
+    pod_settings added = {0};
+    pod_recipe recipe;
+    pod_status st = pod_experiment_recipe_states(cli->tables->recipes, texts->recipe,
+                                                 &own->settings, chips, &added, err);
+    st = st == POD_OK && added.count > 0 ? pod_recipe_read(&added, &recipe, err) : st;
+    if (st == POD_OK && added.count > 0) {
+        const pod_step_settings states = pod_experiment_recipe_settings(&recipe);
+        request->settings.narrow_weights = states.narrow_weights;
+        request->settings.narrow_mu = states.narrow_mu;
+    }
+    for (int i = 0; st == POD_OK && i < added.count; i++) {
+        pod_cli_say(cli, "recipe %s was run with %s=%s on %lld chips, so here, too", texts->recipe,
+                    added.setting[i].key, added.setting[i].value, (long long)chips);
+    }
+    pod_settings_fini(&added);
+    return st;
+}
+
 pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_texts *texts,
                                  const pod_cli *cli, const pod_slice *slice,
                                  pod_experiment_step_request *request, pod_error *err)
@@ -146,6 +170,11 @@ pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_t
     if (recipe->chip != NULL && strcmp(recipe->chip, slice->chip_name) != 0) {
         pod_cli_say(cli, "recipe %s was run on %s, not on %s", texts->recipe, recipe->chip,
                     slice->chip_name);
+    } else if (recipe->chip != NULL) {
+        const pod_status st = states_of_slice(recipe, texts, cli, slice, request, err);
+        if (st != POD_OK) {
+            return st;
+        }
     }
     if (!recipe->given || texts->batch != NULL || texts->batch_per_chip != NULL) {
         return POD_OK;

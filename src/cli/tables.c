@@ -186,3 +186,27 @@ void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
         }
     }
 }
+
+void pod_cli_heading_origins(const pod_cli *cli, const pod_chip_spec *chip,
+                             const char *const *names, int nnames, pod_emit *emit)
+{
+    const pod_table *chips = cli->tables->chips;
+    const int row = pod_chips_find(chips, chip->name, NULL);
+    pod_text text = {0};
+    for (int i = 0; i < nnames && row >= 0 && chip->rates == POD_RATES_MEASURED; i++) {
+        const pod_origin origin = pod_origin_of(cli->tables->figures, names[i], chip->name);
+        if (origin.own_rows > 0 || is_set(&cli->common.settings, names[i])) {
+            continue;
+        }
+        pod_text_printf(&text, "%s%s %s", text.size > 0 ? ", " : "", names[i],
+                        pod_table_text(chips, row, pod_table_column(chips, names[i])));
+        if (origin.rows > 0) {
+            pod_text_printf(&text, " (%s)", origin.chips);
+        }
+    }
+    if (text.size > 0) {
+        pod_emit_heading(emit, "no row of %s fixes %s", chip->name, text.data);
+    }
+    pod_text_free(&text);
+    pod_cli_explain_origins(cli, chip, names, nnames);
+}

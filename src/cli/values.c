@@ -20,6 +20,15 @@ pod_status pod_cli_choice_parse(const char *text, const char *option, const char
     return text == NULL ? POD_OK : pod_fail_unknown(err, POD_E_USAGE, option, text, names, nnames);
 }
 
+pod_status pod_cli_launch_parse(const char *text, bool *inside, pod_error *err)
+{
+    static const char *const places[] = {"host", "device"};
+    int place = 0;
+    const pod_status st = pod_cli_choice_parse(text, "--launch", places, 2, &place, err);
+    *inside = place == 1;
+    return st;
+}
+
 pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count, pod_error *err)
 {
     return pod_parse_i64(text, option, 0, INT64_MAX, count, err);

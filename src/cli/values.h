@@ -13,6 +13,9 @@ pod_status pod_cli_require(const char *value, const char *option, const char *ex
 /** A whole number, at least 0: POD_E_USAGE otherwise. */
 pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count,
                                pod_error *err);
+/** `--launch host|device`. @param text  NULL: from the host
+ *  @param[out] inside  of a program: no launch by the host. POD_E_USAGE */
+pod_status pod_cli_launch_parse(const char *text, bool *inside, pod_error *err);
 /** One of a few words. @param text  NULL leaves *index alone */
 pod_status pod_cli_choice_parse(const char *text, const char *option, const char *const *names,
                                 int nnames, int *index, pod_error *err);

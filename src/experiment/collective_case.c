@@ -55,7 +55,12 @@ pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *r
                                                const pod_experiment_collective_request *request,
                                                const pod_experiment_setup *setup, pod_error *err)
 {
-    *run_case = (pod_experiment_collective_case){.request = request, .setup = setup};
+    *run_case = (pod_experiment_collective_case){
+        .request = request,
+        .setup = setup,
+        .launch_ps =
+            setup->chip.collective_launch_ps + (request->inside ? 0 : setup->chip.host_launch_ps),
+    };
     pod_status st = pod_experiment_collective_group(request, &setup->slice, &run_case->group,
                                                     run_case->axes, err);
     if (st == POD_OK) {
@@ -65,7 +70,9 @@ pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *r
         st = read_pairs(run_case, err);
     }
     if (st == POD_OK) {
-        const int links = pod_group_links(&setup->slice, &run_case->group);
+        /* A chip of a permute drives one link at a time, whatever the group spans. */
+        const int links =
+            request->op == POD_PERMUTE ? 1 : pod_group_links(&setup->slice, &run_case->group);
         run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&setup->chip, links);
     }
     return st;
@@ -91,6 +98,7 @@ pod_experiment_collective_coll_request(const pod_experiment_collective_case *run
     pod_coll_request request =
         pod_experiment_coll_request(run_case->setup, &run_case->group, run_case->link_bytes_per_s,
                                     run_case->request->op, bytes, dtype);
+    request.launch_ps = run_case->launch_ps;
     request.root = run_case->root;
     request.source_of = run_case->source_of;
     request.file = run_case->request->program;

@@ -22,4 +22,5 @@ typedef struct pod_experiment_collective_request {
     const char *pairs;            /**< of a permute: "shift:x:1" or "transpose" … */
     const pod_table *pairs_table; /**< … or a table of sources and targets */
     const pod_msccl *program;     /**< of the algorithm `file`, else NULL */
+    bool inside;                  /**< of a program: without the host's launch */
 } pod_experiment_collective_request;

@@ -123,7 +123,7 @@ static pod_status derive(pod_experiment_collective_row *row,
                          const pod_experiment_collective_case *run_case, pod_error *err)
 {
     const pod_time_ps time_ps = row->result.time_ps;
-    if (time_ps - run_case->setup->chip.collective_launch_ps < row->bound.time_ps) {
+    if (time_ps - run_case->launch_ps < row->bound.time_ps) {
         return pod_fail(
             err, POD_E_INTERNAL,
             "%s of %lld bytes by %s took %.9g us with its launch, below its bound of %.9g us; "
@@ -156,9 +156,8 @@ static pod_status simulate(pod_experiment *experiment,
                            pod_experiment_collective_row *row, pod_error *err)
 {
     const pod_slice *slice = &run_case->setup->slice;
-    const pod_machine machine =
-        pod_experiment_machine(experiment, run_case->setup, run_case->link_bytes_per_s,
-                               run_case->setup->chip.collective_launch_ps);
+    const pod_machine machine = pod_experiment_machine(
+        experiment, run_case->setup, run_case->link_bytes_per_s, run_case->launch_ps);
     const pod_run_collective_args args = {
         .machine = &machine,
         .schedule = schedule,

@@ -10,8 +10,9 @@
 
 pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err)
 {
-    static const char *const columns[] = {"recipe", "chip", "settings", "source"};
-    pod_status st = pod_table_expect(table, columns, 4, false, err);
+    static const char *const columns[] = {"recipe", "chip",     "settings",
+                                          "source", "on_chips", "on_settings"};
+    pod_status st = pod_table_expect(table, columns, 6, false, err);
     if (st == POD_OK) {
         const int column = pod_table_column(table, "recipe");
         st = pod_table_unique(table, &column, 1, err);
@@ -45,6 +46,32 @@ pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
     *chip = pod_table_text(table, row, pod_table_column(table, "chip"));
     return pod_settings_words(
         settings, pod_table_text(table, row, pod_table_column(table, "settings")), NULL, err);
+}
+
+pod_status pod_experiment_recipe_states(const pod_table *table, const char *name,
+                                        const pod_settings *settings, int64_t chips,
+                                        pod_settings *added, pod_error *err)
+{
+    const int row = pod_table_find(table, pod_table_column(table, "recipe"), name);
+    const int on_chips = pod_table_column(table, "on_chips");
+    int64_t on = 0;
+    POD_ASSERT(row >= 0);
+    if (pod_table_text(table, row, on_chips)[0] == '\0') {
+        return POD_OK;
+    }
+    pod_settings words = {0};
+    pod_status st = pod_table_i64(table, row, on_chips, 1, INT64_MAX, &on, err);
+    if (st == POD_OK && on == chips) {
+        st = pod_settings_words(
+            &words, pod_table_text(table, row, pod_table_column(table, "on_settings")), NULL, err);
+    }
+    for (int i = 0; st == POD_OK && i < words.count; i++) {
+        if (pod_settings_find(settings, words.setting[i].key) == NULL) {
+            st = pod_settings_add(added, &words.setting[i], err);
+        }
+    }
+    pod_settings_fini(&words);
+    return st;
 }
 
 int32_t pod_experiment_recipe_devices(const pod_slice *slice)

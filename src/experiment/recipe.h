@@ -27,6 +27,14 @@ pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err);
 pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
                                       pod_settings *settings, const char **chip, pod_error *err);
 
+/** What the run of that many chips was published with besides: types of the optimizer's states.
+ *  @param settings  of the run; what they say themselves is not added
+ *  @param[out] added  appended; nothing for other numbers of chips
+ *  @return POD_E_TABLE, POD_E_NOMEM */
+pod_status pod_experiment_recipe_states(const pod_table *table, const char *name,
+                                        const pod_settings *settings, int64_t chips,
+                                        pod_settings *added, pod_error *err);
+
 /** JAX devices of a chip of this slice: its cores where they are devices of their own, else 1. */
 int32_t pod_experiment_recipe_devices(const pod_slice *slice);
 

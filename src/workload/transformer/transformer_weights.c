@@ -44,7 +44,7 @@ static state_bytes states_of(const pod_tf *tf)
     const bool narrow = tf->plan.narrow;
     return (state_bytes){.weight = narrow || settings->narrow_weights ? NARROW : WIDE,
                          .mu = narrow || settings->narrow_mu ? NARROW : WIDE,
-                         .nu = narrow ? NARROW : WIDE};
+                         .nu = narrow || settings->narrow_weights ? NARROW : WIDE};
 }
 
 static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int64_t whole)

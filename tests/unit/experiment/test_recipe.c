@@ -143,6 +143,35 @@ Test(recipe, a_row_is_found_by_its_name)
     pod_experiment_tables_fini(&tables);
 }
 
+/* tpu-recipes training/trillium/Llama3.1-70B-MaxText: weight_dtype=bfloat16 on v6e-32, not on v6e-64 to -256. */
+Test(recipe, types_of_states_belong_to_one_size)
+{
+    pod_experiment_tables tables;
+    pod_settings settings = {0};
+    pod_settings added = {0};
+    const char *name = "v6e-llama3.1-70b";
+    const char *chip = NULL;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    cr_assert_eq(pod_experiment_recipe_find(tables.recipes, name, &settings, &chip, NULL), POD_OK);
+    cr_assert_eq(pod_experiment_recipe_states(tables.recipes, name, &settings, 64, &added, NULL),
+                 POD_OK);
+    cr_assert_eq(added.count, 0);
+    cr_assert_eq(pod_experiment_recipe_states(tables.recipes, name, &settings, 32, &added, NULL),
+                 POD_OK);
+    cr_assert_eq(added.count, 1);
+    cr_assert_str_eq(pod_settings_find(&added, "weight_dtype")->value, "bfloat16");
+    pod_settings_fini(&added);
+    /* a type that is given already stays */
+    const pod_setting given = {.key = (char[]){"weight_dtype"}, .value = (char[]){"float32"}};
+    cr_assert_eq(pod_settings_add(&settings, &given, NULL), POD_OK);
+    cr_assert_eq(pod_experiment_recipe_states(tables.recipes, name, &settings, 32, &added, NULL),
+                 POD_OK);
+    cr_assert_eq(added.count, 0);
+    pod_settings_fini(&added);
+    pod_settings_fini(&settings);
+    pod_experiment_tables_fini(&tables);
+}
+
 Test(recipe, settings_of_kernels_and_context_go_to_the_step)
 {
     pod_recipe recipe = recipe_of("sa_block_q=1024 sa_block_kv=2048 sa_block_kv_compute=256 "
