@@ -217,6 +217,9 @@ static void put_style(panel *p, const pod_plot_series *s, int number)
     case POD_PLOT_SEGMENTS:
         pod_text_printf(text, "using 1:2:($3-$1):($4-$2)%s with vectors nohead lw %.1f ",
                         s->load != NULL ? ":5" : "", width);
+        if (s->dashed) {
+            pod_text_add(text, "dt 2 ");
+        }
         if (s->load != NULL) {
             pod_text_add(text, "lc palette");
         } else {

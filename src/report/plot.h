@@ -52,6 +52,7 @@ typedef struct pod_plot_series {
     const double *load;       /**< segments: 0 to 1, shown as colour; else NULL */
     const char *const *label; /**< bars; points: a text beside each; else NULL */
     int colour;   /**< 1 …: of the palette, after its end with another mark; 0 = the next one */
+    bool dashed;  /**< segments */
     double width; /**< of lines and segments, size of points; 0 = as usual */
 } pod_plot_series;
 

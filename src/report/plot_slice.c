@@ -124,7 +124,9 @@ static void add_cables(const pod_plot_slice_args *args, segments *lists)
     }
 }
 
-static void draw_list(pod_plot *plot, const segments *s, const char *name, int colour, bool load)
+/* @param kind  of cables; KINDS for those of a mesh axis */
+static void draw_list(pod_plot *plot, const segments *s, const char *name, int colour, int kind,
+                      bool load)
 {
     pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_SEGMENTS,
                                           .name = name,
@@ -135,7 +137,8 @@ static void draw_list(pod_plot *plot, const segments *s, const char *name, int c
                                           .y2 = s->y2,
                                           .load = load ? s->load : NULL,
                                           .colour = colour,
-                                          .width = load ? 3 : 2});
+                                          .dashed = kind == DEAD,
+                                          .width = load || kind == DEAD ? 3 : 2});
 }
 
 static pod_status draw_chips(pod_plot *plot, const pod_slice *slice, pod_error *err)
@@ -191,11 +194,11 @@ static void draw_lists(pod_plot *plot, const pod_plot_slice_args *args, const se
 {
     static const char *const names[KINDS] = {"cables", "cables that wrap (drawn as stubs)",
                                              "twisted cables (stubs)", "dead cables"};
-    static const int colours[KINDS] = {5, 1, 3, 2};
+    static const int colours[KINDS] = {5, 1, 3, 7};
     static const int axis_colours[] = {1, 3, 6, 4, 5, 2};
     const bool load = args->busy_frac != NULL;
     for (int kind = 0; kind < KINDS; kind++) {
-        draw_list(plot, &lists[kind], names[kind], colours[kind], load && kind != DEAD);
+        draw_list(plot, &lists[kind], names[kind], colours[kind], kind, load && kind != DEAD);
     }
     for (int axis = 0; axis <= args->naxes; axis++) {
         const char *name = axis < args->naxes ? args->axis_names[axis] : "no mesh axis";
@@ -203,7 +206,7 @@ static void draw_lists(pod_plot *plot, const pod_plot_slice_args *args, const se
                   axis < args->naxes
                       ? axis_colours[(size_t)axis % (sizeof axis_colours / sizeof *axis_colours)]
                       : 8,
-                  false);
+                  KINDS, false);
     }
 }
 
