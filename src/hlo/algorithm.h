@@ -33,7 +33,8 @@ typedef struct pod_hlo_algorithm {
     pod_program_algorithm runs;
     char text
         [POD_HLO_ALGORITHM_TEXT_MAX]; /**< EMITTER[:STRATEGY] as the text says it; "" = it doesn't */
-    const char *reason; /**< why `auto` runs though the text says something; "" otherwise; static */
+    const char *
+        reason; /**< why it isn't what the text says; "" otherwise, or if it wasn't asked for; static */
 } pod_hlo_algorithm;
 
 pod_status pod_hlo_algorithm_of(const pod_hlo_module *module, const pod_hlo_collective *collective,
