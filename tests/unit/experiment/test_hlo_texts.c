@@ -188,7 +188,8 @@ static void sums_check(const world *w, const char *id)
                        1e-6 * (double)w->outcome.result.compute_ps, "%s", id);
 }
 
-/* Every remedy can be simulated. One that begins earlier or moves fewer bytes may still lose to what shares its links. */
+/* Every remedy can be simulated. One that begins earlier or moves fewer bytes may still lose to what shares its
+ * links. */
 static void remedies_check(world *w, const char *id)
 {
     pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
