@@ -73,7 +73,7 @@ void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
         {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
          "weights gathered before the one in use is done (default 1)"},
         {"collective-matmul", 0, POD_CLI_TEXT, &texts->collective_matmul, "on|off",
-         "pass activations over tensor piece by piece inside the matmuls (mlp; default off)"},
+         "pass activations over tensor piece by piece inside the matmuls (default off)"},
         {"placement", 0, POD_CLI_TEXT, &texts->placement, "jax|best|AXIS:xy,...",
          "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
         {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
@@ -275,12 +275,12 @@ static pod_status read_choices(pod_experiment_step_request *request, const pod_s
                       "--collective-matmul on takes apart what goes between layers, and a matmul "
                       "is one; use mlp, or off");
     }
-    if (st == POD_OK && on == 1 && transformer) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--collective-matmul on is for mlp; transformers sum activations as a whole");
-    }
     if (st == POD_OK && texts->mode != NULL) {
         st = pod_step_mode_parse(texts->mode, &request->mode, err);
+    }
+    if (st == POD_OK && on == 1 && transformer && request->mode > POD_STEP_FORWARD) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--collective-matmul on is for --mode train and forward; leave it out");
     }
     if (st == POD_OK && texts->optimizer != NULL) {
         st = pod_optimizer_parse(texts->optimizer, &request->optimizer, err);

@@ -96,6 +96,11 @@ static void fill(const char **text, const char *value)
     }
 }
 
+static bool is_inference(const char *mode)
+{
+    return mode != NULL && (strcmp(mode, "prefill") == 0 || strcmp(mode, "decode") == 0);
+}
+
 static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_error *err)
 {
     const pod_recipe *recipe = &own->recipe;
@@ -112,6 +117,9 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     fill(&texts->attention, recipe->plain_attention == 1 ? "plain" : "flash");
     fill(&texts->optimizer, recipe->sgd == 1 ? "sgd" : "adam");
     fill(&texts->microbatches, own->microbatches);
+    if (recipe->collective_matmul == 1 && !is_inference(texts->mode)) {
+        fill(&texts->collective_matmul, "on");
+    }
     texts->split_axes = texts->split_axes || recipe->split_axes == 1;
     return st;
 }
@@ -198,11 +206,12 @@ void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts
                    request->batch_per_chip > 0 ? request->batch_per_chip : request->batch);
     pod_cli_explain(cli,
                     "settings as options: --model %s --mesh %s%s%s%s --batch%s %s --seq %s --dtype "
-                    "%s --remat %s --attention %s --optimizer %s --microbatches %s",
+                    "%s --remat %s --attention %s --optimizer %s --microbatches %s%s",
                     texts->model, mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "", dcn_mesh,
                     logical->split_axes ? " --split-axes" : "",
                     request->batch_per_chip > 0 ? "-per-chip" : "", batch, texts->seq, texts->dtype,
-                    texts->remat, texts->attention, texts->optimizer, texts->microbatches);
+                    texts->remat, texts->attention, texts->optimizer, texts->microbatches,
+                    request->collective_matmul ? " --collective-matmul on" : "");
 }
 
 pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_texts *texts,

@@ -175,8 +175,9 @@ static pod_status flags_read(pod_settings *settings, const char *flags, pod_reci
         const size_t name = strcspn(flags, "= \t\r\n");
         if (name == sizeof einsum - 1 && strncmp(flags, einsum, name) == 0) {
             recipe->collective_matmul = strncmp(flags + name, "=false", 6) != 0 ? 1 : 0;
+        } else {
+            st = flag_unmodelled(settings, flags, name, err);
         }
-        st = flag_unmodelled(settings, flags, name, err);
         flags += rest;
     }
     return st;

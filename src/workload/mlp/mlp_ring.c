@@ -16,31 +16,23 @@
 #include "workload/mlp/mlp_ring.h"
 
 #include "workload/build/product.h"
+#include "workload/build/ring.h"
 #include "workload/build/uses.h"
 #include "workload/mlp/mlp.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/** Pieces that pass through a chip from either side. */
 typedef struct ring {
     const pod_axis_list *axes;
-    int32_t n;
-    int32_t lower;  /* pieces that come from lower positions: n/2 */
-    int32_t higher; /* n - 1 - n/2 */
+    pod_piece_ring of;
 } ring;
 
 static ring ring_of(const pod_mlp *mlp)
 {
     const pod_work_layout *layout = mlp->stage.build.layout;
-    const int32_t n = pod_work_layout_pieces(layout, &layout->tensor);
-    return (ring){.axes = &layout->tensor, .n = n, .lower = n / 2, .higher = n - 1 - n / 2};
-}
-
-/** Piece number of the k-th to be multiplied: 0, 1, n - 1, 2, n - 2, … */
-static int32_t arrival(const ring *r, int32_t k)
-{
-    return k % 2 == 1 ? (k + 1) / 2 : (r->n - k / 2) % r->n;
+    return (ring){.axes = &layout->tensor,
+                  .of = pod_piece_ring_of(pod_work_layout_pieces(layout, &layout->tensor))};
 }
 
 static pod_sharding whole_rows(const pod_mlp *mlp, const char *name)
@@ -62,7 +54,7 @@ static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
 static pod_array piece_of(const pod_mlp *mlp, const ring *r, const pod_array *array)
 {
     pod_array piece = *array;
-    piece.size[0] /= r->n;
+    piece.size[0] /= r->of.n;
     piece.sharding.dim[0].cut = mlp->stage.build.layout->rows;
     return piece;
 }
@@ -71,7 +63,7 @@ static pod_array piece_back(const pod_mlp *mlp, const ring *r, const pod_array *
                             const char *name)
 {
     pod_array array = *piece;
-    array.size[0] *= r->n;
+    array.size[0] *= r->of.n;
     array.sharding = whole_rows(mlp, name);
     return array;
 }
@@ -85,14 +77,14 @@ static void pieces_gather(pod_mlp *mlp, const ring *r, const char *phase, int32_
     char name[POD_BUILD_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
     pieces[0] = *own;
-    for (int32_t s = 1; s <= r->lower; s++) {
+    for (int32_t s = 1; s <= r->of.up; s++) {
         pieces[s] =
             pod_build_permute(&mlp->stage.build, phase, layer, &pieces[s - 1], r->axes, 1, name);
     }
-    for (int32_t s = 1; s <= r->higher; s++) {
-        pieces[r->n - s] =
-            pod_build_permute(&mlp->stage.build, phase, layer, &pieces[(r->n - s + 1) % r->n],
-                              r->axes, r->n - 1, name);
+    for (int32_t s = 1; s <= r->of.down; s++) {
+        pieces[r->of.n - s] =
+            pod_build_permute(&mlp->stage.build, phase, layer, &pieces[(r->of.n - s + 1) % r->of.n],
+                              r->axes, r->of.n - 1, name);
     }
 }
 
@@ -139,7 +131,7 @@ typedef struct scatter {
 static void fill_gap(pod_mlp *mlp, scatter *sc, int32_t s)
 {
     if (sc->fill.weight != NULL) {
-        const pod_gradient_piece which = {.piece = sc->fill.done++, .pieces = sc->r->n};
+        const pod_gradient_piece which = {.piece = sc->fill.done++, .pieces = sc->r->of.n};
         pod_weight_gradient(&mlp->stage, sc->fill.weight, which, &sc->fill.x[s], &sc->pieces[s]);
     }
 }
@@ -162,18 +154,18 @@ static pod_array multiply_scatter(pod_mlp *mlp, scatter *sc)
     const ring *r = sc->r;
     pod_array from_higher = {0};
     pod_array from_lower = {0};
-    for (int32_t away = r->lower; away >= 1; away--) {
-        sum_pass(mlp, sc, away, r->n - 1, away == r->lower, &from_higher);
-        if (away <= r->higher) {
-            sum_pass(mlp, sc, r->n - away, 1, away == r->higher, &from_lower);
-            fill_gap(mlp, sc, r->n - away);
+    for (int32_t away = r->of.up; away >= 1; away--) {
+        sum_pass(mlp, sc, away, r->of.n - 1, away == r->of.up, &from_higher);
+        if (away <= r->of.down) {
+            sum_pass(mlp, sc, r->of.n - away, 1, away == r->of.down, &from_lower);
+            fill_gap(mlp, sc, r->of.n - away);
         }
         fill_gap(mlp, sc, away);
     }
     pod_array sum =
         piece_multiply(mlp, sc->phase, sc->layer, sc->name, &sc->pieces[0], sc->w, &from_higher);
     fill_gap(mlp, sc, 0);
-    if (r->higher > 0) {
+    if (r->of.down > 0) {
         const pod_elementwise add = {
             .name = "ring.add",
             .layer = sc->layer,
@@ -192,19 +184,19 @@ static pod_array multiply_scatter(pod_mlp *mlp, scatter *sc)
 
 static int ring_saved(const pod_mlp *mlp)
 {
-    return 2 * ring_of(mlp).n;
+    return 2 * ring_of(mlp).of.n;
 }
 
 static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 {
     const ring r = ring_of(mlp);
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
-    pod_array *hs = pod_mlp_saved(mlp, layer, r.n);
+    pod_array *hs = pod_mlp_saved(mlp, layer, r.of.n);
     const pod_array own = piece_of(mlp, &r, x);
     const pod_array *w = pod_build_use(&mlp->stage.build);
     pieces_gather(mlp, &r, "fwd", layer, &own, xs);
-    for (int32_t k = 0; k < r.n; k++) {
-        const int32_t s = arrival(&r, k);
+    for (int32_t k = 0; k < r.of.n; k++) {
+        const int32_t s = pod_piece_ring_arrival(&r.of, k);
         hs[s] = piece_multiply(mlp, "fwd", layer, "H", &xs[s], w, NULL);
         hs[s] = pod_mlp_relu(mlp, layer, &hs[s]);
         pod_mlp_keep(mlp, &xs[s]);
@@ -224,16 +216,16 @@ static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 {
     const ring r = ring_of(mlp);
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
-    pod_array *hs = pod_mlp_saved(mlp, layer, r.n);
+    pod_array *hs = pod_mlp_saved(mlp, layer, r.of.n);
     pod_array own = piece_of(mlp, &r, dy);
     pod_array *dys = mlp->scratch;
-    pod_array *dhs = mlp->scratch + r.n;
+    pod_array *dhs = mlp->scratch + r.of.n;
     const pod_array *w = pod_build_use(&mlp->stage.build);
     memcpy(own.sharding.array, "dY", sizeof "dY");
     pieces_gather(mlp, &r, "bwd", layer, &own, dys);
-    for (int32_t k = 0; k < r.n; k++) {
-        const int32_t s = arrival(&r, k);
-        const pod_gradient_piece which = {.piece = k, .pieces = r.n};
+    for (int32_t k = 0; k < r.of.n; k++) {
+        const int32_t s = pod_piece_ring_arrival(&r.of, k);
+        const pod_gradient_piece which = {.piece = k, .pieces = r.of.n};
         dhs[s] = piece_multiply(mlp, "bwd", layer, "dH", &dys[s], w, NULL);
         pod_weight_gradient(&mlp->stage, pod_mlp_weight(mlp, layer, POD_MLP_W2), which, &hs[s],
                             &dys[s]);

@@ -6,6 +6,7 @@
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_layer.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -67,7 +68,10 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
     tf->sequences = sequences / tf->stage.request->microbatches;
     tf->seq = tf->stage.request->seq / pod_work_layout_pieces(layout, &tf->sequence);
     tf->tokens = tf->sequences * tf->seq;
-    return POD_OK;
+    tf->pieces = tf->stage.request->collective_matmul && tf->tensor > 1;
+    return tf->pieces
+               ? pod_work_divides(layout, "tokens of a chip", tf->tokens, &layout->tensor, err)
+               : POD_OK;
 }
 
 /* ---- the ends ---- */
@@ -106,6 +110,7 @@ static pod_array tf_input(pod_stage *stage)
     pod_tf_matmul(tf, "fwd.matmul.embed", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     exchange(tf, "fwd.exchange.embedding", x);
+    tf->rows_cut = false;
     return array_of(tf, x);
 }
 
@@ -113,7 +118,8 @@ static pod_array tf_input(pod_stage *stage)
 static pod_array tf_entry(pod_stage *stage, bool backward)
 {
     pod_tf *tf = of_stage(stage);
-    const int32_t buffer = pod_tf_activation(tf, backward ? "dy" : "x", tf->model->d_model);
+    const int32_t buffer = pod_tf_row_buffer(tf, backward ? "dy" : "x", tf->model->d_model);
+    tf->rows_cut = tf->pieces;
     if (backward) {
         pod_tf_load(tf, stage->first_layer + stage->layers - 1);
     }
@@ -148,14 +154,19 @@ static logits_size logits_of(const pod_tf *tf)
                          .vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor};
 }
 
-/** Products of all pieces with the head. @return the logits of one */
+/** Matmuls with the head. @return the logits of one tile */
 static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *size, int32_t xn,
                             int32_t weights)
 {
     const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_ACTIVATIONS,
                                          tf->stage.build.dtype, size->rows, size->vocab);
-    pod_tf_matmul(tf, name, (const int64_t[3]){size->rows, tf->model->d_model, size->vocab},
-                  size->tiles, TOUCH(xn, weights, logits, NONE));
+    const pod_tf_products head = {
+        .pass = "fwd.pass.head",
+        .buffer = xn,
+        .tiles = size->tiles,
+        .count = 1,
+        .product = {{name, tf->model->d_model, size->vocab, 1, {xn, weights, logits, NONE}}}};
+    pod_tf_multiply(tf, &head, tf->rows_cut && !tf->program->recomputes);
     return logits;
 }
 
@@ -164,18 +175,26 @@ static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int
                              int32_t weights)
 {
     const int64_t d = tf->model->d_model;
-    const int64_t elements = tf->tokens * d;
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
     const int32_t dlogits = tf->logits;
-    const int32_t dx = pod_tf_activation(tf, "dx", d);
-    pod_tf_matmul(tf, "bwd.matmul.head", (const int64_t[3]){size->rows, size->vocab, d},
-                  size->tiles, TOUCH(dlogits, weights, dx, NONE));
-    const int32_t sum = pod_tf_sum(tf, "bwd.sum.head", dx, d);
+    const int32_t dx = pod_tf_row_buffer(tf, "dx", d);
+    const pod_tf_products products = {
+        .pass = "bwd.pass.head",
+        .sum = "bwd.sum.head",
+        .buffer = dx,
+        .tiles = size->tiles,
+        .count = 1,
+        .product = {{"bwd.matmul.head", size->vocab, d, 1, {dlogits, weights, dx, NONE}}}};
+    pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
     const int32_t partial = pod_tf_gradient_buffer(tf, head);
-    pod_tf_matmul(tf, "bwd.matmul.dhead", (const int64_t[3]){d, size->rows, size->vocab},
-                  size->tiles, TOUCH(xn, dlogits, partial, NONE));
+    const pod_tf_products derivative = {
+        .tiles = size->tiles,
+        .count = 1,
+        .product = {{"bwd.matmul.dhead", d, size->vocab, 1, {xn, dlogits, partial, NONE}}}};
+    pod_tf_multiply_weights(tf, &sum, &derivative);
     pod_tf_gradient(tf, head, partial);
-    pod_tf_wait(tf, sum);
+    pod_tf_multiply_sum_end(tf, &sum);
+    const int64_t elements = pod_tf_rows(tf) * d;
     pod_tf_vector(tf, "bwd.norm", (double)elements, 4 * elements * BYTES, TOUCH(x, dx, NONE, NONE));
     return dx;
 }
@@ -185,7 +204,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
 {
     enum { LOSS_BYTES = 16, AGAIN_BYTES = 6 };
     /* bf16 in, f32 out; f32 in for the sum and for the loss; its derivative out. Again: bf16 in, f32 out */
-    const int64_t rows = tf->tokens * tf->model->d_model;
+    const int64_t rows = pod_tf_rows(tf) * tf->model->d_model;
     const logits_size size = logits_of(tf);
     const int64_t elements = size.tiles * size.rows * size.vocab;
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
@@ -246,9 +265,10 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
 static void tf_finish(pod_stage *stage, const pod_array *derivative)
 {
     pod_tf *tf = of_stage(stage);
-    const int32_t dx = derivative->buffer;
+    const int32_t dx = pod_tf_whole_buffer(tf, "dx", derivative->buffer, tf->model->d_model);
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
+    pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
     exchange(tf, "bwd.exchange.embedding", dx);
     if (table->there && table->gradient == NONE) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,

@@ -15,6 +15,7 @@
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_mlp.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -30,7 +31,7 @@ static bool is_parallel(const pod_tf *tf)
 
 static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t xn)
 {
-    const int64_t elements = tf->tokens * tf->model->d_model;
+    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, name, (double)elements, 2 * elements * BYTES, TOUCH(x, xn, NONE, NONE));
 }
 
@@ -48,14 +49,20 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
 {
     const int32_t qkv = pod_tf_activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
     pod_tf_quantize(tf, tf->tokens * tf->model->d_model, xn);
+    pod_tf_products products = {.pass = "fwd.pass.qkv", .buffer = xn};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION && !(again && pod_tf_is_kept(tf, m->kept))) {
-            pod_tf_matmul(tf, "fwd.matmul.qkv",
-                          (const int64_t[3]){tf->tokens, m->k, pod_layer_matmul_n(m, tf->tensor)},
-                          m->count, TOUCH(xn, weights, qkv, NONE));
+            products.product[products.count++] = (pod_tf_product){
+                "fwd.matmul.qkv",
+                m->k,
+                pod_layer_matmul_n(m, tf->tensor),
+                m->count,
+                {xn, weights, qkv, NONE}
+            };
         }
     }
+    pod_tf_multiply(tf, &products, tf->rows_cut && !again);
     return qkv;
 }
 
@@ -93,20 +100,28 @@ static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
 {
     const int64_t d = tf->model->d_model;
-    const int32_t out = pod_tf_activation(tf, "out", d);
-    pod_tf_quantize(tf, tf->tokens * pod_tf_context_width(tf, layer), context);
-    pod_tf_matmul(tf, "fwd.matmul.out",
-                  (const int64_t[3]){tf->tokens, pod_tf_context_width(tf, layer), d}, 1,
-                  TOUCH(context, weights, out, NONE));
-    if (!is_parallel(tf)) { /* else summed with what the MLP gives */
-        pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.out", out, d));
+    const int64_t width = pod_tf_context_width(tf, layer);
+    const int32_t out =
+        is_parallel(tf) ? pod_tf_activation(tf, "out", d) : pod_tf_row_buffer(tf, "out", d);
+    const pod_tf_products products = {
+        .pass = "fwd.pass.out",
+        .sum = "fwd.sum.out",
+        .buffer = out,
+        .count = 1,
+        .product = {{"fwd.matmul.out", width, d, 1, {context, weights, out, NONE}}}};
+    pod_tf_quantize(tf, tf->tokens * width, context);
+    if (is_parallel(tf)) { /* summed with what the MLP gives */
+        pod_tf_multiply(tf, &products, false);
+    } else {
+        pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
+        pod_tf_multiply_sum_end(tf, &sum);
     }
     return out;
 }
 
 static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
 {
-    const int64_t elements = tf->tokens * tf->model->d_model;
+    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, name, (double)elements, elements * BYTES, TOUCH(x, y, NONE, NONE));
 }
 
@@ -127,7 +142,7 @@ static bool context_is_kept(const pod_tf *tf)
 /** A norm of what attention or the MLP gives, for models that have it. */
 static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
 {
-    const int64_t elements = tf->tokens * tf->model->d_model;
+    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     if (tf->model->post_norms > 0) {
         pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                       TOUCH(y, NONE, NONE, NONE));
@@ -254,7 +269,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
 
 static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
 {
-    const int64_t elements = tf->tokens * tf->model->d_model;
+    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, "bwd.norm", (double)elements, 5 * elements * BYTES, TOUCH(x, dxn, dy, NONE));
     return dy; /* the residual path adds in place */
 }
@@ -264,32 +279,46 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
                                  int32_t weights, int32_t dqkv, int32_t dxn)
 {
     pod_tf_quantize(tf, 2 * tf->tokens * pod_tf_qkv_width(tf, layer), dqkv);
+    pod_tf_products products = {.pass = "bwd.pass.qkv", .sum = "bwd.sum.qkv", .buffer = dxn};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION) {
-            pod_tf_matmul(tf, "bwd.matmul.qkv",
-                          (const int64_t[3]){tf->tokens, pod_layer_matmul_n(m, tf->tensor), m->k},
-                          m->count, TOUCH(dqkv, weights, dxn, NONE));
+            products.product[products.count++] = (pod_tf_product){
+                "bwd.matmul.qkv",
+                pod_layer_matmul_n(m, tf->tensor),
+                m->k,
+                m->count,
+                {dqkv, weights, dxn, NONE}
+            };
         }
     }
-    const int32_t sum = pod_tf_sum(tf, "bwd.sum.qkv", dxn, tf->model->d_model);
+    pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
+    pod_tf_products derivatives = {0};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION) {
-            pod_tf_matmul(tf, "bwd.matmul.dqkv",
-                          (const int64_t[3]){m->k, tf->tokens, pod_layer_matmul_n(m, tf->tensor)},
-                          m->count, TOUCH(s->xn, dqkv, partial, NONE));
+            derivatives.product[derivatives.count++] = (pod_tf_product){
+                "bwd.matmul.dqkv",
+                m->k,
+                pod_layer_matmul_n(m, tf->tensor),
+                m->count,
+                {s->xn, dqkv, partial, NONE}
+            };
         }
     }
-    pod_tf_matmul(
-        tf, "bwd.matmul.dout",
-        (const int64_t[3]){pod_tf_context_width(tf, layer), tf->tokens, tf->model->d_model}, 1,
-        TOUCH(s->attended.context, partial, NONE, NONE));
+    derivatives.product[derivatives.count++] = (pod_tf_product){
+        "bwd.matmul.dout",
+        pod_tf_context_width(tf, layer),
+        tf->model->d_model,
+        1,
+        {s->attended.context, partial, NONE, NONE}
+    };
+    pod_tf_multiply_weights(tf, &sum, &derivatives);
     pod_tf_gradient(tf, bundle, partial);
-    pod_tf_wait(tf, sum);
+    pod_tf_multiply_sum_end(tf, &sum);
 }
 
 static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
@@ -300,12 +329,18 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int32_t dcontext = pod_tf_activation(tf, "dcontext", width);
     post_norm(tf, "bwd.norm.post", 4, dy);
     pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
-    pod_tf_matmul(tf, "bwd.matmul.out", (const int64_t[3]){tf->tokens, d, width}, 1,
-                  TOUCH(dy, weights, dcontext, NONE));
+    const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, d);
+    const pod_tf_products products = {
+        .pass = "bwd.pass.out",
+        .buffer = all,
+        .count = 1,
+        .product = {{"bwd.matmul.out", d, width, 1, {all, weights, dcontext, NONE}}}};
+    pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf)); /* else the MLP gathered it */
     const int32_t dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
     pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
     rotate(tf, "bwd.rotate", layer, dqkv, s->qkv);
-    const int32_t dxn = pod_tf_activation(tf, "dnorm", d);
+    const int32_t dxn =
+        is_parallel(tf) ? pod_tf_activation(tf, "dnorm", d) : pod_tf_row_buffer(tf, "dnorm", d);
     projections_backward(tf, layer, s, weights, dqkv, dxn);
     return norm_backward(tf, s->x, dxn, dy);
 }
@@ -315,11 +350,14 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
     const bool again = attention_is_done_again(tf);
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
+    const bool rows_cut = tf->rows_cut;
     layer_state s;
+    tf->rows_cut = false; /* what is kept is at hand whole */
     tf->program->recomputes = true;
     attention_again(tf, &layer, weights, &s);
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
     tf->program->recomputes = false;
+    tf->rows_cut = rows_cut;
     post_norm(tf, "bwd.norm.post", 4, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
     if (!is_parallel(tf)) {

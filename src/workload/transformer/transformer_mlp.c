@@ -9,6 +9,7 @@
 #include "workload/transformer/transformer_experts.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -36,11 +37,18 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
     const int64_t matrices = tf->model->mlp_matrices - 1;
     const int32_t wi = activation(tf, "hidden", tf->tokens, pod_tf_hidden_width(tf, layer));
     const int32_t weights = pod_tf_use_part(tf, POD_PART_IN);
+    const bool gather = tf->rows_cut && tf->model->parallel == 0; /* else attention gathered them */
     if (layer->d_ff > 0) {
+        const pod_tf_products products = {
+            .pass = "fwd.pass.in",
+            .buffer = xn,
+            .count = 1,
+            .product = {
+                {"fwd.matmul.in", d, layer->d_ff / tf->tensor, matrices, {xn, weights, wi, NONE}}}};
         pod_tf_quantize(tf, tf->tokens * d, xn);
-        pod_tf_matmul(tf, "fwd.matmul.in",
-                      (const int64_t[3]){tf->tokens, d, layer->d_ff / tf->tensor}, matrices,
-                      TOUCH(xn, weights, wi, NONE));
+        pod_tf_multiply(tf, &products, gather);
+    } else if (gather) {
+        pod_tf_gather_rows(tf, "fwd.gather.rows", xn);
     }
     if (layer->experts > 0) {
         pod_tf_experts_hidden(tf, layer, xn, wi, again);
@@ -51,21 +59,31 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
 /** The function and the down projection, summed over tensor. */
 static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bool again)
 {
+    static const char *const scatter_names[2] = {"fwd.scatter.mlp", "fwd.sum.mlp"};
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->d_ff / tf->tensor;
     const int32_t h = activation(tf, "h", tf->tokens, pod_tf_function_width(tf, layer));
     function_forward(tf, "fwd.function", layer, wi, h);
-    const int32_t y = activation(tf, "y", tf->tokens, d);
+    const int32_t y = pod_tf_row_buffer(tf, "y", d);
+    const bool apart = tf->pieces && layer->experts > 0;
+    const int32_t partial = apart ? activation(tf, "y.partial", tf->tokens, d) : y;
     if (layer->experts > 0) {
-        pod_tf_experts_output(tf, layer, h, y, again);
+        pod_tf_experts_output(tf, layer, h, partial, again);
     }
-    if (layer->d_ff > 0) {
-        const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
-        pod_tf_quantize(tf, tf->tokens * f, h);
-        pod_tf_matmul(tf, "fwd.matmul.down", (const int64_t[3]){tf->tokens, f, d}, 1,
-                      TOUCH(h, out, y, NONE));
+    if (layer->d_ff == 0) {
+        pod_tf_sum_rows(tf, scatter_names, partial);
+        return y;
     }
-    pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.mlp", y, d));
+    const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
+    const pod_tf_products products = {
+        .pass = "fwd.pass.mlp",
+        .sum = scatter_names[1],
+        .buffer = y,
+        .count = 1,
+        .product = {{"fwd.matmul.down", f, d, 1, {h, out, partial, NONE}}}};
+    pod_tf_quantize(tf, tf->tokens * f, h);
+    pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
+    pod_tf_multiply_sum_end(tf, &sum);
     return y;
 }
 
@@ -92,7 +110,13 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
 {
     const bool kept = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI);
     pod_tf_mlp mlp = {.in_used = !kept};
-    mlp.wi = kept ? pod_tf_kept(tf, POD_TF_SLOT_MLPWI) : hidden_forward(tf, layer, xn, true);
+    if (kept) {
+        mlp.wi = pod_tf_kept(tf, POD_TF_SLOT_MLPWI);
+        pod_tf_gather_rows(tf, "bwd.gather.rows.again",
+                           xn); /* the derivative by the weights reads them */
+    } else {
+        mlp.wi = hidden_forward(tf, layer, xn, true);
+    }
     if (!output_is_read(tf, layer)) {
         return mlp;
     }
@@ -109,79 +133,118 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
 
 /* ---- backward ---- */
 
-/** Derivatives by the input of an MLP, summed over tensor. @return the op or POD_OP_NONE */
-static int32_t input_sum(pod_tf *tf, int32_t dxn)
+static pod_tf_products one_product(const char *name, const int64_t kn[2], int64_t count,
+                                   const int32_t touch[3])
 {
-    return tf->model->parallel > 0 /* summed with the derivative of attention's input */
-               ? NONE
-               : pod_tf_sum(tf, "bwd.sum.mlp", dxn, tf->model->d_model);
+    return (pod_tf_products){
+        .count = 1, .product = {{name, kn[0], kn[1], count, {touch[0], touch[1], touch[2], NONE}}}};
 }
 
-/** The two products of a dense part: by its input and by its weights.
- *  @param dxn  what the first gives, to be summed after the second; or NONE @return its sum */
-static int32_t dense_backward(pod_tf *tf, const char *const names[2], const int64_t kn[2],
-                              int64_t count, const int32_t touch[2][POD_OP_TOUCHES_MAX],
-                              pod_tf_bundle *bundle, int32_t dxn)
+/** @param kn  of the weights of a dense part, on this chip */
+static void dense_quantize(pod_tf *tf, const int64_t kn[2], int64_t count, int32_t buffer)
 {
-    pod_tf_quantize(tf, tf->tokens * (2 * count * kn[1] + kn[0]), touch[0][0]);
-    pod_tf_matmul(tf, names[0], (const int64_t[3]){tf->tokens, kn[1], kn[0]}, count, touch[0]);
-    const int32_t sum = dxn == NONE ? NONE : input_sum(tf, dxn);
+    pod_tf_quantize(tf, tf->tokens * (2 * count * kn[1] + kn[0]), buffer);
+}
+
+/** The matmul of a dense part by its weights. @param product  without the buffer of its result */
+static void weights_backward(pod_tf *tf, pod_tf_summing *sum, pod_tf_products product,
+                             pod_tf_bundle *bundle)
+{
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
-    int32_t with[POD_OP_TOUCHES_MAX] = {touch[1][0], touch[1][1], partial, NONE};
-    pod_tf_matmul(tf, names[1], (const int64_t[3]){kn[0], tf->tokens, kn[1]}, count, with);
+    product.product[0].touch[2] = partial;
+    pod_tf_multiply_weights(tf, sum, &product);
     pod_tf_gradient(tf, bundle, partial);
-    return sum;
+}
+
+/** From the derivative by the output, gathered over tensor, to that after the function. */
+static void out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp, int32_t dh,
+                         int32_t dy)
+{
+    const int64_t kn[2] = {layer->d_ff / tf->tensor, tf->model->d_model};
+    const int64_t nk[2] = {kn[1], kn[0]};
+    const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, tf->model->d_model);
+    if (layer->experts > 0) {
+        pod_tf_gather_rows(tf, "bwd.gather.rows", all);
+        pod_tf_experts_out_backward(tf, layer, mlp, dh, all);
+    }
+    if (layer->d_ff > 0) {
+        pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
+        const int32_t out = mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
+        pod_tf_summing none = {.products = NULL};
+        pod_tf_products products =
+            one_product("bwd.matmul.down", nk, 1, (const int32_t[3]){all, out, dh});
+        products.pass = "bwd.pass.down";
+        products.buffer = all;
+        dense_quantize(tf, kn, 1, all);
+        pod_tf_multiply(tf, &products, tf->rows_cut && layer->experts == 0);
+        weights_backward(
+            tf, &none,
+            one_product("bwd.matmul.ddown", kn, 1, (const int32_t[3]){mlp->wi, all, NONE}), bundle);
+    }
+}
+
+/** From the derivative before the function to that by the normed input, summed over tensor; where attention has the
+ *  same input, with attention's. */
+static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out[2],
+                        int32_t partial, int32_t dxn)
+{
+    static const char *const names[2] = {"bwd.scatter.mlp", "bwd.sum.mlp"};
+    const int64_t matrices = tf->model->mlp_matrices - 1;
+    const int64_t kn[2] = {tf->model->d_model, layer->d_ff / tf->tensor};
+    const int64_t nk[2] = {kn[1], kn[0]};
+    const bool parallel = tf->model->parallel > 0;
+    pod_tf_bundle *in = pod_tf_bundle_of(tf, tf->layer, POD_PART_IN);
+    if (layer->d_ff == 0) {
+        if (in->there) {
+            pod_tf_gradient(tf, in, pod_tf_gradient_buffer(tf, in));
+        }
+        if (!parallel) {
+            pod_tf_sum_rows(tf, names, partial);
+        }
+        return;
+    }
+    pod_tf_summing sum = {.products = NULL};
+    pod_tf_products products = one_product("bwd.matmul.in", nk, matrices,
+                                           (const int32_t[3]){in_out[1], in->gathered, partial});
+    products.pass = "bwd.pass.in";
+    products.sum = names[1];
+    products.buffer = dxn;
+    dense_quantize(tf, kn, matrices, in_out[1]);
+    if (parallel) {
+        pod_tf_multiply(tf, &products, false);
+    } else {
+        sum = pod_tf_multiply_sum(tf, &products);
+    }
+    weights_backward(
+        tf, &sum,
+        one_product("bwd.matmul.din", kn, matrices, (const int32_t[3]){in_out[0], in_out[1], NONE}),
+        in);
+    pod_tf_multiply_sum_end(tf, &sum);
 }
 
 int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, const pod_tf_mlp *mlp,
                             int32_t dy)
 {
-    static const char *const out_names[2] = {"bwd.matmul.down", "bwd.matmul.ddown"};
-    static const char *const in_names[2] = {"bwd.matmul.in", "bwd.matmul.din"};
     const int64_t d = tf->model->d_model;
-    const int64_t f = layer->d_ff / tf->tensor;
-    const int64_t matrices = tf->model->mlp_matrices - 1;
     const bool use = !mlp->in_used;
     const int32_t wi = mlp->wi;
     const int32_t dh = activation(tf, "dh", tf->tokens, pod_tf_function_width(tf, layer));
-    if (layer->experts > 0) {
-        pod_tf_experts_out_backward(tf, layer, mlp, dh, dy);
-    }
-    if (layer->d_ff > 0) {
-        pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
-        const int32_t out = mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
-        const int32_t touch[2][POD_OP_TOUCHES_MAX] = {
-            {dy, out, dh,   NONE},
-            {wi, dy,  NONE, NONE}
-        };
-        (void)dense_backward(tf, out_names, (const int64_t[2]){f, d}, 1, touch, bundle, NONE);
-    }
+    out_backward(tf, layer, mlp, dh, dy);
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     /* in place of what is before the function, unless that is a slice of what a loop keeps */
     const int32_t dwi =
         mlp->in_used ? wi : activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
-    const int32_t dxn = activation(tf, "dnorm", tf->tokens, d);
+    const int32_t dxn = pod_tf_row_buffer(tf, "dnorm", d);
+    const bool apart = tf->pieces && (layer->experts > 0 || tf->model->parallel > 0);
+    const int32_t partial = apart ? activation(tf, "dnorm.partial", tf->tokens, d) : dxn;
     if (layer->experts > 0) {
-        pod_tf_experts_in_backward(tf, layer, mlp, xn, dwi, dxn);
+        pod_tf_experts_in_backward(tf, layer, mlp, xn, dwi, partial);
     }
     if (use) {
         (void)pod_tf_use_part(tf, POD_PART_IN);
     }
-    pod_tf_bundle *in = pod_tf_bundle_of(tf, tf->layer, POD_PART_IN);
-    if (layer->d_ff > 0) {
-        const int32_t touch[2][POD_OP_TOUCHES_MAX] = {
-            {dwi, in->gathered, dxn,  NONE},
-            {xn,  dwi,          NONE, NONE}
-        };
-        pod_tf_wait(
-            tf, dense_backward(tf, in_names, (const int64_t[2]){d, f}, matrices, touch, in, dxn));
-        return dxn;
-    }
-    if (in->there) {
-        pod_tf_gradient(tf, in, pod_tf_gradient_buffer(tf, in));
-    }
-    pod_tf_wait(tf, input_sum(tf, dxn));
+    in_backward(tf, layer, (const int32_t[2]){xn, dwi}, partial, dxn);
     return dxn;
 }

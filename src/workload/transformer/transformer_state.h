@@ -77,8 +77,10 @@ typedef struct pod_tf {
     pod_tf_bundle *bundles; /**< bundles[layer · POD_LAYER_PARTS + part], then embedding, head */
     int32_t nbundles;
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
-    int32_t logits;      /**< of the piece under way */
-    int32_t last_core;   /**< op */
+    bool pieces;    /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
+    bool rows_cut;  /**< rows between matmuls are a share of tensor */
+    int32_t logits; /**< of the piece under way */
+    int32_t last_core; /**< op */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */
     int32_t nscatters;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_pieces.h"
+
+#include "workload/build/ring.h"
+#include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
+
+enum { NONE = POD_OP_NONE, BYTES = 2 };
+
+int64_t pod_tf_rows(const pod_tf *tf)
+{
+    return tf->rows_cut ? tf->tokens / tf->tensor : tf->tokens;
+}
+
+int32_t pod_tf_row_buffer(pod_tf *tf, const char *name, int64_t width)
+{
+    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype,
+                         tf->pieces ? tf->tokens / tf->tensor : tf->tokens, width);
+}
+
+int32_t pod_tf_whole_buffer(pod_tf *tf, const char *name, int32_t buffer, int64_t width)
+{
+    return tf->rows_cut ? pod_tf_activation(tf, name, width) : buffer;
+}
+
+/** Pass a piece on by `shift` positions, after the core op `made` and after another. */
+static int32_t pass(pod_tf *tf, const pod_tf_products *products, int32_t shift, int32_t made,
+                    int32_t after)
+{
+    const int32_t last_core = tf->last_core;
+    const int64_t elements = tf->tokens / tf->tensor * tf->model->d_model;
+    tf->last_core = made;
+    const int32_t op =
+        pod_tf_collective(tf, POD_PERMUTE, products->pass, &tf->layout->tensor, elements,
+                          POD_DTYPE_BF16, after, TOUCH(products->buffer, NONE, NONE, NONE));
+    tf->last_core = last_core;
+    if (op != NONE && tf->stage.build.st == POD_OK) {
+        tf->program->ops[op].shift = shift;
+    }
+    return op;
+}
+
+static void multiply(pod_tf *tf, const pod_tf_products *products, int64_t rows)
+{
+    const int64_t tiles = products->tiles > 1 ? products->tiles : 1;
+    for (int i = 0; i < products->count; i++) {
+        const pod_tf_product *p = &products->product[i];
+        pod_tf_matmul(tf, p->name, (const int64_t[3]){pod_ceil_div(rows, tiles), p->k, p->n},
+                      tiles * p->count, p->touch);
+    }
+}
+
+/* ---- gather and multiply ---- */
+
+void pod_tf_multiply(pod_tf *tf, const pod_tf_products *products, bool gather)
+{
+    enum { UP, DOWN };
+    const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
+    const int32_t made = tf->last_core;
+    int32_t passed[2] = {NONE, NONE};
+    if (!gather) {
+        multiply(tf, products, tf->tokens);
+        return;
+    }
+    for (int32_t k = 0; k < ring.n; k++) {
+        const int from = k % 2 == 1 ? UP : DOWN;
+        const int32_t arrived = k > 0 ? passed[from] : NONE;
+        const int32_t piece = pod_piece_ring_arrival(&ring, k);
+        if (k == 0) {
+            passed[UP] = pass(tf, products, 1, made, NONE);
+            passed[DOWN] = ring.down > 0 ? pass(tf, products, ring.n - 1, made, NONE) : NONE;
+        } else if (from == UP && piece < ring.up) {
+            passed[UP] = pass(tf, products, 1, made, arrived);
+        } else if (from == DOWN && ring.n - piece < ring.down) {
+            passed[DOWN] = pass(tf, products, ring.n - 1, made, arrived);
+        }
+        pod_tf_wait(tf, arrived);
+        multiply(tf, products, tf->tokens / tf->tensor);
+    }
+}
+
+/* ---- multiply and scatter ---- */
+
+/** Add the product of the next piece to a sum and pass it on. */
+static void piece_sum(pod_tf *tf, pod_tf_summing *s)
+{
+    const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
+    const int side = s->other_way ? 1 : 0;
+    pod_tf_wait(tf, s->waits[side]);
+    multiply(tf, s->products, tf->tokens / tf->tensor);
+    s->waits[side] =
+        pass(tf, s->products, s->other_way ? 1 : ring.n - 1, tf->last_core, POD_OP_NONE);
+    s->other_way = !s->other_way && s->away <= ring.down;
+    s->away -= s->other_way ? 0 : 1;
+}
+
+/** Pieces that are still to be passed on. */
+static int32_t pieces_left(const pod_tf *tf, const pod_tf_summing *s)
+{
+    const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
+    const int32_t lower = s->away < ring.down ? s->away : ring.down;
+    return s->away + lower - (s->other_way ? 1 : 0);
+}
+
+pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products)
+{
+    pod_tf_summing s = {
+        .products = products, .waits = {NONE, NONE}
+    };
+    if (tf->pieces) {
+        s.away = pod_piece_ring_of((int32_t)tf->tensor).up;
+        piece_sum(tf, &s);
+    } else {
+        multiply(tf, products, tf->tokens);
+        s.waits[0] = pod_tf_sum(tf, products->sum, products->buffer, tf->model->d_model);
+    }
+    return s;
+}
+
+/** Columns of part `i` of `parts`: not so few that the matrix unit waits for rows again and again. */
+static int64_t columns_of_part(int64_t columns, int64_t i, int64_t parts)
+{
+    enum { UNIT = 512 };
+    const int64_t units = pod_ceil_div(columns, UNIT);
+    const int64_t first = units * i / parts * UNIT;
+    const int64_t end = units * (i + 1) / parts * UNIT;
+    return (end < columns ? end : columns) - first;
+}
+
+void pod_tf_multiply_weights(pod_tf *tf, pod_tf_summing *s, const pod_tf_products *weights)
+{
+    const int64_t tiles = weights->tiles > 1 ? weights->tiles : 1;
+    const int32_t parts = pieces_left(tf, s) + 1;
+    for (int32_t part = 0; part < parts; part++) {
+        if (part > 0) {
+            piece_sum(tf, s);
+        }
+        for (int i = 0; i < weights->count; i++) {
+            const pod_tf_product *p = &weights->product[i];
+            const int64_t columns = columns_of_part(p->n, part, parts);
+            if (columns > 0) {
+                pod_tf_matmul(tf, p->name,
+                              (const int64_t[3]){p->k, pod_ceil_div(tf->tokens, tiles), columns},
+                              tiles * p->count, p->touch);
+            }
+        }
+    }
+}
+
+void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *s)
+{
+    const int64_t elements = tf->tokens / tf->tensor * tf->model->d_model;
+    if (s->products == NULL) {
+        return;
+    }
+    while (pieces_left(tf, s) > 0) {
+        piece_sum(tf, s);
+    }
+    pod_tf_wait(tf, s->waits[0]);
+    if (!tf->pieces) {
+        return;
+    }
+    multiply(tf, s->products, tf->tokens / tf->tensor);
+    if (tf->tensor > 2) { /* the sum from the other side; fused but for reading it */
+        pod_tf_wait(tf, s->waits[1]);
+        pod_tf_vector(tf, "pieces.add", (double)elements, elements * BYTES,
+                      TOUCH(s->products->buffer, NONE, NONE, NONE));
+    }
+    tf->rows_cut = true;
+}
+
+/* ---- what no matmul makes ---- */
+
+/** A collective over all rows that the next core op waits for. */
+static void whole(pod_tf *tf, pod_coll_op op, const char *name, int32_t buffer)
+{
+    pod_tf_wait(tf, pod_tf_collective(tf, op, name, &tf->layout->tensor,
+                                      tf->tokens * tf->model->d_model, POD_DTYPE_BF16, NONE,
+                                      TOUCH(buffer, NONE, NONE, NONE)));
+}
+
+void pod_tf_gather_rows(pod_tf *tf, const char *name, int32_t buffer)
+{
+    if (tf->rows_cut) {
+        whole(tf, POD_ALL_GATHER, name, buffer);
+    }
+}
+
+void pod_tf_sum_rows(pod_tf *tf, const char *const names[2], int32_t buffer)
+{
+    if (tf->pieces) {
+        whole(tf, POD_REDUCE_SCATTER, names[0], buffer);
+        tf->rows_cut = true;
+    } else {
+        pod_tf_wait(tf, pod_tf_sum(tf, names[1], buffer, tf->model->d_model));
+    }
+}
