@@ -4,7 +4,6 @@
 #include "base/file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +14,16 @@ static pod_status list_failure(const char *text, pod_error *err)
                     "--trace-chips is a list of chip numbers, as 0,5,8-11, or all; not '%s'", text);
 }
 
-/* A number at *text, which moves after it; -1 if there is none that fits. */
+/* A number at *text, which moves after it; -1 if there is none. */
 static int64_t take_number(const char **text)
 {
     char *end = NULL;
     if (!isdigit((unsigned char)**text)) {
         return -1;
     }
-    errno = 0;
     const long long number = strtoll(*text, &end, 10);
     *text = end;
-    return errno == 0 ? number : -1;
+    return number;
 }
 
 /* "0,5,8-11" into chosen[nchips]. */
