@@ -13,6 +13,8 @@ enum {
     PANEL_ROWS = 256,
     /* int8: products are at most 2^14, so that f32 sums of 1024 of them are exact. */
     EXACT_DEPTH = 1024,
+    /* What OpenBLAS maps when it is first called, on x86-64. */
+    BLAS_BYTES = 128 << 20,
 };
 
 static pod_status check_shape(pod_gemm_shape shape, pod_error *err)
@@ -31,6 +33,25 @@ static pod_status check_shape(pod_gemm_shape shape, pod_error *err)
             "a product of %lldx%lldx%lld numbers; each matrix must have fewer than 2^31",
             (long long)shape.m, (long long)shape.k, (long long)shape.n);
     }
+    return POD_OK;
+}
+
+/* OpenBLAS tries for ever to get its buffer where there is no memory for it, so look before its first call; later
+ * calls use the same buffer. */
+static pod_status blas_begin(pod_error *err)
+{
+    static bool begun;
+    if (begun) {
+        return POD_OK;
+    }
+    void *buffer = malloc(BLAS_BYTES);
+    if (buffer == NULL) {
+        return pod_fail(err, POD_E_NOMEM,
+                        "no memory for the matmuls of real numbers: OpenBLAS needs 128 MiB; use "
+                        "--data none, or raise ulimit -v");
+    }
+    free(buffer);
+    begun = true;
     return POD_OK;
 }
 
@@ -79,13 +100,17 @@ pod_status pod_gemm_f32(pod_dtype dtype, pod_gemm_shape shape, const void *a, co
                         bool accumulate, float *c, pod_error *err)
 {
     POD_ASSERT(dtype != POD_DTYPE_INT8 && (unsigned)dtype < POD_DTYPE_COUNT);
-    const pod_status st = check_shape(shape, err);
+    pod_status st = check_shape(shape, err);
     if (st != POD_OK) {
         return st;
     }
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) {
         clear(c, accumulate, (size_t)shape.m * (size_t)shape.n * sizeof *c);
         return POD_OK;
+    }
+    st = blas_begin(err);
+    if (st != POD_OK) {
+        return st;
     }
     if (dtype == POD_DTYPE_F32) {
         sgemm(shape, a, b, accumulate, c);
@@ -131,6 +156,10 @@ pod_status pod_gemm_int8(pod_gemm_shape shape, const int8_t *a, const int8_t *b,
     clear(c, accumulate, (size_t)shape.m * (size_t)shape.n * sizeof *c);
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) {
         return POD_OK;
+    }
+    st = blas_begin(err);
+    if (st != POD_OK) {
+        return st;
     }
     const size_t n = (size_t)shape.n;
     struct int8_buffers buffers = {

@@ -41,6 +41,8 @@ void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common
         {POD_CLI_DATA, {"data", 0, POD_CLI_TEXT, &texts->data, "real|none",
             "move, compute and verify real numbers, or time only "
             "(default: real while all chips together need at most 1 GiB)"}},
+        {POD_CLI_DATA, {"force", 0, POD_CLI_FLAG, &texts->force, NULL,
+            "with --data real: also where the machine may not have the memory"}},
         {POD_CLI_SEED, {"seed", 0, POD_CLI_TEXT, &texts->seed, "N",
             "seed of random choices and test data (default: 0)"}},
         {POD_CLI_EXPLAIN, {"explain", 0, POD_CLI_FLAG, &common->explain, NULL,
@@ -82,6 +84,10 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     }
     if (texts->data != NULL) {
         cli->experiment.data = none == 1 ? POD_DATA_NONE : POD_DATA_REAL;
+    }
+    cli->experiment.force = texts->force;
+    if (st == POD_OK && texts->force && cli->experiment.data != POD_DATA_REAL) {
+        st = pod_fail(err, POD_E_USAGE, "--force is for real numbers; give --data real, too");
     }
     if (st == POD_OK && common->trace_chips != NULL && common->trace_path == NULL) {
         st = pod_fail(err, POD_E_USAGE, "--trace-chips needs --trace FILE.json");

@@ -11,6 +11,7 @@ typedef struct pod_cli_common_texts {
     const char *rates;
     const char *format;
     const char *data;
+    bool force;
     const char *seed;
 } pod_cli_common_texts;
 

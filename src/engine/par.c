@@ -105,8 +105,9 @@ static void meet_others(pod_par *par)
         par->gate = NULL;
     }
     par->oversubscribed = !facts[1];
+    par->node_ranks = facts[0] ? local : local_size_asked(par->comm);
     if (!facts[0]) {
-        int64_t crowded = local_size_asked(par->comm) > cores;
+        int64_t crowded = par->node_ranks > cores;
         pod_par_max_i64(par, &crowded, 1);
         par->oversubscribed = crowded != 0;
     }
@@ -144,7 +145,8 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
     if (started == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
     }
-    *started = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
+    *started =
+        (pod_par){.comm = MPI_COMM_NULL, .size = 1, .node_ranks = 1, .piece_bytes = PIECE_BYTES};
     pod_panic_handler_set(end_job);
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
@@ -190,7 +192,8 @@ pod_status pod_par_self_new(pod_par **self, pod_error *err)
     if (*self == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a job of one rank");
     }
-    **self = (pod_par){.comm = MPI_COMM_NULL, .size = 1, .piece_bytes = PIECE_BYTES};
+    **self =
+        (pod_par){.comm = MPI_COMM_NULL, .size = 1, .node_ranks = 1, .piece_bytes = PIECE_BYTES};
     return POD_OK;
 }
 

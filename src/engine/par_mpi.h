@@ -17,6 +17,7 @@ struct pod_par {
     MPI_Comm comm; /**< a duplicate of the world; MPI_COMM_NULL in a process on its own */
     int rank;
     int size;
+    int node_ranks; /**< ranks on this node, this one among them */
     bool oversubscribed;
     bool finalize;      /**< pod_par_start called MPI_Init */
     pod_gate *gate;     /**< when ranks outnumber the cores of the only node; else NULL */

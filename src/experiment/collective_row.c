@@ -197,6 +197,12 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
         POD_ASSERT(schedule != NULL);
         (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
         row->data = choose_data(experiment, run_case, schedule, bytes, row->dtype);
+        st = row->data ? pod_experiment_memory_check(
+                 experiment, pod_run_data_bytes(schedule, &run_case->setup->slice, row->dtype),
+                 bytes, "--bytes", err)
+                       : POD_OK;
+    }
+    if (st == POD_OK) {
         note_silence(experiment, run_case);
         st = simulate(experiment, run_case, schedule, watch, row, err);
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/experiment.h"
 
+#include "engine/memory.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,10 @@
 
 /* All chips together may hold this much before numbers are left out by default. */
 static const int64_t DATA_BY_SIZE_MAX_BYTES = INT64_C(1) << 30;
+
+enum { BYTES_PER_MIB = 1 << 20 };
+static const double HELD_AND_MOVED = 1.5;
+static const double MEMORY_FRAC = 0.8;
 
 void pod_experiment_note(const pod_experiment *experiment, const char *format, ...)
 {
@@ -43,6 +49,31 @@ void pod_experiment_progress_end(const pod_experiment *experiment)
 bool pod_experiment_data_fits(int64_t bytes)
 {
     return bytes <= DATA_BY_SIZE_MAX_BYTES;
+}
+
+pod_status pod_experiment_memory_check(const pod_experiment *experiment, int64_t bytes,
+                                       int64_t buffer, const char *option, pod_error *err)
+{
+    const int64_t free_bytes = pod_memory_free_bytes(experiment->par);
+    const double needed = (double)bytes * HELD_AND_MOVED;
+    const double allowed = (double)free_bytes * MEMORY_FRAC;
+    if (experiment->force || free_bytes == INT64_MAX || needed <= allowed) {
+        return POD_OK;
+    }
+    char smaller[POD_FORMAT_MAX + 32] = "fewer chips";
+    int64_t fits = 1;
+    while (fits <= buffer / 2 && needed * 2 * (double)fits / (double)buffer <= allowed) {
+        fits *= 2;
+    }
+    if (buffer > 0 && needed * (double)fits / (double)buffer <= allowed) {
+        const bool mib = fits >= BYTES_PER_MIB;
+        (void)snprintf(smaller, sizeof smaller, mib ? "%s %lldMiB" : "%s %lld", option,
+                       (long long)(mib ? fits / BYTES_PER_MIB : fits));
+    }
+    return pod_fail(err, POD_E_NOFIT,
+                    "real numbers of all chips need %.3g GB, and this machine has %.3g GB free, of "
+                    "which 80 %% are used at most; use --data none, %s, more machines, or --force",
+                    needed / 1e9, (double)free_bytes / 1e9, smaller);
 }
 
 const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_t size)

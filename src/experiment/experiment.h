@@ -43,6 +43,7 @@ typedef struct pod_experiment {
     pod_par *par; /**< the ranks that run it together */
     pod_experiment_listener listener;
     pod_experiment_data data;
+    bool force;    /**< real numbers even where they may not fit the machine's memory */
     uint64_t seed; /**< of real numbers and of random patterns */
 } pod_experiment;
 
@@ -57,6 +58,14 @@ void pod_experiment_progress_end(const pod_experiment *experiment);
 
 /** True if real numbers are the default where all chips together need so many bytes. */
 bool pod_experiment_data_fits(int64_t bytes);
+/** Real numbers fit what the machine has free. What moves between chips is held, too, while it is under way: up to
+ *  half of what they hold (measured: 0.5 for sums and all-to-alls, 0.2 to 0.4 for steps). Collective.
+ *  @param bytes    what all chips together hold
+ *  @param buffer   the size that may be made smaller, to be proposed; 0 = none. bytes grow with it
+ *  @param option   its option, as "--bytes"
+ *  @return POD_E_NOFIT with both figures, and what fits, beyond 80 % of what is free */
+pod_status pod_experiment_memory_check(const pod_experiment *experiment, int64_t bytes,
+                                       int64_t buffer, const char *option, pod_error *err);
 /** "--data real, as all chips together need 3 MiB (limit 1 GiB)", into text. @return text */
 const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_t size);
 

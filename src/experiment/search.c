@@ -213,6 +213,7 @@ pod_status pod_experiment_search(pod_experiment *experiment,
     if (!pod_experiment_step_wants_data(experiment, data_bytes)) {
         return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
     }
+    st = pod_experiment_memory_check(experiment, data_bytes, 0, "", err);
     pod_reference *reference = NULL;
     for (int i = 0; i < count && st == POD_OK; i++) {
         if (outcomes[i].status == POD_OK) {

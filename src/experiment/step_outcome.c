@@ -82,13 +82,16 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     const bool data = pod_experiment_step_wants_data(experiment, run_case->work.data_bytes);
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
     if (data) {
+        st = pod_experiment_memory_check(experiment, run_case->work.data_bytes, 0, "", err);
+    }
+    if (st == POD_OK && data) {
         st = pod_experiment_step_reference(experiment, run_case, &reference, err);
         if (st == POD_OK) {
             st = pod_experiment_step_run_data(experiment, run_case, chip, reference, watch, result,
                                               &numbers, err);
         }
         pod_reference_free(reference);
-    } else {
+    } else if (st == POD_OK) {
         st = pod_experiment_step_run(experiment, run_case, chip, watch, result, err);
     }
     if (st == POD_OK) {
