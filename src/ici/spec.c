@@ -73,7 +73,14 @@ static pod_status suffix_parse(const char *suffix, pod_twist_request *twist, pod
     return POD_OK;
 }
 
-/* "v5p:4x4x8_untwisted", with `colon` at its colon. */
+/* "tpu-v6e-slice" is an accelerator of GKE, "ct5lp-hightpu-4t" a machine type: neither has a shape. */
+static bool is_of_gke(const char *text)
+{
+    return strncmp(text, "tpu-", 4) == 0 || strstr(text, "-hightpu-") != NULL
+           || strstr(text, "-standard-") != NULL;
+}
+
+/* "v5p:4x4x8_untwisted", with `colon` at its colon; xpk writes a dash. */
 static pod_status shape_spec_parse(const pod_slice_catalog *catalog, const char *text,
                                    const char *colon, pod_shape_request *request, pod_error *err)
 {
@@ -91,7 +98,27 @@ static pod_status shape_spec_parse(const pod_slice_catalog *catalog, const char 
     return st;
 }
 
-/* "v5p-128", with `dash` at its dash. */
+/* The shape in "v5p-8 (2x2x1)" must have the chips of its type. */
+static pod_status shape_agrees(const pod_shape_request *request, const char *shape,
+                               const char *whole, pod_error *err)
+{
+    int32_t dims[POD_AXES];
+    const pod_status st =
+        pod_shape_parse(request->generation, shape, strcspn(shape, ")"), dims, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    const bool closed = strcmp(shape + strcspn(shape, ")"), ")") == 0;
+    if (!closed || memcmp(dims, request->dims, sizeof dims) != 0) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "'%s': the type and the shape are two slices; write %s:%.*s, or the type alone", whole,
+            request->generation->name, (int)strcspn(shape, ")"), shape);
+    }
+    return POD_OK;
+}
+
+/* "v5p-128", or "v5p-8 (2x2x1)", with `dash` at its dash. */
 static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *text,
                                   const char *dash, const char *whole, pod_shape_request *request,
                                   pod_error *err)
@@ -103,10 +130,16 @@ static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *
         return st;
     }
     int64_t count = 0;
-    if (!number_read(dash + 1, strlen(dash + 1), &count)) {
+    const size_t length = strcspn(dash + 1, " ");
+    if (!number_read(dash + 1, length, &count)) {
         return not_a_spec(whole, err);
     }
-    return pod_slice_catalog_type(catalog, generation, count, request, err);
+    const char *rest = dash + 1 + length;
+    st = pod_slice_catalog_type(catalog, generation, count, request, err);
+    if (st == POD_OK && rest[0] != '\0') {
+        st = rest[1] == '(' ? shape_agrees(request, rest + 2, whole, err) : not_a_spec(whole, err);
+    }
+    return st;
 }
 
 pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
@@ -134,8 +167,14 @@ pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, p
     }
     const char *colon = strchr(start, ':');
     const char *dash = strchr(start, '-');
-    if (colon) {
-        st = shape_spec_parse(catalog, start, colon, &request, err);
+    const bool is_shape = dash != NULL && strchr(dash, 'x') != NULL && strchr(dash, ' ') == NULL;
+    if (is_of_gke(start)) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "'%s' is GKE's name of a machine, not of a slice; write the chip and the "
+                      "topology, as v6e:4x4",
+                      text);
+    } else if (colon || is_shape) {
+        st = shape_spec_parse(catalog, start, colon ? colon : dash, &request, err);
     } else if (dash) {
         st = type_spec_parse(catalog, start, dash, text, &request, err);
     } else {

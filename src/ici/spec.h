@@ -3,8 +3,8 @@
  *
  *  Grammar (case doesn't count; docs/slices.md):
  *
- *      spec    [N*] CHIP : A [x B [x C]] [_twisted | _untwisted]     v5p:4x4x4, 2*v6e:16x16
- *              [N*] TYPE - COUNT                                     v5p-128, v5litepod-16
+ *      spec    [N*] CHIP : A [x B [x C]] [_twisted | _untwisted]     v5p:4x4x4, 2*v6e:16x16; xpk: tpu7x-4x4x4
+ *              [N*] TYPE - COUNT [ (SHAPE)]                          v5p-128, v5litepod-16, v5p-8 (2x2x1)
  *      file    CSV with the columns key,value: chip, dims, wrap, twist, slices, once each, and any
  *              number of fail_link, slow_link, slow_chip
  *

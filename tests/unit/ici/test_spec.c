@@ -165,7 +165,7 @@ Test(ici_spec, refuses_what_is_no_slice)
         {"99999999999*v5p:4x4x4", POD_E_RANGE, "too many slices"},
         {"2000000000*v5p:4x4x4", POD_E_RANGE, "too many"},
         {"v5p-", POD_E_USAGE, "is no slice"},
-        {"v5p-12x", POD_E_USAGE, "is no slice"},
+        {"v5p-12x", POD_E_INVALID, "'12x' is not a shape"},
         {"v5p-100", POD_E_INVALID, "no accelerator type v5p-100; the nearest v5p-64 and v5p-128"},
         {"v5litepod-512", POD_E_INVALID, "the nearest v5litepod-256, or"},
         {"v2-2", POD_E_INVALID, "the nearest v2-8, or"},
