@@ -19,7 +19,7 @@ static bool only_a_slice_is_used(const pod_experiment_hlo_outcome *outcome, uint
     const pod_hlo_program *program = outcome->program;
     const pod_hlo_collective *what = &program->analysis->collectives.collective[collective];
     const pod_hlo_run_as *run = &program->run_as[collective];
-    if (what->opcode != POD_HLO_ALL_REDUCE || what->how == POD_HLO_SCATTER || run->group < 0) {
+    if (what->opcode != POD_HLO_ALL_REDUCE || what->how == POD_HLO_HOW_SCATTER || run->group < 0) {
         return false;
     }
     const int64_t cut = pod_hlo_cut_of(&program->works->bytes, what->done);

@@ -166,7 +166,7 @@ pod_status pod_hlo_algorithm_of(const pod_hlo_module *module, const pod_hlo_coll
     }
     algorithm->runs.name = "xla";
     algorithm->runs.given =
-        wish_read(text, &config, collective->how == POD_HLO_SCATTER, &algorithm->runs.wish);
+        wish_read(text, &config, collective->how == POD_HLO_HOW_SCATTER, &algorithm->runs.wish);
     if (!algorithm->runs.given) {
         algorithm->reason = algorithm->text[0] == '\0'
                                 ? "the text names no algorithm; the compiler's rules"

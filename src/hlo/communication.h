@@ -18,7 +18,7 @@ typedef struct pod_hlo_collective {
     uint32_t done;   /**< that waits for it there; `instruction` if it holds the core */
     uint32_t inner;  /**< the collective's own instruction, which has its attributes */
     uint8_t opcode;  /**< pod_hlo_opcode */
-    uint8_t how;     /**< pod_hlo_how */
+    pod_hlo_how how;
     int64_t bytes;
     int64_t result_bytes;
     int64_t channel; /**< -1 = none */

@@ -184,7 +184,7 @@ static pod_coll_op op_of(const pod_hlo_collective *collective)
     case POD_HLO_ALL_GATHER:
         return POD_ALL_GATHER;
     case POD_HLO_ALL_REDUCE:
-        return collective->how == POD_HLO_SCATTER ? POD_REDUCE_SCATTER : POD_ALL_REDUCE;
+        return collective->how == POD_HLO_HOW_SCATTER ? POD_REDUCE_SCATTER : POD_ALL_REDUCE;
     case POD_HLO_REDUCE_SCATTER:
         return POD_REDUCE_SCATTER;
     case POD_HLO_ALL_TO_ALL:

@@ -316,7 +316,7 @@ static pod_status collectives_begin(planner *p, uint32_t instruction, bool *scat
     for (uint32_t i = collective_first(p, instruction);
          st == POD_OK && i < all->count && all->collective[i].instruction == instruction; i++) {
         const bool holds = all->collective[i].done == instruction;
-        *scatters = *scatters || all->collective[i].how == POD_HLO_SCATTER;
+        *scatters = *scatters || all->collective[i].how == POD_HLO_HOW_SCATTER;
         if (!overlapped(p, i)) {
             st = action_add(p, holds ? POD_HLO_DO_HOLD : POD_HLO_DO_BEGIN, instruction, i);
         }

@@ -1,12 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hlo/bytes.h"
+#include "experiment/hlo_remedies.h"
+#include "experiment/tables.h"
 #include "hlo/facts.h"
-#include "hlo/kind.h"
 #include "hlo/memory.h"
 
 #include "fuzz.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Programs that are run: those of one partition, and of four on 2x2. */
+enum { RUN_INSTRUCTIONS_MAX = 200, RUN_OPS_MAX = 2000 };
+
+typedef struct world {
+    pod_experiment experiment;
+    pod_experiment_tables tables;
+    pod_experiment_setup one;
+    pod_experiment_setup four;
+} world;
+
+/* Made once and kept. */
+static world *the_world(void)
+{
+    static world *w;
+    if (w == NULL) {
+        const pod_experiment_setup_request one = {.slice = "v5e:1x1", .rates = POD_RATES_MEASURED};
+        const pod_experiment_setup_request four = {.slice = "v5e:2x2", .rates = POD_RATES_MEASURED};
+        w = calloc(1, sizeof *w);
+        POD_ASSERT(w != NULL && setenv("PODSIM_DATA", POD_SOURCE_DIR, 1) == 0);
+        POD_ASSERT(pod_par_start(NULL, NULL, &w->experiment.par, NULL) == POD_OK);
+        POD_ASSERT(pod_experiment_tables_load(&w->tables, NULL) == POD_OK);
+        POD_ASSERT(pod_experiment_setup_init(&w->one, &one, &w->tables, NULL) == POD_OK);
+        POD_ASSERT(pod_experiment_setup_init(&w->four, &four, &w->tables, NULL) == POD_OK);
+    }
+    return w;
+}
+
+static void outcome_check(const pod_experiment_hlo_outcome *outcome)
+{
+    const pod_step_result *r = &outcome->result;
+    POD_ASSERT(r->compute_ps + r->exposed_ici_ps + r->exposed_dcn_ps + r->exposed_host_ps
+                   + r->exposed_hbm_ps + r->idle_ps
+               == r->cells * r->time_ps);
+    POD_ASSERT(r->time_ps >= 0 && r->compute_ps >= 0 && r->exposed_ici_ps >= 0);
+    for (uint32_t i = 0; i < outcome->program->ncosts; i++) {
+        POD_ASSERT(outcome->time_ps[outcome->program->cost_instruction[i]] >= 0);
+    }
+}
+
+/* The program, once its plan says that it is small. */
+static pod_status run(const world *w, pod_experiment_hlo_request *request, pod_error *err)
+{
+    const pod_experiment_setup *setup = request->setup;
+    const pod_hlo_program_options options = {.slice = &setup->slice,
+                                             .slices = 1,
+                                             .devices = request->devices,
+                                             .algorithms = request->algorithms};
+    const pod_hlo_works *works = request->text->works;
+    pod_hlo_costs *costs = NULL;
+    pod_hlo_program *program = NULL;
+    pod_status st = pod_hlo_costs_new(works, &setup->chip, &request->cost, &costs, err);
+    if (st == POD_OK) {
+        st = pod_hlo_program_new(works, costs, &options, &program, err);
+    }
+    const bool small =
+        st == POD_OK && program->planned[request->text->module->entry].ops <= RUN_OPS_MAX;
+    pod_hlo_program_free(program);
+    pod_hlo_costs_free(costs);
+    if (small) {
+        pod_experiment experiment = w->experiment;
+        pod_experiment_hlo_outcome outcome;
+        st = pod_experiment_hlo(&experiment, request, &setup->chip, &outcome, err);
+        if (st == POD_OK) {
+            pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
+            outcome_check(&outcome);
+            st = pod_experiment_hlo_remedies(&experiment, request, &setup->chip, &outcome, remedies,
+                                             err);
+        }
+        pod_experiment_hlo_outcome_fini(&outcome);
+    }
+    return st;
+}
+
+static pod_status run_text(const uint8_t *data, size_t size, pod_error *err)
+{
+    const world *w = the_world();
+    pod_experiment_hlo_text text;
+    pod_status st =
+        pod_experiment_hlo_text_init(&text, "a.txt", (const char *)data, size, NULL, err);
+    const bool one = st == POD_OK && text.module->partitions == 1;
+    const bool four = st == POD_OK && text.module->partitions == 4;
+    if ((one || four) && text.module->ninstructions <= RUN_INSTRUCTIONS_MAX) {
+        const pod_hlo_kernels kernels = {.count = 0};
+        pod_hlo_devices devices;
+        pod_experiment_hlo_request request = {.text = &text,
+                                              .setup = one ? &w->one : &w->four,
+                                              .devices = &devices,
+                                              .cost = {.kernels = &kernels},
+                                              .algorithms = {.text = true}};
+        st = pod_hlo_devices_init(&devices, one ? 1 : 4, err);
+        if (st == POD_OK) {
+            st = run(w, &request, err);
+            pod_hlo_devices_fini(&devices);
+        }
+    }
+    pod_experiment_hlo_text_fini(&text);
+    return st;
+}
 
 /* What every answer must hold, whatever the text. */
 static void check(const pod_hlo_module *module, const pod_hlo_analysis *analysis)
@@ -86,6 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         pod_hlo_free(module);
     }
+    st = st == POD_OK ? run_text(data, size, &err) : st;
     POD_ASSERT(st == POD_OK || pod_status_exit_code(st) == 3);
     POD_ASSERT(st == POD_OK || (err.text[0] != '\0' && strchr(err.text, '\n') == NULL));
     return 0;
