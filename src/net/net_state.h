@@ -23,13 +23,14 @@ enum {
     FLOW_CIRCUIT = 32 /* one link of a circuit: flow_peer[] is the destination */
 };
 
-/* A message (or fragment) on a link. On the link's list, sorted by `finish`, until served. */
+/* A message (or fragment) on a link, in the link's heap until served. */
 typedef struct net_flow {
     pod_time_ps finish; /* virtual time at which it has had its service */
     uint64_t tag;
     pod_payload *payload;
-    int32_t next;
-    int32_t prev;
+    int32_t next;    /* in the heap: of the same parent; else in a list */
+    int32_t child;   /* in the heap: the first of those below, -1 = none */
+    uint32_t number; /* of those that joined the link */
     uint32_t step;
     uint16_t fragments;
     uint8_t flags;
@@ -64,7 +65,7 @@ static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared
 typedef struct net_link {
     pod_link share; /* `first` is a flow, -1 = none */
     int64_t bytes;
-    int32_t tail;
+    uint32_t joined; /* messages so far */
     int32_t peer;
     int32_t wire;
     int32_t reserved[3];

@@ -61,27 +61,50 @@ static void flow_release(pod_net *net, int32_t local, int32_t flow)
     net->free_flow = flow;
 }
 
-/* Put into the list sorted by finish, after equals. */
+/* ---- the messages of a link: a pairing heap, served by their finish, equals as they joined ---- */
+
+static bool goes_first(const net_flow *a, const net_flow *b)
+{
+    return a->finish != b->finish ? a->finish < b->finish : (int32_t)(a->number - b->number) < 0;
+}
+
+/* One heap of two. */
+static int32_t heaps_join(net_flow *flows, int32_t a, int32_t b)
+{
+    const int32_t top = goes_first(&flows[a], &flows[b]) ? a : b;
+    const int32_t other = top == a ? b : a;
+    flows[other].next = flows[top].child;
+    flows[top].child = other;
+    return top;
+}
+
 static void link_insert(pod_net *net, net_link *link, int32_t flow)
 {
+    link->share.first = heaps_join(net->flows, link->share.first, flow);
+}
+
+/* Take off the first message; its heaps are joined two by two, then from the last pair on. */
+static int32_t link_take(pod_net *net, net_link *link)
+{
     net_flow *flows = net->flows;
-    int32_t before = link->tail;
-    while (before >= 0 && flows[before].finish > flows[flow].finish) {
-        before = flows[before].prev;
+    const int32_t first = link->share.first;
+    int32_t pairs = -1;
+    for (int32_t one = flows[first].child; one >= 0;) {
+        const int32_t two = flows[one].next;
+        const int32_t rest = two >= 0 ? flows[two].next : -1;
+        const int32_t pair = two >= 0 ? heaps_join(flows, one, two) : one;
+        flows[pair].next = pairs;
+        pairs = pair;
+        one = rest;
     }
-    const int32_t after = before >= 0 ? flows[before].next : link->share.first;
-    flows[flow].prev = before;
-    flows[flow].next = after;
-    if (before >= 0) {
-        flows[before].next = flow;
-    } else {
-        link->share.first = flow;
+    int32_t top = pairs;
+    for (int32_t pair = pairs >= 0 ? flows[pairs].next : -1; pair >= 0;) {
+        const int32_t rest = flows[pair].next;
+        top = heaps_join(flows, top, pair);
+        pair = rest;
     }
-    if (after >= 0) {
-        flows[after].prev = flow;
-    } else {
-        link->tail = flow;
-    }
+    link->share.first = top;
+    return first;
 }
 
 /* ---- links ---- */
@@ -105,11 +128,10 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->flows[flow].finish = link->share.virtual_ps + work;
     link->bytes += bytes;
     net->hops++;
+    net->flows[flow].child = -1;
+    net->flows[flow].number = link->joined++;
     if (link->share.messages == 0) { /* most often: the link to itself */
-        net->flows[flow].prev = -1;
-        net->flows[flow].next = -1;
         link->share.first = flow;
-        link->tail = flow;
         link->share.messages = 1;
         if (net->busy_since) {
             net->busy_since[local * net->stride + port] = now;
@@ -203,7 +225,6 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     if (link->share.messages == 1) {
         const int32_t only = link->share.first;
         link->share.first = -1;
-        link->tail = -1;
         link->share.messages = 0;
         net->cells[local].done[port] = POD_TIME_NEVER;
         busy_tell(net, cell, port, now);
@@ -214,17 +235,13 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     int32_t *end = &served;
     while (link->share.first >= 0
            && net->flows[link->share.first].finish <= link->share.virtual_ps) {
-        const int32_t flow = link->share.first;
-        link->share.first = net->flows[flow].next;
+        const int32_t flow = link_take(net, link);
         link->share.messages--;
         *end = flow;
         end = &net->flows[flow].next;
     }
     *end = -1;
-    if (link->share.first >= 0) {
-        net->flows[link->share.first].prev = -1;
-    } else {
-        link->tail = -1;
+    if (link->share.first < 0) {
         busy_tell(net, cell, port, now);
     }
     net->cells[local].done[port] = link_done(net, link);
@@ -495,7 +512,7 @@ static void cell_init(pod_net *net, int32_t local)
 static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
 {
     net->links[local * net->stride + port] =
-        (net_link){.share = {.first = -1}, .tail = -1, .peer = peer, .wire = wire};
+        (net_link){.share = {.first = -1}, .peer = peer, .wire = wire};
 }
 
 /* Links are the largest part of a cell's state. */

@@ -13,6 +13,16 @@ typedef struct fold {
     bool *uniform; /* uniform[schedule]: a ring on which every chip does the same; NULL = none */
 } fold;
 
+static bool closes_plainly(const pod_slice *slice, int axis)
+{
+    for (int b = 0; b < POD_AXES; b++) {
+        if (slice->twisted && slice->twist[axis][b] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
  * both stay or both leave: when all slices do the same, every one gets from some other what it gives. */
 static bool same_slices(int32_t nchips, int32_t a, int32_t to_a, int32_t b, int32_t to_b)
@@ -20,6 +30,27 @@ static bool same_slices(int32_t nchips, int32_t a, int32_t to_a, int32_t b, int3
     return a / nchips == b / nchips
                ? to_a / nchips == to_b / nchips
                : (to_a / nchips == a / nchips) == (to_b / nchips == b / nchips);
+}
+
+/* An offset leads back to the chip: whole times round closed axes, where crossing a twisted wrap moves the others. Twists
+ * point at axes that close plainly, so those with twists come first. */
+static bool is_round(const pod_slice *slice, int32_t offset[POD_AXES])
+{
+    for (int plain = 0; plain < 2; plain++) {
+        for (int axis = 0; axis < POD_AXES; axis++) {
+            const int32_t n = slice->dims[axis];
+            if (closes_plainly(slice, axis) != (plain == 1)) {
+                continue;
+            }
+            if (slice->wrap[axis] ? offset[axis] % n != 0 : offset[axis] != 0) {
+                return false;
+            }
+            for (int b = 0; b < POD_AXES && slice->twisted; b++) {
+                offset[b] += offset[axis] / n * slice->twist[axis][b];
+            }
+        }
+    }
+    return true;
 }
 
 /* What a chip is to another: its offset, on closed axes the way round counted forward. */
@@ -34,14 +65,11 @@ static bool same_offset(const pod_slice *slice, int32_t a, int32_t to_a, int32_t
     pod_slice_coords(slice, to_a % nchips, at[1]);
     pod_slice_coords(slice, b % nchips, at[2]);
     pod_slice_coords(slice, to_b % nchips, at[3]);
+    int32_t offset[POD_AXES];
     for (int axis = 0; axis < POD_AXES; axis++) {
-        const int32_t n = slice->dims[axis];
-        const int32_t offset = at[1][axis] - at[0][axis] - at[3][axis] + at[2][axis];
-        if (slice->wrap[axis] ? offset % n != 0 : offset != 0) {
-            return false;
-        }
+        offset[axis] = at[1][axis] - at[0][axis] - at[3][axis] + at[2][axis];
     }
-    return true;
+    return is_round(slice, offset);
 }
 
 static bool same_waits(const pod_coll_step *a, const pod_coll_step *b)
@@ -286,8 +314,9 @@ static bool same_chips(const fold *f, int32_t a, int32_t b, int open_axis)
 {
     bool same = same_stage(f, a, b);
     for (int32_t i = 0; same && i < f->run->nschedules; i++) {
-        same = (f->uniform != NULL && f->uniform[i])
-               || same_schedule(f, f->run->schedules[i].schedule, a, b, open_axis);
+        const pod_coll_schedule *schedule = f->run->schedules[i].schedule;
+        same = schedule->uniform || (f->uniform != NULL && f->uniform[i])
+               || same_schedule(f, schedule, a, b, open_axis);
     }
     return same;
 }
@@ -301,8 +330,8 @@ static bool repeats(const fold *f, int axis, int32_t period)
         int32_t at[POD_AXES];
         pod_slice_coords(slice, chip % slice->nchips, at);
         bool inside = at[axis] >= period;
-        for (int a = 0; a < axis; a++) {
-            inside = inside && at[a] < f->period[a];
+        for (int a = 0; a < POD_AXES; a++) {
+            inside = inside && (a == axis || at[a] < f->period[a]);
         }
         if (!inside) {
             continue;
@@ -328,12 +357,12 @@ static bool slices_repeat(const fold *f)
     return true;
 }
 
-/** Whether moving all chips along an axis changes no link: on a twisted slice only where the axis' own wrap is
- * plain. */
-static bool axis_moves(const pod_slice *slice, int axis)
+/* Moving all chips along an axis changes no link: its wrap moves the other axes by whole periods of theirs, which are
+ * found already. */
+static bool axis_moves(const fold *f, int axis)
 {
     for (int b = 0; b < POD_AXES; b++) {
-        if (slice->twisted && slice->twist[axis][b] != 0) {
+        if (f->slice->twisted && f->slice->twist[axis][b] % f->period[b] != 0) {
             return false;
         }
     }
@@ -347,17 +376,25 @@ static bool period_fits(const fold *f, const pod_machine *machine, int axis, int
     return f->slice->dims[axis] % period == 0 && pod_machine_folds(&folded);
 }
 
-/* The smallest box whose chips stand for all. */
+/* The shortest period of an axis. */
+static void period_find(fold *f, const pod_machine *machine, int axis)
+{
+    for (int32_t p = 1; p < f->slice->dims[axis] && axis_moves(f, axis); p++) {
+        if (period_fits(f, machine, axis, p) && repeats(f, axis, p)) {
+            f->period[axis] = p;
+            return;
+        }
+    }
+}
+
+/* The smallest box whose chips stand for all: axes that close plainly first. */
 static void box_find(fold *f, const pod_machine *machine)
 {
-    const pod_slice *slice = f->slice;
-    memcpy(f->period, slice->dims, sizeof f->period);
-    for (int axis = 0; axis < POD_AXES; axis++) {
-        for (int32_t p = 1; p < slice->dims[axis]; p++) {
-            if (axis_moves(slice, axis) && period_fits(f, machine, axis, p)
-                && repeats(f, axis, p)) {
-                f->period[axis] = p;
-                break;
+    memcpy(f->period, f->slice->dims, sizeof f->period);
+    for (int twisted = 0; twisted < 2; twisted++) {
+        for (int axis = 0; axis < POD_AXES; axis++) {
+            if (closes_plainly(f->slice, axis) == (twisted == 0)) {
+                period_find(f, machine, axis);
             }
         }
     }

@@ -377,6 +377,23 @@ static bool add_streams(rings *self, const pod_rings_plan *plan, bool equal_bloc
     return true;
 }
 
+/* All ranks do the same: they see the same ways, and blocks are equal. */
+static bool is_uniform(const rings *self, const pod_coll_request *request)
+{
+    bool uniform = request->slice->nfaults == 0 && pod_coll_axes_symmetric(&self->axes);
+    for (int axis = 0; uniform && axis < self->axes.naxes; ++axis) {
+        for (int minus = 0; minus < 2; ++minus) {
+            const int8_t direction = pod_coll_axes_hop(&self->axes, 0, axis, minus)->direction;
+            for (int32_t rank = 0; uniform && rank < self->axes.nranks; ++rank) {
+                uniform = direction >= 0
+                          && pod_coll_axes_hop(&self->axes, rank, axis, minus)->direction
+                                 == direction;
+            }
+        }
+    }
+    return uniform && pod_coll_parts_equal(&self->base);
+}
+
 pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
                            const pod_rings_plan *plan, pod_coll_schedule **schedule, pod_error *err)
 {
@@ -414,6 +431,7 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     self->base.least_elements = least_elements(self);
+    self->base.uniform = is_uniform(self, request);
     *schedule = &self->base;
     return POD_OK;
 }

@@ -141,6 +141,17 @@ static const pod_coll_schedule_ops exchange_ops = {.steps = exchange_steps,
                                                    .slot_offset = exchange_offset,
                                                    .free = exchange_free};
 
+/* All ranks do the same: they are as far from others everywhere, and blocks are equal. */
+static bool is_uniform(const exchange *self, const pod_coll_request *request)
+{
+    const pod_group *inside = request->group->inside;
+    bool uniform = inside->ndims > 0 && request->dcn->nfaults == 0 && request->slice->nfaults == 0;
+    for (int d = 0; d < inside->ndims; ++d) {
+        uniform = uniform && inside->dim[d].closed;
+    }
+    return uniform && pod_coll_parts_equal(&self->base);
+}
+
 pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *name,
                                    const pod_hier_cut *cut, pod_coll_schedule **schedule,
                                    pod_error *err)
@@ -165,6 +176,7 @@ pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *
         self->base.channels[ch].part = ch / each;
         self->base.channels[ch].max_steps = exchange_steps(&self->base, NULL, ch);
     }
+    self->base.uniform = is_uniform(self, request);
     *schedule = &self->base;
     return POD_OK;
 }

@@ -294,6 +294,18 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     return POD_OK;
 }
 
+/* All ranks of all slices do the same: what they do inside, and across slices as many runs of as many elements. */
+static bool is_uniform(const hier *self, const pod_coll_request *request)
+{
+    bool uniform = request->op != POD_BROADCAST && request->dcn->nfaults == 0;
+    for (int i = 0; uniform && i < self->ninner; ++i) {
+        const pod_hier_inner *inner = &self->inner[i];
+        uniform = (inner->scatter == NULL || inner->scatter->uniform)
+                  && (inner->gather == NULL || inner->gather->uniform);
+    }
+    return uniform && request->slice->nfaults == 0 && pod_coll_parts_equal(&self->base);
+}
+
 pod_status pod_hier_build(const pod_coll_request *request, const char *name,
                           const pod_hier_cut *cut, pod_coll_schedule **schedule, pod_error *err)
 {
@@ -315,6 +327,7 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
         hier_free(&self->base);
         return st;
     }
+    self->base.uniform = is_uniform(self, request);
     *schedule = &self->base;
     return POD_OK;
 }

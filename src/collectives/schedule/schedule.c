@@ -114,3 +114,13 @@ int64_t pod_coll_work_elements(const pod_coll_schedule *schedule, int32_t rank, 
 {
     return offset_of(schedule, rank, &schedule->parts[part], schedule->parts[part].slots);
 }
+
+bool pod_coll_parts_equal(const pod_coll_schedule *schedule)
+{
+    for (int32_t part = 0; part < schedule->nparts; ++part) {
+        if (schedule->parts[part].elements % schedule->parts[part].blocks != 0) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -187,5 +187,7 @@ void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t par
 /** Elements that a step of a rank sends: those of its slots, with the gaps left out. */
 int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
                                const pod_coll_step *step);
+/** All blocks of each part have equally many elements. */
+bool pod_coll_parts_equal(const pod_coll_schedule *schedule);
 /** Elements of the whole work buffer of a part on a rank. */
 int64_t pod_coll_work_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t part);
