@@ -62,8 +62,8 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
                     (long long)row->result.links.hops, (long long)row->result.links.total_bytes,
                     (long long)row->result.links.max_bytes, (long long)row->result.checked);
     if (row->folded) {
-        pod_cli_explain(cli, "  all chips do the same: one was simulated for all %d",
-                        slice->nchips);
+        pod_cli_explain(cli, "  all chips do the same: %s was simulated for all %d",
+                        slice->nslices > 1 ? "one host" : "one", slice->nchips * slice->nslices);
     }
     if (row->result.links.dcn_bytes > 0) {
         pod_cli_explain(

@@ -85,6 +85,27 @@ void pod_experiment_collective_case_fini(pod_experiment_collective_case *run_cas
     *run_case = (pod_experiment_collective_case){.request = NULL};
 }
 
+enum { FOLDED_CHIPS_MIN = 4096 };
+
+bool pod_experiment_collective_is_large(const pod_experiment_collective_case *run_case)
+{
+    return run_case->group.slices > 1 && run_case->group.size >= FOLDED_CHIPS_MIN;
+}
+
+static bool wants_equal_blocks(const pod_experiment_collective_case *run_case,
+                               const pod_coll_request *request)
+{
+    return pod_experiment_collective_is_large(run_case) && request->op != POD_PERMUTE
+           && request->op != POD_BROADCAST && request->elements >= run_case->group.size;
+}
+
+bool pod_experiment_collective_is_padded(const pod_experiment_collective_case *run_case,
+                                         int64_t bytes, pod_dtype dtype)
+{
+    const pod_coll_request request = pod_experiment_collective_coll_request(run_case, bytes, dtype);
+    return request.elements > bytes / pod_dtype_size(dtype);
+}
+
 bool pod_experiment_collective_is_trivial(const pod_experiment_collective_case *run_case,
                                           int64_t bytes)
 {
@@ -102,5 +123,10 @@ pod_experiment_collective_coll_request(const pod_experiment_collective_case *run
     request.root = run_case->root;
     request.source_of = run_case->source_of;
     request.file = run_case->request->program;
+    if (wants_equal_blocks(run_case, &request)) {
+        const int64_t chips = run_case->group.size;
+        request.elements = (request.elements + chips - 1) / chips * chips;
+        request.equal_blocks = true;
+    }
     return request;
 }

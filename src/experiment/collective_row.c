@@ -97,7 +97,8 @@ static bool many_messages(const pod_coll_schedule *schedule, const pod_slice *sl
     for (int32_t c = 0; c < schedule->nchannels; c++) {
         steps += schedule->channels[c].max_steps;
     }
-    return steps * slice->nchips > FOLD_MESSAGES_MIN;
+    return steps * slice->nchips * (schedule->group->slices > 1 ? slice->nslices : 1)
+           > FOLD_MESSAGES_MIN;
 }
 
 static double bus_factor(pod_coll_op op, int32_t group_size)
@@ -165,7 +166,8 @@ static pod_status simulate(pod_experiment *experiment,
         .dtype = row->dtype,
         .seed = experiment->seed,
         .data = row->data,
-        .fold = many_messages(schedule, slice),
+        .fold = many_messages(schedule, slice)
+                && (schedule->group->slices == 1 || pod_experiment_collective_is_large(run_case)),
     };
     row->folded = pod_run_folds(&args);
     const pod_status st = pod_experiment_watch_collective(watch, &args, &row->result, err);
@@ -204,6 +206,11 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
     }
     if (st == POD_OK) {
         note_silence(experiment, run_case);
+        if (pod_experiment_collective_is_padded(run_case, bytes, row->dtype)) {
+            pod_experiment_note(experiment,
+                                "%s, %lld bytes: every chip's blocks are as long as the longest",
+                                run_case->setup->slice.name, (long long)bytes);
+        }
         st = simulate(experiment, run_case, schedule, watch, row, err);
     }
     pod_coll_schedule_free(schedule);

@@ -74,6 +74,29 @@ pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll
     return st;
 }
 
+/* Messages that rank 0 sends; what others send is not asked for where all do the same. */
+static int64_t sends_of_first(const pod_coll_schedule *schedule)
+{
+    pod_coll_place me;
+    int64_t sends = 0;
+    pod_coll_place_make(schedule->group, 0, &me);
+    for (int32_t channel = 0; channel < schedule->nchannels; ++channel) {
+        const int32_t steps = schedule->ops->steps(schedule, &me, channel);
+        for (int32_t s = 0; s < steps; ++s) {
+            pod_coll_step step;
+            schedule->ops->step(schedule, &me, channel, s, &step);
+            sends += step.send_to >= 0 && step.send_to != me.rank ? 1 : 0;
+        }
+    }
+    return sends;
+}
+
+/* Known before it is followed: a message is on one link at least. */
+static bool is_too_long(const pod_coll_schedule *schedule, const pod_coll_fold *fold)
+{
+    return schedule->uniform && sends_of_first(schedule) * fold->cells > fold->hops_max;
+}
+
 pod_status pod_coll_predict_schedule(const pod_coll_request *request,
                                      const pod_coll_schedule *schedule, pod_coll_likeness likeness,
                                      pod_coll_prediction *prediction, bool *complete,
@@ -85,8 +108,9 @@ pod_status pod_coll_predict_schedule(const pod_coll_request *request,
     pod_status st = pod_coll_fold_init(&fold, request, grid ? &axes : NULL, likeness, err);
     pod_coll_estimate estimate = {0};
     fold.hops_max = followed_hops_max;
-    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, &estimate, err) : st;
-    *complete = st == POD_OK && estimate.complete;
+    const bool follows = st == POD_OK && !is_too_long(schedule, &fold);
+    st = follows ? pod_coll_estimate_folded(request, schedule, &fold, &estimate, err) : st;
+    *complete = follows && st == POD_OK && estimate.complete;
     if (*complete) {
         pod_coll_prediction_from(request, &estimate, prediction);
     }

@@ -56,6 +56,32 @@ Test(sim_dcn, moves_the_right_numbers, .timeout = 120)
     }
 }
 
+/* joined_run simulates these once more, one host for all, and wants the same time. */
+Test(sim_dcn, one_host_stands_for_all_that_do_the_same, .timeout = 120)
+{
+    static const int32_t slices[] = {2, 3, 5};
+    static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
+                                      POD_ALL_TO_ALL};
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        joined joined_case;
+        joined *j = &joined_case;
+        joined_init(j, 8, 4, 3, slices[i], i == 1 ? 2.0 : 1.0);
+        const int64_t chip_bytes = (int64_t)j->group.size * j->request.element_bytes;
+        j->request.equal_blocks = true;
+        for (size_t op = 0; op < sizeof ops / sizeof *ops; op++) {
+            pod_coll_schedule *schedule = NULL;
+            const pod_coll_algorithm *hier = NULL;
+            joined_run(j, ops[op], "hier", 4000 * chip_bytes, false);
+            joined_run(j, ops[op], "hier_serial", 3 * chip_bytes, true);
+            OK(pod_coll_algorithm_find("hier", &hier, &j->err));
+            OK(hier->build(&j->request, &schedule, &j->err));
+            cr_assert(schedule->uniform, "%s", pod_coll_op_name(ops[op]));
+            pod_coll_schedule_free(schedule);
+        }
+        joined_fini(j);
+    }
+}
+
 static double us(pod_time_ps time_ps)
 {
     return pod_time_to_us(time_ps);
