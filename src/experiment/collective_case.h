@@ -39,9 +39,9 @@ pod_status pod_experiment_collective_dtype(const pod_experiment_collective_reque
 bool pod_experiment_collective_is_trivial(const pod_experiment_collective_case *run_case,
                                           int64_t bytes);
 
-/** True for groups of 4,096 chips or more over several slices: one host stands for all where all chips do the same, and
- *  blocks that differ by an element are all as long as the longest, so that they do. Times then differ from those of all
- *  chips by up to 3e-4, as messages of the same moment may go in another order. */
+/** True for groups of 4,096 chips or more over several slices: one host stands for all where all chips do the
+ *  same, and blocks that differ by an element are all as long as the longest, so that they do. Times then
+ *  differ from those of all chips by up to 3e-4, as messages of the same moment may go in another order. */
 bool pod_experiment_collective_is_large(const pod_experiment_collective_case *run_case);
 
 /** The request that algorithms see; borrows the case. @param bytes  whole elements of dtype */

@@ -32,8 +32,8 @@ static bool same_slices(int32_t nchips, int32_t a, int32_t to_a, int32_t b, int3
                : (to_a / nchips == a / nchips) == (to_b / nchips == b / nchips);
 }
 
-/* An offset leads back to the chip: whole times round closed axes, where crossing a twisted wrap moves the others. Twists
- * point at axes that close plainly, so those with twists come first. */
+/* An offset leads back to the chip: whole times round closed axes, where crossing a twisted wrap moves the others.
+ * Twists point at axes that close plainly, so those with twists come first. */
 static bool is_round(const pod_slice *slice, int32_t offset[POD_AXES])
 {
     for (int plain = 0; plain < 2; plain++) {

@@ -385,9 +385,9 @@ static bool is_uniform(const rings *self, const pod_coll_request *request)
         for (int minus = 0; minus < 2; ++minus) {
             const int8_t direction = pod_coll_axes_hop(&self->axes, 0, axis, minus)->direction;
             for (int32_t rank = 0; uniform && rank < self->axes.nranks; ++rank) {
-                uniform = direction >= 0
-                          && pod_coll_axes_hop(&self->axes, rank, axis, minus)->direction
-                                 == direction;
+                uniform =
+                    direction >= 0
+                    && pod_coll_axes_hop(&self->axes, rank, axis, minus)->direction == direction;
             }
         }
     }
