@@ -96,6 +96,13 @@ typedef struct pod_chip_spec {
     int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */
 } pod_chip_spec;
 
+/** What passes before the first byte of a collective or a message leaves.
+ *  @param inside  of a program: without the host's part */
+static inline pod_time_ps pod_chip_launch_ps(const pod_chip_spec *chip, bool inside)
+{
+    return chip->collective_launch_ps + (inside ? 0 : chip->host_launch_ps);
+}
+
 /** Check all of chips.csv: columns, one row per name, every figure in its range, figures that
  *  must agree with each other. POD_E_TABLE at the field. Not collective. */
 pod_status pod_chips_check(const pod_table *chips, pod_error *err);

@@ -44,7 +44,7 @@ static pod_status blas_begin(pod_error *err)
     if (begun) {
         return POD_OK;
     }
-    void *buffer = malloc(BLAS_BYTES);
+    void *volatile buffer = malloc(BLAS_BYTES); /* volatile, or a compiler may leave the pair out */
     if (buffer == NULL) {
         return pod_fail(err, POD_E_NOMEM,
                         "no memory for the matmuls of real numbers: OpenBLAS needs 128 MiB; use "

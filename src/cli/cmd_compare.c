@@ -158,11 +158,7 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
         if (!has_figures(outcome)) {
             continue;
         }
-        rows[count] = (pod_plot_step_row){
-            .part_s = {outcome->compute_s - outcome->hbm_bound_s, outcome->exposed_ici_s,
-                       outcome->exposed_dcn_s, outcome->hbm_bound_s, outcome->exposed_host_s,
-                       outcome->idle_s}
-        };
+        rows[count] = pod_cli_plot_step(outcome);
         const char *over = outcome->dcn_mesh[0] != '\0' ? " over slices " : "";
         (void)snprintf(rows[count].label, sizeof rows[count].label, "%.60s%s%.60s", outcome->mesh,
                        over, outcome->dcn_mesh);

@@ -159,11 +159,7 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     const bar *shown = figures;
     const pod_experiment_step_outcome *outcome = shown->outcome;
     char title[448];
-    pod_plot_step_row row = {
-        .part_s = {outcome->compute_s - outcome->hbm_bound_s, outcome->exposed_ici_s,
-                   outcome->exposed_dcn_s, outcome->hbm_bound_s, outcome->exposed_host_s,
-                   outcome->idle_s}
-    };
+    pod_plot_step_row row = pod_cli_plot_step(outcome);
     (void)snprintf(row.label, sizeof row.label, "%.100s", outcome->mesh);
     (void)snprintf(title, sizeof title, "%s on %s: where the time of a step goes",
                    shown->run_case->asked->model.name, shown->run_case->setup->slice.name);

@@ -162,11 +162,6 @@ static pod_status trace_row(const pod_cli *cli, const traffic_request *request,
     return pod_par_agree(cli->par, st, err);
 }
 
-static pod_time_ps launch_of(const pod_chip_spec *chip, const traffic_request *request)
-{
-    return chip->collective_launch_ps + (request->inside ? 0 : chip->host_launch_ps);
-}
-
 static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
                       const traffic_request *request, pod_cli_trace *trace, pod_emit *emit,
                       pod_error *err)
@@ -181,8 +176,8 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     }
     pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
-    const pod_machine machine =
-        pod_experiment_machine(&cli->experiment, setup, rate, launch_of(&setup->chip, request));
+    const pod_machine machine = pod_experiment_machine(
+        &cli->experiment, setup, rate, pod_chip_launch_ps(&setup->chip, request->inside));
     pod_status st = POD_OK;
     for (int i = 0; i < request->sizes.count && st == POD_OK; i++) {
         pod_traffic traffic = {.slice = NULL};
@@ -219,7 +214,7 @@ static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
                      pod_time_to_us(setup->chip.hop_latency_ps),
-                     pod_time_to_us(launch_of(&setup->chip, request)));
+                     pod_time_to_us(pod_chip_launch_ps(&setup->chip, request->inside)));
 }
 
 pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)

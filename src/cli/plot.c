@@ -18,6 +18,15 @@ pod_status pod_cli_plot_collective(pod_cli_plot *plot, const pod_cli *cli,
     return POD_OK;
 }
 
+pod_plot_step_row pod_cli_plot_step(const pod_experiment_step_outcome *outcome)
+{
+    return (pod_plot_step_row){
+        .part_s = {outcome->compute_s - outcome->hbm_bound_s, outcome->exposed_ici_s,
+                   outcome->exposed_dcn_s, outcome->hbm_bound_s, outcome->exposed_host_s,
+                   outcome->idle_s}
+    };
+}
+
 void pod_cli_plot_fini(pod_cli_plot *plot)
 {
     free(plot->collectives);

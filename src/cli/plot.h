@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "experiment/step_outcome.h"
 #include "report/plots.h"
 
 /** Rows that are collected until the picture is drawn. {0} at first; pod_cli_plot_fini. */
@@ -20,6 +21,9 @@ typedef struct pod_cli_plot {
 pod_status pod_cli_plot_collective(pod_cli_plot *plot, const pod_cli *cli,
                                    const pod_plot_collective_row *row, pod_error *err);
 void pod_cli_plot_fini(pod_cli_plot *plot);
+
+/** The bar of a step or a layout, without its label. Not collective. */
+pod_plot_step_row pod_cli_plot_step(const pod_experiment_step_outcome *outcome);
 
 /** Draw with `add`, which puts panels into the plot from `figures`, and write the file. */
 pod_status pod_cli_plot_write(const pod_cli *cli,

@@ -3,7 +3,6 @@
 
 #include "engine/par_mpi.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,20 +65,13 @@ static int64_t least(int64_t a, int64_t b)
 int64_t pod_memory_cgroup_bytes(const char *root, const char *path)
 {
     char group[PATH_BYTES];
-    (void)snprintf(group, sizeof group, "%s", path);
-    int64_t left = INT64_MAX;
-    for (;;) {
-        char *slash = strrchr(group, '/');
-        if (slash != NULL && slash[1] == '\0') {
-            *slash = '\0'; /* "/" is the root itself */
-            continue;
-        }
-        left = least(left, group_bytes(root, group));
-        if (slash == NULL) {
-            return left;
-        }
+    (void)snprintf(group, sizeof group, "%s", strcmp(path, "/") == 0 ? "" : path);
+    int64_t left = group_bytes(root, group);
+    for (char *slash = strrchr(group, '/'); slash != NULL; slash = strrchr(group, '/')) {
         *slash = '\0';
+        left = least(left, group_bytes(root, group));
     }
+    return left;
 }
 
 /* By /proc/self/cgroup: lines of number:controllers:path; the controllers are empty in version 2. */

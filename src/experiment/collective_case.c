@@ -58,8 +58,7 @@ pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *r
     *run_case = (pod_experiment_collective_case){
         .request = request,
         .setup = setup,
-        .launch_ps =
-            setup->chip.collective_launch_ps + (request->inside ? 0 : setup->chip.host_launch_ps),
+        .launch_ps = pod_chip_launch_ps(&setup->chip, request->inside),
     };
     pod_status st = pod_experiment_collective_group(request, &setup->slice, &run_case->group,
                                                     run_case->axes, err);

@@ -70,24 +70,29 @@ static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
     return st;
 }
 
-/* Real numbers or time only, as the experiment says or by size. */
-static bool choose_data(const pod_experiment *experiment, pod_experiment_collective_case *run_case,
-                        const pod_coll_schedule *schedule, int64_t bytes, pod_dtype dtype)
+/* Real numbers or time only, as the experiment says or by size; real ones must fit this machine. */
+static pod_status choose_data(const pod_experiment *experiment,
+                              pod_experiment_collective_case *run_case,
+                              const pod_coll_schedule *schedule, pod_experiment_collective_row *row,
+                              pod_error *err)
 {
-    if (run_case->timing_only || experiment->data != POD_DATA_BY_SIZE) {
-        return !run_case->timing_only && experiment->data == POD_DATA_REAL;
+    row->data = false;
+    if (run_case->timing_only || experiment->data == POD_DATA_NONE) {
+        return POD_OK;
     }
     const pod_slice *slice = &run_case->setup->slice;
-    const int64_t needed = pod_run_data_bytes(schedule, slice, dtype);
-    const bool real = pod_experiment_data_fits(needed);
-    const int noted = real ? 1 : 2;
-    if (run_case->data_noted != noted) {
+    const int64_t needed = pod_run_data_bytes(schedule, slice, row->dtype);
+    row->data = experiment->data == POD_DATA_REAL || pod_experiment_data_fits(needed);
+    const int noted = row->data ? 1 : 2;
+    if (experiment->data == POD_DATA_BY_SIZE && run_case->data_noted != noted) {
         char text[POD_EXPERIMENT_TEXT_MAX];
-        pod_experiment_note(experiment, "%s from %lld bytes on: %s", slice->name, (long long)bytes,
-                            pod_experiment_data_text(real, needed, text, sizeof text));
+        pod_experiment_note(experiment, "%s from %lld bytes on: %s", slice->name,
+                            (long long)row->bytes,
+                            pod_experiment_data_text(row->data, needed, text, sizeof text));
         run_case->data_noted = noted;
     }
-    return real;
+    return row->data ? pod_experiment_memory_check(experiment, needed, row->bytes, "--bytes", err)
+                     : POD_OK;
 }
 
 /* Of all chips, when every one sends as many as the first rank. */
@@ -198,11 +203,7 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
     if (st == POD_OK) {
         POD_ASSERT(schedule != NULL);
         (void)snprintf(row->algorithm, sizeof row->algorithm, "%s", schedule->algorithm);
-        row->data = choose_data(experiment, run_case, schedule, bytes, row->dtype);
-        st = row->data ? pod_experiment_memory_check(
-                 experiment, pod_run_data_bytes(schedule, &run_case->setup->slice, row->dtype),
-                 bytes, "--bytes", err)
-                       : POD_OK;
+        st = choose_data(experiment, run_case, schedule, row, err);
     }
     if (st == POD_OK) {
         note_silence(experiment, run_case);

@@ -207,13 +207,11 @@ pod_status pod_experiment_search(pod_experiment *experiment,
         return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
     }
     pod_status st = run_shares(experiment, candidates, count, 0, outcomes, true, &data_bytes, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    if (!pod_experiment_step_wants_data(experiment, data_bytes)) {
+    bool data = false;
+    st = st == POD_OK ? pod_experiment_step_choose_data(experiment, data_bytes, &data, err) : st;
+    if (st == POD_OK && !data) {
         return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
     }
-    st = pod_experiment_memory_check(experiment, data_bytes, 0, "", err);
     pod_reference *reference = NULL;
     for (int i = 0; i < count && st == POD_OK; i++) {
         if (outcomes[i].status == POD_OK) {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_numbers.h"
 
-bool pod_experiment_step_wants_data(const pod_experiment *experiment, int64_t bytes)
+pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int64_t bytes,
+                                           bool *real, pod_error *err)
 {
-    if (experiment->data != POD_DATA_BY_SIZE || bytes < 0) {
-        return experiment->data == POD_DATA_REAL;
+    *real = experiment->data == POD_DATA_REAL;
+    if (experiment->data == POD_DATA_BY_SIZE && bytes >= 0) {
+        char text[POD_EXPERIMENT_TEXT_MAX];
+        *real = pod_experiment_data_fits(bytes);
+        pod_experiment_note(experiment, "%s",
+                            pod_experiment_data_text(*real, bytes, text, sizeof text));
     }
-    char text[POD_EXPERIMENT_TEXT_MAX];
-    const bool real = pod_experiment_data_fits(bytes);
-    pod_experiment_note(experiment, "%s", pod_experiment_data_text(real, bytes, text, sizeof text));
-    return real;
+    return *real ? pod_experiment_memory_check(experiment, bytes, 0, "", err) : POD_OK;
 }
 
 pod_status pod_experiment_step_reference(pod_experiment *experiment,

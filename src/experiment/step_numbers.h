@@ -7,8 +7,10 @@
 #include "experiment/step_simulate.h"
 #include "workload/verify/reference.h"
 
-/** Real numbers or none, as the experiment says or by size; notes what the size decided. */
-bool pod_experiment_step_wants_data(const pod_experiment *experiment, int64_t bytes);
+/** Real numbers or none, as the experiment says or by size; notes what the size decided. Collective.
+ *  @return POD_E_NOFIT if real numbers don't fit this machine */
+pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int64_t bytes,
+                                           bool *real, pod_error *err);
 
 /** The numbers of all layouts of a request, on one chip. Collective.
  *  @param run_case  any case of the request

@@ -78,12 +78,10 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
 {
     pod_experiment_step_numbers numbers = {.checked = 0};
     pod_reference *reference = NULL;
-    pod_status st = POD_OK;
-    const bool data = pod_experiment_step_wants_data(experiment, run_case->work.data_bytes);
+    bool data = false;
+    pod_status st =
+        pod_experiment_step_choose_data(experiment, run_case->work.data_bytes, &data, err);
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
-    if (data) {
-        st = pod_experiment_memory_check(experiment, run_case->work.data_bytes, 0, "", err);
-    }
     if (st == POD_OK && data) {
         st = pod_experiment_step_reference(experiment, run_case, &reference, err);
         if (st == POD_OK) {

@@ -69,9 +69,8 @@ static pod_status dims_check_nesting(const pod_group_dim *a, const pod_group_dim
 
 static bool dim_is_closed(const pod_slice *slice, const pod_group_dim *dim)
 {
-    const int32_t *twist = slice->twist[dim->axis];
-    bool twisted = twist[0] != 0 || twist[1] != 0 || twist[2] != 0;
-    return slice->wrap[dim->axis] && !twisted && dim->size * dim->stride == slice->dims[dim->axis];
+    return slice->wrap[dim->axis] && !pod_slice_axis_twisted(slice, dim->axis)
+           && dim->size * dim->stride == slice->dims[dim->axis];
 }
 
 /* Copy the dims that count into the group, and the size of a group. */

@@ -60,7 +60,7 @@ static void twist_set(pod_slice *slice)
     }
 }
 
-static bool axis_is_twisted(const pod_slice *slice, int axis)
+bool pod_slice_axis_twisted(const pod_slice *slice, int axis)
 {
     const int32_t *twist = slice->twist[axis];
     return twist[0] != 0 || twist[1] != 0 || twist[2] != 0;
@@ -70,7 +70,7 @@ static void twisted_refresh(pod_slice *slice)
 {
     slice->twisted = false;
     for (int a = 0; a < POD_AXES; a++) {
-        slice->twisted = slice->twisted || axis_is_twisted(slice, a);
+        slice->twisted = slice->twisted || pod_slice_axis_twisted(slice, a);
     }
 }
 

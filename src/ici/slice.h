@@ -90,6 +90,8 @@ bool pod_dims_can_twist(const int32_t dims[POD_AXES]);
 void pod_slice_wrap_axes(pod_slice *slice, unsigned axes);
 /** Mask of the axes that close: wrapped and longer than 1. */
 unsigned pod_slice_closed_axes(const pod_slice *slice);
+/** The wrap of an axis also shifts along another. */
+bool pod_slice_axis_twisted(const pod_slice *slice, int axis);
 
 /** "4x4x8" or, for chips with two axes, "4x8". @param buf  `size` bytes; 40 always suffice */
 const char *pod_slice_dims_text(const pod_slice *slice, char *buf, size_t size);

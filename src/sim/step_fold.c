@@ -13,16 +13,6 @@ typedef struct fold {
     bool *uniform; /* uniform[schedule]: a ring on which every chip does the same; NULL = none */
 } fold;
 
-static bool closes_plainly(const pod_slice *slice, int axis)
-{
-    for (int b = 0; b < POD_AXES; b++) {
-        if (slice->twisted && slice->twist[axis][b] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
  * both stay or both leave: when all slices do the same, every one gets from some other what it gives. */
 static bool same_slices(int32_t nchips, int32_t a, int32_t to_a, int32_t b, int32_t to_b)
@@ -39,7 +29,7 @@ static bool is_round(const pod_slice *slice, int32_t offset[POD_AXES])
     for (int plain = 0; plain < 2; plain++) {
         for (int axis = 0; axis < POD_AXES; axis++) {
             const int32_t n = slice->dims[axis];
-            if (closes_plainly(slice, axis) != (plain == 1)) {
+            if (pod_slice_axis_twisted(slice, axis) == (plain == 1)) {
                 continue;
             }
             if (slice->wrap[axis] ? offset[axis] % n != 0 : offset[axis] != 0) {
@@ -227,17 +217,6 @@ static void rings_find(fold *f)
     }
 }
 
-/* The chip of the box that stands for a chip. */
-static int32_t cell_of(const fold *f, int32_t chip)
-{
-    int32_t at[POD_AXES];
-    pod_slice_coords(f->slice, chip, at);
-    for (int axis = 0; axis < POD_AXES; axis++) {
-        at[axis] %= f->period[axis];
-    }
-    return pod_slice_chip(f->slice, at);
-}
-
 /* Direction of a chip's first send in a channel, -1 if it has none. */
 static int ring_direction(const pod_coll_schedule *schedule, int32_t chip, int32_t channel)
 {
@@ -255,17 +234,21 @@ static int ring_direction(const pod_coll_schedule *schedule, int32_t chip, int32
 }
 
 /* In each channel of a ring every cell of the box hears from one cell: a ring through several rows may lead out of a
- * box so that two cells send to one and none to another. */
-static bool ring_stays_one(const fold *f, const pod_coll_schedule *schedule, uint8_t *heard)
+ * box so that two cells send to one and none to another. @param heard  heard[cell], scratch */
+static bool ring_stays_one(const pod_machine *box, const pod_coll_schedule *schedule,
+                           uint8_t *heard)
 {
+    const int32_t cells = pod_machine_slice_cells(box);
     for (int32_t channel = 0; channel < schedule->nchannels; channel++) {
-        memset(heard, 0, (size_t)f->slice->nchips);
-        for (int32_t chip = 0; chip < f->slice->nchips; chip++) {
+        memset(heard, 0, (size_t)cells);
+        for (int32_t cell = 0; cell < cells; cell++) {
+            const int32_t chip = pod_machine_chip(box, cell);
             const int direction = ring_direction(schedule, chip, channel);
-            if (cell_of(f, chip) != chip || direction < 0) {
+            if (direction < 0) {
                 continue;
             }
-            const int32_t to = cell_of(f, pod_slice_neighbor(f->slice, chip, direction));
+            const int32_t to =
+                pod_machine_cell(box, pod_slice_neighbor(box->slice, chip, direction));
             if (heard[to]) {
                 return false;
             }
@@ -277,13 +260,15 @@ static bool ring_stays_one(const fold *f, const pod_coll_schedule *schedule, uin
 
 /* Rings that don't fit the box that was found are looked at link by link.
  * @return whether there were any: then the box must be found again */
-static bool rings_drop(const fold *f)
+static bool rings_drop(const fold *f, const pod_machine *machine)
 {
-    uint8_t *heard = calloc((size_t)f->slice->nchips + 1, 1);
+    pod_machine box = *machine;
+    memcpy(box.period, f->period, sizeof box.period);
+    uint8_t *heard = calloc((size_t)pod_machine_slice_cells(&box) + 1, 1);
     bool dropped = false;
     for (int32_t i = 0; f->uniform != NULL && i < f->run->nschedules; i++) {
         if (f->uniform[i]
-            && (heard == NULL || !ring_stays_one(f, f->run->schedules[i].schedule, heard))) {
+            && (heard == NULL || !ring_stays_one(&box, f->run->schedules[i].schedule, heard))) {
             f->uniform[i] = false;
             dropped = true;
         }
@@ -393,7 +378,7 @@ static void box_find(fold *f, const pod_machine *machine)
     memcpy(f->period, f->slice->dims, sizeof f->period);
     for (int twisted = 0; twisted < 2; twisted++) {
         for (int axis = 0; axis < POD_AXES; axis++) {
-            if (closes_plainly(f->slice, axis) == (twisted == 0)) {
+            if (pod_slice_axis_twisted(f->slice, axis) == (twisted == 1)) {
                 period_find(f, machine, axis);
             }
         }
@@ -415,7 +400,7 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
     if (plain) {
         do {
             box_find(&f, machine);
-        } while (rings_drop(&f));
+        } while (rings_drop(&f, machine));
     }
     memcpy(machine->period, f.period, sizeof machine->period);
     free(f.uniform);
