@@ -16,7 +16,7 @@ VALUE = re.compile(r"(\w+) = (.+?)(?: to (\d+) digits)?(?: where (.+))?")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 PICOSECOND = {"_ms": 1e-9, "_us": 1e-6, "_s": 1e-12}
 KNOWN = {name: getattr(math, name) for name in ("ceil", "floor", "sqrt", "log", "log2", "inf")}
-KNOWN.update(KiB=2**10, MiB=2**20, GiB=2**30, min=min, max=max, sum=sum, range=range, round=round)
+KNOWN.update(KiB=2**10, MiB=2**20, GiB=2**30, abs=abs, min=min, max=max, sum=sum, range=range, round=round)
 
 
 def number(text):
