@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worked problems of the scaling book (worked_problems.csv has their texts and sources), answered by the models of chip/
- * with book rates, to the digits that the book prints. The book rounds some results and cuts off others, so a result may
- * differ by one in its last digit. WP-014 to WP-016 are command lines: cli.traffic. */
+/* Worked problems of the scaling book (worked_problems.csv has their texts and sources), answered by the
+ * models of chip/ with book rates, to the digits that the book prints. The book rounds some results and
+ * cuts off others, so a result may differ by one in its last digit. WP-014 to WP-016 are command lines:
+ * cli.traffic. */
 #include "chip/chip.h"
 #include "chip/hbm.h"
 #include "chip/matmul.h"
@@ -53,8 +54,9 @@ static double mxu_s(const pod_chip_spec *chip, pod_dtype dtype, int64_t m, int64
     return pod_matmul_mxu_s(chip, &args);
 }
 
-/* Rows that a weight of 8192 x 8192 takes until its matmul lasts as long as `fixed_s + row_s · rows`. Rows pass the arrays
- * in groups of 8: where the answer lies in its group, the straight line between groups says. */
+/* Rows that a weight of 8192 x 8192 takes until its matmul lasts as long as `fixed_s + row_s · rows`.
+ * Rows pass the arrays in groups of 8: where the answer lies in its group, the straight line between
+ * groups says. */
 static double turning_rows(const pod_chip_spec *chip, pod_dtype dtype, double fixed_s, double row_s)
 {
     for (int64_t rows = 8;; rows += 8) {
@@ -152,8 +154,8 @@ Test(worked, weights_over_pcie)
     expect_printed("WP-011", turning_rows(&v6e, POD_DTYPE_BF16, pcie_s, 0), 2);
 }
 
-/* int8[16384,4096] · int8[B,4096]: 6.7e7 bytes and 2e4 more a row, as the book rounds; as many weights as 8192 x 8192,
- * whose 1.34e8 operations a row the book rounds to 1.3e8. */
+/* int8[16384,4096] · int8[B,4096]: 6.7e7 bytes and 2e4 more a row, as the book rounds; as many weights
+ * as 8192 x 8192, whose 1.34e8 operations a row the book rounds to 1.3e8. */
 Test(worked, general_matmul)
 {
     pod_chip_spec v5e = chip_read("v5e", POD_RATES_BOOK, v5e_hbm_elsewhere);
