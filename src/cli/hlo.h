@@ -103,18 +103,6 @@ pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *
 
 /* ---- of an instruction ---- */
 
-typedef enum pod_hlo_pass {
-    POD_HLO_FORWARD,
-    POD_HLO_RECOMPUTE,
-    POD_HLO_BACKWARD,
-    POD_HLO_UPDATE_PASS,
-    POD_HLO_PASSES
-} pod_hlo_pass;
-/** By its op_name. */
-pod_hlo_pass pod_hlo_pass_of(const pod_hlo_module *module, uint32_t instruction);
-/** "forward", … static. */
-const char *pod_hlo_pass_name(pod_hlo_pass pass);
-
 enum { POD_HLO_CELL_MAX = 512 };
 /** Its name or op_name, cut, into buf. @return buf */
 const char *pod_hlo_print_name(const pod_hlo_module *module, uint32_t instruction, char *buf,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and phases of instructions, as `podsim hlo` prints them. */
+/* Names of instructions, as `podsim hlo` prints them. */
 #include "cli/hlo.h"
 #include "hlo/attributes.h"
 
@@ -31,24 +31,4 @@ const char *pod_hlo_print_op_name(const pod_hlo_module *module, uint32_t instruc
     (void)pod_hlo_field(module, &module->instruction[instruction], POD_HLO_AT_METADATA, "op_name",
                         &name);
     return print_span(module->text, name, buf, size);
-}
-
-pod_hlo_pass pod_hlo_pass_of(const pod_hlo_module *module, uint32_t instruction)
-{
-    static const char *const marks[] = {"rematted_computation", "transpose(", "jvp("};
-    static const pod_hlo_pass passes[] = {POD_HLO_RECOMPUTE, POD_HLO_BACKWARD, POD_HLO_FORWARD};
-    char name[POD_HLO_NAME_MAX + 1];
-    (void)pod_hlo_print_op_name(module, instruction, name, sizeof name);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        if (strstr(name, marks[i]) != NULL) {
-            return passes[i];
-        }
-    }
-    return POD_HLO_UPDATE_PASS;
-}
-
-const char *pod_hlo_pass_name(pod_hlo_pass pass)
-{
-    static const char *const names[POD_HLO_PASSES] = {"forward", "recompute", "backward", "update"};
-    return names[pass];
 }

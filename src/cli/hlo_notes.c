@@ -46,8 +46,7 @@ static void note_parts(pod_emit *emit, const pod_hlo_report *report)
     for (uint32_t i = 0; i < program->ncosts; i++) {
         const uint32_t instruction = program->cost_instruction[i];
         if (on_core(&program->cost[i])) {
-            time_s[part_of(&program->cost[i])]
-                  [pod_hlo_pass_of(report->text->module, instruction)] +=
+            time_s[part_of(&program->cost[i])][report->text->pass[instruction]] +=
                 pod_experiment_hlo_mean_s(outcome, outcome->time_ps[instruction]);
         }
     }
@@ -191,10 +190,10 @@ static void note_top_row(pod_emit *emit, const pod_hlo_report *report, const top
     (void)pod_hlo_print_name(module, instruction, name, sizeof name);
     (void)pod_hlo_print_op_name(module, instruction, op_name, sizeof op_name);
     pod_emit_note(emit, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s", name,
-                  last_part(op_name), pod_hlo_pass_name(pod_hlo_pass_of(module, instruction)),
-                  (long long)runs, each_s * 1e6, row->time_s,
-                  step_s > 0 ? row->time_s / step_s * 100 : 0, pod_hlo_bound_name(cost->bound),
-                  compiler);
+                  last_part(op_name),
+                  pod_hlo_pass_name((pod_hlo_pass)report->text->pass[instruction]), (long long)runs,
+                  each_s * 1e6, row->time_s, step_s > 0 ? row->time_s / step_s * 100 : 0,
+                  pod_hlo_bound_name(cost->bound), compiler);
 }
 
 static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_error *err)

@@ -16,12 +16,16 @@ pod_status pod_experiment_hlo_text_init(pod_experiment_hlo_text *text, const cha
         st = pod_hlo_analysis_init(&text->analysis, text->module, choices, err);
         text->analyzed = st == POD_OK;
     }
+    if (st == POD_OK) {
+        st = pod_hlo_passes_new(&text->analysis, &text->pass, err);
+    }
     return st == POD_OK ? pod_hlo_works_new(&text->analysis, &text->works, err) : st;
 }
 
 void pod_experiment_hlo_text_fini(pod_experiment_hlo_text *text)
 {
     pod_hlo_works_free(text->works);
+    free(text->pass);
     if (text->analyzed) {
         pod_hlo_analysis_fini(&text->analysis);
     }

@@ -13,6 +13,7 @@
 
 #include "experiment/setup.h"
 #include "hlo/memory.h"
+#include "hlo/passes.h"
 #include "hlo/program.h"
 #include "sim/step.h"
 
@@ -24,6 +25,7 @@ typedef struct pod_experiment_hlo_text {
     pod_hlo_analysis analysis;
     bool analyzed;
     pod_hlo_works *works;
+    uint8_t *pass; /**< pass[instruction], a pod_hlo_pass */
 } pod_experiment_hlo_text;
 
 /** Not collective. @param[out] text  for pod_experiment_hlo_text_fini, also after an error */

@@ -11,8 +11,7 @@ static int line_of(const pod_hlo_module *module, const pod_hlo_instruction *inst
 
 static bool is_pending(const pod_hlo_instruction *instruction)
 {
-    return instruction->opcode != POD_HLO_OTHER
-           && (instruction->phase == POD_HLO_START || instruction->phase == POD_HLO_UPDATE);
+    return instruction->phase == POD_HLO_START || instruction->phase == POD_HLO_UPDATE;
 }
 
 /* While the pass runs, partner of a start or update is what takes it next. */
@@ -46,8 +45,7 @@ pod_status pod_hlo_async_pair(const pod_hlo_module *module, uint32_t *partner, p
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         const pod_hlo_instruction *instruction = &module->instruction[i];
         const bool takes =
-            instruction->opcode != POD_HLO_OTHER
-            && (instruction->phase == POD_HLO_DONE || instruction->phase == POD_HLO_UPDATE);
+            instruction->phase == POD_HLO_DONE || instruction->phase == POD_HLO_UPDATE;
         const pod_status st = takes ? join(module, i, partner, err) : POD_OK;
         if (st != POD_OK) {
             return st;
@@ -74,7 +72,7 @@ pod_status pod_hlo_async_pair(const pod_hlo_module *module, uint32_t *partner, p
     }
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         const pod_hlo_instruction *start = &module->instruction[i];
-        if (start->opcode != POD_HLO_OTHER && start->phase == POD_HLO_START) {
+        if (start->phase == POD_HLO_START) {
             partner[partner[i]] = i;
         }
     }

@@ -57,7 +57,7 @@ void pod_hlo_opcode_find(const char *text, pod_hlo_span name, pod_hlo_opcode *op
         const size_t tail = strlen(suffix[i]);
         if (length > tail && memcmp(begin + length - tail, suffix[i], tail) == 0) {
             *opcode = find(begin, length - tail);
-            *phase = (pod_hlo_phase)i;
+            *phase = *opcode == POD_HLO_OTHER ? POD_HLO_WHOLE : (pod_hlo_phase)i;
             return;
         }
     }

@@ -143,7 +143,7 @@ typedef enum pod_hlo_phase {
     POD_HLO_DONE
 } pod_hlo_phase;
 
-/** Opcode and phase of a name; POD_HLO_OTHER with the phase of its suffix if it is unknown. */
+/** Opcode and phase of a name; POD_HLO_OTHER if it is unknown: whole, even as "foo-start". */
 void pod_hlo_opcode_find(const char *text, pod_hlo_span name, pod_hlo_opcode *opcode,
                          pod_hlo_phase *phase);
 /** Name of a known opcode without suffix, static; "" for POD_HLO_OTHER. */

@@ -420,9 +420,7 @@ static pod_status instruction_plan(planner *p, uint32_t instruction)
         st = action_add(p, POD_HLO_DO_WAIT, instruction, waited_for(p, p->wait[i].run));
     }
     if (st == POD_OK) {
-        /* an unknown "foo-start" or "foo-done" has no partner */
-        const pod_hlo_instruction *what = &p->module->instruction[instruction];
-        st = what->phase == POD_HLO_WHOLE || what->opcode == POD_HLO_OTHER
+        st = p->module->instruction[instruction].phase == POD_HLO_WHOLE
                  ? whole_plan(p, instruction)
                  : phase_plan(p, instruction);
     }

@@ -7,8 +7,8 @@ Compiled MLP steps (tests/data/hlo/MLP*) against `podsim step` of the same model
 - FLOPs are equal.
 - Payloads are equal by kind and group size, but for what is named in OTHER_PAYLOADS and sums of one number (the loss).
 - Compute is within 15 %, both at the rate of a large matmul (mxu_step_frac, which belongs to transformers' steps in
-  `podsim step` and to all of `podsim hlo`, is 1): not below, and not above once what only moves data is left out. A loop over
-  layers zeroes stacks, writes to them and reads from them; the model has none.
+  `podsim step` and to all of `podsim hlo`, is 1), but for the texts of OTHER_COMPUTE, which do what the model doesn't:
+  they must differ by so much. What isn't moving data is within 15 % in those too, or by WOVEN.
 """
 import csv
 import gzip
@@ -21,9 +21,18 @@ import tempfile
 
 PODSIM, SOURCE = sys.argv[1:3]
 TOLERANCE = 0.15
-# Matmuls woven with permutes, in four pieces each: what they add to in HBM is read and written for each piece, and
-# operands of pieces are selected.
-ABOVE = {"MLP-v5p-64-fsdp-tp4": 0.40}
+# Compute of the text over the model's, and why. A loop over layers can't hand its layers' arrays on: it zeroes a stack
+# of them, writes each layer's part, and the update reads the stack.
+OTHER_COMPUTE = {
+    "MLP-v5p-64-dp": (1.29, "zeroes and fills the stacks of whole gradients"),
+    "MLP-v6e-16-dp": (1.41, "zeroes and fills the stacks of whole gradients"),
+    "MLP-2xv5e-16-dp": (1.34, "zeroes and fills the stacks of whole gradients"),
+    "MLP-v6e-16-dp4-fsdp": (1.23, "zeroes and fills the stacks of gradients, slices and copies the gathered weights"),
+    "MLP-v5p-64-tp": (1.22, "stacks the activations that the backward pass needs"),
+    "MLP-v5p-64-fsdp-tp4": (1.45, "matmuls in four pieces: sums in HBM are read and written for each"),
+}
+CLOSE = 0.03
+WOVEN = {"MLP-v5p-64-fsdp-tp4": 0.40}
 # (text, kind, group): bytes of the text, and why the model has others.
 OTHER_PAYLOADS = {
     ("MLP-v5p-64-fsdp-tp4", "gather", 16): (268435456, "half of them is woven into matmuls as permutes"),
@@ -100,8 +109,12 @@ def check_text(row, model, scratch):
     compute = float(compiled["compute_s"]) / float(modelled["compute_s"])
     moved = float(moved[1]) / float(modelled["compute_s"]) if moved else 0
     print(f"{name:24} compute {compute:.3f} of the model's, {moved:.3f} of which moves data")
-    check(compute >= 1 - TOLERANCE, f"{name}: compute is {compute} of the model's")
-    check(compute - moved <= 1 + ABOVE.get(name, TOLERANCE), f"{name}: compute is {compute - moved} of the model's")
+    if name in OTHER_COMPUTE:
+        expected, cause = OTHER_COMPUTE[name]
+        check(abs(compute - expected) <= CLOSE, f"{name}: compute is {compute}, not {expected} of the model's ({cause})")
+        check(compute - moved <= 1 + WOVEN.get(name, TOLERANCE), f"{name}: compute but moves is {compute - moved}")
+    else:
+        check(abs(compute - 1) <= TOLERANCE, f"{name}: compute is {compute} of the model's")
 
 
 def main():

@@ -190,6 +190,20 @@ Test(hlo, a_copy_into_vmem_moves_its_bytes_once)
     world_fini(&w);
 }
 
+/* Both are no pair that is known, so each reads its operand and writes its result: 2 · 67,108,864 bytes / 820 GB/s. */
+Test(hlo, an_unknown_start_and_done_are_two_elementwise_instructions)
+{
+    world w;
+    world_init(&w, "v5e:1x1");
+    entry_text(&w, "%p = f32[16777216]{0:T(1024)} parameter(0)\n"
+                   "%s = f32[16777216]{0:T(1024)} frobnicate-start(%p)\n"
+                   "ROOT %d = f32[16777216]{0:T(1024)} frobnicate-done(%s)\n");
+    cr_assert_float_eq(step_us(&w), 2 * 163.68, 0.01);
+    cr_assert_eq(w.outcome.program->ncosts, 2);
+    cr_assert_eq(w.outcome.program->cost[0].kind, POD_HLO_KIND_ELEMENTWISE);
+    world_fini(&w);
+}
+
 Test(hlo, an_unknown_kernel_is_a_lower_bound_until_somebody_says_more)
 {
     static const char text[] = "%p = f32[16777216]{0:T(1024)} parameter(0)\n"

@@ -50,7 +50,7 @@ Test(hlo_parse, knows_opcodes_and_their_asynchronous_forms)
         {"slice-start",             POD_HLO_SLICE,                POD_HLO_START },
         {"custom-call-start",       POD_HLO_CUSTOM_CALL,          POD_HLO_START },
         {"frobnicate",              POD_HLO_OTHER,                POD_HLO_WHOLE },
-        {"frobnicate-start",        POD_HLO_OTHER,                POD_HLO_START },
+        {"frobnicate-start",        POD_HLO_OTHER,                POD_HLO_WHOLE },
     };
     for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
         pod_hlo_opcode opcode;
