@@ -270,11 +270,6 @@ static pod_status read_choices(pod_experiment_step_request *request, const pod_s
     if (st == POD_OK && plain == 1 && !transformer) {
         st = pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
     }
-    if (st == POD_OK && on == 1 && request->model.kind == POD_MODEL_MATMUL) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--collective-matmul on takes apart what goes between layers, and a matmul "
-                      "is one; use mlp, or off");
-    }
     if (st == POD_OK && texts->mode != NULL) {
         st = pod_step_mode_parse(texts->mode, &request->mode, err);
     }

@@ -161,7 +161,8 @@ void pod_stage_tensor(pod_stage *stage, const char *name, pod_tensor_role role,
                          .columns = array->size[1],
                          .row_first = of_part ? array->size[0] * stage->part : 0,
                          .row_count = array->size[0],
-                         .sharding = array->sharding};
+                         .sharding = array->sharding,
+                         .shift = array->shift};
     (void)snprintf(tensor.name, sizeof tensor.name, "%s", name);
     if (build->st == POD_OK) {
         build->st = pod_tensors_add(build->tensors, &tensor, build->err);

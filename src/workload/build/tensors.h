@@ -33,6 +33,7 @@ typedef struct pod_tensor {
     int64_t row_first; /**< this piece is rows [row_first, row_first + row_count) */
     int64_t row_count;
     pod_sharding sharding; /**< of the piece */
+    int32_t shift;         /**< as of pod_array */
 } pod_tensor;
 
 typedef struct pod_tensors {

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One product:  C[m, n] = A[m, k] · W[k, n];  backward  dA = dC · Wᵀ, over tensor,  dW = Aᵀ · dC. */
+/* One product:  C[m, n] = A[m, k] · W[k, n];  backward  dA = dC · Wᵀ, over tensor,  dW = Aᵀ · dC.
+ *
+ * Piece by piece, A comes round the ring and C, its loss and dC are as many products; dA goes round the other way as
+ * sums, and the pieces of dW fill the gaps. */
 #include "workload/mlp/matmul.h"
 
 #include "workload/build/product.h"
 #include "workload/build/uses.h"
+#include "workload/mlp/mlp_pieces.h"
+
+#include <string.h>
 
 static pod_sharding matmul_input(const pod_mlp *mlp, int64_t size[2])
 {
@@ -73,9 +79,7 @@ static pod_array matmul_backward(pod_mlp *mlp, int32_t layer, const pod_array *d
                            .b = pod_build_use(&mlp->stage.build),
                            .result = matmul_input(mlp, size),
                            .kind = POD_MEMORY_ACTIVATIONS};
-    product.result.array[0] = 'd';
-    product.result.array[1] = 'A';
-    product.result.array[2] = '\0';
+    memcpy(product.result.array, "dA", sizeof "dA");
     if (!input_first) {
         pod_weight_gradient(&mlp->stage, w, which, x, dy);
     }
@@ -94,3 +98,79 @@ const pod_mlp_ops pod_matmul_ops = {.weights_per_layer = 1,
                                     .use = matmul_use,
                                     .forward = matmul_forward,
                                     .backward = matmul_backward};
+
+/* ---- piece by piece ---- */
+
+static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
+{
+    const pod_sharding whole = matmul_input(mlp, size);
+    return pod_pieces_cut(mlp, &whole);
+}
+
+/** One of the pieces. */
+static pod_sharding ring_output(const pod_mlp *mlp, int64_t size[2])
+{
+    const pod_sharding piece = matmul_output(mlp, size);
+    size[0] /= pod_pieces_of(mlp).ring.n;
+    return piece;
+}
+
+/** Pieces of A, then those of C, which the loss replaces by those of dC. */
+static int ring_saved(const pod_mlp *mlp)
+{
+    return 2 * pod_pieces_of(mlp).ring.n;
+}
+
+static pod_array *ring_output_pieces(const pod_mlp *mlp)
+{
+    return pod_mlp_saved(mlp, mlp->stage.first_layer, pod_pieces_of(mlp).ring.n);
+}
+
+static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
+{
+    const pod_piece_ring ring = pod_pieces_of(mlp).ring;
+    pod_array *as = pod_mlp_saved(mlp, layer, 0);
+    pod_array *cs = ring_output_pieces(mlp);
+    const pod_array own = pod_pieces_own(mlp, x);
+    int64_t size[2];
+    const pod_sharding c = matmul_output(mlp, size);
+    const pod_piece_product product = {
+        .phase = "fwd", .layer = layer, .result = &c, .w = pod_build_use(&mlp->stage.build)};
+    pod_pieces_gather(mlp, "fwd", layer, &own, as);
+    for (int32_t k = 0; k < ring.n; k++) {
+        const int32_t s = pod_piece_ring_arrival(&ring, k);
+        cs[s] = pod_pieces_multiply(mlp, &product, &as[s], NULL);
+        pod_mlp_keep(mlp, &as[s]);
+    }
+    return cs[0];
+}
+
+static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
+{
+    int64_t size[2];
+    pod_sharding da = matmul_input(mlp, size);
+    (void)dy; /* the first of the pieces */
+    memcpy(da.array, "dA", sizeof "dA");
+    da.partial = mlp->stage.build.layout->tensor;
+    const pod_piece_scatter scatter = {
+        .product = {.phase = "bwd",
+                    .layer = layer,
+                    .result = &da,
+                    .w = pod_build_use(&mlp->stage.build)},
+        .pieces = ring_output_pieces(mlp),
+        .weight = pod_mlp_weight(mlp, layer, 0),
+        .x = pod_mlp_saved(mlp, layer, 0)
+    };
+    const pod_array sum = pod_pieces_scatter(mlp, &scatter);
+    return pod_pieces_back(mlp, &sum, 0, &da);
+}
+
+const pod_mlp_ops pod_matmul_ring_ops = {.weights_per_layer = 1,
+                                         .saved = ring_saved,
+                                         .input = ring_input,
+                                         .output = ring_output,
+                                         .weight = matmul_weight,
+                                         .use = matmul_use,
+                                         .forward = ring_forward,
+                                         .output_pieces = ring_output_pieces,
+                                         .backward = ring_backward};

@@ -5,6 +5,7 @@
 #include "workload/build/uses.h"
 #include "workload/mlp/matmul.h"
 #include "workload/mlp/mlp.h"
+#include "workload/mlp/mlp_pieces.h"
 #include "workload/mlp/mlp_ring.h"
 
 #include <stdlib.h>
@@ -45,11 +46,13 @@ static pod_array mlp_entry(pod_stage *stage, bool backward)
     return end_array(of_stage(stage), backward, backward ? "dy" : "x", POD_MEMORY_ACTIVATIONS);
 }
 
-/** With its target, the derivative of the loss by the output. */
-static pod_array mlp_output(pod_stage *stage, const pod_array *y)
+/** The derivative of the loss by the output, or by a piece of it.
+ *  @param y      what chips hold
+ *  @param whole  the array whose shards that is */
+static pod_array output_loss(pod_mlp *mlp, const pod_array *y, const pod_array *whole)
 {
-    pod_mlp *mlp = of_stage(stage);
-    pod_stage_tensor(stage, "y", POD_TENSOR_OUTPUT, y, true);
+    pod_stage *stage = &mlp->stage;
+    pod_stage_tensor(stage, "y", POD_TENSOR_OUTPUT, whole, true);
     if (stage->request->mode != POD_STEP_TRAIN) {
         return *y;
     }
@@ -63,8 +66,25 @@ static pod_array mlp_output(pod_stage *stage, const pod_array *y)
         .flops = 1,
         .bytes = 3 * pod_dtype_size(y->dtype)
     };
-    pod_stage_tensor(stage, "target", POD_TENSOR_TARGET, &target, true);
+    pod_array whole_target = *whole;
+    whole_target.buffer = target.buffer;
+    pod_stage_tensor(stage, "target", POD_TENSOR_TARGET, &whole_target, true);
     return pod_build_vector(&stage->build, &loss, &empty);
+}
+
+static pod_array mlp_output(pod_stage *stage, const pod_array *y)
+{
+    pod_mlp *mlp = of_stage(stage);
+    if (mlp->ops->output_pieces == NULL) {
+        return output_loss(mlp, y, y);
+    }
+    pod_array *piece = mlp->ops->output_pieces(mlp);
+    const int32_t count = pod_pieces_of(mlp).ring.n;
+    for (int32_t s = 0; s < count; s++) {
+        const pod_array whole = pod_pieces_back(mlp, &piece[s], s, &piece[s].sharding);
+        piece[s] = output_loss(mlp, &piece[s], &whole);
+    }
+    return piece[0];
 }
 
 static void mlp_finish(pod_stage *stage, const pod_array *dx)
@@ -141,10 +161,10 @@ static pod_status mlp_alloc(pod_mlp *mlp)
 
 static const pod_mlp_ops *ops_of(const pod_step_request *request, const pod_work_layout *layout)
 {
-    if (request->model->kind == POD_MODEL_MATMUL) {
-        return &pod_matmul_ops;
-    }
     const bool ring = request->collective_matmul && layout->tensor.count > 0;
+    if (request->model->kind == POD_MODEL_MATMUL) {
+        return ring ? &pod_matmul_ring_ops : &pod_matmul_ops;
+    }
     return ring ? &pod_mlp_ring_ops : &pod_mlp_whole_ops;
 }
 

@@ -24,6 +24,9 @@ typedef struct pod_mlp_ops {
     /** Which weight use number `use` of a layer is (0 … weights_per_layer). */
     int (*use)(int use, bool backward);
     pod_array (*forward)(pod_mlp *mlp, int32_t layer, const pod_array *x);
+    /** Where the output lies, if it lies in pieces of rows over tensor (workload/mlp/mlp_pieces.h), each like
+     *  `output`; NULL: forward returns it. Backward finds the derivatives in their place. */
+    pod_array *(*output_pieces)(const pod_mlp *mlp);
     /** @return the derivative by the layer's input */
     pod_array (*backward)(pod_mlp *mlp, int32_t layer, const pod_array *dy);
 } pod_mlp_ops;

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+/** Number of the piece of the rows that a chip holds. */
+static int32_t row_piece(const pod_tensor *tensor, const pod_work_layout *layout, int32_t chip)
+{
+    const int32_t piece = pod_work_layout_piece(layout, &tensor->sharding.dim[0].cut, chip);
+    const int32_t n = tensor->shift > 0 ? layout->size[POD_MESH_TENSOR] : 1;
+    return piece - piece % n + (piece % n + n - tensor->shift) % n;
+}
+
 pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layout, int32_t chip)
 {
     const pod_axis_list *row_cut = &tensor->sharding.dim[0].cut;
@@ -12,7 +20,7 @@ pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layo
     const int64_t rows = tensor->row_count / pod_work_layout_pieces(layout, row_cut);
     const int64_t columns = tensor->columns / pod_work_layout_pieces(layout, column_cut);
     return (pod_patch){
-        .row = tensor->row_first + rows * pod_work_layout_piece(layout, row_cut, chip),
+        .row = tensor->row_first + rows * row_piece(tensor, layout, chip),
         .rows = rows,
         .column = columns * pod_work_layout_piece(layout, column_cut, chip),
         .columns = columns,

@@ -125,16 +125,18 @@ static inline void serial_gather(const serial_run *run, const pod_op *op, const 
     }
 }
 
-static inline void serial_permute(const serial_run *run, const pod_op *op, const int32_t *chips)
+static inline void serial_permute(const serial_run *run, const pod_op *op, const int32_t *chips,
+                                  serial_fault fault)
 {
     const pod_program *program = &run->programs->stages[serial_stage(run, chips[0])];
     const pod_program_group *group = &run->programs->groups[op->group];
     const int32_t n = group->group.size;
+    const int32_t shift = op->shift + (fault == FAULT_SWAP ? 1 : 0);
     for (int32_t from = 0; from < n; from++) {
         for (int32_t to = 0; to < n; to++) {
             const int32_t ahead =
-                group->position_of_rank[to] - group->position_of_rank[from] + 2 * n - op->shift;
-            if (ahead % n == 0) {
+                group->position_of_rank[to] - group->position_of_rank[from] + 2 * n - shift;
+            if (ahead % n == 0 && (fault != FAULT_DROP || group->position_of_rank[to] != 1)) {
                 memcpy(serial_data(run, chips[to], op->out),
                        serial_data(run, chips[from], op->in[0]),
                        (size_t)pod_buffer_bytes(&program->buffers[op->out]));
@@ -155,7 +157,7 @@ static inline void serial_collective(const serial_run *run, int32_t stage, const
         if (op->op == POD_ALL_GATHER) {
             serial_gather(run, op, chips, fault);
         } else if (op->op == POD_PERMUTE) {
-            serial_permute(run, op, chips);
+            serial_permute(run, op, chips, fault);
         } else {
             serial_reduce(run, op, chips, fault);
         }

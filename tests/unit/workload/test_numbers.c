@@ -95,12 +95,30 @@ Test(numbers, microbatches_stages_optimizers_and_windows_agree_too)
     }
 }
 
+Test(numbers, matmuls_piece_by_piece_agree_too)
+{
+    static const char *const meshes[] = {"tensor=64", "fsdp=32,tensor=2", "data=16,tensor=4",
+                                         "data=4,fsdp=4,tensor=4", "sequence=8,tensor=8"};
+    for (size_t i = 0; i < 3 * (sizeof meshes / sizeof meshes[0]); i++) {
+        step_case c;
+        step_prepare(&c, "v5p:4x4x4", "xyz", meshes[i / 3], "matmul:m=128,k=64,n=128", 0);
+        c.request.collective_matmul = true;
+        c.request.mode = i % 3 == 0 ? POD_STEP_FORWARD : POD_STEP_TRAIN;
+        c.request.microbatches = i % 3 == 2 ? 2 : 1;
+        step_build(&c);
+        expect_right(&c, meshes[i / 3]);
+        step_free(&c);
+    }
+}
+
 /* Every fault in every collective changes the result. */
-static void faults_are_seen(const char *mesh, serial_fault fault)
+static void model_faults_are_seen(const char *model, const char *mesh, bool pieces,
+                                  serial_fault fault)
 {
     step_case c;
     /* large enough that no block is all zeros */
-    step_prepare(&c, "v5p:4x4x4", "xyz", mesh, "mlp:layers=2,d_model=64,d_ff=256", 128);
+    step_prepare(&c, "v5p:4x4x4", "xyz", mesh, model, 128);
+    c.request.collective_matmul = pieces;
     step_build(&c);
     pod_reference *reference = reference_of(&c);
     const pod_program *program = &c.work.programs.stages[0];
@@ -116,14 +134,21 @@ static void faults_are_seen(const char *mesh, serial_fault fault)
     step_free(&c);
 }
 
+static void faults_are_seen(const char *mesh, serial_fault fault)
+{
+    model_faults_are_seen("mlp:layers=2,d_model=64,d_ff=256", mesh, false, fault);
+}
+
 Test(numbers, dropped_messages_are_seen)
 {
+    model_faults_are_seen("matmul:m=128,k=64,n=256", "data=16,tensor=4", true, FAULT_DROP);
     faults_are_seen("fsdp=16,tensor=4", FAULT_DROP);
     faults_are_seen("data=16,tensor=4", FAULT_DROP);
 }
 
 Test(numbers, swapped_blocks_are_seen)
 {
+    model_faults_are_seen("matmul:m=128,k=64,n=256", "data=16,tensor=4", true, FAULT_SWAP);
     faults_are_seen("fsdp=16,tensor=4", FAULT_SWAP);
     faults_are_seen("data=16,tensor=4", FAULT_SWAP);
 }

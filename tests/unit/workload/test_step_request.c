@@ -118,6 +118,24 @@ Test(step_request, collective_matmuls_pass_pieces_on)
     }
 }
 
+/* Pieces of A come forward and those of dA go back, m/rows · k in bf16 each. */
+Test(step_request, a_matmul_passes_pieces_on)
+{
+    for (int32_t n = 2; n <= 64; n *= 2) {
+        char mesh[64];
+        step_case c;
+        snprintf(mesh, sizeof mesh, "data=%d,tensor=%d", 64 / (int)n, (int)n);
+        step_prepare(&c, "v5p:4x4x4", "xyz", mesh, "matmul:m=512,k=128,n=256", 0);
+        c.request.collective_matmul = true;
+        step_build(&c);
+        const int64_t rows = INT64_C(512) * 128 * 2 / (64 / n);
+        cr_assert_eq(step_bytes(&c, POD_ALL_REDUCE, "tensor"), 0);
+        cr_assert_eq(step_bytes(&c, POD_PERMUTE, "tensor"), 2 * rows * (n - 1) / n);
+        cr_assert_float_eq(matmul_flops(&c), c.work.model_flops, 1, "%s", mesh);
+        step_free(&c);
+    }
+}
+
 Test(step_request, one_chip_needs_no_collective)
 {
     step_case c;
