@@ -75,10 +75,12 @@ static void remat_add(fit_search *search, const char *what, double frac)
                     what, frac);
 }
 
-static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, pod_error *err)
+static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, int64_t *always_bytes,
+                            pod_error *err)
 {
     const fit_search *search = context;
     pod_step_request request = *search->request;
+    (void)always_bytes;
     (void)err;
     request.remat = POD_REMAT_LIST;
     request.plan = plan;

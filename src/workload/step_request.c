@@ -5,6 +5,7 @@
 #include "mesh/search.h"
 #include "program/exec.h"
 #include "workload/mlp/mlp_program.h"
+#include "workload/transformer/periodic.h"
 #include "workload/transformer/remat_search.h"
 #include "workload/transformer/transformer.h"
 
@@ -218,17 +219,88 @@ static pod_status programs_make(const pod_step_request *request, pod_step_work *
                         : st;
 }
 
+/* ---- what is kept ---- */
+
 typedef struct plan_search {
     const pod_step_request *request;
     pod_step_work *work;
+    bool repeats; /**< the layers do, so that few of them say what a plan needs at least */
+    pod_periodic periodic;
 } plan_search;
 
-static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, pod_error *err)
+/** What a plan needs: all the time, and at the peak. */
+typedef struct plan_bytes {
+    int64_t always;
+    int64_t peak;
+} plan_bytes;
+
+static int64_t always_bytes(const pod_program *program)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        bytes += program->buffers[b].persistent ? pod_buffer_bytes(&program->buffers[b]) : 0;
+    }
+    return bytes;
+}
+
+/** The same with other layers: the least of all stages, so that it holds for each. */
+static pod_status plan_measure(const plan_search *search, int64_t layers, pod_remat_plan plan,
+                               plan_bytes *bytes, pod_error *err)
+{
+    pod_model model = *search->request->model;
+    pod_step_request request = *search->request;
+    pod_step_work work = {.layout = search->work->layout,
+                          .rows = search->work->rows,
+                          .model_flops = search->work->model_flops,
+                          .plan = plan};
+    model.layers = layers;
+    request.model = &model;
+    const pod_status status = programs_make(&request, &work, err);
+    *bytes = (plan_bytes){.always = INT64_MAX, .peak = work.memory.peak_bytes};
+    for (int32_t s = 0; status == POD_OK && s < work.programs.nstages; s++) {
+        const int64_t its_bytes = always_bytes(&work.programs.stages[s]);
+        bytes->always = its_bytes < bytes->always ? its_bytes : bytes->always;
+    }
+    pod_step_work_fini(&work);
+    return status;
+}
+
+/** What a plan needs at least. The bytes that live at an op grow by the same with each period of layers, so that the
+ *  peak, the largest of them all, grows by no less from few layers on than it does from few to some more. */
+static pod_status plan_least(const plan_search *search, pod_remat_plan plan, plan_bytes *least,
+                             pod_error *err)
+{
+    plan_bytes few;
+    plan_bytes more;
+    const int64_t times = search->periodic.times;
+    pod_status status = plan_measure(search, search->periodic.few, plan, &few, err);
+    if (status == POD_OK) {
+        status = plan_measure(search, search->periodic.more, plan, &more, err);
+    }
+    if (status == POD_OK) {
+        *least = (plan_bytes){.always = more.always + times * (more.always - few.always),
+                              .peak = more.peak + times * (more.peak - few.peak)};
+    }
+    return status;
+}
+
+static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, int64_t *always_bytes,
+                            pod_error *err)
 {
     const plan_search *search = context;
+    const int64_t usable_bytes = search->request->chip->hbm_usable_bytes;
+    plan_bytes least = {0, 0};
+    *fits = false;
+    if (search->repeats) {
+        const pod_status status = plan_least(search, plan, &least, err);
+        *always_bytes = least.always;
+        if (status != POD_OK || least.peak > usable_bytes) {
+            return status;
+        }
+    }
     search->work->plan = plan;
     const pod_status st = programs_make(search->request, search->work, err);
-    *fits = search->work->memory.peak_bytes <= search->request->chip->hbm_usable_bytes;
+    *fits = search->work->memory.peak_bytes <= usable_bytes;
     return st;
 }
 
@@ -244,6 +316,7 @@ static pod_status plan_choose(const pod_step_request *request, pod_step_work *wo
     if (!search) {
         return POD_OK;
     }
+    context.repeats = pod_periodic_find(request->model, work->layout.stages, &context.periodic);
     const pod_remat_question question = pod_remat_question_of(request, work);
     return pod_remat_search(&question, plan_fits, &context, &work->plan, err);
 }

@@ -233,9 +233,10 @@ static int candidates_list(remat_candidate *list, const remat_costs *costs)
 
 pod_status pod_remat_search(const pod_remat_question *question,
                             pod_status (*fits)(void *context, pod_remat_plan plan, bool *fits,
-                                               pod_error *err),
+                                               int64_t *always_bytes, pod_error *err),
                             void *context, pod_remat_plan *plan, pod_error *err)
 {
+    int64_t always_bytes[2] = {0, 0}; /* wide, narrow */
     const remat_costs costs = costs_of(question);
     remat_candidate list[CANDIDATES];
     memset(list, 0, sizeof list);
@@ -244,12 +245,13 @@ pod_status pod_remat_search(const pod_remat_question *question,
         const remat_candidate *candidate = &list[i % count];
         pod_remat_plan tried = candidate->plan;
         bool good = false;
-        if (candidate->hbm_bytes > (double)question->request->chip->hbm_usable_bytes
+        if (candidate->hbm_bytes + (double)always_bytes[i / count]
+                > (double)question->request->chip->hbm_usable_bytes
             || candidate->host_bytes > HOST_BYTES_MAX) {
             continue;
         }
         tried.narrow = i >= count;
-        const pod_status st = fits(context, tried, &good, err);
+        const pod_status st = fits(context, tried, &good, &always_bytes[i / count], err);
         if (st != POD_OK) {
             return st;
         }
