@@ -176,6 +176,37 @@ Test(hlo, a_copy_beside_a_copy_takes_half_of_the_hbm)
     world_fini(&w);
 }
 
+/* Eight rows need each weight once: 134 MB, as the copy into VMEM does. Both begin at once and share the HBM, so the
+ * matmul takes as long as its bytes and as many of the copy's. */
+Test(hlo, a_copy_beside_a_matmul_bound_by_hbm_takes_its_share)
+{
+    world w;
+    double alone = 0;
+    world_init(&w, "v5e:1x1");
+    for (int beside = 0; beside < 2; beside++) {
+        header(&w);
+        add(&w, "ENTRY %%main (p: f32[]) -> f32[] {\n"
+                "%%a = bf16[8,8192]{1,0:T(8,128)(2,1)S(1)} parameter(0)\n"
+                "%%b = bf16[8192,8192]{1,0:T(8,128)(2,1)} parameter(1)\n"
+                "%%p = bf16[8192,8192]{1,0:T(8,128)(2,1)} parameter(2)\n");
+        if (beside) {
+            add(&w, "%%s = (bf16[8192,8192]{1,0:T(8,128)(2,1)S(1)}, "
+                    "bf16[8192,8192]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) copy-start(%%p)\n");
+        }
+        add(&w, "%%c = bf16[8,8192]{1,0:T(8,128)(2,1)S(1)} convolution(%%a, %%b), "
+                "dim_labels=bf_io->bf\n");
+        if (beside) {
+            add(&w, "%%d = bf16[8192,8192]{1,0:T(8,128)(2,1)S(1)} copy-done(%%s)\n");
+        }
+        add(&w, "ROOT %%t = (bf16[8,8192]{1,0:T(8,128)(2,1)S(1)}) tuple(%%c)\n}\n");
+        const double time = step_us(&w);
+        alone = beside ? alone : time;
+        cr_assert_float_eq(us(&w, w.outcome.result.compute_ps), (1 + beside) * alone, 0.01);
+        cr_assert_float_eq(time, (1 + beside) * 134217728 / 820e9 * 1e6, 0.01);
+    }
+    world_fini(&w);
+}
+
 /* To VMEM only one side is HBM; what the core waits for is exposed HBM. */
 Test(hlo, a_copy_into_vmem_moves_its_bytes_once)
 {
@@ -470,6 +501,21 @@ Test(hlo, a_loop_takes_as_long_as_its_iterations_written_out)
         const double out = step_us(&w);
         loop_text(&w, trips, false);
         cr_assert_float_eq(step_us(&w), out, 1e-9, "%d trips", trips);
+    }
+    world_fini(&w);
+}
+
+/* Beyond eight trips a few stand for the rest. */
+Test(hlo, a_long_loop_takes_as_long_as_its_iterations_written_out)
+{
+    world w;
+    world_init(&w, "v5e:1x2");
+    for (int trips = 9; trips <= 36; trips += 9) {
+        loop_text(&w, trips, true);
+        const double out = step_us(&w);
+        loop_text(&w, trips, false);
+        cr_assert_float_eq(step_us(&w), out, 1e-3 * out, "%d trips", trips);
+        cr_assert_gt(w.outcome.simulations, 1);
     }
     world_fini(&w);
 }

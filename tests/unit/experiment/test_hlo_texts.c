@@ -173,6 +173,27 @@ static void algorithms_check(const world *w, const char *id)
     }
 }
 
+/* No collective is faster than its bytes, but those that a chip has, over all links of a chip. */
+static void collectives_check(const world *w, const char *id)
+{
+    const pod_hlo_program *program = w->outcome.program;
+    const double chip_rate = 2.0 * w->setup.slice.naxes * w->setup.chip.link_oneway_bytes_per_s;
+    for (uint32_t i = 0; i < program->analysis->collectives.count; i++) {
+        const pod_hlo_run_as *run = &program->run_as[i];
+        const int64_t runs = pod_experiment_hlo_runs(
+            program, program->analysis->collectives.collective[i].instruction);
+        if (run->group < 0 || run->permute >= 0 || runs == 0) {
+            continue;
+        }
+        const double n = program->shared.groups[run->group].group.size;
+        const double least_s = (double)run->bytes * (n - 1) / n / chip_rate * (double)runs;
+        const double time_s = pod_experiment_hlo_mean_s(
+            &w->outcome, w->outcome.time_ps[pod_experiment_hlo_sum(program, i)]);
+        cr_expect_geq(time_s, least_s * (1 - 1e-9), "%s: collective %u of %lld bytes", id, i,
+                      (long long)run->bytes);
+    }
+}
+
 /* Of core instructions the time of all runs is the compute time. */
 static void sums_check(const world *w, const char *id)
 {
@@ -212,6 +233,7 @@ Test(hlo_texts, parts_bounds_and_algorithms_of_every_text)
         parts_check(&w, id);
         bounds_check(&w, id, step_s);
         algorithms_check(&w, id);
+        collectives_check(&w, id);
         sums_check(&w, id);
         remedies_check(&w, id);
         text_fini(&w);
@@ -274,22 +296,42 @@ Test(hlo_texts, published_steps)
     world_fini(&w);
 }
 
-/* A faster MXU, HBM or link doesn't make a step longer. */
+static void chip_scale(pod_chip_spec *chip, int what, double factor)
+{
+    for (int dtype = 0; dtype < POD_DTYPE_COUNT; dtype++) {
+        chip->peak_ops_per_s[dtype] *= what == 0 ? factor : 1;
+    }
+    chip->hbm_bytes_per_s *= what == 1 ? factor : 1;
+    chip->link_oneway_bytes_per_s *= what == 2 ? factor : 1;
+}
+
+/* A faster MXU, HBM or link doesn't make a step longer, a slower one not shorter. */
 Test(hlo_texts, faster_chips_do_not_take_longer)
 {
+    static const char *const ids[] = {
+        "MLP-v5p-64-fsdp-async", "MLP-2xv5e-16-dp",  "MXv5e-001",    "moe-v5p-4x4x4",
+        "every-v5e-16x16",       "decode8b-v5e-2x4", "int8-v5e-4x4", "pipeline-v5p-2x2x4"};
     world w;
     world_init(&w);
-    text_load(&w, pod_table_find(w.expected, pod_table_column(w.expected, "id"),
-                                 "MLP-v5p-64-fsdp-async"));
-    const double as_it_is_s = run_s(&w);
-    const pod_chip_spec chip = w.setup.chip;
-    for (int what = 0; what < 3; what++) {
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        text_load(&w, pod_table_find(w.expected, pod_table_column(w.expected, "id"), ids[i]));
+        const double as_it_is_s = run_s(&w);
+        const pod_chip_spec chip = w.setup.chip;
+        bool any = false;
+        for (int what = 0; what < 3; what++) {
+            w.setup.chip = chip;
+            chip_scale(&w.setup.chip, what, 2);
+            const double faster_s = run_s(&w);
+            cr_expect_leq(faster_s, as_it_is_s * 1.001, "%s, %d", ids[i], what);
+            w.setup.chip = chip;
+            chip_scale(&w.setup.chip, what, 0.5);
+            const double slower_s = run_s(&w);
+            cr_expect_geq(slower_s, as_it_is_s * 0.999, "%s, %d", ids[i], what);
+            any = any || slower_s > as_it_is_s * 1.05;
+        }
+        cr_expect(any, "%s waits for none of them", ids[i]);
         w.setup.chip = chip;
-        w.setup.chip.peak_ops_per_s[POD_DTYPE_BF16] *= what == 0 ? 2 : 1;
-        w.setup.chip.hbm_bytes_per_s *= what == 1 ? 2 : 1;
-        w.setup.chip.link_oneway_bytes_per_s *= what == 2 ? 2 : 1;
-        cr_expect_leq(run_s(&w), as_it_is_s * 1.001, "%d", what);
+        text_fini(&w);
     }
-    text_fini(&w);
     world_fini(&w);
 }
