@@ -58,6 +58,12 @@ bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll
     return pod_coll_algorithm_applies(algorithm, request, NULL) == POD_OK;
 }
 
+/* Where no prediction is made of several others. */
+static bool has_enough(const pod_coll_request *request)
+{
+    return request->group->slices <= 1 && request->op != POD_BROADCAST;
+}
+
 pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
                            pod_coll_prediction *prediction, pod_error *err)
 {
@@ -66,6 +72,7 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
         *algorithm = &pod_coll_none;
         return pod_coll_none.predict(request, prediction, err);
     }
+    pod_coll_request asked = *request;
     for (int i = 0; i < ROWS; ++i) {
         if (!rows[i]->in_auto) {
             continue;
@@ -78,7 +85,8 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
             continue;
         }
         pod_coll_prediction mine;
-        st = rows[i]->predict(request, &mine, err);
+        asked.enough_ps = *algorithm != NULL && has_enough(request) ? prediction->total_ps : 0;
+        st = rows[i]->predict(&asked, &mine, err);
         if (st != POD_OK) {
             return st;
         }

@@ -5,6 +5,7 @@
 #include "collectives/predict/predict.h"
 #include "collectives/predict/stepcost.h"
 #include "collectives/schedule/frame.h"
+#include "ici/route.h"
 
 #include <stdlib.h>
 
@@ -323,12 +324,68 @@ pod_status pod_pairs_apply(const pod_coll_request *request, const char *algorith
     return POD_OK;
 }
 
+/* ---- prediction ---- */
+
+/* Bytes times links that they cross, of all ranks of the first group. */
+static double group_work(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                         const pod_router *router)
+{
+    const int32_t *chips = request->group->chip_of;
+    double work = 0;
+    for (int32_t rank = 0; rank < request->group->size; rank++) {
+        pod_coll_place me;
+        pod_coll_place_make(schedule->group, rank, &me);
+        for (int32_t channel = 0; channel < schedule->nchannels; channel++) {
+            const int32_t steps = schedule->ops->steps(schedule, &me, channel);
+            for (int32_t s = 0; s < steps; s++) {
+                pod_coll_step step;
+                schedule->ops->step(schedule, &me, channel, s, &step);
+                if (step.send_to >= 0 && step.send_to != rank) {
+                    work += (double)pod_coll_send_elements(schedule, rank, channel, &step)
+                            * pod_router_hops(router, chips[rank], chips[step.send_to]);
+                }
+            }
+        }
+    }
+    return work * request->element_bytes;
+}
+
+/* What a group of all chips of a healthy slice can't be faster than: all links busy all the time. Else 0. */
+static pod_status least_time(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                             pod_time_ps *least_ps, pod_error *err)
+{
+    const pod_slice *slice = request->slice;
+    pod_router *router = NULL;
+    int64_t links = 0;
+    *least_ps = 0;
+    if (slice->nfaults > 0 || request->group->size != slice->nchips) {
+        return POD_OK;
+    }
+    const pod_status status = pod_router_new(slice, &router, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    for (int32_t chip = 0; chip < slice->nchips; chip++) {
+        links += pod_slice_chip_links(slice, chip);
+    }
+    const double bytes = links > 0 ? group_work(request, schedule, router) / (double)links : 0;
+    *least_ps = request->launch_ps + pod_rate_time_ps(request->link_rate, (int64_t)bytes);
+    pod_router_free(router);
+    return POD_OK;
+}
+
 pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_plan *plan,
                              pod_coll_prediction *prediction, pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
+    pod_time_ps least_ps = 0;
     pod_status st = pod_pairs_build(request, plan, &schedule, err);
-    if (st == POD_OK) {
+    if (st == POD_OK && request->enough_ps > 0) {
+        st = least_time(request, schedule, &least_ps, err);
+    }
+    if (st == POD_OK && request->enough_ps > 0 && least_ps >= request->enough_ps) {
+        *prediction = (pod_coll_prediction){.total_ps = least_ps};
+    } else if (st == POD_OK) {
         const bool by_parity = plan->swing && !request->slice->twisted;
         const pod_coll_likeness likeness = by_parity ? POD_LIKE_PARITY : POD_LIKE_NONE;
         bool complete = false;
@@ -336,7 +393,7 @@ pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_pl
         if (st == POD_OK && !complete) {
             st = pod_coll_predict_steps(request, schedule, prediction, err);
         }
-        pod_coll_schedule_free(schedule);
     }
+    pod_coll_schedule_free(schedule);
     return st;
 }

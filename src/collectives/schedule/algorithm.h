@@ -30,6 +30,9 @@ typedef struct pod_coll_request {
     bool
         equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each
                             rank's block is a shard of elements / ranks */
+    pod_time_ps
+        enough_ps; /**< a choice inside one slice has one that takes so long: predictions that can't be below
+                                may give a bound that isn't, instead of the time; 0 = none */
 } pod_coll_request;
 
 /** Most pieces that a block of `bytes` may be cut into, at least 1 and at most `most`. */
