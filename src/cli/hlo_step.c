@@ -377,6 +377,39 @@ static pod_status print(pod_cli *cli, const question *asked, const pod_hlo_repor
     return st == POD_OK ? pod_hlo_print(cli, report, what, table ? remedies : NULL, err) : st;
 }
 
+/* Does an instruction of the text go by what an option names? */
+static bool is_named(const pod_hlo_module *module, const char *name, bool custom)
+{
+    for (uint32_t i = 0; i < module->ninstructions; i++) {
+        const pod_hlo_instruction *what = &module->instruction[i];
+        if (custom ? what->opcode == POD_HLO_CUSTOM_CALL && pod_hlo_named_from(module, what, name)
+                   : pod_hlo_named(module, what, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `--custom-call` and `--scale` of what isn't there would be ignored. */
+static pod_status marks_check(const pod_hlo_marks *marks, const pod_hlo_module *module,
+                              pod_error *err)
+{
+    for (int i = 0; i < marks->ncustom; i++) {
+        if (!is_named(module, marks->custom[i].name, true)) {
+            return pod_fail(err, POD_E_USAGE, "--custom-call %s: there is no such custom call",
+                            marks->custom[i].name);
+        }
+    }
+    for (int i = 0; i < marks->nscales; i++) {
+        if (!is_named(module, marks->scale[i].pattern, false)) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--scale %s: no instruction's name or op_name holds it",
+                            marks->scale[i].pattern);
+        }
+    }
+    return POD_OK;
+}
+
 static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
                          question *asked, const pod_hlo_memory *memory, pod_error *err)
 {
@@ -432,6 +465,9 @@ pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_
     if (st == POD_OK) {
         st = pod_experiment_hlo_text_init(&text, inputs->text.path, inputs->text.data,
                                           inputs->text.size, choices, err);
+    }
+    if (st == POD_OK) {
+        st = marks_check(&asked.marks, text.module, err);
     }
     if (st == POD_OK) {
         st = pod_hlo_memory_init(&memory, &text.analysis, err);
