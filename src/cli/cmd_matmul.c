@@ -430,7 +430,7 @@ static pod_status check_kind(const matmul_texts *texts, pod_error *err)
     }
     if (kernel && texts->launch != NULL && strcmp(texts->launch, "host") == 0) {
         return pod_fail(err, POD_E_USAGE,
-                        "--launch host is for a plain product; kernels are timed on the device");
+                        "--launch host is for a plain matmul; kernels are timed on the device");
     }
     if (kernel) {
         lost = texts->block != NULL ? "--block" : texts->weights != NULL ? "--weights" : NULL;
