@@ -61,6 +61,14 @@ static pod_net_port port_to(int32_t peer, double bytes_per_s, pod_time_ps latenc
         .peer = peer, .rate = pod_rate_make(bytes_per_s), .latency_ps = latency_ps};
 }
 
+/* What messages to other slices share. */
+static pod_net_port port_across(double bytes_per_s, pod_time_ps latency_ps)
+{
+    pod_net_port port = port_to(POD_NET_PEER_ADDRESSED, bytes_per_s, latency_ps);
+    port.in_order = true;
+    return port;
+}
+
 int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
 {
     const pod_dcn *dcn = machine->dcn;
@@ -78,15 +86,15 @@ int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
     ports[POD_PORT_PCIE_IN] = port_to(cell, pcie, 0);
     if (cell == first && pod_dcn_host_has_path(dcn, slice, host)) {
         const double nic = pod_dcn_nic_bytes_per_s(dcn, slice, host) * host_part(machine);
-        ports[POD_PORT_NIC_OUT] = port_to(POD_NET_PEER_ADDRESSED, nic,
-                                          has_uplinks(machine) ? near_ps : fabric_ps(machine));
-        ports[POD_PORT_NIC_IN] = port_to(POD_NET_PEER_ADDRESSED, nic, near_ps);
+        ports[POD_PORT_NIC_OUT] =
+            port_across(nic, has_uplinks(machine) ? near_ps : fabric_ps(machine));
+        ports[POD_PORT_NIC_IN] = port_across(nic, near_ps);
     }
     if (local == 0 && has_uplinks(machine)) {
         const double part = (double)pod_machine_slice_cells(machine) / machine->slice->nchips;
         const double uplink = pod_dcn_uplink_bytes_per_s(dcn, slice) * part;
-        ports[POD_PORT_UP] = port_to(POD_NET_PEER_ADDRESSED, uplink, fabric_ps(machine));
-        ports[POD_PORT_DOWN] = port_to(POD_NET_PEER_ADDRESSED, uplink, near_ps);
+        ports[POD_PORT_UP] = port_across(uplink, fabric_ps(machine));
+        ports[POD_PORT_DOWN] = port_across(uplink, near_ps);
     }
     return POD_PORTS_WITH_DCN;
 }
@@ -152,18 +160,18 @@ void pod_dcn_peers(const pod_machine *machine, int32_t cell, int port,
 /* Where a message is: at a chip on its way to the exit, at a host, … */
 typedef enum way { WAY_LEAVE, WAY_HOST, WAY_UP, WAY_DOWN, WAY_HOST_IN, WAY_CHIP, WAY_HOME } way;
 
-enum { WAY_SHIFT = 32, WAY_MASK = 15 };
+enum { ORDER_SHIFT = 32, WAY_SHIFT = 32, WAY_MASK = 15 };
 
-/* word[0] = 1 + the exit of the sender; word[1] = way, destination. */
+/* word[0] = order, 1 + the exit of the sender; word[1] = way, destination. */
 static void way_set(pod_net_path *path, way at, int32_t dst)
 {
     path->word[1] = POD_NET_PATH_ADDRESSED | (uint64_t)at << WAY_SHIFT | (uint64_t)(uint32_t)dst;
 }
 
-pod_net_path pod_dcn_address(const pod_machine *machine, int32_t src, int32_t dst)
+pod_net_path pod_dcn_address(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order)
 {
     pod_net_path path = {
-        {1 + (uint64_t)exit_chip(machine, src), 0}
+        {(uint64_t)order << ORDER_SHIFT | (uint64_t)(1 + exit_chip(machine, src)), 0}
     };
     way_set(&path, WAY_LEAVE, dst);
     return path;
@@ -196,7 +204,7 @@ static pod_net_hop hop_home(const pod_machine *machine, int32_t chip, int32_t ds
 static pod_net_hop hop_leave(const pod_machine *machine, int32_t chip, int32_t dst,
                              pod_net_path *path)
 {
-    const int32_t leave_by = (int32_t)(path->word[0] - 1);
+    const int32_t leave_by = (int32_t)((uint32_t)path->word[0] - 1);
     if (chip != leave_by) {
         return ici_hop(machine, chip, leave_by);
     }
@@ -213,6 +221,7 @@ pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)
     const int32_t enter_by = exit_chip(machine, dst);
     const int32_t host_in = pod_machine_cell(machine, host_chip(machine, enter_by));
     const way at = (way)(path->word[1] >> WAY_SHIFT & WAY_MASK);
+    const uint32_t order = (uint32_t)(path->word[0] >> ORDER_SHIFT);
     switch (at) {
     case WAY_LEAVE:
         return hop_leave(machine, chip, dst, path);
@@ -221,17 +230,20 @@ pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)
         return (pod_net_hop){.port = POD_PORT_NIC_OUT,
                              .peer = has_uplinks(machine)
                                          ? pod_machine_cell(machine, chip - chip % nchips)
-                                         : host_in};
+                                         : host_in,
+                             .order = order};
     case WAY_UP:
         way_set(path, WAY_DOWN, dst);
         return (pod_net_hop){.port = POD_PORT_UP,
-                             .peer = pod_machine_cell(machine, dst - dst % nchips)};
+                             .peer = pod_machine_cell(machine, dst - dst % nchips),
+                             .order = order};
     case WAY_DOWN:
         way_set(path, WAY_HOST_IN, dst);
-        return (pod_net_hop){.port = POD_PORT_DOWN, .peer = host_in};
+        return (pod_net_hop){.port = POD_PORT_DOWN, .peer = host_in, .order = order};
     case WAY_HOST_IN:
         way_set(path, WAY_CHIP, dst);
-        return (pod_net_hop){.port = POD_PORT_NIC_IN, .peer = pod_machine_cell(machine, enter_by)};
+        return (pod_net_hop){
+            .port = POD_PORT_NIC_IN, .peer = pod_machine_cell(machine, enter_by), .order = order};
     case WAY_CHIP:
         way_set(path, WAY_HOME, dst);
         if (enter_by == dst) {

@@ -45,6 +45,6 @@ void pod_dcn_peers(const pod_machine *machine, int32_t cell, int port,
                    void (*visit)(void *context, int32_t peer), void *context);
 
 /** The address of a message to a chip of another slice, at the chip that sends it. */
-pod_net_path pod_dcn_address(const pod_machine *machine, int32_t src, int32_t dst);
+pod_net_path pod_dcn_address(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order);
 /** The next hop (pod_net_options.route). @param context  the machine */
 pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path);

@@ -138,10 +138,10 @@ static void cell_init(pod_net *net, int32_t local)
         (net_ports){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
 }
 
-static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
+static void link_init(pod_net *net, int32_t local, int port, const pod_net_port *made, int32_t wire)
 {
     net_ports *ports = ports_at(net, net->first + local);
-    ports->links[port] = (net_exclusive){.peer = peer};
+    ports->links[port] = (net_exclusive){.peer = made->peer};
     ports->wire[port] = (uint16_t)wire;
 }
 

@@ -187,11 +187,12 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
     return st;
 }
 
-int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths)
+int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order,
+                      pod_net_path *paths)
 {
     const int32_t nchips = machine->slice->nchips;
     if (src / nchips != dst / nchips) {
-        paths[0] = pod_dcn_address(machine, src, dst);
+        paths[0] = pod_dcn_address(machine, src, dst, order);
         return 1;
     }
     pod_path routes[POD_ROUTE_PATHS_MAX];

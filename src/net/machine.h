@@ -34,9 +34,12 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                            int64_t exclusive_bytes, pod_net **net, pod_error *err);
 
 /** Paths of a message between two chips, ready to travel from the first one's cell.
+ *  @param order       on its way to another slice NICs and uplinks serve lower orders first, and equal
+ *                     ones fairly
  *  @param[out] paths  room for POD_NET_PATHS_MAX
  *  @return their number, 0 when src == dst */
-int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, pod_net_path *paths);
+int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order,
+                      pod_net_path *paths);
 
 /** Send a message between two different chips of a slice as circuits (net/net.h) over the same paths. From
  *  a handler of the first one's cell.

@@ -69,7 +69,7 @@ static pod_status ports_build(pod_net *net, const pod_net_options *options, pod_
                                 "out of memory for links; at most %d different rates of links",
                                 WIRES_MAX);
             }
-            net->discipline->link_init(net, i, port, ports[port].peer, wire);
+            net->discipline->link_init(net, i, port, &ports[port], wire);
         }
     }
     return POD_OK;

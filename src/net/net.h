@@ -5,7 +5,9 @@
  *  the cell at the other end). A message of `bytes` follows a path of ports, hop by hop.
  *
  *  Link service is fair sharing at packet grain, in the fluid limit: n messages on a link get 1/n of
- *  its rate each (processor sharing), kept by a virtual clock (ici/link.h).
+ *  its rate each (processor sharing), kept by a virtual clock (ici/link.h). A port may serve in order: then
+ *  only messages of the lowest order on it share it, and the others wait. One that joins with a lower order
+ *  interrupts them; what they have been given is not lost.
  *
  *  Routers cut through: the head of a message reaches the next cell one latency after it starts to
  *  be served, and joins the next link at once; its tail leaves a link when it has had its service
@@ -43,6 +45,7 @@ typedef struct pod_net_port {
     pod_rate rate;
     pod_rate shared_rate;   /**< what messages with tag.shared get of it, <= rate; 0 = rate */
     pod_time_ps latency_ps; /**< >= the engine's lookahead unless the peer is the cell itself */
+    bool in_order;          /**< messages of a lower pod_net_hop.order first */
 } pod_net_port;
 
 /** What the net tells the layer above, inside engine handlers. */

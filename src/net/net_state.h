@@ -25,7 +25,8 @@ enum {
 
 /* A message (or fragment) on a link, in the link's heap until served. */
 typedef struct net_flow {
-    pod_time_ps finish; /* virtual time at which it has had its service */
+    pod_time_ps
+        finish; /* virtual time at which it has had its service; while its order waits: its work */
     uint64_t tag;
     pod_payload *payload;
     int32_t next;    /* in the heap: of the same parent; else in a list */
@@ -68,7 +69,9 @@ typedef struct net_link {
     uint32_t joined; /* messages so far */
     int32_t peer;
     int32_t wire;
-    int32_t reserved[3];
+    uint32_t order;  /* in order: of the messages that it serves */
+    int32_t waiting; /* in order: heap of messages of higher orders, -1 = none */
+    bool in_order;
 } net_link;
 _Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
 
@@ -112,7 +115,8 @@ typedef struct net_discipline {
     bool (*links_new)(pod_net *net);
     /** A cell that has no messages yet, and one of its links. */
     void (*cell_init)(pod_net *net, int32_t local);
-    void (*link_init)(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire);
+    void (*link_init)(pod_net *net, int32_t local, int port, const pod_net_port *made,
+                      int32_t wire);
     /** Tell the engine what a cell's turn touches. */
     void (*near_add)(pod_net *net);
     void (*links_free)(pod_net *net);
@@ -150,8 +154,10 @@ struct pod_net {
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
      * the free list that follows. */
     net_flow *flows;
-    int32_t *flow_peer;    /* flow_peer[flow]: where it goes, on links with addressed peers or in a
+    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers or in a
                            circuit */
+    uint32_t *
+        flow_order; /* flow_order[flow]: on links that serve in order; NULL without addressed paths */
     net_watch *flow_watch; /* flow_watch[flow], if the client watches; else NULL */
     int32_t nflows;
     int32_t free_flow;

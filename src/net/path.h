@@ -19,7 +19,8 @@ typedef struct pod_net_path {
 /** The next hop of an addressed message. */
 typedef struct pod_net_hop {
     int port;
-    int32_t peer; /**< for ports with POD_NET_PEER_ADDRESSED: the cell that it goes to */
+    int32_t peer;   /**< for ports with POD_NET_PEER_ADDRESSED: the cell that it goes to */
+    uint32_t order; /**< for ports that serve in order */
 } pod_net_hop;
 
 /** Append `hops` >= 1 hops through `port` to a path (which starts as {{0, 0}}).

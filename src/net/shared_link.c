@@ -23,6 +23,11 @@ static int32_t flow_beyond(pod_net *net)
             POD_NEED(peers, "messages on links");
             net->flow_peer = peers;
         }
+        if (net->flow_order) {
+            uint32_t *orders = realloc(net->flow_order, (size_t)count * sizeof *orders);
+            POD_NEED(orders, "messages on links");
+            net->flow_order = orders;
+        }
         if (net->flow_watch) {
             net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
             POD_NEED(watch, "messages on links");
@@ -61,38 +66,43 @@ static void flow_release(pod_net *net, int32_t local, int32_t flow)
     net->free_flow = flow;
 }
 
-/* ---- the messages of a link: a pairing heap, served by their finish, equals as they joined ---- */
+/* ---- the messages of a link: pairing heaps, served by their finish, equals as they joined ---- */
 
-static bool goes_first(const net_flow *a, const net_flow *b)
+/* @param orders  by them first; NULL: all are of one order */
+static bool goes_first(const net_flow *flows, const uint32_t *orders, int32_t a, int32_t b)
 {
-    return a->finish != b->finish ? a->finish < b->finish : (int32_t)(a->number - b->number) < 0;
+    if (orders != NULL && orders[a] != orders[b]) {
+        return orders[a] < orders[b];
+    }
+    return flows[a].finish != flows[b].finish ? flows[a].finish < flows[b].finish
+                                              : (int32_t)(flows[a].number - flows[b].number) < 0;
 }
 
 /* One heap of two. */
-static int32_t heaps_join(net_flow *flows, int32_t a, int32_t b)
+static int32_t heaps_join(net_flow *flows, const uint32_t *orders, int32_t a, int32_t b)
 {
-    const int32_t top = goes_first(&flows[a], &flows[b]) ? a : b;
+    const int32_t top = goes_first(flows, orders, a, b) ? a : b;
     const int32_t other = top == a ? b : a;
     flows[other].next = flows[top].child;
     flows[top].child = other;
     return top;
 }
 
-static void link_insert(pod_net *net, net_link *link, int32_t flow)
+static void heap_insert(net_flow *flows, const uint32_t *orders, int32_t *heap, int32_t flow)
 {
-    link->share.first = heaps_join(net->flows, link->share.first, flow);
+    flows[flow].child = -1;
+    *heap = *heap >= 0 ? heaps_join(flows, orders, *heap, flow) : flow;
 }
 
 /* Take off the first message; its heaps are joined two by two, then from the last pair on. */
-static int32_t link_take(pod_net *net, net_link *link)
+static int32_t heap_take(net_flow *flows, const uint32_t *orders, int32_t *heap)
 {
-    net_flow *flows = net->flows;
-    const int32_t first = link->share.first;
+    const int32_t first = *heap;
     int32_t pairs = -1;
     for (int32_t one = flows[first].child; one >= 0;) {
         const int32_t two = flows[one].next;
         const int32_t rest = two >= 0 ? flows[two].next : -1;
-        const int32_t pair = two >= 0 ? heaps_join(flows, one, two) : one;
+        const int32_t pair = two >= 0 ? heaps_join(flows, orders, one, two) : one;
         flows[pair].next = pairs;
         pairs = pair;
         one = rest;
@@ -100,11 +110,50 @@ static int32_t link_take(pod_net *net, net_link *link)
     int32_t top = pairs;
     for (int32_t pair = pairs >= 0 ? flows[pairs].next : -1; pair >= 0;) {
         const int32_t rest = flows[pair].next;
-        top = heaps_join(flows, top, pair);
+        top = heaps_join(flows, orders, top, pair);
         pair = rest;
     }
-    link->share.first = top;
+    *heap = top;
     return first;
+}
+
+/* ---- links that serve in order: other orders wait in a heap of their own ---- */
+
+/* Serve the messages of the lowest order that waits. */
+static void order_begin(pod_net *net, net_link *link)
+{
+    POD_DASSERT(link->share.messages == 0 && link->waiting >= 0);
+    link->order = net->flow_order[link->waiting];
+    while (link->waiting >= 0 && net->flow_order[link->waiting] == link->order) {
+        const int32_t flow = heap_take(net->flows, net->flow_order, &link->waiting);
+        net->flows[flow].finish += link->share.virtual_ps;
+        heap_insert(net->flows, NULL, &link->share.first, flow);
+        link->share.messages++;
+    }
+}
+
+/* The messages that are served wait, with the rest of their work, for one of a lower order. */
+static void order_interrupt(pod_net *net, net_link *link)
+{
+    for (; link->share.messages > 0; link->share.messages--) {
+        const int32_t flow = heap_take(net->flows, NULL, &link->share.first);
+        net->flows[flow].finish -= link->share.virtual_ps;
+        heap_insert(net->flows, net->flow_order, &link->waiting, flow);
+    }
+}
+
+/* A message joins others of another order. Its finish is that of a message which is served at once. */
+static void order_join(pod_net *net, net_link *link, int32_t flow)
+{
+    const bool lower = net->flow_order[flow] < link->order;
+    net->flows[flow].finish -= link->share.virtual_ps;
+    if (lower) {
+        order_interrupt(net, link);
+    }
+    heap_insert(net->flows, net->flow_order, &link->waiting, flow);
+    if (lower) {
+        order_begin(net, link);
+    }
 }
 
 /* ---- links ---- */
@@ -128,19 +177,24 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->flows[flow].finish = link->share.virtual_ps + work;
     link->bytes += bytes;
     net->hops++;
-    net->flows[flow].child = -1;
     net->flows[flow].number = link->joined++;
     if (link->share.messages == 0) { /* most often: the link to itself */
+        net->flows[flow].child = -1;
         link->share.first = flow;
         link->share.messages = 1;
+        link->order = link->in_order ? net->flow_order[flow] : 0;
         if (net->busy_since) {
             net->busy_since[local * net->stride + port] = now;
         }
         net->cells[local].done[port] = now + work;
         return;
     }
-    link_insert(net, link, flow);
-    link->share.messages++;
+    if (link->in_order && net->flow_order[flow] != link->order) {
+        order_join(net, link, flow);
+    } else {
+        heap_insert(net->flows, NULL, &link->share.first, flow);
+        link->share.messages++;
+    }
     net->cells[local].done[port] = link_done(net, link);
 }
 
@@ -222,7 +276,7 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     net_link *link = &net->links[local * net->stride + port];
     pod_link_advance(&link->share, now);
     link->share.virtual_ps = net->flows[link->share.first].finish;
-    if (link->share.messages == 1) {
+    if (link->share.messages == 1 && link->waiting < 0) {
         const int32_t only = link->share.first;
         link->share.first = -1;
         link->share.messages = 0;
@@ -235,13 +289,15 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     int32_t *end = &served;
     while (link->share.first >= 0
            && net->flows[link->share.first].finish <= link->share.virtual_ps) {
-        const int32_t flow = link_take(net, link);
+        const int32_t flow = heap_take(net->flows, NULL, &link->share.first);
         link->share.messages--;
         *end = flow;
         end = &net->flows[flow].next;
     }
     *end = -1;
-    if (link->share.first < 0) {
+    if (link->share.first < 0 && link->waiting >= 0) {
+        order_begin(net, link);
+    } else if (link->share.first < 0) {
         busy_tell(net, cell, port, now);
     }
     net->cells[local].done[port] = link_done(net, link);
@@ -304,6 +360,9 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
     net->flows[flow].payload = NULL;
     if (net->flow_peer) {
         net->flow_peer[flow] = hop.peer;
+    }
+    if (net->flow_order) {
+        net->flow_order[flow] = hop.order;
     }
     if (net->flow_watch) {
         net->flow_watch[flow] = (net_watch){.joined_ps = now, .source = cell};
@@ -496,11 +555,12 @@ static bool links_new(pod_net *net)
     net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
     if (net->route) {
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
+        net->flow_order = malloc((size_t)net->nflows * sizeof *net->flow_order);
     }
     if (net->client.left) {
         net->flow_watch = calloc((size_t)net->nflows, sizeof *net->flow_watch);
     }
-    return net->links && net->flows && (!net->route || net->flow_peer)
+    return net->links && net->flows && (!net->route || (net->flow_peer && net->flow_order))
            && (!net->client.left || net->flow_watch);
 }
 
@@ -509,10 +569,13 @@ static void cell_init(pod_net *net, int32_t local)
     net->cells[local].free_flows = (1U << NET_OWN_FLOWS) - 1;
 }
 
-static void link_init(pod_net *net, int32_t local, int port, int32_t peer, int32_t wire)
+static void link_init(pod_net *net, int32_t local, int port, const pod_net_port *made, int32_t wire)
 {
-    net->links[local * net->stride + port] =
-        (net_link){.share = {.first = -1}, .peer = peer, .wire = wire};
+    net->links[local * net->stride + port] = (net_link){.share = {.first = -1},
+                                                        .waiting = -1,
+                                                        .peer = made->peer,
+                                                        .wire = wire,
+                                                        .in_order = made->in_order};
 }
 
 /* Links are the largest part of a cell's state. */
@@ -532,6 +595,7 @@ static void near_add(pod_net *net)
 static void links_free(pod_net *net)
 {
     free(net->flow_watch);
+    free(net->flow_order);
     free(net->flow_peer);
     free(net->flows);
     free(net->links);

@@ -160,7 +160,7 @@ static void send_routed(const place *at, const pod_coll_step *step, int64_t byte
         return;
     }
     pod_net_path paths[POD_NET_PATHS_MAX];
-    const int npaths = pod_machine_paths(machine, chip, to, paths);
+    const int npaths = pod_machine_paths(machine, chip, to, at->chip->order, paths);
     pod_net_send_paths(at->coll->options.net, at->cell, paths, npaths, bytes,
                        tag_make(at, step->send_step), payload);
 }
@@ -420,9 +420,10 @@ static inline void waiting_advance(const place *at)
     at->chip->woken = false;
 }
 
-void pod_collective_start(pod_collective *coll, int32_t cell)
+void pod_collective_start(pod_collective *coll, int32_t cell, uint32_t order)
 {
     coll_chip *state = chip_at(coll, cell);
+    state->order = order;
     state->started = true;
     state->channels_left = coll->nchannels + 1; /* one too many, so that it doesn't end in here */
     place at = {.coll = coll, .chip = state, .cell = cell};

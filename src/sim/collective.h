@@ -51,8 +51,9 @@ void pod_collective_near(const pod_collective *collective);
  *  owner fills it before pod_collective_start and reads it after done. */
 void *pod_collective_work(pod_collective *collective, int32_t cell, int32_t part);
 
-/** A chip of this rank begins. From one of its handlers. */
-void pod_collective_start(pod_collective *collective, int32_t cell);
+/** A chip of this rank begins. From one of its handlers.
+ *  @param order  of its messages to other slices (pod_machine_paths) */
+void pod_collective_start(pod_collective *collective, int32_t cell, uint32_t order);
 
 /** Hand on what the net says about messages whose tag names this instance. */
 void pod_collective_arrived(pod_collective *collective, int32_t cell, pod_net_tag tag,

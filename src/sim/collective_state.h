@@ -45,6 +45,7 @@ typedef struct coll_rare {
 typedef struct coll_chip {
     pod_coll_place place;
     int32_t channels_left;
+    uint32_t order;  /* of its messages to other slices */
     int32_t waiting; /* channels whose next step waits for another channel */
     bool started;
     bool woken; /* a receive completed that another channel waits for */

@@ -162,7 +162,7 @@ static void run_woke(void *context, int32_t chip, uint64_t argument)
 {
     (void)argument;
     collective_run *run = context;
-    pod_collective_start(run->coll, chip);
+    pod_collective_start(run->coll, chip, 0);
 }
 
 static void run_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payload *payload)

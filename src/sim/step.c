@@ -71,12 +71,26 @@ static void collective_ready(step_run *run, int32_t cell, int32_t op)
                  pod_step_wake(WAKE_COLLECTIVE, op));
 }
 
+/* NICs serve in order (net/machine.h): messages between stages first, as a stage waits for each; then
+ * collectives in the order in which their chip begins them, and of those that are the same for it but of
+ * different groups one after the other. NICs that served all fairly would end all late. */
+enum { ORDER_MESSAGE = 0 };
+
+static uint32_t collective_order(step_run *run, int32_t cell, const pod_group *group)
+{
+    const pod_machine *machine = run->args->machine;
+    const uint64_t chips = (uint64_t)machine->slice->nchips * (uint64_t)machine->slice->nslices;
+    const int32_t number = pod_group_number(group, pod_machine_chip(machine, cell));
+    const uint64_t order = 1 + step_cell_at(run, cell)->begun++ * chips + (uint64_t)number;
+    return order < UINT32_MAX ? (uint32_t)order : UINT32_MAX;
+}
+
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
     const int32_t to = pod_step_stage_peer(run, cell, op->to_stage);
     pod_net_path paths[POD_NET_PATHS_MAX];
-    const int npaths = pod_machine_paths(run->args->machine, chip, to, paths);
+    const int npaths = pod_machine_paths(run->args->machine, chip, to, ORDER_MESSAGE, paths);
     const pod_time_ps now = pod_net_now(run->net);
     /* the payload of a message: when its sender began, then its data */
     const int64_t data_bytes = run->args->data ? op->bytes : 0;
@@ -285,12 +299,12 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const uint32_t number = (uint32_t)(stage->first_instance + op);
+    const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op]].schedule;
     step_instance *instance = run->instances[number];
     if (run->args->data) {
-        pod_step_load(run, cell, &stage->program->ops[op], instance->collective,
-                      run->schedules[stage->schedule_of[op]].schedule);
+        pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
     }
-    pod_collective_start(instance->collective, cell);
+    pod_collective_start(instance->collective, cell, collective_order(run, cell, schedule->group));
     instance_release(run, number);
 }
 

@@ -354,11 +354,45 @@ static bool axis_moves(const fold *f, int axis)
     return true;
 }
 
+/* Two chips of one host are in the same group of every collective over slices: NICs serve one group after
+ * another (step.c), so that chips of different groups don't do the same. */
+static bool same_queue(const fold *f, int32_t a, int32_t b)
+{
+    for (int32_t i = 0; i < f->run->nschedules; i++) {
+        const pod_group *group = f->run->schedules[i].schedule->group;
+        if (group->slices > 1 && pod_group_number(group, a) != pod_group_number(group, b)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The chips of a host that a period shorter than the host makes one have the same place in its queue. */
+static bool queues_repeat(const fold *f, const pod_dcn *dcn, int axis, int32_t period)
+{
+    const int32_t chips = f->slice->nchips;
+    for (int32_t chip = 0; dcn != NULL && chip < chips * f->slices; chip++) {
+        int32_t at[POD_AXES];
+        pod_slice_coords(f->slice, chip % chips, at);
+        at[axis] += period;
+        if (at[axis] >= f->slice->dims[axis]) {
+            continue;
+        }
+        const int32_t other = pod_slice_chip(f->slice, at);
+        if (pod_dcn_host(dcn, chip % chips) == pod_dcn_host(dcn, other)
+            && !same_queue(f, chip, chip - chip % chips + other)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool period_fits(const fold *f, const pod_machine *machine, int axis, int32_t period)
 {
     pod_machine folded = *machine;
     folded.period[axis] = period;
-    return f->slice->dims[axis] % period == 0 && pod_machine_folds(&folded);
+    return f->slice->dims[axis] % period == 0 && pod_machine_folds(&folded)
+           && queues_repeat(f, machine->dcn, axis, period);
 }
 
 /* The shortest period of an axis. */

@@ -101,6 +101,7 @@ typedef struct step_cell {
     pod_time_ps host_start_ps; /* when the latest transfer from the host began */
     pod_time_ps done_ps;
     int32_t ops_left;
+    uint64_t begun;    /* collectives */
     step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
     int32_t ntrail;
     int64_t trail_room;

@@ -184,7 +184,7 @@ static void message_start(traffic_run *run, int32_t chip)
         pod_net_path paths[POD_NET_PATHS_MAX];
         const pod_net_tag tag = {.channel = chip, .step = *next};
         pod_traffic_message(run->traffic, chip, (*next)++, &dst, &bytes);
-        const int npaths = pod_machine_paths(run->machine, chip, dst, paths);
+        const int npaths = pod_machine_paths(run->machine, chip, dst, 0, paths);
         if (npaths > 0) {
             pod_net_send_paths(run->net, chip, paths, npaths, bytes, tag, NULL);
             return;
