@@ -153,21 +153,21 @@ void pod_tf_use_gather(void *context, pod_use *use)
     const bool stored_wide = bundle->moments != POD_OP_NONE && states_of(tf).weight > BYTES;
     use->gathered.op = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
-        bundle->gathered = bundle->weights;
+        use->gathered.buffer = bundle->weights;
         tf->layer = layer;
         return;
     }
     const bool narrow = travels_narrow(tf, bundle);
     const pod_dtype dtype = narrow ? tf->stage.build.compute : tf->stage.build.dtype;
-    bundle->gathered =
+    use->gathered.buffer =
         pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
-    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, bundle->gathered, POD_OP_NONE,
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, use->gathered.buffer, POD_OP_NONE,
                                                POD_OP_NONE};
     if (stored_wide) {
         pod_tf_vector(tf, "cast", (double)bundle->shard, 6 * bundle->shard, touch);
     }
     if (narrow) {
-        pod_tf_quantize_weights(tf, bundle->shard, bundle->gathered);
+        pod_tf_quantize_weights(tf, bundle->shard, use->gathered.buffer);
     }
     (void)snprintf(name, sizeof name, "%s.gather.%s", use->phase, bundle->name);
     use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
@@ -193,6 +193,7 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
     }
     const pod_use *use = pod_build_use_begin(&tf->stage.build);
     pod_tf_bundle *bundle = use->weight;
+    bundle->gathered = use->gathered.buffer; /* a later use may be gathered already, into another */
     pod_tf_wait(tf, use->gathered.op);
     if (use->gathered.op != POD_OP_NONE) {
         relayout(tf, "relayout.weights", bundle, bundle->gathered);
