@@ -128,7 +128,7 @@ static void emit_op(pod_emit *emit, const pod_hlo_report *report, const op_row *
                    module->text + computation.begin);
     pod_emit_text(emit, text);
     pod_emit_text(emit, pod_hlo_print_op_name(module, row->instruction, text, sizeof text));
-    pod_emit_text(emit, pod_hlo_pass_name((pod_hlo_pass)report->text->pass[row->instruction]));
+    pod_emit_text(emit, pod_hlo_pass_name(report->text->pass[row->instruction]));
     pod_emit_i64(emit, runs);
     pod_emit_double(emit, runs > 0 ? us_of(time_s) / (double)runs : 0);
     pod_emit_double(emit, us_of(time_s));

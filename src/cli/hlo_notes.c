@@ -190,10 +190,10 @@ static void note_top_row(pod_emit *emit, const pod_hlo_report *report, const top
     (void)pod_hlo_print_name(module, instruction, name, sizeof name);
     (void)pod_hlo_print_op_name(module, instruction, op_name, sizeof op_name);
     pod_emit_note(emit, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s", name,
-                  last_part(op_name),
-                  pod_hlo_pass_name((pod_hlo_pass)report->text->pass[instruction]), (long long)runs,
-                  each_s * 1e6, row->time_s, step_s > 0 ? row->time_s / step_s * 100 : 0,
-                  pod_hlo_bound_name(cost->bound), compiler);
+                  last_part(op_name), pod_hlo_pass_name(report->text->pass[instruction]),
+                  (long long)runs, each_s * 1e6, row->time_s,
+                  step_s > 0 ? row->time_s / step_s * 100 : 0, pod_hlo_bound_name(cost->bound),
+                  compiler);
 }
 
 static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_error *err)

@@ -86,7 +86,7 @@ static void op_describe(void *context, int32_t stage, int32_t op, pod_trace_args
     pod_trace_args_text(args, "long_name", text);
     pod_trace_args_text(args, "tf_op",
                         pod_hlo_print_op_name(t->text->module, instruction, text, sizeof text));
-    pod_trace_args_text(args, "phase", pod_hlo_pass_name((pod_hlo_pass)t->text->pass[instruction]));
+    pod_trace_args_text(args, "phase", pod_hlo_pass_name(t->text->pass[instruction]));
 }
 
 /* The run is over: put what was seen into the timeline. */

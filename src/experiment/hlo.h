@@ -25,7 +25,7 @@ typedef struct pod_experiment_hlo_text {
     pod_hlo_analysis analysis;
     bool analyzed;
     pod_hlo_works *works;
-    uint8_t *pass; /**< pass[instruction], a pod_hlo_pass */
+    pod_hlo_pass *pass; /**< pass[instruction] */
 } pod_experiment_hlo_text;
 
 /** Not collective. @param[out] text  for pod_experiment_hlo_text_fini, also after an error */

@@ -21,14 +21,6 @@ static uint32_t after(const char *text, pod_hlo_span span, const char *name)
     return span.end;
 }
 
-static bool holds(const char *text, pod_hlo_span span, const char *name)
-{
-    return span.end > span.begin
-           && (after(text, span, name) < span.end
-               || (span.end - span.begin >= strlen(name)
-                   && memcmp(text + span.end - strlen(name), name, strlen(name)) == 0));
-}
-
 /* A small number at a place; -1 if none is there. */
 static int number_at(const char *text, uint32_t *at, uint32_t end)
 {
@@ -75,14 +67,14 @@ static bool streams_read(const char *text, const pod_hlo_config *config, pod_xla
     static const char dim_used[] = "dim_used:";
     wish->form = POD_XLA_FORM_STREAMS;
     wish->way = pod_hlo_begins(text, config->strategy, "UniDirection") ? POD_XLA_ONE : POD_XLA_BOTH;
-    wish->short_form = holds(text, config->emitter, "Short");
+    wish->short_form = pod_hlo_holds(text, config->emitter, "Short");
     wish->streams = number_after(text, config->debug, "colors:");
     wish->nphases = number_after(text, config->debug, "phases:");
     if (wish->streams < 1 || wish->streams > POD_XLA_STREAMS_MAX || wish->nphases < 1
         || wish->nphases > POD_XLA_AXES_MAX) {
         return false;
     }
-    if (!holds(text, config->debug, dim_used)) {
+    if (!pod_hlo_holds(text, config->debug, dim_used)) {
         const bool one = wish->nphases == 1;
         wish->nphases = 0;
         return one;
@@ -114,10 +106,10 @@ static bool wish_read(const char *text, const pod_hlo_config *config, bool scatt
                       || pod_hlo_is(text, config->strategy, "StrategyRing");
     if (ring) {
         wish->form = scatter ? POD_XLA_FORM_RS1D : POD_XLA_FORM_RING;
-        wish->short_form = holds(text, config->emitter, "Short");
+        wish->short_form = pod_hlo_holds(text, config->emitter, "Short");
         return true;
     }
-    return (holds(text, config->strategy, "Strategy")) && streams_read(text, config, wish);
+    return pod_hlo_holds(text, config->strategy, "Strategy") && streams_read(text, config, wish);
 }
 
 static bool runs_auto(const pod_hlo_collective *collective)

@@ -81,29 +81,18 @@ void pod_hlo_kernels_fini(pod_hlo_kernels *kernels)
 
 /* ---- names ---- */
 
-static bool span_holds(const char *text, pod_hlo_span span, const char *part)
-{
-    const size_t size = strlen(part);
-    for (size_t at = span.begin; at + size <= span.end; at++) {
-        if (memcmp(text + at, part, size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool op_name_holds(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                           const char *part)
 {
     pod_hlo_span name;
     return pod_hlo_field(module, instruction, POD_HLO_AT_METADATA, "op_name", &name)
-           && span_holds(module->text, name, part);
+           && pod_hlo_holds(module->text, name, part);
 }
 
 bool pod_hlo_named(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                    const char *part)
 {
-    return span_holds(module->text, pod_hlo_name_of(module, instruction->name), part)
+    return pod_hlo_holds(module->text, pod_hlo_name_of(module, instruction->name), part)
            || op_name_holds(module, instruction, part);
 }
 
@@ -150,7 +139,7 @@ static void metadata_field(const char *text, pod_hlo_json *json, pod_hlo_span ke
     const uint32_t begin = json->at;
     pod_hlo_json_skip(json);
     if (pod_hlo_is(text, key, "use_fused_bwd_kernel")) {
-        read->fused = span_holds(text, (pod_hlo_span){begin, json->at}, "true");
+        read->fused = pod_hlo_holds(text, (pod_hlo_span){begin, json->at}, "true");
     }
 }
 

@@ -12,24 +12,13 @@ const char *pod_hlo_pass_name(pod_hlo_pass pass)
     return names[pass];
 }
 
-static bool holds(const char *text, pod_hlo_span span, const char *part)
-{
-    const size_t size = strlen(part);
-    for (size_t at = span.begin; at + size <= span.end; at++) {
-        if (memcmp(text + at, part, size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What an op_name is marked as; POD_HLO_UPDATE_PASS without a mark. */
 static pod_hlo_pass marked(const char *text, pod_hlo_span name)
 {
     static const char *const marks[] = {"rematted_computation", "transpose(", "jvp("};
     static const pod_hlo_pass passes[] = {POD_HLO_RECOMPUTE, POD_HLO_BACKWARD, POD_HLO_FORWARD};
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        if (holds(text, name, marks[i])) {
+        if (pod_hlo_holds(text, name, marks[i])) {
             return passes[i];
         }
     }
@@ -43,26 +32,50 @@ static bool op_name_of(const pod_hlo_module *module, uint32_t instruction, pod_h
            && name->end > name->begin;
 }
 
-/* Does any op_name have a mark? Fills in the pass of those that do. */
-static bool own_passes(const pod_hlo_module *module, uint8_t *passes)
+/* Does any op_name have a mark? Fills in the pass of those that are there, POD_HLO_PASSES elsewhere. */
+static bool own_passes(const pod_hlo_module *module, pod_hlo_pass *passes)
 {
     bool differentiated = false;
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         pod_hlo_span name;
         passes[i] = POD_HLO_PASSES;
         if (op_name_of(module, i, &name)) {
-            passes[i] = (uint8_t)marked(module->text, name);
+            passes[i] = marked(module->text, name);
             differentiated = differentiated || passes[i] != POD_HLO_UPDATE_PASS;
         }
     }
     return differentiated;
 }
 
-pod_status pod_hlo_passes_new(const pod_hlo_analysis *analysis, uint8_t **passes, pod_error *err)
+/* Instructions without op_name get the pass of what runs their computation. @param inside  inside[computation] */
+static void passes_inherit(const pod_hlo_analysis *analysis, pod_hlo_pass *inside,
+                           pod_hlo_pass *passes)
 {
     const pod_hlo_module *module = analysis->module;
-    uint8_t *inside = malloc((size_t)module->ncomputations + 1); /* inside[computation] */
-    *passes = malloc((size_t)module->ninstructions + 1);
+    for (uint32_t c = 0; c < module->ncomputations; c++) {
+        inside[c] = POD_HLO_UPDATE_PASS;
+    }
+    /* callers before callees */
+    for (uint32_t c = module->ncomputations; c-- > 0;) {
+        const uint32_t number = module->callee_first[c];
+        const pod_hlo_computation *computation = &module->computation[number];
+        for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
+            int64_t times = 0;
+            passes[i] = passes[i] == POD_HLO_PASSES ? inside[number] : passes[i];
+            const uint32_t callee = pod_hlo_entered(analysis, &module->instruction[i], &times);
+            if (callee != POD_HLO_NONE) {
+                inside[callee] = passes[i];
+            }
+        }
+    }
+}
+
+pod_status pod_hlo_passes_new(const pod_hlo_analysis *analysis, pod_hlo_pass **passes,
+                              pod_error *err)
+{
+    const pod_hlo_module *module = analysis->module;
+    pod_hlo_pass *inside = calloc((size_t)module->ncomputations + 1, sizeof *inside);
+    *passes = calloc((size_t)module->ninstructions + 1, sizeof **passes);
     if (inside == NULL || *passes == NULL) {
         free(inside);
         free(*passes);
@@ -70,22 +83,11 @@ pod_status pod_hlo_passes_new(const pod_hlo_analysis *analysis, uint8_t **passes
         return pod_fail(err, POD_E_NOMEM, "out of memory for %u instructions",
                         module->ninstructions);
     }
-    const bool differentiated = own_passes(module, *passes);
-    const uint8_t unmarked = differentiated ? POD_HLO_UPDATE_PASS : POD_HLO_FORWARD;
-    memset(inside, unmarked, module->ncomputations);
-    /* callers before callees */
-    for (uint32_t c = module->ncomputations; c-- > 0;) {
-        const uint32_t number = module->callee_first[c];
-        const pod_hlo_computation *computation = &module->computation[number];
-        for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
-            int64_t times = 0;
-            uint8_t *pass = &(*passes)[i];
-            *pass = *pass == POD_HLO_PASSES ? inside[number] : *pass;
-            *pass = !differentiated ? unmarked : *pass;
-            const uint32_t callee = pod_hlo_entered(analysis, &module->instruction[i], &times);
-            if (callee != POD_HLO_NONE) {
-                inside[callee] = *pass;
-            }
+    if (own_passes(module, *passes)) {
+        passes_inherit(analysis, inside, *passes);
+    } else {
+        for (uint32_t i = 0; i < module->ninstructions; i++) {
+            (*passes)[i] = POD_HLO_FORWARD;
         }
     }
     free(inside);

@@ -24,8 +24,9 @@ typedef enum pod_hlo_pass {
     POD_HLO_PASSES
 } pod_hlo_pass;
 
-/** @param[out] passes  passes[instruction], a pod_hlo_pass; for free(), NULL after an error */
-pod_status pod_hlo_passes_new(const pod_hlo_analysis *analysis, uint8_t **passes, pod_error *err);
+/** @param[out] passes  passes[instruction]; for free(), NULL after an error */
+pod_status pod_hlo_passes_new(const pod_hlo_analysis *analysis, pod_hlo_pass **passes,
+                              pod_error *err);
 
 /** "forward", … static. */
 const char *pod_hlo_pass_name(pod_hlo_pass pass);

@@ -332,6 +332,17 @@ bool pod_hlo_begins(const char *text, pod_hlo_span span, const char *expected)
     return span.end - span.begin >= length && memcmp(text + span.begin, expected, length) == 0;
 }
 
+bool pod_hlo_holds(const char *text, pod_hlo_span span, const char *part)
+{
+    const size_t size = strlen(part);
+    for (size_t at = span.begin; at + size <= span.end; at++) {
+        if (memcmp(text + at, part, size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool pod_hlo_is(const char *text, pod_hlo_span span, const char *expected)
 {
     return span.end - span.begin == strlen(expected) && pod_hlo_begins(text, span, expected);

@@ -88,5 +88,7 @@ pod_status pod_hlo_end(pod_hlo_scan *scan, const char *what);
 bool pod_hlo_is(const char *text, pod_hlo_span span, const char *expected);
 /** Does the span begin with this text? */
 bool pod_hlo_begins(const char *text, pod_hlo_span span, const char *expected);
+/** Does the span hold this text? */
+bool pod_hlo_holds(const char *text, pod_hlo_span span, const char *part);
 /** Length of a span for "%.*s", at most 120. */
 int pod_hlo_shown(pod_hlo_span span);

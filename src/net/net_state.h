@@ -25,8 +25,8 @@ enum {
 
 /* A message (or fragment) on a link, in the link's heap until served. */
 typedef struct net_flow {
-    pod_time_ps
-        finish; /* virtual time at which it has had its service; while its order waits: its work */
+    /* virtual time at which it has had its service; while its order waits: its work */
+    pod_time_ps finish;
     uint64_t tag;
     pod_payload *payload;
     int32_t next;    /* in the heap: of the same parent; else in a list */
@@ -154,10 +154,8 @@ struct pod_net {
     /* Flow i of local cell c is flows[c * NET_OWN_FLOWS + i]; what a cell needs beyond comes from
      * the free list that follows. */
     net_flow *flows;
-    int32_t *flow_peer; /* flow_peer[flow]: where it goes, on links with addressed peers or in a
-                           circuit */
-    uint32_t *
-        flow_order; /* flow_order[flow]: on links that serve in order; NULL without addressed paths */
+    int32_t *flow_peer;    /* flow_peer[flow]: where it goes, if addressed or in a circuit */
+    uint32_t *flow_order;  /* flow_order[flow]: its order, if some are addressed; else NULL */
     net_watch *flow_watch; /* flow_watch[flow], if the client watches; else NULL */
     int32_t nflows;
     int32_t free_flow;

@@ -11,30 +11,27 @@ static const pod_net_path nothing_left = {
 
 /* ---- flows ---- */
 
+/* What is known of each flow, with room for `count`; NULL stays NULL. */
+static void *flows_grow(void *known, int32_t count, size_t size)
+{
+    if (known == NULL) {
+        return NULL;
+    }
+    void *more = realloc(known, (size_t)count * size);
+    POD_NEED(more, "messages on links");
+    return more;
+}
+
 static int32_t flow_beyond(pod_net *net)
 {
     if (net->free_flow < 0) {
         const int32_t count = 2 * net->nflows;
-        net_flow *flows = realloc(net->flows, (size_t)count * sizeof *flows);
-        POD_NEED(flows, "messages on links");
-        net->flows = flows;
-        if (net->flow_peer) {
-            int32_t *peers = realloc(net->flow_peer, (size_t)count * sizeof *peers);
-            POD_NEED(peers, "messages on links");
-            net->flow_peer = peers;
-        }
-        if (net->flow_order) {
-            uint32_t *orders = realloc(net->flow_order, (size_t)count * sizeof *orders);
-            POD_NEED(orders, "messages on links");
-            net->flow_order = orders;
-        }
-        if (net->flow_watch) {
-            net_watch *watch = realloc(net->flow_watch, (size_t)count * sizeof *watch);
-            POD_NEED(watch, "messages on links");
-            net->flow_watch = watch;
-        }
+        net->flows = flows_grow(net->flows, count, sizeof *net->flows);
+        net->flow_peer = flows_grow(net->flow_peer, count, sizeof *net->flow_peer);
+        net->flow_order = flows_grow(net->flow_order, count, sizeof *net->flow_order);
+        net->flow_watch = flows_grow(net->flow_watch, count, sizeof *net->flow_watch);
         for (int32_t i = count - 1; i >= net->nflows; i--) {
-            flows[i].next = net->free_flow;
+            net->flows[i].next = net->free_flow;
             net->free_flow = i;
         }
         net->nflows = count;

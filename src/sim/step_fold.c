@@ -371,7 +371,10 @@ static bool same_queue(const fold *f, int32_t a, int32_t b)
 static bool queues_repeat(const fold *f, const pod_dcn *dcn, int axis, int32_t period)
 {
     const int32_t chips = f->slice->nchips;
-    for (int32_t chip = 0; dcn != NULL && chip < chips * f->slices; chip++) {
+    if (dcn == NULL) {
+        return true;
+    }
+    for (int32_t chip = 0; chip < chips * f->slices; chip++) {
         int32_t at[POD_AXES];
         pod_slice_coords(f->slice, chip % chips, at);
         at[axis] += period;

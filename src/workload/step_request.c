@@ -234,7 +234,7 @@ typedef struct plan_bytes {
     int64_t peak;
 } plan_bytes;
 
-static int64_t always_bytes(const pod_program *program)
+static int64_t persistent_bytes(const pod_program *program)
 {
     int64_t bytes = 0;
     for (int32_t b = 0; b < program->nbuffers; b++) {
@@ -258,7 +258,7 @@ static pod_status plan_measure(const plan_search *search, int64_t layers, pod_re
     const pod_status status = programs_make(&request, &work, err);
     *bytes = (plan_bytes){.always = INT64_MAX, .peak = work.memory.peak_bytes};
     for (int32_t s = 0; status == POD_OK && s < work.programs.nstages; s++) {
-        const int64_t its_bytes = always_bytes(&work.programs.stages[s]);
+        const int64_t its_bytes = persistent_bytes(&work.programs.stages[s]);
         bytes->always = its_bytes < bytes->always ? its_bytes : bytes->always;
     }
     pod_step_work_fini(&work);

@@ -350,24 +350,22 @@ static double group_work(const pod_coll_request *request, const pod_coll_schedul
     return work * request->element_bytes;
 }
 
-/* What a group of all chips of a healthy slice can't be faster than: all links busy all the time. Else 0. */
+/* What a group of all chips of a healthy slice can't be faster than: all links busy all the time. 0 for others, and
+ * where no choice asks (request->enough_ps). */
 static pod_status least_time(const pod_coll_request *request, const pod_coll_schedule *schedule,
                              pod_time_ps *least_ps, pod_error *err)
 {
     const pod_slice *slice = request->slice;
     pod_router *router = NULL;
-    int64_t links = 0;
     *least_ps = 0;
-    if (slice->nfaults > 0 || request->group->size != slice->nchips) {
+    if (request->enough_ps == 0 || slice->nfaults > 0 || request->group->size != slice->nchips) {
         return POD_OK;
     }
     const pod_status status = pod_router_new(slice, &router, err);
     if (status != POD_OK) {
         return status;
     }
-    for (int32_t chip = 0; chip < slice->nchips; chip++) {
-        links += pod_slice_chip_links(slice, chip);
-    }
+    const int64_t links = 2 * pod_slice_cables(slice);
     const double bytes = links > 0 ? group_work(request, schedule, router) / (double)links : 0;
     *least_ps = request->launch_ps + pod_rate_time_ps(request->link_rate, (int64_t)bytes);
     pod_router_free(router);
@@ -380,10 +378,10 @@ pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_pl
     pod_coll_schedule *schedule = NULL;
     pod_time_ps least_ps = 0;
     pod_status st = pod_pairs_build(request, plan, &schedule, err);
-    if (st == POD_OK && request->enough_ps > 0) {
+    if (st == POD_OK) {
         st = least_time(request, schedule, &least_ps, err);
     }
-    if (st == POD_OK && request->enough_ps > 0 && least_ps >= request->enough_ps) {
+    if (st == POD_OK && least_ps > 0 && least_ps >= request->enough_ps) {
         *prediction = (pod_coll_prediction){.total_ps = least_ps};
     } else if (st == POD_OK) {
         const bool by_parity = plan->swing && !request->slice->twisted;

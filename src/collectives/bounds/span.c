@@ -346,8 +346,8 @@ static void measure_roughly(const pod_span *span, int32_t group, pod_span_distan
     out->closest_hops = 1;
 }
 
-/* All chips of a healthy slice whose axes all close: the others are as far from each. */
-static bool looks_alike(const pod_span *span)
+/* All chips of a healthy slice whose axes all close: each is as far from the others. */
+static bool is_same_from_all(const pod_span *span)
 {
     const pod_slice *slice = span->request->slice;
     bool closed = true;
@@ -370,7 +370,7 @@ void pod_span_measure(const pod_span *span, int32_t group, pod_span_distances *d
                 distances->closest_hops = dim->stride;
             }
         }
-    } else if (n <= POD_SPAN_SEARCH_MAX && looks_alike(span)) {
+    } else if (n <= POD_SPAN_SEARCH_MAX && is_same_from_all(span)) {
         measure_rank(span, group, 0, distances);
         for (int32_t r = 1; r < n; r++) {
             distances->ecc_hops[r] = distances->ecc_hops[0];

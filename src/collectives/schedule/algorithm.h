@@ -27,12 +27,12 @@ typedef struct pod_coll_request {
     const struct pod_msccl *file; /**< algorithm file: the parsed program (msccl.h), else NULL */
     const struct pod_xla_wish *wish; /**< xla: how to run it; NULL = as its rules say */
     const bool *runs; /**< runs[group]: those that take part, for bounds; NULL = all of them */
-    bool
-        equal_blocks; /**< elements divide by the ranks, and so must the elements of every part: each
-                            rank's block is a shard of elements / ranks */
-    pod_time_ps
-        enough_ps; /**< a choice inside one slice has one that takes so long: predictions that can't be below
-                                may give a bound that isn't, instead of the time; 0 = none */
+    /** Elements divide by the ranks, and so must the elements of every part: each rank's block is a shard of
+     *  elements / ranks. */
+    bool equal_blocks;
+    /** A choice inside one slice has one that takes so long: predictions that can't be below may give a bound that
+     *  isn't, instead of the time; 0 = none. */
+    pod_time_ps enough_ps;
 } pod_coll_request;
 
 /** Most pieces that a block of `bytes` may be cut into, at least 1 and at most `most`. */

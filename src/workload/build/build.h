@@ -21,9 +21,9 @@ typedef struct pod_array {
     pod_dtype dtype;
     int64_t size[2]; /**< of the whole array */
     pod_sharding sharding;
-    int32_t
-        shift; /**< 0, or each chip holds the shard of the one `shift` positions before along tensor, which
-                        cuts the rows last: a piece that has travelled (workload/build/ring.h) */
+    /** 0, or each chip holds the shard of the one `shift` positions before along tensor, which cuts the rows last: a
+     *  piece that has travelled (workload/build/ring.h). */
+    int32_t shift;
 } pod_array;
 
 /** A weight on its way to one use. */

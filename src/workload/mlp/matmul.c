@@ -19,6 +19,15 @@ static pod_sharding matmul_input(const pod_mlp *mlp, int64_t size[2])
     return pod_build_sharding("A", "m", mlp->stage.build.layout->rows, "k", whole);
 }
 
+/** Of dA. */
+static pod_sharding matmul_derivative(const pod_mlp *mlp)
+{
+    int64_t size[2];
+    pod_sharding derivative = matmul_input(mlp, size);
+    memcpy(derivative.array, "dA", sizeof "dA");
+    return derivative;
+}
+
 static pod_sharding matmul_output(const pod_mlp *mlp, int64_t size[2])
 {
     const pod_work_layout *layout = mlp->stage.build.layout;
@@ -71,15 +80,13 @@ static pod_array matmul_backward(pod_mlp *mlp, int32_t layer, const pod_array *d
     const pod_array *x = pod_mlp_saved(mlp, layer, 0);
     pod_weight *w = pod_mlp_weight(mlp, layer, 0);
     const pod_gradient_piece which = {.pieces = 1};
-    int64_t size[2];
-    pod_product product = {.phase = "bwd",
-                           .layer = layer,
-                           .name = "dA",
-                           .a = dy,
-                           .b = pod_build_use(&mlp->stage.build),
-                           .result = matmul_input(mlp, size),
-                           .kind = POD_MEMORY_ACTIVATIONS};
-    memcpy(product.result.array, "dA", sizeof "dA");
+    const pod_product product = {.phase = "bwd",
+                                 .layer = layer,
+                                 .name = "dA",
+                                 .a = dy,
+                                 .b = pod_build_use(&mlp->stage.build),
+                                 .result = matmul_derivative(mlp),
+                                 .kind = POD_MEMORY_ACTIVATIONS};
     if (!input_first) {
         pod_weight_gradient(&mlp->stage, w, which, x, dy);
     }
@@ -115,12 +122,7 @@ static pod_sharding ring_output(const pod_mlp *mlp, int64_t size[2])
     return piece;
 }
 
-/** Pieces of A, then those of C, which the loss replaces by those of dC. */
-static int ring_saved(const pod_mlp *mlp)
-{
-    return 2 * pod_pieces_of(mlp).ring.n;
-}
-
+/** C, which the loss replaces by dC. */
 static pod_array *ring_output_pieces(const pod_mlp *mlp)
 {
     return pod_mlp_saved(mlp, mlp->stage.first_layer, pod_pieces_of(mlp).ring.n);
@@ -131,12 +133,11 @@ static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
     pod_array *as = pod_mlp_saved(mlp, layer, 0);
     pod_array *cs = ring_output_pieces(mlp);
-    const pod_array own = pod_pieces_own(mlp, x);
     int64_t size[2];
     const pod_sharding c = matmul_output(mlp, size);
     const pod_piece_product product = {
         .phase = "fwd", .layer = layer, .result = &c, .w = pod_build_use(&mlp->stage.build)};
-    pod_pieces_gather(mlp, "fwd", layer, &own, as);
+    pod_pieces_gather(mlp, "fwd", layer, x, as);
     for (int32_t k = 0; k < ring.n; k++) {
         const int32_t s = pod_piece_ring_arrival(&ring, k);
         cs[s] = pod_pieces_multiply(mlp, &product, &as[s], NULL);
@@ -147,11 +148,8 @@ static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 
 static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 {
-    int64_t size[2];
-    pod_sharding da = matmul_input(mlp, size);
+    const pod_sharding da = matmul_derivative(mlp);
     (void)dy; /* the first of the pieces */
-    memcpy(da.array, "dA", sizeof "dA");
-    da.partial = mlp->stage.build.layout->tensor;
     const pod_piece_scatter scatter = {
         .product = {.phase = "bwd",
                     .layer = layer,
@@ -161,12 +159,11 @@ static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
         .weight = pod_mlp_weight(mlp, layer, 0),
         .x = pod_mlp_saved(mlp, layer, 0)
     };
-    const pod_array sum = pod_pieces_scatter(mlp, &scatter);
-    return pod_pieces_back(mlp, &sum, 0, &da);
+    return pod_pieces_scatter(mlp, &scatter);
 }
 
 const pod_mlp_ops pod_matmul_ring_ops = {.weights_per_layer = 1,
-                                         .saved = ring_saved,
+                                         .saved = pod_pieces_saved,
                                          .input = ring_input,
                                          .output = ring_output,
                                          .weight = matmul_weight,

@@ -21,12 +21,9 @@ pod_sharding pod_pieces_cut(const pod_mlp *mlp, const pod_sharding *sharding)
     return cut;
 }
 
-pod_array pod_pieces_own(const pod_mlp *mlp, const pod_array *array)
+int pod_pieces_saved(const pod_mlp *mlp)
 {
-    pod_array piece = *array;
-    piece.size[0] /= pod_pieces_of(mlp).ring.n;
-    piece.sharding.dim[0].cut = mlp->stage.build.layout->rows;
-    return piece;
+    return 2 * pod_pieces_of(mlp).ring.n;
 }
 
 pod_array pod_pieces_back(const pod_mlp *mlp, const pod_array *piece, int32_t s,
@@ -41,14 +38,16 @@ pod_array pod_pieces_back(const pod_mlp *mlp, const pod_array *piece, int32_t s,
 
 /* ---- gather and multiply ---- */
 
-void pod_pieces_gather(pod_mlp *mlp, const char *phase, int32_t layer, const pod_array *own,
+void pod_pieces_gather(pod_mlp *mlp, const char *phase, int32_t layer, const pod_array *array,
                        pod_array *pieces)
 {
     const pod_pieces p = pod_pieces_of(mlp);
     const int32_t n = p.ring.n;
     char name[POD_BUILD_NAME_MAX];
-    (void)snprintf(name, sizeof name, "%s.piece.%d", own->sharding.array, (int)layer);
-    pieces[0] = *own;
+    (void)snprintf(name, sizeof name, "%s.piece.%d", array->sharding.array, (int)layer);
+    pieces[0] = *array;
+    pieces[0].size[0] /= n;
+    pieces[0].sharding.dim[0].cut = mlp->stage.build.layout->rows;
     for (int32_t s = 1; s <= p.ring.up; s++) {
         pieces[s] =
             pod_build_permute(&mlp->stage.build, phase, layer, &pieces[s - 1], p.axes, 1, name);
@@ -98,26 +97,30 @@ static void sum_pass(pod_mlp *mlp, const pod_piece_scatter *sc, int32_t s, int32
                              pod_pieces_of(mlp).axes, shift, name);
 }
 
-pod_array pod_pieces_scatter(pod_mlp *mlp, const pod_piece_scatter *sc)
+pod_array pod_pieces_scatter(pod_mlp *mlp, const pod_piece_scatter *scatter)
 {
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
+    pod_sharding sums = *scatter->product.result;
+    pod_piece_scatter partial = *scatter;
     pod_array from_higher = {0};
     pod_array from_lower = {0};
     int32_t done = 0;
+    sums.partial = mlp->stage.build.layout->tensor;
+    partial.product.result = &sums;
     for (int32_t away = ring.up; away >= 1; away--) {
-        sum_pass(mlp, sc, away, ring.n - 1, away == ring.up, &from_higher);
+        sum_pass(mlp, &partial, away, ring.n - 1, away == ring.up, &from_higher);
         if (away <= ring.down) {
-            sum_pass(mlp, sc, ring.n - away, 1, away == ring.down, &from_lower);
-            fill_gap(mlp, sc, ring.n - away, &done);
+            sum_pass(mlp, &partial, ring.n - away, 1, away == ring.down, &from_lower);
+            fill_gap(mlp, &partial, ring.n - away, &done);
         }
-        fill_gap(mlp, sc, away, &done);
+        fill_gap(mlp, &partial, away, &done);
     }
-    pod_array sum = pod_pieces_multiply(mlp, &sc->product, &sc->pieces[0], &from_higher);
-    fill_gap(mlp, sc, 0, &done);
+    pod_array sum = pod_pieces_multiply(mlp, &partial.product, &partial.pieces[0], &from_higher);
+    fill_gap(mlp, &partial, 0, &done);
     if (ring.down > 0) {
         const pod_elementwise add = {
             .name = "ring.add",
-            .layer = sc->product.layer,
+            .layer = partial.product.layer,
             .function = POD_VEC_ADD,
             .in = {&sum, &from_lower},
             .flops = 1,
@@ -125,6 +128,5 @@ pod_array pod_pieces_scatter(pod_mlp *mlp, const pod_piece_scatter *sc)
         }; /* fused but for one */
         sum = pod_build_vector(&mlp->stage.build, &add, &sum);
     }
-    sum.sharding.partial = (pod_axis_list){0};
-    return sum;
+    return pod_pieces_back(mlp, &sum, 0, scatter->product.result);
 }

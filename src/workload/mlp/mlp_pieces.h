@@ -27,14 +27,16 @@ pod_pieces pod_pieces_of(const pod_mlp *mlp);
 
 /** A sharding whose rows are cut over tensor, too. */
 pod_sharding pod_pieces_cut(const pod_mlp *mlp, const pod_sharding *sharding);
-/** The shard of an array that is cut so, as a piece: an array of rows/n rows. */
-pod_array pod_pieces_own(const pod_mlp *mlp, const pod_array *array);
-/** And back: the array whose shards piece number s of all chips are. @param sharding  with rows whole over tensor */
+/** Arrays that a layer keeps of a microbatch: the pieces of its input, then those of its first product. */
+int pod_pieces_saved(const pod_mlp *mlp);
+/** The array whose shards piece number s of all chips are. @param sharding  with rows whole over tensor */
 pod_array pod_pieces_back(const pod_mlp *mlp, const pod_array *piece, int32_t s,
                           const pod_sharding *sharding);
 
-/** Let a piece travel. @param[out] pieces  pieces[s] for all s */
-void pod_pieces_gather(pod_mlp *mlp, const char *phase, int32_t layer, const pod_array *own,
+/** Let pieces travel: arrays of rows/n rows.
+ *  @param array        rows cut over tensor; each chip's shard is its own piece
+ *  @param[out] pieces  pieces[s] for all s */
+void pod_pieces_gather(pod_mlp *mlp, const char *phase, int32_t layer, const pod_array *array,
                        pod_array *pieces);
 
 typedef struct pod_piece_product {
@@ -49,11 +51,11 @@ pod_array pod_pieces_multiply(pod_mlp *mlp, const pod_piece_product *product,
                               const pod_array *piece, const pod_array *into);
 
 typedef struct pod_piece_scatter {
-    pod_piece_product product; /**< result: partial over tensor */
+    pod_piece_product product; /**< result: of the sum, with rows whole over tensor */
     const pod_array *pieces;
     pod_weight *weight; /**< whose gradient's pieces fill the gaps; NULL: none */
     const pod_array *x; /**< pieces, like those of the scatter */
 } pod_piece_scatter;
 
-/** @return the chip's own piece of the sum over tensor */
+/** @return the sum over tensor, rows cut over tensor */
 pod_array pod_pieces_scatter(pod_mlp *mlp, const pod_piece_scatter *scatter);

@@ -17,35 +17,16 @@ static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
     return pod_pieces_cut(mlp, &x);
 }
 
-static int32_t pieces_count(const pod_mlp *mlp)
-{
-    return pod_pieces_of(mlp).ring.n;
-}
-
-static int ring_saved(const pod_mlp *mlp)
-{
-    return 2 * pieces_count(mlp);
-}
-
-/** X or dX as partial sums over tensor. */
-static pod_sharding partial_sums(const pod_mlp *mlp, const char *name)
-{
-    pod_sharding sums = pod_mlp_activations(mlp, name, false);
-    sums.partial = mlp->stage.build.layout->tensor;
-    return sums;
-}
-
 static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 {
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
     pod_array *hs = pod_mlp_saved(mlp, layer, ring.n);
-    const pod_array own = pod_pieces_own(mlp, x);
     const pod_sharding h = pod_mlp_activations(mlp, "H", true);
-    const pod_sharding y = partial_sums(mlp, "X");
+    const pod_sharding y = pod_mlp_activations(mlp, "X", false);
     const pod_piece_product up = {
         .phase = "fwd", .layer = layer, .result = &h, .w = pod_build_use(&mlp->stage.build)};
-    pod_pieces_gather(mlp, "fwd", layer, &own, xs);
+    pod_pieces_gather(mlp, "fwd", layer, x, xs);
     for (int32_t k = 0; k < ring.n; k++) {
         const int32_t s = pod_piece_ring_arrival(&ring, k);
         hs[s] = pod_pieces_multiply(mlp, &up, &xs[s], NULL);
@@ -60,8 +41,7 @@ static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
                     .w = pod_build_use(&mlp->stage.build)},
         .pieces = hs
     };
-    const pod_array sum = pod_pieces_scatter(mlp, &scatter);
-    return pod_pieces_back(mlp, &sum, 0, &y);
+    return pod_pieces_scatter(mlp, &scatter);
 }
 
 static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
@@ -69,15 +49,15 @@ static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
     pod_array *hs = pod_mlp_saved(mlp, layer, ring.n);
-    pod_array own = pod_pieces_own(mlp, dy);
+    pod_array named = *dy;
     pod_array *dys = mlp->scratch;
     pod_array *dhs = mlp->scratch + ring.n;
     const pod_sharding dh = pod_mlp_activations(mlp, "dH", true);
-    const pod_sharding dx = partial_sums(mlp, "dX");
+    const pod_sharding dx = pod_mlp_activations(mlp, "dX", false);
     const pod_piece_product down = {
         .phase = "bwd", .layer = layer, .result = &dh, .w = pod_build_use(&mlp->stage.build)};
-    memcpy(own.sharding.array, "dY", sizeof "dY");
-    pod_pieces_gather(mlp, "bwd", layer, &own, dys);
+    memcpy(named.sharding.array, "dY", sizeof "dY");
+    pod_pieces_gather(mlp, "bwd", layer, &named, dys);
     for (int32_t k = 0; k < ring.n; k++) {
         const int32_t s = pod_piece_ring_arrival(&ring, k);
         const pod_gradient_piece which = {.piece = k, .pieces = ring.n};
@@ -95,12 +75,11 @@ static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
         .weight = pod_mlp_weight(mlp, layer, POD_MLP_W1),
         .x = xs
     };
-    const pod_array sum = pod_pieces_scatter(mlp, &scatter);
-    return pod_pieces_back(mlp, &sum, 0, &dx);
+    return pod_pieces_scatter(mlp, &scatter);
 }
 
 const pod_mlp_ops pod_mlp_ring_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
-                                      .saved = ring_saved,
+                                      .saved = pod_pieces_saved,
                                       .input = ring_input,
                                       .output = ring_input,
                                       .weight = pod_mlp_weight_make,

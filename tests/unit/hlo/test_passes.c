@@ -7,11 +7,10 @@
 static pod_hlo_pass pass_of(const pod_hlo_module *module, const char *name)
 {
     pod_hlo_analysis analysis = analysis_of(module);
-    uint8_t *passes = NULL;
+    pod_hlo_pass *passes = NULL;
     pod_error err = {0};
     cr_assert_eq(pod_hlo_passes_new(&analysis, &passes, &err), POD_OK, "%s", err.text);
-    const pod_hlo_pass pass =
-        (pod_hlo_pass)passes[instruction_of(module, name) - module->instruction];
+    const pod_hlo_pass pass = passes[instruction_of(module, name) - module->instruction];
     free(passes);
     pod_hlo_analysis_fini(&analysis);
     return pass;
