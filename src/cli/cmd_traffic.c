@@ -10,6 +10,7 @@
 #include "sim/run_watch.h"
 #include "sim/traffic.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* clang-format off */
@@ -25,7 +26,7 @@ static const pod_emit_column columns[] = {
     {.name = "throughput_GBps_per_chip", .title = "per chip", .unit = "GB/s", .decimals = 2},
 };
 /* clang-format on */
-enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+enum { NCOLUMNS = sizeof columns / sizeof columns[0], MANY_MESSAGES = 1000000 };
 
 static const char about[] =
     "Patterns: pair (--from to --to), neighbor (each chip to all its neighbours), transpose\n"
@@ -41,6 +42,7 @@ typedef struct traffic_options {
     const char *from;
     const char *to;
     const char *launch;
+    bool force;
 } traffic_options;
 
 typedef struct traffic_request {
@@ -162,6 +164,45 @@ static pod_status trace_row(const pod_cli *cli, const traffic_request *request,
     return pod_par_agree(cli->par, st, err);
 }
 
+/* A run of very many messages says so first, and one that may not fit the machine's memory is refused. */
+static pod_status check_room(const pod_cli *cli, const pod_machine *machine,
+                             const pod_traffic *traffic, pod_error *err)
+{
+    pod_traffic_need need;
+    pod_traffic_need_get(machine, traffic, &need);
+    const double needed = (double)need.bytes;
+    const double room = pod_experiment_room_bytes(&cli->experiment);
+    if (needed <= room && need.messages < MANY_MESSAGES) {
+        return POD_OK;
+    }
+    char what[POD_EXPERIMENT_TEXT_MAX];
+    char remedy[64];
+    (void)snprintf(what, sizeof what, "%lld messages over %lld paths (--pattern %s, %d chips)",
+                   (long long)need.messages, (long long)need.fragments,
+                   pod_traffic_name(traffic->pattern), traffic->slice->nchips);
+    if (needed <= room) {
+        pod_experiment_note(&cli->experiment, "%s may take %.3g GB of memory, and a while", what,
+                            needed / 1e9);
+        return POD_OK;
+    }
+    const double smaller = room / needed;
+    const bool squared = traffic->pattern == POD_TRAFFIC_UNIFORM;
+    (void)snprintf(remedy, sizeof remedy, "use a slice of %d chips or fewer",
+                   (int)((squared ? sqrt(smaller) : smaller) * traffic->slice->nchips));
+    return pod_experiment_room_fail(what, needed, room, remedy, err);
+}
+
+static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
+                        const traffic_request *request)
+{
+    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", setup->slice.name,
+                     setup->slice.nchips, pod_traffic_name(request->pattern));
+    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+                     pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
+                     pod_time_to_us(setup->chip.hop_latency_ps),
+                     pod_time_to_us(pod_chip_launch_ps(&setup->chip, request->inside)));
+}
+
 static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
                       const traffic_request *request, pod_cli_trace *trace, pod_emit *emit,
                       pod_error *err)
@@ -174,6 +215,7 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
         watch.nchips = pair ? 2 : 1;
         watch.chips = ends;
     }
+    add_heading(cli, emit, setup, request);
     pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
     const pod_machine machine = pod_experiment_machine(
@@ -190,6 +232,9 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
         }
         st = pod_par_agree(cli->par, st, err);
         if (st == POD_OK) {
+            st = check_room(cli, &machine, &traffic, err);
+        }
+        if (st == POD_OK) {
             st = pod_traffic_run(&machine, &traffic, trace->trace != NULL ? &watch : NULL, &result,
                                  err);
         }
@@ -203,18 +248,7 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     }
     pod_collective_trace_fini(&timeline);
     pod_experiment_progress_end(&cli->experiment);
-    return st;
-}
-
-static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
-                        const traffic_request *request)
-{
-    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", setup->slice.name,
-                     setup->slice.nchips, pod_traffic_name(request->pattern));
-    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
-                     pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
-                     pod_time_to_us(setup->chip.hop_latency_ps),
-                     pod_time_to_us(pod_chip_launch_ps(&setup->chip, request->inside)));
+    return st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
 }
 
 pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)
@@ -232,6 +266,8 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
          "receiver of a pair"},
         {"launch", 0, POD_CLI_TEXT, &options.launch, "host|device",
          "run from the host, as benchmarks do, or inside a program (default: host)"},
+        {"force", 0, POD_CLI_FLAG, &options.force, NULL,
+         "also where the messages may not fit the machine's memory"},
     };
     /* clang-format on */
     const pod_cli_usage usage = {
@@ -250,6 +286,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     pod_cli_targets targets = {0};
     pod_cli_trace trace = {.trace = NULL};
     pod_emit *emit = NULL;
+    cli->experiment.force = options.force;
     st = read_options(&options, &request, err);
     if (st == POD_OK) {
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
@@ -261,14 +298,10 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
     }
     if (st == POD_OK) {
-        add_heading(cli, emit, &targets.setup[0], &request);
         st = pod_cli_trace_init(&trace, cli, &targets.setup[0], err);
     }
     if (st == POD_OK) {
         st = run(cli, &targets.setup[0], &request, &trace, emit, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_write(cli, &trace, err);

@@ -3,6 +3,7 @@
 
 #include "engine/memory.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,29 +52,43 @@ bool pod_experiment_data_fits(int64_t bytes)
     return bytes <= DATA_BY_SIZE_MAX_BYTES;
 }
 
+double pod_experiment_room_bytes(const pod_experiment *experiment)
+{
+    const int64_t free_bytes = pod_memory_free_bytes(experiment->par);
+    return experiment->force || free_bytes == INT64_MAX ? (double)INFINITY
+                                                        : (double)free_bytes * MEMORY_FRAC;
+}
+
+pod_status pod_experiment_room_fail(const char *what, double needed, double room,
+                                    const char *remedies, pod_error *err)
+{
+    return pod_fail(
+        err, POD_E_NOFIT,
+        "%s need %.3g GB, and this machine has %.3g GB free, of which 80 %% are used at "
+        "most; %s, more machines, or --force",
+        what, needed / 1e9, room / MEMORY_FRAC / 1e9, remedies);
+}
+
 pod_status pod_experiment_memory_check(const pod_experiment *experiment, int64_t bytes,
                                        int64_t buffer, const char *option, pod_error *err)
 {
-    const int64_t free_bytes = pod_memory_free_bytes(experiment->par);
+    const double room = pod_experiment_room_bytes(experiment);
     const double needed = (double)bytes * HELD_AND_MOVED;
-    const double allowed = (double)free_bytes * MEMORY_FRAC;
-    if (experiment->force || free_bytes == INT64_MAX || needed <= allowed) {
+    if (needed <= room) {
         return POD_OK;
     }
-    char smaller[POD_FORMAT_MAX + 32] = "fewer chips";
+    char remedies[POD_FORMAT_MAX + 64] = "use --data none, fewer chips";
     int64_t fits = 1;
-    while (fits <= buffer / 2 && needed * 2 * (double)fits / (double)buffer <= allowed) {
+    while (fits <= buffer / 2 && needed * 2 * (double)fits / (double)buffer <= room) {
         fits *= 2;
     }
-    if (buffer > 0 && needed * (double)fits / (double)buffer <= allowed) {
+    if (buffer > 0 && needed * (double)fits / (double)buffer <= room) {
         const bool mib = fits >= BYTES_PER_MIB;
-        (void)snprintf(smaller, sizeof smaller, mib ? "%s %lldMiB" : "%s %lld", option,
+        (void)snprintf(remedies, sizeof remedies,
+                       mib ? "use --data none, %s %lldMiB" : "use --data none, %s %lld", option,
                        (long long)(mib ? fits / BYTES_PER_MIB : fits));
     }
-    return pod_fail(err, POD_E_NOFIT,
-                    "real numbers of all chips need %.3g GB, and this machine has %.3g GB free, of "
-                    "which 80 %% are used at most; use --data none, %s, more machines, or --force",
-                    needed / 1e9, (double)free_bytes / 1e9, smaller);
+    return pod_experiment_room_fail("real numbers of all chips", needed, room, remedies, err);
 }
 
 const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_t size)

@@ -43,7 +43,7 @@ typedef struct pod_experiment {
     pod_par *par; /**< the ranks that run it together */
     pod_experiment_listener listener;
     pod_experiment_data data;
-    bool force;    /**< real numbers even where they may not fit the machine's memory */
+    bool force;    /**< even where it may not fit the machine's memory */
     uint64_t seed; /**< of real numbers and of random patterns */
 } pod_experiment;
 
@@ -58,6 +58,14 @@ void pod_experiment_progress_end(const pod_experiment *experiment);
 
 /** True if real numbers are the default where all chips together need so many bytes. */
 bool pod_experiment_data_fits(int64_t bytes);
+/** Bytes that may be used: 80 % of what the machine has free. INFINITY if nothing says, or with force. Collective. */
+double pod_experiment_room_bytes(const pod_experiment *experiment);
+/** POD_E_NOFIT with both figures and what to do.
+ *  @param what      that needs it, as a plural: "real numbers of all chips"
+ *  @param room      of pod_experiment_room_bytes, less than `needed` bytes
+ *  @param remedies  as "use --data none, fewer chips" */
+pod_status pod_experiment_room_fail(const char *what, double needed, double room,
+                                    const char *remedies, pod_error *err);
 /** Real numbers fit what the machine has free. What moves between chips is held, too, while it is under way: up to
  *  half of what they hold (measured: 0.5 for sums and all-to-alls, 0.2 to 0.4 for steps). Collective.
  *  @param bytes    what all chips together hold

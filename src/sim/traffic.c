@@ -155,6 +155,56 @@ void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, in
     }
 }
 
+/* ---- what a run takes ---- */
+
+enum {
+    NEED_CHIPS = 32,
+    /* A fragment on its way has a flow of 56 bytes in arrays that double (3 x while they are copied), slots of 32
+     * bytes in two maps that double at half full (6 x), and two events of 84 bytes. A chip has its links and flows,
+     * a rank the time slots of its events. The most measured: 715 bytes a fragment on v5p:6x6x6, beside 10 MB. */
+    NEED_FRAGMENT_BYTES = 3 * 56 + 2 * 6 * 32 + 2 * 84,
+    NEED_CHIP_BYTES = 2048,
+    NEED_RANK_BYTES = 16 << 20
+};
+
+/* Messages that leave the chip, as the parts that go over paths of their own. */
+static int64_t fragments_count(const pod_machine *machine, const pod_traffic *traffic, int32_t chip)
+{
+    const int32_t messages = pod_traffic_messages(traffic, chip);
+    int64_t fragments = 0;
+    for (int32_t i = 0; i < messages; i++) {
+        int32_t dst = 0;
+        int64_t bytes = 0;
+        pod_net_path paths[POD_NET_PATHS_MAX];
+        pod_traffic_message(traffic, chip, i, &dst, &bytes);
+        const int npaths = pod_machine_paths(machine, chip, dst, 0, paths);
+        fragments += bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
+    }
+    return fragments;
+}
+
+void pod_traffic_need_get(const pod_machine *machine, const pod_traffic *traffic,
+                          pod_traffic_need *need)
+{
+    const int32_t nchips = traffic->slice->nchips;
+    const int32_t counted = nchips < NEED_CHIPS ? nchips : NEED_CHIPS;
+    int64_t most = 0;
+    *need = (pod_traffic_need){.messages = 0};
+    for (int32_t chip = 0; chip < nchips; chip++) {
+        need->messages += pod_traffic_messages(traffic, chip);
+    }
+    for (int32_t i = 0; i < counted; i++) {
+        const int32_t chip = (int32_t)((int64_t)i * nchips / counted);
+        const int64_t fragments = fragments_count(machine, traffic, chip);
+        most = fragments > most ? fragments : most;
+    }
+    need->fragments = traffic->pattern == POD_TRAFFIC_PAIR
+                          ? fragments_count(machine, traffic, traffic->from)
+                          : most * nchips;
+    need->bytes = need->fragments * NEED_FRAGMENT_BYTES + (int64_t)nchips * NEED_CHIP_BYTES
+                  + (int64_t)pod_par_size(machine->par) * NEED_RANK_BYTES;
+}
+
 /* ---- the run ---- */
 
 typedef struct traffic_run {

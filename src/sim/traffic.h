@@ -70,6 +70,19 @@ typedef struct pod_traffic_result {
     pod_link_summary links;
 } pod_traffic_result;
 
+/** What a run takes, before it begins. */
+typedef struct pod_traffic_need {
+    int64_t messages;  /**< of all chips, exact */
+    int64_t fragments; /**< at most: those parts of messages that go over paths of their own */
+    int64_t bytes;     /**< memory of all ranks together, at most */
+} pod_traffic_need;
+
+/** Count a run's messages, and what they take if all are under way at once: a chip starts the next one when one has
+ *  left it, and where links farther on are busy nearly all wait there. Fragments are counted for some chips, spread
+ *  evenly, of which the one with most stands for all. Not collective. */
+void pod_traffic_need_get(const pod_machine *machine, const pod_traffic *traffic,
+                          pod_traffic_need *need);
+
 struct pod_run_watch;
 
 /** Run it. Collective; the same result on every rank.
