@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "engine/launcher.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,6 +38,10 @@ pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err)
     }
     if (cli->common.output_path != NULL && !cli->help) {
         return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
+    }
+    const pod_status st = pod_launcher_output_check((int64_t)cli->output.size, err);
+    if (st != POD_OK) {
+        return st;
     }
     errno = 0;
     if (fwrite(cli->output.data, 1, cli->output.size, stdout) != cli->output.size

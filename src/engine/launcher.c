@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 64, LINE_BYTES = 256 };
+
+/* The value of `key`, at the start of a line of /proc/PID/status, into text[LINE_BYTES]. */
+static bool status_read(long pid, const char *key, char *text)
+{
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    char line[LINE_BYTES];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        found = strncmp(line, key, strlen(key)) == 0;
+    }
+    (void)fclose(file);
+    if (found) {
+        const char *value = line + strlen(key) + strspn(line + strlen(key), " \t");
+        (void)snprintf(text, LINE_BYTES, "%.*s", (int)strcspn(value, "\n"), value);
+    }
+    return found;
+}
+
+/* The launcher that started this process, by the names that MPIs give it (15 characters of them); 0 = none here. */
+static long launcher_find(void)
+{
+    static const char *const names[] = {"mpirun", "mpiexec", "orterun", "prterun", "prte"};
+    long pid = (long)getppid();
+    char name[LINE_BYTES];
+    char parent[LINE_BYTES];
+    if (!status_read(pid, "Name:", name)) {
+        return 0;
+    }
+    if (strcmp(name, "hydra_pmi_proxy") == 0 && status_read(pid, "PPid:", parent)) {
+        pid = strtol(parent, NULL, 10);
+        if (!status_read(pid, "Name:", name)) {
+            return 0;
+        }
+    }
+    name[strcspn(name, ".")] = '\0'; /* mpirun.openmpi, mpiexec.hydra, … */
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return pid;
+        }
+    }
+    return 0;
+}
+
+/* errno of what writing to this device or pipe would give; 0 = it works, or who knows. */
+static int device_fault(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    int fault = 0;
+    if (poll(&ready, 1, 0) == 1 && (ready.revents & POLLERR) != 0) {
+        fault = EPIPE;
+    } else if (write(fd, "", 0) < 0 && errno != EAGAIN) {
+        fault = errno;
+    }
+    (void)close(fd);
+    return fault;
+}
+
+pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
+{
+    struct stat own;
+    const long launcher =
+        fstat(STDOUT_FILENO, &own) == 0 && !S_ISREG(own.st_mode) ? launcher_find() : 0;
+    if (launcher == 0) {
+        return POD_OK;
+    }
+    char path[PATH_BYTES];
+    struct stat there;
+    struct statvfs room;
+    int fault = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", launcher, STDOUT_FILENO);
+    if (stat(path, &there) != 0) {
+        return POD_OK;
+    }
+    if (S_ISCHR(there.st_mode) || S_ISFIFO(there.st_mode)) {
+        fault = device_fault(path);
+    } else if (S_ISREG(there.st_mode) && statvfs(path, &room) == 0
+               && (double)room.f_bavail * (double)room.f_frsize < (double)bytes) {
+        fault = ENOSPC;
+    }
+    return fault == 0 ? POD_OK
+                      : pod_fail(err, POD_E_IO,
+                                 "the launcher cannot write to standard output: %s; give it "
+                                 "somewhere to go, or --output FILE",
+                                 strerror(fault));
+}
