@@ -34,10 +34,13 @@ typedef struct column {
     int decimals;
     bool percent;
     bool table_hidden;
+    bool terminal;
+    int minor;
 } column;
 
 struct pod_emit {
     pod_format format;
+    int width; /* 0 = any; POD_EMIT_WIDE */
     char *command;
     column *columns;
     int ncolumns;
@@ -58,6 +61,8 @@ static bool copy_column(column *to, const pod_emit_column *from)
     to->decimals = from->decimals;
     to->percent = from->percent;
     to->table_hidden = from->table_hidden;
+    to->terminal = from->terminal;
+    to->minor = from->minor;
     to->name = strdup(from->name);
     to->title = strdup(from->title != NULL ? from->title : from->name);
     to->unit = malloc(unit_size);
@@ -201,41 +206,183 @@ void pod_emit_note(pod_emit *emit, const char *format, ...)
     va_end(args);
 }
 
-/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
+void pod_emit_fit(pod_emit *emit, int width)
+{
+    emit->width = width;
+}
+
 static size_t display_width(const char *text)
 {
-    size_t width = 0;
-    for (; *text != '\0'; text++) {
-        width += ((unsigned char)*text & 0xC0U) != 0x80U;
-    }
-    return width;
+    return pod_text_width(text, strlen(text));
 }
 
 typedef struct layout {
     size_t width;
-    bool left; /* a column with any text in it reads from the left */
+    bool left;  /* a column with any text in it reads from the left */
+    bool empty; /* no cell has anything */
+    bool shown;
+    bool cut; /* its texts are wider */
 } layout;
 
 static layout column_layout(const pod_emit *emit, int index)
 {
     const column *heading = &emit->columns[index];
-    layout result = {.width = display_width(heading->title)};
+    layout result = {.width = display_width(heading->title), .empty = true};
     const size_t unit_width = display_width(heading->unit);
     result.width = unit_width > result.width ? unit_width : result.width;
+    result.shown = !heading->table_hidden && (!heading->terminal || emit->width != 0);
     for (size_t i = (size_t)index; i < emit->ncells; i += (size_t)emit->ncolumns) {
         const size_t width = display_width(emit->cells[i].text);
         result.width = width > result.width ? width : result.width;
         result.left = result.left || emit->cells[i].kind == CELL_TEXT;
+        result.empty = result.empty && emit->cells[i].kind == CELL_NONE;
     }
     return result;
 }
 
+/* ---- a table that fits ---- */
+
+enum { GAP = 2, CUT_MIN = 12 };
+
+static size_t table_width(const pod_emit *emit, const layout *places)
+{
+    size_t width = emit->headings.size > 0 ? GAP : 0;
+    size_t gap = 0;
+    for (int i = 0; i < emit->ncolumns; i++) {
+        width += places[i].shown ? places[i].width + gap : 0;
+        gap = places[i].shown ? GAP : gap;
+    }
+    return width;
+}
+
+/* The column to leave out next: the most minor, of these the last; or of those without minor the last. The first
+ * column stays. @return -1 if there is none */
+static int least_needed(const pod_emit *emit, const layout *places, bool any)
+{
+    int found = -1;
+    int most = any ? 0 : 1;
+    for (int i = 1; i < emit->ncolumns; i++) {
+        if (places[i].shown && emit->columns[i].minor >= most) {
+            most = emit->columns[i].minor;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* The widest text that can be cut. */
+static int widest_text(const pod_emit *emit, const layout *places)
+{
+    int found = -1;
+    size_t most = CUT_MIN;
+    for (int i = 0; i < emit->ncolumns; i++) {
+        if (places[i].shown && places[i].left && places[i].width > most) {
+            most = places[i].width;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static void fit_columns(const pod_emit *emit, layout *places)
+{
+    const size_t room = (size_t)emit->width;
+    for (int i = 1; i < emit->ncolumns; i++) {
+        places[i].shown = places[i].shown && (!places[i].empty || emit->ncells == 0);
+    }
+    while (table_width(emit, places) > room) {
+        int i = least_needed(emit, places, false);
+        if (i >= 0) {
+            places[i].shown = false;
+            continue;
+        }
+        i = widest_text(emit, places);
+        if (i >= 0) {
+            places[i].width--;
+            places[i].cut = true;
+            continue;
+        }
+        i = least_needed(emit, places, true);
+        if (i < 0) {
+            return;
+        }
+        places[i].shown = false;
+    }
+}
+
+static void put_line(pod_emit *emit, const char *line, size_t size)
+{
+    const size_t width = emit->width > 0 ? (size_t)emit->width : 0;
+    pod_text_wrap(&emit->output, line, size, width, emit->headings.size > 0 ? "#     " : "    ");
+}
+
+/* Lines of a text, each broken where it must be. */
+static void put_lines(pod_emit *emit, const char *margin, const char *lines)
+{
+    for (const char *line = lines; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        pod_text whole = {0};
+        pod_text_add(&whole, margin);
+        pod_text_append(&whole, line, length);
+        put_line(emit, whole.data != NULL ? whole.data : "", whole.size);
+        emit->out_of_memory = emit->out_of_memory || whole.out_of_memory;
+        pod_text_free(&whole);
+        line += length + 1;
+    }
+}
+
+/* Which columns with figures are missing, and that texts are cut. */
+static void put_missing(pod_emit *emit, const char *margin, const layout *places)
+{
+    pod_text text = {0};
+    int missing = 0;
+    bool cut = false;
+    pod_text_printf(&text, "%s--wide also shows", margin);
+    for (int i = 0; i < emit->ncolumns; i++) {
+        const column *heading = &emit->columns[i];
+        if (!places[i].shown && !places[i].empty && !heading->table_hidden) {
+            pod_text_printf(&text, "%s%s", missing++ > 0 ? ", " : " ", heading->title);
+        }
+        cut = cut || (places[i].shown && places[i].cut);
+    }
+    pod_text_add(&text, cut && missing > 0 ? ", and whole texts" : cut ? " whole texts" : "");
+    if ((missing > 0 || cut) && text.data != NULL) {
+        put_line(emit, text.data, text.size);
+    }
+    emit->out_of_memory = emit->out_of_memory || text.out_of_memory;
+    pod_text_free(&text);
+}
+
+/* ---- lines of a table ---- */
+
+/* A text that is too wide ends with an ellipsis. */
+static void put_cut(pod_text *out, const char *text, size_t width)
+{
+    size_t taken = 0;
+    size_t size = 0;
+    for (; text[size] != '\0'; size++) {
+        const bool starts = ((unsigned char)text[size] & 0xC0U) != 0x80U;
+        if (starts && taken == width - 1) {
+            break;
+        }
+        taken += starts ? 1 : 0;
+    }
+    pod_text_append(out, text, size);
+    pod_text_add(out, "…");
+}
+
 static void put_aligned(pod_text *out, const char *text, layout place)
 {
-    const size_t padding = place.width - display_width(text);
+    const size_t width = display_width(text);
+    if (width > place.width) {
+        put_cut(out, text, place.width);
+        pod_text_fill(out, ' ', GAP);
+        return;
+    }
+    const size_t padding = place.width - width;
     pod_text_fill(out, ' ', place.left ? 0 : padding);
     pod_text_add(out, text);
-    pod_text_fill(out, ' ', (place.left ? padding : 0) + 2);
+    pod_text_fill(out, ' ', (place.left ? padding : 0) + GAP);
 }
 
 /* Ends a line of the table; what only padded its last cells goes away. */
@@ -262,21 +409,25 @@ static void put_heading(pod_emit *emit, const layout *places, const char *margin
 {
     pod_text_add(&emit->output, margin);
     for (int i = 0; i < emit->ncolumns; i++) {
-        if (!emit->columns[i].table_hidden) {
+        if (places[i].shown) {
             put_aligned(&emit->output, text(&emit->columns[i]), places[i]);
         }
     }
     end_line(&emit->output);
 }
 
-static void put_notes(pod_emit *emit, const char *margin)
+static void put_rows(pod_emit *emit, const layout *places, const char *margin)
 {
-    const char *line = emit->notes.data;
-    while (line != NULL && *line != '\0') {
-        const size_t length = strcspn(line, "\n") + 1;
-        pod_text_add(&emit->output, margin);
-        pod_text_append(&emit->output, line, length);
-        line += length;
+    pod_text *out = &emit->output;
+    for (size_t i = 0; i < emit->ncells; i++) {
+        const int index = (int)(i % (size_t)emit->ncolumns);
+        pod_text_add(out, index == 0 ? margin : "");
+        if (places[index].shown) {
+            put_aligned(out, emit->cells[i].text, places[index]);
+        }
+        if (index == emit->ncolumns - 1) {
+            end_line(out);
+        }
     }
 }
 
@@ -287,30 +438,28 @@ static void render_table(pod_emit *emit)
         emit->out_of_memory = true;
         return;
     }
-    pod_text *out = &emit->output;
     const bool commented = emit->headings.size > 0;
     const char *margin = commented ? "# " : "";
     bool any_unit = false;
     for (int i = 0; i < emit->ncolumns; i++) {
         places[i] = column_layout(emit, i);
-        any_unit = any_unit || (emit->columns[i].unit[0] != '\0' && !emit->columns[i].table_hidden);
     }
-    pod_text_append(out, emit->headings.data, emit->headings.size);
+    if (emit->width > 0) {
+        fit_columns(emit, places);
+    }
+    for (int i = 0; i < emit->ncolumns; i++) {
+        any_unit = any_unit || (emit->columns[i].unit[0] != '\0' && places[i].shown);
+    }
+    put_lines(emit, "", emit->headings.data);
     put_heading(emit, places, margin, column_title);
     if (any_unit) {
         put_heading(emit, places, margin, column_unit);
     }
-    for (size_t i = 0; i < emit->ncells; i++) {
-        const int index = (int)(i % (size_t)emit->ncolumns);
-        pod_text_add(out, index == 0 && commented ? "  " : "");
-        if (!emit->columns[index].table_hidden) {
-            put_aligned(out, emit->cells[i].text, places[index]);
-        }
-        if (index == emit->ncolumns - 1) {
-            end_line(out);
-        }
+    put_rows(emit, places, commented ? "  " : "");
+    put_lines(emit, margin, emit->notes.data);
+    if (emit->width > 0) {
+        put_missing(emit, margin, places);
     }
-    put_notes(emit, margin);
     free(places);
 }
 

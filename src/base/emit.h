@@ -9,6 +9,8 @@
  *    columns whose value those lines give can stay out of it (`table_hidden`).
  *  - csv: one header line, then the rows, quoted where RFC 4180 asks for it.
  *  - json: {"schema":1,"command":…,"rows":[{…}]}, a row per line.
+ *  - a table that must fit a terminal (pod_emit_fit) leaves out columns without any figure and minor ones, cuts texts,
+ *    breaks the other lines at blanks, and says which columns are missing.
  *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
  *  emitted (POD_ASSERT). Text is UTF-8.
  *
@@ -30,6 +32,8 @@ typedef struct pod_emit_column {
     int decimals;      /**< digits after the point of a double in the table; -1 = shortest exact */
     bool percent;      /**< the table shows 100 times a double, csv and json the double */
     bool table_hidden; /**< only in csv and json */
+    bool terminal;     /**< tables have it only with pod_emit_fit; csv and json always */
+    int minor; /**< where a table must fit a width, columns with the largest go first; 0: last */
 } pod_emit_column;
 
 typedef struct pod_emit pod_emit;
@@ -51,6 +55,12 @@ __attribute__((format(printf, 2, 3))) void pod_emit_heading(pod_emit *emit, cons
                                                             ...);
 /** A free line below the table; ignored in csv and json. */
 __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
+
+enum { POD_EMIT_WIDE = -1 };
+
+/** A table is for a terminal of so many columns, of which it needs no more; POD_EMIT_WIDE: its columns for terminals,
+ *  too, and as wide as it gets. Without effect on csv and json. */
+void pod_emit_fit(pod_emit *emit, int width);
 
 /** The number of the only row in the column of a name. Every cell of it must have been given (POD_ASSERT).
  *  @return POD_E_USAGE: other than one row, no such column, or no number there; POD_E_NOMEM */

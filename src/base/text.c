@@ -72,6 +72,54 @@ void pod_text_printf(pod_text *text, const char *format, ...)
     va_end(args);
 }
 
+size_t pod_text_width(const char *string, size_t size)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < size; i++) {
+        width += ((unsigned char)string[i] & 0xC0U) != 0x80U;
+    }
+    return width;
+}
+
+/* How many bytes of a line go into `width`: all, or up to a blank; the first word at least. */
+static size_t part_size(const char *line, size_t size, size_t width)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i <= size; i++) {
+        const bool end = i == size || line[i] == ' ';
+        const bool word = i > 0 && line[i - 1] != ' ';
+        if (!end || !word) {
+            continue;
+        }
+        if (taken > 0 && pod_text_width(line, i) > width) {
+            return taken;
+        }
+        taken = i;
+    }
+    return taken;
+}
+
+void pod_text_wrap(pod_text *text, const char *line, size_t size, size_t width, const char *indent)
+{
+    const size_t indent_width = strlen(indent);
+    size_t room = width > 0 ? width : size;
+    while (pod_text_width(line, size) > room) {
+        const size_t part = part_size(line, size, room);
+        if (part == 0 || part == size) {
+            break;
+        }
+        pod_text_append(text, line, part);
+        pod_text_add(text, "\n");
+        pod_text_add(text, indent);
+        for (line += part, size -= part; size > 0 && *line == ' '; size--) {
+            line++;
+        }
+        room = width > indent_width ? width - indent_width : 1;
+    }
+    pod_text_append(text, line, size);
+    pod_text_add(text, "\n");
+}
+
 void pod_text_free(pod_text *text)
 {
     free(text->data);

@@ -3,12 +3,15 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "cli/terminal.h"
 #include "engine/launcher.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include <unistd.h>
 
@@ -22,6 +25,7 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
     }
     const char *text = NULL;
     size_t size = 0;
+    pod_emit_fit(emit, cli->common.width);
     const pod_status st = pod_emit_finish(emit, &text, &size, err);
     if (st != POD_OK) {
         return st;
@@ -31,11 +35,8 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
                                      : POD_OK;
 }
 
-pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err)
+static pod_status write_output(const pod_cli *cli, pod_error *err)
 {
-    if (pod_par_rank(cli->par) != 0 || cli->output.size == 0) {
-        return POD_OK;
-    }
     if (cli->common.output_path != NULL && !cli->help) {
         return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
     }
@@ -61,12 +62,29 @@ static bool speaks(const pod_cli *cli)
     return pod_par_rank(cli->par) == 0;
 }
 
+bool pod_cli_is_narrow(const pod_cli *cli)
+{
+    return cli->common.width > 0 && cli->common.format == POD_FORMAT_TABLE;
+}
+
+/* One line, broken where a terminal ends. */
+static void put_line(const char *text, size_t size)
+{
+    const int columns = pod_cli_terminal_columns(STDERR_FILENO);
+    pod_text wrapped = {0};
+    pod_text_wrap(&wrapped, text, size, (size_t)columns, "    ");
+    (void)fputs(wrapped.data != NULL ? wrapped.data : "", stderr);
+    pod_text_free(&wrapped);
+}
+
 __attribute__((format(printf, 2, 0))) static void line(const char *kind, const char *format,
                                                        va_list args)
 {
-    (void)fprintf(stderr, "podsim: %s", kind);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    pod_text text = {0};
+    pod_text_printf(&text, "podsim: %s", kind);
+    pod_text_vprintf(&text, format, args);
+    put_line(text.data != NULL ? text.data : "", text.size);
+    pod_text_free(&text);
 }
 
 void pod_cli_warn(const pod_cli *cli, const char *format, ...)
@@ -86,6 +104,26 @@ void pod_cli_say(const pod_cli *cli, const char *format, ...)
         va_start(args, format);
         line("", format, args);
         va_end(args);
+    }
+}
+
+void pod_cli_say_last(pod_cli *cli, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    pod_text_add(&cli->last_words, "podsim: ");
+    pod_text_vprintf(&cli->last_words, format, args);
+    pod_text_add(&cli->last_words, "\n");
+    va_end(args);
+}
+
+static void say_last_words(const pod_cli *cli)
+{
+    const char *text = cli->common.quiet ? NULL : cli->last_words.data;
+    while (text != NULL && *text != '\0') {
+        const size_t size = strcspn(text, "\n");
+        put_line(text, size);
+        text += size + 1;
     }
 }
 
@@ -109,10 +147,45 @@ void pod_cli_explain(const pod_cli *cli, const char *format, ...)
     }
 }
 
+pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err)
+{
+    if (!speaks(cli) || cli->output.size == 0) {
+        return POD_OK;
+    }
+    const pod_status st = write_output(cli, err);
+    if (st == POD_OK) {
+        say_last_words(cli);
+    }
+    return st;
+}
+
 /* The listener of experiments: context is the pod_cli. */
 static void hear_note(void *context, const char *text)
 {
     pod_cli_say(context, "%s", text);
+}
+
+static double now_s(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ", 12 s left" once there is something to go by. */
+static void add_time_left(pod_cli *cli, int64_t done, int64_t total, pod_text *text)
+{
+    static const double SOON_S = 1;
+    const double now = now_s();
+    if (!cli->progress_shown) {
+        cli->progress_start_s = now;
+    }
+    const double taken = now - cli->progress_start_s;
+    if (taken > SOON_S && done > 0 && done < total) {
+        const double left = taken * (double)(total - done) / (double)done;
+        pod_text_printf(text, left < 120 ? ", %.0f s left" : ", %.0f min left",
+                        left < 120 ? left : left / 60);
+    }
 }
 
 /* One line on stderr that is overwritten, when stderr is a terminal and -q was not given. */
@@ -129,12 +202,19 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     if (!speaks(cli) || cli->common.quiet || isatty(STDERR_FILENO) == 0) {
         return;
     }
+    pod_text text = {0};
+    const int columns = pod_cli_terminal_columns(STDERR_FILENO);
     if (total > 0) {
-        (void)fprintf(stderr, "\rpodsim: %" PRId64 " of %" PRId64 " %s\033[K", done, total, what);
+        pod_text_printf(&text, "podsim: %" PRId64 " of %" PRId64 " %s", done, total, what);
+        add_time_left(cli, done, total, &text);
     } else {
-        (void)fprintf(stderr, "\rpodsim: %.1f million %s\033[K", (double)done / 1e6, what);
+        pod_text_printf(&text, "podsim: %.1f million %s", (double)done / 1e6, what);
     }
+    /* what reached the last column would begin a second line, which \r doesn't overwrite */
+    const int most = columns > 0 ? columns - 1 : INT_MAX;
+    (void)fprintf(stderr, "\r%.*s\033[K", most, text.data != NULL ? text.data : "");
     (void)fflush(stderr);
+    pod_text_free(&text);
     cli->progress_shown = true;
 }
 
@@ -150,6 +230,7 @@ void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables, pod
 void pod_cli_fini(pod_cli *cli)
 {
     pod_text_free(&cli->output);
+    pod_text_free(&cli->last_words);
     pod_cli_strings_free(&cli->strings);
     *cli = (pod_cli){0};
 }

@@ -39,6 +39,7 @@ typedef struct pod_cli_common {
     pod_cli_list failed_dcn;
     bool hosts_work; /**< set by a command in which hosts of one slice have something to do */
     pod_format format;
+    int width; /**< of tables: columns of the terminal; POD_EMIT_WIDE; 0 = as wide as they get */
     const char *output_path; /**< NULL = standard output */
     const char *trace_path;  /**< a timeline; NULL = none */
     const char *trace_chips; /**< NULL = chip 0 and the one done last */
@@ -68,10 +69,12 @@ struct pod_cli {
     pod_cli_common common;
     bool help; /**< --help was given: output holds it, and the command has nothing to do */
     pod_text output;
+    pod_text last_words;      /**< lines for stderr below the output */
     pod_cli_figure *figure;   /**< instead of an output, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;
-    pod_cli_run *execute; /**< how a command runs another command line: pod_cli_execute */
+    double progress_start_s; /**< when what is shown began */
+    pod_cli_run *execute;    /**< how a command runs another command line: pod_cli_execute */
 };
 
 /** The experiment of a pod_cli borrows it: it must not move. */
@@ -84,11 +87,15 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
  *  collective. POD_E_IO. */
 pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err);
 
-/** Lines on stderr of rank 0: `podsim: warning: …` unless -q; `podsim: …` unless -q; the same with -v
- *  only; `podsim: …` with --explain only. */
+/** True where a table is made for a terminal: rows that nobody reads become one line. */
+bool pod_cli_is_narrow(const pod_cli *cli);
+
+/** Lines on stderr of rank 0, broken where a terminal ends: `podsim: warning: …` unless -q; `podsim: …` unless -q; the
+ *  same below the output; the same with -v only; `podsim: …` with --explain only. */
 __attribute__((format(printf, 2, 3))) void pod_cli_warn(const pod_cli *cli, const char *format,
                                                         ...);
 __attribute__((format(printf, 2, 3))) void pod_cli_say(const pod_cli *cli, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void pod_cli_say_last(pod_cli *cli, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void pod_cli_detail(const pod_cli *cli, const char *format,
                                                           ...);
 __attribute__((format(printf, 2, 3))) void pod_cli_explain(const pod_cli *cli, const char *format,

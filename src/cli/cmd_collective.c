@@ -18,16 +18,16 @@ static const pod_emit_column columns[] = {
     {.name = "axes",         .table_hidden = true},
     {.name = "group",        .table_hidden = true},
     {.name = "algorithm"   },
-    {.name = "dtype",       .title = "type"                    },
+    {.name = "dtype",       .title = "type", .minor = 4},
     {.name = "bytes",       .title = "size", .unit = "B"},
     {.name = "time_us",      .title = "time",          .unit = "us", .decimals = 2},
     {.name = "algbw_GBps",         .title = "algbw",      .unit = "GB/s", .decimals = 2},
     {.name = "busbw_GBps",.title = "busbw",                             .unit = "GB/s", .decimals = 2},
     {.name = "bound_us",                      .title = "bound",.unit = "us", .decimals = 2},
-    {.name = "bound_frac",        .title = "bound/time",                       .decimals = 4},
+    {.name = "bound_frac",        .title = "bound/time",                       .decimals = 4, .minor = 2},
     {.name = "limit"    },
-    {.name = "data"        },
-    {.name = "wrong",.title = "#wrong"},
+    {.name = "data", .minor = 5},
+    {.name = "wrong",.title = "#wrong", .minor = 3},
 };
 /* clang-format on */
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };

@@ -3,6 +3,7 @@
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
+#include "cli/why.h"
 
 #include "base/units.h"
 #include "experiment/search.h"
@@ -75,7 +76,7 @@ static pod_status list_candidates(comparison *c, pod_error *err)
     return pod_par_agree(c->cli->par, st, err);
 }
 
-/* ---- the table ---- */
+/* ---- rows ---- */
 
 static bool has_figures(const pod_experiment_step_outcome *outcome)
 {
@@ -105,17 +106,131 @@ static void emit_reason(pod_emit *emit, const pod_experiment_step_outcome *outco
     }
 }
 
+/* ---- what a terminal gets instead of rows without figures ---- */
+
+/* Which of them: those that are slower, don't fit, can't run. */
+typedef bool row_kind(const pod_experiment_step_outcome *outcome);
+
+static bool is_slower(const pod_experiment_step_outcome *outcome)
+{
+    return outcome->slower != 0;
+}
+
+static bool does_not_fit(const pod_experiment_step_outcome *outcome)
+{
+    return outcome->status == POD_E_NOFIT;
+}
+
+static bool cannot_run(const pod_experiment_step_outcome *outcome)
+{
+    return outcome->status != POD_OK && outcome->status != POD_E_NOFIT;
+}
+
+/* How many there are; *first is the one of them that says most: the first, or the one that lacks least memory. */
+static int count_rows(const comparison *c, row_kind *kind,
+                      const pod_experiment_step_outcome **first)
+{
+    int count = 0;
+    *first = NULL;
+    for (int i = 0; i < c->count; i++) {
+        const pod_experiment_step_outcome *outcome = &c->outcomes[i];
+        if (kind(outcome)) {
+            const bool nearer = *first != NULL && outcome->needs_bytes > 0
+                                && outcome->needs_bytes < (*first)->needs_bytes;
+            *first = *first == NULL || nearer ? outcome : *first;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void note_rows(const comparison *c, pod_emit *emit)
+{
+    const pod_experiment_step_outcome *first = NULL;
+    static const double GB = 1e9;
+    int count = count_rows(c, is_slower, &first);
+    if (count > 0) {
+        pod_emit_note(emit, "%d layout%s not simulated: %s at least %.6g s", count,
+                      count > 1 ? "s are" : " is", count > 1 ? "each takes" : "it takes",
+                      pod_time_to_s(first->bound_ps));
+    }
+    count = count_rows(c, does_not_fit, &first);
+    if (count > 0 && first->needs_bytes > 0) {
+        pod_emit_note(emit, "%d layout%s not fit: %s%s needs %.1f GB of %.1f%s", count,
+                      count > 1 ? "s do" : " does", count > 1 ? "nearest " : "", first->mesh,
+                      (double)first->needs_bytes / GB, (double)c->setup->chip.hbm_usable_bytes / GB,
+                      count > 1 ? "; --wide lists each" : "; --wide says more");
+    }
+    count = count_rows(c, cannot_run, &first);
+    if (count > 0) {
+        pod_emit_note(emit, "%d layout%s can't run: %s: %s", count, count > 1 ? "s" : "",
+                      first->mesh, first->reason);
+    }
+}
+
+/* Why the first comes before the second. */
+static void say_why(const comparison *c)
+{
+    const pod_experiment_step_outcome *o = c->outcomes;
+    if (c->count < 2 || !has_figures(&o[0]) || !has_figures(&o[1])) {
+        return;
+    }
+    char name[2][2 * POD_MESH_TEXT_MAX + 16];
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(name[i], sizeof name[i], "%s%s%s", o[i].mesh,
+                       o[i].dcn_mesh[0] != '\0' ? " over slices " : "", o[i].dcn_mesh);
+    }
+    const pod_cli_candidate first = {.name = name[0], .outcome = &o[0], .scale = 1};
+    const pod_cli_candidate second = {.name = name[1], .outcome = &o[1], .scale = 1};
+    pod_text text = {0};
+    pod_cli_why(&text, &first, &second, "s");
+    if (strcmp(o[0].remat, o[1].remat) != 0) {
+        pod_text_printf(&text, "; recomputation %s against %s", o[0].remat, o[1].remat);
+    }
+    if (text.data != NULL) {
+        pod_cli_say_last(c->cli, "%s", text.data);
+    }
+    pod_text_free(&text);
+}
+
+/* ---- the table ---- */
+
+static void emit_row(const comparison *c, pod_emit *emit, int rank,
+                     const pod_experiment_step_outcome *outcome)
+{
+    if (has_figures(outcome)) {
+        pod_emit_i64(emit, rank);
+    } else {
+        pod_emit_none(emit);
+    }
+    pod_step_emit(emit, c->request, &c->setup->slice, outcome);
+    pod_emit_text(emit, status_word(outcome));
+    emit_reason(emit, outcome);
+    if (outcome->bound_ps > 0) {
+        pod_emit_double(emit, pod_time_to_s(outcome->bound_ps));
+    } else {
+        pod_emit_none(emit);
+    }
+    if (has_figures(outcome)) {
+        pod_emit_text(emit, pod_experiment_step_limit(outcome));
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
 static pod_status print(comparison *c, pod_error *err)
 {
-    enum { NCOLUMNS = 1 + POD_STEP_COLUMNS + 3 };
+    enum { OWN = 4, NCOLUMNS = 1 + POD_STEP_COLUMNS + OWN, STATUS_MINOR = 8 };
     pod_emit_column columns[NCOLUMNS] = {{.name = "rank"}};
     const pod_slice *slice = &c->setup->slice;
+    const bool narrow = pod_cli_is_narrow(c->cli);
     pod_emit *emit = NULL;
     pod_step_columns(columns + 1, c->request, slice->nslices > 1);
-    columns[NCOLUMNS - 3] = (pod_emit_column){.name = "status"};
-    columns[NCOLUMNS - 2] = (pod_emit_column){.name = "reason"};
-    columns[NCOLUMNS - 1] = (pod_emit_column){
+    columns[NCOLUMNS - 4] = (pod_emit_column){.name = "status", .minor = STATUS_MINOR};
+    columns[NCOLUMNS - 3] = (pod_emit_column){.name = "reason", .minor = STATUS_MINOR};
+    columns[NCOLUMNS - 2] = (pod_emit_column){
         .name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true};
+    columns[NCOLUMNS - 1] = (pod_emit_column){.name = "limit", .terminal = true};
     pod_status st = pod_emit_new(c->cli->common.format, "compare", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
         pod_emit_heading(emit, "podsim compare: %s, %d chips, %s, %s, %s", slice->name,
@@ -123,20 +238,12 @@ static pod_status print(comparison *c, pod_error *err)
                          pod_dtype_name(c->request->dtype), pod_step_mode_name(c->request->mode));
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
-        const pod_experiment_step_outcome *outcome = &c->outcomes[i];
-        if (has_figures(outcome)) {
-            pod_emit_i64(emit, i + 1);
-        } else {
-            pod_emit_none(emit);
+        if (!narrow || has_figures(&c->outcomes[i])) {
+            emit_row(c, emit, i + 1, &c->outcomes[i]);
         }
-        pod_step_emit(emit, c->request, slice, outcome);
-        pod_emit_text(emit, status_word(outcome));
-        emit_reason(emit, outcome);
-        if (outcome->bound_ps > 0) {
-            pod_emit_double(emit, pod_time_to_s(outcome->bound_ps));
-        } else {
-            pod_emit_none(emit);
-        }
+    }
+    if (st == POD_OK && narrow) {
+        note_rows(c, emit);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(c->cli, emit, err);
@@ -215,6 +322,7 @@ static pod_status compare(comparison *c, pod_error *err)
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
         st = print(c, err);
+        say_why(c);
     }
     if (st == POD_OK) {
         st = pod_cli_plot_write(c->cli, add_plot, c, err);

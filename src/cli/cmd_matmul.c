@@ -14,21 +14,21 @@
 /* clang-format off */
 static const pod_emit_column columns[] = {
     {.name = "chip"},
-    {.name = "cores"},
+    {.name = "cores", .minor = 5},
     {.name = "m"},
     {.name = "k"},
     {.name = "n"},
     {.name = "dtype", .title = "type"},
-    {.name = "block"},
+    {.name = "block", .minor = 1},
     {.name = "time_us", .title = "time", .unit = "us", .decimals = 2},
     {.name = "tflops", .title = "rate", .unit = "TFLOP/s", .decimals = 2},
     {.name = "peak_frac", .title = "of peak", .decimals = 4},
     {.name = "bound"},
-    {.name = "hbm_bytes", .title = "HBM", .unit = "B"},
-    {.name = "intensity_flops_per_byte", .title = "intensity", .unit = "FLOP/B", .decimals = 1},
-    {.name = "op"},
-    {.name = "groups"},
-    {.name = "tile"},
+    {.name = "hbm_bytes", .title = "HBM", .unit = "B", .minor = 2},
+    {.name = "intensity_flops_per_byte", .title = "intensity", .unit = "FLOP/B", .decimals = 1, .minor = 4},
+    {.name = "op", .minor = 3},
+    {.name = "groups", .minor = 3},
+    {.name = "tile", .minor = 3},
 };
 /* clang-format on */
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };

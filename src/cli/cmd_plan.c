@@ -21,7 +21,7 @@ static const pod_emit_column columns[] = {
     {.name = "remat", .table_hidden = true},
     {.name = "microbatches", .table_hidden = true},
     {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 4},
-    {.name = "tokens_per_s", .title = "tokens/s", .decimals = 0},
+    {.name = "tokens_per_s", .title = "tokens/s", .decimals = 0, .minor = 2},
     {.name = "tokens_per_s_per_chip", .table_hidden = true},
     {.name = "mfu_frac", .title = "MFU", .unit = "%", .decimals = 1, .percent = true},
     {.name = "hbm_frac", .title = "HBM used", .unit = "%", .decimals = 1, .percent = true},
@@ -29,7 +29,7 @@ static const pod_emit_column columns[] = {
     {.name = "days", .decimals = 1},
     {.name = "limit"},
     {.name = "bound_s", .table_hidden = true},
-    {.name = "candidates", .title = "layouts"},
+    {.name = "candidates", .title = "layouts", .minor = 3},
     {.name = "status", .table_hidden = true},
 };
 /* clang-format on */
@@ -162,7 +162,7 @@ static void emit_row(const plan *p, pod_emit *emit, int rank, const pod_experime
     } else {
         pod_emit_none(emit);
     }
-    pod_emit_text(emit, pod_experiment_plan_limit(best));
+    pod_emit_text(emit, pod_experiment_step_limit(best));
     pod_emit_double(emit, pod_time_to_s(best->bound_ps));
     pod_emit_i64(emit, row->candidates);
     pod_emit_text(emit, "ok");
@@ -185,7 +185,7 @@ static void say_generations(const plan *p)
         pod_cli_say(p->cli, "best of %s: %s with %s%s%s, %.4g s a step, MFU %.1f %%, limited by %s",
                     chip, row->setup->slice.name, row->best.mesh, over, row->best.dcn_mesh,
                     row->best.figures.step_time_s, 100 * row->best.figures.mfu_frac,
-                    pod_experiment_plan_limit(&row->best));
+                    pod_experiment_step_limit(&row->best));
     }
 }
 

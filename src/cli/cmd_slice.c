@@ -15,16 +15,16 @@
 /* clang-format off */
 static const pod_emit_column columns[] = {
     {.name = "slice"},
-    {.name = "chip"},
+    {.name = "chip", .minor = 1},
     {.name = "dims"},
     {.name = "chips"},
-    {.name = "hosts"},
-    {.name = "slices"},
+    {.name = "hosts", .minor = 2},
+    {.name = "slices", .minor = 3},
     {.name = "wrap"},
     {.name = "twisted"},
-    {.name = "links", .title = "cables"},
-    {.name = "diameter_hops", .title = "diameter", .unit = "hops"},
-    {.name = "mean_hops", .title = "mean", .unit = "hops", .decimals = 4},
+    {.name = "links", .title = "cables", .minor = 2},
+    {.name = "diameter_hops", .title = "diameter", .unit = "hops", .minor = 1},
+    {.name = "mean_hops", .title = "mean", .unit = "hops", .decimals = 4, .minor = 2},
     {.name = "bisection_links", .title = "bisection", .unit = "cables"},
     {.name = "bisection_GBps", .title = "one way", .unit = "GB/s", .decimals = 1},
 };

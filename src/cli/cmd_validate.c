@@ -14,13 +14,13 @@
 /* clang-format off */
 static const pod_emit_column columns[] = {
     {.name = "id"},
-    {.name = "class"},
+    {.name = "class", .minor = 2},
     {.name = "metric"},
     {.name = "unit"},
     {.name = "published", .decimals = -1},
     {.name = "predicted", .decimals = 4},
     {.name = "error_frac", .title = "error", .decimals = 4},
-    {.name = "within"},
+    {.name = "within", .minor = 1},
     {.name = "status"},
 };
 /* clang-format on */

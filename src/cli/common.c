@@ -2,8 +2,11 @@
 #include "cli/common.h"
 
 #include "base/names.h"
+#include "cli/terminal.h"
 #include "cli/values.h"
 #include "report/plot.h"
+
+#include <unistd.h>
 
 /* clang-format off */
 void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common *common,
@@ -58,6 +61,7 @@ void pod_cli_common_add(pod_cli_option_set *set, unsigned groups, pod_cli_common
             "how results are printed (default: table)"}},
         {POD_CLI_ALWAYS, {"output", 0, POD_CLI_TEXT, &common->output_path, "FILE",
             "where to (default: standard output); the file appears whole or not at all"}},
+        {POD_CLI_ALWAYS, {"wide", 0, POD_CLI_FLAG, &texts->wide, NULL, "whole tables on a terminal, too"}},
         {POD_CLI_ALWAYS, {"verbose", 'v', POD_CLI_FLAG, &common->verbose, NULL, "say more on stderr"}},
         {POD_CLI_ALWAYS, {"quiet", 'q', POD_CLI_FLAG, &common->quiet, NULL,
             "no warnings, notes or progress on stderr"}},
@@ -79,6 +83,10 @@ pod_status pod_cli_common_read(pod_cli *cli, const pod_cli_common_texts *texts, 
     int none = 0;
     pod_status st = pod_cli_choice_parse(texts->format, "--format", formats, 3, &format, err);
     common->format = (pod_format)format;
+    common->width = texts->wide ? POD_EMIT_WIDE : 0;
+    if (!texts->wide && common->output_path == NULL) {
+        common->width = pod_cli_terminal_columns(STDOUT_FILENO);
+    }
     if (st == POD_OK) {
         st = pod_cli_choice_parse(texts->data, "--data", data, 2, &none, err);
     }

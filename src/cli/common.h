@@ -12,6 +12,7 @@ typedef struct pod_cli_common_texts {
     const char *format;
     const char *data;
     bool force;
+    bool wide;
     const char *seed;
 } pod_cli_common_texts;
 

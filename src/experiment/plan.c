@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double EXPOSED_FRAC = 0.1;
-
 /* Axes to be searched: those that every model has, and those that this one can use here. */
 static pod_logical_mesh wish_of(const pod_experiment_step_request *request,
                                 const pod_experiment_setup *setup, bool split_axes)
@@ -115,22 +113,6 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
     free(candidates);
     free(outcomes);
     return status;
-}
-
-const char *pod_experiment_plan_limit(const pod_experiment_step_outcome *outcome)
-{
-    const double part_s[] = {outcome->exposed_ici_s, outcome->exposed_dcn_s,
-                             outcome->exposed_host_s, outcome->idle_s};
-    static const char *const names[] = {"ici", "dcn", "host", "idle"};
-    const char *limit = "compute";
-    double most = EXPOSED_FRAC * pod_time_to_s(outcome->time_ps);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (part_s[i] > most) {
-            most = part_s[i];
-            limit = names[i];
-        }
-    }
-    return limit;
 }
 
 double pod_experiment_plan_chip_hours(const pod_experiment_plan_row *row)

@@ -31,9 +31,5 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
                                      const pod_experiment_setup *setup, bool split_axes,
                                      bool exhaustive, pod_experiment_plan_row *row, pod_error *err);
 
-/** What limits a step: "compute" when nothing else takes a tenth of it, else the largest of "ici", "dcn", "host"
- *  and "idle". Static. */
-const char *pod_experiment_plan_limit(const pod_experiment_step_outcome *outcome);
-
 /** Chip-hours of a million tokens. */
 double pod_experiment_plan_chip_hours(const pod_experiment_plan_row *row);

@@ -4,6 +4,7 @@
 #include "experiment/step_best.h"
 #include "experiment/step_periodic.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,11 @@ static pod_status run_case_alone(pod_experiment *self, const pod_experiment_step
     return st;
 }
 
+static bool has_time(const pod_experiment_step_outcome *outcome)
+{
+    return outcome->status == POD_OK && outcome->slower == 0;
+}
+
 /* One candidate on a rank by itself, time only; or only built, to learn what numbers would need. */
 static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate *candidate,
                             best_times *best, pod_experiment_step_outcome *outcome,
@@ -87,6 +93,7 @@ static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate
     if (st == POD_OK && !only_build) {
         st = run_case_alone(self, &run_case, chip, best, outcome, &failure);
     }
+    outcome->needs_bytes = st == POD_E_NOFIT ? run_case.work.memory.peak_bytes : 0;
     pod_experiment_step_case_fini(&run_case);
     if (is_reason(st)) {
         pod_experiment_step_outcome_fail(candidate->request, st, &failure, outcome);
@@ -98,6 +105,21 @@ static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate
     return st;
 }
 
+/* How far a rank is, and the fastest that it found. */
+static void tell_progress(const pod_experiment *experiment, int done, int count,
+                          const pod_experiment_step_outcome *fastest)
+{
+    char what[POD_MESH_TEXT_MAX + 64] = "layouts";
+    if (experiment->listener.progress == NULL) {
+        return;
+    }
+    if (fastest != NULL) {
+        (void)snprintf(what, sizeof what, "layouts, best so far %s %.4g s", fastest->mesh,
+                       pod_time_to_s(fastest->time_ps));
+    }
+    experiment->listener.progress(experiment->listener.context, done, count, what);
+}
+
 /* Every rank does its share by itself; then all know all. @param[out] data_bytes  of the largest */
 static pod_status run_shares(pod_experiment *experiment, const pod_experiment_candidate *candidates,
                              int count, int top, pod_experiment_step_outcome *outcomes,
@@ -106,6 +128,7 @@ static pod_status run_shares(pod_experiment *experiment, const pod_experiment_ca
     pod_par *par = experiment->par;
     best_times best = {.top = top, .time_ps = calloc((size_t)top + 1, sizeof *best.time_ps)};
     pod_experiment self = {.data = POD_DATA_NONE, .seed = experiment->seed};
+    const pod_experiment_step_outcome *fastest = NULL;
     *data_bytes = 0;
     memset(outcomes, 0, (size_t)count * sizeof *outcomes);
     pod_status st = pod_par_self_new(&self.par, err);
@@ -114,9 +137,11 @@ static pod_status run_shares(pod_experiment *experiment, const pod_experiment_ca
     }
     for (int i = pod_par_rank(par); i < count && st == POD_OK; i += pod_par_size(par)) {
         st = run_alone(&self, &candidates[i], &best, &outcomes[i], data_bytes, only_build, err);
-        if (experiment->listener.progress != NULL) {
-            experiment->listener.progress(experiment->listener.context, i + 1, count, "layouts");
+        if (has_time(&outcomes[i]) && !only_build
+            && (fastest == NULL || outcomes[i].time_ps < fastest->time_ps)) {
+            fastest = &outcomes[i];
         }
+        tell_progress(experiment, i + 1, count, fastest);
     }
     pod_experiment_progress_end(experiment);
     free(best.time_ps);
@@ -127,11 +152,6 @@ static pod_status run_shares(pod_experiment *experiment, const pod_experiment_ca
         st = pod_experiment_share(par, outcomes, count, sizeof *outcomes, err);
     }
     return st;
-}
-
-static bool has_time(const pod_experiment_step_outcome *outcome)
-{
-    return outcome->status == POD_OK && outcome->slower == 0;
 }
 
 /* Figures stay for layouts whose bound doesn't exceed the last of the best times, and for no others, whatever else was

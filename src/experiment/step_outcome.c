@@ -18,6 +18,23 @@ void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
     (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
 }
 
+const char *pod_experiment_step_limit(const pod_experiment_step_outcome *outcome)
+{
+    static const double EXPOSED_FRAC = 0.1;
+    const double part_s[] = {outcome->exposed_ici_s, outcome->exposed_dcn_s,
+                             outcome->exposed_host_s, outcome->idle_s};
+    static const char *const names[] = {"ici", "dcn", "host", "idle"};
+    const char *limit = 2 * outcome->hbm_bound_s > outcome->compute_s ? "hbm" : "compute";
+    double most = EXPOSED_FRAC * pod_time_to_s(outcome->time_ps);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (part_s[i] > most) {
+            most = part_s[i];
+            limit = names[i];
+        }
+    }
+    return limit;
+}
+
 void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request, pod_status status,
                                       const pod_error *failure,
                                       pod_experiment_step_outcome *outcome)

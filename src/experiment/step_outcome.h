@@ -16,7 +16,9 @@ typedef struct pod_experiment_step_outcome {
     int64_t batch;
     pod_time_ps
         bound_ps; /**< of a search: what the step can't be faster than (sim/step.h); 0 = not found */
-    int64_t slower; /**< 1: not simulated, as its bound is above the time of enough others */
+    int64_t
+        needs_bytes; /**< of a chip, of a layout that doesn't fit; 0 = it fits, or nobody knows */
+    int64_t slower;  /**< 1: not simulated, as its bound is above the time of enough others */
     pod_time_ps time_ps;
     pod_step_figures figures;
     double compute_s;   /**< with what is exposed and idle the step time; means over chips */
@@ -28,6 +30,10 @@ typedef struct pod_experiment_step_outcome {
     int64_t data; /**< 1 = real numbers; else numbers is 0 */
     pod_experiment_step_numbers numbers;
 } pod_experiment_step_outcome;
+
+/** What limits a step that ran: the largest of "ici", "dcn", "host" and "idle" if it takes a tenth of the step; else
+ *  "hbm" if ops that HBM bounds take more than half of what is left; else "compute". Static. */
+const char *pod_experiment_step_limit(const pod_experiment_step_outcome *outcome);
 
 /** Names of a mesh into an outcome, as given or, once it is laid, with all sizes. */
 void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,

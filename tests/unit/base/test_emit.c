@@ -231,3 +231,52 @@ Test(emit, a_nan_is_a_bug, .signal = SIGABRT)
     cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "x", columns, NCOLUMNS, &emit, NULL), POD_OK);
     pod_emit_double(emit, (double)NAN);
 }
+
+Test(emit, a_table_fits_a_terminal_by_leaving_out_minor_columns_and_cutting_texts)
+{
+    static const pod_emit_column fitted[] = {
+        {.name = "mesh"   },
+        { .name = "step_s",    .decimals = 3},
+        { .name = "host_s",    .decimals = 3},
+        { .name = "data",       .minor = 2},
+        { .name = "placement",       .minor = 1},
+        { .name = "limit", .terminal = true},
+    };
+    enum { COUNT = sizeof fitted / sizeof fitted[0] };
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_TABLE, "compare", fitted, COUNT, &emit, NULL), POD_OK);
+    pod_emit_heading(emit, "a heading of some words");
+    pod_emit_text(emit, "data=2,fsdp=16,tensör=8");
+    pod_emit_double(emit, 1.5);
+    pod_emit_none(emit);
+    pod_emit_text(emit, "none");
+    pod_emit_text(emit, "jax");
+    pod_emit_text(emit, "ici");
+    pod_emit_note(emit, "  below it a line that must be broken");
+    cr_expect_str_eq(finished(emit), "# a heading of some words\n"
+                                     "# mesh                     step_s  host_s  data  placement\n"
+                                     "  data=2,fsdp=16,tensör=8   1.500       -  none  jax\n"
+                                     "#   below it a line that must be broken\n");
+    pod_emit_fit(emit, POD_EMIT_WIDE);
+    cr_expect_str_eq(finished(emit),
+                     "# a heading of some words\n"
+                     "# mesh                     step_s  host_s  data  placement  limit\n"
+                     "  data=2,fsdp=16,tensör=8   1.500       -  none  jax        ici\n"
+                     "#   below it a line that must be broken\n");
+    pod_emit_fit(emit, 52);
+    cr_expect_str_eq(finished(emit), "# a heading of some words\n"
+                                     "# mesh                     step_s  placement  limit\n"
+                                     "  data=2,fsdp=16,tensör=8   1.500  jax        ici\n"
+                                     "#   below it a line that must be broken\n"
+                                     "# --wide also shows data\n");
+    pod_emit_fit(emit, 30);
+    cr_expect_str_eq(finished(emit), "# a heading of some words\n"
+                                     "# mesh           step_s  limit\n"
+                                     "  data=2,fsdp=…   1.500  ici\n"
+                                     "#   below it a line that must\n"
+                                     "#     be broken\n"
+                                     "# --wide also shows data,\n"
+                                     "#     placement, and whole\n"
+                                     "#     texts\n");
+    pod_emit_free(emit);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file cli/terminal.h  How wide the terminal is.
+ *
+ *  Threads: none. */
+#pragma once
+
+/** Columns of the terminal that a file descriptor writes to; 0 if it is none, or one that doesn't know (the one that
+ *  mpirun gives its ranks). */
+int pod_cli_terminal_columns(int descriptor);

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: check_terminal.py PODSIM PROJECT: on a terminal of 100 and of 72 columns no line of any command is wider, --wide
+and CSV are whole there, and what goes into a pipe or a file isn't cut."""
+
+import csv
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+
+podsim, project = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+faults = []
+
+
+def on_terminal(columns, arguments, quiet=False):
+    """Standard output and error of a command on a terminal: the lines that stay, and how often progress was shown."""
+    pid, master = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        os.execv(podsim, [podsim] + arguments + (["-q"] if quiet else []))
+    raw = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # how Linux says that the terminal's other end is closed
+            break
+        if not part:
+            break
+        raw += part
+    os.close(master)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code != 0:
+        faults.append(f"{' '.join(arguments)}: exit {code}")
+    text = raw.decode()
+    for shown in re.findall(r"\r([^\r\n]*)\x1b\[K", text):
+        if len(shown) >= columns:
+            faults.append(f"progress as wide as the terminal: {shown}")
+    lines = [line.split("\r")[-1].replace("\x1b[K", "") for line in text.replace("\r\n", "\n").split("\n")]
+    return lines, text
+
+
+def check(condition, what, lines=()):
+    if not condition:
+        faults.append(what + "".join("\n    " + line for line in lines))
+
+
+compare = ["compare", "--slice", "v5p:4x4x4", "--model", "llama3.1-70b", "--batch", "512", "--seq", "8192", "--data", "none"]
+commands = [
+    compare,
+    ["compare", "--slice", "2*v5e:4x4", "--model", "mlp:layers=2,d_model=1024,d_ff=4096", "--batch", "2048", "--data", "none",
+     "--split-axes"],
+    ["plan", "--model", "mlp:layers=2,d_model=1024,d_ff=4096", "--batch", "4096", "--slices", "2*v5e:2x4,v5e:4x4,v6e:2x4",
+     "--tokens", "1G"],
+    ["step", "--slice", "v5e:4x4", "--model", "llama3.1-70b", "--mesh", "tensor=16", "--batch", "32", "--seq", "8192",
+     "--mode", "decode", "--dtype", "int8"],
+    ["hlo", project + "/topologies/examples/hlo/mlp_v5p_64.hlo.txt", "--top", "3"],
+    ["hlo", project + "/topologies/examples/hlo/mlp_v5p_64.hlo.txt", "--facts"],
+    ["attention", "--chip", "v5p", "--queries", "8192", "--heads", "16", "--qk-dim", "128", "--batch", "2", "--causal"],
+    ["matmul", "--chip", "v5e", "--m", "350", "--k", "16384", "--n", "4096", "--dtype", "int8"],
+    ["collective", "--slice", "v5p:4x4x8_untwisted", "--slice", "v5p:4x4x8", "--op", "all-to-all", "--bytes", "1MiB",
+     "--data", "none"],
+    ["slice", "--slice", "v4:4x4x8", "--slice", "v5e:8x16", "--rates", "book"],
+    ["traffic", "--slice", "v5e:4x4", "--pattern", "pair", "--from", "0,0", "--to", "3,3", "--bytes", "1MiB"],
+    ["mesh", "--slice", "v5p:4x4x4", "--mesh", "data=4,fsdp=16"],
+    ["copy", "--chip", "v5e", "--bytes", "1GiB"],
+    ["list", "chips"],
+    ["list", "slices"],
+    ["list", "models"],
+    ["list", "algorithms"],
+    ["list", "recipes"],
+    ["host"],
+]
+for columns in (100, 72):
+    for arguments in commands if columns == 100 else commands[1:8]:
+        lines, _ = on_terminal(columns, arguments)
+        wide = [line for line in lines if len(line) > columns and " " in line.strip()]
+        check(not wide, f"wider than {columns} columns: {' '.join(arguments)}", wide)
+        check(len(lines) > 2, f"no output: {' '.join(arguments)}", lines)
+
+# compare: what people need is there; what does not fit is one line; progress; why the first is first
+lines, raw = on_terminal(100, compare)
+text = "\n".join(lines)
+heading = next(line for line in lines if "rank" in line)
+check(re.findall(r"rank|mesh|step|MFU|exposed ICI|HBM used|limit", heading)
+      == ["rank", "mesh", "step", "MFU", "exposed ICI", "HBM used", "limit"], "columns of compare", [heading])
+check(re.search(r"^# 6 layouts do not fit: nearest fsdp=4,tensor=16 needs 1\d\d\.\d GB of 102\.8; --wide", text, re.M),
+      "no line of the layouts that do not fit", lines)
+check(not any("does not fit" in line for line in lines), "rows of layouts that do not fit", lines)
+check(re.search(r"^podsim: fsdp=64 beats data=4,fsdp=16 by [0-9.]+ s \([0-9.]+ %\): HBM-bound ops [0-9.]+ s less", text, re.M),
+      "no line says why", lines)
+check(re.search(r"podsim: [1-9]\d* of 10 layouts, best so far \S+ [0-9.]+ s", raw), "no progress", [raw])
+check("layouts, best" not in on_terminal(100, compare, quiet=True)[1], "progress in spite of -q")
+
+# --wide and CSV on a terminal are whole; a pipe and a file get what they got before
+piped = subprocess.run([podsim] + compare, capture_output=True, text=True, check=True).stdout
+check(sum("does not fit" in line for line in piped.splitlines()) == 6, "rows are missing in a pipe", [piped])
+check(" limit" not in piped and "placement" in piped and "--wide" not in piped, "a pipe gets what a terminal gets", [piped])
+wide, _ = on_terminal(100, compare + ["--wide"])
+check(sum("does not fit" in line for line in wide) == 6 and any(" limit" in line and "placement" in line for line in wide),
+      "--wide is not whole", wide)
+rows = subprocess.run([podsim] + compare + ["--format", "csv"], capture_output=True, text=True, check=True).stdout
+here, _ = on_terminal(100, compare + ["--format", "csv"], quiet=True)
+check([line for line in here if line] == rows.splitlines(), "CSV differs on a terminal", here)
+limits = [row["limit"] for row in csv.DictReader(io.StringIO(rows)) if row["status"] == "ok"]
+check(len(limits) == 4 and set(limits) == {"compute"}, f"limits {limits}")
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "table")
+    on_terminal(100, compare + ["--output", path])
+    with open(path, encoding="utf-8") as file:
+        check(file.read() == piped, "--output is not what a pipe gets")
+
+print("\n".join(faults))
+sys.exit(1 if faults else 0)
