@@ -203,16 +203,18 @@ static uint32_t renamed(const pod_hlo_bytes *bytes, const pod_hlo_instruction *i
     return bytes->returns[callee];
 }
 
-/* Parameters of a computation: each name of one is followed to those who use it. */
-static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, uint32_t *origin,
-                             pod_error *err)
+/* Scratch of a computation, by instruction. */
+typedef struct scratch {
+    uint32_t *origin;     /* the parameter that it is a name of, or POD_HLO_NONE */
+    pod_hlo_usage *usage; /* of its result */
+} scratch;
+
+/* The names of parameters. */
+static void origins_find(const pod_hlo_bytes *bytes, const pod_hlo_computation *c, uint32_t *origin)
 {
     const pod_hlo_module *module = bytes->analysis->module;
-    const pod_hlo_computation *c = &module->computation[number];
-    pod_status st = POD_OK;
-    for (uint32_t i = c->first; i < c->first + c->count && st == POD_OK; i++) {
+    for (uint32_t i = c->first; i < c->first + c->count; i++) {
         const pod_hlo_instruction *instruction = &module->instruction[i];
-        int64_t ops = 0;
         origin[i] = POD_HLO_NONE;
         if (instruction->opcode == POD_HLO_PARAMETER) {
             origin[i] = instruction->number;
@@ -222,23 +224,129 @@ static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, uint32_t *or
         if (same != POD_HLO_NONE) {
             origin[i] = origin[module->operand[instruction->operands + same]];
         }
-        for (uint32_t k = 0; k < instruction->noperands && st == POD_OK; k++) {
-            const uint32_t from = origin[module->operand[instruction->operands + k]];
-            if (from != POD_HLO_NONE && k != same) {
-                st = use_by(bytes, instruction, k, &bytes->usage[bytes->first[number] + from], err);
-            }
+    }
+}
+
+/* Each result element comes from the same element of the operand, or is padding. */
+static bool by_element(const pod_hlo_module *module, const pod_hlo_instruction *user,
+                       uint32_t place)
+{
+    const pod_hlo_shape *from = pod_hlo_shape_of(module, pod_hlo_operand(module, user, place));
+    const pod_hlo_shape *to = pod_hlo_shape_of(module, user);
+    const bool moved = user->opcode == POD_HLO_COPY || user->opcode == POD_HLO_TRANSPOSE;
+    if (from->dtype == POD_HLO_TYPE_TUPLE || to->dtype == POD_HLO_TYPE_TUPLE || to->bytes == 0
+        || user->phase != POD_HLO_WHOLE) {
+        return false;
+    }
+    return (user->opcode == POD_HLO_PAD && place == 0 && from->elements <= to->elements)
+           || ((moved
+                || pod_hlo_opcode_class((pod_hlo_opcode)user->opcode) == POD_HLO_CLASS_ARITHMETIC)
+               && from->elements == to->elements);
+}
+
+/* What slices take of a result, of an operand that it comes from element by element. */
+static void pass_on(const pod_hlo_usage *result, const pod_hlo_shape *to, const pod_hlo_shape *from,
+                    pod_hlo_usage *usage)
+{
+    const double part = (double)from->bytes / (double)to->bytes;
+    usage->whole = usage->whole || result->whole;
+    usage->sliced = pod_hlo_add(usage->sliced, (int64_t)((double)result->sliced * part + 0.5));
+    usage->gathered =
+        pod_hlo_add(usage->gathered, (int64_t)((double)result->gathered * part + 0.5));
+}
+
+/* What a use reads of something that is computed in the fusion: all of it is computed, unless only slices are. */
+static pod_status computed_use(const pod_hlo_bytes *bytes, const pod_hlo_instruction *user,
+                               uint32_t place, pod_hlo_usage *usage, pod_error *err)
+{
+    pod_hlo_usage one = {.whole = false};
+    const bool cut = (user->opcode == POD_HLO_DYNAMIC_SLICE || user->opcode == POD_HLO_SLICE
+                      || user->opcode == POD_HLO_GATHER)
+                     && place == 0;
+    const pod_status st = use_by(bytes, user, place, &one, err);
+    usage->whole =
+        usage->whole || one.whole || !(cut || (user->opcode == POD_HLO_FUSION && one.sliced > 0));
+    usage->sliced = pod_hlo_add(usage->sliced, one.sliced);
+    usage->gathered = pod_hlo_add(usage->gathered, one.gathered);
+    return st;
+}
+
+/* What an instruction, of whose result the uses are known, reads of its operands. */
+static pod_status operands_use(const pod_hlo_bytes *bytes, uint32_t number, const scratch *s,
+                               pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_instruction *user = &module->instruction[number];
+    const uint32_t same = renamed(bytes, user);
+    for (uint32_t k = 0; k < user->noperands; k++) {
+        const uint32_t operand = module->operand[user->operands + k];
+        const pod_hlo_shape *from = pod_hlo_shape_of(module, &module->instruction[operand]);
+        const pod_hlo_shape *to = pod_hlo_shape_of(module, user);
+        pod_hlo_usage *usage = &s->usage[operand];
+        pod_status st = POD_OK;
+        if (k == same && (s->origin[operand] != POD_HLO_NONE || user->opcode != POD_HLO_FUSION)) {
+            usage->whole = usage->whole || s->usage[number].whole;
+            usage->sliced = pod_hlo_add(usage->sliced, s->usage[number].sliced);
+            usage->gathered = pod_hlo_add(usage->gathered, s->usage[number].gathered);
+        } else if (by_element(module, user, k)) {
+            pass_on(&s->usage[number], to, from, usage);
+        } else {
+            st = s->origin[operand] != POD_HLO_NONE ? use_by(bytes, user, k, usage, err)
+                                                    : computed_use(bytes, user, k, usage, err);
         }
-        const uint32_t fused = pod_hlo_fused(module, instruction);
-        if (st == POD_OK && fused == POD_HLO_NONE) {
-            st = ops_of(module, instruction, &ops, err);
-        } else if (st == POD_OK) {
-            ops = bytes->ops[fused];
+        if (st != POD_OK) {
+            return st;
         }
+    }
+    return POD_OK;
+}
+
+/* Vector operations of an instruction of a fusion, of which only slices may be computed. */
+static pod_status ops_inside(const pod_hlo_bytes *bytes, uint32_t number,
+                             const pod_hlo_usage *usage, int64_t *ops, pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_instruction *instruction = &module->instruction[number];
+    const uint32_t fused = pod_hlo_fused(module, instruction);
+    if (fused != POD_HLO_NONE) {
+        *ops = bytes->ops[fused];
+        return POD_OK;
+    }
+    const pod_status st = ops_of(module, instruction, ops, err);
+    const int64_t whole = pod_hlo_shape_of(module, instruction)->bytes;
+    if (st == POD_OK && !usage->whole && usage->sliced > 0 && usage->sliced < whole
+        && pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode) == POD_HLO_CLASS_ARITHMETIC) {
+        *ops = (int64_t)((double)*ops * ((double)usage->sliced / (double)whole) + 0.5);
+    }
+    return st;
+}
+
+/* Parameters of a computation, and its operations: from the root backwards, so that the uses of a result are known
+ * before those of what it comes from. */
+static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, const scratch *s,
+                             pod_error *err)
+{
+    const pod_hlo_module *module = bytes->analysis->module;
+    const pod_hlo_computation *c = &module->computation[number];
+    pod_status st = POD_OK;
+    origins_find(bytes, c, s->origin);
+    memset(&s->usage[c->first], 0, c->count * sizeof *s->usage);
+    /* the root is written whole, but for a parameter that it hands on */
+    s->usage[c->root].whole = s->origin[c->root] == POD_HLO_NONE;
+    for (uint32_t i = c->first + c->count; i-- > c->first && st == POD_OK;) {
+        const pod_hlo_instruction *instruction = &module->instruction[i];
+        int64_t ops = 0;
+        if (instruction->opcode == POD_HLO_PARAMETER) {
+            bytes->usage[bytes->first[number] + instruction->number] = s->usage[i];
+            continue;
+        }
+        st = operands_use(bytes, i, s, err);
+        st = st == POD_OK ? ops_inside(bytes, i, &s->usage[i], &ops, err) : st;
         if (st == POD_OK && !add(&bytes->ops[number], ops)) {
             st = fail_sum(module, instruction, err);
         }
     }
-    bytes->returns[number] = st == POD_OK ? origin[c->root] : POD_HLO_NONE;
+    bytes->returns[number] = st == POD_OK ? s->origin[c->root] : POD_HLO_NONE;
     return st;
 }
 
@@ -253,21 +361,23 @@ pod_status pod_hlo_bytes_init(pod_hlo_bytes *bytes, const pod_hlo_analysis *anal
     bytes->first = calloc(n, sizeof *bytes->first);
     bytes->returns = calloc(n, sizeof *bytes->returns);
     bytes->ops = calloc(n, sizeof *bytes->ops);
-    uint32_t *origin = calloc(module->ninstructions, sizeof *origin);
+    const scratch s = {.origin = calloc(module->ninstructions, sizeof *s.origin),
+                       .usage = calloc(module->ninstructions, sizeof *s.usage)};
     for (uint32_t c = 0; c < module->ncomputations && bytes->first != NULL; c++) {
         bytes->first[c] = (uint32_t)parameters;
         parameters += module->computation[c].nparameters;
     }
     bytes->usage = calloc((size_t)parameters + 1, sizeof *bytes->usage);
     pod_status st = POD_OK;
-    if (bytes->first == NULL || bytes->returns == NULL || bytes->ops == NULL || origin == NULL
-        || bytes->usage == NULL) {
+    if (bytes->first == NULL || bytes->returns == NULL || bytes->ops == NULL || s.origin == NULL
+        || s.usage == NULL || bytes->usage == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for the computations of the program");
     }
     for (uint32_t k = 0; k < module->ncomputations && st == POD_OK; k++) {
-        st = find_usage(bytes, module->callee_first[k], origin, err);
+        st = find_usage(bytes, module->callee_first[k], &s, err);
     }
-    free(origin);
+    free(s.origin);
+    free(s.usage);
     if (st != POD_OK) {
         pod_hlo_bytes_fini(bytes);
     }

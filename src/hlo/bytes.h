@@ -9,6 +9,8 @@
  *        as first operand of dynamic-update-slice, scatter         0
  *        not at all, by the root tuple, a collective or an AsyncCollective call     0
  *        as index of a slice                                       0
+        element by element (arithmetic, copy, transpose, pad), for what only slices or gathers are taken of
+                                                                  the part of it that the results are
  *        otherwise                                                 all of it
  *      result leaf that is (through bitcast)
  *        a dynamic-update-slice                                    its update
@@ -21,7 +23,7 @@
  *
  *  Vector operations: one per result element of arithmetic inside (what only moves data: none), input
  *  elements of a reduce, results times window of a window operation (a dim that every window holds whole is
- *  reduced once: 1), and for a sort of k operands of r
+ *  reduced once: 1; of arithmetic in a fusion of which only slices are taken, those), and for a sort of k operands of r
  *  rows of n: r · n · k · L(L+1)/2 with L = ceil(log2 n).
  *
  *  Ownership: pod_hlo_bytes_fini frees. Threads: read-only after init. Not collective.
@@ -29,6 +31,12 @@
 #pragma once
 
 #include "hlo/analysis.h"
+
+/** a + b, at most POD_HLO_COUNT_MAX. */
+static inline int64_t pod_hlo_add(int64_t a, int64_t b)
+{
+    return a > POD_HLO_COUNT_MAX - b ? POD_HLO_COUNT_MAX : a + b;
+}
 
 typedef struct pod_hlo_traffic {
     int64_t hbm_read;

@@ -31,12 +31,6 @@ pod_status pod_hlo_works_new(const pod_hlo_analysis *analysis, pod_hlo_works **w
                              pod_error *err);
 void pod_hlo_works_free(pod_hlo_works *works);
 
-/** a + b, at most POD_HLO_COUNT_MAX. */
-static inline int64_t pod_hlo_add(int64_t a, int64_t b)
-{
-    return a > POD_HLO_COUNT_MAX - b ? POD_HLO_COUNT_MAX : a + b;
-}
-
 /** The work of one instruction. */
 pod_status pod_hlo_work_of(const pod_hlo_works *works, uint32_t instruction, pod_hlo_work *work,
                            pod_error *err);

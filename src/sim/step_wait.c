@@ -109,6 +109,19 @@ static bool depends_on(const pod_program *program, int32_t op, int32_t other)
     return false;
 }
 
+/* Copies of one lane run one after the other, whatever they depend on. */
+static bool one_lane(const pod_program *program, int32_t op, int32_t other)
+{
+    const pod_op *a = &program->ops[op];
+    const pod_op *b = &program->ops[other];
+    return a->kind == POD_OP_COPY && b->kind == POD_OP_COPY && a->lane == b->lane && other < op;
+}
+
+static bool let_begin(const pod_program *program, int32_t op, int32_t other)
+{
+    return depends_on(program, op, other) || one_lane(program, op, other);
+}
+
 /* Of the first `count` entries of the trail the one whose end at `time_ps` let an op begin, or -1. */
 static int32_t trail_find(const step_cell *state, const pod_program *program, int32_t count,
                           int32_t op, pod_time_ps time_ps)
@@ -116,7 +129,7 @@ static int32_t trail_find(const step_cell *state, const pod_program *program, in
     int32_t at = count - 1;
     while (
         at >= 0
-        && (state->trail[at].end_ps != time_ps || !depends_on(program, op, state->trail[at].op))) {
+        && (state->trail[at].end_ps != time_ps || !let_begin(program, op, state->trail[at].op))) {
         at--;
     }
     return at;

@@ -366,6 +366,39 @@ Test(hlo, two_asynchronous_gathers_share_the_links)
     world_fini(&w);
 }
 
+/* Copies that wait in their lane after a gather: only they are HBM's, the gather stays the links'. */
+Test(hlo, what_copies_of_a_lane_wait_for_is_not_theirs)
+{
+    double gather_us[2];
+    world w;
+    world_init(&w, "v5e:4x4");
+    for (int copies = 0; copies < 2; copies++) {
+        header(&w);
+        add(&w,
+            "ENTRY %%main (p: f32[]) -> f32[] {\n"
+            "%%g = bf16[1048576]{0:T(1024)(128)(2,1)} parameter(0)\n"
+            "%%d = bf16[16777216]{0:T(1024)(128)(2,1)} all-gather(%%g), %s, dimensions={0}\n",
+            group16);
+        for (int i = 0; i < 3 * copies; i++) {
+            add(&w,
+                "%%s.%d = (bf16[16777216]{0:T(1024)(128)(2,1)S(1)}, "
+                "bf16[16777216]{0:T(1024)(128)(2,1)}, u32[]{:S(2)}) copy-start(%%d)\n",
+                i);
+        }
+        for (int i = 0; i < 3 * copies; i++) {
+            add(&w, "%%e.%d = bf16[16777216]{0:T(1024)(128)(2,1)S(1)} copy-done(%%s.%d)\n", i, i);
+        }
+        add(&w, "ROOT %%t = (bf16[16777216]{0:T(1024)(128)(2,1)}) tuple(%%d)\n}\n");
+        (void)step_us(&w);
+        gather_us[copies] = us(&w, w.outcome.result.exposed_ici_ps);
+        cr_expect_float_eq(us(&w, w.outcome.result.exposed_hbm_ps), 3.0 * copies * 33554432 / 820e3,
+                           0.01);
+    }
+    cr_expect_gt(gather_us[0], 0);
+    cr_expect_float_eq(gather_us[1], gather_us[0], 1e-6);
+    world_fini(&w);
+}
+
 Test(hlo, a_group_of_one_chip_moves_nothing)
 {
     world w;

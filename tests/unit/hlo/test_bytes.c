@@ -30,6 +30,14 @@ static const char computations[] =
     "update {\n  p = " A " parameter(0)\n  r = " ROW " parameter(1)\n  i = s32[] parameter(2)\n"
     "  n = " ROW " negate(r)\n  u = " A " dynamic-update-slice(p, n, i, i)\n"
     "  ROOT b = " A " bitcast(u)\n}\n"
+    /* eight rows of a, and as many of padding, are all that is computed */
+    "piece {\n  p = " A " parameter(0)\n  i = s32[] parameter(1)\n  z = f32[] constant(0)\n"
+    "  n = " A " negate(p)\n  d = f32[128,128]{1,0:T(8,128)} pad(n, z), padding=0_64x0_0\n"
+    "  s = f32[16,128]{1,0:T(8,128)} dynamic-slice(d, i, i), dynamic_slice_sizes={16,128}\n"
+    "  ROOT q = f32[16,128]{1,0:T(8,128)} exponential(s)\n}\n"
+    "pieces {\n  p = " A " parameter(0)\n  i = s32[] parameter(1)\n  n = " A " negate(p)\n"
+    "  s = " ROW " dynamic-slice(n, i, i), dynamic_slice_sizes={8,128}\n"
+    "  ROOT q = (" ROW ", " A ") tuple(s, n)\n}\n"
     "product {\n  p = " A " parameter(0)\n  q = " A " parameter(1)\n"
     "  d = f32[64,64]{1,0:T(8,128)} dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
     "  ROOT e = f32[64,64]{1,0:T(8,128)} exponential(d)\n}\n"
@@ -89,6 +97,11 @@ static const traffic_case cases[] = {
     {"x = (" ROW ", " A ") fusion(a, i, b), kind=kLoop, calls=nested",
      POD_HLO_KIND_ELEMENTWISE, 8192, 4096, 0, 0, 0, 1024},
     {"x = " A " fusion(a, r, i), kind=kLoop, calls=update", POD_HLO_KIND_ELEMENTWISE, 4096, 4096, 0, 0, 0, 1024},
+    /* slices of what is made of a: those eight rows of it; all of it where all is needed */
+    {"x = f32[16,128]{1,0:T(8,128)} fusion(a, i), kind=kLoop, calls=piece",
+     POD_HLO_KIND_ELEMENTWISE, 4096, 8192, 0, 0, 0, 1024 + 2048},
+    {"x = (" ROW ", " A ") fusion(a, i), kind=kLoop, calls=pieces",
+     POD_HLO_KIND_ELEMENTWISE, 32768, 4096 + 32768, 0, 0, 0, 8192},
     {"x = f32[64,64]{1,0:T(8,128)} fusion(a, v), kind=kOutput, calls=product",
      POD_HLO_KIND_MATMUL, 32768, 32768, 32768, 0, 0, 4096},
     /* fusions around a collective hand whole arrays through: nothing is read or written here */
