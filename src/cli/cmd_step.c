@@ -125,8 +125,14 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     const pod_slice *slice = &run_case->setup->slice;
     pod_emit_column columns[POD_STEP_COLUMNS];
     pod_emit *emit = NULL;
+    pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
     pod_step_columns(columns, run_case->asked, slice->nslices > 1);
     pod_status st = pod_emit_new(cli->common.format, "step", columns, POD_STEP_COLUMNS, &emit, err);
+    st = pod_par_agree(cli->par, st, err);
+    if (st == POD_OK && cli->common.format == POD_FORMAT_TABLE) {
+        st =
+            pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy, err);
+    }
     if (st == POD_OK) {
         pod_emit_heading(emit, "podsim step: %s, %d chips, %s, batch %lld, %s, %s", slice->name,
                          run_case->mesh.ndevices, run_case->asked->model.name,
@@ -139,7 +145,7 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
         add_origins(cli, emit, run_case);
         pod_step_emit(emit, run_case->asked, slice, outcome);
         note_kept(emit, run_case, outcome);
-        st = pod_step_notes(emit, run_case, chip, result, err);
+        st = pod_step_notes(emit, run_case, chip, result, &remedy, err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);

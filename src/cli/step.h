@@ -9,6 +9,7 @@
 #include "cli/step_recipe.h"
 #include "cli/target.h"
 #include "experiment/step_outcome.h"
+#include "experiment/step_remedies.h"
 
 /** What the options say, as given. */
 typedef struct pod_step_texts {
@@ -84,7 +85,8 @@ void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
 
 /** What the table of step shows below its row. Local. POD_E_NOMEM. */
 pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, const pod_step_result *result, pod_error *err);
+                          const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_experiment_step_remedy *remedy, pod_error *err);
 
 /** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
 void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,

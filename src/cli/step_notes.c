@@ -4,10 +4,8 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "mesh/search.h"
 #include "models/roofline.h"
 #include "report/breakdown.h"
-#include "report/remedy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,67 +129,72 @@ static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chi
     }
 }
 
-/* The next smaller size of tensor that JAX lays with the other axes of data and fsdp as they come; 0 = none. */
-static int32_t smaller_tensor(const pod_experiment_step_case *run_case)
+/* What a remedy says to do. */
+static void remedy_text(const pod_experiment_step_case *run_case,
+                        const pod_experiment_step_remedy *remedy, char *buf, size_t size)
 {
-    const int32_t tensor = run_case->work.layout.size[POD_MESH_TENSOR];
-    const pod_logical_mesh *now = &run_case->mesh.logical;
-    pod_logical_mesh wish = {.split_axes = now->split_axes};
-    if (pod_mesh_find(&run_case->mesh, POD_MESH_DATA) < 0) {
-        wish.axis[0] = POD_MESH_DATA;
-        wish.size[0] = POD_MESH_REST;
-        wish.dcn_size[0] = 1;
-        wish.naxes = 1;
-    }
-    for (int i = 0; i < now->naxes; i++) {
-        const pod_mesh_axis axis = now->axis[i];
-        const bool fixed =
-            axis != POD_MESH_DATA && axis != POD_MESH_FSDP && axis != POD_MESH_TENSOR;
-        wish.axis[wish.naxes] = axis;
-        wish.size[wish.naxes] = fixed ? now->size[i] : POD_MESH_REST;
-        wish.dcn_size[wish.naxes++] = now->dcn_size[i];
-    }
-    pod_logical_mesh *list = NULL;
-    int count = 0;
-    int32_t smaller = 0;
-    if (tensor == 1
-        || pod_logical_mesh_list(&run_case->setup->slice, &wish, 1, &list, &count, NULL)
-               != POD_OK) {
-        return 0;
-    }
-    for (int m = 0; m < count; m++) {
-        for (int i = 0; i < list[m].naxes; i++) {
-            const int32_t size = list[m].size[i];
-            if (list[m].axis[i] == POD_MESH_TENSOR && size < tensor && size > smaller) {
-                smaller = size;
-            }
+    char mesh[POD_MESH_TEXT_MAX];
+    switch (remedy->change) {
+    case POD_CHANGE_NONE:
+    case POD_CHANGES:
+        buf[0] = '\0';
+        break;
+    case POD_CHANGE_GATHER_AHEAD:
+        (void)snprintf(buf, size,
+                       "--gather-ahead 1: gather weights while the layer before computes");
+        break;
+    case POD_CHANGE_MORE_MICROBATCHES:
+        (void)snprintf(buf, size,
+                       "--microbatches %d: a smaller part of the pipeline's slots stays empty",
+                       (int)remedy->microbatches);
+        break;
+    case POD_CHANGE_FEWER_MICROBATCHES:
+        (void)snprintf(buf, size, "--microbatches %d: more rows for each weight read from HBM",
+                       (int)remedy->microbatches);
+        break;
+    case POD_CHANGE_BATCH:
+        (void)snprintf(buf, size,
+                       "twice the batch, --batch %lld: weights are read and summed no more often",
+                       (long long)remedy->batch);
+        break;
+    case POD_CHANGE_TENSOR:
+        (void)snprintf(buf, size, "--mesh %s: activations are %s",
+                       pod_logical_mesh_print(&remedy->mesh, mesh, sizeof mesh),
+                       pod_logical_mesh_size(&remedy->mesh, POD_MESH_TENSOR) > 1
+                           ? "summed over fewer chips"
+                           : "not summed at all");
+        break;
+    case POD_CHANGE_COLLECTIVE_MATMUL:
+        (void)snprintf(buf, size,
+                       "--collective-matmul on: activations move while matmuls use them");
+        break;
+    case POD_CHANGE_SIZES:
+        if (run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
+            (void)snprintf(buf, size, "d_ff=%lld", (long long)remedy->model.d_ff);
+        } else {
+            (void)snprintf(buf, size, "%s=%lld, %s=%lld",
+                           run_case->asked->model.kind == POD_MODEL_MLP ? "d_model" : "k",
+                           (long long)remedy->model.d_model,
+                           run_case->asked->model.kind == POD_MODEL_MLP ? "d_ff" : "n",
+                           (long long)remedy->model.d_ff);
         }
+        break;
     }
-    free(list);
-    return smaller;
 }
 
 static void note_remedy(pod_emit *emit, const pod_experiment_step_case *run_case,
-                        const pod_chip_spec *chip, const pod_step_result *result,
-                        const pod_breakdown *breakdown)
+                        const pod_chip_spec *chip, const pod_experiment_step_remedy *remedy)
 {
-    const pod_work_layout *layout = &run_case->work.layout;
-    const pod_remedy_facts facts = {
-        .breakdown = breakdown,
-        .tensor = layout->size[POD_MESH_TENSOR],
-        .smaller_tensor = smaller_tensor(run_case),
-        .stages = layout->stages,
-        .microbatches = run_case->request.microbatches,
-        .gather_ahead = run_case->request.gather_ahead,
-        .batch_is_fixed = run_case->request.model->kind == POD_MODEL_MATMUL,
-        .padding_s = pod_padding_s(&run_case->work.programs, result, chip->mxu_dim),
-        .mxu_dim = chip->mxu_dim,
-    };
-    pod_remedy remedy;
-    pod_remedy_find(&facts, &remedy);
-    if (remedy.text[0] != '\0') {
-        pod_emit_note(emit, "First remedy: %s; about %.0f %% less time a token", remedy.text,
-                      100 * remedy.gain_frac);
+    char text[256];
+    remedy_text(run_case, remedy, text, sizeof text);
+    if (remedy->change == POD_CHANGE_SIZES) {
+        pod_emit_note(emit,
+                      "First remedy: %s, sizes of a shard in multiples of %d: matmuls fill the "
+                      "array; %.1f %% less time a FLOP (simulated)",
+                      text, chip->mxu_dim, 100 * remedy->gain_frac);
+    } else if (remedy->change != POD_CHANGE_NONE) {
+        pod_emit_note(emit, "First remedy: %s; %.1f %% less time a token (simulated)", text,
+                      100 * remedy->gain_frac);
     }
 }
 
@@ -221,7 +224,8 @@ static void note_roofline(pod_emit *emit, const pod_experiment_step_case *run_ca
 }
 
 pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, const pod_step_result *result, pod_error *err)
+                          const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_experiment_step_remedy *remedy, pod_error *err)
 {
     pod_breakdown breakdown;
     pod_breakdown_get(&run_case->work.programs, result,
@@ -235,7 +239,7 @@ pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_ca
     pod_step_dcn_note(emit, run_case, chip, result);
     note_memory(emit, &run_case->work.memory, chip);
     note_roofline(emit, run_case, chip, result);
-    note_remedy(emit, run_case, chip, result, &breakdown);
+    note_remedy(emit, run_case, chip, remedy);
     return st;
 }
 

@@ -62,23 +62,22 @@ static pod_status timeline_extrapolate(pod_experiment_watch *watch, const pod_pr
 }
 
 /* Records of all ops, and the timeline if there is one. */
-static pod_status records_extrapolate(const pod_experiment_step_case *run_case,
-                                      const pod_periodic *periodic, const pod_step_work *more_work,
-                                      const pod_step_result *more, pod_experiment_watch *watch,
-                                      pod_step_result *result, pod_error *err)
+static pod_status records_extrapolate(const pod_periodic *periodic, pod_step_extension *extension,
+                                      pod_experiment_watch *watch, pod_step_result *result,
+                                      pod_error *err)
 {
-    const pod_programs *programs = &run_case->work.programs;
+    const pod_programs *full = extension->full;
     int32_t **stand_in = NULL;
-    pod_status st = stand_ins_find(periodic, programs, &more_work->programs, &stand_in, err);
-    for (int32_t s = 0; st == POD_OK && s < programs->nstages; s++) {
-        st = pod_step_result_records(more, s, programs->nstages, stand_in[s],
-                                     programs->stages[s].nops, result, err);
+    pod_status st = stand_ins_find(periodic, full, extension->more_programs, &stand_in, err);
+    if (st == POD_OK) {
+        extension->stand_in = (const int32_t *const *)stand_in;
+        st = pod_step_result_records(extension, result, err);
     }
     if (st == POD_OK && watch != NULL) {
-        st = timeline_extrapolate(watch, programs, &more_work->programs, stand_in, result->time_ps,
+        st = timeline_extrapolate(watch, full, extension->more_programs, stand_in, result->time_ps,
                                   err);
     }
-    stand_ins_free(stand_in, programs->nstages);
+    stand_ins_free(stand_in, full->nstages);
     return st;
 }
 
@@ -106,7 +105,13 @@ static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_
     *done = st != POD_OK || few.cells == more.cells;
     if (st == POD_OK && *done) {
         pod_step_result_extend(&few, &more, periodic.times, result);
-        st = records_extrapolate(run_case, &periodic, &more_work, &more, watch, result, err);
+        pod_step_extension extension = {.full = &run_case->work.programs,
+                                        .few_programs = &few_work.programs,
+                                        .more_programs = &more_work.programs,
+                                        .few = &few,
+                                        .more = &more,
+                                        .times = periodic.times};
+        st = records_extrapolate(&periodic, &extension, watch, result, err);
         st = pod_par_agree(experiment->par, st, err);
     }
     pod_step_result_fini(&few);
@@ -128,7 +133,8 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                           watch, result, err);
     }
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
-        pod_experiment_step_slowest_slice(chip, run_case->setup->slice.nslices, result);
+        pod_experiment_step_slowest_slice(chip, &run_case->setup->slice, &run_case->work.programs,
+                                          result);
     }
     return st;
 }

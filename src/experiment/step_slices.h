@@ -8,7 +8,8 @@
  *      E      0.56  1.03  1.42  1.77  2.07
  *
  *  between these by log n. s is a fit to published weak scaling over DCN; docs/validation.md has errors without it.
- *  All of it is charged to DCN.
+ *  It is charged to DCN, where slices meet: in each stage to the collective or message over slices for which cores wait
+ *  longest. Chips of a stage that has none wait for nobody and are idle.
  *
  *  Ownership: plain values. Threads: none. */
 #pragma once
@@ -18,6 +19,6 @@
 
 /** Expected largest of n normal numbers with mean 0 and deviation 1, n >= 1. */
 double pod_experiment_slowest_of(int32_t n);
-/** Lengthen a step on `slices` slices. */
-void pod_experiment_step_slowest_slice(const pod_chip_spec *chip, int32_t slices,
-                                       pod_step_result *result);
+/** Lengthen a step on the slices of `slice`. */
+void pod_experiment_step_slowest_slice(const pod_chip_spec *chip, const pod_slice *slice,
+                                       const pod_programs *programs, pod_step_result *result);

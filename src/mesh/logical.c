@@ -193,6 +193,16 @@ const char *pod_logical_mesh_print_dcn(const pod_logical_mesh *logical, char *bu
     return buf;
 }
 
+int32_t pod_logical_mesh_size(const pod_logical_mesh *logical, pod_mesh_axis axis)
+{
+    for (int i = 0; i < logical->naxes; i++) {
+        if (logical->axis[i] == axis) {
+            return logical->size[i];
+        }
+    }
+    return 1;
+}
+
 void pod_logical_mesh_compact(pod_logical_mesh *logical)
 {
     int kept = 0;

@@ -59,6 +59,9 @@ const char *pod_logical_mesh_print(const pod_logical_mesh *logical, char *buf, s
 /** "data=2" into buf, the sizes over slices; "" when there is one slice. @return buf */
 const char *pod_logical_mesh_print_dcn(const pod_logical_mesh *logical, char *buf, size_t size);
 
+/** Size of an axis inside a slice; 1 where the mesh does not name it. */
+int32_t pod_logical_mesh_size(const pod_logical_mesh *logical, pod_mesh_axis axis);
+
 /** Leave out the axes that have size 1 in and across slices; at least one stays. */
 void pod_logical_mesh_compact(pod_logical_mesh *logical);
 

@@ -147,6 +147,19 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
     };
 }
 
+const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage, const pod_op *send)
+{
+    const pod_program *other = &programs->stages[send->to_stage];
+    int32_t i = 0;
+    while (i < other->nops
+           && (other->ops[i].kind != POD_OP_RECV || other->ops[i].to_stage != stage
+               || other->ops[i].message != send->message)) {
+        i++;
+    }
+    POD_ASSERT(i < other->nops);
+    return &other->ops[i];
+}
+
 const char *pod_op_kind_name(pod_op_kind kind)
 {
     switch (kind) {

@@ -224,6 +224,10 @@ static inline int32_t pod_program_group_slices(const pod_program_group *group)
     return group->group.slices > 1 ? group->group.slices : 1;
 }
 
+/** The op that receives what an op of a stage sends; the programs are finished (pod_programs_finish). */
+const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage,
+                                    const pod_op *send);
+
 /** Add a buffer; returns its index. The name is copied. */
 int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,
                            bool persistent, pod_dtype dtype, int64_t rows, int64_t columns);

@@ -132,6 +132,12 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     return line;
 }
 
+/* What a line is of: of a message, which has two ops, the one that receives it. */
+static const pod_op *line_op(const pod_programs *programs, int32_t stage, const pod_op *op)
+{
+    return op->kind == POD_OP_SEND ? pod_programs_receiver(programs, stage, op) : op;
+}
+
 pod_status pod_collective_lines(const pod_programs *programs, const pod_step_result *result,
                                 pod_collective_line **lines, int *count, pod_error *err)
 {
@@ -143,10 +149,11 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
-            if (op->kind != POD_OP_COLLECTIVE && op->kind != POD_OP_RECV) {
+            const bool sent = op->kind == POD_OP_SEND;
+            if (op_axes(programs, op) == NULL || (sent && record->exposed_ps == 0)) {
                 continue;
             }
-            pod_collective_line *line = line_of(&list, programs, op);
+            pod_collective_line *line = line_of(&list, programs, line_op(programs, s, op));
             if (line == NULL) {
                 free(list.lines);
                 return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
@@ -154,8 +161,10 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
             if (line->count == 0) {
                 memcpy(line->algorithm, record->algorithm, sizeof line->algorithm);
             }
-            line->count++;
-            line->time_s += mean_s(record->time_ps, record->chips);
+            if (!sent) {
+                line->count++;
+                line->time_s += mean_s(record->time_ps, record->chips);
+            }
             line->exposed_s += mean_s(record->exposed_ps, result->cells);
         }
     }

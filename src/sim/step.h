@@ -151,9 +151,25 @@ bool pod_step_result_add(pod_step_result *result, const pod_step_result *few,
                          const pod_step_result *more, int64_t times);
 /** After adding: no part below 0. Local. */
 void pod_step_result_mend(pod_step_result *result);
-/** The records of a stage's ops, copied from those that stand for them. Local.
- *  @param stand_in  stand_in[nops]: op of `from`, or POD_OP_NONE: none ran
+/** Steps of two models with few layers that stand for one with many (workload/transformer/periodic.h). */
+typedef struct pod_step_extension {
+    const pod_programs *full;
+    const pod_programs *few_programs;
+    const pod_programs *more_programs;
+    const pod_step_result *few;
+    const pod_step_result *more;
+    int64_t times; /**< periods of layers that `full` has beyond `more` */
+    const int32_t *const
+        *stand_in; /**< stand_in[stage][op of full]: op of `more`, or POD_OP_NONE: none ran */
+} pod_step_extension;
+
+/** The records of all ops of a result that pod_step_result_extend made. Each op's are those of the op that stands for
+ *  it, but for what is charged to it: ops of one name share in the ratio of those
+ *
+ *      more + times · (more - few)          sums over the ops of that name
+ *
+ *  so that what is charged to ops adds up to the exposed times of the result: to collectives and messages ICI's and
+ *  DCN's, to others the host's and HBM's. Local.
  *  @return POD_E_NOMEM; result is for pod_step_result_fini in any case */
-pod_status pod_step_result_records(const pod_step_result *from, int32_t stage, int32_t nstages,
-                                   const int32_t *stand_in, int32_t nops, pod_step_result *result,
+pod_status pod_step_result_records(const pod_step_extension *extension, pod_step_result *result,
                                    pod_error *err);

@@ -2,7 +2,10 @@
 /* A step's result from those of two steps with fewer layers (workload/transformer/periodic.h). */
 #include "sim/step.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 /* Parts still add up to the whole, but one that is nearly nothing may have come out below 0: compute
  * takes it in. */
@@ -130,24 +133,153 @@ void pod_step_result_mend(pod_step_result *result)
     parts_mend(result);
 }
 
-pod_status pod_step_result_records(const pod_step_result *from, int32_t stage, int32_t nstages,
-                                   const int32_t *stand_in, int32_t nops, pod_step_result *result,
-                                   pod_error *err)
+/* ---- records of ops ---- */
+
+/* Ops of a stage with the same name. */
+typedef struct op_class {
+    const char *name;
+    bool communicates;
+    int64_t few_ps; /* charged to them in the step with few layers, and in that with more */
+    int64_t more_ps;
+    int64_t copied_ps; /* charged in all to those that stand for the ops of the full step */
+    int64_t count;     /* ops of the full step */
+    int64_t total_ps;  /* to charge */
+    int64_t passed;    /* of copied_ps, or of count where that is 0, by the ops charged so far */
+    int64_t charged_ps;
+} op_class;
+
+typedef struct op_classes {
+    op_class *list;
+    int32_t count;
+    int64_t room;
+    int32_t *of_more; /* of_more[op of `more`]: index in list */
+} op_classes;
+
+/* Index of an op's class, new if need be; -1 without memory. */
+static int32_t class_of(op_classes *classes, const pod_op *op)
 {
-    if (result->ops == NULL) {
-        result->ops = calloc((size_t)nstages, sizeof *result->ops);
-        result->nstages = result->ops != NULL ? nstages : 0;
-    }
-    pod_op_record *records = calloc((size_t)nops + 1, sizeof *records);
-    if (result->ops == NULL || records == NULL) {
-        free(records);
-        return pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
-    }
-    for (int32_t i = 0; i < nops; i++) {
-        if (stand_in[i] >= 0) {
-            records[i] = from->ops[stage][stand_in[i]];
+    for (int32_t i = 0; i < classes->count; i++) {
+        if (strcmp(classes->list[i].name, op->name) == 0) {
+            return i;
         }
     }
-    result->ops[stage] = records;
-    return POD_OK;
+    if (!POD_GROW(classes->list, classes->room, classes->count + 1)) {
+        return -1;
+    }
+    classes->list[classes->count] =
+        (op_class){.name = op->name,
+                   .communicates = op->kind == POD_OP_COLLECTIVE || op->kind == POD_OP_SEND
+                                   || op->kind == POD_OP_RECV};
+    return classes->count++;
+}
+
+static bool classes_find(const pod_step_extension *x, int32_t stage, op_classes *classes)
+{
+    const pod_program *few = &x->few_programs->stages[stage];
+    const pod_program *more = &x->more_programs->stages[stage];
+    classes->of_more = calloc((size_t)more->nops + 1, sizeof *classes->of_more);
+    bool ok = classes->of_more != NULL;
+    for (int32_t i = 0; ok && i < more->nops; i++) {
+        const int32_t at = class_of(classes, &more->ops[i]);
+        ok = at >= 0;
+        if (ok) {
+            classes->of_more[i] = at;
+            classes->list[at].more_ps += x->more->ops[stage][i].exposed_ps;
+        }
+    }
+    for (int32_t i = 0; ok && i < few->nops; i++) {
+        const int32_t at = class_of(classes, &few->ops[i]);
+        ok = at >= 0;
+        if (ok) {
+            classes->list[at].few_ps += x->few->ops[stage][i].exposed_ps;
+        }
+    }
+    for (int32_t i = 0; ok && i < x->full->stages[stage].nops; i++) {
+        const int32_t like = x->stand_in[stage][i];
+        if (like >= 0) {
+            op_class *own = &classes->list[classes->of_more[like]];
+            own->copied_ps += x->more->ops[stage][like].exposed_ps;
+            own->count++;
+        }
+    }
+    return ok;
+}
+
+/* How much of `total` the first `until` of `all` weights get, so that parts add up to it. */
+static int64_t part_until(int64_t total, int64_t until, int64_t all)
+{
+    return until == all ? total : (int64_t)((double)until / (double)all * (double)total);
+}
+
+/* What each class is charged. One that nears nothing may come out below 0: the others of its kind, which together
+ * are charged what is extended of all, take that in. */
+static void classes_charge(op_classes *classes, int64_t times, bool communicates)
+{
+    int64_t want = 0;
+    int64_t have = 0;
+    for (int32_t i = 0; i < classes->count; i++) {
+        op_class *own = &classes->list[i];
+        if (own->communicates == communicates) {
+            own->total_ps = extend(own->few_ps, own->more_ps, times);
+            want += own->total_ps;
+            own->total_ps = own->count > 0 && own->total_ps > 0 ? own->total_ps : 0;
+            have += own->total_ps;
+        }
+    }
+    int64_t passed = 0;
+    for (int32_t i = 0; i < classes->count && have > 0; i++) {
+        op_class *own = &classes->list[i];
+        if (own->communicates == communicates) {
+            const int64_t before = part_until(want > 0 ? want : 0, passed, have);
+            passed += own->total_ps;
+            own->total_ps = part_until(want > 0 ? want : 0, passed, have) - before;
+        }
+    }
+}
+
+/* The next op's part of what its class is charged. */
+static int64_t class_part(op_class *own, int64_t copied_ps)
+{
+    const bool even = own->copied_ps == 0;
+    own->passed += even ? 1 : copied_ps;
+    const int64_t until =
+        part_until(own->total_ps, own->passed, even ? own->count : own->copied_ps);
+    const int64_t part = until - own->charged_ps;
+    own->charged_ps = until;
+    return part;
+}
+
+static bool stage_records(const pod_step_extension *x, int32_t stage, pod_op_record *records)
+{
+    op_classes classes = {.list = NULL};
+    const bool ok = classes_find(x, stage, &classes);
+    if (ok) {
+        classes_charge(&classes, x->times, true);
+        classes_charge(&classes, x->times, false);
+    }
+    for (int32_t i = 0; ok && i < x->full->stages[stage].nops; i++) {
+        const int32_t like = x->stand_in[stage][i];
+        if (like >= 0) {
+            records[i] = x->more->ops[stage][like];
+            records[i].exposed_ps =
+                class_part(&classes.list[classes.of_more[like]], records[i].exposed_ps);
+        }
+    }
+    free(classes.list);
+    free(classes.of_more);
+    return ok;
+}
+
+pod_status pod_step_result_records(const pod_step_extension *extension, pod_step_result *result,
+                                   pod_error *err)
+{
+    const pod_programs *full = extension->full;
+    result->ops = calloc((size_t)full->nstages, sizeof *result->ops);
+    bool ok = result->ops != NULL;
+    result->nstages = ok ? full->nstages : 0;
+    for (int32_t s = 0; ok && s < full->nstages; s++) {
+        result->ops[s] = calloc((size_t)full->stages[s].nops + 1, sizeof *result->ops[s]);
+        ok = result->ops[s] != NULL && stage_records(extension, s, result->ops[s]);
+    }
+    return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step");
 }

@@ -143,16 +143,6 @@ static bool try_microbatches(fit_search *search)
     return false;
 }
 
-static int32_t axis_size(const pod_logical_mesh *mesh, pod_mesh_axis axis)
-{
-    for (int i = 0; i < mesh->naxes; i++) {
-        if (mesh->axis[i] == axis) {
-            return mesh->size[i];
-        }
-    }
-    return 1;
-}
-
 static bool mesh_fits(const fit_search *search, const pod_logical_mesh *logical)
 {
     pod_step_request request = *search->request;
@@ -169,18 +159,19 @@ static bool mesh_fits(const fit_search *search, const pod_logical_mesh *logical)
 /** How far a mesh is from the one asked for: more tensor is a larger change than more fsdp. */
 static bool mesh_is_nearer(const pod_logical_mesh *a, const pod_logical_mesh *b)
 {
-    const int32_t tensor_a = axis_size(a, POD_MESH_TENSOR);
-    const int32_t tensor_b = axis_size(b, POD_MESH_TENSOR);
-    return tensor_a != tensor_b ? tensor_a < tensor_b
-                                : axis_size(a, POD_MESH_FSDP) < axis_size(b, POD_MESH_FSDP);
+    const int32_t tensor_a = pod_logical_mesh_size(a, POD_MESH_TENSOR);
+    const int32_t tensor_b = pod_logical_mesh_size(b, POD_MESH_TENSOR);
+    return tensor_a != tensor_b
+               ? tensor_a < tensor_b
+               : pod_logical_mesh_size(a, POD_MESH_FSDP) < pod_logical_mesh_size(b, POD_MESH_FSDP);
 }
 
 /** The nearest mesh of data, fsdp and tensor with more fsdp, or more tensor, that fits. */
 static bool try_meshes(fit_search *search)
 {
     const pod_logical_mesh *now = &search->request->mesh->logical;
-    const int32_t fsdp = axis_size(now, POD_MESH_FSDP);
-    const int32_t tensor = axis_size(now, POD_MESH_TENSOR);
+    const int32_t fsdp = pod_logical_mesh_size(now, POD_MESH_FSDP);
+    const int32_t tensor = pod_logical_mesh_size(now, POD_MESH_TENSOR);
     pod_logical_mesh *list = NULL;
     const pod_logical_mesh *best = NULL;
     int count = 0;
@@ -190,8 +181,8 @@ static bool try_meshes(fit_search *search)
         return false;
     }
     for (int i = 0; i < count; i++) {
-        const int32_t its_fsdp = axis_size(&list[i], POD_MESH_FSDP);
-        const int32_t its_tensor = axis_size(&list[i], POD_MESH_TENSOR);
+        const int32_t its_fsdp = pod_logical_mesh_size(&list[i], POD_MESH_FSDP);
+        const int32_t its_tensor = pod_logical_mesh_size(&list[i], POD_MESH_TENSOR);
         const bool grows =
             its_tensor >= tensor && its_fsdp >= fsdp && (its_fsdp > fsdp || its_tensor > tensor);
         if (grows && (best == NULL || mesh_is_nearer(&list[i], best))

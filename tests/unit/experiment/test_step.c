@@ -111,6 +111,56 @@ Test(step, extrapolated_layers_take_the_time_of_all_of_them)
     world_fini(w);
 }
 
+/* What is charged to collectives and messages, over all ops of all stages, less what is exposed. */
+static int64_t left_over(const pod_experiment_step_case *run_case, const pod_step_result *result)
+{
+    int64_t sum = -result->exposed_ici_ps - result->exposed_dcn_ps;
+    for (int32_t s = 0; s < result->nstages; s++) {
+        const pod_program *program = &run_case->work.programs.stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op_kind kind = program->ops[i].kind;
+            sum += kind == POD_OP_COLLECTIVE || kind == POD_OP_SEND || kind == POD_OP_RECV
+                       ? result->ops[s][i].exposed_ps
+                       : 0;
+        }
+    }
+    return sum;
+}
+
+/* Twelve layers from few, on one slice and over slices that wait for the slowest. */
+Test(step, what_ops_are_charged_adds_up_to_what_is_exposed)
+{
+    static const char model[] = "transformer:layers=12,d_model=512,d_ff=1024,heads=4,kv_heads=4,"
+                                "head_dim=128,vocab=1024,mlp_matrices=3";
+    static const char *const slice[] = {"v5e:4x4", "2*v5e:2x4"};
+    static const char *const mesh[] = {"fsdp=16", "fsdp=4,tensor=4", "pipeline=4,fsdp=4",
+                                       "fsdp=8",  "fsdp=4,tensor=2", "pipeline=2,fsdp=4"};
+    for (int i = 0; i < 6; i++) {
+        world world_, *w = &world_;
+        world_init(w, slice[i / 3]);
+        w->experiment.data = POD_DATA_NONE;
+        w->setup.chip.slice_jitter_frac = 0.07;
+        pod_experiment_step_request request = request_of(w, model, 32);
+        request.seq = 512;
+        request.microbatches = strncmp(mesh[i], "pipeline", 8) == 0 ? 4 : 1;
+        pod_logical_mesh logical;
+        OK(pod_logical_mesh_parse(mesh[i], i / 3 == 1 ? "data=2" : NULL, &logical, &w->err));
+        pod_experiment_step_case run_case;
+        pod_step_result result = {0};
+        OK(pod_experiment_step_lay(&w->experiment, &run_case, &request, &w->setup, &logical,
+                                   &w->err));
+        OK(pod_experiment_step_run(&w->experiment, &run_case, &w->setup.chip, NULL, &result,
+                                   &w->err));
+        cr_expect_eq(left_over(&run_case, &result), 0, "%s on %s: %lld ps", mesh[i], slice[i / 3],
+                     (long long)left_over(&run_case, &result));
+        cr_expect_gt(result.exposed_ici_ps, 0);
+        cr_expect((i / 3 == 1) == (result.exposed_dcn_ps > 0));
+        pod_step_result_fini(&result);
+        pod_experiment_step_case_fini(&run_case);
+        world_fini(w);
+    }
+}
+
 Test(step, the_best_placement_is_none_slower_than_that_of_jax)
 {
     world world_, *w = &world_;
