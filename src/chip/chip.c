@@ -114,7 +114,7 @@ static void fill_network(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->dcn_oversubscription = value[FIG_DCN_OVERSUBSCRIPTION];
     spec->dcn_latency_ps = pod_time_from_s(value[FIG_DCN_LATENCY] * s_per_us);
     spec->pcie_bytes_per_s = value[FIG_PCIE] * per_giga;
-    memcpy(spec->host_dims, row->host_dims, sizeof spec->host_dims);
+    memcpy(spec->server_dims, row->server_dims, sizeof spec->server_dims);
     memcpy(spec->vm_dims, row->vm_dims, sizeof spec->vm_dims);
     memcpy(spec->pod_dims, row->pod_dims, sizeof spec->pod_dims);
 }

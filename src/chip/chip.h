@@ -90,10 +90,10 @@ typedef struct pod_chip_spec {
     double dcn_oversubscription; /**< NICs of a slice over its uplink into the fabric, >= 1 */
     double
         slice_jitter_frac; /**< spread of the slices' times of a step, of that: all wait for the slowest */
-    double pcie_bytes_per_s;      /**< one chip to its host, one way */
-    int host_dims[POD_CHIP_AXES]; /**< chips of a machine that share NICs; 1s fill up */
-    int vm_dims[POD_CHIP_AXES];   /**< chips of a virtual machine */
-    int pod_dims[POD_CHIP_AXES];  /**< the largest pod; 1s fill up */
+    double pcie_bytes_per_s;        /**< one chip to its host, one way */
+    int server_dims[POD_CHIP_AXES]; /**< chips of a server: they share NICs; 1s fill up */
+    int vm_dims[POD_CHIP_AXES];     /**< chips of a virtual machine */
+    int pod_dims[POD_CHIP_AXES];    /**< the largest pod; 1s fill up */
 } pod_chip_spec;
 
 /** What passes before the first byte of a collective or a message leaves.

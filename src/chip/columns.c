@@ -127,7 +127,7 @@ pod_status pod_chip_row_read(const pod_table *chips, int row, struct pod_chip_ro
             return st;
         }
     }
-    pod_status st = read_dims(chips, row, "host_dims", figures->host_dims, err);
+    pod_status st = read_dims(chips, row, "server_dims", figures->server_dims, err);
     if (st == POD_OK) {
         st = read_dims(chips, row, "vm_dims", figures->vm_dims, err);
     }

@@ -86,9 +86,9 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X("slice_rule_source") X("mesh_order") X("mesh_order_source") X("xla_short_form")              \
     X("xla_ring_slice_chips") X("xla_gather_ring_chips") X("xla_router_chips") X("xla_twist_seen") \
     X("xla_caveat") X("xla_source")
-/* Columns of text; those from host_dims on are dimensions such as "4x2". */
+/* Columns of text; those from server_dims on are dimensions such as "4x2". */
 #define POD_CHIP_TEXTS(X)                                                                          \
-    X("chip") X("alias") X("host_dims") X("vm_dims") X("pod_dims") X("devices_source")             \
+    X("chip") X("alias") X("server_dims") X("vm_dims") X("pod_dims") X("devices_source")             \
     X("core_source") X("peak_source") X("peak_book_source") X("matmul_fit_source")           \
     X("hlo_cycles_source")                                                                         \
     X("vpu_source") X("kernel_source") X("hbm_size_source") X("hbm_source") X("hbm_book_source")                      \
@@ -115,7 +115,7 @@ extern const struct pod_figure pod_chip_figure[FIG_COUNT];
 struct pod_chip_row {
     double value[FIG_COUNT]; /**< 0 where empty */
     bool present[FIG_COUNT];
-    int host_dims[POD_CHIP_AXES];
+    int server_dims[POD_CHIP_AXES];
     int vm_dims[POD_CHIP_AXES];
     int pod_dims[POD_CHIP_AXES];
 };

@@ -32,7 +32,8 @@ static const pod_emit_column columns[] = {
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
-    "Columns: hosts = virtual machines; links = cables, without dead ones; mean_hops over all\n"
+    "Columns: hosts = virtual machines (VMs); links = cables, without dead ones; mean_hops over "
+    "all\n"
     "ordered pairs, a chip with itself included; bisection_links = fewest cables cut by halving\n"
     "the slice across one axis, bisection_GBps the least that such a cut carries one way. All\n"
     "figures are of one slice; slices says how many there are.\n";
@@ -44,7 +45,12 @@ static void explain(const pod_cli *cli, const pod_experiment_setup *setup,
     char wrap[8];
     pod_cli_explain(cli, "chips = %d x %d x %d = %d", slice->dims[0], slice->dims[1],
                     slice->dims[2], slice->nchips);
-    pod_cli_explain(cli, "hosts = blocks of 2x2x1 chips = %d", slice->nhosts);
+    const int32_t *block = slice->host_dims;
+    pod_cli_explain(cli,
+                    "hosts = virtual machines of %dx%dx%d chips = %d, on %d %s with NICs of %s own",
+                    block[0], block[1], block[2], slice->nhosts, setup->dcn.nservers,
+                    setup->dcn.nservers == 1 ? "server" : "servers",
+                    setup->dcn.nservers == 1 ? "its" : "their");
     pod_cli_explain(cli,
                     "links = an axis of k > 1 chips has k - 1 cables a line, and one more if "
                     "it closes (%s): %lld live cables",

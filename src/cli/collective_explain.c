@@ -66,12 +66,15 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
                         slice->nslices > 1 ? "one host" : "one", slice->nchips * slice->nslices);
     }
     if (row->result.links.dcn_bytes > 0) {
-        pod_cli_explain(
-            cli,
-            "  DCN: %lld bytes between slices; the busiest host (slice %d, host %d) sent "
-            "%lld in %.9g us",
-            (long long)row->result.links.dcn_bytes, row->result.links.dcn_busiest_slice,
-            row->result.links.dcn_busiest_host, (long long)row->result.links.dcn_max_bytes,
-            pod_time_to_us(row->result.links.dcn_busy_ps));
+        char hosts[POD_FORMAT_MAX];
+        pod_cli_explain(cli,
+                        "  DCN: %lld bytes between slices; the busiest NICs (slice %d, %s) sent "
+                        "%lld in %.9g us",
+                        (long long)row->result.links.dcn_bytes, row->result.links.dcn_busiest_slice,
+                        pod_dcn_server_text(&run_case->setup->dcn,
+                                            row->result.links.dcn_busiest_server, hosts,
+                                            sizeof hosts),
+                        (long long)row->result.links.dcn_max_bytes,
+                        pod_time_to_us(row->result.links.dcn_busy_ps));
     }
 }

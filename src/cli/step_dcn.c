@@ -12,6 +12,7 @@ void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
         return;
     }
     char bytes[POD_FORMAT_MAX];
+    char hosts[POD_FORMAT_MAX];
     const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
     pod_emit_note(
         emit,
@@ -20,8 +21,10 @@ void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
         pod_format_bytes(need.chip_bytes, bytes, sizeof bytes), need.required_bytes_per_s / 1e9,
         need.available_bytes_per_s / 1e9, need.slack,
         need.slack < 1 ? ": the step is DCN-bound" : "");
-    pod_emit_note(emit, "  busiest NIC: slice %d, host %d, busy %.3f us of %.3f us (%.1f %%)",
-                  result->links.dcn_busiest_slice, result->links.dcn_busiest_host,
+    pod_emit_note(emit, "  busiest NIC: slice %d, %s, busy %.3f us of %.3f us (%.1f %%)",
+                  result->links.dcn_busiest_slice,
+                  pod_dcn_server_text(&run_case->setup->dcn, result->links.dcn_busiest_server,
+                                      hosts, sizeof hosts),
                   pod_time_to_us(result->links.dcn_busy_ps), pod_time_to_us(result->time_ps),
                   100 * need.busy_frac);
 }

@@ -43,6 +43,31 @@ static void warn_unlisted(const pod_cli *cli, const pod_experiment_setup *setup)
     }
 }
 
+/* A fault of a host whose server holds other hosts slows their chips over DCN, too. */
+static void say_shared_nics(const pod_cli *cli, const pod_experiment_setup *setup)
+{
+    static const char *const whose[] = {[POD_DCN_HOST_SLOW] = "they are slower, too",
+                                        [POD_DCN_NIC_SLOW] = "they are slower, too",
+                                        [POD_DCN_PATH_LOST] = "they lose their path, too"};
+    const pod_dcn *dcn = &setup->dcn;
+    for (int i = 0; i < dcn->nfaults && dcn->options.nslices > 1; i++) {
+        const pod_dcn_fault *fault = &dcn->faults[i];
+        char first[40];
+        char last[40];
+        char hosts[POD_FORMAT_MAX];
+        const int32_t chip = pod_dcn_server_first(dcn, fault->server);
+        const int32_t end = pod_dcn_server_last(dcn, fault->server);
+        if (pod_dcn_host(dcn, chip) != pod_dcn_host(dcn, end)) {
+            pod_cli_say(
+                cli, "host %d of slice %d shares NICs: chips %s to %s (%s) are one server; %s",
+                fault->host, fault->slice,
+                pod_slice_chip_text(&setup->slice, chip, first, sizeof first),
+                pod_slice_chip_text(&setup->slice, end, last, sizeof last),
+                pod_dcn_server_text(dcn, fault->server, hosts, sizeof hosts), whose[fault->kind]);
+        }
+    }
+}
+
 /* @param file  the slice file that spec names, or NULL */
 static pod_status make_setup(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
                              const pod_cli_file *file, pod_error *err)
@@ -60,6 +85,7 @@ static pod_status make_setup(pod_experiment_setup *setup, const pod_cli *cli, co
     }
     if (st == POD_OK) {
         warn_unlisted(cli, setup);
+        say_shared_nics(cli, setup);
     }
     return st;
 }

@@ -82,7 +82,9 @@ pod_status pod_experiment_dcn_init(pod_dcn *dcn, const pod_slice *slice, const p
     pod_experiment_dcn_rates(&options, chip);
     for (int a = 0; a < POD_AXES; a++) {
         options.dims[a] = slice->dims[a];
-        options.host_dims[a] = chip->host_dims[a];
+        options.host_dims[a] = slice->host_dims[a];
+        options.server_dims[a] =
+            chip->server_dims[a] > slice->host_dims[a] ? chip->server_dims[a] : slice->host_dims[a];
     }
     return pod_dcn_init(dcn, &options, err);
 }

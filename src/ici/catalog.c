@@ -39,53 +39,6 @@ const pod_generations *pod_slice_catalog_generations(const pod_slice_catalog *ca
     return &catalog->generations;
 }
 
-/* Read one size of a shape, "4" of "4x4x8". @return characters read, 0 if there is no number */
-static size_t size_read(const char *text, size_t length, int64_t *size)
-{
-    size_t start = length > 0 && text[0] == '-' ? 1 : 0;
-    size_t i = start;
-    int64_t value = 0;
-    for (; i < length && text[i] >= '0' && text[i] <= '9'; i++) {
-        value = value > INT32_MAX ? value : 10 * value + (text[i] - '0');
-    }
-    *size = start == 1 ? -value : value;
-    return i > start ? i : 0;
-}
-
-pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
-                           int32_t dims[POD_AXES], pod_error *err)
-{
-    int shown = (int)(length < SHAPE_MAX ? length : SHAPE_MAX);
-    int naxes = 0;
-    size_t at = 0;
-    dims[0] = dims[1] = dims[2] = 1;
-    for (bool more = true; more; at += more ? 1 : 0) {
-        int64_t size = 0;
-        size_t used = size_read(text + at, length - at, &size);
-        at += used;
-        more = at < length && text[at] == 'x';
-        if (used == 0 || (at < length && !more)) {
-            return pod_fail(err, POD_E_INVALID, "'%.*s' is not a shape; write sizes like %s", shown,
-                            text, generation->naxes == 2 ? "4x8" : "4x4x8");
-        }
-        if (naxes == generation->naxes) {
-            return pod_fail(err, POD_E_INVALID, "'%.*s' has more axes than a %s, which has %d",
-                            shown, text, generation->name, generation->naxes);
-        }
-        if (size < 1) {
-            return pod_fail(err, POD_E_INVALID,
-                            "'%.*s' has an axis of %s; every axis has at least 1", shown, text,
-                            size == 0 ? "0" : "less than 0");
-        }
-        if (size > INT32_MAX) {
-            return pod_fail(err, POD_E_RANGE, "'%.*s' is too large; at most %d chips fit", shown,
-                            text, (int)INT32_MAX);
-        }
-        dims[naxes++] = (int32_t)size;
-    }
-    return POD_OK;
-}
-
 static bool same_shape(const catalog_row *row, const pod_generation *generation,
                        const int32_t dims[POD_AXES])
 {
@@ -157,6 +110,7 @@ pod_status pod_slice_resolve(const pod_slice_catalog *catalog, const pod_shape_r
     }
     made.nslices = request->nslices;
     made.generation = generation;
+    pod_slice_hosts_set(&made, generation->host_dims, generation->server_dims);
     name_set(&made, default_twisted);
     *slice = made;
     *listed = row != NULL;
@@ -214,6 +168,9 @@ static pod_status row_read_shape(const pod_generations *generations, const pod_t
         st = pod_slice_make(row->generation->name, row->generation->naxes, row->dims, open, false,
                             slice, &inner);
     }
+    if (st == POD_OK) {
+        pod_slice_hosts_set(slice, row->generation->host_dims, row->generation->server_dims);
+    }
     return st == POD_OK ? POD_OK
                         : pod_table_fail(table, i, pod_table_column(table, column_names[SHAPE]),
                                          err, "%s", inner.text);
@@ -267,7 +224,7 @@ static pod_status row_read(const pod_generations *generations, const pod_table *
         st = cell_expect_i64(table, i, CHIPS, slice.nchips, "the shape has", err);
     }
     if (st == POD_OK) {
-        st = cell_expect_i64(table, i, HOSTS, slice.nhosts, "blocks of 2x2x1 are", err);
+        st = cell_expect_i64(table, i, HOSTS, slice.nhosts, "by the rule it has", err);
     }
     if (st == POD_OK) {
         st = cell_flag(table, i, TWISTED, &row->twisted, err);

@@ -37,11 +37,6 @@ typedef struct pod_shape_request {
     int32_t nslices;
 } pod_shape_request;
 
-/** Parse "4x4x8" (and nothing after it) into dims. @param length  characters of text that count
- *  @return POD_E_USAGE, POD_E_INVALID (zero, too many axes), POD_E_RANGE */
-pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
-                           int32_t dims[POD_AXES], pod_error *err);
-
 /** The generations of chips.csv, owned by the catalogue. */
 const pod_generations *pod_slice_catalog_generations(const pod_slice_catalog *catalog);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 64 };
+enum { NAMES_MAX = 64, SHAPE_MAX = 40 };
 
 static const char *const wrap_names[] = {"pod", "axis", "multiple"};
 static const char *const order_names[] = {"grid", "rings", "hosts", "trays"};
@@ -71,6 +71,64 @@ static pod_status read_flag(const place *at, const char *name, bool *flag)
     const pod_status st = read_count(at, name, 0, 1, &value);
     *flag = value == 1;
     return st;
+}
+
+/* Read one size of a shape, "4" of "4x4x8". @return characters read, 0 if there is no number */
+static size_t size_read(const char *text, size_t length, int64_t *size)
+{
+    size_t start = length > 0 && text[0] == '-' ? 1 : 0;
+    size_t i = start;
+    int64_t value = 0;
+    for (; i < length && text[i] >= '0' && text[i] <= '9'; i++) {
+        value = value > INT32_MAX ? value : 10 * value + (text[i] - '0');
+    }
+    *size = start == 1 ? -value : value;
+    return i > start ? i : 0;
+}
+
+pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
+                           int32_t dims[POD_AXES], pod_error *err)
+{
+    int shown = (int)(length < SHAPE_MAX ? length : SHAPE_MAX);
+    int naxes = 0;
+    size_t at = 0;
+    dims[0] = dims[1] = dims[2] = 1;
+    for (bool more = true; more; at += more ? 1 : 0) {
+        int64_t size = 0;
+        size_t used = size_read(text + at, length - at, &size);
+        at += used;
+        more = at < length && text[at] == 'x';
+        if (used == 0 || (at < length && !more)) {
+            return pod_fail(err, POD_E_INVALID, "'%.*s' is not a shape; write sizes like %s", shown,
+                            text, generation->naxes == 2 ? "4x8" : "4x4x8");
+        }
+        if (naxes == generation->naxes) {
+            return pod_fail(err, POD_E_INVALID, "'%.*s' has more axes than a %s, which has %d",
+                            shown, text, generation->name, generation->naxes);
+        }
+        if (size < 1) {
+            return pod_fail(err, POD_E_INVALID,
+                            "'%.*s' has an axis of %s; every axis has at least 1", shown, text,
+                            size == 0 ? "0" : "less than 0");
+        }
+        if (size > INT32_MAX) {
+            return pod_fail(err, POD_E_RANGE, "'%.*s' is too large; at most %d chips fit", shown,
+                            text, (int)INT32_MAX);
+        }
+        dims[naxes++] = (int32_t)size;
+    }
+    return POD_OK;
+}
+
+static pod_status read_shape(const place *at, const char *name, const pod_generation *g,
+                             int32_t dims[POD_AXES])
+{
+    const int column = column_of(at, name);
+    const char *text = pod_table_text(at->table, at->row, column);
+    pod_error inner = {0};
+    const pod_status st = pod_shape_parse(g, text, strlen(text), dims, &inner);
+    return st == POD_OK ? st
+                        : pod_table_fail(at->table, at->row, column, at->err, "%s", inner.text);
 }
 
 /* "axis:16" */
@@ -161,6 +219,12 @@ static pod_status read_row(const place *at, pod_generation *g)
     g->naxes = naxes;
     g->devices = devices;
     g->type_units_per_chip = units;
+    if (st == POD_OK) {
+        st = read_shape(at, "vm_dims", g, g->host_dims);
+    }
+    if (st == POD_OK) {
+        st = read_shape(at, "server_dims", g, g->server_dims);
+    }
     return st == POD_OK ? read_compiler(at, &g->compiler) : st;
 }
 
@@ -176,6 +240,8 @@ pod_status pod_generations_load(const pod_table *chips, pod_generations *generat
                                           "wrap_rule",
                                           "twisted_by_default",
                                           "mesh_order",
+                                          "vm_dims",
+                                          "server_dims",
                                           "xla_short_form",
                                           "xla_ring_slice_chips",
                                           "xla_gather_ring_chips",

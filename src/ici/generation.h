@@ -54,8 +54,10 @@ typedef struct pod_generation {
     int devices;                         /**< devices that JAX sees of a chip */
     int type_units_per_chip; /**< what one chip adds to the number of an accelerator type */
     pod_wrap_rule wrap_rule;
-    int32_t wrap_chips;      /**< the N of its rule */
-    bool twisted_by_default; /**< shapes that can twist do, unless `_untwisted` */
+    int32_t wrap_chips;          /**< the N of its rule */
+    int32_t host_dims[POD_AXES]; /**< chips of a virtual machine, where a slice is not one server */
+    int32_t server_dims[POD_AXES]; /**< chips that share NICs */
+    bool twisted_by_default;       /**< shapes that can twist do, unless `_untwisted` */
     pod_mesh_order mesh_order;
     pod_compiler_traits compiler;
 } pod_generation;
@@ -74,6 +76,11 @@ void pod_generations_fini(pod_generations *generations);
  *  @param name  `length` characters, lower case */
 pod_status pod_generations_find(const pod_generations *generations, const char *name, size_t length,
                                 const pod_generation **generation, pod_error *err);
+
+/** Parse "4x4x8" (and nothing after it) into dims. @param length  characters of text that count
+ *  @return POD_E_USAGE, POD_E_INVALID (zero, too many axes), POD_E_RANGE */
+pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
+                           int32_t dims[POD_AXES], pod_error *err);
 
 /** Axes that close by the rule, as a mask. @param dims  `POD_AXES` sizes >= 1 */
 unsigned pod_generation_wrap(const pod_generation *generation, const int32_t dims[POD_AXES]);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HOST_BLOCK = 2 };
+static const int32_t host_block[POD_AXES] = {2, 2, 1};
 
 static int axis_of(int direction)
 {
@@ -74,6 +74,37 @@ static void twisted_refresh(pod_slice *slice)
     }
 }
 
+/* The sizes of a are those of b, in any order. */
+static bool same_sizes(const int32_t a[POD_AXES], const int32_t b[POD_AXES])
+{
+    bool taken[POD_AXES] = {false};
+    int found = 0;
+    for (int i = 0; i < POD_AXES; i++) {
+        for (int j = 0; j < POD_AXES; j++) {
+            if (!taken[j] && a[i] == b[j]) {
+                taken[j] = true;
+                found++;
+                break;
+            }
+        }
+    }
+    return found == POD_AXES;
+}
+
+void pod_slice_hosts_set(pod_slice *slice, const int32_t host_dims[POD_AXES],
+                         const int32_t server_dims[POD_AXES])
+{
+    const bool larger = memcmp(host_dims, server_dims, POD_AXES * sizeof *host_dims) != 0;
+    const bool whole = larger && same_sizes(slice->dims, server_dims);
+    slice->nhosts = 1;
+    for (int a = 0; a < POD_AXES; a++) {
+        const int32_t size = slice->dims[a];
+        const int32_t block = whole || host_dims[a] > size ? size : host_dims[a];
+        slice->host_dims[a] = block;
+        slice->nhosts *= size / block + (size % block != 0 ? 1 : 0);
+    }
+}
+
 pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[POD_AXES],
                           const bool wrap[POD_AXES], bool twisted, pod_slice *slice, pod_error *err)
 {
@@ -94,8 +125,7 @@ pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[P
     slice->nslices = 1;
     memcpy(slice->dims, dims, sizeof slice->dims);
     memcpy(slice->wrap, wrap, sizeof slice->wrap);
-    slice->nhosts = (int32_t)(((int64_t)dims[0] + 1) / HOST_BLOCK
-                              * (((int64_t)dims[1] + 1) / HOST_BLOCK) * dims[2]);
+    pod_slice_hosts_set(slice, host_block, host_block);
     if (twisted) {
         twist_set(slice);
         twisted_refresh(slice);
@@ -160,15 +190,6 @@ void pod_slice_coords(const pod_slice *slice, int32_t chip, int32_t coords[POD_A
     coords[0] = chip % slice->dims[0];
     coords[1] = chip / slice->dims[0] % slice->dims[1];
     coords[2] = chip / slice->dims[0] / slice->dims[1];
-}
-
-int32_t pod_slice_host(const pod_slice *slice, int32_t chip)
-{
-    int32_t coords[POD_AXES];
-    pod_slice_coords(slice, chip, coords);
-    int32_t hosts_x = slice->dims[0] / HOST_BLOCK + slice->dims[0] % HOST_BLOCK;
-    int32_t hosts_y = slice->dims[1] / HOST_BLOCK + slice->dims[1] % HOST_BLOCK;
-    return coords[0] / HOST_BLOCK + hosts_x * (coords[1] / HOST_BLOCK + hosts_y * coords[2]);
 }
 
 /* Move coords over the wrap of `axis`; sign +1 or -1. */

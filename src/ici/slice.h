@@ -16,8 +16,8 @@
  *
  *  With all axes wrapped the slice is then Z^3 over a lattice: every chip sees the same slice.
  *
- *  A host (virtual machine) holds a block of 2x2x1 chips, cut off at the edge of the slice; this is
- *  what slices.csv counts for every generation.
+ *  A host (virtual machine) holds a block of chips, 2x2x1 of all generations so far, cut off at the edge of the
+ *  slice. A slice of just one server, the chips that share NICs, is one host: v5e-8 and v6e-8. slices.csv counts so.
  *
  *  Ownership: caller's storage, no heap inside. Threads: read-only after it is built. */
 #pragma once
@@ -64,6 +64,7 @@ typedef struct pod_slice {
     int32_t twist[POD_AXES][POD_AXES]; /**< twist[a][b]: added to b by crossing the wrap of a */
     int32_t nchips;                    /**< of one slice */
     int32_t nslices;                   /**< slices of this kind */
+    int32_t host_dims[POD_AXES];       /**< chips of a host, cut off at the slice's edge */
     int32_t nhosts;                    /**< virtual machines of one slice */
     int nfaults;
     pod_fault faults[POD_SLICE_FAULTS_MAX];
@@ -81,6 +82,12 @@ typedef struct pod_slice {
 pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[POD_AXES],
                           const bool wrap[POD_AXES], bool twisted, pod_slice *slice,
                           pod_error *err);
+
+/** Say which chips are a host, and count them. pod_slice_make leaves it at blocks of 2x2x1.
+ *  @param host_dims    `POD_AXES` sizes >= 1: chips of a host, unless
+ *  @param server_dims  the slice has just these sizes, in any order, and they are more: then it is one host */
+void pod_slice_hosts_set(pod_slice *slice, const int32_t host_dims[POD_AXES],
+                         const int32_t server_dims[POD_AXES]);
 
 /** True for k,k,2k and k,2k,2k with k a multiple of 4, in this order of axes. */
 bool pod_dims_can_twist(const int32_t dims[POD_AXES]);
@@ -101,8 +108,6 @@ int32_t pod_slice_chip(const pod_slice *slice, const int32_t coords[POD_AXES]);
 void pod_slice_coords(const pod_slice *slice, int32_t chip, int32_t coords[POD_AXES]);
 /** "1,2,3" or, for chips with two axes, "1,2". @param buf  `size` bytes; 40 always suffice */
 const char *pod_slice_chip_text(const pod_slice *slice, int32_t chip, char *buf, size_t size);
-/** Host of a chip, in [0, nhosts): blocks of 2x2x1, counted x fastest. */
-int32_t pod_slice_host(const pod_slice *slice, int32_t chip);
 
 /** The chip one hop away, or -1 where there is no cable. Faults don't count here. */
 int32_t pod_slice_neighbor(const pod_slice *slice, int32_t chip, int direction);

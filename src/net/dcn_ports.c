@@ -27,14 +27,14 @@ static int32_t slice_of(const pod_machine *machine, int32_t chip)
     return chip / machine->slice->nchips;
 }
 
-/* The first chip of the host of a chip; both count over all slices. */
-static int32_t host_chip(const pod_machine *machine, int32_t chip)
+/* The first chip of the server of a chip; both count over all slices. */
+static int32_t server_chip(const pod_machine *machine, int32_t chip)
 {
     const int32_t local = chip % machine->slice->nchips;
-    return chip - local + pod_dcn_host_first(machine->dcn, pod_dcn_host(machine->dcn, local));
+    return chip - local + pod_dcn_server_first(machine->dcn, pod_dcn_server(machine->dcn, local));
 }
 
-/* The chip through whose host the messages of a chip leave and come. */
+/* The chip through whose server the messages of a chip leave and come. */
 static int32_t exit_chip(const pod_machine *machine, int32_t chip)
 {
     const int32_t local = chip % machine->slice->nchips;
@@ -43,14 +43,14 @@ static int32_t exit_chip(const pod_machine *machine, int32_t chip)
 
 /* ---- ports ---- */
 
-/* The part of a host's chips that have cells of their own, seen from its first chip. */
-static double host_part(const pod_machine *machine)
+/* The part of a server's chips that have cells of their own, seen from its first chip. */
+static double server_part(const pod_machine *machine)
 {
     double part = 1.0;
     for (int a = 0; a < POD_AXES; a++) {
-        const int32_t host = machine->dcn->options.host_dims[a];
+        const int32_t server = machine->dcn->options.server_dims[a];
         const int32_t period = machine->period[a];
-        part *= period > 0 && period < host ? (double)period / host : 1.0;
+        part *= period > 0 && period < server ? (double)period / server : 1.0;
     }
     return part;
 }
@@ -75,17 +75,17 @@ int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
     const int32_t chip = pod_machine_chip(machine, cell);
     const int32_t local = chip % machine->slice->nchips;
     const int32_t slice = slice_of(machine, chip);
-    const int32_t host = pod_dcn_host(dcn, local);
+    const int32_t server = pod_dcn_server(dcn, local);
     const pod_time_ps near_ps = pod_dcn_near_ps(machine);
     const double pcie = pod_dcn_pcie_bytes_per_s(dcn, slice, local);
     for (int port = POD_PORT_PCIE_OUT; port < POD_PORTS_WITH_DCN; port++) {
         ports[port] = (pod_net_port){.peer = -1};
     }
-    const int32_t first = pod_machine_cell(machine, host_chip(machine, chip));
+    const int32_t first = pod_machine_cell(machine, server_chip(machine, chip));
     ports[POD_PORT_PCIE_OUT] = port_to(first, pcie, near_ps);
     ports[POD_PORT_PCIE_IN] = port_to(cell, pcie, 0);
-    if (cell == first && pod_dcn_host_has_path(dcn, slice, host)) {
-        const double nic = pod_dcn_nic_bytes_per_s(dcn, slice, host) * host_part(machine);
+    if (cell == first && pod_dcn_server_has_path(dcn, slice, server)) {
+        const double nic = pod_dcn_nic_bytes_per_s(dcn, slice, server) * server_part(machine);
         ports[POD_PORT_NIC_OUT] =
             port_across(nic, has_uplinks(machine) ? near_ps : fabric_ps(machine));
         ports[POD_PORT_NIC_IN] = port_across(nic, near_ps);
@@ -101,26 +101,26 @@ int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
 
 /* ---- peers ---- */
 
-/* First chips of hosts (or, with stride, of slices) in a range of slices. */
+/* First chips of servers (or, with stride, of slices) in a range of slices. */
 static void visit_firsts(const pod_machine *machine, int32_t from_slice, int32_t to_slice,
-                         bool hosts, void (*visit)(void *context, int32_t peer), void *context)
+                         bool servers, void (*visit)(void *context, int32_t peer), void *context)
 {
     const int32_t nchips = machine->slice->nchips;
-    const int32_t count = hosts ? machine->dcn->nhosts : 1;
+    const int32_t count = servers ? machine->dcn->nservers : 1;
     for (int32_t slice = from_slice; slice < to_slice; slice++) {
-        for (int32_t host = 0; host < count; host++) {
-            const int32_t local = hosts ? pod_dcn_host_first(machine->dcn, host) : 0;
+        for (int32_t server = 0; server < count; server++) {
+            const int32_t local = servers ? pod_dcn_server_first(machine->dcn, server) : 0;
             visit(context, pod_machine_cell(machine, slice * nchips + local));
         }
     }
 }
 
 /* The same in all slices but one. */
-static void visit_others(const pod_machine *machine, int32_t slice, bool hosts,
+static void visit_others(const pod_machine *machine, int32_t slice, bool servers,
                          void (*visit)(void *context, int32_t peer), void *context)
 {
-    visit_firsts(machine, 0, slice, hosts, visit, context);
-    visit_firsts(machine, slice + 1, machine->slice->nslices, hosts, visit, context);
+    visit_firsts(machine, 0, slice, servers, visit, context);
+    visit_firsts(machine, slice + 1, machine->slice->nslices, servers, visit, context);
 }
 
 void pod_dcn_peers(const pod_machine *machine, int32_t cell, int port,
@@ -139,7 +139,7 @@ void pod_dcn_peers(const pod_machine *machine, int32_t cell, int port,
         break;
     case POD_PORT_NIC_IN:
         for (int32_t other = slice * nchips; other < (slice + 1) * nchips; other++) {
-            if (host_chip(machine, other) == chip) {
+            if (server_chip(machine, other) == chip) {
                 visit(context, pod_machine_cell(machine, other));
             }
         }
@@ -157,8 +157,8 @@ void pod_dcn_peers(const pod_machine *machine, int32_t cell, int port,
 
 /* ---- the way of a message ---- */
 
-/* Where a message is: at a chip on its way to the exit, at a host, … */
-typedef enum way { WAY_LEAVE, WAY_HOST, WAY_UP, WAY_DOWN, WAY_HOST_IN, WAY_CHIP, WAY_HOME } way;
+/* Where a message is: at a chip on its way to the exit, at a server, … */
+typedef enum way { WAY_LEAVE, WAY_SERVER, WAY_UP, WAY_DOWN, WAY_SERVER_IN, WAY_CHIP, WAY_HOME } way;
 
 enum { ORDER_SHIFT = 32, WAY_SHIFT = 32, WAY_MASK = 15 };
 
@@ -200,7 +200,7 @@ static pod_net_hop hop_home(const pod_machine *machine, int32_t chip, int32_t ds
     return hop;
 }
 
-/* Out of a chip: over ICI to the exit, then to its host. */
+/* Out of a chip: over ICI to the exit, then to its server. */
 static pod_net_hop hop_leave(const pod_machine *machine, int32_t chip, int32_t dst,
                              pod_net_path *path)
 {
@@ -208,7 +208,7 @@ static pod_net_hop hop_leave(const pod_machine *machine, int32_t chip, int32_t d
     if (chip != leave_by) {
         return ici_hop(machine, chip, leave_by);
     }
-    way_set(path, WAY_HOST, dst);
+    way_set(path, WAY_SERVER, dst);
     return (pod_net_hop){.port = POD_PORT_PCIE_OUT, .peer = -1};
 }
 
@@ -219,18 +219,18 @@ pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)
     const int32_t dst = (int32_t)(uint32_t)path->word[1];
     const int32_t chip = pod_machine_chip(machine, cell);
     const int32_t enter_by = exit_chip(machine, dst);
-    const int32_t host_in = pod_machine_cell(machine, host_chip(machine, enter_by));
+    const int32_t server_in = pod_machine_cell(machine, server_chip(machine, enter_by));
     const way at = (way)(path->word[1] >> WAY_SHIFT & WAY_MASK);
     const uint32_t order = (uint32_t)(path->word[0] >> ORDER_SHIFT);
     switch (at) {
     case WAY_LEAVE:
         return hop_leave(machine, chip, dst, path);
-    case WAY_HOST:
-        way_set(path, has_uplinks(machine) ? WAY_UP : WAY_HOST_IN, dst);
+    case WAY_SERVER:
+        way_set(path, has_uplinks(machine) ? WAY_UP : WAY_SERVER_IN, dst);
         return (pod_net_hop){.port = POD_PORT_NIC_OUT,
                              .peer = has_uplinks(machine)
                                          ? pod_machine_cell(machine, chip - chip % nchips)
-                                         : host_in,
+                                         : server_in,
                              .order = order};
     case WAY_UP:
         way_set(path, WAY_DOWN, dst);
@@ -238,9 +238,9 @@ pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)
                              .peer = pod_machine_cell(machine, dst - dst % nchips),
                              .order = order};
     case WAY_DOWN:
-        way_set(path, WAY_HOST_IN, dst);
-        return (pod_net_hop){.port = POD_PORT_DOWN, .peer = host_in, .order = order};
-    case WAY_HOST_IN:
+        way_set(path, WAY_SERVER_IN, dst);
+        return (pod_net_hop){.port = POD_PORT_DOWN, .peer = server_in, .order = order};
+    case WAY_SERVER_IN:
         way_set(path, WAY_CHIP, dst);
         return (pod_net_hop){
             .port = POD_PORT_NIC_IN, .peer = pod_machine_cell(machine, enter_by), .order = order};

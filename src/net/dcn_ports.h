@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file net/dcn_ports.h  Hosts and fabric as ports of chips' cells. Private to net/machine.
+/** @file net/dcn_ports.h  Servers and fabric as ports of chips' cells. Private to net/machine.
  *
- *  Model (dcn/dcn.h). There are no cells for hosts: what a host shares is kept by the cell of its
+ *  Model (dcn/dcn.h). There are no cells for servers: what a server shares is kept by the cell of its
  *  first chip, what a slice shares by the cell of its first chip. Ports of a cell beyond the six
  *  directions, and where they lead:
  *
- *      6  PCIe out   every chip          to the host's first chip
+ *      6  PCIe out   every chip          to the server's first chip
  *      7  PCIe in    every chip          inner: the last hop of a message
- *      8  NIC out    a host's first      to the other host, or to the slice's first chip (uplink)
- *      9  NIC in     a host's first      to the chip
+ *      8  NIC out    a server's first    to the other server, or to the slice's first chip (uplink)
+ *      9  NIC in     a server's first    to the chip
  *     10  up         a slice's first     to the first chip of the other slice
- *     11  down       a slice's first     to the other host
+ *     11  down       a slice's first     to the other server
  *
  *  Uplinks exist when the fabric is oversubscribed. Near hops (PCIe out, NIC in; with uplinks also NIC
  *  out and down) have a latency of a hop between chips, or an eighth of the DCN's if that is less; the
  *  hop over the fabric has the rest of the DCN's latency.
  *
  *  A message to another slice carries its destination and where it is on this way. Where the path of
- *  a host is lost it starts or ends with hops over ICI (pod_dcn_exit). Folded, the cell of a host's
- *  first chip serves the chips of the host that have cells, with their share of the rates. */
+ *  a server is lost it starts or ends with hops over ICI (pod_dcn_exit). Folded, the cell of a server's
+ *  first chip serves the chips of the server that have cells, with their share of the rates. */
 #pragma once
 
 #include "net/cells.h"

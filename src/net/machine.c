@@ -10,9 +10,9 @@
 bool pod_machine_folds(const pod_machine *machine)
 {
     for (int a = 0; machine->dcn && a < POD_AXES; a++) {
-        const int32_t host = machine->dcn->options.host_dims[a];
+        const int32_t server = machine->dcn->options.server_dims[a];
         const int32_t period = pod_machine_period(machine, a);
-        if (period != machine->slice->dims[a] && period % host != 0 && host % period != 0) {
+        if (period != machine->slice->dims[a] && period % server != 0 && server % period != 0) {
             return false;
         }
     }
@@ -258,7 +258,7 @@ static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_
             summary->dcn_max_bytes = record[port].bytes;
             summary->dcn_busy_ps = record[port].busy_ps;
             summary->dcn_busiest_slice = chip / nchips;
-            summary->dcn_busiest_host = pod_dcn_host(machine->dcn, chip % nchips);
+            summary->dcn_busiest_server = pod_dcn_server(machine->dcn, chip % nchips);
         }
     }
 }
@@ -274,7 +274,7 @@ pod_status pod_machine_links(const pod_machine *machine, const pod_net *net,
     *summary = (pod_link_summary){.busiest_chip = -1,
                                   .busiest_direction = -1,
                                   .dcn_busiest_slice = -1,
-                                  .dcn_busiest_host = -1};
+                                  .dcn_busiest_server = -1};
     const int32_t ncells = pod_machine_cells(machine);
     for (int32_t cell = 0; records && cell < ncells; cell++) {
         summary_add(machine, cell, &records[(size_t)cell * POD_NET_PORTS_MAX], summary);

@@ -8,7 +8,7 @@
  *  Several slices. With a DCN, the cells are the chips of all slices, slice after slice: chip c of
  *  slice s is chip s · nchips + c. A message to another slice goes by PCIe, NICs and
  *  fabric (net/dcn_ports.h), everything else is as in one slice. Folded slices: one stands for
- *  all, when all do the same; a host then serves the chips that have cells with their share of its rates, and
+ *  all, when all do the same; a server then serves the chips that have cells with their share of its rates, and
  *  times differ by the picoseconds that its messages round to (some 1e-6).
  *  Ranks that hold whole slices see only DCN between them, and windows become as wide as its latency.
  *
@@ -24,7 +24,7 @@
 /** The port of every cell that stands for its chip's HBM, if hbm_bytes_per_s > 0. */
 int pod_machine_hbm_port(const pod_machine *machine);
 
-/** True if the periods fit the hosts: on each axis one divides the other. Without a DCN always. */
+/** True if the periods fit the servers: on each axis one divides the other. Without a DCN always. */
 bool pod_machine_folds(const pod_machine *machine);
 
 /** A net of the machine's cells; borrows the machine. Collective.
@@ -48,7 +48,7 @@ void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t
                                bool ties_plus, int64_t bytes, pod_net_tag tag,
                                pod_payload *payload);
 
-/** The busiest link and host of a run, and totals, on every rank. Links are those between chips. */
+/** The busiest link and server of a run, and totals, on every rank. Links are those between chips. */
 typedef struct pod_link_summary {
     int64_t max_bytes;    /**< on the busiest link */
     pod_time_ps busy_ps;  /**< of that link */
@@ -57,11 +57,11 @@ typedef struct pod_link_summary {
     int64_t total_bytes;                     /**< over all links */
     int64_t direction_bytes[POD_DIRECTIONS]; /**< the same by direction */
     pod_time_ps direction_busy_ps[POD_DIRECTIONS];
-    int64_t dcn_bytes;         /**< that left their slice, over all hosts */
-    int64_t dcn_max_bytes;     /**< through the busiest host's NICs, one way */
+    int64_t dcn_bytes;         /**< that left their slice, over all servers */
+    int64_t dcn_max_bytes;     /**< through the busiest server's NICs, one way */
     pod_time_ps dcn_busy_ps;   /**< of those NICs */
-    int32_t dcn_busiest_slice; /**< the lowest (slice, host) that has it; -1 when nothing left */
-    int32_t dcn_busiest_host;
+    int32_t dcn_busiest_slice; /**< the lowest (slice, server) that has it; -1 when nothing left */
+    int32_t dcn_busiest_server;
     int64_t hops; /**< message-hops */
     pod_engine_counts counts;
 } pod_link_summary;

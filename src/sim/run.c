@@ -311,12 +311,12 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     return st;
 }
 
-/* Slices consist of whole hosts that do the same. */
-static bool hosts_repeat(const pod_machine *machine)
+/* Slices consist of whole servers that do the same. */
+static bool servers_repeat(const pod_machine *machine)
 {
     for (int axis = 0; machine->dcn != NULL && axis < POD_AXES; axis++) {
         if (machine->dcn->nfaults > 0
-            || machine->slice->dims[axis] % machine->dcn->options.host_dims[axis] != 0) {
+            || machine->slice->dims[axis] % machine->dcn->options.server_dims[axis] != 0) {
             return false;
         }
     }
@@ -326,7 +326,7 @@ static bool hosts_repeat(const pod_machine *machine)
 bool pod_run_folds(const pod_run_collective_args *args)
 {
     return args->fold && args->watch == NULL && args->schedule->uniform && !args->data
-           && args->machine->slice->nfaults == 0 && hosts_repeat(args->machine);
+           && args->machine->slice->nfaults == 0 && servers_repeat(args->machine);
 }
 
 pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_result *result,
@@ -344,7 +344,7 @@ pod_status pod_run_collective(const pod_run_collective_args *args, pod_run_resul
         own.machine = &one;
         one.fold_slices = one.dcn != NULL;
         for (int axis = 0; axis < POD_AXES; axis++) { /* whole hosts, whose NICs keep their rates */
-            one.period[axis] = one.dcn != NULL ? one.dcn->options.host_dims[axis] : 1;
+            one.period[axis] = one.dcn != NULL ? one.dcn->options.server_dims[axis] : 1;
         }
         st = pod_par_agree(args->machine->par, run_machine(&own, result, err), err);
     }

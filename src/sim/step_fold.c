@@ -367,7 +367,7 @@ static bool same_queue(const fold *f, int32_t a, int32_t b)
     return true;
 }
 
-/* The chips of a host that a period shorter than the host makes one have the same place in its queue. */
+/* The chips of a server that a period shorter than the server makes one have the same place in its queue. */
 static bool queues_repeat(const fold *f, const pod_dcn *dcn, int axis, int32_t period)
 {
     const int32_t chips = f->slice->nchips;
@@ -382,7 +382,7 @@ static bool queues_repeat(const fold *f, const pod_dcn *dcn, int axis, int32_t p
             continue;
         }
         const int32_t other = pod_slice_chip(f->slice, at);
-        if (pod_dcn_host(dcn, chip % chips) == pod_dcn_host(dcn, other)
+        if (pod_dcn_server(dcn, chip % chips) == pod_dcn_server(dcn, other)
             && !same_queue(f, chip, chip - chip % chips + other)) {
             return false;
         }

@@ -19,7 +19,7 @@ typedef struct network {
 static const network networks[] = {
     {{4, 4, 1}, {true, true, false},   2, 1.0, NULL,    NULL },
     {{3, 2, 1}, {false, false, false}, 3, 2.0, NULL,    NULL },
-    {{8, 2, 1}, {false, false, false}, 4, 1.0, "1:0:3", "2:1"},
+    {{8, 2, 1}, {false, false, false}, 4, 1.0, "1:0:3", "2:2"},
     {{2, 1, 1}, {false, false, false}, 8, 1.0, NULL,    NULL },
 };
 
@@ -43,7 +43,8 @@ static void setup_init(setup *s, const network *n)
     const pod_dcn_options options = {
         .nslices = n->slices,
         .dims = {n->dims[0], n->dims[1], n->dims[2]},
-        .host_dims = {4,          2,          1         },
+        .host_dims = {2,          2,          1         },
+        .server_dims = {4,          2,          1         },
         .nic_bytes_per_s = 3.125e9,
         .pcie_bytes_per_s = 15e9,
         .oversubscription = n->oversubscription,
@@ -117,7 +118,7 @@ static void compare(const setup *s, pod_par *all, pod_par *alone, pod_coll_op op
     MPI_CHECK_I64(many.links.hops, one.links.hops);
     MPI_CHECK_I64(many.links.dcn_bytes, one.links.dcn_bytes);
     MPI_CHECK_I64(many.links.dcn_busy_ps, one.links.dcn_busy_ps);
-    MPI_CHECK_I64(many.links.dcn_busiest_host, one.links.dcn_busiest_host);
+    MPI_CHECK_I64(many.links.dcn_busiest_server, one.links.dcn_busiest_server);
     pod_coll_schedule_free(schedule);
 }
 

@@ -215,7 +215,8 @@ Test(chip, a_setting_that_is_none_is_refused)
     cr_expect_not_null(strstr(refused(POD_RATES_BOOK, "link_book_GBps=-1"), "link_book_GBps"));
     cr_expect_not_null(strstr(refused(POD_RATES_MEASURED, "hbm_eff_frac=1.01"), "hbm_eff_frac"));
     cr_expect_not_null(strstr(refused(POD_RATES_BOOK, "cores=1.5"), "whole"));
-    cr_expect_not_null(strstr(refused(POD_RATES_BOOK, "host_dims=2x2"), "only columns of numbers"));
+    cr_expect_not_null(
+        strstr(refused(POD_RATES_BOOK, "server_dims=2x2"), "only columns of numbers"));
 }
 
 Test(chip, rates_have_names)
@@ -272,8 +273,8 @@ Test(chip, a_bad_table_is_refused_at_the_field)
     expect_bad_field(2, "hbm_GBps", "", "hbm_GBps");
     expect_bad_field(3, "hbm_eff_frac", "1.2", "hbm_eff_frac");
     expect_bad_field(4, "mxu_dim", "128.5", "whole");
-    expect_bad_field(5, "host_dims", "4x", "no shape");
-    expect_bad_field(5, "host_dims", "4x2x1x1", "no shape");
+    expect_bad_field(5, "server_dims", "4x", "no shape");
+    expect_bad_field(5, "server_dims", "4x2x1x1", "no shape");
     expect_bad_field(5, "pod_dims", "0x2", "no shape");
     expect_bad_field(6, "ici_links", "4", "two links an axis");
     expect_bad_field(6, "hbm_usable_GiB", "193", "can't exceed");

@@ -121,7 +121,7 @@ static double machines(const pod_chip_spec *chip)
 {
     double count = 1;
     for (int axis = 0; axis < POD_CHIP_AXES; axis++) {
-        count *= (double)chip->pod_dims[axis] / chip->host_dims[axis];
+        count *= (double)chip->pod_dims[axis] / chip->server_dims[axis];
     }
     return count;
 }

@@ -22,6 +22,7 @@ static void joined_init(joined *j, const shape *s, int32_t slices, pod_coll_op o
     const pod_dcn_options options = {
         .nslices = slices,
         .dims = {s->dims[0], s->dims[1], s->dims[2]},
+        .server_dims = {2,          2,          1         },
         .host_dims = {2,          2,          1         },
         .nic_bytes_per_s = 6.25e9,
         .pcie_bytes_per_s = 15e9,

@@ -163,13 +163,23 @@ Test(ici_slice, counts_hosts_in_blocks_of_two_by_two)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pod_slice slice = slice_of(cases[i].naxes, cases[i].x, cases[i].y, cases[i].z, 0, false);
         cr_assert_eq(slice.nhosts, cases[i].hosts, "%s: %d hosts", slice.name, (int)slice.nhosts);
-        int32_t last = pod_slice_host(&slice, slice.nchips - 1);
-        cr_assert_eq(last, slice.nhosts - 1);
     }
-    pod_slice slice = slice_of(3, 4, 4, 4, 7, false);
-    cr_assert_eq(pod_slice_host(&slice, pod_slice_chip(&slice, (int32_t[]){1, 1, 0})), 0);
-    cr_assert_eq(pod_slice_host(&slice, pod_slice_chip(&slice, (int32_t[]){2, 1, 0})), 1);
-    cr_assert_eq(pod_slice_host(&slice, pod_slice_chip(&slice, (int32_t[]){1, 3, 1})), 6);
+    /* v5e and v6e: servers of 4x2 chips. A slice of just one is one host. */
+    static const int32_t host[POD_AXES] = {2, 2, 1};
+    static const int32_t server[POD_AXES] = {4, 2, 1};
+    static const int32_t of_servers[][3] = {
+        {2, 4, 1},
+        {4, 2, 1},
+        {4, 4, 4},
+        {2, 2, 1},
+        {8, 1, 4},
+        {2, 8, 4},
+    };
+    for (size_t i = 0; i < sizeof of_servers / sizeof of_servers[0]; i++) {
+        pod_slice slice = slice_of(2, of_servers[i][0], of_servers[i][1], 1, 0, false);
+        pod_slice_hosts_set(&slice, host, server);
+        cr_assert_eq(slice.nhosts, of_servers[i][2], "%s: %d hosts", slice.name, (int)slice.nhosts);
+    }
 }
 
 Test(ici_slice, kills_a_cable_in_both_directions)

@@ -235,7 +235,7 @@ Test(ici_spec, refuses_a_bad_catalogue_with_position)
         {"v4,v4-8,2x2x1x1,4,1,none,0,1,s,\n", "more axes", 2, 0},
         {"v4,v4-8,2x0x1,4,1,none,0,1,s,\n", "axis of 0", 2, 0},
         {"v4,v4-8,2x2x1,5,1,none,0,1,s,\n", "chips is 5; the shape has 4", 2, 0},
-        {"v4,v4-8,2x2x1,4,2,none,0,1,s,\n", "hosts is 2; blocks of 2x2x1 are 1", 2, 0},
+        {"v4,v4-8,2x2x1,4,2,none,0,1,s,\n", "hosts is 2; by the rule it has 1", 2, 0},
         {"v4,v4-4,2x2x1,4,1,none,0,1,s,\n", "4 chips of v4 are v4-8", 2, 0},
         {"v4,v4-8,2x2x1,4,1,q,0,1,s,\n", "does not name axes", 2, 0},
         {"v5e,v5litepod-4,2x2,4,1,xyz,0,1,s,\n", "no axis z", 2, 0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** Several v5e-like slices on one rank, for tests: hosts of 4x2 chips, 3.125 GB/s a chip. */
+/** Several v5e-like slices on one rank, for tests: servers of 4x2 chips, hosts of 2x2, 3.125 GB/s a chip. */
 #pragma once
 
 #include "collectives/registry.h"
@@ -20,7 +20,7 @@ typedef struct joined {
     pod_error err;
 } joined;
 
-/* One host in place of all: how far times may differ. */
+/* One server in place of all: how far times may differ. */
 static const double FOLDED_FRAC = 3e-4;
 
 #define OK(call) cr_assert_eq((call), POD_OK, "%s: %s", #call, j->err.text)
@@ -38,7 +38,8 @@ static inline void joined_init(joined *j, int32_t x, int32_t y, unsigned closed,
     const pod_dcn_options options = {
         .nslices = slices,
         .dims = {x, y, 1},
-        .host_dims = {4, 2, 1},
+        .host_dims = {2, 2, 1},
+        .server_dims = {4, 2, 1},
         .nic_bytes_per_s = 3.125e9,
         .pcie_bytes_per_s = 15e9,
         .oversubscription = oversubscription,
@@ -99,7 +100,7 @@ static inline pod_run_result joined_run(joined *j, pod_coll_op op, const char *n
                  (long long)result.wrong);
     cr_assert(!data || result.checked > 0 || op == POD_PERMUTE);
     cr_assert_geq(result.time_ps, bound.time_ps, "%s by %s", pod_coll_op_name(op), algorithm->name);
-    if (schedule->uniform) { /* one host of one slice stands for all */
+    if (schedule->uniform) { /* one server of one slice stands for all */
         pod_run_collective_args folded = args;
         pod_run_result same;
         folded.data = false;

@@ -82,6 +82,7 @@ static inline void world_hosts(world *w)
         .nslices = 1,
         .dims = {w->slice.dims[0], w->slice.dims[1], w->slice.dims[2]},
         .host_dims = {1,                1,                1               },
+        .server_dims = {1,                1,                1               },
         .nic_bytes_per_s = 1e9,
         .pcie_bytes_per_s = w->chip.pcie_bytes_per_s,
         .oversubscription = 1,

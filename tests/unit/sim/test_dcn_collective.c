@@ -56,8 +56,8 @@ Test(sim_dcn, moves_the_right_numbers, .timeout = 120)
     }
 }
 
-/* joined_run simulates these once more, one host for all, and wants the same time. */
-Test(sim_dcn, one_host_stands_for_all_that_do_the_same, .timeout = 120)
+/* joined_run simulates these once more, one server for all, and wants the same time. */
+Test(sim_dcn, one_server_stands_for_all_that_do_the_same, .timeout = 120)
 {
     static const int32_t slices[] = {2, 3, 5};
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
@@ -184,8 +184,8 @@ Test(sim_dcn, takes_the_same_time_when_slices_are_folded)
     }
 }
 
-/* One chip with its share of a host stands for 256. */
-Test(sim_dcn, folds_hosts_with_their_share_of_the_rates)
+/* One chip with its share of a server stands for 256. */
+Test(sim_dcn, folds_servers_with_their_share_of_the_rates)
 {
     joined joined_case;
     joined *j = &joined_case;
@@ -201,12 +201,12 @@ Test(sim_dcn, folds_hosts_with_their_share_of_the_rates)
         cr_assert_float_eq(took / whole, 1.0, 1e-4, "period %d: %.3f, not %.3f", period, took,
                            whole);
     }
-    j->dcn.options.host_dims[0] = 3;
+    j->dcn.options.server_dims[0] = 3;
     cr_assert_not(pod_machine_folds(&j->machine));
     joined_fini(j);
 }
 
-/* 1 chip of slice 0 to its twin: the PCIe decides; all chips of a host at once: the cards do. */
+/* 1 chip of slice 0 to its twin: the PCIe decides; all chips of a server at once: the NICs do. */
 Test(sim_dcn, shares_cards_fairly_and_pcie_not_at_all)
 {
     joined joined_case;
@@ -271,10 +271,10 @@ Test(sim_dcn, waits_for_a_slow_host_a_slow_card_and_a_lost_path)
 {
     const double run_us = (1 << 24) / 32.0 / 3.125e9 * 1e6;
     const double healthy = with_fault(POD_DCN_NIC_SLOW, NULL);
-    check_slower(with_fault(POD_DCN_NIC_SLOW, "1:3:3"), healthy, 2.0 * run_us);
+    check_slower(with_fault(POD_DCN_NIC_SLOW, "1:6:3"), healthy, 2.0 * run_us);
     check_slower(with_fault(POD_DCN_HOST_SLOW, "0:0:2"), healthy, run_us);
-    /* twice the chips on the cards of the host beside it */
-    check_slower(with_fault(POD_DCN_PATH_LOST, "1:1"), healthy, run_us);
+    /* twice the chips on the NICs of the server beside it */
+    check_slower(with_fault(POD_DCN_PATH_LOST, "1:2"), healthy, run_us);
 }
 
 Test(sim_dcn, costs_at_most_a_flight_when_the_network_is_infinitely_fast)
