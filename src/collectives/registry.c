@@ -73,8 +73,10 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
         return pod_coll_none.predict(request, prediction, err);
     }
     pod_coll_request asked = *request;
-    for (int i = 0; i < ROWS; ++i) {
-        if (!rows[i]->in_auto) {
+    int chosen = ROWS;
+    for (int turn = 0; turn < 2 * ROWS; ++turn) {
+        const int i = turn % ROWS;
+        if (!rows[i]->in_auto || rows[i]->predicts_last != (turn >= ROWS)) {
             continue;
         }
         pod_status st = pod_coll_algorithm_applies(rows[i], request, NULL);
@@ -84,15 +86,18 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
         if (st != POD_OK) {
             continue;
         }
-        pod_coll_prediction mine;
-        asked.enough_ps = *algorithm != NULL && has_enough(request) ? prediction->total_ps : 0;
+        pod_coll_prediction mine = {.nterms = 0};
+        const pod_time_ps least_lost_ps = chosen < ROWS ? prediction->total_ps + (i < chosen) : 0;
+        asked.enough_ps = has_enough(request) ? least_lost_ps : 0;
         st = rows[i]->predict(&asked, &mine, err);
         if (st != POD_OK) {
             return st;
         }
-        if (!*algorithm || mine.total_ps < prediction->total_ps) {
+        if (chosen == ROWS || mine.total_ps < least_lost_ps) {
+            chosen = i;
             *algorithm = rows[i];
             *prediction = mine;
+            prediction->planner = mine.planner == rows[i] ? rows[i] : NULL;
         }
     }
     return *algorithm ? POD_OK

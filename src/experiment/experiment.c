@@ -101,13 +101,25 @@ const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_
     return text;
 }
 
-/* The items of rank `rank` of `ranks`, one after another in `packed`. @return their number */
-static int copy_share(unsigned char *items, size_t item_size, int count, int rank, int ranks,
-                      unsigned char *packed, bool pack)
+/* Items that lie on different ranks. */
+typedef struct shares {
+    unsigned char *items;
+    size_t item_size;
+    int count;
+    int ranks;
+    const int32_t *owner; /* owner[item]; NULL: ranks in turn */
+} shares;
+
+/* The items of a rank, one after another in `packed`. @return their number */
+static int copy_share(const shares *s, int rank, unsigned char *packed, bool pack)
 {
     int taken = 0;
-    for (int i = rank; i < count; i += ranks) {
-        unsigned char *item = items + (size_t)i * item_size;
+    for (int i = 0; i < s->count; i++) {
+        if ((s->owner != NULL ? s->owner[i] : i % s->ranks) != rank) {
+            continue;
+        }
+        const size_t item_size = s->item_size;
+        unsigned char *item = s->items + (size_t)i * item_size;
         unsigned char *place = packed + (size_t)taken++ * item_size;
         memcpy(pack ? place : item, pack ? item : place, item_size);
     }
@@ -115,28 +127,29 @@ static int copy_share(unsigned char *items, size_t item_size, int count, int ran
 }
 
 pod_status pod_experiment_share(pod_par *par, void *items, int count, size_t item_size,
-                                pod_error *err)
+                                const int32_t *owner, pod_error *err)
 {
     const int ranks = pod_par_size(par);
+    const shares s = {
+        .items = items, .item_size = item_size, .count = count, .ranks = ranks, .owner = owner};
     if (ranks == 1 || count == 0) {
         return POD_OK;
     }
-    const size_t most = ((size_t)count / (size_t)ranks + 1) * item_size;
-    unsigned char *own = malloc(most);
+    unsigned char *own = malloc((size_t)count * item_size);
     pod_status st =
         own != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for %d results", count);
     st = pod_par_agree(par, st, err);
     void *all = NULL;
     size_t total = 0;
     if (st == POD_OK) {
-        const int share = copy_share(items, item_size, count, pod_par_rank(par), ranks, own, true);
+        const int share = copy_share(&s, pod_par_rank(par), own, true);
         st = pod_par_gather(par, own, (size_t)share * item_size, &all, &total, err);
         st = pod_par_agree(par, st, err);
     }
     if (st == POD_OK && pod_par_rank(par) == 0) {
         unsigned char *next = all;
         for (int rank = 0; rank < ranks; rank++) {
-            const int share = copy_share(items, item_size, count, rank, ranks, next, false);
+            const int share = copy_share(&s, rank, next, false);
             next += (size_t)share * item_size;
         }
     }

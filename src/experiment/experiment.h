@@ -45,6 +45,8 @@ typedef struct pod_experiment {
     pod_experiment_data data;
     bool force;    /**< even where it may not fit the machine's memory */
     uint64_t seed; /**< of real numbers and of random patterns */
+    struct pod_coll_choices
+        *choices; /**< of algorithms, remembered from step to step; NULL = for one step only */
 } pod_experiment;
 
 /** Tell the listener. */
@@ -79,8 +81,9 @@ const char *pod_experiment_data_text(bool real, int64_t bytes, char *text, size_
 
 enum { POD_EXPERIMENT_TEXT_MAX = 256 };
 
-/** Every rank has the items of its share, rank, rank + size, …; afterwards every rank has all. Collective.
+/** Every rank has the items of its share; afterwards every rank has all. Collective.
  *  @param items  items[count] of item_size bytes each: plain values without pointers
+ *  @param owner  owner[count]: the rank that has an item, the same on every rank; NULL: rank r has items r, r + size, …
  *  @return POD_E_NOMEM, the same on every rank */
 pod_status pod_experiment_share(pod_par *par, void *items, int count, size_t item_size,
-                                pod_error *err);
+                                const int32_t *owner, pod_error *err);

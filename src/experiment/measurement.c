@@ -297,7 +297,8 @@ pod_status pod_experiment_measurements_run(pod_experiment *experiment,
     }
     pod_par_self_free(run.self);
     st = pod_par_agree(par, st, err);
-    return st == POD_OK ? pod_experiment_share(par, measured, count, sizeof *measured, err) : st;
+    return st == POD_OK ? pod_experiment_share(par, measured, count, sizeof *measured, NULL, err)
+                        : st;
 }
 
 /* ---- the summary ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/search.h"
 
+#include "engine/deal.h"
 #include "experiment/step_best.h"
 #include "experiment/step_periodic.h"
 
@@ -20,6 +21,14 @@ typedef struct best_times {
     int top;              /* 0: all are wanted */
     int count;
 } best_times;
+
+static pod_status best_init(best_times *best, int top, pod_error *err)
+{
+    *best = (best_times){.top = top, .time_ps = calloc((size_t)top + 1, sizeof *best->time_ps)};
+    return best->time_ps != NULL
+               ? POD_OK
+               : pod_fail(err, POD_E_NOMEM, "no memory for the best %d layouts", top);
+}
 
 /* What a layout must not exceed to be among the best: the last of them. */
 static pod_time_ps best_limit(const best_times *best)
@@ -41,57 +50,60 @@ static void best_add(best_times *best, pod_time_ps time_ps)
     best->count += best->count < best->top ? 1 : 0;
 }
 
-/* Simulate a case unless it can't be among the best. */
-static pod_status run_case_alone(pod_experiment *self, const pod_experiment_step_case *run_case,
-                                 const pod_chip_spec *chip, best_times *best,
-                                 pod_experiment_step_outcome *outcome, pod_error *err)
+/* ---- one candidate, on a rank by itself ---- */
+
+/* What is done with it: it is only built, to learn what numbers would need; its bound is found; it is simulated. */
+typedef enum depth { DEPTH_BUILD, DEPTH_BOUND, DEPTH_TIME } depth;
+
+static pod_status case_bound(pod_experiment *self, const pod_experiment_step_case *run_case,
+                             const pod_chip_spec *chip, pod_experiment_step_outcome *outcome,
+                             pod_error *err)
+{
+    pod_time_ps bound_ps = 0;
+    const pod_status st = pod_experiment_step_bound(self, run_case, chip, &bound_ps, err);
+    if (st == POD_OK) {
+        pod_experiment_step_outcome_case(run_case, outcome);
+    }
+    outcome->bound_ps = bound_ps;
+    return st;
+}
+
+static pod_status case_time(pod_experiment *self, const pod_experiment_step_case *run_case,
+                            const pod_chip_spec *chip, pod_experiment_step_outcome *outcome,
+                            pod_error *err)
 {
     pod_step_result result = {0};
-    pod_time_ps bound_ps = 0;
-    pod_status st = pod_experiment_step_bound(self, run_case, chip, &bound_ps, err);
-    outcome->bound_ps = bound_ps;
-    if (st == POD_OK && bound_ps > best_limit(best)) {
-        pod_experiment_step_outcome_case(run_case, outcome);
-        outcome->slower = 1;
-        return POD_OK;
-    }
-    if (st == POD_OK) {
-        st = pod_experiment_step_run(self, run_case, chip, NULL, &result, err);
-    }
+    const pod_status st = pod_experiment_step_run(self, run_case, chip, NULL, &result, err);
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, &result, NULL, outcome);
-        best_add(best, outcome->time_ps);
     }
     pod_step_result_fini(&result);
     return st;
 }
 
-static bool has_time(const pod_experiment_step_outcome *outcome)
-{
-    return outcome->status == POD_OK && outcome->slower == 0;
-}
-
-/* One candidate on a rank by itself, time only; or only built, to learn what numbers would need. */
 static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate *candidate,
-                            best_times *best, pod_experiment_step_outcome *outcome,
-                            int64_t *data_bytes, bool only_build, pod_error *err)
+                            depth how, pod_experiment_step_outcome *outcome, int64_t *data_bytes,
+                            pod_error *err)
 {
     pod_experiment_step_case run_case;
     pod_error failure = {0};
     const pod_chip_spec *chip = &candidate->setup->chip;
     pod_experiment_step_outcome_mesh(outcome, &candidate->mesh);
     pod_status st =
-        only_build ? pod_experiment_step_case_init(&run_case, candidate->request, candidate->setup,
-                                                   &candidate->mesh, NULL, &failure)
-                   : pod_experiment_step_lay(self, &run_case, candidate->request, candidate->setup,
-                                             &candidate->mesh, &failure);
+        how == DEPTH_BUILD ? pod_experiment_step_case_init(
+            &run_case, candidate->request, candidate->setup, &candidate->mesh, NULL, &failure)
+                           : pod_experiment_step_lay(self, &run_case, candidate->request,
+                                                     candidate->setup, &candidate->mesh, &failure);
     if (st == POD_OK) {
         pod_experiment_step_outcome_mesh(outcome, &run_case.mesh.logical);
         *data_bytes =
             run_case.work.data_bytes > *data_bytes ? run_case.work.data_bytes : *data_bytes;
     }
-    if (st == POD_OK && !only_build) {
-        st = run_case_alone(self, &run_case, chip, best, outcome, &failure);
+    if (st == POD_OK && how != DEPTH_BUILD && outcome->bound_ps == 0) {
+        st = case_bound(self, &run_case, chip, outcome, &failure);
+    }
+    if (st == POD_OK && how == DEPTH_TIME) {
+        st = case_time(self, &run_case, chip, outcome, &failure);
     }
     outcome->needs_bytes = st == POD_E_NOFIT ? run_case.work.memory.peak_bytes : 0;
     pod_experiment_step_case_fini(&run_case);
@@ -120,38 +132,176 @@ static void tell_progress(const pod_experiment *experiment, int done, int count,
     experiment->listener.progress(experiment->listener.context, done, count, what);
 }
 
-/* Every rank does its share by itself; then all know all. @param[out] data_bytes  of the largest */
-static pod_status run_shares(pod_experiment *experiment, const pod_experiment_candidate *candidates,
-                             int count, int top, pod_experiment_step_outcome *outcomes,
-                             bool only_build, int64_t *data_bytes, pod_error *err)
+/* ---- all of them ---- */
+
+/* What the functions below work on. */
+typedef struct search {
+    pod_experiment *experiment;
+    pod_experiment self; /* of this rank alone */
+    const pod_experiment_candidate *candidates;
+    int count;
+    pod_experiment_step_outcome *outcomes;
+    int64_t data_bytes; /* of the largest */
+} search;
+
+static pod_status search_init(search *s, pod_experiment *experiment,
+                              const pod_experiment_candidate *candidates, int count,
+                              pod_experiment_step_outcome *outcomes, pod_error *err)
 {
-    pod_par *par = experiment->par;
-    best_times best = {.top = top, .time_ps = calloc((size_t)top + 1, sizeof *best.time_ps)};
-    pod_experiment self = {.data = POD_DATA_NONE, .seed = experiment->seed};
-    const pod_experiment_step_outcome *fastest = NULL;
-    *data_bytes = 0;
+    *s = (search){
+        .experiment = experiment,
+        .self = {.data = POD_DATA_NONE, .seed = experiment->seed},
+        .candidates = candidates,
+        .count = count,
+        .outcomes = outcomes
+    };
     memset(outcomes, 0, (size_t)count * sizeof *outcomes);
-    pod_status st = pod_par_self_new(&self.par, err);
-    if (st == POD_OK && best.time_ps == NULL) {
-        st = pod_fail(err, POD_E_NOMEM, "no memory for the best of %d layouts", count);
+    pod_status st = pod_par_self_new(&s->self.par, err);
+    st = st == POD_OK ? pod_coll_choices_new(&s->self.choices, err) : st;
+    return pod_par_agree(experiment->par, st, err);
+}
+
+static void search_fini(search *s)
+{
+    pod_experiment_progress_end(s->experiment);
+    pod_coll_choices_free(s->self.choices);
+    pod_par_self_free(s->self.par);
+}
+
+/* Every rank does its share by itself, and no more than `how` says; then all know all. */
+static pod_status run_shares(search *s, depth how, pod_error *err)
+{
+    pod_par *par = s->experiment->par;
+    pod_status st = POD_OK;
+    for (int i = pod_par_rank(par); i < s->count && st == POD_OK; i += pod_par_size(par)) {
+        st = run_alone(&s->self, &s->candidates[i], how, &s->outcomes[i], &s->data_bytes, err);
     }
-    for (int i = pod_par_rank(par); i < count && st == POD_OK; i += pod_par_size(par)) {
-        st = run_alone(&self, &candidates[i], &best, &outcomes[i], data_bytes, only_build, err);
-        if (has_time(&outcomes[i]) && !only_build
-            && (fastest == NULL || outcomes[i].time_ps < fastest->time_ps)) {
-            fastest = &outcomes[i];
-        }
-        tell_progress(experiment, i + 1, count, fastest);
-    }
-    pod_experiment_progress_end(experiment);
-    free(best.time_ps);
-    pod_par_self_free(self.par);
     st = pod_par_agree(par, st, err);
     if (st == POD_OK) {
-        pod_par_max_i64(par, data_bytes, 1);
-        st = pod_experiment_share(par, outcomes, count, sizeof *outcomes, err);
+        pod_par_max_i64(par, &s->data_bytes, 1);
+        st = pod_experiment_share(par, s->outcomes, s->count, sizeof *s->outcomes, NULL, err);
     }
     return st;
+}
+
+/* The candidates still to be simulated, by their bounds: the lowest first, which are most likely among the best; or,
+ * if all are wanted, the highest first, so that no rank begins a long one when the others are done.
+ * @param order  order[count] */
+static int order_find(const search *s, int top, int *order)
+{
+    int n = 0;
+    for (int i = 0; i < s->count; i++) {
+        const pod_time_ps bound_ps = s->outcomes[i].bound_ps;
+        if (s->outcomes[i].status != POD_OK) {
+            continue;
+        }
+        int at = n++;
+        for (; at > 0; at--) {
+            const pod_time_ps other_ps = s->outcomes[order[at - 1]].bound_ps;
+            if (top > 0 ? other_ps <= bound_ps : other_ps >= bound_ps) {
+                break;
+            }
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+    return n;
+}
+
+/* The last of the `top` best times that any rank has told. @param told_ps  told_ps[n], scratch */
+static pod_time_ps limit_read(const pod_deal *deal, int n, best_times *best, int64_t *told_ps)
+{
+    best->count = 0;
+    pod_deal_read(deal, told_ps);
+    for (int i = 0; i < n && best->top > 0; i++) {
+        if (told_ps[i] > 0) {
+            best_add(best, told_ps[i]);
+        }
+    }
+    return best_limit(best);
+}
+
+/* Simulate what may be among the best.
+ * @param owner  owner[count]: set to this rank where it simulated; @param told_ps  told_ps[n], scratch */
+static pod_status run_dealt(search *s, pod_deal *deal, const int *order, int n, best_times *best,
+                            int64_t *owner, int64_t *told_ps, pod_error *err)
+{
+    const pod_experiment_step_outcome *fastest = NULL;
+    pod_status st = POD_OK;
+    for (int piece = pod_deal_next(deal); piece < n && st == POD_OK; piece = pod_deal_next(deal)) {
+        const int i = order[piece];
+        pod_experiment_step_outcome *outcome = &s->outcomes[i];
+        if (outcome->bound_ps <= limit_read(deal, n, best, told_ps)) {
+            owner[i] = pod_par_rank(s->experiment->par);
+            st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, outcome, &s->data_bytes, err);
+            if (st == POD_OK && outcome->status == POD_OK) {
+                pod_deal_tell(deal, piece, outcome->time_ps);
+                fastest =
+                    fastest == NULL || outcome->time_ps < fastest->time_ps ? outcome : fastest;
+            }
+        }
+        tell_progress(s->experiment, s->count - n + piece + 1, s->count, fastest);
+    }
+    return st;
+}
+
+/* All ranks know what each has simulated. @param owner  owner[count], -1 where this rank did not */
+static pod_status share_dealt(search *s, int64_t *owner, pod_error *err)
+{
+    pod_par *par = s->experiment->par;
+    int32_t *owners = calloc((size_t)s->count + 1, sizeof *owners);
+    pod_status st =
+        owners != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for %d results", s->count);
+    st = pod_par_agree(par, st, err);
+    if (st == POD_OK) {
+        pod_par_max_i64(par, owner, s->count);
+        for (int i = 0; i < s->count; i++) {
+            s->outcomes[i].slower = owner[i] < 0 && s->outcomes[i].status == POD_OK;
+            owners[i] = owner[i] < 0 ? 0 : (int32_t)owner[i];
+        }
+        st = pod_experiment_share(par, s->outcomes, s->count, sizeof *s->outcomes, owners, err);
+    }
+    free(owners);
+    return st;
+}
+
+/* Simulate the candidates whose bounds are known. */
+static pod_status run_times(search *s, int top, pod_error *err)
+{
+    pod_par *par = s->experiment->par;
+    best_times best = {.top = top};
+    pod_deal *deal = NULL;
+    int *order = calloc((size_t)s->count + 1, sizeof *order);
+    int64_t *owner = calloc((size_t)s->count + 1, sizeof *owner);
+    int64_t *told_ps = calloc((size_t)s->count + 1, sizeof *told_ps);
+    pod_status st = best_init(&best, top, err);
+    if (order == NULL || owner == NULL || told_ps == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", s->count);
+    }
+    st = pod_par_agree(par, st, err);
+    const int n = st == POD_OK ? order_find(s, top, order) : 0;
+    if (st == POD_OK) {
+        st = pod_deal_new(par, n, &deal, err);
+    }
+    if (st == POD_OK) {
+        for (int i = 0; i < s->count; i++) {
+            owner[i] = -1;
+        }
+        st = run_dealt(s, deal, order, n, &best, owner, told_ps, err);
+        st = pod_par_agree(par, st, err);
+        pod_deal_free(deal);
+    }
+    st = st == POD_OK ? share_dealt(s, owner, err) : st;
+    free(best.time_ps);
+    free(told_ps);
+    free(owner);
+    free(order);
+    return st;
+}
+
+static bool has_time(const pod_experiment_step_outcome *outcome)
+{
+    return outcome->status == POD_OK && outcome->slower == 0;
 }
 
 /* Figures stay for layouts whose bound doesn't exceed the last of the best times, and for no others, whatever else was
@@ -159,20 +309,24 @@ static pod_status run_shares(pod_experiment *experiment, const pod_experiment_ca
 static pod_status leave_slower(pod_experiment_step_outcome *outcomes, int count, int top,
                                pod_error *err)
 {
-    best_times best = {.top = top, .time_ps = calloc((size_t)top + 1, sizeof *best.time_ps)};
-    if (best.time_ps == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for the best of %d layouts", count);
-    }
-    for (int i = 0; i < count; i++) {
+    best_times best;
+    const pod_status st = best_init(&best, top, err);
+    for (int i = 0; i < count && st == POD_OK; i++) {
         if (has_time(&outcomes[i])) {
             best_add(&best, outcomes[i].time_ps);
         }
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && st == POD_OK; i++) {
         outcomes[i].slower |= has_time(&outcomes[i]) && outcomes[i].bound_ps > best_limit(&best);
     }
     free(best.time_ps);
-    return POD_OK;
+    return st;
+}
+
+/* The best of several placements are found by simulating them, so bounds of those come with the simulation. */
+static bool bounds_come_first(const pod_experiment_candidate *candidates, int count)
+{
+    return count > 0 && !pod_experiment_step_wants_best(candidates[0].request);
 }
 
 pod_status pod_experiment_search_times(pod_experiment *experiment,
@@ -180,9 +334,13 @@ pod_status pod_experiment_search_times(pod_experiment *experiment,
                                        int top, pod_experiment_step_outcome *outcomes,
                                        pod_error *err)
 {
-    int64_t data_bytes = 0;
-    const pod_status st =
-        run_shares(experiment, candidates, count, top, outcomes, false, &data_bytes, err);
+    search s;
+    pod_status st = search_init(&s, experiment, candidates, count, outcomes, err);
+    if (st == POD_OK && bounds_come_first(candidates, count)) {
+        st = run_shares(&s, DEPTH_BOUND, err);
+    }
+    st = st == POD_OK ? run_times(&s, top, err) : st;
+    search_fini(&s);
     return st == POD_OK ? leave_slower(outcomes, count, top, err) : st;
 }
 
@@ -222,13 +380,15 @@ pod_status pod_experiment_search(pod_experiment *experiment,
                                  const pod_experiment_candidate *candidates, int count, int top,
                                  pod_experiment_step_outcome *outcomes, pod_error *err)
 {
-    int64_t data_bytes = 0;
     if (experiment->data == POD_DATA_NONE || !has_numbers(candidates, count)) {
         return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
     }
-    pod_status st = run_shares(experiment, candidates, count, 0, outcomes, true, &data_bytes, err);
+    search s;
+    pod_status st = search_init(&s, experiment, candidates, count, outcomes, err);
     bool data = false;
-    st = st == POD_OK ? pod_experiment_step_choose_data(experiment, data_bytes, &data, err) : st;
+    st = st == POD_OK ? run_shares(&s, DEPTH_BUILD, err) : st;
+    search_fini(&s);
+    st = st == POD_OK ? pod_experiment_step_choose_data(experiment, s.data_bytes, &data, err) : st;
     if (st == POD_OK && !data) {
         return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
     }

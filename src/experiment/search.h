@@ -2,11 +2,12 @@
 /** @file experiment/search.h  Many candidates for a step, dealt out to the ranks.
  *
  *  Model: a candidate is a request, a setup and a mesh; candidates may share requests and setups, or differ in
- *  them. Time only, each candidate runs whole on one rank by itself (rank, rank + size, …), and then all
- *  ranks know all outcomes. With real numbers all ranks work on each together.
- *  Lower bounds (sim/step.h) come before each simulation. Where only the `top` best are asked for, a candidate whose
- *  bound exceeds the time of the last of them is not simulated; its outcome says slower = 1. Whether it does is
- *  settled at the end, so that it depends on the candidates alone.
+ *  them. Time only, each candidate runs whole on one rank by itself, and at the end all ranks know all outcomes. With
+ *  real numbers all ranks work on each together.
+ *  First come the lower bounds of all (sim/step.h), which are cheap. Then candidates are simulated in the order of
+ *  their bounds, dealt to ranks as they become free (engine/deal.h). Where only the `top` best are asked for, a
+ *  candidate whose bound exceeds the time of the last of them is not simulated; its outcome says slower = 1. Whether
+ *  it does is settled at the end, so that it depends on the candidates alone.
  *  A candidate that can't run (its mesh doesn't lie, it doesn't fit HBM, its sizes are too large) has
  *  the reason in its outcome; anything else ends the search.
  *

@@ -121,10 +121,9 @@ static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_
     return st;
 }
 
-pod_status pod_experiment_step_run(pod_experiment *experiment,
-                                   const pod_experiment_step_case *run_case,
-                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
-                                   pod_step_result *result, pod_error *err)
+static pod_status run(pod_experiment *experiment, const pod_experiment_step_case *run_case,
+                      const pod_chip_spec *chip, pod_experiment_watch *watch,
+                      pod_step_result *result, pod_error *err)
 {
     bool done = false;
     pod_status st = run_periodic(experiment, run_case, chip, watch, result, &done, err);
@@ -132,6 +131,24 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
         st = pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
                                           watch, result, err);
     }
+    return st;
+}
+
+pod_status pod_experiment_step_run(pod_experiment *experiment,
+                                   const pod_experiment_step_case *run_case,
+                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
+                                   pod_step_result *result, pod_error *err)
+{
+    pod_experiment own = *experiment;
+    pod_coll_choices *choices = NULL;
+    pod_status st = POD_OK;
+    if (own.choices == NULL) {
+        st = pod_coll_choices_new(&choices, err);
+        own.choices = choices;
+    }
+    st = pod_par_agree(own.par, st, err);
+    st = st == POD_OK ? run(&own, run_case, chip, watch, result, err) : st;
+    pod_coll_choices_free(choices);
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
         pod_experiment_step_slowest_slice(chip, &run_case->setup->slice, &run_case->work.programs,
                                           result);

@@ -63,6 +63,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
         .machine = &own.machine,
         .chip = chip,
         .programs = programs,
+        .choices = experiment->choices,
         .fold = !run_case->asked->exact,
     };
     const pod_status st = pod_experiment_watch_step(watch, &args, result, err);

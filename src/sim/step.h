@@ -41,6 +41,7 @@
 #pragma once
 
 #include "chip/chip.h"
+#include "collectives/choices.h"
 #include "net/machine.h"
 #include "program/program.h"
 
@@ -82,7 +83,9 @@ typedef struct pod_step_args {
     const pod_chip_spec *chip;
     const pod_programs *programs;
     const char *algorithm; /**< "auto" or a name for all collectives */
-    bool fold;             /**< simulate equal chips once; no effect with data */
+    pod_coll_choices
+        *choices; /**< what `auto` chose before, with the same machine; NULL = unknown */
+    bool fold;    /**< simulate equal chips once; no effect with data */
     bool
         fold_rings; /**< with fold: also where a ring through chips in several rows takes other links at
                                 some of them than at others; alone it takes as long, and beside

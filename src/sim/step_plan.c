@@ -3,7 +3,6 @@
 #include "chip/hbm.h"
 #include "chip/matmul.h"
 #include "collectives/bounds/bound.h"
-#include "collectives/registry.h"
 #include "sim/step_state.h"
 
 #include <stdio.h>
@@ -154,21 +153,24 @@ static pod_coll_request schedule_request(const step_run *run, const step_schedul
     };
 }
 
-static pod_status schedule_by_name(const char *name, const pod_coll_request *request,
-                                   pod_coll_schedule **schedule, pod_error *err)
+static pod_status schedule_by_name(const step_run *run, const char *name,
+                                   const pod_coll_request *request, pod_coll_schedule **schedule,
+                                   pod_error *err)
 {
     const pod_coll_algorithm *algorithm = NULL;
+    pod_coll_prediction prediction = {.nterms = 0};
+    pod_coll_request asked = *request;
     pod_status st = POD_OK;
     if (!name || strcmp(name, "auto") == 0) {
-        pod_coll_prediction prediction;
-        st = pod_coll_choose(request, &algorithm, &prediction, err);
+        st = pod_coll_choices_get(run->args->choices, request, &algorithm, &prediction, err);
+        asked.predicted = &prediction;
     } else {
         st = pod_coll_algorithm_find(name, &algorithm, err);
         if (st == POD_OK) {
             st = pod_coll_algorithm_applies(algorithm, request, err);
         }
     }
-    return st == POD_OK ? algorithm->build(request, schedule, err) : st;
+    return st == POD_OK ? algorithm->build(&asked, schedule, err) : st;
 }
 
 static pod_status fallback_note(step_run *run, const char *why, int32_t *number, pod_error *err)
@@ -194,7 +196,7 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
     for (int wished = own->given ? 1 : 0; wished >= 0; wished--) {
         pod_error why = {0};
         request->wish = wished ? &own->wish : NULL;
-        const pod_status st = schedule_by_name(own->name, request, &entry->schedule, &why);
+        const pod_status st = schedule_by_name(run, own->name, request, &entry->schedule, &why);
         if (st != POD_E_INVALID && st != POD_E_USAGE) {
             if (st == POD_OK && first.status != POD_OK) {
                 return fallback_note(run, first.text, &entry->fallback, err);
@@ -204,7 +206,7 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
         first = first.status == POD_OK ? why : first;
     }
     const pod_status st = fallback_note(run, first.text, &entry->fallback, err);
-    return st == POD_OK ? schedule_by_name("auto", request, &entry->schedule, err) : st;
+    return st == POD_OK ? schedule_by_name(run, "auto", request, &entry->schedule, err) : st;
 }
 
 static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error *err)
@@ -217,7 +219,7 @@ static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error 
     entry->shared = link_frac(run, entry) < 1;
     return entry->algorithm >= 0
                ? schedule_own(run, entry, &request, err)
-               : schedule_by_name(run->args->algorithm, &request, &entry->schedule, err);
+               : schedule_by_name(run, run->args->algorithm, &request, &entry->schedule, err);
 }
 
 /* runs[group]: it has chips of a stage. */

@@ -215,7 +215,11 @@ static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
 static pod_status consider(const pod_coll_request *request, const pod_coll_axes *axes,
                            bucket_plan plan, bucket_plan *best, pod_error *err)
 {
-    const pod_status st = follow(request, axes, &plan, err);
+    pod_coll_request asked = *request;
+    const bool stands = best->estimate.complete
+                        && (asked.enough_ps == 0 || best->estimate.time_ps < asked.enough_ps);
+    asked.enough_ps = stands ? best->estimate.time_ps : asked.enough_ps;
+    const pod_status st = follow(&asked, axes, &plan, err);
     const bool known = plan.estimate.complete;
     const bool more = plan.estimate.messages > best->estimate.messages
                       && plan.estimate.messages * request->group->size > few_messages;
@@ -269,11 +273,28 @@ static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best
     return st;
 }
 
+/* A plan as a number (pod_coll_prediction.plan), and back. */
+static int32_t plan_number(const bucket_plan *plan)
+{
+    return plan->cuts * 4 + (plan->waves ? 2 : 0) + (plan->even ? 1 : 0);
+}
+
+static void plan_read(int32_t number, bucket_plan *plan)
+{
+    *plan =
+        (bucket_plan){.even = (number & 1) != 0, .waves = (number & 2) != 0, .cuts = number / 4};
+}
+
 static pod_status bucket_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                                pod_error *err)
 {
-    bucket_plan plan;
-    const pod_status st = choose_plan(request, &plan, err);
+    bucket_plan plan = {.cuts = 0};
+    pod_status st = POD_OK;
+    if (request->predicted != NULL && request->predicted->planner == &pod_coll_bucket) {
+        plan_read(request->predicted->plan, &plan);
+    } else {
+        st = choose_plan(request, &plan, err);
+    }
     return st == POD_OK ? build_with(request, &plan, schedule, err) : st;
 }
 
@@ -284,6 +305,8 @@ static pod_status bucket_predict(const pod_coll_request *request, pod_coll_predi
     const pod_status st = choose_plan(request, &plan, err);
     if (st == POD_OK) {
         pod_coll_prediction_from(request, &plan.estimate, prediction);
+        prediction->planner = &pod_coll_bucket;
+        prediction->plan = plan_number(&plan);
     }
     return st;
 }

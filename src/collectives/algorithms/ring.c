@@ -58,6 +58,7 @@ const pod_coll_algorithm pod_coll_ring = {
     .summary = "one ring through all chips, both ways",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = true,
+    .predicts_last = true,
     .applies = ring_applies,
     .predict = ring_predict,
     .build = ring_build,

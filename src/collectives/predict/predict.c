@@ -181,7 +181,7 @@ static void handle(predict_run *r, const predict_event *e)
     }
 }
 
-static void follow(predict_run *r)
+static void follow(predict_run *r, pod_time_ps stop_ps)
 {
     for (int32_t cell = 0; cell < r->fold->cells; ++cell) {
         for (int32_t c = 0; c < r->schedule->nchannels; ++c) {
@@ -189,10 +189,28 @@ static void follow(predict_run *r)
         }
         wake(r, cell);
     }
-    while (r->heap_size > 0 && r->status == POD_OK && r->hops <= r->fold->hops_max) {
+    while (r->heap_size > 0 && r->status == POD_OK && r->hops <= r->fold->hops_max
+           && r->now < stop_ps) {
         const predict_event e = pod_predict_pop(r);
         handle(r, &e);
     }
+}
+
+/* Follow until a time that is enough. @return whether that came before the end */
+static bool follow_until(predict_run *r)
+{
+    const pod_time_ps enough_ps = r->fold->hops_max == INT64_MAX ? r->request->enough_ps : 0;
+    if (enough_ps == 0) {
+        follow(r, POD_TIME_NEVER);
+        return false;
+    }
+    const pod_time_ps stop_ps = enough_ps - r->request->launch_ps;
+    r->now = pod_coll_first_link_ps(r->request, r->schedule);
+    if (r->now < stop_ps) {
+        r->now = 0;
+        follow(r, stop_ps);
+    }
+    return r->now >= stop_ps;
 }
 
 static bool is_stuck(const predict_run *r)
@@ -206,6 +224,31 @@ static bool is_stuck(const predict_run *r)
         }
     }
     return false;
+}
+
+pod_time_ps pod_coll_first_link_ps(const pod_coll_request *request,
+                                   const pod_coll_schedule *schedule)
+{
+    pod_time_ps work_ps[POD_DIRECTIONS] = {0};
+    pod_time_ps most_ps = 0;
+    pod_coll_place me;
+    pod_coll_place_make(schedule->group, 0, &me);
+    for (int32_t c = 0; c < schedule->nchannels && most_ps < PREDICT_TIME_MAX; ++c) {
+        const int32_t steps = schedule->ops->steps(schedule, &me, c);
+        for (int32_t s = 0; s < steps && most_ps < PREDICT_TIME_MAX; ++s) {
+            pod_coll_step step;
+            schedule->ops->step(schedule, &me, c, s, &step);
+            if (step.send_to < 0 || step.send_to == me.rank || step.send_direction < 0) {
+                continue;
+            }
+            pod_time_ps *work = &work_ps[step.send_direction];
+            *work += pod_rate_time_ps(request->link_rate,
+                                      pod_coll_send_elements(schedule, me.rank, c, &step)
+                                          * request->element_bytes);
+            most_ps = *work > most_ps ? *work : most_ps;
+        }
+    }
+    return most_ps < PREDICT_TIME_MAX ? most_ps : 0; /* too long: to be told by who follows it */
 }
 
 static void release(predict_run *r)
@@ -229,8 +272,9 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
 {
     predict_run r = {
         .request = request, .schedule = schedule, .fold = fold, .left = left, .status = POD_OK};
+    bool stopped = false;
     if (prepare(&r)) {
-        follow(&r);
+        stopped = follow_until(&r);
     } else {
         r.status = POD_E_NOMEM;
     }
@@ -239,7 +283,7 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
         st = pod_fail(err, st, "the predicted time exceeds 26 days; use fewer bytes");
     } else if (st != POD_OK) {
         st = pod_fail(err, st, "no memory to predict a collective; use fewer chips");
-    } else if (r.hops <= fold->hops_max && is_stuck(&r)) {
+    } else if (!stopped && r.hops <= fold->hops_max && is_stuck(&r)) {
         st = pod_fail(err, POD_E_INTERNAL, "schedule '%s' gets stuck; please report it",
                       schedule->algorithm);
     } else {

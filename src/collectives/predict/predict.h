@@ -11,6 +11,10 @@
  *  chip's messages instead of all chips'. Open axes tell ranks apart, and so do faults. One group is followed;
  *  interleaved groups (positions `stride` chips apart) share its links as if each were in its place.
  *
+ *  Enough. Where a request says what time is too long (enough_ps), a schedule that would be followed to its end is
+ *  followed only until then, and not at all where what the first rank sends over one link takes as long: the time
+ *  is then a bound that is not below enough_ps.
+ *
  *  Threads: none; no state between calls. */
 #pragma once
 
@@ -45,6 +49,11 @@ pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *reque
                               const pod_coll_axes *axes, pod_coll_likeness likeness,
                               pod_error *err);
 void pod_coll_fold_fini(pod_coll_fold *fold);
+
+/** What any run of a schedule takes at least without its launch: the busiest link of the group's first rank, of
+ *  messages that it sends to neighbours. 0 when that is beyond any time. */
+pod_time_ps pod_coll_first_link_ps(const pod_coll_request *request,
+                                   const pod_coll_schedule *schedule);
 
 /** Follow a schedule, cell by cell.
  *  @return POD_E_NOMEM; POD_E_RANGE (a time beyond int64); POD_E_INTERNAL when the schedule gets stuck */

@@ -25,6 +25,15 @@ pod_status pod_coll_predict_rings(const pod_coll_request *request,
     pod_coll_estimate estimate;
     bool followed = false;
     pod_status st = build(request, &schedule, err);
+    const pod_time_ps least_ps =
+        st == POD_OK && request->enough_ps > 0
+            ? request->launch_ps + pod_coll_first_link_ps(request, schedule)
+            : 0;
+    if (st == POD_OK && least_ps > 0 && least_ps >= request->enough_ps) {
+        *prediction = (pod_coll_prediction){.total_ps = least_ps};
+        pod_coll_schedule_free(schedule);
+        return POD_OK;
+    }
     if (st == POD_OK && stride > 1) {
         st =
             pod_coll_predict_schedule(request, schedule, POD_LIKE_NONE, prediction, &followed, err);

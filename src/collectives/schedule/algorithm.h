@@ -33,6 +33,8 @@ typedef struct pod_coll_request {
     /** A choice inside one slice has one that takes so long: predictions that can't be below may give a bound that
      *  isn't, instead of the time; 0 = none. */
     pod_time_ps enough_ps;
+    /** What the algorithm predicted of the same request: building need not find its plan again. NULL: it must. */
+    const struct pod_coll_prediction *predicted;
 } pod_coll_request;
 
 /** Most pieces that a block of `bytes` may be cut into, at least 1 and at most `most`. */
@@ -55,6 +57,9 @@ typedef struct pod_coll_prediction {
         const char *what; /**< static, e.g. "12 hops of 1 us" is what="hop latency" and the value */
         pod_time_ps time_ps;
     } term[POD_COLL_TERMS_MAX];
+    /** The plan found, in the algorithm's own notation, and the algorithm; NULL = it has none. */
+    const struct pod_coll_algorithm *planner;
+    int32_t plan;
 } pod_coll_prediction;
 
 typedef struct pod_coll_algorithm {
@@ -63,6 +68,8 @@ typedef struct pod_coll_algorithm {
     unsigned ops;        /**< bit 1 << op */
     bool in_auto;        /**< a candidate of `auto` (textbook algorithms are not) */
     bool across_slices;  /**< for groups over several slices, and only for them */
+    bool
+        predicts_last; /**< predictions cost more than others', unless some other time is known (enough_ps) */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);
     pod_status (*predict)(const pod_coll_request *request, pod_coll_prediction *prediction,

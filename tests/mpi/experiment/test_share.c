@@ -18,7 +18,7 @@ static void every_rank_gets_all(pod_par *par, int count)
     for (int i = pod_par_rank(par); i < count; i += pod_par_size(par)) {
         items[i] = (item){.number = -i, .half = i + 0.5, .text = {(char)('a' + i)}};
     }
-    MPI_CHECK_I64(pod_experiment_share(par, items, count, sizeof *items, &err), POD_OK);
+    MPI_CHECK_I64(pod_experiment_share(par, items, count, sizeof *items, NULL, &err), POD_OK);
     for (int i = 0; i < count; i++) {
         MPI_CHECK_I64(items[i].number, -i);
         MPI_CHECK_I64(items[i].half == i + 0.5, 1);

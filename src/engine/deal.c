@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/deal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/par_mpi.h"
+
+enum { WORD_NEXT, WORD_NUMBERS };
+
+struct pod_deal {
+    int64_t *words; /* rank 0: the next piece, then numbers[count]; in a process on its own, too */
+    MPI_Win window; /* MPI_WIN_NULL for one rank */
+    int count;
+};
+
+/* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
+
+/* Rank 0's words as a window of all ranks. */
+static void window_open(pod_par *par, pod_deal *deal)
+{
+    const size_t words = par->rank == 0 ? (size_t)deal->count + WORD_NUMBERS : 0;
+    POD_MPI(MPI_Win_allocate((MPI_Aint)(words * sizeof *deal->words), sizeof *deal->words,
+                             MPI_INFO_NULL, par->comm, &deal->words, &deal->window));
+    if (par->rank == 0) {
+        POD_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, deal->window));
+        memset(deal->words, 0, words * sizeof *deal->words);
+        POD_MPI(MPI_Win_unlock(0, deal->window));
+    }
+}
+
+pod_status pod_deal_new(pod_par *par, int count, pod_deal **deal, pod_error *err)
+{
+    pod_deal *made = calloc(1, sizeof *made);
+    pod_status st = made != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory to deal work");
+    if (made != NULL) {
+        *made = (pod_deal){.window = MPI_WIN_NULL, .count = count};
+    }
+    if (made != NULL && par->size == 1) {
+        made->words = calloc((size_t)count + WORD_NUMBERS, sizeof *made->words);
+        st = made->words != NULL ? POD_OK
+                                 : pod_fail(err, POD_E_NOMEM, "no memory to deal %d pieces", count);
+    }
+    st = pod_par_agree(par, st, err);
+    if (st == POD_OK && par->size > 1) {
+        window_open(par, made);
+        st = pod_par_agree(par, POD_OK, err); /* nobody asks before the words are there */
+    }
+    if (st != POD_OK && made != NULL) {
+        free(made->words);
+        free(made);
+        made = NULL;
+    }
+    *deal = made;
+    return st;
+}
+
+void pod_deal_free(pod_deal *deal)
+{
+    if (deal == NULL) {
+        return;
+    }
+    if (deal->window != MPI_WIN_NULL) {
+        POD_MPI(MPI_Win_free(&deal->window));
+    } else {
+        free(deal->words);
+    }
+    free(deal);
+}
+
+int pod_deal_next(pod_deal *deal)
+{
+    const int64_t one = 1;
+    int64_t next = deal->count;
+    if (deal->window == MPI_WIN_NULL) {
+        next = deal->words[WORD_NEXT]++;
+    } else {
+        POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
+        POD_MPI(MPI_Fetch_and_op(&one, &next, MPI_INT64_T, 0, WORD_NEXT, MPI_SUM, deal->window));
+        POD_MPI(MPI_Win_unlock(0, deal->window));
+    }
+    return next < deal->count ? (int)next : deal->count;
+}
+
+void pod_deal_tell(pod_deal *deal, int piece, int64_t number)
+{
+    if (deal->window == MPI_WIN_NULL) {
+        deal->words[WORD_NUMBERS + piece] = number;
+        return;
+    }
+    POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
+    POD_MPI(MPI_Accumulate(&number, 1, MPI_INT64_T, 0, WORD_NUMBERS + piece, 1, MPI_INT64_T,
+                           MPI_REPLACE, deal->window));
+    POD_MPI(MPI_Win_unlock(0, deal->window));
+}
+
+void pod_deal_read(const pod_deal *deal, int64_t *numbers)
+{
+    if (deal->window == MPI_WIN_NULL) {
+        memcpy(numbers, deal->words + WORD_NUMBERS, (size_t)deal->count * sizeof *numbers);
+        return;
+    }
+    POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
+    POD_MPI(MPI_Get_accumulate(NULL, 0, MPI_INT64_T, numbers, deal->count, MPI_INT64_T, 0,
+                               WORD_NUMBERS, deal->count, MPI_INT64_T, MPI_NO_OP, deal->window));
+    POD_MPI(MPI_Win_unlock(0, deal->window));
+}
+
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */

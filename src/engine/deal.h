@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file engine/deal.h  Pieces of work dealt out to ranks as they become free, and what each rank tells of them.
+ *
+ *  Model: pieces are numbered from 0. A rank that is free asks for the next number; no two ranks get the same. Each
+ *  piece has one number (a time, a size) that its rank may tell, and that all may read while they work: rank 0
+ *  keeps them in memory that the others read and write without its help (one-sided MPI).
+ *  Which rank gets what depends on how fast they are, so results may not depend on what was read.
+ *
+ *  Threads: one per rank. */
+#pragma once
+
+#include "engine/par.h"
+
+typedef struct pod_deal pod_deal;
+
+/** `count` pieces, nothing told yet. Collective. @return POD_E_NOMEM, the same on every rank */
+pod_status pod_deal_new(pod_par *par, int count, pod_deal **deal, pod_error *err);
+/** Collective; NULL is fine, on all ranks. */
+void pod_deal_free(pod_deal *deal);
+/** The next piece, `count` when none is left. Not collective. */
+int pod_deal_next(pod_deal *deal);
+/** Tell the number of a piece. Not collective. */
+void pod_deal_tell(pod_deal *deal, int piece, int64_t number);
+/** What was told so far. Not collective. @param[out] numbers  numbers[count]; 0 = not told (yet) */
+void pod_deal_read(const pod_deal *deal, int64_t *numbers);
