@@ -82,6 +82,7 @@ static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_vi
     for (int32_t part = 0; part < schedule->nparts; part++) {
         const int32_t blocks = schedule->parts[part].blocks;
         const int32_t own = pod_coll_own_slot(schedule, part, rank);
+        const int32_t pieces = pod_coll_own_slots(schedule, part);
         slot_run slots = {.part = part, .slot = 0, .slots = blocks, .block = 0, .source = rank};
         switch (schedule->op) {
         case POD_ALL_GATHER:
@@ -94,8 +95,11 @@ static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_vi
             break;
         case POD_ALL_TO_ALL:
             visit(run, chip, rank, &slots);
-            slots = (slot_run){
-                .part = part, .slot = blocks + own, .slots = 1, .block = own, .source = rank};
+            slots = (slot_run){.part = part,
+                               .slot = blocks + own * pieces,
+                               .slots = pieces,
+                               .block = own * pieces,
+                               .source = rank};
             break;
         case POD_ALL_REDUCE:
         case POD_REDUCE_SCATTER:
@@ -133,13 +137,14 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
         case POD_ALL_GATHER:
         case POD_ALL_TO_ALL:
             for (int32_t other = 0; other < schedule->group->size; other++) {
-                const int32_t theirs = pod_coll_own_slot(schedule, part, other);
+                const int32_t pieces = pod_coll_own_slots(schedule, part);
+                const int32_t theirs = pieces * pod_coll_own_slot(schedule, part, other);
                 const bool exchange = schedule->op == POD_ALL_TO_ALL;
                 slots = (slot_run){
                     .part = part,
                     .slot = exchange ? blocks + theirs : theirs,
-                    .slots = 1,
-                    .block = exchange ? pod_coll_own_slot(schedule, part, rank) : theirs,
+                    .slots = pieces,
+                    .block = exchange ? pieces * pod_coll_own_slot(schedule, part, rank) : theirs,
                     .source = other,
                 };
                 visit(run, chip, rank, &slots);

@@ -105,7 +105,7 @@ static int32_t slot_of(const compiler *c, int32_t rank, msccl_place place)
     case POD_REDUCE_SCATTER:
         return !output ? place.chunk : (m->in_place ? rank : n + rank);
     case POD_ALL_TO_ALL:
-        return output ? n + place.chunk : place.chunk;
+        return output ? m->chunks + place.chunk : place.chunk;
     case POD_ALL_REDUCE:
         return output && !m->in_place ? m->chunks + place.chunk : place.chunk;
     case POD_BROADCAST:
@@ -216,7 +216,8 @@ static void emit_step(compiler *c, int32_t t, int32_t origin, event waits[2])
         return;
     }
     if (in->type == MSCCL_RRS) {
-        to = c->spare + tb->id * c->msccl->chunks;
+        /* the spare slot of the chunk's own size, as chunks may differ by an element */
+        to = c->spare + tb->id * c->msccl->chunks + slot_of(c, rank, in->src) % c->msccl->chunks;
     }
     if (msccl_receives(in->type)) {
         emit_receive(c, t, origin, to, waits);
@@ -304,11 +305,21 @@ static bool uses_scratch(const pod_msccl *m)
 {
     for (int32_t s = 0; s < m->nsteps; ++s) {
         const msccl_step *step = &m->steps[s];
-        if (step->src.buffer == 's' || step->dst.buffer == 's' || step->type == MSCCL_RRS) {
+        if (step->src.buffer == 's' || step->dst.buffer == 's') {
             return true;
         }
     }
     return false;
+}
+
+/* Some chip adds to what it sends on without keeping it. */
+static bool adds_on_its_way(const pod_msccl *m)
+{
+    bool adds = false;
+    for (int32_t s = 0; s < m->nsteps; ++s) {
+        adds = adds || m->steps[s].type == MSCCL_RRS;
+    }
+    return adds;
 }
 
 pod_status pod_msccl_applies(const pod_msccl *m, const pod_coll_request *request, pod_error *err)
@@ -352,9 +363,9 @@ static void lay_slots(compiler *c)
         tbs = m->gpus[g].tbs > tbs ? m->gpus[g].tbs : tbs;
     }
     c->scratch = m->op == POD_ALL_TO_ALL || needs_last_copy(m) ? 2 * blocks : blocks;
-    c->spare = c->scratch + scratch;
+    c->spare = c->scratch + (scratch + blocks - 1) / blocks * blocks;
     pod_coll_frame_slots(&c->schedule->base, blocks,
-                         c->spare + (uses_scratch(m) ? tbs * blocks : 0));
+                         c->spare + (adds_on_its_way(m) ? tbs * blocks : 0));
 }
 
 static pod_status new_schedule(compiler *c, pod_error *err)

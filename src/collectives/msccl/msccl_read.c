@@ -136,8 +136,12 @@ static void read_algo(reader *r, const char **attributes)
     const char *in_place = text_of(attributes, "inplace");
     const char *apart = text_of(attributes, "outofplace");
     m->in_place = in_place ? strcmp(in_place, "0") != 0 : !apart || strcmp(apart, "1") != 0;
-    const bool one_each =
-        m->op == POD_ALL_GATHER || m->op == POD_REDUCE_SCATTER || m->op == POD_ALL_TO_ALL;
+    if (r->status == POD_OK && m->op == POD_ALL_TO_ALL && m->chunks % r->declared != 0) {
+        complain(r, "%s over %d chips in %d chunks; use as many for each chip", coll,
+                 (int)r->declared, (int)m->chunks);
+        return;
+    }
+    const bool one_each = m->op == POD_ALL_GATHER || m->op == POD_REDUCE_SCATTER;
     if (r->status == POD_OK && one_each && m->chunks != r->declared) {
         complain(r, "%s over %d chips in %d chunks; podsim reads it with one chunk per chip", coll,
                  (int)r->declared, (int)m->chunks);

@@ -14,7 +14,8 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
 {
     const pod_coll_schedule *s = c->schedule;
     const int32_t blocks = s->parts[part].blocks;
-    const uint64_t n = (uint64_t)c->n;
+    const int32_t pieces = pod_coll_own_slots(s, part);
+    const uint64_t all = (uint64_t)blocks;
     const uint64_t me = (uint64_t)rank;
     switch (s->op) {
     case POD_ALL_GATHER:
@@ -30,8 +31,10 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
         }
         break;
     case POD_ALL_TO_ALL:
-        hold(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, rank),
-             me * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
+        for (int32_t piece = 0; piece < pieces; ++piece) {
+            const int32_t slot = pieces * pod_coll_own_slot(c->schedule, part, rank) + piece;
+            hold(c, part, rank, blocks + slot, me * all + (uint64_t)slot, rank);
+        }
         break;
     case POD_ALL_REDUCE:
     case POD_REDUCE_SCATTER:
@@ -39,7 +42,7 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
         break;
     }
     for (int32_t b = 0; b < blocks; ++b) {
-        const uint64_t name = s->op == POD_ALL_TO_ALL ? me * n + (uint64_t)b : (uint64_t)b;
+        const uint64_t name = s->op == POD_ALL_TO_ALL ? me * all + (uint64_t)b : (uint64_t)b;
         hold(c, part, rank, b, name, rank);
     }
 }
@@ -66,11 +69,26 @@ static bool holds(const pod_checker *c, int32_t part, int32_t rank, int32_t slot
     return right;
 }
 
+/* All pieces of the block that an all-to-all brings from a rank. */
+static bool holds_block_from(const pod_checker *c, int32_t part, int32_t rank, int32_t from)
+{
+    const int32_t blocks = c->schedule->parts[part].blocks;
+    const int32_t pieces = pod_coll_own_slots(c->schedule, part);
+    bool right = true;
+    for (int32_t piece = 0; piece < pieces && right; ++piece) {
+        const int32_t slot = pieces * pod_coll_own_slot(c->schedule, part, rank) + piece;
+        const uint64_t name = (uint64_t)from * (uint64_t)blocks + (uint64_t)slot;
+        right =
+            holds(c, part, rank,
+                  blocks + pieces * pod_coll_own_slot(c->schedule, part, from) + piece, name, from);
+    }
+    return right;
+}
+
 bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
 {
     const pod_coll_schedule *s = c->schedule;
     const int32_t blocks = s->parts[part].blocks;
-    const uint64_t n = (uint64_t)c->n;
     bool right = true;
     switch (s->op) {
     case POD_ALL_REDUCE:
@@ -95,11 +113,7 @@ bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
         return right;
     case POD_ALL_TO_ALL:
         for (int32_t r = 0; r < c->n; ++r) {
-            const uint64_t name =
-                (uint64_t)r * n + (uint64_t)pod_coll_own_slot(c->schedule, part, rank);
-            right =
-                right
-                && holds(c, part, rank, c->n + pod_coll_own_slot(c->schedule, part, r), name, r);
+            right = right && holds_block_from(c, part, rank, r);
         }
         return right;
     case POD_PERMUTE: {

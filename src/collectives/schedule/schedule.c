@@ -51,6 +51,17 @@ static int64_t elements_before(const pod_coll_part *part, int32_t block)
     return block * each + (block < longer ? block : longer);
 }
 
+int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
+}
+
+int32_t pod_coll_own_slots(const pod_coll_schedule *schedule, int32_t part)
+{
+    return schedule->op == POD_ALL_TO_ALL ? schedule->parts[part].blocks / schedule->group->size
+                                          : 1;
+}
+
 /* Elements before a slot in the work buffer. Slots repeat the sizes of the blocks, except that an
  * all-to-all receives blocks of its own size into slots n to 2n - 1. */
 static int64_t offset_of(const pod_coll_schedule *schedule, int32_t rank, const pod_coll_part *part,
@@ -63,22 +74,18 @@ static int64_t offset_of(const pod_coll_schedule *schedule, int32_t rank, const 
     if (schedule->op != POD_ALL_TO_ALL || slot <= n) {
         return slot / n * part->elements + elements_before(part, slot % n);
     }
-    const int32_t block =
-        schedule->ops->block_slot
-            ? schedule->ops->block_slot(schedule, (int32_t)(part - schedule->parts), rank)
-            : rank;
-    const int64_t own = elements_before(part, block + 1) - elements_before(part, block);
+    const int32_t at = (int32_t)(part - schedule->parts);
+    const int32_t pieces = pod_coll_own_slots(schedule, at);
+    const int32_t first = pieces * pod_coll_own_slot(schedule, at, rank);
+    const int64_t before = elements_before(part, first);
+    const int64_t own = elements_before(part, first + pieces) - before;
     if (slot <= 2 * n) {
-        return part->elements + (slot - n) * own;
+        return part->elements + (slot - n) / pieces * own
+               + elements_before(part, first + (slot - n) % pieces) - before;
     }
     const int32_t scratch = slot - 2 * n;
-    return part->elements + n * own + scratch / n * part->elements
+    return part->elements + n / pieces * own + scratch / n * part->elements
            + elements_before(part, scratch % n);
-}
-
-int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
-{
-    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
 }
 
 void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t part, int32_t slot,

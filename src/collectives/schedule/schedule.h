@@ -33,16 +33,17 @@
  *      reduce-scatter  slots [0, blocks): r's contribution       → slot block_slot(p, r): sum
  *      broadcast       root: slots [0, blocks)                   → the same on all ranks
  *      all-to-all      slot b(d): the block for rank d           → slot n + b(s): the block from rank s
- *                      (b(d) = block_slot(p, d); slot n + b(r) holds r's own block from the start)
+ *                      (b(d) = block_slot(p, d); slot n + b(r) holds r's own block from the start; a block in k
+ *                      pieces has k slots one after another, from k·b(d) and k·n + k·b(s) on)
  *      permute         slot 0: r's vector                        → slot 1: the vector of its source
  *  Slots after those are scratch.
  *
  *  Sizes. Part p has `elements` elements in `blocks` blocks that differ by at most one element: block b
  *  starts at b·q + min(b, elements mod blocks), q = elements / blocks. Every element belongs to
  *  exactly one block. For all-gather and reduce-scatter rank r's block of the collective is the
- *  union of its blocks of all parts. For all-to-all blocks = n: the block for rank d has the same
- *  size on every source, and slots n to 2n - 1 of rank r have the size of block b(r). An algorithm whose
- *  scratch needs other sizes says where slots begin (slot_offset).
+ *  union of its blocks of all parts. For all-to-all blocks = n (or k·n): the block for rank d
+ *  has the same size on every source, and slots n to 2n - 1 of rank r have the size of block b(r), its pieces
+ *  likewise. An algorithm whose scratch needs other sizes says where slots begin (slot_offset).
  *
  *  No state, no communication: step() depends on its arguments only. Threads: read-only. */
 #pragma once
@@ -179,6 +180,8 @@ void pod_coll_place_make(const pod_group *group, int32_t rank, pod_coll_place *p
 
 /** Slot of a rank's own block in a part. */
 int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank);
+/** Slots that a rank's own block of a part has: the pieces of an all-to-all, else 1. */
+int32_t pod_coll_own_slots(const pod_coll_schedule *schedule, int32_t part);
 
 /** Elements before slot and in `slots` slots from it, in the work buffer of a part on a rank.
  *  @param[out] offset  elements from the start of the part's work buffer */

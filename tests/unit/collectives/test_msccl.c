@@ -163,6 +163,8 @@ static const mistake mistakes[] = {
      POD_E_TABLE, 0, "document type"},
     {"allgather_ring_4", POD_ALL_GATHER, "nchunksperloop=\"4\"", 0, "nchunksperloop=\"8\"",
      POD_E_TABLE, 0, "one chunk per chip"},
+    {"alltoall_direct_4", POD_ALL_TO_ALL, "nchunksperloop=\"4\"", 0, "nchunksperloop=\"6\"",
+     POD_E_TABLE, 0, "as many for each chip"},
     /* another request */
     {"allreduce_ring_4", POD_ALL_GATHER, "name", 0, "name", POD_E_INVALID, 0,
      "use --op all-reduce"},
