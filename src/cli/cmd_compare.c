@@ -144,6 +144,22 @@ static int count_rows(const comparison *c, row_kind *kind,
     return count;
 }
 
+/* Nothing to print: the nearest, and why. */
+static pod_status check_any_runs(const comparison *c, pod_error *err)
+{
+    const pod_experiment_step_outcome *unfit = NULL;
+    const pod_experiment_step_outcome *stuck = NULL;
+    const int refused = count_rows(c, does_not_fit, &unfit) + count_rows(c, cannot_run, &stuck);
+    if (refused < c->count || c->count == 0) {
+        return POD_OK;
+    }
+    const pod_experiment_step_outcome *first = unfit != NULL ? unfit : stuck;
+    return c->count == 1
+               ? pod_fail(err, first->status, "%s can't run: %s", first->mesh, first->reason)
+               : pod_fail(err, first->status, "none of %d layouts can run; nearest %s: %s",
+                          c->count, first->mesh, first->reason);
+}
+
 static void note_rows(const comparison *c, pod_emit *emit)
 {
     const pod_experiment_step_outcome *first = NULL;
@@ -321,18 +337,14 @@ static pod_status compare(comparison *c, pod_error *err)
             pod_step_numbers_explain(c->cli, &c->outcomes[i]);
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
+        st = check_any_runs(c, err);
+    }
+    if (st == POD_OK) {
         st = print(c, err);
         say_why(c);
     }
     if (st == POD_OK) {
         st = pod_cli_plot_write(c->cli, add_plot, c, err);
-    }
-    bool runs = false;
-    for (int i = 0; i < c->count; i++) {
-        runs = runs || c->outcomes == NULL || c->outcomes[i].status == POD_OK;
-    }
-    if (st == POD_OK && !runs) {
-        st = pod_fail(err, POD_E_CHECK, "none of %d layouts can run; their rows say why", c->count);
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         st = pod_experiment_step_verdict(&c->outcomes[i], err);

@@ -347,18 +347,44 @@ static int options_list(pod_hlo_texts *texts, pod_cli_option options[OPTIONS_MAX
     return (int)(sizeof own / sizeof own[0]);
 }
 
-/* Files of the step that --facts doesn't write. */
-static pod_status facts_check(const pod_hlo_texts *texts, pod_error *err)
+/* The first of a list that can be repeated, or NULL. */
+static const char *first_of(const pod_cli_list *list)
+{
+    return list->count > 0 ? list->text[0] : NULL;
+}
+
+/* --facts runs nothing: options of the step are refused instead of ignored. */
+static pod_status facts_check(const pod_hlo_texts *texts, const pod_cli_common *common,
+                              pod_error *err)
 {
     const struct {
         const char *option;
         const char *value;
     } step[] = {
-        {"--what-if",     texts->what_if    },
-        {"--ops",         texts->ops        },
-        {"--collectives", texts->collectives},
-        {"--memory",      texts->memory     },
-        {"--links",       texts->links      }
+        {"--slice",       first_of(&common->slices)     },
+        {"--mesh",        texts->mesh                   },
+        {"--dcn-mesh",    texts->dcn_mesh               },
+        {"--cost",        texts->cost                   },
+        {"--algorithm",   texts->algorithm              },
+        {"--attention",   texts->attention              },
+        {"--kernels",     texts->kernels                },
+        {"--custom-call", first_of(&texts->custom_calls)},
+        {"--scale",       first_of(&texts->scales)      },
+        {"--what-if",     texts->what_if                },
+        {"--top",         texts->top                    },
+        {"--ops",         texts->ops                    },
+        {"--collectives", texts->collectives            },
+        {"--memory",      texts->memory                 },
+        {"--links",       texts->links                  },
+        {"--wrap",        common->wrap                  },
+        {"--fail-link",   first_of(&common->fail_links) },
+        {"--slow-link",   first_of(&common->slow_links) },
+        {"--slow-chip",   first_of(&common->slow_chips) },
+        {"--slow-host",   first_of(&common->slow_hosts) },
+        {"--slow-nic",    first_of(&common->slow_nics)  },
+        {"--fail-dcn",    first_of(&common->failed_dcn) },
+        {"--set",         first_of(&common->settings)   },
+        {"--trace",       common->trace_path            },
     };
     for (size_t i = 0; texts->facts && i < sizeof step / sizeof step[0]; i++) {
         if (step[i].value != NULL) {
@@ -392,11 +418,7 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
     if (texts.file == NULL) {
         return pod_fail(err, POD_E_USAGE, "hlo of what? Give a FILE, or - for standard input");
     }
-    st = facts_check(&texts, err);
-    if (st == POD_OK && texts.facts && cli->common.trace_path != NULL) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--facts runs nothing, so --trace has nothing to show; give one of them");
-    }
+    st = facts_check(&texts, &cli->common, err);
     if (st != POD_OK) {
         return st;
     }

@@ -97,13 +97,6 @@ static pod_status join_slices(pod_experiment_setup *setup,
     const bool alone = slice->nslices < 2;
     const int idle = request->slow_nics.count + request->failed_dcn.count
                      + (request->hosts_work ? 0 : request->slow_hosts.count);
-    if (alone && (idle > 0 || (!request->hosts_work && file_has_faults(request->file)))) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "%s is one slice, and what joins its hosts has nothing to do; give several, "
-            "as 2*%s",
-            slice->name, slice->name);
-    }
     pod_status st = pod_experiment_dcn_init(&setup->dcn, slice, &setup->chip, err);
     if (st == POD_OK) {
         st = add_dcn_faults(&setup->dcn, POD_DCN_HOST_SLOW, &request->slow_hosts, err);
@@ -116,6 +109,14 @@ static pod_status join_slices(pod_experiment_setup *setup,
     }
     if (st == POD_OK && request->file != NULL) {
         st = add_file_faults(&setup->dcn, request->file, err);
+    }
+    /* a fault that is none is said first, then that it has nothing to do, then that there is no such host */
+    if (st != POD_E_USAGE && alone
+        && (idle > 0 || (!request->hosts_work && file_has_faults(request->file)))) {
+        st = pod_fail(err, POD_E_INVALID,
+                      "%s is one slice, and what joins its hosts has nothing to do; give several, "
+                      "as 2*%s",
+                      slice->name, slice->name);
     }
     return st;
 }

@@ -401,7 +401,7 @@ pod_status pod_axes_parse(const char *text, const pod_slice *slice, unsigned *ax
     for (const char *c = none ? "" : text; *c != '\0'; c++) {
         unsigned bit = *c >= 'x' && *c <= 'z' ? 1U << (*c - 'x') : 0U;
         if (bit == 0 || (mask & bit) != 0) {
-            return pod_fail(err, POD_E_INVALID,
+            return pod_fail(err, POD_E_USAGE,
                             "\"%s\" does not name axes; write none or letters out of x, y, z, "
                             "each once",
                             text);
