@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/tables.h"
 #include "cli/target.h"
-#include "experiment/hlo.h"
+#include "experiment/hlo_remedies.h"
 #include "hlo/facts.h"
 #include "hlo/sidecar.h"
 
@@ -85,12 +85,17 @@ typedef struct pod_hlo_report {
     int64_t argument_bytes;
     int top;
     char module[POD_HLO_NAME_MAX + 1];
+    bool advised; /**< for a table: what else was simulated */
+    pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
+    pod_experiment_hlo_unknown unknown[POD_HLO_UNKNOWNS_MAX];
+    int nunknown;
 } pod_hlo_report;
 
-/** The row, and below the table what takes the time. @param remedies  experiment/hlo_remedies.h, or NULL */
-struct pod_experiment_hlo_remedy;
+/** The row, and below the table what takes the time. */
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
-                         const struct pod_experiment_hlo_remedy *remedies, pod_error *err);
+                         pod_error *err);
+/** What else was simulated: remedies, kernels that aren't known (hlo_advice.c). */
+void pod_hlo_note_advice(pod_emit *emit, const pod_hlo_report *report);
 /** Where the time goes, top operations, loops (hlo_notes.c). */
 pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err);
 

@@ -208,11 +208,12 @@ static void emit_run(pod_emit *emit, const pod_hlo_report *report, uint32_t numb
     } else {
         pod_emit_i64(emit, what->channel);
     }
-    if (group == NULL || run->permute >= 0) {
+    if (run->permute >= 0) {
         emit_none(emit, 2);
     } else {
-        pod_emit_i64(emit, group->group.size);
-        pod_emit_i64(emit, group->group.count);
+        pod_emit_i64(emit, group != NULL ? group->group.size : 1);
+        pod_emit_i64(emit, group != NULL ? group->group.count
+                                         : pod_experiment_setup_chips(report->setup));
     }
     pod_emit_text(emit, group == NULL || run->permute >= 0 ? "-" : group->axes);
     pod_emit_i64(emit, transfer ? sent->bytes : what->bytes);

@@ -266,18 +266,10 @@ static void note_memory(pod_emit *emit, const pod_hlo_report *report)
 
 pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err)
 {
-    const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(report->outcome->program);
     note_parts(emit, report);
     note_exposed(emit, report);
     const pod_status st = note_top(emit, report, err);
     note_loops(emit, report);
     note_memory(emit, report);
-    if (totals.unknown_calls > 0) {
-        pod_emit_note(
-            emit,
-            "Unknown kernels: %lld runs, %.6g s as a lower bound (--custom-call says what "
-            "they take)",
-            (long long)totals.unknown_calls, totals.unknown_s);
-    }
     return st;
 }

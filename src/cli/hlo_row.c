@@ -2,7 +2,6 @@
 /* The row of `podsim hlo`. */
 #include "cli/hlo.h"
 #include "cli/step.h"
-#include "experiment/hlo_remedies.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,46 +118,12 @@ static void emit_row(pod_emit *emit, const pod_hlo_report *report)
     pod_emit_text(emit, "none");
 }
 
-static const char *remedy_text(pod_experiment_hlo_remedy_kind kind)
-{
-    static const char *const texts[POD_HLO_REMEDIES] = {
-        [POD_HLO_REMEDY_OVERLAP] =
-            "begin synchronous collectives when their operands are there (asynchronous "
-            "collectives)",
-        [POD_HLO_REMEDY_SCATTER] = "reduce-scatters for all-reduces of which only a slice is used",
-        [POD_HLO_REMEDY_BY_AXES] =
-            "gather along the major dim, axis by axis, instead of round one ring",
-    };
-    return texts[kind];
-}
-
-static void note_remedies(pod_emit *emit, const pod_hlo_report *report,
-                          const pod_experiment_hlo_remedy *remedies)
-{
-    static const double least = 0.001;
-    const double step = (double)report->outcome->result.time_ps;
-    bool any = false;
-    for (int i = 0; i < POD_HLO_REMEDIES; i++) {
-        const double gain = step > 0 ? 1 - (double)remedies[i].time_ps / step : 0;
-        if (remedies[i].collectives == 0 || gain < least) {
-            continue;
-        }
-        if (!any) {
-            pod_emit_note(emit, "Remedies, each simulated by itself:");
-        }
-        any = true;
-        pod_emit_note(emit, "  %s: %d collective%s, step %.6g s, %.1f %% less",
-                      remedy_text(remedies[i].kind), remedies[i].collectives,
-                      remedies[i].collectives == 1 ? "" : "s", pod_time_to_s(remedies[i].time_ps),
-                      gain * 100);
-    }
-}
-
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
-                         const pod_experiment_hlo_remedy *remedies, pod_error *err)
+                         pod_error *err)
 {
     pod_emit *emit = NULL;
     const pod_hlo_module *module = report->text->module;
+    const int chips = pod_experiment_setup_chips(report->setup);
     pod_emit_column own[NCOLUMNS];
     memcpy(own, columns, sizeof own);
     for (int i = 0; i < NCOLUMNS; i++) {
@@ -172,10 +137,10 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
     pod_status st = pod_emit_new(cli->common.format, "hlo", own, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
         pod_emit_heading(emit,
-                         "podsim hlo: %s, %d chips, %s, %u instructions, %lld executed, cost from "
-                         "%s",
-                         report->setup->slice.name, pod_experiment_setup_chips(report->setup),
-                         report->module, module->ninstructions,
+                         "podsim hlo: %s, %d chip%s, %s, %u instructions, %lld executed, cost "
+                         "from %s",
+                         report->setup->slice.name, chips, chips == 1 ? "" : "s", report->module,
+                         module->ninstructions,
                          (long long)report->text->analysis.inside[module->entry].executed,
                          report->request->cost.compiler ? "the compiler" : "shapes");
         if (what_if[0] != '\0') {
@@ -186,8 +151,8 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
             st = pod_hlo_notes(emit, report, err);
         }
     }
-    if (st == POD_OK && remedies != NULL) {
-        note_remedies(emit, report, remedies);
+    if (st == POD_OK && report->advised) {
+        pod_hlo_note_advice(emit, report);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);

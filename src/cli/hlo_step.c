@@ -359,22 +359,26 @@ static pod_status what_if_all(pod_cli *cli, const question *asked, pod_time_ps b
     return st == POD_OK ? pod_what_if_print(cli, "hlo", base_ps, probe, err) : st;
 }
 
-static pod_status print(pod_cli *cli, const question *asked, const pod_hlo_report *report,
-                        pod_error *err)
+static pod_status print(pod_cli *cli, const question *asked, pod_hlo_report *report, pod_error *err)
 {
     char what[64] = "";
-    pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
-    const bool table = cli->common.format == POD_FORMAT_TABLE;
     pod_status st = POD_OK;
     if (asked->what_if && !asked->what.all) {
         (void)snprintf(what, sizeof what, "as if %s were %g times faster",
                        pod_experiment_what_if_key[asked->what.key], asked->what.factor);
     }
-    if (table) {
+    report->advised = cli->common.format == POD_FORMAT_TABLE;
+    if (report->advised) {
         st = pod_experiment_hlo_remedies(&cli->experiment, &asked->request, report->chip,
-                                         report->outcome, remedies, err);
+                                         report->outcome, report->remedies, err);
     }
-    return st == POD_OK ? pod_hlo_print(cli, report, what, table ? remedies : NULL, err) : st;
+    if (st == POD_OK && report->advised) {
+        st = pod_experiment_hlo_unknowns(&cli->experiment, &asked->request, report->chip,
+                                         report->outcome, report->unknown, &report->nunknown, err);
+    }
+    st = st == POD_OK ? pod_hlo_print(cli, report, what, err) : st;
+    pod_experiment_hlo_remedies_fini(report->remedies);
+    return st;
 }
 
 /* Does an instruction of the text go by what an option names? */

@@ -194,6 +194,11 @@ static pod_time_ps gaps_of(const struct matmuls *matmuls, int64_t hbm_bytes)
     return pod_time_from_s(frac * matmuls->gaps_s);
 }
 
+static int64_t least_bytes(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void terms_of(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost)
 {
     const pod_chip_spec *chip = costs->chip;
@@ -206,6 +211,9 @@ static void terms_of(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_c
         pod_time_from_s((double)work->traffic.ops / (chip->vpu_ops_per_s * chip->vpu_eff_frac));
     cost->vmem_ps = pod_time_from_s((double)work->traffic.vmem / chip->vmem_bytes_per_s);
     cost->hbm_bytes = weighed_bytes(chip, &work->traffic);
+    if (costs->options->spared != NULL) {
+        cost->hbm_bytes -= least_bytes(cost->hbm_bytes, costs->options->spared[instruction]);
+    }
     cost->start_ps = cost->hbm_bytes > 0 ? chip->kernel_start_ps : 0;
     cost->unit_ps = latest(latest(cost->mxu_ps, cost->vector_ps), cost->vmem_ps);
     cost->gaps_ps = gaps_of(&matmuls, cost->hbm_bytes);

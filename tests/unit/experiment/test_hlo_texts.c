@@ -220,6 +220,7 @@ static void remedies_check(world *w, const char *id)
         cr_expect_gt(remedies[i].time_ps, w->outcome.result.time_ps / 10, "%s", id);
         cr_expect_lt(remedies[i].time_ps, w->outcome.result.time_ps * 3 / 2, "%s", id);
     }
+    pod_experiment_hlo_remedies_fini(remedies);
 }
 
 Test(hlo_texts, parts_bounds_and_algorithms_of_every_text)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table of `podsim hlo` shows of simulations with something else: remedies, kernels that aren't known. */
+#include "cli/hlo.h"
+
+#include <stdio.h>
+
+enum { REMEDY_TEXT_MAX = 2048, ORDER_SHOWN = 256 };
+
+/* "0 4 8 12 …": --device-order as text, cut where a line can't hold it. */
+static void order_print(const pod_hlo_devices *devices, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t i = 0; i < devices->count && used < size; i++) {
+        if (i == ORDER_SHOWN) {
+            (void)snprintf(text + used, size - used, " …");
+            return;
+        }
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%d", i > 0 ? " " : "", devices->chip[i]);
+    }
+}
+
+static const char *plural(int count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What a remedy does, with what it does it to. */
+static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, size_t size)
+{
+    char order[REMEDY_TEXT_MAX - 128];
+    switch (remedy->kind) {
+    case POD_HLO_REMEDY_OVERLAP:
+        (void)snprintf(text, size,
+                       "begin synchronous collectives when their operands are there (asynchronous "
+                       "collectives): %d collective%s",
+                       remedy->count, plural(remedy->count));
+        break;
+    case POD_HLO_REMEDY_SCATTER:
+        (void)snprintf(text, size,
+                       "reduce-scatters for all-reduces of which only a slice is used: %d "
+                       "collective%s",
+                       remedy->count, plural(remedy->count));
+        break;
+    case POD_HLO_REMEDY_BY_AXES:
+        (void)snprintf(text, size,
+                       "gather along the major dim, axis by axis, instead of round one ring: %d "
+                       "collective%s",
+                       remedy->count, plural(remedy->count));
+        break;
+    case POD_HLO_REMEDY_ORDER:
+        order_print(&remedy->devices, order, sizeof order);
+        (void)snprintf(text, size,
+                       "another order of devices, in which %d more group%s rings of "
+                       "neighbours (--device-order '%s')",
+                       remedy->count, remedy->count == 1 ? " is" : "s are", order);
+        break;
+    case POD_HLO_REMEDY_FUSE:
+        (void)snprintf(text, size,
+                       "fuse elementwise operations with what makes or reads their arrays: %d "
+                       "array%s, %.3g GB of HBM less",
+                       remedy->count, plural(remedy->count), (double)remedy->bytes / 1e9);
+        break;
+    case POD_HLO_REMEDIES:
+        break;
+    }
+}
+
+static void note_remedies(pod_emit *emit, const pod_hlo_report *report)
+{
+    static const double least = 0.001;
+    const double step = (double)report->outcome->result.time_ps;
+    bool any = false;
+    for (int i = 0; i < POD_HLO_REMEDIES; i++) {
+        char text[REMEDY_TEXT_MAX] = "";
+        const pod_experiment_hlo_remedy *remedy = &report->remedies[i];
+        const double gain = step > 0 ? 1 - (double)remedy->time_ps / step : 0;
+        if (remedy->count == 0 || gain < least) {
+            continue;
+        }
+        if (!any) {
+            pod_emit_note(emit, "Remedies, each simulated by itself:");
+        }
+        any = true;
+        remedy_print(remedy, text, sizeof text);
+        pod_emit_note(emit, "  %s, step %.6g s, %.1f %% less", text, pod_time_to_s(remedy->time_ps),
+                      gain * 100);
+    }
+}
+
+static void note_unknowns(pod_emit *emit, const pod_hlo_report *report)
+{
+    const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(report->outcome->program);
+    if (totals.unknown_calls == 0) {
+        return;
+    }
+    pod_emit_note(emit, "Not known: %lld run%s of custom calls, %.6g s as a lower bound",
+                  (long long)totals.unknown_calls, totals.unknown_calls == 1 ? "" : "s",
+                  totals.unknown_s);
+    for (int i = 0; i < report->nunknown; i++) {
+        char name[POD_HLO_CELL_MAX];
+        const pod_experiment_hlo_unknown *unknown = &report->unknown[i];
+        (void)pod_hlo_print_name(report->text->module, unknown->instruction, name, sizeof name);
+        pod_emit_note(emit,
+                      "  %s: %lld x at least %.6g us; with %d times that the step takes %.6g s "
+                      "(--custom-call %s=%.6gus)",
+                      name, (long long)unknown->runs, pod_time_to_s(unknown->bound_ps) * 1e6,
+                      POD_HLO_UNKNOWN_TIMES, pod_time_to_s(unknown->time_ps), name,
+                      pod_time_to_s(unknown->given_ps) * 1e6);
+    }
+}
+
+void pod_hlo_note_advice(pod_emit *emit, const pod_hlo_report *report)
+{
+    note_remedies(emit, report);
+    note_unknowns(emit, report);
+}
