@@ -3,7 +3,7 @@
 """Usage: check_ranks.py PODSIM MPIEXEC SOURCE_FOLDER
 
 Steps of compiled programs (tests/data/hlo) print and write the same bytes without mpirun and on 1, 2 and 4 ranks: table,
-operations, collectives, memory, links and timeline.
+operations, collectives, memory, links and timeline; and with and without a timeline.
 """
 import csv
 import gzip
@@ -20,9 +20,9 @@ FILES = ["ops", "collectives", "memory", "links", "trace"]
 TRACED = {"moe-v5p-4x4x4", "every-v5e-16x16"}  # short programs
 
 
-def run(row, path, scratch, launcher):
+def run(row, path, scratch, launcher, traced=True):
     name = row["id"]
-    files = [file for file in FILES if file != "trace" or name in TRACED]
+    files = [file for file in FILES if file != "trace" or (traced and name in TRACED)]
     args = [*launcher, PODSIM, "hlo", path, "--slice", row["slice"], "--mesh", row["mesh"], "--split-axes"]
     args += ["--dcn-mesh", row["dcn_mesh"]] if row["dcn_mesh"] else []
     for file in files:
@@ -50,6 +50,9 @@ def main():
             with gzip.open(f"{SOURCE}/tests/data/hlo/{name}.hlo.gz") as packed, open(path, "wb") as file:
                 file.write(packed.read())
             alone = run(rows[name], path, scratch, [])
+            if name in TRACED:
+                unseen = run(rows[name], path, scratch, [], traced=False)
+                faults += [f"{name}: {what} without --trace differs" for what in unseen if unseen[what] != alone[what]]
             for ranks in ("1", "2", "4"):
                 several = run(rows[name], path, scratch, [MPIEXEC, "-n", ranks])
                 faults += [f"{name}: {what} on {ranks} ranks differs" for what in alone if several[what] != alone[what]]
