@@ -58,8 +58,14 @@ pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error 
     if (file == NULL) {
         return fail_io(err, "read", path);
     }
-    const pod_status status = read_all(file, path, SIZE_MAX - 1, data, size, err);
+    pod_status status = read_all(file, path, POD_FILE_BYTES_MAX + 1, data, size, err);
     (void)fclose(file);
+    if (status == POD_OK && *size > POD_FILE_BYTES_MAX) {
+        free(*data);
+        *data = NULL;
+        status = pod_fail(err, POD_E_TABLE, "'%s' has more than %d MiB, and no table has", path,
+                          (int)(POD_FILE_BYTES_MAX >> 20));
+    }
     return status;
 }
 

@@ -9,8 +9,11 @@
 
 #include "base/status.h"
 
-/** Read a whole file. *data is heap memory of the caller (free), terminated by a NUL that *size
- *  doesn't count. Not collective: only rank 0 reads files (engine/par.h broadcasts). */
+enum { POD_FILE_BYTES_MAX = 256 << 20 };
+
+/** Read a whole file of at most POD_FILE_BYTES_MAX, else POD_E_TABLE. *data is heap memory of the caller
+ *  (free), terminated by a NUL that *size doesn't count. Not collective: only rank 0 reads files (engine/par.h
+ *  broadcasts). */
 pod_status pod_file_read(const char *path, char **data, size_t *size, pod_error *err);
 
 /** The same for the first `most` + 1 bytes at most, so that a caller who refuses larger files doesn't read them.

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/tables.h"
+#include "engine/launcher.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -70,15 +71,31 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     return st;
 }
 
+/* Before MPI starts and may die of it. */
+static void warn_shared_memory(int argc, char **argv)
+{
+    char text[256];
+    bool quiet = pod_launcher_rank() != 0;
+    for (int i = 1; i < argc; i++) {
+        quiet = quiet || strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0;
+    }
+    if (!quiet && pod_launcher_shared_memory_short(text, sizeof text)) {
+        (void)fprintf(stderr, "podsim: warning: %s\n", text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, not a death, */
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file beyond ulimit -f */
     pod_error err = {0};
     pod_par *par = NULL;
+    warn_shared_memory(argc, argv);
     pod_status st = pod_par_start(&argc, &argv, &par, &err);
     if (st != POD_OK) {
-        print_error(&err);
+        if (pod_launcher_rank() == 0 || st == POD_E_NOMEM) { /* the rest is the same on all ranks */
+            print_error(&err);
+        }
         return pod_status_exit_code(st);
     }
     st = pod_par_agree(par, run(par, argc, argv, &err), &err);

@@ -8,11 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 64, LINE_BYTES = 256 };
+enum {
+    PATH_BYTES = 64,
+    LINE_BYTES = 256,
+    DESCRIPTORS_LEAST = 64,
+    SEGMENT_BYTES = 4 << 20 /* of each rank: btl_vader_segment_size of Open MPI 4 */
+};
 
 /* The value of `key`, at the start of a line of /proc/PID/status, into text[LINE_BYTES]. */
 static bool status_read(long pid, const char *key, char *text)
@@ -106,4 +112,59 @@ pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
                                  "the launcher cannot write to standard output: %s; give it "
                                  "somewhere to go, or --output FILE",
                                  strerror(fault));
+}
+
+int pod_launcher_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL) {
+            return (int)strtol(value, NULL, 10);
+        }
+    }
+    return 0;
+}
+
+pod_status pod_launcher_limits_check(pod_error *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS_LEAST) {
+        return POD_OK;
+    }
+    return pod_fail(err, POD_E_IO, "a rank may open %ld files, and MPI needs %d; raise ulimit -n",
+                    (long)limit.rlim_cur, (int)DESCRIPTORS_LEAST);
+}
+
+/* Open MPI sends through shared memory (btl vader, or sm) unless told otherwise. */
+static bool shares_memory(void)
+{
+    const char *btl = getenv("OMPI_MCA_btl");
+    if (btl == NULL) {
+        return true;
+    }
+    const bool named = strstr(btl, "vader") != NULL || strstr(btl, "sm") != NULL;
+    return btl[0] == '^' ? !named : named;
+}
+
+bool pod_launcher_shared_memory_short(char *text, size_t size)
+{
+    static const char *const folder = "/dev/shm";
+    const char *value = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const long ranks = value != NULL ? strtol(value, NULL, 10) : 0;
+    struct statvfs room;
+    if (ranks < 2 || !shares_memory() || statvfs(folder, &room) != 0) {
+        return false;
+    }
+    const double free_bytes = (double)room.f_bavail * (double)room.f_frsize;
+    const double needed = (double)ranks * SEGMENT_BYTES;
+    if (free_bytes >= needed) {
+        return false;
+    }
+    (void)snprintf(
+        text, size,
+        "%s has %.3g MB free, and %ld ranks may take %.3g MB of it; if they die of a bus "
+        "error, make room there or use mpirun --mca btl self,tcp",
+        folder, free_bytes / 1e6, ranks, needed / 1e6);
+    return true;
 }

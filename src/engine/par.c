@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/launcher.h"
 #include "engine/par_mpi.h"
 
 /* Tests of an unfinished request before the core is given away: with a core per rank, and without,
@@ -147,6 +148,11 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
     }
     *started =
         (pod_par){.comm = MPI_COMM_NULL, .size = 1, .node_ranks = 1, .piece_bytes = PIECE_BYTES};
+    const pod_status st = was_launched() ? pod_launcher_limits_check(err) : POD_OK;
+    if (st != POD_OK) {
+        free(started);
+        return st;
+    }
     pod_panic_handler_set(end_job);
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
