@@ -20,6 +20,11 @@
  * with the partial sums of block r up the tree of r. A send waits for what the children sent, which comes by up to
  * five other channels, and a step can wait for two: steps that only wait go before it where that is not enough. So
  * both take the same time, wherever both ways of a cable are as fast.
+ *
+ * Trees depend on the order in which ranks and directions are looked at. So that a slice and the same one with its
+ * axes named otherwise are flooded the same way, they are planned as *places* and *ways*: ranks in the order of their
+ * coordinates and directions with the axes in an order of their sizes, of all orders the one that is done first.
+ * Channels are ways.
  */
 #include "collectives/algorithms/gather.h"
 
@@ -38,7 +43,11 @@ typedef struct flood_schedule {
     int32_t rounds;
     int32_t *
         start; /* start[channel · (rounds + 1) + round]: first step of the round, going down the trees */
-    int32_t *neighbor; /* neighbor[rank · 6 + direction] */
+    int32_t *rank_of;  /* rank_of[place] */
+    int32_t *place_of; /* place_of[rank] */
+    int8_t direction_of
+        [POD_DIRECTIONS]; /* of a way. All that follows says place for rank and way for direction. */
+    int32_t *neighbor;    /* neighbor[rank · 6 + direction] */
     int16_t *sent
         [POD_DIRECTIONS]; /* down: sent[channel][step · n + rank]: root of the tree, or NOBODY */
     int32_t *brought;     /* down: brought[root · n + rank] = step · 6 + channel of the receive */
@@ -62,6 +71,11 @@ static int32_t flood_steps(const pod_coll_schedule *schedule, const pod_coll_pla
     return schedule->channels[channel].max_steps;
 }
 
+static int32_t rank_at(const flood_schedule *self, int32_t place)
+{
+    return place >= 0 ? self->rank_of[place] : NOBODY;
+}
+
 static void copy_step(const pod_coll_place *me, int32_t channel, pod_coll_step *out)
 {
     if (channel == 0) {
@@ -78,11 +92,11 @@ static void send_step(const flood_schedule *self, int32_t rank, int32_t channel,
                       int32_t root, pod_coll_step *out)
 {
     const int64_t at = (int64_t)rank * POD_DIRECTIONS + channel;
-    out->send_to = self->neighbor[at];
-    out->send_direction = (int8_t)channel;
+    out->send_to = rank_at(self, self->neighbor[at]);
+    out->send_direction = self->direction_of[channel];
     out->send_step = step;
     out->send_slots = 1;
-    out->send_slot = self->base.op == POD_ALL_REDUCE ? 1 + root : root;
+    out->send_slot = (self->base.op == POD_ALL_REDUCE ? 1 : 0) + rank_at(self, root);
     const int32_t brought = self->brought[(int64_t)root * self->n + rank];
     const int32_t receives = brought / POD_DIRECTIONS + 1;
     if (root != rank && brought % POD_DIRECTIONS == channel) {
@@ -97,11 +111,11 @@ static void send_step(const flood_schedule *self, int32_t rank, int32_t channel,
 static void recv_step(const flood_schedule *self, int32_t rank, int32_t from, int32_t root,
                       pod_coll_step *out)
 {
-    out->recv_from = from;
-    out->recv_slot = root;
+    out->recv_from = rank_at(self, from);
+    out->recv_slot = rank_at(self, root);
     if (self->base.op == POD_ALL_REDUCE) {
         const bool keep = self->passes_on[(int64_t)root * self->n + rank];
-        out->recv_slot = keep ? 1 + root : 0;
+        out->recv_slot = keep ? 1 + out->recv_slot : 0;
         out->recv_also = keep ? 0 : -1;
         out->recv_op = keep ? POD_RECV_STORE : POD_RECV_REDUCE;
     }
@@ -158,17 +172,17 @@ static void up_step(const flood_schedule *self, int32_t rank, int32_t up, int32_
             out->wait[w] = at < count ? waits[at] : (pod_coll_wait){-1, 0};
         }
         if (gates == 0) {
-            out->send_to = to;
-            out->send_direction = (int8_t)up;
+            out->send_to = rank_at(self, to);
+            out->send_direction = self->direction_of[up];
             out->send_step = step;
-            out->send_slot = root;
+            out->send_slot = rank_at(self, root);
             out->send_slots = 1;
             out->wait_recv = own;
         }
     }
     if (gates == 0 && sent[rank] != NOBODY) {
-        out->recv_from = self->neighbor[rank * POD_DIRECTIONS + down];
-        out->recv_slot = sent[rank];
+        out->recv_from = rank_at(self, self->neighbor[rank * POD_DIRECTIONS + down]);
+        out->recv_slot = rank_at(self, sent[rank]);
         out->recv_op = POD_RECV_REDUCE;
     }
 }
@@ -177,22 +191,23 @@ static void flood_step(const pod_coll_schedule *schedule, const pod_coll_place *
                        int32_t step, pod_coll_step *out)
 {
     const flood_schedule *self = (const flood_schedule *)schedule;
+    const int32_t place = self->place_of[me->rank];
     *out = pod_coll_step_idle();
     if (schedule->op == POD_ALL_REDUCE && step == 0) {
         copy_step(me, channel, out);
         return;
     }
     if (schedule->op == POD_REDUCE_SCATTER) {
-        up_step(self, me->rank, channel, step, out);
+        up_step(self, place, channel, step, out);
         return;
     }
     const int16_t *sent = self->sent[channel] + (int64_t)step * self->n;
-    if (sent[me->rank] != NOBODY) {
-        send_step(self, me->rank, channel, step, sent[me->rank], out);
+    if (sent[place] != NOBODY) {
+        send_step(self, place, channel, step, sent[place], out);
     }
-    const int32_t from = self->neighbor[me->rank * POD_DIRECTIONS + (channel ^ 1)];
+    const int32_t from = self->neighbor[place * POD_DIRECTIONS + (channel ^ 1)];
     if (from >= 0 && sent[from] != NOBODY) {
-        recv_step(self, me->rank, from, sent[from], out);
+        recv_step(self, place, from, sent[from], out);
     }
 }
 
@@ -207,6 +222,8 @@ static void flood_free(pod_coll_schedule *schedule)
         free(self->down_step[d]);
     }
     free(self->neighbor);
+    free(self->place_of);
+    free(self->rank_of);
     free(self->start);
     pod_coll_frame_fini(&self->base);
     free(self);
@@ -394,23 +411,210 @@ static bool turn_round(flood_schedule *self)
     return true;
 }
 
+/* ---- time: every message in order of its step, down the trees: up them takes as long ---- */
+
+typedef struct flood_clock {
+    double *link_free; /* [rank · 6 + direction] */
+    double *has;       /* [root · n + rank] */
+    double last;
+} flood_clock;
+
+static void clock_step(const flood_schedule *self, flood_clock *clock, double hop, double work,
+                       int channel, int32_t step)
+{
+    for (int32_t rank = 0; rank < self->n; ++rank) {
+        const int32_t root = self->sent[channel][(int64_t)step * self->n + rank];
+        if (root == NOBODY) {
+            continue;
+        }
+        double *link = &clock->link_free[rank * POD_DIRECTIONS + channel];
+        const double ready = clock->has[(int64_t)root * self->n + rank];
+        *link = (ready > *link ? ready : *link) + work;
+        const int32_t to = self->neighbor[rank * POD_DIRECTIONS + channel];
+        const double here = *link + hop;
+        clock->has[(int64_t)root * self->n + to] = here;
+        clock->last = here > clock->last ? here : clock->last;
+    }
+}
+
+/* When the last message has come, in ps; below 0 without memory. */
+static double flood_time(const flood_schedule *self, const pod_coll_request *request)
+{
+    const size_t n = (size_t)self->n;
+    double *times = calloc(n * n + n * POD_DIRECTIONS, sizeof *times);
+    if (!times) {
+        return -1.0;
+    }
+    flood_clock clock = {.has = times, .link_free = times + n * n};
+    const double bytes = (double)request->elements * (double)request->element_bytes;
+    const double blocks = request->op == POD_ALL_REDUCE ? 1.0 : (double)n;
+    const double work = bytes / blocks * (double)POD_PS_PER_S / request->link_rate.bytes_per_s;
+    for (int32_t round = 0; round < self->rounds; ++round) {
+        for (int c = 0; c < POD_DIRECTIONS; ++c) {
+            for (int32_t s = start_of(self, c, round); s < start_of(self, c, round + 1); ++s) {
+                clock_step(self, &clock, (double)request->hop_latency_ps, work, c, s);
+            }
+        }
+    }
+    free(times);
+    return clock.last;
+}
+
+/* ---- places and ways ---- */
+
+/* Axes by their length and how they end; of two that are equal either may come first. */
+static bool axis_goes_before(const pod_slice *slice, int a, int b)
+{
+    return slice->dims[a] != slice->dims[b] ? slice->dims[a] < slice->dims[b]
+                                            : slice->wrap[a] < slice->wrap[b];
+}
+
+static void axes_sort(const pod_slice *slice, int axis[POD_AXES])
+{
+    for (int i = 0; i < POD_AXES; ++i) {
+        int at = i;
+        for (; at > 0 && axis_goes_before(slice, i, axis[at - 1]); --at) {
+            axis[at] = axis[at - 1];
+        }
+        axis[at] = i;
+    }
+}
+
+/* The coordinates of a rank of the first group as one number, the first of the axes fastest. */
+static int64_t place_key(const pod_coll_request *request, const int axis[POD_AXES], int32_t rank)
+{
+    int32_t at[POD_AXES];
+    pod_slice_coords(request->slice, request->group->chip_of[rank], at);
+    int64_t key = 0;
+    for (int i = POD_AXES - 1; i >= 0; --i) {
+        key = key * request->slice->dims[axis[i]] + at[axis[i]];
+    }
+    return key;
+}
+
+typedef struct keyed_rank {
+    int64_t key;
+    int32_t rank;
+} keyed_rank;
+
+static int keys_compare(const void *a, const void *b)
+{
+    const keyed_rank *one = a;
+    const keyed_rank *two = b;
+    return one->key < two->key ? -1 : one->key > two->key;
+}
+
+/* Number places and ways with the axes in this order, and translate the neighbours. */
+static void places_set(flood_schedule *self, const pod_coll_request *request,
+                       const int axis[POD_AXES], const int32_t *real, keyed_rank *keyed)
+{
+    for (int32_t r = 0; r < self->n; ++r) {
+        keyed[r] = (keyed_rank){place_key(request, axis, r), r};
+    }
+    qsort(keyed, (size_t)self->n, sizeof *keyed, keys_compare);
+    for (int32_t place = 0; place < self->n; ++place) {
+        self->rank_of[place] = keyed[place].rank;
+        self->place_of[keyed[place].rank] = place;
+    }
+    for (int way = 0; way < POD_DIRECTIONS; ++way) {
+        self->direction_of[way] = (int8_t)(2 * axis[way / 2] + way % 2);
+    }
+    for (int32_t place = 0; place < self->n; ++place) {
+        for (int way = 0; way < POD_DIRECTIONS; ++way) {
+            const int32_t to =
+                real[self->rank_of[place] * POD_DIRECTIONS + self->direction_of[way]];
+            self->neighbor[place * POD_DIRECTIONS + way] = to >= 0 ? self->place_of[to] : NOBODY;
+        }
+    }
+}
+
+/* Orders of three axes. */
+enum { ORDERS = 6 };
+static const int8_t axis_orders[ORDERS][POD_AXES] = {
+    {0, 1, 2},
+    {0, 2, 1},
+    {1, 0, 2},
+    {1, 2, 0},
+    {2, 0, 1},
+    {2, 1, 0}
+};
+
+/* Beyond so many ranks one order of the axes is taken untried. */
+enum { ORDERS_TRIED_RANKS_MAX = 128 };
+
+/* What planning makes, and needs for a while. */
+typedef struct places {
+    const pod_coll_request *request;
+    int32_t *neighbor; /* neighbor[rank · 6 + direction], as the slice has them */
+    keyed_rank *keyed;
+    planner plan;
+} places;
+
+/* Trees and their messages, with the axes in an order. */
+static bool plan_order(flood_schedule *self, places *p, int order)
+{
+    const size_t n = (size_t)self->n;
+    int sorted[POD_AXES];
+    int axis[POD_AXES];
+    axes_sort(p->request->slice, sorted);
+    for (int i = 0; i < POD_AXES; ++i) {
+        axis[i] = sorted[axis_orders[order][i]];
+    }
+    places_set(self, p->request, axis, p->neighbor, p->keyed);
+    for (int d = 0; d < POD_DIRECTIONS; ++d) {
+        free(self->sent[d]);
+        self->sent[d] = NULL;
+    }
+    free(self->start);
+    self->start = NULL;
+    memset(self->brought, 0, n * n * sizeof *self->brought);
+    memset(self->passes_on, 0, n * n * sizeof *self->passes_on);
+    bool ok = pod_flood_trees_init(&p->plan.trees, self->neighbor, self->n);
+    self->rounds = p->plan.trees.rounds;
+    ok = ok && place_all(self, &p->plan);
+    pod_flood_trees_fini(&p->plan.trees);
+    return ok;
+}
+
+/* The order of the axes that is done first. */
+static bool plan_best(flood_schedule *self, places *p)
+{
+    int best = 0;
+    double least = 0.0;
+    bool ok = true;
+    for (int order = 0; ok && self->n <= ORDERS_TRIED_RANKS_MAX && order < ORDERS; ++order) {
+        ok = plan_order(self, p, order);
+        const double time_ps = ok ? flood_time(self, p->request) : -1.0;
+        ok = time_ps >= 0.0;
+        if (order == 0 || time_ps < least) {
+            least = time_ps;
+            best = order;
+        }
+    }
+    return ok && plan_order(self, p, best);
+}
+
 static bool plan_all(flood_schedule *self, const pod_coll_request *request)
 {
     const size_t n = (size_t)self->n;
-    planner plan = {.used = calloc(n * POD_DIRECTIONS, sizeof *plan.used)};
+    places p = {.request = request,
+                .neighbor = calloc(n * POD_DIRECTIONS, sizeof *p.neighbor),
+                .keyed = calloc(n, sizeof *p.keyed),
+                .plan = {.used = calloc(n * POD_DIRECTIONS, sizeof *p.plan.used)}};
+    self->rank_of = calloc(n, sizeof *self->rank_of);
+    self->place_of = calloc(n, sizeof *self->place_of);
     self->neighbor = calloc(n * POD_DIRECTIONS, sizeof *self->neighbor);
     self->brought = calloc(n * n, sizeof *self->brought);
     self->passes_on = calloc(n * n, sizeof *self->passes_on);
-    bool ok = plan.used && self->neighbor && self->brought && self->passes_on;
+    bool ok = p.neighbor && p.keyed && p.plan.used && self->rank_of && self->place_of
+              && self->neighbor && self->brought && self->passes_on;
     if (ok) {
-        find_neighbors(request, self->neighbor);
-        ok = pod_flood_trees_init(&plan.trees, self->neighbor, self->n);
-        self->rounds = plan.trees.rounds;
-        ok = ok && place_all(self, &plan);
-        ok = ok && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
+        find_neighbors(request, p.neighbor);
+        ok = plan_best(self, &p) && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
     }
-    pod_flood_trees_fini(&plan.trees);
-    free(plan.used);
+    free(p.plan.used);
+    free(p.keyed);
+    free(p.neighbor);
     return ok;
 }
 
@@ -440,32 +644,6 @@ pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **
     return POD_OK;
 }
 
-/* ---- prediction: every message in order of its step, down the trees: up them takes as long ---- */
-
-typedef struct flood_clock {
-    double *link_free; /* [rank · 6 + direction] */
-    double *has;       /* [root · n + rank] */
-    double last;
-} flood_clock;
-
-static void clock_step(const flood_schedule *self, flood_clock *clock, double hop, double work,
-                       int channel, int32_t step)
-{
-    for (int32_t rank = 0; rank < self->n; ++rank) {
-        const int32_t root = self->sent[channel][(int64_t)step * self->n + rank];
-        if (root == NOBODY) {
-            continue;
-        }
-        double *link = &clock->link_free[rank * POD_DIRECTIONS + channel];
-        const double ready = clock->has[(int64_t)root * self->n + rank];
-        *link = (ready > *link ? ready : *link) + work;
-        const int32_t to = self->neighbor[rank * POD_DIRECTIONS + channel];
-        const double here = *link + hop;
-        clock->has[(int64_t)root * self->n + to] = here;
-        clock->last = here > clock->last ? here : clock->last;
-    }
-}
-
 pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                              pod_error *err)
 {
@@ -475,27 +653,13 @@ pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_predictio
         return st;
     }
     const flood_schedule *self = (const flood_schedule *)schedule;
-    const size_t n = (size_t)self->n;
-    double *times = calloc(n * n + n * POD_DIRECTIONS, sizeof *times);
-    if (!times) {
+    const double time_ps = flood_time(self, request);
+    if (time_ps < 0.0) {
         pod_coll_schedule_free(schedule);
         return pod_fail(err, POD_E_NOMEM, "no memory to predict a flood; use fewer chips");
     }
-    flood_clock clock = {.has = times, .link_free = times + n * n};
-    const double bytes = (double)request->elements * (double)request->element_bytes;
-    const double blocks = request->op == POD_ALL_REDUCE ? 1.0 : (double)n;
-    const double work = bytes / blocks * (double)POD_PS_PER_S / request->link_rate.bytes_per_s;
-    for (int32_t round = 0; round < self->rounds; ++round) {
-        for (int c = 0; c < POD_DIRECTIONS; ++c) {
-            for (int32_t s = start_of(self, c, round); s < start_of(self, c, round + 1); ++s) {
-                clock_step(self, &clock, (double)request->hop_latency_ps, work, c, s);
-            }
-        }
-    }
     const double hops = (double)self->rounds * (double)request->hop_latency_ps;
-    pod_coll_prediction_make(request, (pod_time_ps)hops, (pod_time_ps)(clock.last - hops),
-                             prediction);
-    free(times);
+    pod_coll_prediction_make(request, (pod_time_ps)hops, (pod_time_ps)(time_ps - hops), prediction);
     pod_coll_schedule_free(schedule);
     return POD_OK;
 }

@@ -148,4 +148,5 @@ void pod_flood_trees_fini(pod_flood_trees *trees)
     free(trees->image);
     free(trees->parent);
     free(trees->hops);
+    *trees = (pod_flood_trees){.n = 0};
 }

