@@ -29,7 +29,7 @@ enum { FOLLOWED_RANKS_MAX = 512 };
 static const double worth_it = 1.01;
 static const int64_t hops_max = 10000000;
 
-/* A message makes as many between slices: PCIe, card, card, PCIe. */
+/* A message makes as many between slices: PCIe, NIC, NIC, PCIe. */
 static const int64_t dcn_hops = 4;
 
 static int flights_of(const pod_coll_request *request)

@@ -2,6 +2,8 @@
 /* Collectives over several slices, proved on paper. */
 #include "fixture.h"
 
+#include "collectives/multislice/hier_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,4 +172,41 @@ Test(collectives_hier, choose_chunks_only_where_they_pay)
     pod_coll_schedule_free(small);
     pod_coll_schedule_free(large);
     joined_fini(&j);
+}
+
+/* What a chunk of 90,000 elements of 2 B needs on 2 slices, by hand: links 45 GB/s, NICs 6.25 GB/s a chip, 50 us.
+ * All-to-all: half of the vector leaves a chip, and inside the busiest link carries k/8 of the vector of an even
+ * closed axis, (k - 1/k)/8 of an odd one, floor(k²/4)/k of an open one. All-reduce and broadcast: half of a chip's
+ * run goes and comes; a broadcast is halved before. */
+Test(collectives_hier, chunks_need_what_their_bytes_say)
+{
+    enum { ELEMENTS = 90000 };
+    static const struct {
+        shape shape;
+        pod_coll_op op;
+        double nics_us, links_us; /* links: before a broadcast, after an all-to-all */
+        int flights, hops;        /* hops: -1 = not looked at */
+    } cases[] = {
+        {{{4, 1, 1}, "x", false, 7, 0, {{0}}}, POD_ALL_TO_ALL, 90000 / 6250.0,     2.0,       1, 2 },
+        {{{3, 3, 1}, "y", false, 7, 0, {{0}}}, POD_ALL_TO_ALL, 90000 / 6250.0,     8.0 / 3.0, 1, 3 },
+        {{{1, 5, 1}, "y", false, 7, 0, {{0}}}, POD_ALL_TO_ALL, 90000 / 6250.0,     2.4,       1, 2 },
+        {{{4, 1, 1}, "x", false, 7, 0, {{0}}}, POD_BROADCAST,  2 * 22500 / 6250.0, 2.0,       1, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        joined j;
+        pod_hier_phases phases;
+        pod_error err = {0};
+        joined_init(&j, &cases[i].shape, 2, cases[i].op, ELEMENTS);
+        cr_assert_eq(pod_hier_phases_get(&j.f.request, ELEMENTS, &phases, &err), POD_OK, "%s",
+                     err.text);
+        const double links_us =
+            pod_time_to_us(cases[i].op == POD_BROADCAST ? phases.before_ps : phases.after_ps);
+        cr_expect_float_eq(pod_time_to_us(phases.nics_ps), cases[i].nics_us, 1e-5, "%zu: %g us", i,
+                           pod_time_to_us(phases.nics_ps));
+        cr_expect_float_eq(links_us, cases[i].links_us, 1e-5, "%zu: %g us", i, links_us);
+        cr_expect_eq(phases.flight_ps, cases[i].flights * 50 * POD_PS_PER_US, "%zu", i);
+        cr_expect(cases[i].hops < 0 || phases.latency_ps == cases[i].hops * POD_PS_PER_US,
+                  "%zu: %lld ps", i, (long long)phases.latency_ps);
+        joined_fini(&j);
+    }
 }

@@ -106,6 +106,28 @@ Test(program, a_missing_buffer_is_refused)
     expect_refused(&program, "buffer that does not exist");
 }
 
+/** A vector op of b [8, 2] in place of c's shape [4, 2], and of c itself. */
+Test(program, a_vector_op_wants_inputs_of_the_shape_of_its_result)
+{
+    for (int32_t input = 1; input <= 2; input++) {
+        pod_program program = matmul_program();
+        pod_error err;
+        pod_op op = pod_op_make(POD_OP_VECTOR, "act", 0);
+        op.function = POD_VEC_RELU;
+        op.in[0] = input;
+        op.out =
+            pod_program_buffer(&program, "y", POD_MEMORY_ACTIVATIONS, false, POD_DTYPE_BF16, 4, 2);
+        const int32_t dep = 0;
+        pod_program_op(&program, &op, &dep, 1);
+        if (input == 1) {
+            expect_refused(&program, "another shape");
+            continue;
+        }
+        cr_assert_eq(finish(&program, &err), POD_OK, "%s", err.text);
+        pod_program_fini(&program);
+    }
+}
+
 /** Append an all-gather of buffer c along its rows over the group of 4. */
 static void add_gather(pod_program *program, int64_t rows, int64_t bytes)
 {
