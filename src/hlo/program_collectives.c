@@ -332,7 +332,9 @@ static pod_status transfer_plan(pod_hlo_program *program, uint32_t number, pod_e
                             .bytes = (int64_t)((double)transfer->bytes / factor + 0.5),
                             .permute = POD_OP_NONE};
     run->dtype = dtype_of(program->analysis->module, transfer->instruction, run->bytes);
-    run->how = (pod_hlo_algorithm){.runs = {.name = "auto"}, .reason = ""};
+    run->how = (pod_hlo_algorithm){
+        .runs = {.name = "auto"},
+        .reason = "the text names no algorithm of transfers over DCN; the cheapest"};
     st = group_of_slices(program, &run->group, err);
     return st == POD_OK ? algorithm_add(program, &run->how.runs, &run->algorithm, err) : st;
 }
