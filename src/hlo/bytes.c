@@ -253,6 +253,8 @@ static void pass_on(const pod_hlo_usage *result, const pod_hlo_shape *to, const 
     usage->sliced = pod_hlo_add(usage->sliced, (int64_t)((double)result->sliced * part + 0.5));
     usage->gathered =
         pod_hlo_add(usage->gathered, (int64_t)((double)result->gathered * part + 0.5));
+    /* slices that overlap: what they come from is read once */
+    usage->whole = usage->whole || usage->sliced >= from->bytes;
 }
 
 /* What a use reads of something that is computed in the fusion: all of it is computed, unless only slices are. */

@@ -76,6 +76,13 @@ static pod_status run(const world *w, pod_experiment_hlo_request *request, pod_e
             outcome_check(&outcome);
             st = pod_experiment_hlo_remedies(&experiment, request, &setup->chip, &outcome, remedies,
                                              err);
+            pod_experiment_hlo_remedies_fini(remedies);
+        }
+        if (st == POD_OK) {
+            pod_experiment_hlo_unknown unknown[POD_HLO_UNKNOWNS_MAX];
+            int count = 0;
+            st = pod_experiment_hlo_unknowns(&experiment, request, &setup->chip, &outcome, unknown,
+                                             &count, err);
         }
         pod_experiment_hlo_outcome_fini(&outcome);
     }

@@ -98,11 +98,13 @@ Test(hlo_remedies, an_all_reduce_that_is_only_sliced_can_be_a_reduce_scatter)
     const pod_experiment_hlo_remedy scatter = remedy_of(remedies, POD_HLO_REMEDY_SCATTER);
     cr_assert_eq(scatter.count, 1);
     cr_assert_float_eq((double)scatter.time_ps / 1e6, step - all_reduce / 2, 0.01 * all_reduce);
+    pod_experiment_hlo_remedies_fini(remedies);
     cut_text(&w, true);
     (void)step_us(&w);
     OK(&w, pod_experiment_hlo_remedies(&w.experiment, &w.request, &w.setup.chip, &w.outcome,
                                        remedies, &w.err));
     cr_assert_eq(remedy_of(remedies, POD_HLO_REMEDY_SCATTER).count, 0, "it is one already");
+    pod_experiment_hlo_remedies_fini(remedies);
     world_fini(&w);
 }
 
@@ -123,6 +125,7 @@ Test(hlo_remedies, a_gather_round_one_ring_can_go_axis_by_axis)
     cr_assert_eq(axes.count, 1);
     cr_assert_eq(remedies[0].kind, POD_HLO_REMEDY_BY_AXES, "the fastest is first");
     cr_assert_float_eq((double)axes.time_ps / 1e6, ring / 2, 0.1 * ring);
+    pod_experiment_hlo_remedies_fini(remedies);
     world_fini(&w);
 }
 

@@ -38,6 +38,10 @@ static const char computations[] =
     "pieces {\n  p = " A " parameter(0)\n  i = s32[] parameter(1)\n  n = " A " negate(p)\n"
     "  s = " ROW " dynamic-slice(n, i, i), dynamic_slice_sizes={8,128}\n"
     "  ROOT q = (" ROW ", " A ") tuple(s, n)\n}\n"
+    "windows {\n  p = " A " parameter(0)\n  i = s32[] parameter(1)\n  n = " A " negate(p)\n"
+    "  s = f32[40,128]{1,0:T(8,128)} dynamic-slice(n, i, i), dynamic_slice_sizes={40,128}\n"
+    "  t = f32[40,128]{1,0:T(8,128)} slice(n), slice={[24:64], [0:128]}\n"
+    "  ROOT q = f32[40,128]{1,0:T(8,128)} add(s, t)\n}\n"
     "product {\n  p = " A " parameter(0)\n  q = " A " parameter(1)\n"
     "  d = f32[64,64]{1,0:T(8,128)} dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
     "  ROOT e = f32[64,64]{1,0:T(8,128)} exponential(d)\n}\n"
@@ -102,6 +106,8 @@ static const traffic_case cases[] = {
      POD_HLO_KIND_ELEMENTWISE, 4096, 8192, 0, 0, 0, 1024 + 2048},
     {"x = (" ROW ", " A ") fusion(a, i), kind=kLoop, calls=pieces",
      POD_HLO_KIND_ELEMENTWISE, 32768, 4096 + 32768, 0, 0, 0, 8192},
+    {"x = f32[40,128]{1,0:T(8,128)} fusion(a, i), kind=kLoop, calls=windows",
+     POD_HLO_KIND_ELEMENTWISE, 32768, 20480, 0, 0, 0, 8192 + 5120},
     {"x = f32[64,64]{1,0:T(8,128)} fusion(a, v), kind=kOutput, calls=product",
      POD_HLO_KIND_MATMUL, 32768, 32768, 32768, 0, 0, 4096},
     /* fusions around a collective hand whole arrays through: nothing is read or written here */
