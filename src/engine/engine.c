@@ -405,6 +405,8 @@ static pod_status finish(pod_engine *engine, bool failed, pod_error *err)
 pod_status pod_engine_run(pod_engine *engine, pod_error *err)
 {
     for (;;) {
+        note_memory(
+            engine); /* what was posted before, or came from others, may have found no room */
         uint64_t tick = pod_queue_first(&engine->queue);
         int64_t bound = tick == POD_TICK_NEVER ? BOUND_NOTHING : (int64_t)tick;
         if (engine->failure != POD_OK) {
