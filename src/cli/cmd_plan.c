@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim plan: which slice, and which layout on it. */
 #include "cli/command_list.h"
-#include "cli/plan_slices.h"
+#include "cli/plan.h"
+#include "cli/plot.h"
 #include "cli/step.h"
 
 #include "base/units.h"
-#include "experiment/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static const char about[] =
     "chip-hours, or what\n"
     "--price makes of them. limit is compute unless something exposed takes a tenth of the step.\n";
 
-typedef enum objective { BY_TIME, BY_COST, BY_CHIPS } objective;
+/* Tokens of a sequence when nothing is said: what the models of models.csv are trained with for the most part. */
+static const char SEQ_DEFAULT[] = "8192";
 
 typedef struct plan_texts {
     const char *slices;
@@ -55,71 +57,28 @@ typedef struct plan_texts {
     bool exhaustive;
 } plan_texts;
 
-typedef struct plan {
-    pod_cli *cli;
-    const pod_experiment_step_request *request;
-    pod_plan_slices slices;
-    pod_plan_prices prices;
-    objective objective;
-    double deadline_days; /* 0 = none */
-    double tokens;        /* 0 = not given */
-    int64_t top;
-    bool split_axes;
-    bool exhaustive;
-    pod_experiment_plan_row *rows; /* rows[slices.count] */
-} plan;
-
-/* ---- figures of a row ---- */
-
-static bool runs(const pod_experiment_plan_row *row)
-{
-    return row->best.status == POD_OK;
-}
-
-/* Of a million tokens: in the currency of --price, else in chip-hours. */
-static double cost_of(const plan *p, const pod_experiment_plan_row *row)
-{
-    return pod_experiment_plan_chip_hours(row)
-           * pod_plan_price(&p->prices, row->setup->slice.chip_name);
-}
-
-static double tokens_per_s(const pod_experiment_plan_row *row)
-{
-    return row->best.figures.tokens_per_s_per_chip * (double)row->chips;
-}
-
-static double days_of(const plan *p, const pod_experiment_plan_row *row)
-{
-    return p->tokens / tokens_per_s(row) / 86400;
-}
-
-static bool in_time(const plan *p, const pod_experiment_plan_row *row)
-{
-    return p->deadline_days == 0 || days_of(p, row) <= p->deadline_days;
-}
-
 /* ---- order ---- */
 
-static double key_of(const plan *p, const pod_experiment_plan_row *row)
+static double key_of(const pod_plan *p, const pod_experiment_plan_row *row)
 {
     switch (p->objective) {
-    case BY_TIME:
+    case POD_PLAN_BY_TIME:
         return (double)row->best.time_ps;
-    case BY_COST:
-        return cost_of(p, row);
-    case BY_CHIPS:
+    case POD_PLAN_BY_COST:
+        return pod_plan_cost(p, row);
+    case POD_PLAN_BY_CHIPS:
         return (double)row->chips;
     }
     return 0;
 }
 
-static bool goes_before(const plan *p, const pod_experiment_plan_row *a,
+static bool goes_before(const pod_plan *p, const pod_experiment_plan_row *a,
                         const pod_experiment_plan_row *b)
 {
-    if (runs(a) != runs(b)) {
-        return runs(a);
+    if (pod_plan_runs(a) != pod_plan_runs(b)) {
+        return pod_plan_runs(a);
     }
-    if (!runs(a)) {
+    if (!pod_plan_runs(a)) {
         return false;
     }
     const double x = key_of(p, a);
@@ -127,7 +86,7 @@ static bool goes_before(const plan *p, const pod_experiment_plan_row *a,
     return x != y ? x < y : a->best.time_ps < b->best.time_ps;
 }
 
-static void sort_rows(plan *p)
+static void sort_rows(pod_plan *p)
 {
     for (int i = 1; i < p->slices.count; i++) {
         const pod_experiment_plan_row moved = p->rows[i];
@@ -141,7 +100,8 @@ static void sort_rows(plan *p)
 
 /* ---- output ---- */
 
-static void emit_row(const plan *p, pod_emit *emit, int rank, const pod_experiment_plan_row *row)
+static void emit_row(const pod_plan *p, pod_emit *emit, int rank,
+                     const pod_experiment_plan_row *row)
 {
     const pod_experiment_step_outcome *best = &row->best;
     pod_emit_i64(emit, rank);
@@ -150,15 +110,15 @@ static void emit_row(const plan *p, pod_emit *emit, int rank, const pod_experime
     pod_emit_text(emit, best->mesh);
     pod_emit_text(emit, best->dcn_mesh[0] != '\0' ? best->dcn_mesh : "-");
     pod_emit_text(emit, best->remat);
-    pod_emit_i64(emit, p->request->microbatches);
+    pod_emit_i64(emit, best->microbatches);
     pod_emit_double(emit, best->figures.step_time_s);
-    pod_emit_double(emit, tokens_per_s(row));
+    pod_emit_double(emit, pod_plan_tokens_per_s(row));
     pod_emit_double(emit, best->figures.tokens_per_s_per_chip);
     pod_emit_double(emit, best->figures.mfu_frac);
     pod_emit_double(emit, best->figures.hbm_frac);
-    pod_emit_double(emit, cost_of(p, row));
+    pod_emit_double(emit, pod_plan_cost(p, row));
     if (p->tokens > 0) {
-        pod_emit_double(emit, days_of(p, row));
+        pod_emit_double(emit, pod_plan_days(p, row));
     } else {
         pod_emit_none(emit);
     }
@@ -168,51 +128,7 @@ static void emit_row(const plan *p, pod_emit *emit, int rank, const pod_experime
     pod_emit_text(emit, "ok");
 }
 
-/* The first of each generation in words. */
-static void say_generations(const plan *p)
-{
-    for (int i = 0; i < p->slices.count && runs(&p->rows[i]); i++) {
-        const pod_experiment_plan_row *row = &p->rows[i];
-        const char *chip = row->setup->slice.chip_name;
-        int first = 0;
-        while (strcmp(p->rows[first].setup->slice.chip_name, chip) != 0) {
-            first++;
-        }
-        if (first < i) {
-            continue;
-        }
-        const char *over = row->best.dcn_mesh[0] != '\0' ? " over slices " : "";
-        pod_cli_say(p->cli, "best of %s: %s with %s%s%s, %.4g s a step, MFU %.1f %%, limited by %s",
-                    chip, row->setup->slice.name, row->best.mesh, over, row->best.dcn_mesh,
-                    row->best.figures.step_time_s, 100 * row->best.figures.mfu_frac,
-                    pod_experiment_step_limit(&row->best));
-    }
-}
-
-/* Where the second slice loses most against the first. */
-static void say_why(const plan *p)
-{
-    if (p->slices.count < 2 || !runs(&p->rows[1])) {
-        return;
-    }
-    const pod_experiment_step_outcome *a = &p->rows[0].best;
-    const pod_experiment_step_outcome *b = &p->rows[1].best;
-    static const char *const names[] = {"compute", "exposed ICI", "exposed DCN", "host", "idle"};
-    const double more_s[] = {b->compute_s - a->compute_s, b->exposed_ici_s - a->exposed_ici_s,
-                             b->exposed_dcn_s - a->exposed_dcn_s,
-                             b->exposed_host_s - a->exposed_host_s, b->idle_s - a->idle_s};
-    size_t most = 0;
-    for (size_t i = 1; i < sizeof more_s / sizeof *more_s; i++) {
-        most = more_s[i] > more_s[most] ? i : most;
-    }
-    if (more_s[most] > 0) {
-        pod_cli_say(p->cli, "%s comes before %s, whose step has %.4g s more of %s",
-                    p->rows[0].setup->slice.name, p->rows[1].setup->slice.name, more_s[most],
-                    names[most]);
-    }
-}
-
-static pod_status print(plan *p, pod_error *err)
+static pod_status print(pod_plan *p, pod_error *err)
 {
     pod_emit *emit = NULL;
     pod_emit_column shown[NCOLUMNS];
@@ -222,12 +138,12 @@ static pod_status print(plan *p, pod_error *err)
     pod_status status = pod_emit_new(p->cli->common.format, "plan", shown, NCOLUMNS, &emit, err);
     if (status == POD_OK) {
         pod_emit_heading(emit, "podsim plan: %s, batch %lld, %s, %d slices, cost in %s",
-                         p->request->model.name, (long long)p->request->batch,
-                         pod_step_mode_name(p->request->mode), p->slices.count,
+                         p->question.request->model.name, (long long)p->question.request->batch,
+                         pod_step_mode_name(p->question.request->mode), p->slices.count,
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
     }
     for (int i = 0; status == POD_OK && i < p->slices.count && rank < p->top; i++) {
-        if (runs(&p->rows[i]) && in_time(p, &p->rows[i])) {
+        if (pod_plan_runs(&p->rows[i]) && pod_plan_in_time(p, &p->rows[i])) {
             emit_row(p, emit, ++rank, &p->rows[i]);
         }
     }
@@ -239,32 +155,26 @@ static pod_status print(plan *p, pod_error *err)
 }
 
 /* Nothing to print: why. */
-static pod_status check_rows(const plan *p, pod_error *err)
+static pod_status check_rows(const pod_plan *p, pod_error *err)
 {
     const pod_experiment_plan_row *first = &p->rows[0];
-    if (!runs(first)) {
-        const pod_experiment_plan_row *largest = first;
-        for (int i = 1; i < p->slices.count; i++) {
-            largest = p->rows[i].chips > largest->chips ? &p->rows[i] : largest;
-        }
-        return pod_fail(err, POD_E_NOFIT, "no slice runs it; the largest tried, %s: %s",
-                        largest->setup->slice.name,
-                        largest->best.reason[0] != '\0' ? largest->best.reason
-                                                        : "no layout of these axes lies on it");
+    if (!pod_plan_runs(first)) {
+        return pod_plan_fits_nowhere(p, err);
     }
-    for (int i = 0; i < p->slices.count && runs(&p->rows[i]); i++) {
-        if (in_time(p, &p->rows[i])) {
+    for (int i = 0; i < p->slices.count && pod_plan_runs(&p->rows[i]); i++) {
+        if (pod_plan_in_time(p, &p->rows[i])) {
             return POD_OK;
         }
     }
     const pod_experiment_plan_row *fastest = first;
-    for (int i = 1; i < p->slices.count && runs(&p->rows[i]); i++) {
-        fastest = tokens_per_s(&p->rows[i]) > tokens_per_s(fastest) ? &p->rows[i] : fastest;
+    for (int i = 1; i < p->slices.count && pod_plan_runs(&p->rows[i]); i++) {
+        fastest = pod_plan_tokens_per_s(&p->rows[i]) > pod_plan_tokens_per_s(fastest) ? &p->rows[i]
+                                                                                      : fastest;
     }
     return pod_fail(err, POD_E_INVALID,
                     "no slice meets the deadline of %.4g days; the fastest, %s with %s, takes %.4g",
                     p->deadline_days, fastest->setup->slice.name, fastest->best.mesh,
-                    days_of(p, fastest));
+                    pod_plan_days(p, fastest));
 }
 
 /* ---- options ---- */
@@ -300,15 +210,15 @@ static pod_status read_tokens(const char *text, double *tokens, pod_error *err)
                     text);
 }
 
-static pod_status read_own(plan *p, const plan_texts *texts, pod_error *err)
+static pod_status read_own(pod_plan *p, const plan_texts *texts, pod_error *err)
 {
     static const char *const objectives[] = {"time", "cost", "chips"};
     int by = 0;
     p->top = 10;
-    p->exhaustive = texts->exhaustive;
+    p->question.exhaustive = texts->exhaustive;
     pod_status status =
         pod_cli_choice_parse(texts->objective, "--objective", objectives, 3, &by, err);
-    p->objective = (objective)by;
+    p->objective = (pod_plan_objective)by;
     if (status == POD_OK && texts->top != NULL) {
         status = pod_cli_count_parse(texts->top, "--top", &p->top, err);
     }
@@ -342,26 +252,83 @@ static pod_status refuse_layout(const pod_step_texts *texts, pod_error *err)
 
 /* ---- the command ---- */
 
-static pod_status search(plan *p, pod_error *err)
+/* The progress of one slice's search as that of all. */
+static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
 {
+    const pod_plan *p = context;
+    char text[2 * POD_MESH_TEXT_MAX + 96] = "layouts";
+    if (what == NULL) {
+        return;
+    }
+    if (p->fastest != NULL) {
+        const pod_experiment_step_outcome *best = &p->fastest->best;
+        (void)snprintf(text, sizeof text, "layouts, best so far %s %.60s %.4g s",
+                       p->fastest->setup->slice.name, best->mesh, best->figures.step_time_s);
+    }
+    if (p->listener.progress != NULL && total > 0) {
+        p->listener.progress(p->listener.context, p->layouts_done + done, p->layouts, text);
+    }
+}
+
+static void hear_note(void *context, const char *text)
+{
+    const pod_plan *p = context;
+    if (p->listener.note != NULL) {
+        p->listener.note(p->listener.context, text);
+    }
+}
+
+static pod_status search_slices(pod_plan *p, pod_error *err)
+{
+    pod_status status = POD_OK;
+    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
+        int count = 0;
+        status = pod_experiment_plan_count(&p->question, &p->slices.setup[i], &count, err);
+        p->layouts += count;
+    }
+    status = pod_par_agree(p->cli->par, status, err);
+    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
+        pod_experiment_plan_row *row = &p->rows[i];
+        status = pod_experiment_plan_slice(&p->cli->experiment, &p->question, &p->slices.setup[i],
+                                           row, err);
+        p->layouts_done += row->candidates;
+        if (status == POD_OK && pod_plan_runs(row)
+            && (p->fastest == NULL || row->best.time_ps < p->fastest->best.time_ps)) {
+            p->fastest = row;
+        }
+    }
+    return status;
+}
+
+static pod_status search(pod_plan *p, pod_error *err)
+{
+    pod_experiment *experiment = &p->cli->experiment;
     pod_status status = POD_OK;
     p->rows = calloc((size_t)p->slices.count + 1, sizeof *p->rows);
     if (p->rows == NULL) {
         status = pod_fail(err, POD_E_NOMEM, "no memory for %d slices", p->slices.count);
     }
     status = pod_par_agree(p->cli->par, status, err);
-    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
-        status = pod_experiment_plan_slice(&p->cli->experiment, p->request, &p->slices.setup[i],
-                                           p->split_axes, p->exhaustive, &p->rows[i], err);
+    if (status == POD_OK) {
+        p->listener = experiment->listener;
+        experiment->listener =
+            (pod_experiment_listener){.context = p, .note = hear_note, .progress = hear_progress};
+        status = search_slices(p, err);
+        experiment->listener = p->listener;
+        pod_experiment_progress_end(experiment);
     }
     if (status == POD_OK) {
         sort_rows(p);
         status = check_rows(p, err);
     }
     if (status == POD_OK) {
-        say_generations(p);
-        say_why(p);
+        status = pod_plan_say(p, err);
+    }
+    if (status == POD_OK) {
         status = print(p, err);
+    }
+    if (status == POD_OK) {
+        status = pod_cli_plot_write(p->cli, pod_plan_plot, p, err);
     }
     free(p->rows);
     return status;
@@ -371,15 +338,19 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
                       const plan_texts *own, pod_error *err)
 {
     pod_experiment_step_request request;
-    plan p = {.cli = cli, .request = &request, .split_axes = texts->split_axes};
+    pod_plan p = {
+        .cli = cli, .question = {.request = &request, .split_axes = texts->split_axes}
+    };
     pod_status status = read_own(&p, own, err);
     if (status == POD_OK) {
         status = refuse_layout(texts, err);
     }
     if (status == POD_OK) {
+        texts->seq_default = SEQ_DEFAULT;
         status = pod_step_request_read(&request, texts, recipe, cli, err);
     }
     request.plain = true;
+    request.microbatches = texts->microbatches == NULL ? 0 : request.microbatches;
     if (status == POD_OK && request.batch == 0) {
         status = pod_fail(
             err, POD_E_USAGE,
@@ -429,7 +400,7 @@ pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *er
     const pod_cli_usage usage = {
         .synopsis = "--model MODEL --batch N [--slices LIST]",
         .about = about,
-        .groups = POD_CLI_RATES,
+        .groups = POD_CLI_RATES | POD_CLI_PLOT,
         .options = options,
         .noptions = OWN + POD_STEP_SHARED_OPTIONS,
     };

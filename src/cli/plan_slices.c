@@ -29,18 +29,24 @@ static bool known(const pod_plan_slices *slices, const char *name)
     return false;
 }
 
+pod_status pod_plan_setup_init(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
+                               pod_error *err)
+{
+    const pod_experiment_setup_request request = {
+        .slice = spec,
+        .rates = cli->common.rates,
+        .settings = {.count = cli->common.settings.count, .text = cli->common.settings.text},
+    };
+    return pod_experiment_setup_init(setup, &request, cli->tables, err);
+}
+
 /* Setups must not move once they are made, so there is room for all from the start. */
 static pod_status add_spec(reader *r, const char *spec, bool limited, pod_error *err)
 {
     pod_plan_slices *slices = r->slices;
-    const pod_experiment_setup_request request = {
-        .slice = spec,
-        .rates = r->cli->common.rates,
-        .settings = {.count = r->cli->common.settings.count, .text = r->cli->common.settings.text},
-    };
     POD_ASSERT(slices->count < r->capacity);
     pod_experiment_setup *setup = &slices->setup[slices->count];
-    const pod_status status = pod_experiment_setup_init(setup, &request, r->cli->tables, err);
+    const pod_status status = pod_plan_setup_init(setup, r->cli, spec, err);
     if (status != POD_OK || known(slices, setup->slice.name)
         || (limited && pod_experiment_setup_chips(setup) > r->max_chips)) {
         pod_experiment_setup_fini(setup);
@@ -146,6 +152,16 @@ pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, con
                           (long long)r.max_chips);
     }
     return status;
+}
+
+bool pod_plan_slices_have(const pod_plan_slices *slices, const char *chip)
+{
+    for (int i = 0; i < slices->count; i++) {
+        if (strcmp(slices->setup[i].slice.chip_name, chip) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void pod_plan_slices_fini(pod_plan_slices *slices)

@@ -20,6 +20,13 @@ typedef struct pod_plan_slices {
  *  @return POD_E_USAGE (unknown generation; nothing within max_chips), what pod_experiment_setup_init says */
 pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, const char *list,
                                 const char *max_chips, pod_error *err);
+/** A slice under the options' rates and settings. Not collective.
+ *  @param[out] setup  for pod_experiment_setup_fini, also after an error
+ *  @return what pod_experiment_setup_init says */
+pod_status pod_plan_setup_init(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
+                               pod_error *err);
+/** Whether any is of a generation. */
+bool pod_plan_slices_have(const pod_plan_slices *slices, const char *chip);
 void pod_plan_slices_fini(pod_plan_slices *slices);
 
 enum { POD_PLAN_PRICES_MAX = 16 };

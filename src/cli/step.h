@@ -24,6 +24,7 @@ typedef struct pod_step_texts {
     const char *batch;
     const char *batch_per_chip;
     const char *seq;
+    const char *seq_default; /**< of transformers; NULL = it must be given */
     const char *dtype;
     const char *remat;
     const char *attention;

@@ -150,7 +150,10 @@ static pod_status read_numbers(pod_experiment_step_request *request, const pod_s
                       "--seq is for transformers; rows of matmul and mlp are tokens already");
     }
     if (st == POD_OK && texts->seq == NULL && request->model.kind == POD_MODEL_TRANSFORMER) {
-        st = pod_cli_require(NULL, "--seq", "8192", err);
+        st = pod_cli_require(texts->seq_default, "--seq", "8192", err);
+        if (st == POD_OK) {
+            st = read_count(texts->seq_default, "--seq", 1, INT32_MAX, &seq, err);
+        }
     }
     request->seq = seq;
     request->microbatches = (int32_t)microbatches;

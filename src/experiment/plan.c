@@ -3,115 +3,236 @@
 
 #include "mesh/search.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Axes to be searched: those that every model has, and those that this one can use here. */
-static pod_logical_mesh wish_of(const pod_experiment_step_request *request,
-                                const pod_experiment_setup *setup, bool split_axes)
+/* Counts of automatic microbatches: the fewest that fit, and twice as many. */
+enum { COUNTS = 2 };
+
+/* The requests of a slice's candidates, and what is searched. */
+typedef struct space {
+    const pod_experiment_plan_question *question;
+    const pod_experiment_setup *setup;
+    pod_experiment_step_request request[COUNTS];
+    int counts;
+    bool stages; /* pipeline stages inside a slice, too */
+} space;
+
+static space space_of(const pod_experiment_plan_question *question,
+                      const pod_experiment_setup *setup)
 {
-    pod_logical_mesh wish = {.split_axes = split_axes};
-    const bool sequences = request->model.kind == POD_MODEL_TRANSFORMER
-                           && request->batch < pod_experiment_setup_chips(setup)
+    space s = {.question = question, .setup = setup, .counts = 1};
+    const pod_experiment_step_request *request = question->request;
+    if (request->microbatches == 0 && request->remat == POD_REMAT_AUTO
+        && request->model.kind == POD_MODEL_TRANSFORMER && request->mode == POD_STEP_TRAIN) {
+        s.counts = COUNTS;
+    }
+    for (int i = 0; i < s.counts; i++) {
+        s.request[i] = *request;
+        s.request[i].microbatches_doublings = i;
+    }
+    return s;
+}
+
+/* Axes to be searched: those that every model has, and those that this one can use here. */
+static pod_logical_mesh wish_of(const space *s)
+{
+    const pod_experiment_step_request *request = s->question->request;
+    const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
+    const bool sequences = transformer && request->batch < pod_experiment_setup_chips(s->setup)
                            && request->mode != POD_STEP_DECODE;
-    const pod_mesh_axis axes[] = {POD_MESH_DATA, POD_MESH_FSDP, POD_MESH_SEQUENCE, POD_MESH_EXPERT,
-                                  POD_MESH_TENSOR};
-    const bool used[] = {true, true, sequences, request->model.experts > 0, true};
+    const bool stages = transformer && request->mode == POD_STEP_TRAIN;
+    const int32_t inside = s->stages ? POD_MESH_REST : 1;
+    pod_logical_mesh wish = {.split_axes = s->question->split_axes};
+    const pod_mesh_axis axes[] = {POD_MESH_PIPELINE, POD_MESH_DATA,   POD_MESH_FSDP,
+                                  POD_MESH_SEQUENCE, POD_MESH_EXPERT, POD_MESH_TENSOR};
+    const bool used[] = {stages, true, true, sequences, request->model.experts > 0, true};
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         if (used[i]) {
             wish.axis[wish.naxes] = axes[i];
-            wish.size[wish.naxes] = POD_MESH_REST;
+            wish.size[wish.naxes] = axes[i] == POD_MESH_PIPELINE ? inside : POD_MESH_REST;
             wish.dcn_size[wish.naxes++] = 1;
         }
     }
     return wish;
 }
 
-static bool experts_divide(const pod_logical_mesh *mesh, int64_t experts)
+/* Experts divide over expert and layers over pipeline. */
+static bool divides(const pod_logical_mesh *mesh, const pod_model *model)
 {
     for (int i = 0; i < mesh->naxes; i++) {
-        if (mesh->axis[i] == POD_MESH_EXPERT && experts > 0 && experts % mesh->size[i] != 0) {
+        const int64_t size = (int64_t)mesh->size[i] * mesh->dcn_size[i];
+        const int64_t pieces = mesh->axis[i] == POD_MESH_EXPERT     ? model->experts
+                               : mesh->axis[i] == POD_MESH_PIPELINE ? model->layers
+                                                                    : 0;
+        if (pieces > 0 && pieces % size != 0) {
             return false;
         }
     }
     return true;
 }
 
-/* A layout for one slice as a candidate, or as several that differ in what goes over the DCN. */
-static int add_candidates(const pod_experiment_step_request *request,
-                          const pod_experiment_setup *setup, const pod_logical_mesh *mesh,
+/* A layout for one slice as candidates that differ in what goes over the DCN and in their microbatches. */
+static int add_candidates(const space *s, const pod_logical_mesh *mesh,
                           pod_experiment_candidate *candidates)
 {
     int added = 0;
-    const int32_t slices = setup->slice.nslices;
+    const int32_t slices = s->setup->slice.nslices;
     for (int i = 0; i < mesh->naxes; i++) {
-        const bool across = mesh->axis[i] == POD_MESH_DATA || mesh->axis[i] == POD_MESH_FSDP;
-        if (i > 0 && (slices == 1 || !across)) {
+        const bool across = mesh->axis[i] == POD_MESH_DATA || mesh->axis[i] == POD_MESH_FSDP
+                            || mesh->axis[i] == POD_MESH_PIPELINE;
+        pod_logical_mesh whole = *mesh;
+        whole.dcn_size[i] = slices;
+        if ((i > 0 && slices == 1) || (slices > 1 && !across)
+            || !divides(&whole, &s->question->request->model)) {
             continue;
         }
-        pod_experiment_candidate *candidate = &candidates[added++];
-        *candidate = (pod_experiment_candidate){.request = request, .setup = setup, .mesh = *mesh};
-        candidate->mesh.dcn_size[i] = slices;
-        pod_logical_mesh_compact(&candidate->mesh);
+        pod_logical_mesh_compact(&whole);
+        for (int count = 0; count < s->counts; count++) {
+            candidates[added++] = (pod_experiment_candidate){
+                .request = &s->request[count], .setup = s->setup, .mesh = whole};
+        }
     }
     return added;
 }
 
-static pod_status list_candidates(const pod_experiment_step_request *request,
-                                  const pod_experiment_setup *setup, bool split_axes,
-                                  pod_experiment_candidate **candidates, int *count, pod_error *err)
+static pod_status list_candidates(const space *s, pod_experiment_candidate **candidates, int *count,
+                                  pod_error *err)
 {
     pod_logical_mesh *meshes = NULL;
     int nmeshes = 0;
-    const pod_logical_mesh wish = wish_of(request, setup, split_axes);
+    const pod_logical_mesh wish = wish_of(s);
     *count = 0;
     *candidates = NULL;
-    pod_status status = pod_logical_mesh_list(&setup->slice, &wish, 1, &meshes, &nmeshes, err);
+    pod_status status = pod_logical_mesh_list(&s->setup->slice, &wish, 1, &meshes, &nmeshes, err);
     if (status == POD_OK) {
-        *candidates = calloc(2 * (size_t)nmeshes + 1, sizeof **candidates);
+        *candidates =
+            calloc((size_t)POD_MESH_AXES * COUNTS * (size_t)nmeshes + 1, sizeof **candidates);
         status = *candidates != NULL
                      ? POD_OK
                      : pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", nmeshes);
     }
     for (int i = 0; status == POD_OK && i < nmeshes; i++) {
-        if (experts_divide(&meshes[i], request->model.experts)) {
-            *count += add_candidates(request, setup, &meshes[i], *candidates + *count);
-        }
+        *count += add_candidates(s, &meshes[i], *candidates + *count);
     }
     free(meshes);
     return status;
 }
 
-pod_status pod_experiment_plan_slice(pod_experiment *experiment,
-                                     const pod_experiment_step_request *request,
-                                     const pod_experiment_setup *setup, bool split_axes,
-                                     bool exhaustive, pod_experiment_plan_row *row, pod_error *err)
+pod_status pod_experiment_plan_count(const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup, int *count, pod_error *err)
+{
+    const space s = space_of(question, setup);
+    pod_experiment_candidate *candidates = NULL;
+    const pod_status status = list_candidates(&s, &candidates, count, err);
+    free(candidates);
+    return status;
+}
+
+/* The best of some candidates. */
+static pod_status search_candidates(pod_experiment *experiment, const space *s,
+                                    pod_experiment_plan_row *row, pod_error *err)
 {
     pod_experiment_candidate *candidates = NULL;
     pod_experiment_step_outcome *outcomes = NULL;
     int count = 0;
-    *row = (pod_experiment_plan_row){.setup = setup, .chips = pod_experiment_setup_chips(setup)};
-    pod_status status = list_candidates(request, setup, split_axes, &candidates, &count, err);
+    pod_status status = list_candidates(s, &candidates, &count, err);
     if (status == POD_OK) {
-        outcomes = calloc((size_t)count + 1, sizeof *outcomes);
+        outcomes = calloc((size_t)count + 2, sizeof *outcomes);
         status = outcomes != NULL ? POD_OK
                                   : pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", count);
     }
     status = pod_par_agree(experiment->par, status, err);
     if (status == POD_OK) {
-        status = pod_experiment_search_times(experiment, candidates, count, exhaustive ? 0 : 1,
-                                             outcomes, err);
+        status = pod_experiment_search_times(experiment, candidates, count,
+                                             s->question->exhaustive ? 0 : 1, outcomes, err);
     }
     if (status == POD_OK) {
         pod_experiment_outcomes_sort(outcomes, count);
-        row->candidates = count;
+        row->candidates += count;
         row->best = outcomes[0];
-    }
-    if (status == POD_OK && count == 0) {
-        row->best.status = POD_E_INVALID;
+        row->next = outcomes[1];
+        row->best.status = count > 0 ? row->best.status : POD_E_INVALID;
+        row->next.status = count > 1 ? row->next.status : POD_E_INVALID;
+        for (int i = 1; i < count && row->best.status != POD_OK; i++) { /* the nearest to fitting */
+            const int64_t needs = outcomes[i].needs_bytes;
+            if (needs > 0 && (row->best.needs_bytes == 0 || needs < row->best.needs_bytes)) {
+                row->best = outcomes[i];
+            }
+        }
     }
     free(candidates);
     free(outcomes);
+    return status;
+}
+
+/* Bytes that every layout needs on some chip: the weights, and what the optimizer keeps of them, at the narrowest. */
+static int64_t least_bytes(const space *s)
+{
+    const pod_experiment_step_request *request = s->question->request;
+    const bool train = request->mode == POD_STEP_TRAIN;
+    const int64_t each = !train ? 1 : request->optimizer == POD_OPTIMIZER_ADAM ? 6 : 2;
+    return each * pod_model_weights(&request->model) / pod_experiment_setup_chips(s->setup);
+}
+
+/* @return whether no layout can fit */
+static bool fits_never(const space *s, pod_experiment_plan_row *row)
+{
+    const int64_t bytes = least_bytes(s);
+    if (bytes <= s->setup->chip.hbm_usable_bytes) {
+        return false;
+    }
+    row->best.status = POD_E_NOFIT;
+    row->next.status = POD_E_NOFIT;
+    row->best.needs_bytes = bytes;
+    (void)snprintf(row->best.mesh, sizeof row->best.mesh, "any layout");
+    (void)snprintf(row->best.reason, sizeof row->best.reason,
+                   "weights and what the optimizer keeps do not fit all chips together");
+    return true;
+}
+
+pod_status pod_experiment_plan_slice(pod_experiment *experiment,
+                                     const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup,
+                                     pod_experiment_plan_row *row, pod_error *err)
+{
+    space s = space_of(question, setup);
+    *row = (pod_experiment_plan_row){.setup = setup, .chips = pod_experiment_setup_chips(setup)};
+    if (fits_never(&s, row)) {
+        return POD_OK;
+    }
+    pod_status status = search_candidates(experiment, &s, row, err);
+    if (status == POD_OK && row->best.status != POD_OK) {
+        s.stages = true;
+        status = search_candidates(experiment, &s, row, err);
+    }
+    return status;
+}
+
+pod_status pod_experiment_plan_holds(const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup, bool *holds, pod_error *err)
+{
+    space s = space_of(question, setup);
+    pod_experiment_candidate *candidates = NULL;
+    int count = 0;
+    s.stages = true;
+    *holds = false;
+    if (least_bytes(&s) > setup->chip.hbm_usable_bytes) {
+        return POD_OK;
+    }
+    const pod_status status = list_candidates(&s, &candidates, &count, err);
+    for (int i = 0; status == POD_OK && !*holds && i < count; i++) {
+        pod_experiment_step_case tried;
+        *holds = candidates[i].request == &s.request[0]
+                 && pod_experiment_step_case_init(&tried, candidates[i].request, setup,
+                                                  &candidates[i].mesh, NULL, NULL)
+                        == POD_OK;
+        if (candidates[i].request == &s.request[0]) {
+            pod_experiment_step_case_fini(&tried);
+        }
+    }
+    free(candidates);
     return status;
 }
 

@@ -2,10 +2,11 @@
 /** @file experiment/plan.h  Which slice, and which layout on it.
  *
  *  Model: of each slice every layout of data, fsdp and tensor that JAX places is a candidate, with expert for
- *  models with experts, with sequence where a chip would have less than one sequence, and over several
- *  slices with data or fsdp across the DCN. Recomputation is the request's; `auto` keeps what fits. The
- *  fastest candidate stands for its slice; the others are simulated only if their lower bound (sim/step.h)
- *  allows them to be faster.
+ *  models with experts, with sequence where a chip would have less than one sequence, over several slices with
+ *  data, fsdp or pipeline across the DCN, and with pipeline inside a slice where nothing else runs; each with as
+ *  few microbatches as fit and with twice as many (experiment/step_case.h). Recomputation is the request's;
+ *  `auto` keeps what fits. The fastest candidate stands for its slice; the others are simulated only if their
+ *  lower bound (sim/step.h) allows them to be faster.
  *
  *  Ownership: plain values. Threads: one per rank. */
 #pragma once
@@ -15,21 +16,35 @@
 /** The best of a slice. */
 typedef struct pod_experiment_plan_row {
     const pod_experiment_setup *setup;
-    int64_t chips;      /**< of all its slices */
-    int64_t candidates; /**< layouts considered */
+    int64_t chips;                    /**< of all its slices */
+    int64_t candidates;               /**< layouts considered */
+    pod_experiment_step_outcome best; /**< status: why none runs, of the layout that lacks least */
     pod_experiment_step_outcome
-        best; /**< status: why none runs, of the first layout that doesn't */
+        next; /**< the second; not simulated if its bound is above the best */
 } pod_experiment_plan_row;
 
+typedef struct pod_experiment_plan_question {
+    const pod_experiment_step_request
+        *request;    /**< its global batch is given; microbatches 0 = to be searched */
+    bool split_axes; /**< mesh axes may share a physical axis */
+    bool exhaustive; /**< simulate every candidate */
+} pod_experiment_plan_question;
+
+/** How many candidates a slice has. Not collective. POD_E_NOMEM. */
+pod_status pod_experiment_plan_count(const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup, int *count, pod_error *err);
+
 /** Find the best layout of one slice. Collective.
- *  @param request     of the step; its global batch is given
- *  @param split_axes  mesh axes may share a physical axis
- *  @param exhaustive  simulate every candidate
  *  @return POD_E_NOMEM, POD_E_INTERNAL */
 pod_status pod_experiment_plan_slice(pod_experiment *experiment,
-                                     const pod_experiment_step_request *request,
-                                     const pod_experiment_setup *setup, bool split_axes,
-                                     bool exhaustive, pod_experiment_plan_row *row, pod_error *err);
+                                     const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup,
+                                     pod_experiment_plan_row *row, pod_error *err);
+
+/** Whether any layout fits a slice, without simulating one. Not collective. POD_E_NOMEM. */
+pod_status pod_experiment_plan_holds(const pod_experiment_plan_question *question,
+                                     const pod_experiment_setup *setup, bool *holds,
+                                     pod_error *err);
 
 /** Chip-hours of a million tokens. */
 double pod_experiment_plan_chip_hours(const pod_experiment_plan_row *row);

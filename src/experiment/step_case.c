@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_case.h"
+#include "workload/build/remat.h"
 #include "workload/fit.h"
 
 #include <stdio.h>
@@ -84,6 +85,108 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
     return POD_OK;
 }
 
+/* ---- microbatches ---- */
+
+enum { PARTS_PER_STAGE = 4, MOST_PARTS_PER_STAGE = 16 };
+
+static pod_status build(pod_experiment_step_case *run_case, int32_t microbatches, pod_error *err)
+{
+    pod_step_work_fini(&run_case->work);
+    run_case->work = (pod_step_work){.rows = 0};
+    run_case->request.microbatches = microbatches;
+    return pod_step_build(&run_case->request, &run_case->work, err);
+}
+
+static int32_t stages_of(const pod_experiment_step_case *run_case)
+{
+    const int l = pod_mesh_find(&run_case->mesh, POD_MESH_PIPELINE);
+    return l >= 0 ? run_case->mesh.axis[l].size : 1;
+}
+
+/* The fewest from which on more are tried. */
+static int32_t first_count(pod_experiment_step_case *run_case)
+{
+    const int32_t stages = stages_of(run_case);
+    int32_t count = stages > 1 ? PARTS_PER_STAGE * stages : 1;
+    while (stages > 1 && count > stages && build(run_case, count, NULL) == POD_E_INVALID) {
+        count /= 2;
+    }
+    return count;
+}
+
+/* Everything that backward reads is kept in HBM: no microbatches could save a recomputation or a transfer. */
+static bool keeps_all(const pod_experiment_step_case *run_case)
+{
+    const pod_remat_plan all = pod_remat_plan_of(POD_REMAT_NONE);
+    return (run_case->work.plan.hbm & all.hbm) == all.hbm && run_case->work.plan.host == 0;
+}
+
+static pod_status build_doubled(pod_experiment_step_case *run_case, int32_t count, pod_error *err)
+{
+    const int32_t doublings = run_case->asked->microbatches_doublings;
+    if (doublings == 0) {
+        return POD_OK;
+    }
+    if (keeps_all(run_case) || run_case->asked->remat != POD_REMAT_AUTO) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%d microbatches fit, and more would save no recomputation", count);
+    }
+    return build(run_case, count << doublings, err);
+}
+
+static bool usable(const pod_experiment_step_case *run_case)
+{
+    return pod_step_fits(&run_case->request, &run_case->work, &run_case->setup->chip, NULL)
+           == POD_OK;
+}
+
+/* Whether so many microbatches can fit at all: with the least that can be kept, on the chip or on the host. Spares the
+ * search for the best plan where none fits. POD_OK or POD_E_NOFIT, or why it can't be built. */
+static pod_status try_least(pod_experiment_step_case *run_case, int32_t count, pod_error *err)
+{
+    const pod_step_request asked = run_case->request;
+    const unsigned input = 1U << POD_KEEP_INPUT;
+    const bool narrow = asked.optimizer == POD_OPTIMIZER_ADAM;
+    pod_status status = POD_E_NOFIT;
+    if (asked.remat != POD_REMAT_AUTO) {
+        return POD_OK;
+    }
+    run_case->request.remat = POD_REMAT_LIST;
+    for (int host = 0; status == POD_E_NOFIT && host < 2; host++) {
+        run_case->request.plan = (pod_remat_plan){
+            .hbm = host == 0 ? input : 0, .host = host == 1 ? input : 0, .narrow = narrow};
+        status = build(run_case, count, err);
+        status = status == POD_OK && !usable(run_case) ? POD_E_NOFIT : status;
+    }
+    run_case->request = asked;
+    return status;
+}
+
+static pod_status build_auto(pod_experiment_step_case *run_case, pod_error *err)
+{
+    const int32_t most = MOST_PARTS_PER_STAGE * stages_of(run_case);
+    int32_t count = first_count(run_case);
+    pod_status status = try_least(run_case, count, err);
+    while (status == POD_OK || status == POD_E_NOFIT) {
+        if (status == POD_OK) {
+            status = build(run_case, count, err);
+            if (status != POD_OK) {
+                return status;
+            }
+            if (usable(run_case)) {
+                return build_doubled(run_case, count, err);
+            }
+        }
+        status = 2 * count <= most ? try_least(run_case, 2 * count, NULL) : POD_E_INVALID;
+        if (status != POD_OK && status != POD_E_NOFIT) { /* the caller says that it doesn't fit */
+            status = try_least(run_case, count, err);
+            return status == POD_E_NOFIT ? POD_OK : build(run_case, count, err);
+        }
+        count *= 2;
+    }
+    return status;
+}
+
 pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
                                          const pod_experiment_step_request *request,
                                          const pod_experiment_setup *setup,
@@ -91,12 +194,18 @@ pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
                                          const pod_placement *placement, pod_error *err)
 {
     *run_case = (pod_experiment_step_case){.asked = request, .setup = setup};
+    const bool one =
+        request->model.kind != POD_MODEL_TRANSFORMER || request->mode != POD_STEP_TRAIN;
     pod_status st = lay(run_case, logical, placement, err);
     if (st == POD_OK) {
         st = fill_request(run_case, err);
     }
-    if (st == POD_OK) {
-        st = pod_step_build(&run_case->request, &run_case->work, err);
+    if (st == POD_OK && (request->microbatches > 0 || one)) {
+        st = build(run_case, request->microbatches > 0 ? request->microbatches : 1, err);
+    } else if (st == POD_OK) {
+        run_case->request.plain = true;
+        st = build_auto(run_case, err);
+        run_case->request.plain = request->plain;
     }
     return st == POD_OK ? pod_step_fits(&run_case->request, &run_case->work, &setup->chip, err)
                         : st;

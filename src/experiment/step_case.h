@@ -24,7 +24,8 @@ typedef struct pod_experiment_step_request {
     pod_remat_plan remat_plan; /**< of POD_REMAT_LIST */
     pod_attention_kind attention;
     pod_step_settings settings;
-    int32_t microbatches;
+    int32_t microbatches;           /**< 0 = auto: as few as fit (pod_experiment_step_case_init) */
+    int32_t microbatches_doublings; /**< of auto: so many times twice as many */
     int32_t gather_ahead;
     bool collective_matmul;
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
@@ -53,6 +54,11 @@ typedef struct pod_experiment_step_case {
 } pod_experiment_step_case;
 
 /** Lay the mesh, build the programs, check that they fit. Not collective.
+ *
+ *  Automatic microbatches are a power of two, of a pipeline times its stages: the fewest that fit, of a pipeline
+ *  at least four times as many as stages where the batch allows it (a bubble of (S - 1)/(M + S - 1)), and at most
+ *  16 times as many. Doublings are refused where nothing is computed again: more microbatches can then only cost.
+ *  Only training steps of transformers have more than one.
  *  @param placement  NULL = as the request says, "best" as "jax"
  *  @param[out] run_case  for pod_experiment_step_case_fini, also after an error
  *  @return what pod_mesh_init, pod_step_build and pod_step_fits say */

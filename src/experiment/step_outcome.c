@@ -53,6 +53,7 @@ void pod_experiment_step_outcome_case(const pod_experiment_step_case *run_case,
     pod_experiment_step_outcome_mesh(outcome, &run_case->mesh.logical);
     memcpy(outcome->placement, run_case->placement, sizeof outcome->placement);
     outcome->batch = run_case->request.batch > 0 ? run_case->request.batch : run_case->work.rows;
+    outcome->microbatches = run_case->request.microbatches;
     (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
 }
 

@@ -14,6 +14,7 @@ typedef struct pod_experiment_step_outcome {
     char placement[POD_EXPERIMENT_PLACEMENT_MAX];
     char remat[POD_REMAT_NAME_MAX]; /**< what ran; "" if nothing did */
     int64_t batch;
+    int64_t microbatches; /**< what ran, or was bounded */
     pod_time_ps
         bound_ps; /**< of a search: what the step can't be faster than (sim/step.h); 0 = not found */
     int64_t

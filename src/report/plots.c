@@ -310,3 +310,91 @@ pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *ro
                ? POD_OK
                : pod_fail(err, POD_E_INVALID, "there is nothing to draw: no row has a figure");
 }
+
+/* ---- a front ---- */
+
+/* Rows of the series that row `first` is the first of, if it is. @return their number */
+static int series_take(const pod_plot_front_row *rows, int count, int first, double *x, double *y)
+{
+    int taken = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].series, rows[first].series) != 0) {
+            continue;
+        }
+        if (i < first) {
+            return 0;
+        }
+        x[taken] = rows[i].cost;
+        y[taken++] = rows[i].time_s;
+    }
+    return taken;
+}
+
+/* Rows of the front, the cheapest first. @return their number */
+static int front_take(const pod_plot_front_row *rows, int count, double *x, double *y,
+                      const char **label)
+{
+    int taken = 0;
+    for (int i = 0; i < count; i++) {
+        if (!rows[i].front) {
+            continue;
+        }
+        int at = taken++;
+        for (; at > 0 && x[at - 1] > rows[i].cost; at--) {
+            x[at] = x[at - 1];
+            y[at] = y[at - 1];
+            label[at] = label[at - 1];
+        }
+        x[at] = rows[i].cost;
+        y[at] = rows[i].time_s;
+        label[at] = rows[i].label;
+    }
+    return taken;
+}
+
+pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_label,
+                          const pod_plot_front_row *rows, int count, pod_error *err)
+{
+    double *x = calloc(2 * (size_t)count + 1, sizeof *x);
+    const char **label = calloc((size_t)count + 1, sizeof *label);
+    if (x == NULL || label == NULL) {
+        free(x);
+        free(label);
+        return out_of_memory(err);
+    }
+    double *y = x + count;
+    int colour = 0;
+    pod_plot_panel(plot, &(pod_plot_axes){.title = title,
+                                          .x_label = cost_label,
+                                          .y_label = "step (s)",
+                                          .log_x = true,
+                                          .log_y = true,
+                                          .height_px = 480});
+    for (int i = 0; i < count; i++) {
+        const int points = series_take(rows, count, i, x, y);
+        pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_POINTS,
+                                              .name = rows[i].series,
+                                              .count = points,
+                                              .x = x,
+                                              .y = y,
+                                              .colour = points > 0 ? ++colour : 1});
+    }
+    const int front = front_take(rows, count, x, y, label);
+    pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_BOUND,
+                                          .name = "no other is faster and cheaper",
+                                          .count = front,
+                                          .x = x,
+                                          .y = y,
+                                          .colour = 8,
+                                          .width = 1});
+    pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_POINTS,
+                                          .count = front,
+                                          .x = x,
+                                          .y = y,
+                                          .label = label,
+                                          .colour = 8,
+                                          .width = 0.5});
+    free(x);
+    free(label);
+    return count > 0 ? POD_OK : pod_fail(err, POD_E_INVALID, "there is nothing to draw: no slice");
+}

@@ -42,6 +42,19 @@ pod_status pod_plot_steps(pod_plot *plot, const char *title, const pod_plot_step
 pod_status pod_plot_elasticities(pod_plot *plot, const char *title, const char *const *names,
                                  const double *elasticity, int count, pod_error *err);
 
+/** A choice that costs something and takes some time. */
+typedef struct pod_plot_front_row {
+    const char *series; /**< rows of one name have one colour */
+    const char *label;
+    double cost;
+    double time_s;
+    bool
+        front; /**< no other row is both cheaper and faster: it is labelled, and joined to the others of the front */
+} pod_plot_front_row;
+/** Time of a step against cost, both positive. @param cost_label  with its unit */
+pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_label,
+                          const pod_plot_front_row *rows, int count, pod_error *err);
+
 /** A published figure and podsim's. */
 typedef struct pod_plot_validation_row {
     const char *class_name; /**< rows of a class have one colour */

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `podsim plan` says in words, and its picture. */
+#include "cli/plan.h"
+#include "cli/why.h"
+
+#include "base/units.h"
+#include "report/plots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, SPEC_MAX = 96 };
+
+static const double GB = 1e9;
+
+static const char *layout_name(const pod_experiment_step_outcome *outcome, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s%s%s", outcome->mesh,
+                   outcome->dcn_mesh[0] != '\0' ? " over slices " : "", outcome->dcn_mesh);
+    const size_t used = strlen(text);
+    if (outcome->microbatches > 1) {
+        (void)snprintf(text + used, size - used, " in %lld microbatches",
+                       (long long)outcome->microbatches);
+    }
+    return text;
+}
+
+const char *pod_plan_name(const pod_experiment_plan_row *row, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%s with ", row->setup->slice.name);
+    const size_t used = strlen(text);
+    (void)layout_name(&row->best, text + used, size - used);
+    return text;
+}
+
+static const char *chip_of(const pod_experiment_plan_row *row)
+{
+    return row->setup->slice.chip_name;
+}
+
+static bool same_chip(const pod_experiment_plan_row *a, const pod_experiment_plan_row *b)
+{
+    return strcmp(chip_of(a), chip_of(b)) == 0;
+}
+
+/* ---- twice the chips ---- */
+
+/* The squarest slice of a generation with so many chips; NULL: none is rented. */
+static const char *squarest(const pod_slice_catalog *catalog, const char *chip, int64_t chips,
+                            char *spec, size_t size)
+{
+    int32_t least = INT32_MAX;
+    for (int i = 0; i < pod_slice_catalog_rows(catalog); i++) {
+        pod_slice slice;
+        const char *type = NULL;
+        pod_slice_catalog_row(catalog, i, &slice, &type);
+        const int32_t edges = slice.dims[0] + slice.dims[1] + slice.dims[2];
+        if (strcmp(slice.chip_name, chip) == 0 && slice.nchips == chips && edges < least) {
+            least = edges;
+            (void)snprintf(spec, size, "%s", slice.name);
+        }
+    }
+    return least < INT32_MAX ? spec : NULL;
+}
+
+/* The slice with twice the chips of a row: a larger one, or twice as many. */
+static void doubled_spec(const pod_plan *plan, const pod_experiment_plan_row *row, char *spec,
+                         size_t size)
+{
+    const pod_slice *slice = &row->setup->slice;
+    const char *star = strchr(slice->name, '*');
+    if (slice->nslices > 1
+        || squarest(plan->cli->tables->catalog, slice->chip_name, 2 * row->chips, spec, size)
+               == NULL) {
+        (void)snprintf(spec, size, "%d*%.64s", 2 * slice->nslices,
+                       star != NULL ? star + 1 : slice->name);
+    }
+}
+
+static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row,
+                        const pod_experiment_plan_row *doubled)
+{
+    char name[NAME_MAX];
+    if (!pod_plan_runs(doubled)) {
+        pod_cli_say_last(
+            plan->cli, "  twice the chips, %s: no layout runs: %s", doubled->setup->slice.name,
+            doubled->best.reason[0] != '\0' ? doubled->best.reason : "none lies on it");
+        return;
+    }
+    const double faster = row->best.figures.step_time_s / doubled->best.figures.step_time_s;
+    const double cost = pod_plan_cost(plan, doubled) / pod_plan_cost(plan, row) - 1;
+    pod_cli_say_last(plan->cli,
+                     "  twice the chips, %s: %.4g s a step, %.3g times as fast; a token costs "
+                     "%.2g %% %s; limited by %s",
+                     pod_plan_name(doubled, name, sizeof name), doubled->best.figures.step_time_s,
+                     faster, 100 * (cost < 0 ? -cost : cost), cost < 0 ? "less" : "more",
+                     pod_experiment_step_limit(&doubled->best));
+}
+
+/* What twice the chips would give: from the rows, or searched. */
+static pod_status try_doubled(pod_plan *plan, const pod_experiment_plan_row *row, pod_error *err)
+{
+    char spec[SPEC_MAX];
+    doubled_spec(plan, row, spec, sizeof spec);
+    for (int i = 0; i < plan->slices.count; i++) {
+        if (strcmp(plan->rows[i].setup->slice.name, spec) == 0) {
+            say_doubled(plan, row, &plan->rows[i]);
+            return POD_OK;
+        }
+    }
+    pod_experiment_setup setup;
+    pod_experiment_plan_row doubled;
+    pod_status status = pod_plan_setup_init(&setup, plan->cli, spec, err);
+    status = pod_par_agree(plan->cli->par, status, err);
+    if (status == POD_OK) {
+        status = pod_experiment_plan_slice(&plan->cli->experiment, &plan->question, &setup,
+                                           &doubled, err);
+    }
+    if (status == POD_OK) {
+        say_doubled(plan, row, &doubled);
+    }
+    pod_experiment_setup_fini(&setup);
+    return status;
+}
+
+/* ---- the second ---- */
+
+/* What the objective compares, per second of a row's step. */
+static double scale_of(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    return plan->objective == POD_PLAN_BY_COST
+               ? pod_plan_cost(plan, row) / row->best.figures.step_time_s
+               : 1;
+}
+
+static void say_next_slice(const pod_plan *plan, const pod_experiment_plan_row *row,
+                           const pod_experiment_plan_row *next)
+{
+    char name[2][NAME_MAX];
+    pod_text text = {0};
+    const pod_cli_candidate first = {.name = pod_plan_name(row, name[0], sizeof name[0]),
+                                     .outcome = &row->best,
+                                     .scale = scale_of(plan, row)};
+    const pod_cli_candidate second = {.name = pod_plan_name(next, name[1], sizeof name[1]),
+                                      .outcome = &next->best,
+                                      .scale = scale_of(plan, next)};
+    if (plan->objective == POD_PLAN_BY_CHIPS && row->chips < next->chips) {
+        pod_text_printf(&text, "%s has %lld chips fewer than %s", first.name,
+                        (long long)(next->chips - row->chips), second.name);
+    } else {
+        pod_cli_why(&text, &first, &second,
+                    plan->objective == POD_PLAN_BY_COST ? "a M tokens" : "s");
+    }
+    pod_cli_say_last(plan->cli, "  %s", text.data != NULL ? text.data : "");
+    pod_text_free(&text);
+}
+
+static void say_next_layout(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    char name[2][NAME_MAX];
+    pod_text text = {0};
+    if (row->next.status != POD_OK) {
+        return;
+    }
+    const pod_cli_candidate first = {.name = layout_name(&row->best, name[0], sizeof name[0]),
+                                     .outcome = &row->best,
+                                     .scale = 1};
+    const pod_cli_candidate second = {.name = layout_name(&row->next, name[1], sizeof name[1]),
+                                      .outcome = &row->next,
+                                      .scale = 1};
+    if (row->next.slower != 0) {
+        pod_text_printf(&text, "every other layout of it takes at least %.4g s (%s)",
+                        pod_time_to_s(row->next.bound_ps), second.name);
+    } else {
+        pod_cli_why(&text, &first, &second, "s");
+    }
+    pod_cli_say_last(plan->cli, "  %s", text.data != NULL ? text.data : "");
+    pod_text_free(&text);
+}
+
+static const pod_experiment_plan_row *next_of_chip(const pod_plan *plan, int first)
+{
+    for (int i = first + 1; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+        if (same_chip(&plan->rows[first], &plan->rows[i])) {
+            return &plan->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- generations ---- */
+
+static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
+{
+    const pod_experiment_plan_row *row = &plan->rows[first];
+    const pod_experiment_plan_row *next = next_of_chip(plan, first);
+    char name[NAME_MAX];
+    char run[96] = "";
+    const double cost = pod_plan_cost(plan, row);
+    if (plan->tokens > 0) {
+        (void)snprintf(run, sizeof run, "; all tokens: %.4g days, %.4g%s", pod_plan_days(plan, row),
+                       cost * plan->tokens / 1e6, plan->prices.count > 0 ? "" : " chip-hours");
+    }
+    pod_cli_say_last(
+        plan->cli, "best of %s: %s, %.4g s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
+        chip_of(row), pod_plan_name(row, name, sizeof name), row->best.figures.step_time_s,
+        100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best), cost,
+        plan->prices.count > 0 ? "" : "chip-hours ", run);
+    if (next != NULL) {
+        say_next_slice(plan, row, next);
+    } else {
+        say_next_layout(plan, row);
+    }
+    return try_doubled(plan, row, err);
+}
+
+/* ---- the front ---- */
+
+/* No other row is better in time and no worse in cost, or the other way round. */
+static bool on_front(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    for (int i = 0; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+        const pod_experiment_plan_row *other = &plan->rows[i];
+        const double faster = (double)(row->best.time_ps - other->best.time_ps);
+        const double cheaper = pod_plan_cost(plan, row) - pod_plan_cost(plan, other);
+        if (faster >= 0 && cheaper >= 0 && (faster > 0 || cheaper > 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void say_front(const pod_plan *plan)
+{
+    pod_text text = {0};
+    int count = 0;
+    for (int i = 0; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+        const pod_experiment_plan_row *row = &plan->rows[i];
+        if (on_front(plan, row)) {
+            pod_text_printf(&text, "%s %s (%.4g s, %.4g)", count++ > 0 ? "," : "",
+                            row->setup->slice.name, row->best.figures.step_time_s,
+                            pod_plan_cost(plan, row));
+        }
+    }
+    if (count > 0 && plan->slices.count > 1 && pod_plan_runs(&plan->rows[1])) {
+        pod_cli_say_last(plan->cli, "no other slice is both faster and cheaper than%s", text.data);
+    }
+    pod_text_free(&text);
+}
+
+pod_status pod_plan_say(pod_plan *plan, pod_error *err)
+{
+    pod_status status = POD_OK;
+    if (plan->cli->common.quiet) {
+        return POD_OK;
+    }
+    for (int i = 0; status == POD_OK && i < plan->slices.count && pod_plan_runs(&plan->rows[i]);
+         i++) {
+        bool seen = false;
+        for (int j = 0; j < i; j++) {
+            seen = seen || same_chip(&plan->rows[j], &plan->rows[i]);
+        }
+        status = seen ? POD_OK : say_generation(plan, i, err);
+    }
+    say_front(plan);
+    return status;
+}
+
+/* ---- nothing fits ---- */
+
+/* The least number of chips above `chips` of a slice of a considered generation; INT32_MAX: there is none. */
+static int32_t next_chips(const pod_plan *plan, int32_t chips)
+{
+    const pod_slice_catalog *catalog = plan->cli->tables->catalog;
+    int32_t next = INT32_MAX;
+    for (int i = 0; i < pod_slice_catalog_rows(catalog); i++) {
+        pod_slice slice;
+        const char *type = NULL;
+        pod_slice_catalog_row(catalog, i, &slice, &type);
+        if (pod_plan_slices_have(&plan->slices, slice.chip_name) && slice.nchips > chips) {
+            next = slice.nchips < next ? slice.nchips : next;
+        }
+    }
+    return next;
+}
+
+/* The first slice of so many chips that holds a layout into spec, which stays empty if none does. */
+static pod_status find_holder_of(const pod_plan *plan, int32_t chips, char *spec, size_t size,
+                                 pod_error *err)
+{
+    const pod_slice_catalog *catalog = plan->cli->tables->catalog;
+    pod_status status = POD_OK;
+    for (int i = 0; status == POD_OK && spec[0] == '\0' && i < pod_slice_catalog_rows(catalog);
+         i++) {
+        pod_slice slice;
+        pod_experiment_setup setup;
+        const char *type = NULL;
+        bool holds = false;
+        pod_slice_catalog_row(catalog, i, &slice, &type);
+        if (slice.nchips != chips || !pod_plan_slices_have(&plan->slices, slice.chip_name)) {
+            continue;
+        }
+        status = pod_plan_setup_init(&setup, plan->cli, slice.name, err);
+        if (status == POD_OK) {
+            status = pod_experiment_plan_holds(&plan->question, &setup, &holds, err);
+        }
+        pod_experiment_setup_fini(&setup);
+        (void)snprintf(spec, size, "%s", holds ? slice.name : "");
+    }
+    return status;
+}
+
+/* The smallest slice of slices.csv of a considered generation that holds a layout. */
+static pod_status find_holder(const pod_plan *plan, char *spec, size_t size, pod_error *err)
+{
+    pod_status status = POD_OK;
+    int32_t chips = next_chips(plan, 0);
+    while (status == POD_OK && chips < INT32_MAX && spec[0] == '\0') {
+        status = find_holder_of(plan, chips, spec, size, err);
+        chips = next_chips(plan, chips);
+    }
+    return status;
+}
+
+pod_status pod_plan_fits_nowhere(const pod_plan *plan, pod_error *err)
+{
+    const pod_experiment_plan_row *nearest = NULL;
+    const pod_experiment_plan_row *largest = &plan->rows[0];
+    for (int i = 0; i < plan->slices.count; i++) {
+        const pod_experiment_plan_row *row = &plan->rows[i];
+        largest = row->chips > largest->chips ? row : largest;
+        if (row->best.needs_bytes > 0
+            && (nearest == NULL || row->best.needs_bytes < nearest->best.needs_bytes)) {
+            nearest = row;
+        }
+    }
+    if (nearest == NULL) {
+        return pod_fail(err, POD_E_NOFIT, "no slice runs it; the largest tried, %s: %s",
+                        largest->setup->slice.name,
+                        largest->best.reason[0] != '\0' ? largest->best.reason
+                                                        : "no layout of these axes lies on it");
+    }
+    char spec[SPEC_MAX] = "";
+    const pod_status status = find_holder(plan, spec, sizeof spec, err);
+    if (status != POD_OK) {
+        return status;
+    }
+    const double needs = (double)nearest->best.needs_bytes / GB;
+    const double usable = (double)nearest->setup->chip.hbm_usable_bytes / GB;
+    return pod_fail(err, POD_E_NOFIT,
+                    "no slice holds it: the nearest, %s with %s, needs %.1f GB a chip of %.1f and "
+                    "lacks %.1f; %s%s",
+                    nearest->setup->slice.name, nearest->best.mesh, needs, usable, needs - usable,
+                    spec[0] != '\0' ? "the smallest slice that holds it is "
+                                    : "no slice of slices.csv holds it with this batch",
+                    spec);
+}
+
+/* ---- the picture ---- */
+
+pod_status pod_plan_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const pod_plan *plan = figures;
+    char title[POD_PLOT_NAME_MAX];
+    int count = 0;
+    pod_plot_front_row *rows = calloc((size_t)plan->slices.count + 1, sizeof *rows);
+    if (rows == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a picture of %d slices",
+                        plan->slices.count);
+    }
+    for (; count < plan->slices.count && pod_plan_runs(&plan->rows[count]); count++) {
+        const pod_experiment_plan_row *row = &plan->rows[count];
+        rows[count] = (pod_plot_front_row){.series = chip_of(row),
+                                           .label = row->setup->slice.name,
+                                           .cost = pod_plan_cost(plan, row),
+                                           .time_s = row->best.figures.step_time_s,
+                                           .front = on_front(plan, row)};
+    }
+    (void)snprintf(title, sizeof title, "%.128s, batch %lld", plan->question.request->model.name,
+                   (long long)plan->question.request->batch);
+    const pod_status status = pod_plot_front(
+        plot, title,
+        plan->prices.count > 0 ? "cost of a million tokens" : "chip-hours of a million tokens",
+        rows, count, err);
+    free(rows);
+    return status;
+}
