@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-find_program(MPIEXEC_FOR_TESTS NAMES mpirun mpiexec REQUIRED)
+if(PODSIM_MPI)
+  set(MPIEXEC_FOR_TESTS "${MPIEXEC_EXECUTABLE}")
+else()
+  find_program(MPIEXEC_FOR_TESTS NAMES mpirun mpiexec REQUIRED)
+endif()
 
 # What every launched test runs with: root may launch, more ranks than cores may run, idle ranks give
 # way, and shared memory works without ptrace rights (containers). Open MPI leaks by itself.
