@@ -36,11 +36,14 @@ enum {
     MESSAGES_MAX = 1 << 22,        /* of disjoint trees, in all, by more than CHUNKS_MAX */
     PACKED_RANKS_MAX = 512,        /* larger groups use few trees, */
     PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
-    FOLLOWED_MESSAGES_MAX = 1000000
+    FOLLOWED_MESSAGES_MAX = 1000000,
+    CONTESTED_MESSAGES_MAX = 4096
 };
 
-/* Many trees must be this much faster than one. */
+/* Many trees must be this much faster than one, by the formula; closer than that to each other, both are followed
+ * if their messages are few: chunks of several trees meet on links, which the formula doesn't see. */
 static const double worth_it = 1.02;
+static const double contested_ratio = 1.5;
 
 typedef struct tree_channel {
     int tree;
@@ -327,47 +330,39 @@ static double estimate_s(const pod_coll_request *request, const pod_coll_packing
     return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
 }
 
-/* Take the other packing where it is faster by more than a factor. */
+/* Take the other packing where the formula says that it is faster. */
 static void take_faster(const pod_coll_request *request, pod_coll_packing *packing,
-                        pod_coll_packing *other, double factor)
+                        pod_coll_packing *other)
 {
     int32_t chunks;
-    if (estimate_s(request, other, &chunks) * factor < estimate_s(request, packing, &chunks)) {
+    if (estimate_s(request, other, &chunks) < estimate_s(request, packing, &chunks)) {
         const pod_coll_packing slower = *packing;
         *packing = *other;
         *other = slower;
     }
 }
 
-/* One tree, many, or disjoint ones: the fastest by the formula. */
-static pod_status make_packing(const pod_coll_request *request, pod_coll_packing *packing,
-                               int32_t *chunks, pod_error *err)
+/* Packings to choose from: one tree; many, or disjoint ones where the formula prefers them. */
+static pod_status find_packings(const pod_coll_request *request, pod_coll_packing packings[2],
+                                pod_error *err)
 {
     pod_coll_axes axes = {0};
-    *packing = (pod_coll_packing){0};
-    pod_coll_packing other = {0};
     pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? best_packing(request, &axes, 1, packing, err) : st;
+    st = st == POD_OK ? best_packing(request, &axes, 1, &packings[0], err) : st;
     if (st == POD_OK) {
         const bool rings = pod_coll_axes_symmetric(&axes) && request->slice->nfaults == 0;
         const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
         const int most = axes.nranks <= packed ? TREES_MAX : 2 * axes.naxes;
-        st = best_packing(request, &axes, most > 0 ? most : 1, &other, err);
-    }
-    if (st == POD_OK) {
-        take_faster(request, packing, &other, worth_it);
+        st = best_packing(request, &axes, most > 0 ? most : 1, &packings[1], err);
     }
     if (st == POD_OK && request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(&axes)) {
-        pod_coll_packing_fini(&other);
-        st = pod_coll_packing_disjoint(&other, &axes, request->root, err);
+        pod_coll_packing disjoint = {0};
+        st = pod_coll_packing_disjoint(&disjoint, &axes, request->root, err);
         if (st == POD_OK) {
-            take_faster(request, packing, &other, 1.0);
+            take_faster(request, &packings[1], &disjoint);
         }
+        pod_coll_packing_fini(&disjoint);
     }
-    if (st == POD_OK) {
-        (void)estimate_s(request, packing, chunks);
-    }
-    pod_coll_packing_fini(&other);
     pod_coll_axes_fini(&axes);
     return st;
 }
@@ -389,8 +384,9 @@ static int32_t *ranks_by_number(const pod_coll_request *request)
     return ranks;
 }
 
-static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                             pod_error *err)
+/* The schedule of a packing, which becomes its own. */
+static pod_status packing_build(const pod_coll_request *request, pod_coll_packing *packing,
+                                pod_coll_schedule **schedule, pod_error *err)
 {
     tree_schedule *self = calloc(1, sizeof *self);
     if (!self) {
@@ -403,19 +399,73 @@ static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule 
                                      .elements = request->elements,
                                      .root = request->root,
                                      .ordered = true};
-    pod_status st = make_packing(request, &self->packing, &self->chunks, err);
+    (void)estimate_s(request, packing, &self->chunks);
+    self->packing = *packing;
+    *packing = (pod_coll_packing){0};
     self->base.nparts = self->packing.ntrees;
     int32_t *ranks = ranks_by_number(request);
-    if (st == POD_OK && (!ranks || !fill_schedule(self, ranks))) {
-        st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    if (!ranks || !fill_schedule(self, ranks)) {
+        free(ranks);
+        tree_free(&self->base);
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     free(ranks);
-    if (st != POD_OK) {
-        tree_free(&self->base);
-        return st;
-    }
     *schedule = &self->base;
     return POD_OK;
+}
+
+static int64_t messages_of(const pod_coll_schedule *schedule)
+{
+    const tree_schedule *self = (const tree_schedule *)schedule;
+    return 2 * (int64_t)self->packing.ntrees * self->chunks * self->packing.nranks;
+}
+
+/* Of two schedules the one that is done first; of those that are the same the first. */
+static pod_status follow_both(const pod_coll_request *request,
+                              pod_coll_schedule *const schedules[2], int *faster, pod_error *err)
+{
+    pod_coll_estimate estimate[2] = {{0}};
+    pod_status st = POD_OK;
+    for (int i = 0; st == POD_OK && i < 2; ++i) {
+        st = pod_coll_estimate_get(request, schedules[i], false, &estimate[i], err);
+    }
+    *faster = st == POD_OK && estimate[1].time_ps < estimate[0].time_ps;
+    return st;
+}
+
+/* One tree or several: the faster by the formula, and where that is not sure and messages are few, as followed. */
+static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                             pod_error *err)
+{
+    pod_coll_packing packings[2] = {{0}, {0}};
+    pod_coll_schedule *built[2] = {NULL, NULL};
+    int32_t chunks;
+    int chosen = 0;
+    pod_status st = find_packings(request, packings, err);
+    if (st == POD_OK) {
+        const double one_s = estimate_s(request, &packings[0], &chunks);
+        const double many_s = estimate_s(request, &packings[1], &chunks);
+        chosen = many_s * worth_it < one_s;
+        const double ratio = one_s > many_s ? one_s / many_s : many_s / one_s;
+        const bool contested = packings[0].ntrees != packings[1].ntrees && ratio < contested_ratio;
+        st = packing_build(request, &packings[chosen], &built[chosen], err);
+        if (st == POD_OK && contested && messages_of(built[chosen]) <= CONTESTED_MESSAGES_MAX) {
+            st = packing_build(request, &packings[1 - chosen], &built[1 - chosen], err);
+        }
+    }
+    if (st == POD_OK && built[1 - chosen] != NULL
+        && messages_of(built[1 - chosen]) <= CONTESTED_MESSAGES_MAX) {
+        st = follow_both(request, built, &chosen, err);
+    }
+    pod_coll_schedule_free(st == POD_OK ? built[1 - chosen] : built[0]);
+    if (st == POD_OK) {
+        *schedule = built[chosen];
+    } else {
+        pod_coll_schedule_free(built[1]);
+    }
+    pod_coll_packing_fini(&packings[0]);
+    pod_coll_packing_fini(&packings[1]);
+    return st;
 }
 
 static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
@@ -439,9 +489,7 @@ static pod_status tree_predict(const pod_coll_request *request, pod_coll_predict
     }
     const tree_schedule *self = (const tree_schedule *)schedule;
     pod_coll_estimate estimate = {0};
-    const int64_t messages =
-        2 * (int64_t)self->packing.ntrees * self->chunks * self->packing.nranks;
-    if (messages <= FOLLOWED_MESSAGES_MAX) {
+    if (messages_of(schedule) <= FOLLOWED_MESSAGES_MAX) {
         st = pod_coll_estimate_get(request, schedule, false, &estimate, err);
     } else {
         int32_t chunks;
