@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: random_bounds.py PODSIM LAYOUTS SEARCHES [SEED]
+
+Random steps (models, slices, batches, modes, options, pipelines) in at least LAYOUTS layouts that run: bound_s is never above
+step_time_s. On SEARCHES of them with more than K layouts that run, `compare --top K` gives the K rows of `--top all`
+(check_top.py). With few layouts models and slices are small. A failure names its command line; SEED gives the same again."""
+
+import csv
+import io
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+podsim, layouts, searches = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+choice = random.Random(seed).choice
+small = layouts <= 200
+check_top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_top.py")
+TOP = 10
+
+
+def compare(arguments):
+    run = subprocess.run([podsim, "compare", *arguments, "--data", "none", "--format", "csv", "-q"], capture_output=True, text=True,
+                         check=False)
+    return run.stdout
+
+
+def models():
+    table = subprocess.run([podsim, "list", "models", "--format", "csv"], capture_output=True, text=True, check=True).stdout
+    return [row["model"] for row in csv.DictReader(io.StringIO(table))]
+
+
+NAMES = ["llama3.1-8b", "mixtral-8x7b"] if small else models()
+SLICES = ["v5e:4x4", "v5p:2x2x4", "v6e:2x4", "2*v5e:2x4"] if small else [
+    "v5e:8x8", "v5e:16x16", "v5p:4x4x4", "v5p:4x4x8", "v6e:8x16", "v4:4x4x4", "2*v5e:4x8", "4*v6e:4x4", "2*v5p:4x4x4"]
+
+
+def random_step():
+    if choice([True, False, False]):
+        model = f"mlp:layers={choice([2, 3, 4, 8])},d_model={choice([512, 1024, 4096])},d_ff={choice([2048, 4096, 16384])}"
+        step = ["--batch", str(choice([1024, 4096, 8192])), "--mode", choice(["train", "forward"])]
+    else:
+        model = choice(NAMES)
+        mode = choice(["train", "train", "train", "forward", "prefill", "decode"])
+        step = ["--batch", str(choice([16, 64, 256])), "--seq", str(choice([512, 2048] if small else [1024, 4096, 8192])),
+                "--mode", mode]
+        step += ["--dtype", "int8"] if mode == "decode" and choice([True, False]) else []
+    if "train" in step:
+        step += ["--microbatches", str(choice([1, 1, 2, 4])), "--gather-ahead", str(choice([0, 1, 2]))]
+    spec = choice(SLICES)
+    step += ["--split-axes"] if choice([True, False]) and not small else []
+    if "train" in step and choice([True, False]):
+        count, dims = spec.split(":")
+        chips = 1
+        for size in dims.split("x"):
+            chips *= int(size)
+        for stages in (2, 4):
+            step += ["--mesh", f"pipeline={stages},fsdp={chips // stages}", "--mesh", f"pipeline={stages},data={chips // stages}"]
+        step += ["--dcn-mesh", f"data={count.split('*')[0]}"] if "*" in count else []
+    return ["--slice", spec, "--model", model, *step]
+
+
+faults = []
+found = done = 0
+tries = 0
+with tempfile.TemporaryDirectory() as folder:
+    while (found < layouts or done < searches) and tries < 40 * (layouts + searches):
+        tries += 1
+        step = random_step()
+        whole = compare([*step, "--top", "all"])
+        timed = [row for row in csv.DictReader(io.StringIO(whole)) if row["step_time_s"] != "-"]
+        found += len(timed)
+        for row in timed:
+            if float(row["bound_s"]) > float(row["step_time_s"]):
+                faults.append(f"seed {seed}: compare {' '.join(step)}: {row['mesh']} {row['dcn_mesh']}: "
+                              f"bound {row['bound_s']} above {row['step_time_s']}")
+        top = TOP if not small else 2
+        if len(timed) > top and done < searches:
+            done += 1
+            paths = [os.path.join(folder, name) for name in ("all.csv", "top.csv")]
+            for path, text in zip(paths, (whole, compare([*step, "--top", str(top)]))):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+            check = subprocess.run([sys.executable, check_top, str(top), *paths], capture_output=True, text=True, check=False)
+            if check.returncode != 0:
+                faults.append(f"seed {seed}: compare {' '.join(step)} --top {top}: {check.stdout}{check.stderr}")
+print(f"{found} layouts, {done} searches, {tries} command lines")
+print("\n".join(faults[:10]))
+sys.exit(1 if faults or found < layouts or done < searches else 0)
