@@ -45,8 +45,9 @@ pod_status pod_dcn_init(pod_dcn *dcn, const pod_dcn_options *options, pod_error 
                         options->oversubscription);
     }
     if (options->latency_ps < POD_DCN_LATENCY_MIN_PS) {
-        return pod_fail(err, POD_E_INVALID, "latency over DCN is %lld ps; use at least %d ps",
-                        (long long)options->latency_ps, (int)POD_DCN_LATENCY_MIN_PS);
+        return pod_fail(err, POD_E_INVALID, "latency over DCN is %g us; use at least %g us",
+                        pod_time_to_us(options->latency_ps),
+                        pod_time_to_us(POD_DCN_LATENCY_MIN_PS));
     }
     return POD_OK;
 }
