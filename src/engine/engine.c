@@ -237,6 +237,12 @@ void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event)
     }
 }
 
+pod_time_ps pod_engine_soonest_ps(const pod_engine *engine)
+{
+    const pod_time_ps far_ps = engine->now_ps + engine->lookahead_ps;
+    return far_ps > engine->end_ps ? far_ps : engine->end_ps;
+}
+
 void pod_engine_near_add(pod_engine *engine, pod_engine_near near)
 {
     if (engine->nnear < ENGINE_NEAR_MAX) {

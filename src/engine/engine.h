@@ -94,6 +94,8 @@ void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event);
  *  @param payload  or NULL; the reference is taken over */
 pod_event *pod_engine_post_begin(pod_engine *engine, int32_t src, int32_t dst, pod_time_ps time_ps,
                                  pod_payload *payload);
+/** The earliest time that a handler may now post an event for, whatever cell it is for. */
+pod_time_ps pod_engine_soonest_ps(const pod_engine *engine);
 /** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */
 void pod_engine_timer_set(pod_engine *engine, int32_t cell, pod_time_ps time_ps);
 

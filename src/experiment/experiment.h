@@ -47,6 +47,8 @@ typedef struct pod_experiment {
     uint64_t seed; /**< of real numbers and of random patterns */
     struct pod_coll_choices
         *choices; /**< of algorithms, remembered from step to step; NULL = for one step only */
+    struct pod_lone_table
+        *lone; /**< collectives of one layout, simulated before (sim/lone.h); NULL = none */
 } pod_experiment;
 
 /** Tell the listener. */

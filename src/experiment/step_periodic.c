@@ -146,8 +146,10 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
         st = pod_coll_choices_new(&choices, err);
         own.choices = choices;
     }
+    st = st == POD_OK ? pod_lone_new(&own.lone, err) : st;
     st = pod_par_agree(own.par, st, err);
     st = st == POD_OK ? run(&own, run_case, chip, watch, result, err) : st;
+    pod_lone_free(own.lone);
     pod_coll_choices_free(choices);
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
         pod_experiment_step_slowest_slice(chip, &run_case->setup->slice, &run_case->work.programs,

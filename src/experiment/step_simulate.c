@@ -64,6 +64,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
         .chip = chip,
         .programs = programs,
         .choices = experiment->choices,
+        .lone = experiment->lone,
         .fold = !run_case->asked->exact,
     };
     const pod_status st = pod_experiment_watch_step(watch, &args, result, err);

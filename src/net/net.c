@@ -152,12 +152,18 @@ pod_time_ps pod_net_send(pod_net *net, int32_t cell, int port, int64_t bytes, po
     return net->discipline->send(net, cell, port, bytes, tag, payload);
 }
 
-void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
+void pod_net_wake_other(pod_net *net, int32_t from, int32_t cell, pod_time_ps time_ps,
+                        uint64_t argument)
 {
     const pod_event event = {
         .time_ps = time_ps, .dst = cell, .kind = EVENT_WAKE, .arg = {argument, 0, 0, 0}
     };
-    pod_engine_post(net->engine, cell, &event);
+    pod_engine_post(net->engine, from, &event);
+}
+
+void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument)
+{
+    pod_net_wake_other(net, cell, cell, time_ps, argument);
 }
 
 pod_time_ps pod_net_now(const pod_net *net)
@@ -168,6 +174,22 @@ pod_time_ps pod_net_now(const pod_net *net)
 pod_status pod_net_run(pod_net *net, pod_error *err)
 {
     return pod_engine_run(net->engine, err);
+}
+
+void pod_net_record_add(pod_net *net, int32_t cell, int port, const pod_net_link_record *record)
+{
+    POD_DASSERT(net->links != NULL);
+    const int32_t local = cell - net->first;
+    if (port < net->cells[local].links) {
+        net_link *link = &net->links[local * net->stride + port];
+        link->bytes += record->bytes;
+        link->share.busy_ps += record->busy_ps;
+    }
+}
+
+void pod_net_hops_add(pod_net *net, int64_t hops)
+{
+    net->hops += hops;
 }
 
 int64_t pod_net_hops(const pod_net *net)

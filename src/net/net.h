@@ -133,6 +133,9 @@ void pod_net_send_circuits(pod_net *net, int32_t cell, const pod_net_leg *legs,
 /** Have client->woke called for this cell at a time >= now. From a handler of the cell, or before
  *  pod_net_run. */
 void pod_net_wake(pod_net *net, int32_t cell, pod_time_ps time_ps, uint64_t argument);
+/** The same for another cell, from a handler of the cell `from`. @param time_ps  >= pod_engine_soonest_ps */
+void pod_net_wake_other(pod_net *net, int32_t from, int32_t cell, pod_time_ps time_ps,
+                        uint64_t argument);
 pod_time_ps pod_net_now(const pod_net *net);
 
 /** Run to the end. Collective. */
@@ -148,5 +151,8 @@ typedef struct pod_net_link_record {
  *  memory of the caller. Collective. */
 pod_status pod_net_records(pod_par *par, const pod_net *net, pod_net_link_record **records,
                            pod_error *err);
+/** A link of this rank, which are shared ones, has carried something that was not sent over this net. */
+void pod_net_record_add(pod_net *net, int32_t cell, int port, const pod_net_link_record *record);
+void pod_net_hops_add(pod_net *net, int64_t hops);
 /** Message-hops of this rank: one message (or fragment) at one link counts one. */
 int64_t pod_net_hops(const pod_net *net);

@@ -179,6 +179,9 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
     const pod_time_ps now = pod_net_now(run->net);
     op_record(stage, op, start_ps, now);
     pod_step_watch_op(run, cell, state->stage, op, start_ps, now);
+    if (run->looks_up) {
+        pod_step_lone_ended(run, cell, op);
+    }
     pod_step_trail_add(run, cell, op, start_ps);
     for (int32_t i = stage->first_user[op]; i < stage->first_user[op + 1]; i++) {
         const int32_t user = stage->users[i];
@@ -229,6 +232,7 @@ void pod_step_instance_free(step_run *run, uint32_t number)
         pod_collective_free(instance->collective);
         free(instance->start_ps);
         free(instance->crossing);
+        free(instance->begin_ps);
         free(instance);
         run->instances[number] = NULL;
     }
@@ -275,6 +279,8 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
     instance->crossing = calloc((size_t)run->ncells + 1, sizeof *instance->crossing);
     instance->cells_left = stage->cells;
+    const bool lone = stage->spans[op].lone;
+    instance->begin_ps = lone ? calloc((size_t)run->ncells + 1, sizeof *instance->begin_ps) : NULL;
     const pod_collective_options options = {
         .machine = run->args->machine,
         .net = run->net,
@@ -287,8 +293,10 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .crossing = pod_step_crossing_changed,
         .context = run,
     };
-    const pod_status st = pod_collective_new(&options, &instance->collective, &run->failure);
-    if (st != POD_OK || instance->start_ps == NULL || instance->crossing == NULL) {
+    const pod_status st =
+        lone ? POD_OK : pod_collective_new(&options, &instance->collective, &run->failure);
+    if (st != POD_OK || instance->start_ps == NULL || instance->crossing == NULL
+        || (lone && instance->begin_ps == NULL)) {
         pod_step_out_of_memory(run, "a collective");
         pod_step_instance_free(run, number);
     }
@@ -299,12 +307,33 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const uint32_t number = (uint32_t)(stage->first_instance + op);
+    const pod_time_ps now = pod_net_now(run->net);
     const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op]].schedule;
     step_instance *instance = run->instances[number];
     if (run->args->data) {
         pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
     }
-    pod_collective_start(instance->collective, cell, collective_order(run, cell, schedule->group));
+    if (run->looks_up && stage->spans[op].first_ps == POD_TIME_NEVER) {
+        pod_step_lone_under_way(run, op);
+    }
+    if (now < stage->spans[op].first_ps) {
+        stage->spans[op].first_ps = now;
+    }
+    const uint32_t order = collective_order(run, cell, schedule->group);
+    if (stage->spans[op].lone) {
+        pod_step_lone_begin(run, cell, op, instance);
+        return;
+    }
+    pod_collective_start(instance->collective, cell, order);
+    instance_release(run, number);
+}
+
+/* One that was looked up ends. */
+static void lone_done(step_run *run, int32_t cell, int32_t op)
+{
+    const step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
+    const uint32_t number = (uint32_t)(stage->first_instance + op);
+    instance_done(run, cell, number);
     instance_release(run, number);
 }
 
@@ -334,6 +363,9 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
         break;
     case WAKE_COLLECTIVE:
         collective_begin(run, cell, op);
+        break;
+    case WAKE_LONE:
+        lone_done(run, cell, op);
         break;
     case WAKE_HOST:
         op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
@@ -416,7 +448,8 @@ static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
     const step_stage *stage = step_stage_at(run, state);
     for (int32_t op = 0; op < stage->program->nops; op++) {
         const step_instance *instance = run->instances[stage->first_instance + op];
-        if (instance && pod_collective_blocked(instance->collective, cell, text, size)) {
+        if (instance && instance->collective
+            && pod_collective_blocked(instance->collective, cell, text, size)) {
             return true;
         }
     }

@@ -44,6 +44,7 @@
 #include "collectives/choices.h"
 #include "net/machine.h"
 #include "program/program.h"
+#include "sim/lone.h"
 
 enum { POD_STEP_ALGORITHM_MAX = 40 };
 
@@ -85,7 +86,10 @@ typedef struct pod_step_args {
     const char *algorithm; /**< "auto" or a name for all collectives */
     pod_coll_choices
         *choices; /**< what `auto` chose before, with the same machine; NULL = unknown */
-    bool fold;    /**< simulate equal chips once; no effect with data */
+    pod_lone_table *
+        lone; /**< what steps of the same layout on the same machine simulated before; looked up with
+                               fold, where nobody watches; NULL = nothing is */
+    bool fold; /**< simulate equal chips once; no effect with data */
     bool
         fold_rings; /**< with fold: also where a ring through chips in several rows takes other links at
                                 some of them than at others; alone it takes as long, and beside

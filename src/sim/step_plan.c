@@ -308,7 +308,8 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
                                     .dtype = op->dtype,
                                     .shift = op->shift,
                                     .sources = op->sources,
-                                    .algorithm = op->algorithm};
+                                    .algorithm = op->algorithm,
+                                    .directions = (1U << POD_DIRECTIONS) - 1};
     return schedule_build(run, &grown[*index], err);
 }
 
@@ -361,8 +362,9 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
     stage->first_user = calloc(nops + 2, sizeof *stage->first_user);
     stage->users = calloc((size_t)program->ndeps + 1, sizeof *stage->users);
     stage->records = calloc(nops + 1, sizeof *stage->records);
+    stage->spans = calloc(nops + 1, sizeof *stage->spans);
     if (!stage->time_ps || !stage->hbm_bound || !stage->schedule_of || !stage->core_next
-        || !stage->first_user || !stage->users || !stage->records) {
+        || !stage->first_user || !stage->users || !stage->records || !stage->spans) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
     }
     pod_status st = deps_check(program, err);
@@ -433,6 +435,7 @@ void pod_step_plan_free(step_run *run)
         free(run->stages[i].first_user);
         free(run->stages[i].users);
         free(run->stages[i].records);
+        free(run->stages[i].spans);
     }
     free(run->stages);
     for (int32_t i = 0; i < run->nschedules; i++) {
@@ -442,4 +445,5 @@ void pod_step_plan_free(step_run *run)
     }
     free(run->schedules);
     free(run->instances);
+    free(run->under_way);
 }

@@ -33,6 +33,7 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         stage->cells++;
         state->core_op = stage->core_next[program->nops];
         state->ops_left = program->nops;
+        state->ended_ps = -1;
         state->done = program->nops == 0;
         const pod_slice *slice = run->args->machine->slice;
         state->slowness =
@@ -70,6 +71,8 @@ static void cells_free(step_run *run)
     }
     free(run->cells);
     free(run->shards);
+    run->cells = NULL;
+    run->shards = NULL;
     for (int32_t i = 0; run->instances && i < run->ninstances; i++) {
         pod_step_instance_free(run, (uint32_t)i);
     }
@@ -237,17 +240,52 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     return pod_par_self_new(self, err);
 }
 
+/* Run what is planned once. @param number  of the run, from 0 */
+static pod_status step_run_once(step_run *run, int number, pod_error *err)
+{
+    const pod_step_args *args = run->args;
+    const pod_net_client client = pod_step_client(run);
+    pod_status st =
+        pod_par_agree(args->machine->par, pod_step_lone_begin_run(run, number, err), err);
+    if (st == POD_OK) {
+        st = pod_machine_net(args->machine, &client, -1, &run->net, err);
+    }
+    if (st == POD_OK) {
+        st = pod_par_agree(args->machine->par, cells_prepare(run, err), err);
+    }
+    return st == POD_OK ? pod_net_run(run->net, err) : st;
+}
+
+/* As before the first run. */
+static void run_reset(step_run *run)
+{
+    cells_free(run);
+    pod_net_free(run->net);
+    run->net = NULL;
+    for (int32_t s = 0; s < run->args->programs->nstages; s++) {
+        step_stage *stage = &run->stages[s];
+        stage->cells = 0;
+        for (int32_t op = 0; op < stage->program->nops; op++) {
+            stage->records[op] = (pod_op_record){.first_start_ps = POD_TIME_NEVER};
+        }
+    }
+    memset(run->exposed_ps, 0, sizeof run->exposed_ps);
+    run->compute_ps = 0;
+    run->hbm_bound_ps = 0;
+    run->idle_ps = 0;
+}
+
 /* Simulate what is planned. */
 static pod_status step_simulate(step_run *run, pod_step_result *result, pod_error *err)
 {
     const pod_step_args *args = run->args;
-    const pod_net_client client = pod_step_client(run);
-    pod_status st = pod_machine_net(args->machine, &client, -1, &run->net, err);
-    if (st == POD_OK) {
-        st = pod_par_agree(args->machine->par, cells_prepare(run, err), err);
-    }
-    if (st == POD_OK) {
-        st = pod_net_run(run->net, err);
+    pod_status st = step_run_once(run, 0, err);
+    bool again = false;
+    st = st == POD_OK ? pod_step_lone_check(run, &again, err) : st;
+    for (int number = 1; st == POD_OK && again; number++) {
+        run_reset(run);
+        st = step_run_once(run, number, err);
+        st = st == POD_OK ? pod_step_lone_check(run, &again, err) : st;
     }
     if (st == POD_OK) {
         st = result_combine(run, result, err);

@@ -5,6 +5,7 @@
 #include "net/map.h"
 #include "program/exec.h"
 #include "sim/collective.h"
+#include "sim/lone.h"
 #include "sim/step.h"
 
 #include <stdio.h>
@@ -26,6 +27,9 @@ typedef struct step_schedule {
     int32_t fallback;   /* number in run->fallbacks, from 1; 0 = none */
     int32_t *source_of; /* permutes */
     bool shared;        /* drives several axes */
+    bool directions_known;
+    unsigned directions; /* of links that it uses, a bit each, as far as is known */
+    uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
     pod_time_ps
         *bound_ps; /* bound_ps[stage]: for the groups of that stage; -1 = no op there has it yet */
@@ -45,7 +49,16 @@ typedef struct step_instance {
     pod_time_ps *start_ps;   /* start_ps[local cell] */
     step_crossing *crossing; /* crossing[local cell] */
     int32_t cells_left;
+    int32_t begun;         /* looked up: cells that have begun, */
+    pod_time_ps *begin_ps; /* and when: begin_ps[local cell]; else NULL */
 } step_instance;
+
+/* From when to when an op was under way on any chip, and whether it is looked up (step_lone.c). */
+typedef struct step_span {
+    pod_time_ps first_ps; /* collectives: after their launch */
+    pod_time_ps last_ps;
+    bool lone; /* looked up in this run */
+} step_span;
 
 /* What is the same for all cells of a stage. */
 typedef struct step_stage {
@@ -59,6 +72,7 @@ typedef struct step_stage {
     int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
     int32_t *users;
     pod_op_record *records; /* records[op], of this rank */
+    step_span *spans;       /* spans[op] */
 } step_stage;
 
 /* Something other than the core ended while the core waited. */
@@ -101,8 +115,10 @@ typedef struct step_cell {
     pod_time_ps host_start_ps; /* when the latest transfer from the host began */
     pod_time_ps done_ps;
     int32_t ops_left;
-    uint64_t begun;    /* collectives */
-    step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
+    uint64_t begun;       /* collectives */
+    pod_time_ps ended_ps; /* when an op ended last, */
+    int32_t ended_op;     /* and which */
+    step_trail *trail;    /* trail[ntrail] of the present wait, in the order of ends */
     int32_t ntrail;
     int64_t trail_room;
     uint16_t *deps_left; /* deps_left[op] */
@@ -134,6 +150,11 @@ struct step_run {
     int64_t idle_ps;
     bool out_of_memory; /* in a handler: what it leaves is incomplete */
     pod_error failure;  /* of something inside a handler */
+    bool looks_up;      /* collectives that are alone on their links */
+    int32_t *
+        under_way; /* ops: under_way[nunder_way] collectives, with room for all; NULL unless looks_up */
+    int32_t nunder_way;
+    bool lone_failed; /* one of them was not alone */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */
@@ -157,7 +178,7 @@ static inline bool pod_step_uses_core(const pod_op *op)
 }
 
 /** What a chip asked to be woken for, and the op. */
-enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT };
+enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_LONE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT };
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
@@ -210,6 +231,15 @@ void pod_step_plan_free(step_run *run);
  *  that closes may be folded, and an open one along which nothing moves; slices, when all do the
  *  same. Needs the plan. Local, and the same on every rank. */
 void pod_step_fold(const step_run *run, pod_machine *machine);
+
+/** Looking up collectives that are alone on their links (step_lone.c): before each run of a step, which are numbered
+ *  from 0; the first cell begins a collective; a cell begins one that is looked up; an op of a cell ends now; after a run, whether there must be another.
+ *  POD_E_NOMEM. */
+pod_status pod_step_lone_begin_run(step_run *run, int number, pod_error *err);
+void pod_step_lone_under_way(step_run *run, int32_t op);
+void pod_step_lone_begin(step_run *run, int32_t cell, int32_t op, step_instance *instance);
+void pod_step_lone_ended(step_run *run, int32_t cell, int32_t op);
+pod_status pod_step_lone_check(step_run *run, bool *again, pod_error *err);
 
 /** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,

@@ -384,6 +384,18 @@ static int32_t *ranks_by_number(const pod_coll_request *request)
     return ranks;
 }
 
+/* Every edge is one link. */
+static bool is_linked(const pod_coll_packing *packing)
+{
+    const int64_t cells = (int64_t)packing->ntrees * packing->nranks;
+    for (int64_t at = 0; at < cells; ++at) {
+        if (packing->parent[at] >= 0 && (packing->up[at] < 0 || packing->down[at] < 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The schedule of a packing, which becomes its own. */
 static pod_status packing_build(const pod_coll_request *request, pod_coll_packing *packing,
                                 pod_coll_schedule **schedule, pod_error *err)
@@ -410,6 +422,7 @@ static pod_status packing_build(const pod_coll_request *request, pod_coll_packin
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     free(ranks);
+    self->base.exclusive = is_linked(&self->packing);
     *schedule = &self->base;
     return POD_OK;
 }

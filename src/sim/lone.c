@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/lone.h"
+
+#include "base/grow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONE_NAME_MAX = 64 };
+
+/* More than this is forgotten, all at once. */
+static const int64_t bytes_max = INT64_C(64) << 20;
+
+typedef struct lone_entry {
+    int64_t key[POD_LONE_KEY_WORDS];
+    uint64_t hash; /* of the beginnings */
+    int32_t cells;
+    pod_time_ps *begin_ps;
+    pod_time_ps *end_ps;
+    pod_net_link_record *links;
+    int64_t hops;
+    unsigned directions;
+} lone_entry;
+
+struct pod_lone_table {
+    lone_entry *entries;
+    int64_t room;
+    int64_t count;
+    int64_t bytes;
+    char (*crowded)[LONE_NAME_MAX];
+    int64_t crowded_room;
+    int64_t ncrowded;
+};
+
+/* ---- the simulation ---- */
+
+typedef struct lone_run {
+    pod_net *net;
+    pod_collective *coll;
+    lone_entry *entry;
+} lone_run;
+
+static void run_woke(void *context, int32_t cell, uint64_t argument)
+{
+    lone_run *run = context;
+    (void)argument;
+    pod_collective_start(run->coll, cell, 0);
+}
+
+static void run_arrived(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload)
+{
+    lone_run *run = context;
+    pod_collective_arrived(run->coll, cell, tag, payload);
+}
+
+static void run_sent(void *context, int32_t cell, pod_net_tag tag)
+{
+    lone_run *run = context;
+    pod_collective_sent(run->coll, cell, tag);
+}
+
+static void run_freed(void *context, int32_t cell, int port)
+{
+    lone_run *run = context;
+    pod_collective_freed(run->coll, cell, port);
+}
+
+static bool run_blocked(void *context, int32_t cell, char *text, size_t size)
+{
+    const lone_run *run = context;
+    return pod_collective_blocked(run->coll, cell, text, size);
+}
+
+static void run_done(void *context, int32_t cell, uint32_t instance)
+{
+    lone_run *run = context;
+    (void)instance;
+    run->entry->end_ps[cell] = pod_net_now(run->net);
+}
+
+static pod_status links_keep(const pod_machine *machine, const pod_net *net, lone_entry *entry,
+                             pod_error *err)
+{
+    pod_net_link_record *records = NULL;
+    const pod_status st = pod_net_records(machine->par, net, &records, err);
+    for (int32_t cell = 0; st == POD_OK && cell < entry->cells; cell++) {
+        for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
+            const pod_net_link_record *record =
+                &records[(size_t)cell * POD_NET_PORTS_MAX + (size_t)direction];
+            entry->links[cell * POD_DIRECTIONS + direction] = *record;
+            entry->directions |= record->bytes > 0 || record->busy_ps > 0 ? 1U << direction : 0;
+        }
+    }
+    free(records);
+    return st;
+}
+
+static pod_status simulate(const pod_lone_question *question, lone_entry *entry, pod_error *err)
+{
+    const pod_coll_schedule *schedule = question->schedule;
+    const int64_t exclusive_bytes =
+        schedule->exclusive ? schedule->least_elements * pod_dtype_size(question->dtype) : -1;
+    lone_run run = {.entry = entry};
+    const pod_net_client client = {.context = &run,
+                                   .arrived = run_arrived,
+                                   .sent = run_sent,
+                                   .freed = run_freed,
+                                   .woke = run_woke,
+                                   .blocked = run_blocked};
+    pod_machine machine = *question->machine;
+    machine.progress = NULL;
+    pod_status st = pod_machine_net(&machine, &client, exclusive_bytes, &run.net, err);
+    if (st == POD_OK) {
+        const pod_collective_options options = {.machine = &machine,
+                                                .net = run.net,
+                                                .schedule = schedule,
+                                                .dtype = question->dtype,
+                                                .shared = question->shared,
+                                                .done = run_done,
+                                                .context = &run};
+        st = pod_collective_new(&options, &run.coll, err);
+    }
+    for (int32_t cell = 0; st == POD_OK && cell < entry->cells; cell++) {
+        pod_net_wake(run.net, cell, question->begin_ps[cell], 0);
+    }
+    st = st == POD_OK ? pod_net_run(run.net, err) : st;
+    st = st == POD_OK ? links_keep(&machine, run.net, entry, err) : st;
+    entry->hops = st == POD_OK ? pod_net_hops(run.net) : 0;
+    pod_collective_free(run.coll);
+    pod_net_free(run.net);
+    return st;
+}
+
+/* ---- the table ---- */
+
+static uint64_t hash_of(const pod_time_ps *begin_ps, int32_t cells)
+{
+    uint64_t hash = 0;
+    for (int32_t i = 0; i < cells; i++) {
+        hash =
+            (hash ^ (uint64_t)begin_ps[i]) * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static void entry_fini(lone_entry *entry)
+{
+    free(entry->begin_ps);
+    free(entry->end_ps);
+    free(entry->links);
+}
+
+static void forget(pod_lone_table *table)
+{
+    for (int64_t i = 0; i < table->count; i++) {
+        entry_fini(&table->entries[i]);
+    }
+    table->count = 0;
+    table->bytes = 0;
+}
+
+static pod_status entry_init(lone_entry *entry, const pod_lone_question *question, uint64_t hash,
+                             int32_t cells, pod_error *err)
+{
+    const size_t n = (size_t)cells;
+    *entry = (lone_entry){.hash = hash,
+                          .cells = cells,
+                          .begin_ps = calloc(n + 1, sizeof *entry->begin_ps),
+                          .end_ps = calloc(n + 1, sizeof *entry->end_ps),
+                          .links = calloc(n * POD_DIRECTIONS + 1, sizeof *entry->links)};
+    if (entry->begin_ps == NULL || entry->end_ps == NULL || entry->links == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a collective on %d chips", (int)cells);
+    }
+    memcpy(entry->key, question->key, sizeof entry->key);
+    memcpy(entry->begin_ps, question->begin_ps, n * sizeof *entry->begin_ps);
+    return POD_OK;
+}
+
+pod_status pod_lone_new(pod_lone_table **table, pod_error *err)
+{
+    *table = calloc(1, sizeof **table);
+    return *table != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+}
+
+void pod_lone_free(pod_lone_table *table)
+{
+    if (table != NULL) {
+        forget(table);
+        free(table->entries);
+        free(table->crowded);
+        free(table);
+    }
+}
+
+static lone_entry *find(const pod_lone_table *table, const pod_lone_question *question,
+                        uint64_t hash, int32_t cells, bool roughly)
+{
+    for (int64_t i = table->count - 1; i >= 0; i--) { /* most often the latest */
+        lone_entry *entry = &table->entries[i];
+        if (entry->cells == cells && memcmp(entry->key, question->key, sizeof entry->key) == 0
+            && (roughly
+                || (entry->hash == hash
+                    && memcmp(entry->begin_ps, question->begin_ps,
+                              (size_t)cells * sizeof *entry->begin_ps)
+                           == 0))) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static pod_status add(pod_lone_table *table, const pod_lone_question *question, uint64_t hash,
+                      int32_t cells, lone_entry **added, pod_error *err)
+{
+    const int64_t bytes =
+        (int64_t)sizeof(lone_entry)
+        + cells * (int64_t)(2 * sizeof(pod_time_ps) + POD_DIRECTIONS * sizeof(pod_net_link_record));
+    lone_entry made;
+    if (table->bytes + bytes > bytes_max) {
+        forget(table);
+    }
+    pod_status st = entry_init(&made, question, hash, cells, err);
+    st = st == POD_OK ? simulate(question, &made, err) : st;
+    if (st == POD_OK && !POD_GROW(table->entries, table->room, table->count + 1)) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    }
+    if (st != POD_OK) {
+        entry_fini(&made);
+        return st;
+    }
+    table->bytes += bytes;
+    *added = &table->entries[table->count++];
+    **added = made;
+    return POD_OK;
+}
+
+pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question, bool roughly,
+                        pod_lone_answer *answer, pod_error *err)
+{
+    const int32_t cells = pod_machine_cells(question->machine);
+    const uint64_t hash = hash_of(question->begin_ps, cells);
+    lone_entry *entry = find(table, question, hash, cells, roughly);
+    pod_status st = POD_OK;
+    if (entry == NULL) {
+        st = add(table, question, hash, cells, &entry, err);
+    }
+    if (st == POD_OK) {
+        *answer = (pod_lone_answer){.end_ps = entry->end_ps,
+                                    .links = entry->links,
+                                    .hops = entry->hops,
+                                    .directions = entry->directions};
+    }
+    return st;
+}
+
+bool pod_lone_is_crowded(const pod_lone_table *table, const char *name)
+{
+    for (int64_t i = 0; i < table->ncrowded; i++) {
+        if (strncmp(table->crowded[i], name, LONE_NAME_MAX - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pod_lone_crowd(pod_lone_table *table, const char *name)
+{
+    if (!pod_lone_is_crowded(table, name)
+        && POD_GROW(table->crowded, table->crowded_room, table->ncrowded + 1)) {
+        (void)snprintf(table->crowded[table->ncrowded++], LONE_NAME_MAX, "%s", name);
+    }
+}
+
+bool pod_lone_directions(const pod_lone_table *table, const int64_t *key, int32_t cells,
+                         unsigned *directions)
+{
+    for (int64_t i = table->count - 1; i >= 0; i--) {
+        const lone_entry *entry = &table->entries[i];
+        if (entry->cells == cells && memcmp(entry->key, key, sizeof entry->key) == 0) {
+            *directions = entry->directions;
+            return true;
+        }
+    }
+    return false;
+}
