@@ -31,6 +31,9 @@ struct pod_lone_table {
     char (*crowded)[LONE_NAME_MAX];
     int64_t crowded_room;
     int64_t ncrowded;
+    int64_t *fold_words; /* fold_words[nfold_words] decided on fold */
+    int64_t nfold_words;
+    pod_lone_fold fold;
 };
 
 /* ---- the simulation ---- */
@@ -190,6 +193,7 @@ void pod_lone_free(pod_lone_table *table)
         forget(table);
         free(table->entries);
         free(table->crowded);
+        free(table->fold_words);
         free(table);
     }
 }
@@ -284,4 +288,25 @@ bool pod_lone_directions(const pod_lone_table *table, const int64_t *key, int32_
         }
     }
     return false;
+}
+
+bool pod_lone_fold_get(const pod_lone_table *table, const int64_t *words, int64_t count,
+                       pod_lone_fold *fold)
+{
+    const bool known = table->fold_words != NULL && table->nfold_words == count
+                       && memcmp(table->fold_words, words, (size_t)count * sizeof *words) == 0;
+    *fold = known ? table->fold : *fold;
+    return known;
+}
+
+void pod_lone_fold_put(pod_lone_table *table, const int64_t *words, int64_t count,
+                       const pod_lone_fold *fold)
+{
+    free(table->fold_words);
+    table->fold_words = malloc((size_t)count * sizeof *words + 1);
+    table->nfold_words = count;
+    table->fold = *fold;
+    if (table->fold_words != NULL) {
+        memcpy(table->fold_words, words, (size_t)count * sizeof *words);
+    }
 }

@@ -45,6 +45,15 @@ pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question
 /** Directions of links that a schedule uses, a bit each, if it was simulated on so many cells. */
 bool pod_lone_directions(const pod_lone_table *table, const int64_t *key, int32_t cells,
                          unsigned *directions);
+/** The latest fold of a machine (step_fold.c), by what decides on it; where memory is short, none. */
+typedef struct pod_lone_fold {
+    bool fold_slices;
+    int32_t period[POD_AXES];
+} pod_lone_fold;
+bool pod_lone_fold_get(const pod_lone_table *table, const int64_t *words, int64_t count,
+                       pod_lone_fold *fold);
+void pod_lone_fold_put(pod_lone_table *table, const int64_t *words, int64_t count,
+                       const pod_lone_fold *fold);
 /** Names of ops that were not alone, so that the next step needn't find out again; where memory is short, none. */
 void pod_lone_crowd(pod_lone_table *table, const char *name);
 bool pod_lone_is_crowded(const pod_lone_table *table, const char *name);

@@ -230,7 +230,7 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     if (!run->args->fold || run->args->data) {
         return POD_OK;
     }
-    pod_step_fold(run, machine);
+    pod_step_lone_fold(run, machine);
     const int64_t cells = pod_machine_cells(machine);
     const int ranks = pod_par_size(machine->par);
     if (ranks == 1 || cells == pod_machine_chips(machine)

@@ -232,6 +232,9 @@ void pod_step_plan_free(step_run *run);
  *  same. Needs the plan. Local, and the same on every rank. */
 void pod_step_fold(const step_run *run, pod_machine *machine);
 
+/** pod_step_fold, unless a step of the same schedules was folded before (step_lone.c). */
+void pod_step_lone_fold(const step_run *run, pod_machine *machine);
+
 /** Looking up collectives that are alone on their links (step_lone.c): before each run of a step, which are numbered
  *  from 0; the first cell begins a collective; a cell begins one that is looked up; an op of a cell ends now; after a run, whether there must be another.
  *  POD_E_NOMEM. */
