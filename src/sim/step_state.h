@@ -236,8 +236,8 @@ void pod_step_fold(const step_run *run, pod_machine *machine);
 void pod_step_lone_fold(const step_run *run, pod_machine *machine);
 
 /** Looking up collectives that are alone on their links (step_lone.c): before each run of a step, which are numbered
- *  from 0; the first cell begins a collective; a cell begins one that is looked up; an op of a cell ends now; after a run, whether there must be another.
- *  POD_E_NOMEM. */
+ *  from 0; the first cell begins a collective; a cell begins one that is looked up; an op of a cell ends now; after a
+ *  run, whether there must be another. POD_E_NOMEM. */
 pod_status pod_step_lone_begin_run(step_run *run, int number, pod_error *err);
 void pod_step_lone_under_way(step_run *run, int32_t op);
 void pod_step_lone_begin(step_run *run, int32_t cell, int32_t op, step_instance *instance);
