@@ -70,6 +70,7 @@ struct pod_cli {
     bool help; /**< --help was given: output holds it, and the command has nothing to do */
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */
+    bool output_stays;        /**< the output says what the error is about: it is delivered, too */
     pod_cli_figure *figure;   /**< instead of an output, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;

@@ -144,7 +144,7 @@ static int count_rows(const comparison *c, row_kind *kind,
     return count;
 }
 
-/* Nothing to print: the nearest, and why. */
+/* Rows without figures only: the nearest, and why. */
 static pod_status check_any_runs(const comparison *c, pod_error *err)
 {
     const pod_experiment_step_outcome *unfit = NULL;
@@ -154,6 +154,7 @@ static pod_status check_any_runs(const comparison *c, pod_error *err)
         return POD_OK;
     }
     const pod_experiment_step_outcome *first = unfit != NULL ? unfit : stuck;
+    c->cli->output_stays = true;
     return c->count == 1
                ? pod_fail(err, first->status, "%s can't run: %s", first->mesh, first->reason)
                : pod_fail(err, first->status, "none of %d layouts can run; nearest %s: %s",
@@ -337,11 +338,11 @@ static pod_status compare(comparison *c, pod_error *err)
             pod_step_numbers_explain(c->cli, &c->outcomes[i]);
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
-        st = check_any_runs(c, err);
-    }
-    if (st == POD_OK) {
         st = print(c, err);
         say_why(c);
+    }
+    if (st == POD_OK) {
+        st = check_any_runs(c, err);
     }
     if (st == POD_OK) {
         st = pod_cli_plot_write(c->cli, add_plot, c, err);

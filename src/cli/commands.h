@@ -6,5 +6,5 @@
 
 /** Run `argv[0] argv[1] …`, e.g. {"collective", "--slice", "v5p:4x4x4", …}; the result is in
  *  cli->output. Collective. POD_E_USAGE for an unknown command, else what the command returns;
- *  POD_E_CHECK comes with an output. */
+ *  POD_E_CHECK comes with an output, and so does what sets cli->output_stays. */
 pod_cli_run pod_cli_execute;

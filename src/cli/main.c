@@ -38,7 +38,8 @@ static pod_status check_same(pod_par *par, int argc, char **argv, pod_error *err
                           "ranks have different command lines; give all of them the same one");
 }
 
-/* Runs the command line and delivers its output, also when a check failed: the numbers say what. */
+/* Runs the command line and delivers its output, also when a check failed: the numbers say what. So do rows of layouts
+ * that can't run. */
 static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
 {
     const char **args = calloc((size_t)argc + 1, sizeof *args);
@@ -57,7 +58,7 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     pod_cli cli;
     pod_cli_init(&cli, par, &tables, pod_cli_execute);
     st = pod_cli_execute(&cli, argc - 1, args, err);
-    if (st == POD_OK || st == POD_E_CHECK) {
+    if (st == POD_OK || st == POD_E_CHECK || cli.output_stays) {
         pod_error failure = {0};
         const pod_status delivered = pod_cli_deliver(&cli, &failure);
         if (delivered != POD_OK) {
