@@ -194,7 +194,7 @@ static pod_status add_price(pod_plan_prices *prices, const pod_cli *cli, const c
     const int at = prices->count++;
     (void)snprintf(prices->chip[at], sizeof prices->chip[at], "%s", generation->name);
     (void)snprintf(number, sizeof number, "%.*s", (int)(item + length - equals - 1), equals + 1);
-    return pod_parse_double(number, "--price", 0, 1e9, &prices->price[at], err);
+    return pod_parse_double(number, "--price", 1e-6, 1e9, &prices->price[at], err);
 }
 
 pod_status pod_plan_prices_read(pod_plan_prices *prices, const pod_cli *cli, const char *text,

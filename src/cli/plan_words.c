@@ -89,13 +89,19 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
         return;
     }
     const double faster = row->best.figures.step_time_s / doubled->best.figures.step_time_s;
-    const double cost = pod_plan_cost(plan, doubled) / pod_plan_cost(plan, row) - 1;
+    const double cost = pod_plan_cost(plan, doubled) / pod_plan_cost(plan, row);
+    char more[64];
+    if (cost >= 2) {
+        (void)snprintf(more, sizeof more, "%.3g times as much", cost);
+    } else {
+        (void)snprintf(more, sizeof more, "%.2g %% %s", 100 * (cost < 1 ? 1 - cost : cost - 1),
+                       cost < 1 ? "less" : "more");
+    }
     pod_cli_say_last(plan->cli,
                      "  twice the chips, %s: %.4g s a step, %.3g times as fast; a token costs "
-                     "%.2g %% %s; limited by %s",
+                     "%s; limited by %s",
                      pod_plan_name(doubled, name, sizeof name), doubled->best.figures.step_time_s,
-                     faster, 100 * (cost < 0 ? -cost : cost), cost < 0 ? "less" : "more",
-                     pod_experiment_step_limit(&doubled->best));
+                     faster, more, pod_experiment_step_limit(&doubled->best));
 }
 
 /* What twice the chips would give: from the rows, or searched. */

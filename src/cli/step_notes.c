@@ -129,11 +129,31 @@ static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chi
     }
 }
 
+/* The options of a step of twice the batch: of what was asked for those that say how much a batch is. */
+static void twice_the_batch_text(const pod_experiment_step_request *asked, int64_t batch, char *buf,
+                                 size_t size)
+{
+    char bytes[64] = "";
+    char host[64] = "";
+    if (asked->input.bytes > 0) {
+        (void)snprintf(bytes, sizeof bytes, " --input-bytes-per-step %lld",
+                       (long long)(2 * asked->input.bytes));
+    }
+    if (asked->input.host_ps > 0) {
+        (void)snprintf(host, sizeof host, " --host-ms-per-batch %.12g",
+                       2e3 * pod_time_to_s(asked->input.host_ps));
+    }
+    const bool per_chip = asked->batch_per_chip > 0;
+    (void)snprintf(buf, size, "--batch%s %lld%s%s", per_chip ? "-per-chip" : "",
+                   (long long)(per_chip ? 2 * asked->batch_per_chip : batch), bytes, host);
+}
+
 /* What a remedy says to do. */
 static void remedy_text(const pod_experiment_step_case *run_case,
                         const pod_experiment_step_remedy *remedy, char *buf, size_t size)
 {
     char mesh[POD_MESH_TEXT_MAX];
+    char batch[192];
     switch (remedy->change) {
     case POD_CHANGE_NONE:
     case POD_CHANGES:
@@ -153,9 +173,9 @@ static void remedy_text(const pod_experiment_step_case *run_case,
                        (int)remedy->microbatches);
         break;
     case POD_CHANGE_BATCH:
-        (void)snprintf(buf, size,
-                       "twice the batch, --batch %lld: weights are read and summed no more often",
-                       (long long)remedy->batch);
+        twice_the_batch_text(run_case->asked, remedy->batch, batch, sizeof batch);
+        (void)snprintf(buf, size, "twice the batch, %s: weights are read and summed no more often",
+                       batch);
         break;
     case POD_CHANGE_TENSOR:
         (void)snprintf(buf, size, "--mesh %s: activations are %s",
@@ -185,7 +205,7 @@ static void remedy_text(const pod_experiment_step_case *run_case,
 static void note_remedy(pod_emit *emit, const pod_experiment_step_case *run_case,
                         const pod_chip_spec *chip, const pod_experiment_step_remedy *remedy)
 {
-    char text[256];
+    char text[320];
     remedy_text(run_case, remedy, text, sizeof text);
     if (remedy->change == POD_CHANGE_SIZES) {
         pod_emit_note(emit,

@@ -228,14 +228,18 @@ static void trials_find(trials *t, const pod_chip_spec *chip)
         ahead->request.gather_ahead = 1;
     }
     pipeline_trials(t);
+    const pod_step_input *input = &run_case->asked->input;
     trial *batch =
         request->model->kind != POD_MODEL_MATMUL && request->batch <= INT64_MAX / 2
+                && input->bytes <= INT64_MAX / 2 && input->host_ps <= INT64_MAX / 2
             ? trial_add(t, POD_CHANGE_BATCH,
                         exposed_ps(t, "tensor", false) + (double)t->result->hbm_bound_ps / 2)
             : NULL;
     if (batch != NULL) {
         batch->request.batch = 2 * request->batch;
         batch->request.batch_per_chip = 0;
+        batch->request.input.bytes = 2 * input->bytes;
+        batch->request.input.host_ps = 2 * input->host_ps;
     }
     tensor_trials(t);
     pod_model filled = *request->model;

@@ -10,7 +10,8 @@
  *      microbatches      a pipeline of S stages idles (S - 1)/(M + S - 1) of its slots; of twice the
  *                        microbatches M: I (1 - (M + S - 1)/(2M + S - 1))
  *      fewer of them     ops that HBM bounds read weights once for twice the rows: half their time
- *      batch             twice: E over other axes than tensor is the same for twice the rows, so is reading weights
+ *      batch             twice: E over other axes than tensor is the same for twice the rows, so is reading weights;
+ *                        hosts make and send twice as much
  *      sharding          the next smaller tensor axis t' that JAX lays: E over tensor (1 - t'/t)
  *      collective matmul E over tensor
  *      sizes             of a shard in multiples of the MXU's, at most a quarter above the model's: the matmul time
