@@ -75,6 +75,9 @@ static double key_of(const pod_plan *p, const pod_experiment_plan_row *row)
 static bool goes_before(const pod_plan *p, const pod_experiment_plan_row *a,
                         const pod_experiment_plan_row *b)
 {
+    if (pod_plan_has_row(p, a) != pod_plan_has_row(p, b)) {
+        return pod_plan_has_row(p, a);
+    }
     if (pod_plan_runs(a) != pod_plan_runs(b)) {
         return pod_plan_runs(a);
     }
@@ -143,7 +146,7 @@ static pod_status print(pod_plan *p, pod_error *err)
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
     }
     for (int i = 0; status == POD_OK && i < p->slices.count && rank < p->top; i++) {
-        if (pod_plan_runs(&p->rows[i]) && pod_plan_in_time(p, &p->rows[i])) {
+        if (pod_plan_has_row(p, &p->rows[i])) {
             emit_row(p, emit, ++rank, &p->rows[i]);
         }
     }
@@ -161,10 +164,8 @@ static pod_status check_rows(const pod_plan *p, pod_error *err)
     if (!pod_plan_runs(first)) {
         return pod_plan_fits_nowhere(p, err);
     }
-    for (int i = 0; i < p->slices.count && pod_plan_runs(&p->rows[i]); i++) {
-        if (pod_plan_in_time(p, &p->rows[i])) {
-            return POD_OK;
-        }
+    if (pod_plan_has_row(p, first)) {
+        return POD_OK;
     }
     const pod_experiment_plan_row *fastest = first;
     for (int i = 1; i < p->slices.count && pod_plan_runs(&p->rows[i]); i++) {

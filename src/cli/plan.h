@@ -38,8 +38,8 @@ double pod_plan_tokens_per_s(const pod_experiment_plan_row *row);
 double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row);
 /** Of a million tokens: in the currency of --price, else in chip-hours. */
 double pod_plan_cost(const pod_plan *plan, const pod_experiment_plan_row *row);
-/** It meets the deadline, if there is one. */
-bool pod_plan_in_time(const pod_plan *plan, const pod_experiment_plan_row *row);
+/** It runs and meets the deadline, if there is one. Rows of the table, words and picture: first once sorted. */
+bool pod_plan_has_row(const pod_plan *plan, const pod_experiment_plan_row *row);
 
 /** "v5p:4x4x8 with fsdp=128", with what goes over slices. @return text */
 const char *pod_plan_name(const pod_experiment_plan_row *row, char *text, size_t size);

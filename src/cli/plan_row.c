@@ -22,7 +22,8 @@ double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row)
     return plan->tokens / pod_plan_tokens_per_s(row) / 86400;
 }
 
-bool pod_plan_in_time(const pod_plan *plan, const pod_experiment_plan_row *row)
+bool pod_plan_has_row(const pod_plan *plan, const pod_experiment_plan_row *row)
 {
-    return plan->deadline_days == 0 || pod_plan_days(plan, row) <= plan->deadline_days;
+    return pod_plan_runs(row)
+           && (plan->deadline_days == 0 || pod_plan_days(plan, row) <= plan->deadline_days);
 }

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, SPEC_MAX = 96 };
+enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, SPEC_MAX = 96, LEFT_OUT_NAMED = 8 };
+
+static const char NOTHING_LIES[] = "no layout of these axes lies on it";
 
 static const double GB = 1e9;
 
@@ -83,9 +85,9 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
 {
     char name[NAME_MAX];
     if (!pod_plan_runs(doubled)) {
-        pod_cli_say_last(
-            plan->cli, "  twice the chips, %s: no layout runs: %s", doubled->setup->slice.name,
-            doubled->best.reason[0] != '\0' ? doubled->best.reason : "none lies on it");
+        pod_cli_say_last(plan->cli, "  twice the chips, %s: no layout runs: %s",
+                         doubled->setup->slice.name,
+                         doubled->best.reason[0] != '\0' ? doubled->best.reason : NOTHING_LIES);
         return;
     }
     const double faster = row->best.figures.step_time_s / doubled->best.figures.step_time_s;
@@ -187,7 +189,7 @@ static void say_next_layout(const pod_plan *plan, const pod_experiment_plan_row 
 
 static const pod_experiment_plan_row *next_of_chip(const pod_plan *plan, int first)
 {
-    for (int i = first + 1; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+    for (int i = first + 1; i < plan->slices.count && pod_plan_has_row(plan, &plan->rows[i]); i++) {
         if (same_chip(&plan->rows[first], &plan->rows[i])) {
             return &plan->rows[i];
         }
@@ -226,7 +228,7 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
 /* No other row is better in time and no worse in cost, or the other way round. */
 static bool on_front(const pod_plan *plan, const pod_experiment_plan_row *row)
 {
-    for (int i = 0; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+    for (int i = 0; i < plan->slices.count && pod_plan_has_row(plan, &plan->rows[i]); i++) {
         const pod_experiment_plan_row *other = &plan->rows[i];
         const double faster = (double)(row->best.time_ps - other->best.time_ps);
         const double cheaper = pod_plan_cost(plan, row) - pod_plan_cost(plan, other);
@@ -241,7 +243,7 @@ static void say_front(const pod_plan *plan)
 {
     pod_text text = {0};
     int count = 0;
-    for (int i = 0; i < plan->slices.count && pod_plan_runs(&plan->rows[i]); i++) {
+    for (int i = 0; i < plan->slices.count && pod_plan_has_row(plan, &plan->rows[i]); i++) {
         const pod_experiment_plan_row *row = &plan->rows[i];
         if (on_front(plan, row)) {
             pod_text_printf(&text, "%s %s (%.4g s, %.4g)", count++ > 0 ? "," : "",
@@ -249,10 +251,41 @@ static void say_front(const pod_plan *plan)
                             pod_plan_cost(plan, row));
         }
     }
-    if (count > 0 && plan->slices.count > 1 && pod_plan_runs(&plan->rows[1])) {
+    if (count > 0 && plan->slices.count > 1 && pod_plan_has_row(plan, &plan->rows[1])) {
         pod_cli_say_last(plan->cli, "no other slice is both faster and cheaper than%s", text.data);
     }
     pod_text_free(&text);
+}
+
+/* The slices that have no row, and why: those that run no layout, or those that miss the deadline. */
+static void say_left_out(const pod_plan *plan, bool late)
+{
+    const pod_experiment_plan_row *only = NULL;
+    pod_text names = {0};
+    int count = 0;
+    for (int i = 0; i < plan->slices.count; i++) {
+        const pod_experiment_plan_row *row = &plan->rows[i];
+        if (!pod_plan_has_row(plan, row) && late == pod_plan_runs(row)) {
+            only = row;
+            if (count < LEFT_OUT_NAMED) {
+                pod_text_printf(&names, "%s%s", count > 0 ? ", " : "", row->setup->slice.name);
+            }
+            count++;
+        }
+    }
+    if (count > LEFT_OUT_NAMED) {
+        pod_text_printf(&names, " and %d more", count - LEFT_OUT_NAMED);
+    }
+    if (count > 0 && late) {
+        pod_cli_say_last(plan->cli, "%d %s longer than the deadline: %s", count,
+                         count == 1 ? "slice takes" : "slices take", names.data);
+    } else if (count == 1) {
+        pod_cli_say_last(plan->cli, "no layout runs on %s: %s", names.data,
+                         only->best.reason[0] != '\0' ? only->best.reason : NOTHING_LIES);
+    } else if (count > 1) {
+        pod_cli_say_last(plan->cli, "no layout runs on %d slices: %s", count, names.data);
+    }
+    pod_text_free(&names);
 }
 
 pod_status pod_plan_say(pod_plan *plan, pod_error *err)
@@ -261,7 +294,8 @@ pod_status pod_plan_say(pod_plan *plan, pod_error *err)
     if (plan->cli->common.quiet) {
         return POD_OK;
     }
-    for (int i = 0; status == POD_OK && i < plan->slices.count && pod_plan_runs(&plan->rows[i]);
+    for (int i = 0;
+         status == POD_OK && i < plan->slices.count && pod_plan_has_row(plan, &plan->rows[i]);
          i++) {
         bool seen = false;
         for (int j = 0; j < i; j++) {
@@ -270,6 +304,8 @@ pod_status pod_plan_say(pod_plan *plan, pod_error *err)
         status = seen ? POD_OK : say_generation(plan, i, err);
     }
     say_front(plan);
+    say_left_out(plan, false);
+    say_left_out(plan, true);
     return status;
 }
 
@@ -344,8 +380,7 @@ pod_status pod_plan_fits_nowhere(const pod_plan *plan, pod_error *err)
     if (nearest == NULL) {
         return pod_fail(err, POD_E_NOFIT, "no slice runs it; the largest tried, %s: %s",
                         largest->setup->slice.name,
-                        largest->best.reason[0] != '\0' ? largest->best.reason
-                                                        : "no layout of these axes lies on it");
+                        largest->best.reason[0] != '\0' ? largest->best.reason : NOTHING_LIES);
     }
     char spec[SPEC_MAX] = "";
     const pod_status status = find_holder(plan, spec, sizeof spec, err);
@@ -375,7 +410,7 @@ pod_status pod_plan_plot(pod_plot *plot, const void *figures, pod_error *err)
         return pod_fail(err, POD_E_NOMEM, "no memory for a picture of %d slices",
                         plan->slices.count);
     }
-    for (; count < plan->slices.count && pod_plan_runs(&plan->rows[count]); count++) {
+    for (; count < plan->slices.count && pod_plan_has_row(plan, &plan->rows[count]); count++) {
         const pod_experiment_plan_row *row = &plan->rows[count];
         rows[count] = (pod_plot_front_row){.series = chip_of(row),
                                            .label = row->setup->slice.name,
