@@ -351,6 +351,41 @@ static pod_status deps_check(const pod_program *program, pod_error *err)
     return POD_OK;
 }
 
+/* Matmuls of a program that differ: those of its layers are the same again and again, and the search for their
+ * blocks takes longest of all that is planned. */
+enum { DISTINCT_MAX = 64 };
+typedef struct distinct_matmuls {
+    int32_t op[DISTINCT_MAX];
+    int count;
+} distinct_matmuls;
+
+static bool same_matmul(const pod_op *a, const pod_op *b)
+{
+    return a->m == b->m && a->k == b->k && a->n == b->n && a->count == b->count
+           && a->dtype == b->dtype && a->sustained == b->sustained;
+}
+
+/* The time of an op, taken from one before it that is the same matmul. */
+static pod_status op_time_find(const step_run *run, step_stage *stage, distinct_matmuls *distinct,
+                               int32_t number, pod_error *err)
+{
+    const pod_op *ops = stage->program->ops;
+    const pod_op *op = &ops[number];
+    const bool plain = op->kind == POD_OP_MATMUL && op->grouped.groups == 0;
+    for (int i = 0; plain && i < distinct->count; i++) {
+        const int32_t like = distinct->op[i];
+        if (same_matmul(&ops[like], op)) {
+            stage->time_ps[number] = stage->time_ps[like];
+            stage->hbm_bound[number] = stage->hbm_bound[like];
+            return POD_OK;
+        }
+    }
+    if (plain && distinct->count < DISTINCT_MAX) {
+        distinct->op[distinct->count++] = number;
+    }
+    return op_time(run, op, &stage->time_ps[number], &stage->hbm_bound[number], err);
+}
+
 static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
 {
     const pod_program *program = stage->program;
@@ -378,6 +413,7 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         next = pod_step_uses_core(&program->ops[i]) ? i : next;
     }
     stage->core_next[program->nops] = next;
+    distinct_matmuls distinct = {.count = 0};
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         stage->records[i].first_start_ps = POD_TIME_NEVER;
@@ -389,7 +425,7 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
             pod_map_put(&run->recv_op, (uint32_t)program->stage, (uint32_t)op->message,
                         (uint64_t)i);
         }
-        st = op_time(run, op, &stage->time_ps[i], &stage->hbm_bound[i], err);
+        st = op_time_find(run, stage, &distinct, i, err);
         if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
             if (st == POD_OK) {
