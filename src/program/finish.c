@@ -2,6 +2,8 @@
 /* What every program must obey: deps point backwards, shapes fit, messages pair up. */
 #include "program/program.h"
 
+#include <stdlib.h>
+
 /* The op under check. */
 typedef struct op_check {
     const pod_programs *programs;
@@ -195,13 +197,44 @@ pod_status pod_program_finish(const pod_programs *programs, const pod_program *p
     return POD_OK;
 }
 
+/** Sends and receives of a stage, so that partners are looked for among these alone. */
+typedef struct message_list {
+    int32_t *op;
+    int32_t count;
+} message_list;
+
+static bool messages_list(const pod_program *program, message_list *list)
+{
+    *list = (message_list){.count = 0};
+    for (int pass = 0; pass < 2; pass++) {
+        list->count = 0;
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op_kind kind = program->ops[i].kind;
+            if (kind != POD_OP_SEND && kind != POD_OP_RECV) {
+                continue;
+            }
+            if (list->op != NULL) {
+                list->op[list->count] = i;
+            }
+            list->count++;
+        }
+        if (list->op == NULL) {
+            list->op = calloc((size_t)list->count + 1, sizeof *list->op);
+        }
+        if (list->op == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /** Ops of `program` with this message to or from a stage; *bytes of the last. */
-static int messages_count(const pod_program *program, pod_op_kind kind, int32_t stage,
-                          int32_t message, int64_t *bytes)
+static int messages_count(const pod_program *program, const message_list *list, pod_op_kind kind,
+                          int32_t stage, int32_t message, int64_t *bytes)
 {
     int count = 0;
-    for (int32_t i = 0; i < program->nops; i++) {
-        const pod_op *op = &program->ops[i];
+    for (int32_t i = 0; i < list->count; i++) {
+        const pod_op *op = &program->ops[list->op[i]];
         if (op->kind == kind && op->to_stage == stage && op->message == message) {
             *bytes = op->bytes;
             count++;
@@ -210,18 +243,19 @@ static int messages_count(const pod_program *program, pod_op_kind kind, int32_t 
     return count;
 }
 
-static pod_status messages_pair(const op_check *check, const pod_op *op)
+/** Check that the op under check, a message of stage `stage`, has one partner. */
+static pod_status messages_pair(const op_check *check, const message_list *lists, int32_t stage)
 {
+    const pod_op *op = &check->program->ops[check->number];
     const bool sends = op->kind == POD_OP_SEND;
-    if (!sends && op->kind != POD_OP_RECV) {
-        return POD_OK;
-    }
     const pod_program *other = &check->programs->stages[op->to_stage];
     int64_t own_bytes = 0;
     int64_t bytes = 0;
-    const int own = messages_count(check->program, op->kind, op->to_stage, op->message, &own_bytes);
-    const int theirs = messages_count(other, sends ? POD_OP_RECV : POD_OP_SEND,
-                                      check->program->stage, op->message, &bytes);
+    const int own = messages_count(check->program, &lists[stage], op->kind, op->to_stage,
+                                   op->message, &own_bytes);
+    const int theirs =
+        messages_count(other, &lists[op->to_stage], sends ? POD_OP_RECV : POD_OP_SEND,
+                       check->program->stage, op->message, &bytes);
     if (own != 1 || theirs != 1 || bytes != op->bytes) {
         return op_fail(check, "its message has no partner, several, or one of another size");
     }
@@ -236,16 +270,24 @@ pod_status pod_programs_finish(const pod_programs *programs, pod_error *err)
             return st;
         }
     }
-    for (int32_t s = 0; s < programs->nstages; s++) {
-        const pod_program *program = &programs->stages[s];
-        for (int32_t i = 0; i < program->nops; i++) {
-            const op_check check = {
-                .programs = programs, .program = program, .number = i, .err = err};
-            const pod_status st = messages_pair(&check, &program->ops[i]);
-            if (st != POD_OK) {
-                return st;
-            }
+    message_list *lists = calloc((size_t)programs->nstages + 1, sizeof *lists);
+    bool ok = lists != NULL;
+    for (int32_t s = 0; ok && s < programs->nstages; s++) {
+        ok = messages_list(&programs->stages[s], &lists[s]);
+    }
+    pod_status st = ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for a program");
+    for (int32_t s = 0; st == POD_OK && s < programs->nstages; s++) {
+        for (int32_t i = 0; st == POD_OK && i < lists[s].count; i++) {
+            const op_check check = {.programs = programs,
+                                    .program = &programs->stages[s],
+                                    .number = lists[s].op[i],
+                                    .err = err};
+            st = messages_pair(&check, lists, s);
         }
     }
-    return POD_OK;
+    for (int32_t s = 0; lists != NULL && s < programs->nstages; s++) {
+        free(lists[s].op);
+    }
+    free(lists);
+    return st;
 }
