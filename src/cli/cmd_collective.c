@@ -212,10 +212,10 @@ static void add_heading(const pod_cli *cli, pod_emit *emit,
     const pod_slice *slice = &run_case->setup->slice;
     const pod_chip_spec *chip = &run_case->setup->chip;
     const int32_t groups = slice->nchips * slice->nslices / run_case->group.size;
-    pod_emit_heading(emit, "podsim collective: %s on %s, %d chips: %d group%s of %d over %s",
+    pod_emit_heading(emit, "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s",
                      pod_coll_op_name(run_case->request->op), slice->name,
-                     slice->nchips * slice->nslices, groups, groups == 1 ? "" : "s",
-                     run_case->group.size, run_case->axes);
+                     slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
+                     groups, pod_cli_plural(groups), run_case->group.size, run_case->axes);
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
                      pod_time_to_us(chip->hop_latency_ps), pod_time_to_us(run_case->launch_ps));

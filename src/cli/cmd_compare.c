@@ -250,8 +250,9 @@ static pod_status print(comparison *c, pod_error *err)
     columns[NCOLUMNS - 1] = (pod_emit_column){.name = "limit", .terminal = true};
     pod_status st = pod_emit_new(c->cli->common.format, "compare", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
-        pod_emit_heading(emit, "podsim compare: %s, %d chips, %s, %s, %s", slice->name,
-                         slice->nchips * slice->nslices, c->request->model.name,
+        pod_emit_heading(emit, "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
+                         slice->nchips * slice->nslices,
+                         pod_cli_plural(slice->nchips * slice->nslices), c->request->model.name,
                          pod_dtype_name(c->request->dtype), pod_step_mode_name(c->request->mode));
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {

@@ -134,9 +134,10 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
             pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy, err);
     }
     if (st == POD_OK) {
-        pod_emit_heading(emit, "podsim step: %s, %d chips, %s, batch %lld, %s, %s", slice->name,
-                         run_case->mesh.ndevices, run_case->asked->model.name,
-                         (long long)outcome->batch, pod_dtype_name(run_case->asked->dtype),
+        pod_emit_heading(emit, "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s", slice->name,
+                         run_case->mesh.ndevices, pod_cli_plural(run_case->mesh.ndevices),
+                         run_case->asked->model.name, (long long)outcome->batch,
+                         pod_dtype_name(run_case->asked->dtype),
                          pod_step_mode_name(run_case->asked->mode));
         if (what != NULL) {
             pod_emit_heading(emit, "as if %s were %g times faster",

@@ -195,8 +195,9 @@ static pod_status check_room(const pod_cli *cli, const pod_machine *machine,
 static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
                         const traffic_request *request)
 {
-    pod_emit_heading(emit, "podsim traffic: %s, %d chips, %s", setup->slice.name,
-                     setup->slice.nchips, pod_traffic_name(request->pattern));
+    pod_emit_heading(emit, "podsim traffic: %s, %d chip%s, %s", setup->slice.name,
+                     setup->slice.nchips, pod_cli_plural(setup->slice.nchips),
+                     pod_traffic_name(request->pattern));
     pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
                      pod_time_to_us(setup->chip.hop_latency_ps),

@@ -21,11 +21,6 @@ static void order_print(const pod_hlo_devices *devices, char *text, size_t size)
     }
 }
 
-static const char *plural(int count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* What a remedy does, with what it does it to. */
 static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, size_t size)
 {
@@ -35,19 +30,19 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
         (void)snprintf(text, size,
                        "begin synchronous collectives when their operands are there (asynchronous "
                        "collectives): %d collective%s",
-                       remedy->count, plural(remedy->count));
+                       remedy->count, pod_cli_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_SCATTER:
         (void)snprintf(text, size,
                        "reduce-scatters for all-reduces of which only a slice is used: %d "
                        "collective%s",
-                       remedy->count, plural(remedy->count));
+                       remedy->count, pod_cli_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_BY_AXES:
         (void)snprintf(text, size,
                        "gather along the major dim, axis by axis, instead of round one ring: %d "
                        "collective%s",
-                       remedy->count, plural(remedy->count));
+                       remedy->count, pod_cli_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_ORDER:
         order_print(&remedy->devices, order, sizeof order);
@@ -60,7 +55,7 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
         (void)snprintf(text, size,
                        "fuse elementwise operations with what makes or reads their arrays: %d "
                        "array%s, %.3g GB of HBM less",
-                       remedy->count, plural(remedy->count), (double)remedy->bytes / 1e9);
+                       remedy->count, pod_cli_plural(remedy->count), (double)remedy->bytes / 1e9);
         break;
     case POD_HLO_REMEDIES:
         break;

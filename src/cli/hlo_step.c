@@ -394,14 +394,41 @@ static bool is_named(const pod_hlo_module *module, const char *name, bool custom
     return false;
 }
 
+/* The first custom calls of a program, "a, b, …". */
+static void custom_calls_list(const pod_hlo_module *module, char *text, size_t size)
+{
+    enum { NAMES_MAX = 4 };
+    int count = 0;
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < module->ninstructions && count <= NAMES_MAX && at < size; i++) {
+        const pod_hlo_instruction *what = &module->instruction[i];
+        if (what->opcode != POD_HLO_CUSTOM_CALL) {
+            continue;
+        }
+        const pod_hlo_span name = pod_hlo_name_of(module, what->name);
+        const int written = count == NAMES_MAX
+                                ? snprintf(text + at, size - at, ", …")
+                                : snprintf(text + at, size - at, "%s%.*s", count > 0 ? ", " : "",
+                                           (int)(name.end - name.begin), module->text + name.begin);
+        at += written > 0 ? (size_t)written : 0;
+        count++;
+    }
+}
+
 /* `--custom-call` and `--scale` of what isn't there would be ignored. */
 static pod_status marks_check(const pod_hlo_marks *marks, const pod_hlo_module *module,
                               pod_error *err)
 {
     for (int i = 0; i < marks->ncustom; i++) {
         if (!is_named(module, marks->custom[i].name, true)) {
-            return pod_fail(err, POD_E_USAGE, "--custom-call %s: there is no such custom call",
-                            marks->custom[i].name);
+            char names[256];
+            custom_calls_list(module, names, sizeof names);
+            return pod_fail(err, POD_E_USAGE,
+                            "--custom-call %s: no custom call's name begins with it, nor does its "
+                            "op_name hold it; %s%s",
+                            marks->custom[i].name,
+                            names[0] != '\0' ? "there are " : "the program has none", names);
         }
     }
     for (int i = 0; i < marks->nscales; i++) {

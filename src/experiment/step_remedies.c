@@ -26,7 +26,8 @@ typedef struct trials {
 
 /* ---- where the time goes ---- */
 
-/* Exposed time of collectives whose mesh axes include, or not, the one called `name`; a sum over cells. */
+/* Exposed time of collectives whose mesh axes include, or not, the one called `name`, and of messages over pipeline; a
+ * sum over cells. */
 static double exposed_ps(const trials *t, const char *name, bool includes)
 {
     const pod_programs *programs = &t->run_case->work.programs;
@@ -35,8 +36,8 @@ static double exposed_ps(const trials *t, const char *name, bool includes)
         const pod_program *program = &programs->stages[s];
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
-            if (op->kind == POD_OP_COLLECTIVE
-                && (strstr(programs->groups[op->group].axes, name) != NULL) == includes) {
+            const char *axes = pod_programs_axes(programs, op);
+            if (axes != NULL && (strstr(axes, name) != NULL) == includes) {
                 sum += (double)t->result->ops[s][i].exposed_ps;
             }
         }

@@ -120,8 +120,8 @@ static inline int32_t pod_group_chip(const pod_group *group, int32_t chip, int32
 int pod_group_links(const pod_slice *slice, const pod_group *group);
 
 /** Parse "xyz", "y", "none" (any order of letters) into an axes mask.
- *  @return POD_E_INVALID for an axis the chip doesn't have, other letters and repeats; POD_E_USAGE
- *          for an empty text */
+ *  @return POD_E_INVALID for an axis the chip doesn't have; POD_E_USAGE for other letters, repeats and an empty
+ *          text */
 pod_status pod_axes_parse(const char *text, const pod_slice *slice, unsigned *axes, pod_error *err);
 /** "xyz", "y" or "none" into buf; returns buf. */
 const char *pod_axes_name(unsigned axes, char buf[8]);

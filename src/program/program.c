@@ -147,6 +147,14 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
     };
 }
 
+const char *pod_programs_axes(const pod_programs *programs, const pod_op *op)
+{
+    if (op->kind == POD_OP_COLLECTIVE) {
+        return programs->groups[op->group].axes;
+    }
+    return op->kind == POD_OP_SEND || op->kind == POD_OP_RECV ? "pipeline" : NULL;
+}
+
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage, const pod_op *send)
 {
     const pod_program *other = &programs->stages[send->to_stage];

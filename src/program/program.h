@@ -224,6 +224,8 @@ static inline int32_t pod_program_group_slices(const pod_program_group *group)
     return group->group.slices > 1 ? group->group.slices : 1;
 }
 
+/** Mesh axes that a communicating op spans, "pipeline" for messages between stages; NULL of other ops. */
+const char *pod_programs_axes(const pod_programs *programs, const pod_op *op);
 /** The op that receives what an op of a stage sends; the programs are finished (pod_programs_finish). */
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage,
                                     const pod_op *send);

@@ -12,15 +12,6 @@ static double mean_s(int64_t sum_ps, int64_t cells)
     return cells > 0 ? pod_time_to_s(sum_ps) / (double)cells : 0;
 }
 
-/* Mesh axes that a communicating op spans, or NULL. */
-static const char *op_axes(const pod_programs *programs, const pod_op *op)
-{
-    if (op->kind == POD_OP_COLLECTIVE) {
-        return programs->groups[op->group].axes;
-    }
-    return op->kind == POD_OP_SEND || op->kind == POD_OP_RECV ? "pipeline" : NULL;
-}
-
 static void axis_add(pod_breakdown *breakdown, const char *axes, double exposed_s)
 {
     int i = 0;
@@ -69,7 +60,7 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
-            const char *axes = op_axes(programs, op);
+            const char *axes = pod_programs_axes(programs, op);
             if (op->kind == POD_OP_MATMUL) {
                 breakdown->matmul_s += mean_s(record->time_ps, cells);
                 flops += 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count
@@ -110,7 +101,7 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     const bool message = op->kind == POD_OP_RECV;
     const char *name = op->name;
     const char *what = pod_coll_op_name(message ? POD_PERMUTE : op->op);
-    const char *axes = op_axes(programs, op);
+    const char *axes = pod_programs_axes(programs, op);
     int32_t group = programs->nstages;
     if (!message) {
         group = programs->groups[op->group].group.size;
@@ -150,7 +141,7 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
             const bool sent = op->kind == POD_OP_SEND;
-            if (op_axes(programs, op) == NULL || (sent && record->exposed_ps == 0)) {
+            if (pod_programs_axes(programs, op) == NULL || (sent && record->exposed_ps == 0)) {
                 continue;
             }
             pod_collective_line *line = line_of(&list, programs, line_op(programs, s, op));

@@ -208,5 +208,6 @@ pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_
         *bound_ps = later(*bound_ps, links_bound(&run, &run.stages[s], links));
     }
     pod_step_plan_free(&run);
+    pod_map_fini(&run.recv_op);
     return status;
 }
