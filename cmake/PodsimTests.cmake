@@ -41,7 +41,7 @@ function(pod_add_unit_test module source)
   endif()
   add_test(NAME "${name}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
   set_tests_properties(
-    "${name}" PROPERTIES LABELS "unit" TIMEOUT 120 PROCESSORS 1 ENVIRONMENT
+    "${name}" PROPERTIES LABELS "unit" TIMEOUT 240 PROCESSORS 1 ENVIRONMENT
                          "OPENBLAS_NUM_THREADS=1;PODSIM_DATA=${PROJECT_SOURCE_DIR}")
 endfunction()
 
