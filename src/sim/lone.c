@@ -251,6 +251,7 @@ pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question
         st = add(table, question, hash, cells, &entry, err);
     }
     if (st == POD_OK) {
+        POD_ASSERT(entry != NULL);
         *answer = (pod_lone_answer){.end_ps = entry->end_ps,
                                     .links = entry->links,
                                     .hops = entry->hops,
