@@ -3,21 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "dcn/dcn.h"
+#include "../dcn_options.h"
 
-/* v5e: servers of 4x2 chips (two hosts of 2x2) with 2 x 100 Gbit/s (Google Cloud TPU pages), 3.125 GB/s a chip. */
 static pod_dcn dcn_of(int32_t nslices, int32_t x, int32_t y, double oversubscription)
 {
-    const pod_dcn_options options = {
-        .nslices = nslices,
-        .dims = {x, y, 1},
-        .host_dims = {2, 2, 1},
-        .server_dims = {4, 2, 1},
-        .nic_bytes_per_s = 3.125e9,
-        .pcie_bytes_per_s = 15e9,
-        .oversubscription = oversubscription,
-        .latency_ps = 50 * POD_PS_PER_US
-    };
+    const pod_dcn_options options = v5e_dcn_options(nslices, x, y, oversubscription);
     pod_dcn dcn;
     pod_error err = {0};
     cr_assert_eq(pod_dcn_init(&dcn, &options, &err), POD_OK, "%s", err.text);

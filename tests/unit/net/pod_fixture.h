@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../dcn_options.h"
+
 enum { SIDE = 4, CHIPS = SIDE * SIDE };
 
 typedef struct pod {
@@ -28,16 +30,7 @@ static inline void pod_init(pod *p, int32_t slices, double oversubscription)
     OK(pod_slice_make("v5e", 2, dims, wrap, false, &p->slice, &p->err));
     p->slice.nslices = slices;
     OK(pod_router_new(&p->slice, &p->router, &p->err));
-    const pod_dcn_options options = {
-        .nslices = slices,
-        .dims = {SIDE, SIDE, 1},
-        .host_dims = {2,    2,    1},
-        .server_dims = {4,    2,    1},
-        .nic_bytes_per_s = 3.125e9,
-        .pcie_bytes_per_s = 15e9,
-        .oversubscription = oversubscription,
-        .latency_ps = 50 * POD_PS_PER_US
-    };
+    const pod_dcn_options options = v5e_dcn_options(slices, SIDE, SIDE, oversubscription);
     OK(pod_dcn_init(&p->dcn, &options, &p->err));
     p->machine = (pod_machine){.par = par,
                                .slice = &p->slice,

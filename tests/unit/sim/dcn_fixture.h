@@ -8,6 +8,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "../dcn_options.h"
+
 typedef struct joined {
     pod_par *par;
     pod_slice slice;
@@ -35,16 +37,7 @@ static inline void joined_init(joined *j, int32_t x, int32_t y, unsigned closed,
     OK(pod_slice_make("v5e", 2, dims, wrap, false, &j->slice, &j->err));
     j->slice.nslices = slices;
     OK(pod_router_new(&j->slice, &j->router, &j->err));
-    const pod_dcn_options options = {
-        .nslices = slices,
-        .dims = {x, y, 1},
-        .host_dims = {2, 2, 1},
-        .server_dims = {4, 2, 1},
-        .nic_bytes_per_s = 3.125e9,
-        .pcie_bytes_per_s = 15e9,
-        .oversubscription = oversubscription,
-        .latency_ps = 50 * POD_PS_PER_US
-    };
+    const pod_dcn_options options = v5e_dcn_options(slices, x, y, oversubscription);
     OK(pod_dcn_init(&j->dcn, &options, &j->err));
     OK(pod_group_init_axes(&j->inside, &j->slice, 3, &j->err));
     OK(pod_group_init_slices(&j->group, &j->inside, slices, NULL, slices, &j->err));
