@@ -580,10 +580,12 @@ static bool plan_order(flood_schedule *self, places *p, int order)
 static bool plan_best(flood_schedule *self, places *p)
 {
     int best = 0;
+    int planned = -1;
     double least = 0.0;
     bool ok = true;
     for (int order = 0; ok && self->n <= ORDERS_TRIED_RANKS_MAX && order < ORDERS; ++order) {
         ok = plan_order(self, p, order);
+        planned = order;
         const double time_ps = ok ? flood_time(self, p->request) : -1.0;
         ok = time_ps >= 0.0;
         if (order == 0 || time_ps < least) {
@@ -591,7 +593,7 @@ static bool plan_best(flood_schedule *self, places *p)
             best = order;
         }
     }
-    return ok && plan_order(self, p, best);
+    return ok && (planned == best || plan_order(self, p, best));
 }
 
 static bool plan_all(flood_schedule *self, const pod_coll_request *request)
