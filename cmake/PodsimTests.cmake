@@ -7,7 +7,8 @@ else()
 endif()
 
 # What every launched test runs with: root may launch, more ranks than cores may run, idle ranks give
-# way, and shared memory works without ptrace rights (containers). Open MPI leaks by itself.
+# way, and shared memory works without ptrace rights (containers). Open MPI leaks by itself. It doesn't look for
+# networks, and doesn't wait a second for ranks that ended on an error: a launch takes half as long.
 set(POD_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -15,16 +16,27 @@ set(POD_MPI_ENVIRONMENT
     OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_btl_vader_single_copy_mechanism=none
+    OMPI_MCA_pml=ob1
+    OMPI_MCA_odls_base_sigkill_timeout=0
     OPENBLAS_NUM_THREADS=1
     ASAN_OPTIONS=detect_leaks=0)
 
 # What a workflow of CMakePresets.json builds for its tests.
 add_custom_target(unit_tests)
 add_custom_target(launched_tests)
+add_custom_target(whole_tests)
+
+# How many of ctest's slots a test takes that runs on up to RANKS ranks. Launches mostly wait, and what tests compute
+# is small, so that a test on every core leaves half of them idle: a slot is for four ranks.
+function(pod_slots ranks variable)
+  math(EXPR slots "(${ranks} + 3) / 4")
+  set(${variable} ${slots} PARENT_SCOPE)
+endfunction()
 
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
-# passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead.
+# passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
+# tests/unit/sample.h becomes two tests: a sample of its cases, and all of them (label "whole").
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")
@@ -40,9 +52,16 @@ function(pod_add_unit_test module source)
     set(wrapper bash "${PROJECT_SOURCE_DIR}/tests/unit/fail_on_leaks")
   endif()
   add_test(NAME "${name}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
-  set_tests_properties(
-    "${name}" PROPERTIES LABELS "unit" TIMEOUT 240 PROCESSORS 1 ENVIRONMENT
-                         "OPENBLAS_NUM_THREADS=1;PODSIM_DATA=${PROJECT_SOURCE_DIR}")
+  set(environment OPENBLAS_NUM_THREADS=1 "PODSIM_DATA=${PROJECT_SOURCE_DIR}")
+  set_tests_properties("${name}" PROPERTIES LABELS "unit" TIMEOUT 240 PROCESSORS 1 ENVIRONMENT "${environment}")
+  file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
+  if(sampled)
+    add_dependencies(whole_tests ${target})
+    add_test(NAME "${name}_whole" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
+    set_tests_properties(
+      "${name}_whole" PROPERTIES LABELS "whole" TIMEOUT 600 PROCESSORS 1 COST 10 ENVIRONMENT
+                                 "${environment};PODSIM_TEST_WHOLE=1")
+  endif()
 endfunction()
 
 # pod_add_mpi_test(NAME subject SOURCE file RANKS 1 2 4 [LINKS target…] [ARGS arg…] [TIMEOUT seconds]
@@ -68,8 +87,9 @@ function(pod_add_mpi_test)
     set(name "mpi.${module}.${arg_NAME}.np${ranks}")
     add_test(NAME "${name}" COMMAND "${MPIEXEC_FOR_TESTS}" -n ${ranks} $<TARGET_FILE:${target}>
                                     ${arg_ARGS})
+    pod_slots(${ranks} slots)
     set_tests_properties(
-      "${name}" PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} ENVIRONMENT
+      "${name}" PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${slots} ENVIRONMENT
                            "${POD_MPI_ENVIRONMENT};PODSIM_DATA=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()

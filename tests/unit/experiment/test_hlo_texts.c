@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sample.h"
+
 enum { PATH_SIZE = 4096, TEXT_MAX = 4 << 20 };
 
 typedef struct world {
@@ -237,7 +239,8 @@ static pod_status runs_check(void *context, const pod_hlo_emitted *emitted,
     return POD_OK;
 }
 
-static void collectives_check(world *w, const char *id)
+/* Run it, with every run of a collective held to its bound. */
+static double run_watched_s(world *w, const char *id)
 {
     static const int32_t first = 0;
     static const pod_step_observer observer = {.nchips = 1, .chips = &first};
@@ -246,10 +249,10 @@ static void collectives_check(world *w, const char *id)
     watched.observed = runs_check;
     watched.context = w;
     w->watched = 0;
-    pod_experiment_hlo_outcome_fini(&w->outcome);
     OK(w, pod_experiment_hlo(&w->experiment, &watched, &w->setup.chip, &w->outcome, &w->err));
     const bool none = w->outcome.program->nrun_as == 0;
     cr_expect((w->watched > 0) != none, "%s: %lld collectives ran", id, (long long)w->watched);
+    return pod_time_to_s(w->outcome.result.time_ps);
 }
 
 /* Of core instructions the time of all runs is the compute time. */
@@ -285,28 +288,27 @@ Test(hlo_texts, parts_bounds_and_algorithms_of_every_text)
 {
     world w;
     world_init(&w);
-    for (int row = 0; row < pod_table_rows(w.expected); row++) {
+    for (int row = 0; row < pod_table_rows(w.expected); row += sample_step(4)) {
         const char *id = cell(&w, row, "id");
         text_load(&w, row);
-        const double step_s = run_s(&w);
+        const double step_s = run_watched_s(&w, id);
         parts_check(&w, id);
         bounds_check(&w, id, step_s);
         algorithms_check(&w, id);
         sums_check(&w, id);
         remedies_check(&w, id);
-        collectives_check(&w, id);
         text_fini(&w);
     }
     world_fini(&w);
 }
 
-/* Of all 32 texts; those without a long loop run every iteration anyway. */
+/* Texts without a long loop run every iteration anyway. */
 Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
 {
     int extrapolated = 0;
     world w;
     world_init(&w);
-    for (int row = 0; row < pod_table_rows(w.expected); row++) {
+    for (int row = 0; row < pod_table_rows(w.expected); row += sample_step(4)) {
         const char *id = cell(&w, row, "id");
         text_load(&w, row);
         const double few_s = run_s(&w);
@@ -323,7 +325,8 @@ Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
         extrapolated += long_loops;
         text_fini(&w);
     }
-    cr_expect_eq(extrapolated, 10);
+    cr_expect(sample_step(4) > 1 || extrapolated == 10, "%d", extrapolated);
+    cr_expect_gt(extrapolated, 0);
     world_fini(&w);
 }
 

@@ -3,6 +3,8 @@
 #include "serial.h"
 #include "workload/fit.h"
 
+#include "../sample.h"
+
 static const char *const mlp = "mlp:layers=2,d_model=64,d_ff=128";
 static const char *const product = "matmul:m=64,k=64,n=128";
 
@@ -31,7 +33,7 @@ static void all_layouts(const char *model, int64_t batch)
     pod_logical_mesh *list = NULL;
     int count = 0;
     cr_assert_eq(pod_step_layouts(&slice, true, 0, &list, &count, NULL), POD_OK);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i += sample_step(4)) {
         char text[POD_MESH_TEXT_MAX];
         step_case c;
         pod_logical_mesh_print(&list[i], text, sizeof text);
@@ -122,8 +124,9 @@ static void model_faults_are_seen(const char *model, const char *mesh, bool piec
     step_build(&c);
     pod_reference *reference = reference_of(&c);
     const pod_program *program = &c.work.programs.stages[0];
+    int collectives = 0;
     for (int32_t op = 0; op < program->nops; op++) {
-        if (program->ops[op].kind == POD_OP_COLLECTIVE) {
+        if (program->ops[op].kind == POD_OP_COLLECTIVE && collectives++ % sample_step(3) == 0) {
             const pod_step_check check = serial_check(&c, reference, fault, op);
             cr_assert_gt(check.wrong, 0, "%s: fault %d in op %d (%s) is not seen", mesh, fault,
                          (int)op, program->ops[op].name);
