@@ -89,12 +89,12 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
 
 enum { PARTS_PER_STAGE = 4, MOST_PARTS_PER_STAGE = 16 };
 
-static pod_status build(pod_experiment_step_case *run_case, int32_t microbatches, pod_error *err)
+static pod_status measure(pod_experiment_step_case *run_case, int32_t microbatches, pod_error *err)
 {
     pod_step_work_fini(&run_case->work);
     run_case->work = (pod_step_work){.rows = 0};
     run_case->request.microbatches = microbatches;
-    return pod_step_build(&run_case->request, &run_case->work, err);
+    return pod_step_measure(&run_case->request, &run_case->work, err);
 }
 
 static int32_t stages_of(const pod_experiment_step_case *run_case)
@@ -108,7 +108,7 @@ static int32_t first_count(pod_experiment_step_case *run_case)
 {
     const int32_t stages = stages_of(run_case);
     int32_t count = stages > 1 ? PARTS_PER_STAGE * stages : 1;
-    while (stages > 1 && count > stages && build(run_case, count, NULL) == POD_E_INVALID) {
+    while (stages > 1 && count > stages && measure(run_case, count, NULL) == POD_E_INVALID) {
         count /= 2;
     }
     return count;
@@ -131,7 +131,7 @@ static pod_status build_doubled(pod_experiment_step_case *run_case, int32_t coun
         return pod_fail(err, POD_E_INVALID,
                         "%d microbatches fit, and more would save no recomputation", count);
     }
-    return build(run_case, count << doublings, err);
+    return measure(run_case, count << doublings, err);
 }
 
 static bool usable(const pod_experiment_step_case *run_case)
@@ -155,7 +155,7 @@ static pod_status try_least(pod_experiment_step_case *run_case, int32_t count, p
     for (int host = 0; status == POD_E_NOFIT && host < 2; host++) {
         run_case->request.plan = (pod_remat_plan){
             .hbm = host == 0 ? input : 0, .host = host == 1 ? input : 0, .narrow = narrow};
-        status = build(run_case, count, err);
+        status = measure(run_case, count, err);
         status = status == POD_OK && !usable(run_case) ? POD_E_NOFIT : status;
     }
     run_case->request = asked;
@@ -169,7 +169,7 @@ static pod_status build_auto(pod_experiment_step_case *run_case, pod_error *err)
     pod_status status = try_least(run_case, count, err);
     while (status == POD_OK || status == POD_E_NOFIT) {
         if (status == POD_OK) {
-            status = build(run_case, count, err);
+            status = measure(run_case, count, err);
             if (status != POD_OK) {
                 return status;
             }
@@ -180,7 +180,7 @@ static pod_status build_auto(pod_experiment_step_case *run_case, pod_error *err)
         status = 2 * count <= most ? try_least(run_case, 2 * count, NULL) : POD_E_INVALID;
         if (status != POD_OK && status != POD_E_NOFIT) { /* the caller says that it doesn't fit */
             status = try_least(run_case, count, err);
-            return status == POD_E_NOFIT ? POD_OK : build(run_case, count, err);
+            return status == POD_E_NOFIT ? POD_OK : measure(run_case, count, err);
         }
         count *= 2;
     }
@@ -201,14 +201,16 @@ pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
         st = fill_request(run_case, err);
     }
     if (st == POD_OK && (request->microbatches > 0 || one)) {
-        st = build(run_case, request->microbatches > 0 ? request->microbatches : 1, err);
+        st = measure(run_case, request->microbatches > 0 ? request->microbatches : 1, err);
     } else if (st == POD_OK) {
         run_case->request.plain = true;
         st = build_auto(run_case, err);
         run_case->request.plain = request->plain;
     }
-    return st == POD_OK ? pod_step_fits(&run_case->request, &run_case->work, &setup->chip, err)
-                        : st;
+    if (st == POD_OK) {
+        st = pod_step_fits(&run_case->request, &run_case->work, &setup->chip, err);
+    }
+    return st == POD_OK ? pod_step_finish(&run_case->request, &run_case->work, err) : st;
 }
 
 void pod_experiment_step_case_fini(pod_experiment_step_case *run_case)

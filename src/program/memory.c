@@ -2,6 +2,7 @@
 #include "program/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /** Ops between which a buffer exists; first > last if none touches it. */
 typedef struct lifetime {
@@ -121,6 +122,32 @@ pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, 
     return status;
 }
 
+/* What lives at an op, by kind. */
+static void kinds_find(const pod_program *program, const liveness *live, int32_t op,
+                       int64_t by_kind[POD_MEMORY_KINDS])
+{
+    memset(by_kind, 0, POD_MEMORY_KINDS * sizeof *by_kind);
+    for (int32_t b = 0; b < program->nbuffers; b++) {
+        if (live->lives[b].first <= op && live->lives[b].last >= op) {
+            by_kind[program->buffers[b].kind] += pod_buffer_bytes(&program->buffers[b]);
+        }
+    }
+}
+
+pod_status pod_program_memory_at(const pod_program *program, int32_t op,
+                                 int64_t by_kind[POD_MEMORY_KINDS], pod_error *err)
+{
+    liveness live;
+    int64_t *bytes = calloc((size_t)program->nops + 2, sizeof *bytes);
+    const pod_status status = liveness_find(program, &live, bytes, err);
+    if (status == POD_OK) {
+        kinds_find(program, &live, op, by_kind);
+    }
+    liveness_fini(&live);
+    free(bytes);
+    return status;
+}
+
 pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err)
 {
     liveness live;
@@ -133,10 +160,8 @@ pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, p
             use->peak_op = i;
         }
     }
-    for (int32_t b = 0; status == POD_OK && b < program->nbuffers; b++) {
-        if (live.lives[b].first <= use->peak_op && live.lives[b].last >= use->peak_op) {
-            use->by_kind[program->buffers[b].kind] += pod_buffer_bytes(&program->buffers[b]);
-        }
+    if (status == POD_OK) {
+        kinds_find(program, &live, use->peak_op, use->by_kind);
     }
     liveness_fini(&live);
     free(bytes);

@@ -20,3 +20,7 @@ pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, p
 /** Bytes that live at each op.
  *  @param[out] bytes  bytes[nops + 1], the last after all ops; for free() in any case. POD_E_NOMEM */
 pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, pod_error *err);
+
+/** What lives at an op, or after all of them (nops), by kind. POD_E_NOMEM */
+pod_status pod_program_memory_at(const pod_program *program, int32_t op,
+                                 int64_t by_kind[POD_MEMORY_KINDS], pod_error *err);

@@ -60,7 +60,7 @@ typedef struct fit_search {
 static bool request_fits(const fit_search *search, const pod_step_request *request, double *frac)
 {
     pod_step_work work;
-    const bool fits = pod_step_build(request, &work, NULL) == POD_OK
+    const bool fits = pod_step_measure(request, &work, NULL) == POD_OK
                       && work.memory.peak_bytes <= search->chip->hbm_usable_bytes;
     if (frac != NULL) {
         *frac = (double)work.memory.peak_bytes / (double)search->chip->hbm_usable_bytes;

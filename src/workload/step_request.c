@@ -3,11 +3,8 @@
 
 #include "base/names.h"
 #include "mesh/search.h"
-#include "program/exec.h"
-#include "workload/mlp/mlp_program.h"
-#include "workload/transformer/periodic.h"
+#include "workload/step_programs.h"
 #include "workload/transformer/remat_search.h"
-#include "workload/transformer/transformer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -154,174 +151,53 @@ static pod_status stages_place(pod_step_work *work, pod_error *err)
     return POD_OK;
 }
 
-static pod_status stages_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
-{
-    pod_programs *programs = &work->programs;
-    pod_status st = POD_OK;
-    programs->stages = calloc((size_t)work->layout.stages, sizeof *programs->stages);
-    if (programs->stages == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", (int)work->layout.stages);
-    }
-    programs->nstages = work->layout.stages;
-    for (int32_t s = 0; s < programs->nstages; s++) {
-        pod_program_init(&programs->stages[s], s);
-    }
-    for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
-        st = request->model->kind == POD_MODEL_TRANSFORMER
-                 ? pod_transformer_program(request, work, s, err)
-                 : pod_mlp_program(request, work, s, err);
-        programs->stages[s].model_flops = work->model_flops / work->layout.mesh->ndevices;
-    }
-    return st;
-}
-
-/** Memory of the stage that needs most, and the bytes of real data. */
-static pod_status memory_measure(pod_step_work *work, bool transformer, pod_error *err)
-{
-    const int64_t chips = work->layout.mesh->ndevices / work->programs.nstages;
-    for (int32_t s = 0; s < work->programs.nstages; s++) {
-        pod_memory_use use;
-        int64_t bytes = 0;
-        const pod_status st = pod_program_memory(&work->programs.stages[s], &use, err);
-        if (st != POD_OK) {
-            return st;
-        }
-        if (use.peak_bytes > work->memory.peak_bytes) {
-            work->memory = use;
-            work->stage = s;
-        }
-        if (!pod_mul_i64(pod_program_data_bytes(&work->programs.stages[s]), chips, &bytes)
-            || !pod_add_i64(work->data_bytes, bytes, &work->data_bytes)) {
-            work->data_bytes = INT64_MAX;
-        }
-    }
-    if (transformer) {
-        work->data_bytes = -1;
-    }
-    return POD_OK;
-}
-
-static void programs_drop(pod_step_work *work)
-{
-    pod_programs_fini(&work->programs);
-    pod_tensors_fini(&work->tensors);
-    work->memory = (pod_memory_use){0};
-    work->data_bytes = 0;
-}
-
-/** Programs under work->plan, and their memory. */
-static pod_status programs_make(const pod_step_request *request, pod_step_work *work,
-                                pod_error *err)
-{
-    programs_drop(work);
-    const pod_status st = stages_build(request, work, err);
-    return st == POD_OK ? memory_measure(work, request->model->kind == POD_MODEL_TRANSFORMER, err)
-                        : st;
-}
-
 /* ---- what is kept ---- */
 
+/** What plans are tried on; work has the plan tried last, and its memory. */
 typedef struct plan_search {
     const pod_step_request *request;
     pod_step_work *work;
-    bool repeats; /**< the layers do, so that few of them say what a plan needs at least */
-    pod_periodic periodic;
+    bool tried;
 } plan_search;
-
-/** What a plan needs: all the time, and at the peak. */
-typedef struct plan_bytes {
-    int64_t always;
-    int64_t peak;
-} plan_bytes;
-
-static int64_t persistent_bytes(const pod_program *program)
-{
-    int64_t bytes = 0;
-    for (int32_t b = 0; b < program->nbuffers; b++) {
-        bytes += program->buffers[b].persistent ? pod_buffer_bytes(&program->buffers[b]) : 0;
-    }
-    return bytes;
-}
-
-/** The same with other layers: the least of all stages, so that it holds for each. */
-static pod_status plan_measure(const plan_search *search, int64_t layers, pod_remat_plan plan,
-                               plan_bytes *bytes, pod_error *err)
-{
-    pod_model model = *search->request->model;
-    pod_step_request request = *search->request;
-    pod_step_work work = {.layout = search->work->layout,
-                          .rows = search->work->rows,
-                          .model_flops = search->work->model_flops,
-                          .plan = plan};
-    model.layers = layers;
-    request.model = &model;
-    const pod_status status = programs_make(&request, &work, err);
-    *bytes = (plan_bytes){.always = INT64_MAX, .peak = work.memory.peak_bytes};
-    for (int32_t s = 0; status == POD_OK && s < work.programs.nstages; s++) {
-        const int64_t its_bytes = persistent_bytes(&work.programs.stages[s]);
-        bytes->always = its_bytes < bytes->always ? its_bytes : bytes->always;
-    }
-    pod_step_work_fini(&work);
-    return status;
-}
-
-/** What a plan needs at least. The bytes that live at an op grow by the same with each period of layers, so that the
- *  peak, the largest of them all, grows by no less from few layers on than it does from few to some more. */
-static pod_status plan_least(const plan_search *search, pod_remat_plan plan, plan_bytes *least,
-                             pod_error *err)
-{
-    plan_bytes few;
-    plan_bytes more;
-    const int64_t times = search->periodic.times;
-    pod_status status = plan_measure(search, search->periodic.few, plan, &few, err);
-    if (status == POD_OK) {
-        status = plan_measure(search, search->periodic.more, plan, &more, err);
-    }
-    if (status == POD_OK) {
-        *least = (plan_bytes){.always = more.always + times * (more.always - few.always),
-                              .peak = more.peak + times * (more.peak - few.peak)};
-    }
-    return status;
-}
 
 static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, int64_t *always_bytes,
                             pod_error *err)
 {
-    const plan_search *search = context;
-    const int64_t usable_bytes = search->request->chip->hbm_usable_bytes;
-    plan_bytes least = {0, 0};
-    *fits = false;
-    if (search->repeats) {
-        const pod_status status = plan_least(search, plan, &least, err);
-        *always_bytes = least.always;
-        if (status != POD_OK || least.peak > usable_bytes) {
-            return status;
-        }
-    }
+    plan_search *search = context;
     search->work->plan = plan;
-    const pod_status st = programs_make(search->request, search->work, err);
-    *fits = search->work->memory.peak_bytes <= usable_bytes;
+    search->tried = true;
+    const pod_status st = pod_step_memory_find(search->request, search->work, always_bytes, err);
+    *fits = search->work->memory.peak_bytes <= search->request->chip->hbm_usable_bytes;
     return st;
 }
 
-/** What to keep from forward to backward. */
-static pod_status plan_choose(const pod_step_request *request, pod_step_work *work, pod_error *err)
+/** What to keep from forward to backward.
+ *  @param[out] measured  the memory of work is that of the plan */
+static pod_status plan_choose(const pod_step_request *request, pod_step_work *work, bool *measured,
+                              pod_error *err)
 {
     const bool search = request->model->kind == POD_MODEL_TRANSFORMER
                         && request->mode == POD_STEP_TRAIN && request->remat == POD_REMAT_AUTO
                         && request->chip != NULL;
     plan_search context = {.request = request, .work = work};
+    *measured = false;
     work->plan =
         request->remat == POD_REMAT_LIST ? request->plan : pod_remat_plan_of(request->remat);
     if (!search) {
         return POD_OK;
     }
-    context.repeats = pod_periodic_find(request->model, work->layout.stages, &context.periodic);
     const pod_remat_question question = pod_remat_question_of(request, work);
-    return pod_remat_search(&question, plan_fits, &context, &work->plan, err);
+    pod_remat_plan chosen = work->plan;
+    const pod_status st = pod_remat_search(&question, plan_fits, &context, &chosen, err);
+    *measured = st == POD_OK && context.tried && chosen.hbm == work->plan.hbm
+                && chosen.host == work->plan.host && chosen.narrow == work->plan.narrow;
+    work->plan = chosen;
+    return st;
 }
 
-pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
+/** All but programs and memory. @param[out] measured  as plan_choose */
+static pod_status work_start(const pod_step_request *request, pod_step_work *work, bool *measured,
+                             pod_error *err)
 {
     *work = (pod_step_work){0};
     pod_status st = pod_work_layout_init(&work->layout, request->mesh, request->slice, err);
@@ -343,14 +219,32 @@ pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, 
                                         .causal = request->mode != POD_STEP_DECODE
                                                   && !request->settings.full_scores};
     work->model_flops = pod_model_flops(request->model, &flops);
-    st = plan_choose(request, work, err);
-    if (st == POD_OK) {
-        st = programs_make(request, work, err);
-    }
+    return plan_choose(request, work, measured, err);
+}
+
+pod_status pod_step_measure(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    bool measured = false;
+    int64_t always_bytes = 0;
+    const pod_status st = work_start(request, work, &measured, err);
+    return st == POD_OK && !measured ? pod_step_memory_find(request, work, &always_bytes, err) : st;
+}
+
+pod_status pod_step_finish(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    pod_status st =
+        work->programs.stages == NULL ? pod_step_programs_make(request, work, err) : POD_OK;
     if (st == POD_OK) {
         st = stages_place(work, err);
     }
     return st == POD_OK ? pod_programs_finish(&work->programs, err) : st;
+}
+
+pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err)
+{
+    bool measured = false;
+    const pod_status st = work_start(request, work, &measured, err);
+    return st == POD_OK ? pod_step_finish(request, work, err) : st;
 }
 
 void pod_step_work_fini(pod_step_work *work)

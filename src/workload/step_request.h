@@ -39,6 +39,13 @@ pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_e
  *  @return POD_E_INVALID: something doesn't divide (naming it and its divisors), an axis has no
  *          use; POD_E_USAGE: batch missing or at odds with m; POD_E_RANGE; POD_E_NOMEM */
 pod_status pod_step_build(const pod_step_request *request, pod_step_work *work, pod_error *err);
+
+/** The same in two parts. First what the step keeps and the memory it needs, for pod_step_fits: of most transformers
+ *  without their programs, which cost more. Parameters as above. */
+pod_status pod_step_measure(const pod_step_request *request, pod_step_work *work, pod_error *err);
+/** Then its programs. */
+pod_status pod_step_finish(const pod_step_request *request, pod_step_work *work, pod_error *err);
+
 void pod_step_work_fini(pod_step_work *work);
 
 /** Columns of `podsim step` that follow from the time of a step. */

@@ -8,8 +8,12 @@
 
 /* Layers of a stage, so that the middle is steady: the same, or of several kinds or with experts. */
 enum { LEAST_ALIKE = 4, LEAST_MIXED = 8 };
+/* The same for memory: what lives in the first and last layers of a stage differs from the middle. */
+enum { LEAST_MEMORY = 4 };
 
-bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
+/** @param periods  of the pattern in one of *periodic; @param least  layers of a stage */
+static bool find(const pod_model *model, int32_t stages, int64_t periods, int64_t least,
+                 pod_periodic *periodic)
 {
     if (model->kind != POD_MODEL_TRANSFORMER) {
         return false;
@@ -21,15 +25,27 @@ bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *per
     *periodic = (pod_periodic){.layers = model->layers,
                                .stages = stages,
                                .prefix = pattern.prefix,
-                               .period = 2 * pattern.period * stages};
+                               .period = periods * pattern.period * stages};
     periodic->few = periodic->prefix + (model->layers - periodic->prefix) % periodic->period;
-    const int64_t least = pattern.period == 1 && model->experts == 0 ? LEAST_ALIKE : LEAST_MIXED;
     while (periodic->few < periodic->prefix + least * stages) {
         periodic->few += periodic->period;
     }
     periodic->more = periodic->few + periodic->period;
     periodic->times = (model->layers - periodic->more) / periodic->period;
     return periodic->times >= 1;
+}
+
+bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
+{
+    const bool same = pod_model_pattern(model).period == 1 && model->experts == 0;
+    return find(model, stages, 2, same ? LEAST_ALIKE : LEAST_MIXED, periodic);
+}
+
+bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
+{
+    const int64_t twice = 2 * pod_model_pattern(model).period;
+    return find(model, stages, 1, twice > LEAST_MEMORY ? twice : LEAST_MEMORY, periodic)
+           && periodic->few + periodic->more < periodic->layers;
 }
 
 /** Layer of the larger model that stands for a layer of the full one. */
@@ -113,4 +129,128 @@ pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *ful
     free(at);
     *stand_in = found;
     return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
+}
+
+/* ---- memory ---- */
+
+/** A program of few layers and one of a period more, and what lives in them. */
+typedef struct memory_pair {
+    const pod_program *few;
+    const pod_program *more;
+    layer_table few_ops;
+    layer_table more_ops;
+    int64_t *few_bytes;
+    int64_t *more_bytes;
+    int64_t periods; /**< from few layers to all */
+    int64_t peak_bytes;
+    int32_t few_peak; /**< op, or nops: after all */
+    int32_t more_peak;
+} memory_pair;
+
+static pod_status pair_init(memory_pair *pair, const pod_periodic *periodic, pod_error *err)
+{
+    pod_status status = pod_program_memory_live(pair->few, &pair->few_bytes, err);
+    if (status == POD_OK) {
+        status = pod_program_memory_live(pair->more, &pair->more_bytes, err);
+    }
+    if (status == POD_OK
+        && (!table_init(&pair->few_ops, pair->few, periodic->few)
+            || !table_init(&pair->more_ops, pair->more, periodic->more))) {
+        status = pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
+    }
+    return status;
+}
+
+static void pair_fini(memory_pair *pair)
+{
+    free(pair->few_ops.first);
+    free(pair->few_ops.op);
+    free(pair->more_ops.first);
+    free(pair->more_ops.op);
+    free(pair->few_bytes);
+    free(pair->more_bytes);
+}
+
+static int64_t extrapolate(const memory_pair *pair, int64_t few, int64_t more)
+{
+    return few + pair->periods * (more - few);
+}
+
+/** An op of few layers is the same as one of more: what lives at it grows with each period. The first op of the
+ *  largest sum is the peak. */
+static void ops_pair(memory_pair *pair, int32_t few, int32_t more)
+{
+    const int64_t bytes = extrapolate(pair, pair->few_bytes[few], pair->more_bytes[more]);
+    if (bytes > pair->peak_bytes || (bytes == pair->peak_bytes && few < pair->few_peak)) {
+        pair->peak_bytes = bytes;
+        pair->few_peak = few;
+        pair->more_peak = more;
+    }
+}
+
+/** The ops of a layer of either one by one. @return false: they differ */
+static bool layers_pair(memory_pair *pair, int64_t few, int64_t more)
+{
+    const int32_t at = pair->few_ops.first[few + 1];
+    const int32_t like = pair->more_ops.first[more + 1];
+    const int32_t count = pair->few_ops.first[few + 2] - at;
+    if (pair->more_ops.first[more + 2] - like != count) {
+        return false;
+    }
+    for (int32_t k = 0; k < count; k++) {
+        const int32_t a = pair->few_ops.op[at + k];
+        const int32_t b = pair->more_ops.op[like + k];
+        if (strcmp(pair->few->ops[a].name, pair->more->ops[b].name) != 0) {
+            return false;
+        }
+        ops_pair(pair, a, b);
+    }
+    return true;
+}
+
+/** All layers of a stage: the first half as far from the front, the others as far from the end. */
+static bool pair_peak(memory_pair *pair, const pod_periodic *p)
+{
+    const int64_t layers = p->few / p->stages;
+    const int64_t more_layers = p->more / p->stages;
+    const int64_t front = p->prefix + (layers - p->prefix) / 2;
+    const int64_t stage = pair->few->stage;
+    bool same = layers_pair(pair, -1, -1);
+    for (int64_t l = 0; same && l < layers; l++) {
+        const int64_t like = l < front ? l : l + more_layers - layers;
+        same = layers_pair(pair, stage * layers + l, stage * more_layers + like);
+    }
+    if (same) {
+        ops_pair(pair, pair->few->nops, pair->more->nops);
+    }
+    return same;
+}
+
+static pod_status pair_kinds(const memory_pair *pair, pod_memory_use *use, pod_error *err)
+{
+    int64_t few[POD_MEMORY_KINDS] = {0};
+    int64_t more[POD_MEMORY_KINDS] = {0};
+    pod_status status = pod_program_memory_at(pair->few, pair->few_peak, few, err);
+    if (status == POD_OK) {
+        status = pod_program_memory_at(pair->more, pair->more_peak, more, err);
+    }
+    *use = (pod_memory_use){.peak_bytes = pair->peak_bytes, .peak_op = POD_OP_NONE};
+    for (int kind = 0; kind < POD_MEMORY_KINDS; kind++) {
+        use->by_kind[kind] = extrapolate(pair, few[kind], more[kind]);
+    }
+    return status;
+}
+
+pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *few,
+                               const pod_program *more, bool *same, pod_memory_use *use,
+                               pod_error *err)
+{
+    memory_pair pair = {.few = few, .more = more, .periods = periodic->times + 1};
+    pod_status status = pair_init(&pair, periodic, err);
+    *same = status == POD_OK && pair_peak(&pair, periodic);
+    if (*same) {
+        status = pair_kinds(&pair, use, err);
+    }
+    pair_fini(&pair);
+    return status;
 }

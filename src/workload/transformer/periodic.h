@@ -11,11 +11,15 @@
  *  An op of the full program is like the op of the same name in the layer that stands for its own: the same
  *  from the front or from the back where that exists, else one in the middle of the same phase of the pattern.
  *
+ *  Memory: the bytes that live at an op are linear in the numbers of layers before and after its own, so the peak is
+ *  at an op of the first or of the last layers of their phase, and those are in the small programs: what lives there
+ *  grows by the same with each period (one of the pattern). The peak is the largest of the sums for all layers.
+ *
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
 #include "models/model.h"
-#include "program/program.h"
+#include "program/memory.h"
 
 typedef struct pod_periodic {
     int64_t layers; /**< of the full model */
@@ -30,8 +34,20 @@ typedef struct pod_periodic {
 /** @return false: the layers don't repeat, or too few times to be worth it */
 bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic);
 
+/** The same for memory, with periods of the pattern and few layers that show both ends of it. */
+bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_periodic *periodic);
+
 /** For each op of a stage's full program the one of the larger small program that stands for it.
  *  @param[out] stand_in  stand_in[full->nops], for free(); POD_OP_NONE where there is none
  *  @return POD_E_NOMEM */
 pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *full,
                             const pod_program *more, int32_t **stand_in, pod_error *err);
+
+/** What a stage's full program needs, from those of few layers and of a period more.
+ *  @param periodic     of pod_periodic_memory_find
+ *  @param[out] same    whether their ops are the same layer by layer; if not, nothing is known of the full program
+ *  @param[out] use     as pod_program_memory has it, to the byte; peak_op is POD_OP_NONE
+ *  @return POD_E_NOMEM */
+pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *few,
+                               const pod_program *more, bool *same, pod_memory_use *use,
+                               pod_error *err);
