@@ -4,6 +4,7 @@
 #include "cli/tables.h"
 #include "engine/launcher.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,18 @@ static void warn_shared_memory(int argc, char **argv)
     }
 }
 
+/* Programs and simulations of many layouts come and go: what one frees stays for the next. To return it to the system
+ * and to get it back, zeroed page by page, costs more than to use it. */
+static void keep_freed_memory(void)
+{
+    enum { OWN_MAPPING_BYTES = 32 << 20, KEPT_BYTES = 256 << 20 };
+    (void)mallopt(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
 int main(int argc, char **argv)
 {
+    keep_freed_memory();
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of the write, not a death, */
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file beyond ulimit -f */
     pod_error err = {0};
