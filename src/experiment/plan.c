@@ -90,8 +90,10 @@ static int add_candidates(const space *s, const pod_logical_mesh *mesh,
         }
         pod_logical_mesh_compact(&whole);
         for (int count = 0; count < s->counts; count++) {
-            candidates[added++] = (pod_experiment_candidate){
-                .request = &s->request[count], .setup = s->setup, .mesh = whole};
+            candidates[added++] = (pod_experiment_candidate){.request = &s->request[count],
+                                                             .setup = s->setup,
+                                                             .mesh = whole,
+                                                             .doubled = count > 0};
         }
     }
     return added;

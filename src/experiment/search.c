@@ -81,19 +81,22 @@ static pod_status case_time(pod_experiment *self, const pod_experiment_step_case
     return st;
 }
 
+/* @param fewest  automatic microbatches that fit, or 0 = to be found */
 static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate *candidate,
-                            depth how, pod_experiment_step_outcome *outcome, int64_t *data_bytes,
-                            pod_error *err)
+                            depth how, int32_t fewest, pod_experiment_step_outcome *outcome,
+                            int64_t *data_bytes, pod_error *err)
 {
     pod_experiment_step_case run_case;
+    pod_experiment_step_request request = *candidate->request;
     pod_error failure = {0};
+    request.microbatches_fewest = fewest;
     const pod_chip_spec *chip = &candidate->setup->chip;
     pod_experiment_step_outcome_mesh(outcome, &candidate->mesh);
-    pod_status st =
-        how == DEPTH_BUILD ? pod_experiment_step_case_init(
-            &run_case, candidate->request, candidate->setup, &candidate->mesh, NULL, &failure)
-                           : pod_experiment_step_lay(self, &run_case, candidate->request,
-                                                     candidate->setup, &candidate->mesh, &failure);
+    pod_status st = how == DEPTH_BUILD
+                        ? pod_experiment_step_case_init(&run_case, &request, candidate->setup,
+                                                        &candidate->mesh, NULL, &failure)
+                        : pod_experiment_step_lay(self, &run_case, &request, candidate->setup,
+                                                  &candidate->mesh, &failure);
     if (st == POD_OK) {
         pod_experiment_step_outcome_mesh(outcome, &run_case.mesh.logical);
         *data_bytes =
@@ -168,19 +171,50 @@ static void search_fini(search *s)
     pod_par_self_free(s->self.par);
 }
 
-/* Every rank does its share by itself, and no more than `how` says; then all know all. */
+/* The fewest microbatches that fit a candidate which was run before; 0 = it was not. */
+static int32_t fewest_of(const search *s, int i)
+{
+    return (int32_t)(s->outcomes[i].microbatches
+                     >> s->candidates[i].request->microbatches_doublings);
+}
+
+/* One of a share. A doubled one has the fewest microbatches of the one before it, or none fit either. */
+static pod_status run_share(search *s, int i, depth how, pod_error *err)
+{
+    const pod_experiment_candidate *candidate = &s->candidates[i];
+    const pod_experiment_step_outcome *before = candidate->doubled ? &s->outcomes[i - 1] : NULL;
+    if (before != NULL && before->status == POD_E_NOFIT) {
+        s->outcomes[i] = *before;
+        return POD_OK;
+    }
+    const bool known = before != NULL && before->status == POD_OK;
+    return run_alone(&s->self, candidate, how, known ? fewest_of(s, i - 1) : 0, &s->outcomes[i],
+                     &s->data_bytes, err);
+}
+
+/* Every rank does its share by itself, and no more than `how` says; then all know all. Doubled candidates go with the
+ * one before them. */
 static pod_status run_shares(search *s, depth how, pod_error *err)
 {
     pod_par *par = s->experiment->par;
     pod_status st = POD_OK;
-    for (int i = pod_par_rank(par); i < s->count && st == POD_OK; i += pod_par_size(par)) {
-        st = run_alone(&s->self, &s->candidates[i], how, &s->outcomes[i], &s->data_bytes, err);
+    int32_t *owner = calloc((size_t)s->count + 1, sizeof *owner);
+    if (owner == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", s->count);
+    }
+    for (int i = 0, number = 0; i < s->count && st == POD_OK; i++) {
+        number += i == 0 || s->candidates[i].doubled ? 0 : 1;
+        owner[i] = number % pod_par_size(par);
+        if (owner[i] == pod_par_rank(par)) {
+            st = run_share(s, i, how, err);
+        }
     }
     st = pod_par_agree(par, st, err);
     if (st == POD_OK) {
         pod_par_max_i64(par, &s->data_bytes, 1);
-        st = pod_experiment_share(par, s->outcomes, s->count, sizeof *s->outcomes, NULL, err);
+        st = pod_experiment_share(par, s->outcomes, s->count, sizeof *s->outcomes, owner, err);
     }
+    free(owner);
     return st;
 }
 
@@ -233,7 +267,8 @@ static pod_status run_dealt(search *s, pod_deal *deal, const int *order, int n, 
         pod_experiment_step_outcome *outcome = &s->outcomes[i];
         if (outcome->bound_ps <= limit_read(deal, n, best, told_ps)) {
             owner[i] = pod_par_rank(s->experiment->par);
-            st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, outcome, &s->data_bytes, err);
+            st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, fewest_of(s, i), outcome,
+                           &s->data_bytes, err);
             if (st == POD_OK && outcome->status == POD_OK) {
                 pod_deal_tell(deal, piece, outcome->time_ps);
                 fastest =

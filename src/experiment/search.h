@@ -20,6 +20,7 @@ typedef struct pod_experiment_candidate {
     const pod_experiment_step_request *request;
     const pod_experiment_setup *setup;
     pod_logical_mesh mesh;
+    bool doubled; /**< the candidate before it with more microbatches (microbatches_doublings) */
 } pod_experiment_candidate;
 
 /** Time all candidates, without numbers. Collective.

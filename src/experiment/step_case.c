@@ -165,8 +165,9 @@ static pod_status try_least(pod_experiment_step_case *run_case, int32_t count, p
 static pod_status build_auto(pod_experiment_step_case *run_case, pod_error *err)
 {
     const int32_t most = MOST_PARTS_PER_STAGE * stages_of(run_case);
-    int32_t count = first_count(run_case);
-    pod_status status = try_least(run_case, count, err);
+    const int32_t known = run_case->asked->microbatches_fewest;
+    int32_t count = known > 0 ? known : first_count(run_case);
+    pod_status status = known > 0 ? POD_OK : try_least(run_case, count, err);
     while (status == POD_OK || status == POD_E_NOFIT) {
         if (status == POD_OK) {
             status = measure(run_case, count, err);

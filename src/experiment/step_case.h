@@ -26,6 +26,7 @@ typedef struct pod_experiment_step_request {
     pod_step_settings settings;
     int32_t microbatches;           /**< 0 = auto: as few as fit (pod_experiment_step_case_init) */
     int32_t microbatches_doublings; /**< of auto: so many times twice as many */
+    int32_t microbatches_fewest; /**< of auto: the fewest that fit, where they are known; else 0 */
     int32_t gather_ahead;
     bool collective_matmul;
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */

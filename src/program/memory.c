@@ -4,19 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Ops between which a buffer exists; first > last if none touches it. */
-typedef struct lifetime {
-    int32_t first;
-    int32_t last;
-} lifetime;
-
-static void touch(lifetime *lives, int32_t buffer, int32_t op)
+static void touch(pod_liveness *live, int32_t buffer, int32_t op)
 {
     if (buffer == POD_OP_NONE) {
         return;
     }
-    lives[buffer].first = op < lives[buffer].first ? op : lives[buffer].first;
-    lives[buffer].last = op > lives[buffer].last ? op : lives[buffer].last;
+    live->first[buffer] = op < live->first[buffer] ? op : live->first[buffer];
+    live->last[buffer] = op > live->last[buffer] ? op : live->last[buffer];
 }
 
 static int32_t stacks_count(const pod_program *program)
@@ -28,142 +22,111 @@ static int32_t stacks_count(const pod_program *program)
     return count;
 }
 
-/* Buffers of a stack leave with its last reader. */
-static void stacks_hold(const pod_program *program, lifetime *lives, int32_t *last_of)
+/* Buffers of a stack leave with its last reader. @param last_of  last_of[stack], scratch of zeros */
+static void stacks_hold(const pod_program *program, pod_liveness *live, int32_t *last_of)
 {
     for (int32_t b = 0; b < program->nbuffers; b++) {
         const int32_t stack = program->buffers[b].stack;
-        if (stack >= 0 && lives[b].last > last_of[stack]) {
-            last_of[stack] = lives[b].last;
+        if (stack >= 0 && live->last[b] > last_of[stack]) {
+            last_of[stack] = live->last[b];
         }
     }
     for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (program->buffers[b].stack >= 0 && lives[b].first <= lives[b].last) {
-            lives[b].last = last_of[program->buffers[b].stack];
+        if (program->buffers[b].stack >= 0 && live->first[b] <= live->last[b]) {
+            live->last[b] = last_of[program->buffers[b].stack];
         }
     }
 }
 
-static void lifetimes_find(const pod_program *program, lifetime *lives)
+static void lifetimes_find(const pod_program *program, pod_liveness *live)
 {
     for (int32_t b = 0; b < program->nbuffers; b++) {
-        lives[b] = (lifetime){.first = program->nops, .last = -1};
-        if (program->buffers[b].persistent) {
-            lives[b] = (lifetime){.first = 0, .last = program->nops};
-        } else if (program->buffers[b].given) {
-            lives[b] = (lifetime){.first = 0, .last = 0};
-        }
-    }
-    for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (program->buffers[b].made != POD_OP_NONE) {
-            touch(lives, b, program->buffers[b].made);
-        }
+        const pod_buffer *buffer = &program->buffers[b];
+        const bool there = buffer->persistent || buffer->given;
+        live->first[b] = there ? 0 : program->nops;
+        live->last[b] = buffer->persistent ? program->nops : buffer->given ? 0 : -1;
+        touch(live, buffer->made != POD_OP_NONE ? b : POD_OP_NONE, buffer->made);
     }
     for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
         for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
-            touch(lives, program->ops[i].in[k], i);
+            touch(live, op->in[k], i);
         }
         for (int k = 0; k < POD_OP_TOUCHES_MAX; k++) {
-            touch(lives, program->ops[i].touch[k], i);
+            touch(live, op->touch[k], i);
         }
-        touch(lives, program->ops[i].out, i);
+        touch(live, op->out, i);
     }
 }
 
-/* change[op] = bytes that come at op less those that went after op - 1. */
-static void changes_find(const pod_program *program, const lifetime *lives, int64_t *change)
+/* The bytes that come at each op less those that went before it, added up. */
+static void bytes_find(const pod_program *program, pod_liveness *live)
 {
     for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (lives[b].first <= lives[b].last) {
+        if (live->first[b] <= live->last[b]) {
             const int64_t bytes = pod_buffer_bytes(&program->buffers[b]);
-            change[lives[b].first] += bytes;
-            change[lives[b].last + 1] -= bytes;
+            live->bytes[live->first[b]] += bytes;
+            live->bytes[live->last[b] + 1] -= bytes;
         }
     }
-}
-
-/* What the search for the peak needs. */
-typedef struct liveness {
-    lifetime *lives;
-    int32_t *last_of; /* by stack */
-} liveness;
-
-static void liveness_fini(liveness *live)
-{
-    free(live->lives);
-    free(live->last_of);
-}
-
-/* Lifetimes of all buffers, and bytes[nops + 1] that live at each op. */
-static pod_status liveness_find(const pod_program *program, liveness *live, int64_t *bytes,
-                                pod_error *err)
-{
-    *live = (liveness){.lives = calloc((size_t)program->nbuffers + 1, sizeof *live->lives),
-                       .last_of = calloc((size_t)stacks_count(program) + 1, sizeof *live->last_of)};
-    if (live->lives == NULL || live->last_of == NULL || bytes == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "out of memory for the lifetimes of %d buffers",
-                        (int)program->nbuffers);
-    }
-    lifetimes_find(program, live->lives);
-    stacks_hold(program, live->lives, live->last_of);
-    changes_find(program, live->lives, bytes);
     for (int32_t i = 1; i <= program->nops; i++) {
-        bytes[i] += bytes[i - 1];
+        live->bytes[i] += live->bytes[i - 1];
     }
-    return POD_OK;
 }
 
-pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, pod_error *err)
+void pod_liveness_fini(pod_liveness *live)
 {
-    liveness live;
-    *bytes = calloc((size_t)program->nops + 2, sizeof **bytes);
-    const pod_status status = liveness_find(program, &live, *bytes, err);
-    liveness_fini(&live);
-    return status;
+    free(live->bytes);
+    free(live->first);
+    free(live->last);
+    *live = (pod_liveness){.bytes = NULL};
 }
 
-/* What lives at an op, by kind. */
-static void kinds_find(const pod_program *program, const liveness *live, int32_t op,
-                       int64_t by_kind[POD_MEMORY_KINDS])
+pod_status pod_liveness_find(const pod_program *program, pod_liveness *live, pod_error *err)
+{
+    const size_t nbuffers = (size_t)program->nbuffers + 1;
+    int32_t *last_of = calloc((size_t)stacks_count(program) + 1, sizeof *last_of);
+    *live = (pod_liveness){.bytes = calloc((size_t)program->nops + 2, sizeof *live->bytes),
+                           .first = malloc(nbuffers * sizeof *live->first),
+                           .last = malloc(nbuffers * sizeof *live->last)};
+    const bool there =
+        last_of != NULL && live->bytes != NULL && live->first != NULL && live->last != NULL;
+    if (there) {
+        lifetimes_find(program, live);
+        stacks_hold(program, live, last_of);
+        bytes_find(program, live);
+    }
+    free(last_of);
+    return there ? POD_OK
+                 : pod_fail(err, POD_E_NOMEM, "out of memory for the lifetimes of %d buffers",
+                            (int)program->nbuffers);
+}
+
+void pod_liveness_kinds(const pod_program *program, const pod_liveness *live, int32_t op,
+                        int64_t by_kind[POD_MEMORY_KINDS])
 {
     memset(by_kind, 0, POD_MEMORY_KINDS * sizeof *by_kind);
     for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (live->lives[b].first <= op && live->lives[b].last >= op) {
+        if (live->first[b] <= op && live->last[b] >= op) {
             by_kind[program->buffers[b].kind] += pod_buffer_bytes(&program->buffers[b]);
         }
     }
 }
 
-pod_status pod_program_memory_at(const pod_program *program, int32_t op,
-                                 int64_t by_kind[POD_MEMORY_KINDS], pod_error *err)
-{
-    liveness live;
-    int64_t *bytes = calloc((size_t)program->nops + 2, sizeof *bytes);
-    const pod_status status = liveness_find(program, &live, bytes, err);
-    if (status == POD_OK) {
-        kinds_find(program, &live, op, by_kind);
-    }
-    liveness_fini(&live);
-    free(bytes);
-    return status;
-}
-
 pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err)
 {
-    liveness live;
-    int64_t *bytes = calloc((size_t)program->nops + 2, sizeof *bytes);
-    const pod_status status = liveness_find(program, &live, bytes, err);
+    pod_liveness live;
+    const pod_status status = pod_liveness_find(program, &live, err);
     *use = (pod_memory_use){0};
     for (int32_t i = 0; status == POD_OK && i <= program->nops; i++) {
-        if (bytes[i] > use->peak_bytes) {
-            use->peak_bytes = bytes[i];
+        if (live.bytes[i] > use->peak_bytes) {
+            use->peak_bytes = live.bytes[i];
             use->peak_op = i;
         }
     }
     if (status == POD_OK) {
-        kinds_find(program, &live, use->peak_op, use->by_kind);
+        pod_liveness_kinds(program, &live, use->peak_op, use->by_kind);
     }
-    liveness_fini(&live);
-    free(bytes);
+    pod_liveness_fini(&live);
     return status;
 }

@@ -17,10 +17,16 @@ typedef struct pod_memory_use {
 
 pod_status pod_program_memory(const pod_program *program, pod_memory_use *use, pod_error *err);
 
-/** Bytes that live at each op.
- *  @param[out] bytes  bytes[nops + 1], the last after all ops; for free() in any case. POD_E_NOMEM */
-pod_status pod_program_memory_live(const pod_program *program, int64_t **bytes, pod_error *err);
+/** What lives when. */
+typedef struct pod_liveness {
+    int64_t *bytes; /**< bytes[nops + 1]: that live at each op, the last after all ops */
+    int32_t *first; /**< first[nbuffers]: op from which on a buffer exists, */
+    int32_t *last;  /**< last[nbuffers]: and until which; first > last if none touches it */
+} pod_liveness;
 
-/** What lives at an op, or after all of them (nops), by kind. POD_E_NOMEM */
-pod_status pod_program_memory_at(const pod_program *program, int32_t op,
-                                 int64_t by_kind[POD_MEMORY_KINDS], pod_error *err);
+/** @param[out] live  for pod_liveness_fini, also after an error: POD_E_NOMEM */
+pod_status pod_liveness_find(const pod_program *program, pod_liveness *live, pod_error *err);
+void pod_liveness_fini(pod_liveness *live);
+/** What lives at an op, or after all of them (nops), by kind. */
+void pod_liveness_kinds(const pod_program *program, const pod_liveness *live, int32_t op,
+                        int64_t by_kind[POD_MEMORY_KINDS]);

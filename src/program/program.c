@@ -13,6 +13,78 @@ static char *text_copy(const char *text)
     return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
 
+/* ---- names ---- */
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT32_C(16777619);
+    }
+    return hash;
+}
+
+/* The slot of a name, or the one where it would be. */
+static int32_t *slot_of(const pod_program_names *names, const char *text)
+{
+    const uint32_t last = (uint32_t)names->nslots - 1;
+    uint32_t at = hash_of(text) & last;
+    while (names->slot[at] != 0 && strcmp(names->name[names->slot[at] - 1], text) != 0) {
+        at = (at + 1) & last;
+    }
+    return &names->slot[at];
+}
+
+/* Room for one more; at most half of the slots are taken. */
+static bool names_grow(pod_program_names *names)
+{
+    enum { FIRST = 128 };
+    if (!pod_grow_by_count(&names->name, names->count, sizeof *names->name)) {
+        return false;
+    }
+    if (2 * names->count < names->nslots) {
+        return true;
+    }
+    const int32_t nslots = names->nslots == 0 ? FIRST : 2 * names->nslots;
+    int32_t *slot = calloc((size_t)nslots, sizeof *slot);
+    if (slot == NULL) {
+        return false;
+    }
+    free(names->slot);
+    names->slot = slot;
+    names->nslots = nslots;
+    for (int32_t i = 0; i < names->count; i++) {
+        *slot_of(names, names->name[i]) = i + 1;
+    }
+    return true;
+}
+
+/* The program's own copy of a name; NULL without memory. */
+static const char *name_keep(pod_program_names *names, const char *text)
+{
+    int32_t *slot = names->nslots > 0 ? slot_of(names, text) : NULL;
+    if (slot != NULL && *slot != 0) {
+        return names->name[*slot - 1];
+    }
+    char *copy = names_grow(names) ? text_copy(text) : NULL;
+    if (copy != NULL) {
+        *slot_of(names, text) = names->count + 1;
+        names->name[names->count++] = copy;
+    }
+    return copy;
+}
+
+static void names_fini(pod_program_names *names)
+{
+    for (int32_t i = 0; i < names->count; i++) {
+        free(names->name[i]);
+    }
+    free(names->name);
+    free(names->slot);
+}
+
+/* ---- programs ---- */
+
 void pod_program_init(pod_program *program, int32_t stage)
 {
     *program = (pod_program){.stage = stage, .entry = POD_OP_NONE};
@@ -20,13 +92,7 @@ void pod_program_init(pod_program *program, int32_t stage)
 
 void pod_program_fini(pod_program *program)
 {
-    for (int32_t i = 0; i < program->nops; i++) {
-        free(program->op_names[i]);
-    }
-    for (int32_t i = 0; i < program->nbuffers; i++) {
-        free(program->buffers[i].name);
-    }
-    free(program->op_names);
+    names_fini(&program->names);
     free(program->ops);
     free(program->deps);
     free(program->buffers);
@@ -58,10 +124,9 @@ void pod_programs_fini(pod_programs *programs)
 int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_kind kind,
                            bool persistent, pod_dtype dtype, int64_t rows, int64_t columns)
 {
-    char *copy = text_copy(name);
+    const char *copy = name_keep(&program->names, name);
     if (copy == NULL
         || !pod_grow_by_count(&program->buffers, program->nbuffers, sizeof *program->buffers)) {
-        free(copy);
         program->out_of_memory = true;
         return POD_OP_NONE;
     }
@@ -108,10 +173,8 @@ static void deps_add(pod_program *program, pod_op *op, const int32_t *deps, int 
 
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps)
 {
-    char *name = text_copy(op->name);
-    if (name == NULL || !pod_grow_by_count(&program->ops, program->nops, sizeof *program->ops)
-        || !pod_grow_by_count(&program->op_names, program->nops, sizeof *program->op_names)) {
-        free(name);
+    const char *name = name_keep(&program->names, op->name);
+    if (name == NULL || !pod_grow_by_count(&program->ops, program->nops, sizeof *program->ops)) {
         program->out_of_memory = true;
         return POD_OP_NONE;
     }
@@ -121,7 +184,6 @@ int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *de
     added->recomputed = program->recomputes;
     added->first_dep = program->ndeps;
     added->ndeps = 0;
-    program->op_names[program->nops] = name;
     deps_add(program, added, deps, ndeps);
     if (added->ndeps == 0) {
         deps_add(program, added, &program->entry, 1);

@@ -102,7 +102,7 @@ typedef enum pod_memory_kind {
 #undef POD_MEMORY_KIND_ENUM
 
 typedef struct pod_buffer {
-    char *name; /**< "w1.0" */
+    const char *name; /**< "w1.0"; of the program's names */
     pod_memory_kind kind;
     bool persistent; /**< lives from before the step to after it */
     bool given;      /**< is there before the step and lives until its last reader */
@@ -180,11 +180,19 @@ typedef struct pod_op {
     int32_t message;     /**< of send and recv: the same number on both sides */
 } pod_op;
 
+/** Names of ops and buffers, each once: those of layers are the same again and again. */
+typedef struct pod_program_names {
+    char **name; /**< name[count] */
+    int32_t count;
+    int32_t *slot;  /**< slot[nslots]: index + 1 in name, or 0; open addressing by a hash */
+    int32_t nslots; /**< a power of two, or 0 */
+} pod_program_names;
+
 typedef struct pod_program {
     int32_t stage; /**< pipeline stage that runs it; 0 without a pipeline */
     int32_t nops;
     pod_op *ops;
-    char **op_names; /**< owns what ops[i].name points to */
+    pod_program_names names; /**< own what ops[i].name and buffers[i].name point to */
     int32_t ndeps;
     int32_t *deps;
     int32_t entry;   /**< ops added without dependencies wait for this one; POD_OP_NONE: for none */

@@ -301,18 +301,18 @@ static void draw_links(drawing *d, const pod_step_link_time *links, int64_t nlin
 
 static pod_status draw_memory(drawing *d, pod_error *err)
 {
-    int64_t *live = NULL;
-    const pod_status status = pod_program_memory_live(d->program, &live, err);
+    pod_liveness live;
+    const pod_status status = pod_liveness_find(d->program, &live, err);
     int64_t shown = -1;
     for (int64_t i = 0; status == POD_OK && i < d->nops; i++) {
         const int32_t op = d->ops[i].op;
-        if (is_core(&d->program->ops[op]) && live[op] != shown) {
-            shown = live[op];
+        if (is_core(&d->program->ops[op]) && live.bytes[op] != shown) {
+            shown = live.bytes[op];
             pod_trace_counter(d->trace, d->chip.process, "HBM bytes", d->ops[i].start_ps,
                               (double)shown);
         }
     }
-    free(live);
+    pod_liveness_fini(&live);
     return status;
 }
 

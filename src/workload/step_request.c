@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "mesh/search.h"
 #include "workload/step_programs.h"
+#include "workload/transformer/periodic.h"
 #include "workload/transformer/remat_search.h"
 
 #include <inttypes.h>
@@ -157,6 +158,8 @@ static pod_status stages_place(pod_step_work *work, pod_error *err)
 typedef struct plan_search {
     const pod_step_request *request;
     pod_step_work *work;
+    bool
+        repeats; /**< its layers do: what a plan keeps of them is estimated well enough to rule it out untried */
     bool tried;
 } plan_search;
 
@@ -164,10 +167,12 @@ static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, int6
                             pod_error *err)
 {
     plan_search *search = context;
+    int64_t bytes = 0;
     search->work->plan = plan;
     search->tried = true;
-    const pod_status st = pod_step_memory_find(search->request, search->work, always_bytes, err);
+    const pod_status st = pod_step_memory_find(search->request, search->work, &bytes, err);
     *fits = search->work->memory.peak_bytes <= search->request->chip->hbm_usable_bytes;
+    *always_bytes = search->repeats ? bytes : 0;
     return st;
 }
 
@@ -186,6 +191,8 @@ static pod_status plan_choose(const pod_step_request *request, pod_step_work *wo
     if (!search) {
         return POD_OK;
     }
+    pod_periodic periodic;
+    context.repeats = pod_periodic_find(request->model, work->layout.stages, &periodic);
     const pod_remat_question question = pod_remat_question_of(request, work);
     pod_remat_plan chosen = work->plan;
     const pod_status st = pod_remat_search(&question, plan_fits, &context, &chosen, err);

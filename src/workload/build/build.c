@@ -23,6 +23,20 @@ void pod_build_fini(pod_build *build)
     build->uses = NULL;
 }
 
+const char *pod_build_name(char name[POD_BUILD_NAME_MAX], const char *phase, const char *verb,
+                           const char *what)
+{
+    const char *const parts[] = {phase, ".", verb, ".", what};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (const char *c = parts[i]; *c != '\0' && used < POD_BUILD_NAME_MAX - 1; c++) {
+            name[used++] = *c;
+        }
+    }
+    name[used] = '\0';
+    return name;
+}
+
 static void set_name(char name[POD_SHARDED_NAME_MAX], const char *text)
 {
     (void)snprintf(name, POD_SHARDED_NAME_MAX, "%s", text);

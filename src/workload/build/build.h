@@ -60,6 +60,10 @@ void pod_build_init(pod_build *build, const pod_work_layout *layout, pod_program
                     pod_program *program, pod_tensors *tensors, pod_error *err);
 void pod_build_fini(pod_build *build);
 
+/** The name of an op: "bwd.sum.attention"; what is too long is cut off. @return name */
+const char *pod_build_name(char name[POD_BUILD_NAME_MAX], const char *phase, const char *verb,
+                           const char *what);
+
 /** A sharding of two dims. @param rows, columns  names of at most 7 characters */
 pod_sharding pod_build_sharding(const char *array, const char *rows, pod_axis_list row_cut,
                                 const char *columns, pod_axis_list column_cut);

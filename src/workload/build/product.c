@@ -35,7 +35,7 @@ static void transfer_add(pod_build *build, const transfer *t, const pod_array *i
     if (build->st != POD_OK) {
         return;
     }
-    (void)snprintf(name, sizeof name, "%s.%s.%s", t->phase, t->verb, in->sharding.array);
+    pod_build_name(name, t->phase, t->verb, in->sharding.array);
     pod_op op = pod_op_make(POD_OP_COLLECTIVE, name, t->layer);
     const pod_array *full = t->op == POD_ALL_GATHER ? out : in;
     const int32_t deps[2] = {in->op, t->after};
@@ -197,7 +197,7 @@ static pod_array product_local(pod_build *build, const pod_product *product,
     if (build->st != POD_OK) {
         return result;
     }
-    (void)snprintf(name, sizeof name, "%s.matmul.%s", product->phase, plan->product.array);
+    pod_build_name(name, product->phase, "matmul", plan->product.array);
     pod_op op = pod_op_make(POD_OP_MATMUL, name, product->layer);
     const pod_buffer *in = &build->program->buffers[a->buffer];
     const pod_buffer *out = &build->program->buffers[result.buffer];

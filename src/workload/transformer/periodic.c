@@ -139,8 +139,8 @@ typedef struct memory_pair {
     const pod_program *more;
     layer_table few_ops;
     layer_table more_ops;
-    int64_t *few_bytes;
-    int64_t *more_bytes;
+    pod_liveness few_live;
+    pod_liveness more_live;
     int64_t periods; /**< from few layers to all */
     int64_t peak_bytes;
     int32_t few_peak; /**< op, or nops: after all */
@@ -149,9 +149,9 @@ typedef struct memory_pair {
 
 static pod_status pair_init(memory_pair *pair, const pod_periodic *periodic, pod_error *err)
 {
-    pod_status status = pod_program_memory_live(pair->few, &pair->few_bytes, err);
+    pod_status status = pod_liveness_find(pair->few, &pair->few_live, err);
     if (status == POD_OK) {
-        status = pod_program_memory_live(pair->more, &pair->more_bytes, err);
+        status = pod_liveness_find(pair->more, &pair->more_live, err);
     }
     if (status == POD_OK
         && (!table_init(&pair->few_ops, pair->few, periodic->few)
@@ -167,8 +167,8 @@ static void pair_fini(memory_pair *pair)
     free(pair->few_ops.op);
     free(pair->more_ops.first);
     free(pair->more_ops.op);
-    free(pair->few_bytes);
-    free(pair->more_bytes);
+    pod_liveness_fini(&pair->few_live);
+    pod_liveness_fini(&pair->more_live);
 }
 
 static int64_t extrapolate(const memory_pair *pair, int64_t few, int64_t more)
@@ -180,7 +180,7 @@ static int64_t extrapolate(const memory_pair *pair, int64_t few, int64_t more)
  *  largest sum is the peak. */
 static void ops_pair(memory_pair *pair, int32_t few, int32_t more)
 {
-    const int64_t bytes = extrapolate(pair, pair->few_bytes[few], pair->more_bytes[more]);
+    const int64_t bytes = extrapolate(pair, pair->few_live.bytes[few], pair->more_live.bytes[more]);
     if (bytes > pair->peak_bytes || (bytes == pair->peak_bytes && few < pair->few_peak)) {
         pair->peak_bytes = bytes;
         pair->few_peak = few;
@@ -226,19 +226,16 @@ static bool pair_peak(memory_pair *pair, const pod_periodic *p)
     return same;
 }
 
-static pod_status pair_kinds(const memory_pair *pair, pod_memory_use *use, pod_error *err)
+static void pair_kinds(const memory_pair *pair, pod_memory_use *use)
 {
-    int64_t few[POD_MEMORY_KINDS] = {0};
-    int64_t more[POD_MEMORY_KINDS] = {0};
-    pod_status status = pod_program_memory_at(pair->few, pair->few_peak, few, err);
-    if (status == POD_OK) {
-        status = pod_program_memory_at(pair->more, pair->more_peak, more, err);
-    }
+    int64_t few[POD_MEMORY_KINDS];
+    int64_t more[POD_MEMORY_KINDS];
+    pod_liveness_kinds(pair->few, &pair->few_live, pair->few_peak, few);
+    pod_liveness_kinds(pair->more, &pair->more_live, pair->more_peak, more);
     *use = (pod_memory_use){.peak_bytes = pair->peak_bytes, .peak_op = POD_OP_NONE};
     for (int kind = 0; kind < POD_MEMORY_KINDS; kind++) {
         use->by_kind[kind] = extrapolate(pair, few[kind], more[kind]);
     }
-    return status;
 }
 
 pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *few,
@@ -246,10 +243,10 @@ pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *
                                pod_error *err)
 {
     memory_pair pair = {.few = few, .more = more, .periods = periodic->times + 1};
-    pod_status status = pair_init(&pair, periodic, err);
+    const pod_status status = pair_init(&pair, periodic, err);
     *same = status == POD_OK && pair_peak(&pair, periodic);
     if (*same) {
-        status = pair_kinds(&pair, use, err);
+        pair_kinds(&pair, use);
     }
     pair_fini(&pair);
     return status;

@@ -4,8 +4,6 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 
-#include <stdio.h>
-
 enum { NONE = POD_OP_NONE };
 
 bool pod_tf_is_kept(const pod_tf *tf, unsigned mask)
@@ -47,7 +45,7 @@ void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
     pod_buffer *kept = &tf->program->buffers[buffer];
     if ((tf->plan.host & mask) != 0) {
         char name[POD_BUILD_NAME_MAX];
-        (void)snprintf(name, sizeof name, "fwd.store.%s", slot_name(slot));
+        pod_build_name(name, "fwd", "store", slot_name(slot));
         saved->store[slot] = pod_tf_host(tf, name, pod_buffer_bytes(kept), NONE, buffer);
         saved->buffer[slot] = buffer; /* its size; until it is loaded it isn't there */
         saved->on_host[slot] = true;
@@ -75,7 +73,7 @@ void pod_tf_load(pod_tf *tf, int32_t layer)
         }
         char name[POD_BUILD_NAME_MAX];
         const pod_buffer like = tf->program->buffers[saved->buffer[slot]];
-        (void)snprintf(name, sizeof name, "bwd.load.%s", slot_name((pod_tf_slot)slot));
+        pod_build_name(name, "bwd", "load", slot_name((pod_tf_slot)slot));
         saved->buffer[slot] =
             pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, like.dtype, like.rows, like.columns);
         saved->load[slot] =

@@ -6,7 +6,6 @@
 #include "workload/transformer/transformer_ops.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +52,6 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     const bool train = tf->stage.request->mode == POD_STEP_TRAIN;
     const bool adam = train && tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
     const state_bytes states = states_of(tf);
-    char text[POD_BUILD_NAME_MAX];
     bundle->name = name;
     bundle->cut = pod_axis_list_join(layout->fsdp, &tf->sequence);
     if (!bundle->experts) {
@@ -72,13 +70,11 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     if (!bundle->there) {
         return;
     }
-    (void)snprintf(text, sizeof text, "%s.%d", name, (int)bundle->layer);
     const bool wide = adam && states.weight > pod_dtype_size(POD_DTYPE_BF16);
-    bundle->weights = pod_tf_buffer(tf, text, POD_MEMORY_WEIGHTS,
+    bundle->weights = pod_tf_buffer(tf, name, POD_MEMORY_WEIGHTS,
                                     wide ? POD_DTYPE_F32 : tf->stage.build.dtype, bundle->shard, 1);
     if (adam) {
-        (void)snprintf(text, sizeof text, "%s.moments.%d", name, (int)bundle->layer);
-        bundle->moments = pod_tf_buffer(tf, text, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
+        bundle->moments = pod_tf_buffer(tf, name, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
                                         bundle->shard, (states.mu + states.nu) / BYTES);
     }
 }
@@ -147,9 +143,7 @@ void pod_tf_use_gather(void *context, pod_use *use)
     pod_tf_bundle *bundle = use->weight;
     const int32_t layer = tf->layer;
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
-    char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
-    (void)snprintf(name, sizeof name, "%s.gathered.%d", bundle->name, (int)bundle->layer);
     const bool stored_wide = bundle->moments != POD_OP_NONE && states_of(tf).weight > BYTES;
     use->gathered.op = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
@@ -160,7 +154,7 @@ void pod_tf_use_gather(void *context, pod_use *use)
     const bool narrow = travels_narrow(tf, bundle);
     const pod_dtype dtype = narrow ? tf->stage.build.compute : tf->stage.build.dtype;
     use->gathered.buffer =
-        pod_tf_buffer(tf, name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
+        pod_tf_buffer(tf, bundle->name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, use->gathered.buffer, POD_OP_NONE,
                                                POD_OP_NONE};
     if (stored_wide) {
@@ -169,7 +163,8 @@ void pod_tf_use_gather(void *context, pod_use *use)
     if (narrow) {
         pod_tf_quantize_weights(tf, bundle->shard, use->gathered.buffer);
     }
-    (void)snprintf(name, sizeof name, "%s.gather.%s", use->phase, bundle->name);
+    char name[POD_BUILD_NAME_MAX];
+    pod_build_name(name, use->phase, "gather", bundle->name);
     use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
                                          bundle->shard * pieces, dtype, POD_OP_NONE, touch);
     tf->layer = layer;
@@ -219,9 +214,8 @@ int32_t pod_tf_use_part(pod_tf *tf, int part)
 
 int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    char name[POD_BUILD_NAME_MAX];
-    (void)snprintf(name, sizeof name, "%s.partial.%d", bundle->name, (int)bundle->layer);
-    return pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS, tf->stage.build.dtype, bundle->whole, 1);
+    return pod_tf_buffer(tf, bundle->name, POD_MEMORY_GRADIENTS, tf->stage.build.dtype,
+                         bundle->whole, 1);
 }
 
 /** Whether the last sum of a gradient goes over several slices. */
@@ -236,7 +230,7 @@ static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, POD_OP_NONE, POD_OP_NONE,
                                                POD_OP_NONE};
     char name[POD_BUILD_NAME_MAX];
-    (void)snprintf(name, sizeof name, "bwd.sum.%s", bundle->name);
+    pod_build_name(name, "bwd", "sum", bundle->name);
     bundle->gradient_op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
                                             tf->stage.build.dtype, bundle->gradient_op, touch);
 }
@@ -256,10 +250,9 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     const int32_t layer = tf->layer;
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
-    (void)snprintf(name, sizeof name, "%s.gradient.%d", bundle->name, (int)bundle->layer);
     if (first) {
         bundle->gradient = pieces == 1 ? partial
-                                       : pod_tf_buffer(tf, name, POD_MEMORY_GRADIENTS,
+                                       : pod_tf_buffer(tf, bundle->name, POD_MEMORY_GRADIENTS,
                                                        tf->stage.build.dtype, bundle->shard, 1);
     }
     const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
@@ -267,7 +260,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
         pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
         relayout(tf, "relayout.gradients", bundle, partial);
     }
-    (void)snprintf(name, sizeof name, "bwd.scatter.%s", bundle->name);
+    pod_build_name(name, "bwd", "scatter", bundle->name);
     bundle->gradient_op =
         pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
                           tf->stage.build.dtype, bundle->gradient_op, touch);
