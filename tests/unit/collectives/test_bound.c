@@ -496,6 +496,23 @@ Test(bound, of_a_single_element_holds_whoever_owns_it)
     close_bench(&b);
 }
 
+/* In 256 parts each of 5 chips may own one element less of every part than another: 256 · 4 elements may lie
+ * where they are wanted, so that the middle of the line can be the owner, 2 hops from all. One more, and its ends
+ * own something. */
+Test(bound, of_any_cut_knows_that_all_own_something_beyond_the_slack)
+{
+    static const int32_t line[3] = {5, 1, 1};
+    static const pod_coll_op ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER, POD_ALL_TO_ALL};
+    bench b;
+    open_bench(&b, line, "000", false);
+    group_axes(&b, 1);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        cr_expect_eq(bound_of(&b, ops[i], 256 * 4).latency_ps, 2 * POD_PS_PER_US);
+        cr_expect_eq(bound_of(&b, ops[i], 256 * 4 + 1).latency_ps, 4 * POD_PS_PER_US);
+    }
+    close_bench(&b);
+}
+
 Test(bound, that_exceeds_the_clock_is_refused)
 {
     bench b;

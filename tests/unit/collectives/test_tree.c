@@ -95,6 +95,43 @@ Test(collectives_tree, comes_near_the_bound_on_open_slices)
     }
 }
 
+/* How many trees reduce 64 MiB. */
+static int trees_of(const shape *s)
+{
+    fixture f;
+    pod_coll_schedule *schedule = NULL;
+    fixture_init(&f, s, POD_ALL_REDUCE, 1 << 25);
+    cr_assert(tree()->build(&f.request, &schedule, &f.err) == POD_OK, "%s", f.err.text);
+    const int trees = schedule->nparts;
+    pod_coll_schedule_free(schedule);
+    fixture_fini(&f);
+    return trees;
+}
+
+/* Packing many trees takes long on many chips: above 256 on closed axes, which rings serve well, and above 512 on
+ * others, two trees an axis do. Below, of 8 to 36 the number counts that loads the busiest link least. */
+Test(collectives_tree, are_many_on_few_chips_and_two_an_axis_on_many)
+{
+    static const struct {
+        shape on;
+        int least;
+        int most;
+    } rows[] = {
+        {{{4, 8, 8}, "xyz", false, 7, 0, {{0}}},  8,  36},
+        {{{4, 8, 9}, "xyz", false, 7, 0, {{0}}},  6,  6 },
+        {{{8, 8, 8}, "xyz", false, 7, 0, {{0}}},  6,  6 },
+        {{{16, 16, 1}, "xy", false, 7, 0, {{0}}}, 36, 36},
+        {{{16, 17, 1}, "xy", false, 7, 0, {{0}}}, 4,  4 },
+        {{{4, 8, 9}, "", false, 7, 0, {{0}}},     8,  36},
+        {{{8, 8, 8}, "", false, 7, 0, {{0}}},     36, 36},
+        {{{8, 8, 9}, "", false, 7, 0, {{0}}},     6,  6 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int trees = trees_of(&rows[i].on);
+        cr_expect(trees >= rows[i].least && trees <= rows[i].most, "row %zu: %d trees", i, trees);
+    }
+}
+
 /* One tree from a corner of a mesh reaches every chip in as many hops as it is far. */
 Test(collectives_tree, is_a_shortest_path_tree_when_alone)
 {

@@ -215,6 +215,19 @@ Test(hlo_parse, refuses_what_is_no_text)
     }
 }
 
+/* Bytes beyond are what strings may hold. */
+Test(hlo_parse, looks_at_256_bytes_to_see_whether_it_is_text)
+{
+    for (size_t at = 254; at < 258; at++) {
+        char text[300];
+        pod_error err = {0};
+        memset(text, ' ', sizeof text);
+        text[at] = '\x01';
+        cr_assert_eq(status_of(text, sizeof text, &err), POD_E_INVALID);
+        cr_expect_eq(strstr(err.text, "isn't text") != NULL, at < 256, "%zu: %s", at, err.text);
+    }
+}
+
 /* ---- limits ---- */
 
 Test(hlo_parse, refuses_what_exceeds_a_limit)

@@ -86,3 +86,14 @@ Test(model_layer, latent_projections_are_whole_on_every_chip)
     cr_assert_str_eq(m[3].name, "kv");
     cr_assert_eq(pod_layer_matmul_n(&m[3], 4), 16 + 10);
 }
+
+/* The narrowest there is. */
+Test(model_layer, keys_and_values_pass_through_a_column)
+{
+    const pod_model model =
+        parsed("transformer:layers=1,d_model=64,d_ff=256,heads=4,kv_heads=4,head_dim=16,vocab=128,"
+               "mlp_matrices=3,q_lora=24,kv_lora=1,rope_dim=8,v_head_dim=10");
+    const pod_layer layer = pod_model_layer(&model, 0);
+    cr_assert_str_eq(layer.matmul[2].name, "kv.latent");
+    cr_assert_eq(pod_layer_matmul_n(&layer.matmul[2], 4), 1 + 8);
+}

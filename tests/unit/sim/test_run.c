@@ -189,3 +189,20 @@ Test(sim_run, watched_chips_tell_every_message_and_change_nothing)
     }
     pod_run_watch_fini(&watch);
 }
+
+/* Chip 2 adds what it takes in its second step, which chip 1 sends: the message says what its receiver does. */
+Test(sim_run, watched_messages_say_whether_the_receiver_adds_them)
+{
+    const int32_t chips[] = {1, 2};
+    pod_run_watch watch = {.nchips = 2, .chips = chips};
+    pod_run_result result = {0};
+    pod_error err = {0};
+    cr_assert_eq(run_watched_ring(REDUCES_TWICE, false, &watch, &result, &err), POD_OK, "%s",
+                 err.text);
+    cr_assert_eq(watch.nmessages, 2 * (RANKS - 1));
+    for (int32_t i = 0; i < 2 * (RANKS - 1); i++) {
+        const pod_run_message *message = &watch.messages[i];
+        cr_expect_eq(message->reduces, message->source == 1 && message->step == 1);
+    }
+    pod_run_watch_fini(&watch);
+}

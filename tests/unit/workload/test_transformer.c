@@ -116,6 +116,49 @@ Test(transformer, what_is_not_kept_is_done_again)
     cr_assert_eq(flops[2] - flops[0], INT64_C(2) * 8192 * 4 * layer);
 }
 
+static const pod_op *op_named(const step_case *c, const char *name)
+{
+    const pod_program *program = &c->work.programs.stages[0];
+    for (int32_t i = 0; i < program->nops; i++) {
+        if (strcmp(program->ops[i].name, name) == 0) {
+            return &program->ops[i];
+        }
+    }
+    return NULL;
+}
+
+/* 1025 words over 4 chips: 257 rows each, the last ones padded. 8 x 128 tokens on each of two copies. */
+Test(transformer, the_embedding_multiplies_its_part_of_the_vocabulary)
+{
+    step_case c;
+    step_prepare(&c, "v5p:2x2x2", "none", "data=2,tensor=4",
+                 "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,head_dim=64,"
+                 "vocab=1025,mlp_matrices=3",
+                 16);
+    c.request.seq = 128;
+    step_build(&c);
+    const pod_op *embed = op_named(&c, "fwd.matmul.embed");
+    cr_assert_not_null(embed);
+    cr_expect_eq(embed->m, 8 * 128);
+    cr_expect_eq(embed->k, 257);
+    cr_expect_eq(embed->n, 512);
+    step_free(&c);
+}
+
+/* What a chip has whole is neither gathered nor scattered, and its layout stays. */
+Test(transformer, only_cut_weights_and_gradients_change_their_layout)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        step_case c;
+        step_prepare(&c, "v5p:2x2x2", "none", cut ? "fsdp=8" : "data=8", small, 16);
+        c.request.seq = 128;
+        step_build(&c);
+        cr_expect_eq(op_named(&c, "relayout.weights") != NULL, cut == 1);
+        cr_expect_eq(op_named(&c, "relayout.gradients") != NULL, cut == 1);
+        step_free(&c);
+    }
+}
+
 Test(transformer, a_pipeline_has_a_program_for_each_stage)
 {
     step_case c;
