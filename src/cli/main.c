@@ -90,7 +90,7 @@ static void warn_shared_memory(int argc, char **argv)
  * and to get it back, zeroed page by page, costs more than to use it. */
 static void keep_freed_memory(void)
 {
-    enum { OWN_MAPPING_BYTES = 32 << 20, KEPT_BYTES = 256 << 20 };
+    enum { OWN_MAPPING_BYTES = 256 << 20, KEPT_BYTES = 512 << 20 };
     (void)mallopt(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hlo/intern.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,27 +23,6 @@ pod_status pod_hlo_reserve(void *array, uint32_t *capacity, uint64_t needed, siz
     memcpy(array, &moved, sizeof moved);
     *capacity = (uint32_t)larger;
     return POD_OK;
-}
-
-/* 8 bytes at a time, multiplied and mixed. */
-static uint32_t hash_of(const char *text, size_t length)
-{
-    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t hash = length * factor;
-    while (length >= 8) {
-        uint64_t word = 0;
-        memcpy(&word, text, sizeof word);
-        hash = (hash ^ word) * factor;
-        hash ^= hash >> 29;
-        text += 8;
-        length -= 8;
-    }
-    uint64_t word = 0;
-    memcpy(&word, text, length);
-    hash = (hash ^ word) * factor;
-    hash ^= hash >> 32;
-    hash *= factor;
-    return (uint32_t)(hash >> 32);
 }
 
 static void slot_fill(pod_hlo_interned *interned, uint32_t number)
@@ -95,7 +76,7 @@ pod_status pod_hlo_intern(pod_hlo_interned *interned, const char *text, pod_hlo_
                           uint32_t *number, pod_error *err)
 {
     const size_t length = span.end - span.begin;
-    const uint32_t hash = hash_of(text + span.begin, length);
+    const uint32_t hash = pod_hash(text + span.begin, length);
     for (uint32_t at = hash; interned->nslots > 0; at++) {
         const uint32_t found = interned->slot[at & (interned->nslots - 1)];
         if (found == 0) {

@@ -2,6 +2,7 @@
 #include "program/program.h"
 
 #include "base/grow.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +16,11 @@ static char *text_copy(const char *text)
 
 /* ---- names ---- */
 
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * UINT32_C(16777619);
-    }
-    return hash;
-}
-
 /* The slot of a name, or the one where it would be. */
 static int32_t *slot_of(const pod_program_names *names, const char *text)
 {
     const uint32_t last = (uint32_t)names->nslots - 1;
-    uint32_t at = hash_of(text) & last;
+    uint32_t at = pod_hash(text, strlen(text)) & last;
     while (names->slot[at] != 0 && strcmp(names->name[names->slot[at] - 1], text) != 0) {
         at = (at + 1) & last;
     }

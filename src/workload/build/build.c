@@ -91,13 +91,17 @@ pod_array pod_build_array(pod_build *build, const char *name, pod_memory_kind ki
 static void group_name(const pod_mesh *mesh, unsigned mask, char name[POD_PROGRAM_AXES_MAX])
 {
     size_t used = 0;
-    name[0] = '\0';
     for (int l = 0; l < mesh->naxes; l++) {
-        if ((mask >> l & 1U) != 0) {
-            used += (size_t)snprintf(name + used, POD_PROGRAM_AXES_MAX - used, "%s%s",
-                                     used > 0 ? "," : "", pod_mesh_axis_name(mesh->axis[l].axis));
+        const char *axis = (mask >> l & 1U) != 0 ? pod_mesh_axis_name(mesh->axis[l].axis) : "";
+        if (*axis != '\0' && used > 0) {
+            name[used++] = ',';
+        }
+        for (; *axis != '\0'; axis++) {
+            POD_ASSERT(used < POD_PROGRAM_AXES_MAX - 2);
+            name[used++] = *axis;
         }
     }
+    name[used] = '\0';
 }
 
 /** Places along the axes of a mask, row-major, of the ranks of the first group: ranks lie the same way in
