@@ -2,6 +2,7 @@
 /* The memory of a step from few of its layers is that of its whole programs. */
 #include "make.h"
 
+#include "base/rng.h"
 #include "tables.h"
 
 typedef struct layout_row {
@@ -98,4 +99,59 @@ Test(step_memory, few_microbatches_say_what_all_need)
         cr_expect_eq(check(&c, rows[i].mesh), i < 3, "%s", rows[i].mesh);
         step_free(&c);
     }
+}
+
+/** Random numbers of a case, one after another. */
+typedef struct draws {
+    uint64_t number;
+    uint64_t count;
+} draws;
+
+static int draw(draws *d, int bound)
+{
+    enum { SEED = 7 };
+    return (int)pod_rng_below(SEED, d->number, d->count++, (uint64_t)bound);
+}
+
+static void settings_draw(draws *d, pod_step_request *request)
+{
+    pod_step_settings *settings = &request->settings;
+    request->remat = (pod_remat)draw(d, POD_REMAT_LIST + 1);
+    request->remat = request->remat == POD_REMAT_AUTO ? POD_REMAT_LIST : request->remat;
+    request->plan = plans[draw(d, NPLANS)];
+    request->gather_ahead = draw(d, 2);
+    request->attention = draw(d, 4) == 0 ? POD_ATTENTION_PLAIN : POD_ATTENTION_FLASH;
+    request->dtype = draw(d, 3) == 0 ? POD_DTYPE_INT8 : POD_DTYPE_BF16;
+    request->optimizer = draw(d, 3) == 0 ? POD_OPTIMIZER_SGD : POD_OPTIMIZER_ADAM;
+    request->collective_matmul = draw(d, 4) == 0;
+    settings->context = (pod_context_parallel)draw(d, 3);
+    settings->vocab_tiles = 4 * draw(d, 3);
+    settings->narrow_mu = draw(d, 2) == 0;
+    settings->narrow_weights = draw(d, 2) == 0;
+    settings->narrow_gathers = draw(d, 2) == 0;
+    settings->real_routing = draw(d, 2) == 0;
+}
+
+/** Whatever is kept, gathered, cut and quantised. */
+Test(step_memory, settings_change_nothing)
+{
+    static const char *const names[] = {"llama3.1-8b",   "gemma3-12b",      "mixtral-8x7b",
+                                        "deepseek2-16b", "llama4-maverick", "gpt-oss-120b"};
+    static const char *const meshes[] = {"data=2,fsdp=8,tensor=4", "fsdp=16,sequence=4",
+                                         "fsdp=8,expert=8", "pipeline=2,data=4,fsdp=8",
+                                         "pipeline=4,sequence=2,tensor=8"};
+    enum { NAMES = sizeof names / sizeof names[0], MESHES = sizeof meshes / sizeof meshes[0] };
+    enum { CASES = 60, LEAST = 20, DOUBLINGS = 6 };
+    int few = 0;
+    for (int i = 0; i < CASES; i++) {
+        draws d = {.number = (uint64_t)i};
+        const pod_model model = model_named(names[draw(&d, NAMES)]);
+        const layout_row row = {meshes[draw(&d, MESHES)], 1 << draw(&d, DOUBLINGS)};
+        step_case c;
+        prepare(&c, &model, &row);
+        settings_draw(&d, &c.request);
+        few += check(&c, row.mesh);
+        step_free(&c);
+    }
+    cr_expect_geq(few, LEAST, "only %d steps from few layers", few);
 }
