@@ -386,6 +386,31 @@ static pod_status op_time_find(const step_run *run, step_stage *stage, distinct_
     return op_time(run, op, &stage->time_ps[number], &stage->hbm_bound[number], err);
 }
 
+/* What a simulation of the stage needs beside the times of its ops. */
+static pod_status stage_run_plan(step_stage *stage, pod_error *err)
+{
+    const pod_program *program = stage->program;
+    const size_t nops = (size_t)program->nops;
+    stage->core_next = calloc(nops + 1, sizeof *stage->core_next);
+    stage->first_user = calloc(nops + 2, sizeof *stage->first_user);
+    stage->users = calloc((size_t)program->ndeps + 1, sizeof *stage->users);
+    stage->records = calloc(nops + 1, sizeof *stage->records);
+    stage->spans = calloc(nops + 1, sizeof *stage->spans);
+    if (!stage->core_next || !stage->first_user || !stage->users || !stage->records
+        || !stage->spans) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
+    }
+    users_list(stage);
+    int32_t next = program->nops;
+    for (int32_t i = program->nops - 1; i >= 0; i--) {
+        stage->core_next[i] = next;
+        next = pod_step_uses_core(&program->ops[i]) ? i : next;
+        stage->records[i].first_start_ps = POD_TIME_NEVER;
+    }
+    stage->core_next[program->nops] = next;
+    return POD_OK;
+}
+
 static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
 {
     const pod_program *program = stage->program;
@@ -393,30 +418,19 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
     stage->time_ps = calloc(nops + 1, sizeof *stage->time_ps);
     stage->hbm_bound = calloc(nops + 1, sizeof *stage->hbm_bound);
     stage->schedule_of = calloc(nops + 1, sizeof *stage->schedule_of);
-    stage->core_next = calloc(nops + 1, sizeof *stage->core_next);
-    stage->first_user = calloc(nops + 2, sizeof *stage->first_user);
-    stage->users = calloc((size_t)program->ndeps + 1, sizeof *stage->users);
-    stage->records = calloc(nops + 1, sizeof *stage->records);
-    stage->spans = calloc(nops + 1, sizeof *stage->spans);
-    if (!stage->time_ps || !stage->hbm_bound || !stage->schedule_of || !stage->core_next
-        || !stage->first_user || !stage->users || !stage->records || !stage->spans) {
+    if (!stage->time_ps || !stage->hbm_bound || !stage->schedule_of) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
     }
     pod_status st = deps_check(program, err);
+    if (st == POD_OK && !run->bounds_only) {
+        st = stage_run_plan(stage, err);
+    }
     if (st != POD_OK) {
         return st;
     }
-    users_list(stage);
-    int32_t next = program->nops;
-    for (int32_t i = program->nops - 1; i >= 0; i--) {
-        stage->core_next[i] = next;
-        next = pod_step_uses_core(&program->ops[i]) ? i : next;
-    }
-    stage->core_next[program->nops] = next;
     distinct_matmuls distinct = {.count = 0};
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
-        stage->records[i].first_start_ps = POD_TIME_NEVER;
         if (op->kind == POD_OP_COMPUTE || op->kind == POD_OP_COPY) {
             run->hbm_port = 0; /* to be told by the machine */
         }
