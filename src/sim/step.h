@@ -139,9 +139,11 @@ void pod_step_result_fini(pod_step_result *result);
 
 /** What no run of the programs can be faster than, found without simulating. The larger, over all stages, of
  *
- *    critical path  core ops in order, each as fast as it can be, collectives at their bound
- *                   (collectives/bounds/bound.h) and their launch, messages of other stages in no time
- *    links          bytes that must leave a chip, over the rate of all its links
+ *    critical path  core ops in order, each as fast as it can be, on each kind of chips (step_bound_kinds.h);
+ *                   collectives at what such a chip can't be faster than (collectives/bounds/bound.h), and at
+ *                   what the last chip can't, and their launch; messages of other stages in no time
+ *    links          bytes that must leave a chip, over the rate of all its links; of collectives over the same
+ *                   groups what all their links carry, and what enters a chip
  *
  *  Not collective.
  *  @param args  data, observer and fold play no part

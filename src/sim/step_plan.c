@@ -222,9 +222,8 @@ static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error 
                : schedule_by_name(run, run->args->algorithm, &request, &entry->schedule, err);
 }
 
-/* runs[group]: it has chips of a stage. */
-static pod_status stage_groups(const step_run *run, const pod_group *group, int32_t stage,
-                               bool **runs, pod_error *err)
+pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, int32_t stage,
+                                 bool **runs, pod_error *err)
 {
     const pod_programs *programs = run->args->programs;
     const int32_t chips = pod_machine_chips(run->args->machine);
@@ -249,7 +248,8 @@ static pod_status schedule_bound(const step_run *run, step_schedule *entry, int3
     pod_status st = POD_OK;
     if (!entry->bound_ps) {
         entry->bound_ps = malloc((size_t)programs->nstages * sizeof *entry->bound_ps);
-        if (!entry->bound_ps) {
+        entry->chip_bounds = calloc((size_t)programs->nstages, sizeof *entry->chip_bounds);
+        if (!entry->bound_ps || !entry->chip_bounds) {
             return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", programs->nstages);
         }
         for (int32_t s = 0; s < programs->nstages; s++) {
@@ -261,12 +261,15 @@ static pod_status schedule_bound(const step_run *run, step_schedule *entry, int3
     }
     pod_coll_request request = schedule_request(run, entry);
     if (programs->stage_of) {
-        st = stage_groups(run, request.group, stage, &runs, err);
+        st = pod_step_stage_groups(run, request.group, stage, &runs, err);
         request.runs = runs;
     }
     if (st == POD_OK) {
+        const pod_router *router = run->args->machine->router;
         pod_coll_bound bound;
-        st = pod_coll_bound_get(&request, run->args->machine->router, &bound, err);
+        st = run->bounds_only
+                 ? pod_coll_bound_chips(&request, router, &bound, &entry->chip_bounds[stage], err)
+                 : pod_coll_bound_get(&request, router, &bound, err);
         entry->bound_ps[stage] = st == POD_OK ? bound.time_ps : -1;
     }
     free(runs);
@@ -492,6 +495,11 @@ void pod_step_plan_free(step_run *run)
         pod_coll_schedule_free(run->schedules[i].schedule);
         free(run->schedules[i].source_of);
         free(run->schedules[i].bound_ps);
+        for (int32_t s = 0; run->schedules[i].chip_bounds && s < run->args->programs->nstages;
+             s++) {
+            pod_coll_chip_bounds_fini(&run->schedules[i].chip_bounds[s]);
+        }
+        free(run->schedules[i].chip_bounds);
     }
     free(run->schedules);
     free(run->instances);

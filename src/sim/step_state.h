@@ -2,6 +2,7 @@
 /** @file sim/step_state.h  What the files of sim/step share: the state of a step. Private. */
 #pragma once
 
+#include "collectives/bounds/bound.h"
 #include "net/map.h"
 #include "program/exec.h"
 #include "sim/collective.h"
@@ -33,6 +34,8 @@ typedef struct step_schedule {
     pod_coll_schedule *schedule;
     pod_time_ps
         *bound_ps; /* bound_ps[stage]: for the groups of that stage; -1 = no op there has it yet */
+    pod_coll_chip_bounds *chip_bounds;    /* chip_bounds[stage], where nothing will run, */
+    struct step_kind_bounds *kind_bounds; /* and kind_bounds[stage] (step_bound_kinds.h) */
 } step_schedule;
 
 /* How long the core of a cell has waited, in its present wait, while a collective crossed slices. */
@@ -225,6 +228,9 @@ void pod_step_instance_free(step_run *run, uint32_t number);
 /** Times of core ops, order of the core, users of each op (step_plan.c). */
 pod_status pod_step_plan(step_run *run, pod_error *err);
 void pod_step_plan_free(step_run *run);
+/** runs[group], for free(): it has chips of a stage (step_plan.c). POD_E_NOMEM. */
+pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, int32_t stage,
+                                 bool **runs, pod_error *err);
 
 /** Fold a machine that isn't folded yet to the smallest box of chips of which all others are translations
  *  (net/machine.h): the same stage, and in every schedule the same steps at the same offsets. An axis

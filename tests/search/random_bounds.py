@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: random_bounds.py PODSIM LAYOUTS SEARCHES [SEED]
 
-Random steps (models, slices, batches, modes, options, pipelines) in at least LAYOUTS layouts that run: bound_s is never above
-step_time_s. On SEARCHES of them with more than K layouts that run, `compare --top K` gives the K rows of `--top all`
-(check_top.py). With few layouts models and slices are small. A failure names its command line; SEED gives the same again."""
+Random steps (models, slices, batches, modes, options, pipelines), and of each a few of its layouts, until LAYOUTS have run:
+bound_s is never above step_time_s. On SEARCHES of them with more than K layouts that run, and no more than a search of a
+minute has, `compare --top K` gives the K rows of `--top all` (check_top.py). With few layouts models and slices are small. A
+failure names its command line; SEED gives the same again. How far it is goes to stderr, and is 0.3 to 3 layouts a second."""
 
 import csv
 import io
@@ -16,10 +17,14 @@ import tempfile
 
 podsim, layouts, searches = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-choice = random.Random(seed).choice
+dice = random.Random(seed)
+choice = dice.choice
 small = layouts <= 200
 check_top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_top.py")
-TOP = 10
+TOP = 2 if small else 10
+LAYOUTS_OF_A_STEP = 8
+SEARCH_CHIPS = 64  # a search over more, or with more layouts, takes minutes
+SEARCH_LAYOUTS = 40
 
 
 def compare(arguments):
@@ -53,40 +58,82 @@ def random_step():
     spec = choice(SLICES)
     step += ["--split-axes"] if choice([True, False]) and not small else []
     if "train" in step and choice([True, False]):
-        count, dims = spec.split(":")
-        chips = 1
-        for size in dims.split("x"):
-            chips *= int(size)
+        count = spec.split(":")[0]
+        chips = chips_of(spec) // int(count.split("*")[0] if "*" in count else 1)
         for stages in (2, 4):
             step += ["--mesh", f"pipeline={stages},fsdp={chips // stages}", "--mesh", f"pipeline={stages},data={chips // stages}"]
         step += ["--dcn-mesh", f"data={count.split('*')[0]}"] if "*" in count else []
     return ["--slice", spec, "--model", model, *step]
 
 
+def chips_of(spec):
+    count, dims = spec.split(":")
+    chips = int(count.split("*")[0]) if "*" in count else 1
+    for size in dims.split("x"):
+        chips *= int(size)
+    return chips
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def few_layouts(step):
+    """The layouts of a step that run, and arguments for some of them over the same slices; those it names itself stay."""
+    runnable = [row for row in rows_of(compare([*step, "--top", "1"])) if row["bound_s"] != "-"]
+    if "--mesh" in step or len(runnable) <= LAYOUTS_OF_A_STEP:
+        return runnable, step
+    over = choice(sorted({row["dcn_mesh"] for row in runnable}))
+    named = [row["mesh"] for row in runnable if row["dcn_mesh"] == over]
+    few = list(step)
+    for mesh in dice.sample(named, min(len(named), LAYOUTS_OF_A_STEP)):
+        few += ["--mesh", mesh]
+    return runnable, few + (["--dcn-mesh", over] if over != "-" else [])
+
+
+def check_bounds(step):
+    """How many of its layouts ran, and the outcome as text."""
+    whole = compare([*step, "--top", "all"])
+    timed = [row for row in rows_of(whole) if row["step_time_s"] != "-"]
+    for row in timed:
+        if float(row["bound_s"]) > float(row["step_time_s"]):
+            faults.append(f"seed {seed}: compare {' '.join(step)}: {row['mesh']} {row['dcn_mesh']}: "
+                          f"bound {row['bound_s']} above {row['step_time_s']}")
+    return len(timed), whole
+
+
+def check_search(step, whole, folder):
+    paths = [os.path.join(folder, name) for name in ("all.csv", "top.csv")]
+    for path, text in zip(paths, (whole, compare([*step, "--top", str(TOP)]))):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    check = subprocess.run([sys.executable, check_top, str(TOP), *paths], capture_output=True, text=True, check=False)
+    if check.returncode != 0:
+        faults.append(f"seed {seed}: compare {' '.join(step)} --top {TOP}: {check.stdout}{check.stderr}")
+
+
+def is_search(step, runnable):
+    return TOP < len(runnable) <= SEARCH_LAYOUTS and chips_of(step[1]) <= SEARCH_CHIPS
+
+
 faults = []
-found = done = 0
-tries = 0
+found = done = tries = 0
 with tempfile.TemporaryDirectory() as folder:
     while (found < layouts or done < searches) and tries < 40 * (layouts + searches):
         tries += 1
         step = random_step()
-        whole = compare([*step, "--top", "all"])
-        timed = [row for row in csv.DictReader(io.StringIO(whole)) if row["step_time_s"] != "-"]
-        found += len(timed)
-        for row in timed:
-            if float(row["bound_s"]) > float(row["step_time_s"]):
-                faults.append(f"seed {seed}: compare {' '.join(step)}: {row['mesh']} {row['dcn_mesh']}: "
-                              f"bound {row['bound_s']} above {row['step_time_s']}")
-        top = TOP if not small else 2
-        if len(timed) > top and done < searches:
+        runnable, few = few_layouts(step)
+        if not runnable:
+            continue
+        searched = done < searches and is_search(step, runnable)
+        if found < layouts or searched:
+            ran, whole = check_bounds(step if searched else few)
+            found += ran
+        if searched:
+            check_search(step, whole, folder)
             done += 1
-            paths = [os.path.join(folder, name) for name in ("all.csv", "top.csv")]
-            for path, text in zip(paths, (whole, compare([*step, "--top", str(top)]))):
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(text)
-            check = subprocess.run([sys.executable, check_top, str(top), *paths], capture_output=True, text=True, check=False)
-            if check.returncode != 0:
-                faults.append(f"seed {seed}: compare {' '.join(step)} --top {top}: {check.stdout}{check.stderr}")
+        print(f"{found} layouts, {done} searches, {tries} command lines, {len(faults)} faults; last: {' '.join(step)}",
+              file=sys.stderr, flush=True)
 print(f"{found} layouts, {done} searches, {tries} command lines")
 print("\n".join(faults[:10]))
 sys.exit(1 if faults or found < layouts or done < searches else 0)

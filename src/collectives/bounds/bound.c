@@ -2,6 +2,7 @@
 #include "collectives/bounds/bound_terms.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *pod_limit_name(pod_limit limit)
 {
@@ -49,41 +50,33 @@ static pod_status own_by(pod_bound_ownership *o, const pod_coll_schedule *schedu
 
 /* ---- one chip ---- */
 
-/* Elements that must enter or leave a rank, whichever is more. */
-static double at_rank(const pod_bounds *b, int32_t rank)
+/* Elements over the links of a chip that they must enter or leave by. */
+static void chip_raise(pod_bounds *b, bool enters, int32_t chip, double elements)
 {
-    const pod_coll_request *request = b->request;
-    const double all = (double)request->elements;
-    const double others = (double)(request->group->size - 1);
-    const double low = (double)pod_bound_least_own(&b->owned, rank);
-    const double high = (double)pod_bound_most_own(&b->owned, rank);
-    switch (request->op) {
-    case POD_ALL_GATHER:
-    case POD_REDUCE_SCATTER:
-        return fmax(all - high, low);
-    case POD_ALL_TO_ALL:
-        return fmax(all - high, others * low);
-    case POD_ALL_REDUCE:
-    case POD_BROADCAST:
-        return all;
-    case POD_PERMUTE:
-        return pod_bound_source(request, rank) >= 0 ? all : 0.0;
-    case POD_COLL_OP_COUNT:
-        break;
+    pod_bound_raise(&b->link, elements, b->span.chip_links[chip]);
+    if (b->chips != NULL) {
+        pod_bound_raise(enters ? &b->chips->in[chip] : &b->chips->out[chip], elements,
+                        b->span.chip_links[chip]);
     }
-    return 0.0;
 }
 
 static void bound_chips(pod_bounds *b, int32_t group)
 {
-    const pod_group *g = b->request->group;
+    const pod_coll_request *request = b->request;
+    const pod_group *g = request->group;
     for (int32_t r = 0; r < g->size; ++r) {
         const int32_t chip = g->chip_of[(int64_t)group * g->size + r];
-        pod_bound_raise(&b->link, at_rank(b, r), b->span.chip_links[chip]);
-        if (b->request->op == POD_PERMUTE && pod_bound_source(b->request, r) >= 0) {
-            const int32_t source = b->request->source_of[r];
+        chip_raise(b, true, chip, pod_bound_enters(b, r));
+        chip_raise(b, false, chip, pod_bound_leaves(b, r));
+        if (request->op == POD_PERMUTE && pod_bound_source(request, r) >= 0) {
+            const int32_t source = request->source_of[r];
             const int32_t sender = g->chip_of[(int64_t)group * g->size + source];
-            pod_bound_raise(&b->link, (double)b->request->elements, b->span.chip_links[sender]);
+            chip_raise(b, false, sender, (double)request->elements);
+        }
+        if (b->chips != NULL) {
+            double each = 0.0;
+            pod_bound_raise(&each, pod_bound_to_each(b), b->span.chip_links[chip]);
+            b->chips->each = b->chips->each > 0.0 ? fmin(b->chips->each, each) : each;
         }
     }
 }
@@ -186,6 +179,34 @@ static double travels(const pod_coll_request *request)
     return 0.0;
 }
 
+/* Links that may carry something, of all boxes. */
+static double links_of_all(const pod_span *span)
+{
+    double links = 0.0;
+    bool closed_in = true;
+    for (int32_t box = 0; box < span->nboxes; ++box) {
+        links += span->box_links[box];
+        closed_in = closed_in && span->closed_in[box];
+    }
+    return closed_in ? links : span->all_links;
+}
+
+/* How far each chip of a group is from those that it must hear of. */
+static void chips_far(pod_bounds *b, int32_t group)
+{
+    const pod_coll_request *request = b->request;
+    const pod_group *g = request->group;
+    const int32_t *chips = &g->chip_of[(int64_t)group * g->size];
+    for (int32_t r = 0; r < g->size; ++r) {
+        if (pod_bound_to_each(b) > 0.0) {
+            b->chips->far[chips[r]] = (double)b->distances.ecc_hops[r];
+        } else if (request->op == POD_PERMUTE && pod_bound_source(request, r) >= 0) {
+            b->chips->far[chips[r]] =
+                (double)pod_router_hops(b->span.router, chips[request->source_of[r]], chips[r]);
+        }
+    }
+}
+
 /* Grids on a slice without dead links are translations of each other: one is measured for all. */
 static void bound_distances(pod_bounds *b)
 {
@@ -201,6 +222,9 @@ static void bound_distances(pod_bounds *b)
             measured = true;
             pod_span_measure(&b->span, group, &b->distances);
             b->latency_hops = fmax(b->latency_hops, farthest(b, group));
+        }
+        if (b->chips != NULL) {
+            chips_far(b, group);
         }
         const int32_t box = pod_span_box(&b->span, group);
         const double all =
@@ -223,6 +247,10 @@ static void bound_distances(pod_bounds *b)
             pod_bound_raise(&b->link, b->demand[box], links);
             pod_bound_raise(&b->hops, b->pair_hops[box], links);
         }
+    }
+    if (b->chips != NULL) {
+        const double all = b->demand[b->span.nboxes] + b->pair_hops[b->span.nboxes];
+        pod_bound_raise(&b->chips->links, all, links_of_all(&b->span));
     }
 }
 
@@ -295,14 +323,14 @@ static pod_status finish(const pod_bounds *b, pod_coll_bound *bound, pod_error *
 }
 
 static pod_status bound_find(const pod_coll_request *request, const pod_router *router,
-                             const pod_coll_schedule *schedule, pod_coll_bound *bound,
-                             pod_error *err)
+                             const pod_coll_schedule *schedule, pod_bound_chips *chips,
+                             pod_coll_bound *bound, pod_error *err)
 {
     *bound = (pod_coll_bound){.limit = POD_LIMIT_LATENCY};
     if (request->elements == 0 || request->group->size == 1) {
         return POD_OK;
     }
-    pod_bounds b = {.request = request};
+    pod_bounds b = {.request = request, .chips = chips};
     own_any(&b.owned, request->elements, request->group->size);
     pod_status st = schedule ? own_by(&b.owned, schedule, err) : POD_OK;
     if (request->group->slices > 1) {
@@ -315,6 +343,9 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
     st = st == POD_OK ? pod_span_distances_init(&b.distances, &b.span, err) : st;
     st = st == POD_OK ? allocate(&b, err) : st;
     if (st == POD_OK) {
+        if (chips != NULL) {
+            chips->even = pod_span_periods(&b.span, chips->period) && pod_bound_to_each(&b) > 0.0;
+        }
         for (int32_t group = 0; group < request->group->count; ++group) {
             if (pod_bound_runs(request, group)) {
                 bound_chips(&b, group);
@@ -331,12 +362,86 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
 pod_status pod_coll_bound_get(const pod_coll_request *request, const pod_router *router,
                               pod_coll_bound *bound, pod_error *err)
 {
-    return bound_find(request, router, NULL, bound, err);
+    return bound_find(request, router, NULL, NULL, bound, err);
 }
 
 pod_status pod_coll_bound_schedule(const pod_coll_request *request, const pod_router *router,
                                    const pod_coll_schedule *schedule, pod_coll_bound *bound,
                                    pod_error *err)
 {
-    return bound_find(request, router, schedule, bound, err);
+    return bound_find(request, router, schedule, NULL, bound, err);
+}
+
+/* ---- chip by chip ---- */
+
+static void chips_free(pod_bound_chips *chips)
+{
+    free(chips->in);
+    free(chips->out);
+    free(chips->across);
+    free(chips->far);
+}
+
+/* Times of the chips that take part, from elements and hops. */
+static pod_status chips_times(const pod_bounds *b, pod_coll_chip_bounds *times, pod_error *err)
+{
+    const pod_bound_chips *chips = b->chips;
+    const pod_group *g = b->request->group;
+    const pod_time_ps hop_ps = b->request->hop_latency_ps;
+    pod_status st = time_of(b, chips->links, &times->links_ps, err);
+    st = st == POD_OK ? time_of(b, chips->each, &times->each_ps, err) : st;
+    times->even = chips->even;
+    memcpy(times->period, chips->period, sizeof times->period);
+    for (int32_t i = 0; i < pod_group_chips(g) && st == POD_OK; i++) {
+        const int32_t chip = g->chip_of[i] % times->nchips;
+        if (!pod_bound_runs(b->request, i / g->size)) {
+            continue;
+        }
+        st = time_of(b, chips->in[chip], &times->in_ps[chip], err);
+        st = st == POD_OK ? time_of(b, chips->out[chip], &times->out_ps[chip], err) : st;
+        pod_time_ps across_ps = 0;
+        st = st == POD_OK ? time_of(b, chips->across[chip], &across_ps, err) : st;
+        const pod_time_ps far_ps = (pod_time_ps)chips->far[chip] * hop_ps + chips->far_ps;
+        times->far_ps[chip] = far_ps > across_ps ? far_ps : across_ps;
+    }
+    return st;
+}
+
+pod_status pod_coll_bound_chips(const pod_coll_request *request, const pod_router *router,
+                                pod_coll_bound *bound, pod_coll_chip_bounds *times, pod_error *err)
+{
+    const size_t nchips = (size_t)request->slice->nchips;
+    pod_bound_chips chips = {
+        .period = {1, 1, 1},
+        .in = calloc(nchips, sizeof *chips.in),
+        .out = calloc(nchips, sizeof *chips.out),
+        .across = calloc(nchips, sizeof *chips.across),
+        .far = calloc(nchips, sizeof *chips.far)
+    };
+    *times = (pod_coll_chip_bounds){.nchips = request->slice->nchips,
+                                    .in_ps = calloc(nchips, sizeof *times->in_ps),
+                                    .out_ps = calloc(nchips, sizeof *times->out_ps),
+                                    .far_ps = calloc(nchips, sizeof *times->far_ps)};
+    const bool ok = chips.in && chips.out && chips.across && chips.far && times->in_ps
+                    && times->out_ps && times->far_ps;
+    pod_status st =
+        ok ? bound_find(request, router, NULL, &chips, bound, err)
+           : pod_fail(err, POD_E_NOMEM, "no memory for the bounds of %zu chips", nchips);
+    if (st == POD_OK) {
+        const pod_bounds b = {.request = request, .chips = &chips};
+        st = chips_times(&b, times, err);
+    }
+    chips_free(&chips);
+    if (st != POD_OK) {
+        pod_coll_chip_bounds_fini(times);
+    }
+    return st;
+}
+
+void pod_coll_chip_bounds_fini(pod_coll_chip_bounds *chips)
+{
+    free(chips->in_ps);
+    free(chips->out_ps);
+    free(chips->far_ps);
+    *chips = (pod_coll_chip_bounds){.even = false};
 }

@@ -66,6 +66,41 @@ const char *pod_limit_name(pod_limit limit);
 pod_status pod_coll_bound_get(const pod_coll_request *request, const pod_router *router,
                               pod_coll_bound *bound, pod_error *err);
 
+/** What single chips of a collective can't be faster than. A bound of the whole collective says when its last chip
+ *  ends; the others may end sooner, and begin with what comes next. With b(q) when chip q begins, a chip r ends no
+ *  sooner than
+ *
+ *    first + in_ps[r], first + far_ps[r]   first = the least b(q) of its group
+ *    b(r) + out_ps[r]
+ *    b(q) + each_ps                        for every chip q of its group
+ *
+ *  Even groups: all chips are translations of each other (whole closed axes, in even strides, or
+ *  axes of two; no faults). There an
+ *  all-reduce of podsim gives each chip as much to send as any other, which out_ps counts; and chips that begin
+ *  together end together, all of them after time_ps of the whole. */
+typedef struct pod_coll_chip_bounds {
+    bool even;
+    int32_t period
+        [POD_AXES]; /**< chips that are such a multiple apart on every axis have the same place in their
+                                   groups; 1 = translations, or alone on that axis */
+    int32_t nchips;
+    pod_time_ps *in_ps;  /**< in_ps[chip of a slice]: bytes that must enter, over its links */
+    pod_time_ps *out_ps; /**< bytes that must leave */
+    pod_time_ps *
+        far_ps; /**< what comes from afar: the hops from the farthest chip that it must hear of, and bytes
+                               over a cut that has it on one side */
+    pod_time_ps each_ps; /**< what any chip must send for the others to end */
+    pod_time_ps
+        links_ps; /**< all travel over all links that count: of collectives over the same groups, however
+                               they overlap, it adds up */
+} pod_coll_chip_bounds;
+
+/** Bounds of the chips of a request, for pod_coll_chip_bounds_fini. Chips whose group doesn't take part have 0.
+ *  Not collective. Same errors. */
+pod_status pod_coll_bound_chips(const pod_coll_request *request, const pod_router *router,
+                                pod_coll_bound *bound, pod_coll_chip_bounds *chips, pod_error *err);
+void pod_coll_chip_bounds_fini(pod_coll_chip_bounds *chips);
+
 /** Bound for one schedule of the request, from the blocks that its ranks own; at least the above.
  *  Not collective. Same errors. */
 pod_status pod_coll_bound_schedule(const pod_coll_request *request, const pod_router *router,

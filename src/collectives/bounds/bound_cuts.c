@@ -122,6 +122,68 @@ static void cut_links(pod_bounds *b, const cut_place *cut)
     }
 }
 
+/* Elements that each rank on one side waits for from the other. */
+static double waited_for(const pod_bounds *b, int32_t ranks_there)
+{
+    switch (b->request->op) {
+    case POD_ALL_GATHER:
+    case POD_ALL_TO_ALL:
+        return (double)ranks_there * pod_bound_to_each(b);
+    case POD_REDUCE_SCATTER: /* sums */
+    case POD_ALL_REDUCE:
+        return ranks_there > 0 ? pod_bound_to_each(b) : 0.0;
+    case POD_BROADCAST:
+    case POD_PERMUTE:
+    case POD_COLL_OP_COUNT:
+        break;
+    }
+    return 0.0;
+}
+
+/* Elements that a rank at a cut through a line sends over it, for each rank there its own. */
+static double sent_over(const pod_bounds *b, int32_t ranks_there)
+{
+    const pod_coll_op op = b->request->op;
+    return op == POD_REDUCE_SCATTER || op == POD_ALL_TO_ALL
+               ? (double)ranks_there * pod_bound_to_each(b)
+               : 0.0;
+}
+
+/* The boxes are lines along the axis of a cut that goes through them once. */
+static bool cuts_lines(const pod_bounds *b, const cut_place *cut)
+{
+    bool lines = cut->from == 0 && !b->request->slice->wrap[cut->axis];
+    lines = lines || b->span.extent[cut->axis] < b->request->slice->dims[cut->axis];
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        lines = lines && (axis == cut->axis || b->span.extent[axis] == 1);
+    }
+    return lines;
+}
+
+/* What the chips of a group wait for, or must send, across a cut. */
+static void cut_chips(pod_bounds *b, int32_t group, const cut_place *cut)
+{
+    const pod_group *g = b->request->group;
+    const int32_t *chips = &g->chip_of[(int64_t)group * g->size];
+    const int32_t box = pod_span_box(&b->span, group);
+    const int32_t links = b->span.closed_in[box] ? box : b->span.nboxes;
+    const bool lines = cuts_lines(b, cut) && b->span.closed_in[box];
+    int32_t ranks[2] = {0, 0};
+    for (int32_t r = 0; r < g->size; ++r) {
+        ++ranks[on_left(b, chips[r], cut)];
+    }
+    for (int32_t r = 0; r < g->size; ++r) {
+        const int32_t chip = chips[r];
+        const bool left = on_left(b, chip, cut);
+        pod_bound_raise(&b->chips->across[chip], waited_for(b, ranks[!left]),
+                        b->capacity[left][links]);
+        if (lines && b->position[chip] == (left ? cut->to - 1 : cut->to)) {
+            pod_bound_raise(&b->chips->out[chip], sent_over(b, ranks[!left]),
+                            b->capacity[!left][links]);
+        }
+    }
+}
+
 static void bound_cut(pod_bounds *b, const cut_place *cut)
 {
     for (int side_to = 0; side_to < 2; ++side_to) {
@@ -132,8 +194,12 @@ static void bound_cut(pod_bounds *b, const cut_place *cut)
     }
     cut_links(b, cut);
     for (int32_t group = 0; group < b->request->group->count; ++group) {
-        if (pod_bound_runs(b->request, group)) {
-            cut_group(b, group, cut);
+        if (!pod_bound_runs(b->request, group)) {
+            continue;
+        }
+        cut_group(b, group, cut);
+        if (b->chips != NULL && !b->chips->even) {
+            cut_chips(b, group, cut);
         }
     }
     for (int side_to = 0; side_to < 2; ++side_to) {

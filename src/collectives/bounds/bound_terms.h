@@ -21,6 +21,19 @@ typedef struct pod_bound_side {
     int64_t own; /* of its ranks, at least */
 } pod_bound_side;
 
+/* What single chips can't be faster than; arrays by chip of a slice. */
+typedef struct pod_bound_chips {
+    bool even;
+    int32_t period[POD_AXES];
+    double *in; /* elements per healthy link */
+    double *out;
+    double *across; /* the same over cuts */
+    double *far;    /* hops */
+    double each;
+    double links;       /* elements per healthy link, of all together */
+    pod_time_ps far_ps; /* of every chip, besides those hops */
+} pod_bound_chips;
+
 typedef struct pod_bounds {
     const pod_coll_request *request;
     pod_span span;
@@ -36,6 +49,7 @@ typedef struct pod_bounds {
     double link;            /* elements per healthy link, the largest quotient so far */
     double bisection;
     double hops;
+    pod_bound_chips *chips; /* NULL: not asked for */
 } pod_bounds;
 
 static inline void pod_bound_raise(double *largest, double elements, double links)
@@ -69,8 +83,15 @@ static inline int64_t pod_bound_most_own(const pod_bound_ownership *o, int32_t r
     return o->own ? o->own[rank] : o->high;
 }
 
-/** Groups over several slices: fills b->latency_ps, link and bisection (hier_bound.c). POD_E_NOMEM. */
+/** Elements that must enter a rank, and leave it (but for those of a permute, which are known to the other rank;
+ *  bound_rank.c). */
+double pod_bound_enters(const pod_bounds *b, int32_t rank);
+double pod_bound_leaves(const pod_bounds *b, int32_t rank);
+/** Elements of any rank that every other rank of its group waits for, at least; 0: not every one does. */
+double pod_bound_to_each(const pod_bounds *b);
+
+/** Groups over several slices: fills b->latency_ps, link and bisection, and chips (hier_bound.c). POD_E_NOMEM. */
 pod_status pod_bound_across(pod_bounds *b, pod_error *err);
 
-/** Bytes that must cross a cut: fills b->bisection. */
+/** Bytes that must cross a cut: fills b->bisection, and raises what must enter and leave chips. */
 void pod_bound_cuts(pod_bounds *b);

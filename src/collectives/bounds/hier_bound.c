@@ -93,23 +93,28 @@ static bool permute_add(const pod_bounds *b, int32_t group, borders *border)
     return crosses;
 }
 
-/* Slowest border: elements over bytes per second. */
-static double borders_time(const pod_bounds *b, const borders *border)
+/* Slowest border: elements over bytes per second. What leaves one slice enters another.
+ * @param[out] all_together  all borders as one */
+static double borders_time(const pod_bounds *b, const borders *border, double *all_together)
 {
     const pod_coll_request *request = b->request;
     const int32_t nslices = request->dcn->options.nslices;
     double most = 0.0;
-    double demand = 0.0;
+    double out = 0.0;
+    double in = 0.0;
     double capacity = 0.0;
     for (int32_t slice = 0; slice < nslices; ++slice) {
         const double rate = pod_dcn_slice_bytes_per_s(request->dcn, slice);
         most = fmax(most, fmax(border->out[slice], border->in[slice]) / rate);
-        demand += border->out[slice];
+        out += border->out[slice];
+        in += border->in[slice];
         capacity += rate;
     }
+    *all_together = fmax(out, in) / capacity;
     if (request->op == POD_ALL_REDUCE) {
         const double slices = request->group->slices;
-        most = fmax(most, demand * 2.0 * (slices - 1.0) / slices / capacity);
+        *all_together = out * 2.0 * (slices - 1.0) / slices / capacity;
+        most = fmax(most, *all_together);
     }
     return most;
 }
@@ -141,7 +146,13 @@ static double chips_time(const pod_bounds *b)
         } else if (request->op == POD_PERMUTE && pod_bound_source(request, rank) < 0) {
             elements = 0.0;
         }
-        most = fmax(most, elements / (links * rate + request->dcn->options.pcie_bytes_per_s));
+        const double chip_rate = links * rate + request->dcn->options.pcie_bytes_per_s;
+        most = fmax(most, elements / chip_rate);
+        if (b->chips != NULL && pod_bound_to_each(b) > 0.0) { /* the same in every slice */
+            b->chips->in[chip] = pod_bound_enters(b, rank) / chip_rate * rate;
+            b->chips->out[chip] = pod_bound_leaves(b, rank) / chip_rate * rate;
+            b->chips->far_ps = request->dcn->options.latency_ps;
+        }
     }
     return most;
 }
@@ -173,8 +184,12 @@ pod_status pod_bound_across(pod_bounds *b, pod_error *err)
     }
     if (ok) {
         /* in elements per healthy link, as the other bounds are */
-        b->bisection = borders_time(b, &border) * request->link_rate.bytes_per_s;
+        double together = 0.0;
+        b->bisection = borders_time(b, &border, &together) * request->link_rate.bytes_per_s;
         b->link = chips_time(b) * request->link_rate.bytes_per_s;
+        if (b->chips != NULL) {
+            b->chips->links = together * request->link_rate.bytes_per_s;
+        }
         b->latency_ps =
             crosses ? request->dcn->options.latency_ps : (moves ? request->hop_latency_ps : 0);
     }

@@ -221,6 +221,38 @@ void pod_span_fini(pod_span *span)
     *span = (pod_span){0};
 }
 
+/* The positions of a group on an axis: every so many chips, all the way round, or both ends of one cable. */
+static bool axis_is_even(const pod_span *span, int axis)
+{
+    const pod_slice *slice = span->request->slice;
+    const pod_group *group = span->request->group;
+    int32_t ranks = 1;
+    int32_t stride = slice->dims[axis];
+    for (int i = 0; i < group->ndims; i++) {
+        if (group->dim[i].axis == axis) {
+            ranks *= group->dim[i].size;
+            stride = group->dim[i].stride < stride ? group->dim[i].stride : stride;
+        }
+    }
+    const bool whole = ranks * stride == slice->dims[axis];
+    return ranks == 1 || (whole && (slice->wrap[axis] || slice->dims[axis] == 2));
+}
+
+bool pod_span_periods(const pod_span *span, int32_t period[POD_AXES])
+{
+    const pod_slice *slice = span->request->slice;
+    const bool grid = span->request->group->ndims > 0;
+    bool even = true;
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        const bool twisted = pod_slice_axis_twisted(slice, axis) && !is_whole(span);
+        const bool same = span->extent[axis] == 1 || (grid && !twisted && axis_is_even(span, axis));
+        period[axis] = slice->nfaults > 0 ? slice->dims[axis] : span->extent[axis];
+        period[axis] = slice->nfaults == 0 && same ? 1 : period[axis];
+        even = even && period[axis] == 1;
+    }
+    return even;
+}
+
 /* ---- distances ---- */
 
 pod_status pod_span_distances_init(pod_span_distances *distances, const pod_span *span,

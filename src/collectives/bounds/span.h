@@ -38,6 +38,13 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
                          pod_error *err);
 void pod_span_fini(pod_span *span);
 
+/** After how many chips of each axis their places in their groups repeat: 1 where moving all by one changes nothing
+ *  (no group spans the axis, or grids do so all the way round a closed one, in even strides, or it has two chips,
+ *  which are each other's mirror images), else the extent, or
+ *  all of it where there are faults.
+ *  @return whether all are 1, and so all chips of a group are translations of each other */
+bool pod_span_periods(const pod_span *span, int32_t period[POD_AXES]);
+
 /** Box of group g. */
 int32_t pod_span_box(const pod_span *span, int32_t group);
 

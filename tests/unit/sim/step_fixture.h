@@ -6,6 +6,8 @@
 
 #include "sim/step.h"
 
+#include "base/rng.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +42,11 @@ static inline void world_group(world *w, int number, unsigned axes)
     }
 }
 
-/** A closed x · y torus, with as many stages along x as asked for. */
-static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
+/** An x · y slice with as many stages along x as asked for, its axes (bit 0: x) closed if longer than 2. */
+static inline void world_init_axes(world *w, int32_t x, int32_t y, int32_t stages, unsigned closed)
 {
     const int32_t dims[POD_AXES] = {x, y, 1};
-    const bool wrap[POD_AXES] = {x > 2, y > 2, false};
+    const bool wrap[POD_AXES] = {x > 2 && (closed & 1U) != 0, y > 2 && (closed & 2U) != 0, false};
     *w = (world){
         .chip = {.vpu_ops_per_s = 1e12,
                  .vpu_eff_frac = 1,
@@ -73,6 +75,12 @@ static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
     }
     world_group(w, GROUP_X, 1);
     world_group(w, GROUP_ALL, 3);
+}
+
+/** A closed torus. */
+static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
+{
+    world_init_axes(w, x, y, stages, 3);
 }
 
 /** Every chip gets a host of its own. */
@@ -131,6 +139,24 @@ static inline int32_t pass(world *w, double us, int32_t shift, int32_t dep)
     const int32_t number = collective(w, POD_PERMUTE, GROUP_X, us, dep);
     w->programs.stages[0].ops[number].shift = shift;
     return number;
+}
+
+/** The i-th op of a random step, after others of it; with `odd` core ops take odd times. */
+static inline void world_random_op(world *w, uint64_t seed, uint64_t i, bool odd)
+{
+    static const pod_coll_op kinds[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
+                                        POD_ALL_TO_ALL, POD_PERMUTE};
+    static const double sizes_us[] = {8, 16, 40, 300};
+    const int32_t dep = i > 0 ? (int32_t)pod_rng_below(seed, 0, i, i < 3 ? i : 3) : POD_OP_NONE;
+    const int32_t before = dep == POD_OP_NONE ? dep : (int32_t)i - 1 - dep;
+    const uint64_t kind = pod_rng_below(seed, 2, i, 9);
+    if (kind < 5) { /* few sizes, so that the same comes again */
+        const int32_t group = pod_rng_below(seed, 3, i, 2) ? GROUP_ALL : GROUP_X;
+        (void)collective(w, kinds[kind], group, sizes_us[pod_rng_below(seed, 1, i, 4)], before);
+        return;
+    }
+    const double us = (double)pod_rng_below(seed, 1, i, 60) + (odd ? 0.001 * (double)i : 0);
+    (void)core(w, 0, us, before, i > 1 ? (int32_t)pod_rng_below(seed, 4, i, i) : before);
 }
 
 static inline pod_status world_try(world *w)

@@ -3,30 +3,11 @@
  * without, a step takes the same time, each of its ops too, and puts the same on its links. */
 #include "step_fixture.h"
 
-#include "base/rng.h"
-
 #include <string.h>
 
 #include "../sample.h"
 
 enum { OPS = 14 };
-
-static void random_op(world *w, uint64_t seed, uint64_t i, bool odd)
-{
-    static const pod_coll_op kinds[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
-                                        POD_ALL_TO_ALL, POD_PERMUTE};
-    static const double sizes_us[] = {8, 16, 40, 300};
-    const int32_t dep = i > 0 ? (int32_t)pod_rng_below(seed, 0, i, i < 3 ? i : 3) : POD_OP_NONE;
-    const int32_t before = dep == POD_OP_NONE ? dep : (int32_t)i - 1 - dep;
-    const uint64_t kind = pod_rng_below(seed, 2, i, 9);
-    if (kind < 5) { /* few sizes, so that the same comes again */
-        const int32_t group = pod_rng_below(seed, 3, i, 2) ? GROUP_ALL : GROUP_X;
-        (void)collective(w, kinds[kind], group, sizes_us[pod_rng_below(seed, 1, i, 4)], before);
-        return;
-    }
-    const double us = (double)pod_rng_below(seed, 1, i, 60) + (odd ? 0.001 * (double)i : 0);
-    (void)core(w, 0, us, before, i > 1 ? (int32_t)pod_rng_below(seed, 4, i, i) : before);
-}
 
 /* A step of random ops. Chips of open axes, and those beside a slow one, begin and end at different times. */
 static void random_step(world *w, uint64_t seed)
@@ -45,7 +26,7 @@ static void random_step(world *w, uint64_t seed)
         OK(w, pod_slice_fault_insert(&w->slice, POD_FAULT_CHIP_SLOW, 0, -1, 1.5, &w->err));
     }
     for (uint64_t i = 0; i < OPS; i++) {
-        random_op(w, seed, i, pod_rng_below(seed, 7, 0, 2) == 0);
+        world_random_op(w, seed, i, pod_rng_below(seed, 7, 0, 2) == 0);
     }
 }
 

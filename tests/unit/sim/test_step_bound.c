@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bound of a step: what its collectives' last chips need doesn't add up where others end sooner. */
+#include "step_fixture.h"
+
+static pod_time_ps world_bound(world *w)
+{
+    const pod_step_args args = {.machine = &w->machine, .chip = &w->chip, .programs = &w->programs};
+    pod_time_ps bound_ps = 0;
+    OK(w, pod_step_bound(&args, &bound_ps, &w->err));
+    return bound_ps;
+}
+
+enum { LAYERS = 12, OPS = 14 };
+
+/* Layers of core ops between collectives over x. */
+static void chain(world *w, pod_coll_op op, double us)
+{
+    int32_t last = POD_OP_NONE;
+    for (int layer = 0; layer < LAYERS; layer++) {
+        last = collective(w, op, GROUP_X, us, core(w, 0, 4000, last, POD_OP_NONE));
+    }
+    (void)core(w, 0, 4000, last, POD_OP_NONE);
+}
+
+/* @param least_frac  of the time, to see that the bound says something */
+static void check_chain(pod_coll_op op, int32_t x, unsigned closed, double least_frac)
+{
+    world w;
+    world_init_axes(&w, x, 1, 1, closed);
+    chain(&w, op, 2000);
+    world_run(&w);
+    const pod_time_ps bound_ps = world_bound(&w);
+    cr_expect(bound_ps <= w.result.time_ps, "%s on %d, %s: bound %lld, took %lld",
+              pod_coll_op_name(op), (int)x, closed ? "closed" : "open", (long long)bound_ps,
+              (long long)w.result.time_ps);
+    cr_expect((double)bound_ps >= least_frac * (double)w.result.time_ps,
+              "%s on %d, %s: bound only %.4f of the time", pod_coll_op_name(op), (int)x,
+              closed ? "closed" : "open", (double)bound_ps / (double)w.result.time_ps);
+    world_fini(&w);
+}
+
+/* At the ends of a line chips have less to pass on, end before those in its middle, and begin before them with what
+ * comes next; all the more in an all-to-all, of which most blocks cross the middle. */
+Test(sim_step_bound, chips_of_an_open_axis_end_one_by_one)
+{
+    for (int32_t x = 2; x <= 8; x += 2) {
+        check_chain(POD_ALL_TO_ALL, x, 0, 0.6);
+        check_chain(POD_ALL_GATHER, x, 0, 0.6);
+        check_chain(POD_REDUCE_SCATTER, x, 0, 0.6);
+        check_chain(POD_ALL_REDUCE, x, 0, 0.9);
+    }
+}
+
+/* On a closed axis all chips are the same, and what the last needs they all do. */
+Test(sim_step_bound, chips_of_a_closed_axis_end_together)
+{
+    for (int32_t x = 4; x <= 16; x *= 2) {
+        check_chain(POD_ALL_TO_ALL, x, 1, 0.95);
+        check_chain(POD_ALL_GATHER, x, 1, 0.95);
+        check_chain(POD_REDUCE_SCATTER, x, 1, 0.95);
+        check_chain(POD_ALL_REDUCE, x, 1, 0.95);
+    }
+}
+
+/* Random ops on slices open and closed, some of them with a slow chip or link. */
+Test(sim_step_bound, no_step_is_faster)
+{
+    static const int32_t shapes[][2] = {
+        {4, 4},
+        {2, 4},
+        {5, 2},
+        {8, 1},
+        {3, 4},
+        {8, 4}
+    };
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        world w;
+        const uint64_t shape = pod_rng_below(seed, 5, 0, sizeof shapes / sizeof shapes[0]);
+        world_init_axes(&w, shapes[shape][0], shapes[shape][1], 1,
+                        (unsigned)pod_rng_below(seed, 8, 0, 4));
+        const uint64_t fault = pod_rng_below(seed, 6, 0, 6);
+        if (fault < 2) {
+            OK(&w, pod_slice_fault_insert(&w.slice,
+                                          fault == 0 ? POD_FAULT_CHIP_SLOW : POD_FAULT_LINK_SLOW, 0,
+                                          fault == 0 ? -1 : 0, 1.5, &w.err));
+        }
+        for (uint64_t i = 0; i < OPS; i++) {
+            world_random_op(&w, seed, i, pod_rng_below(seed, 7, 0, 2) == 0);
+        }
+        world_run(&w);
+        const pod_time_ps bound_ps = world_bound(&w);
+        cr_expect(bound_ps <= w.result.time_ps, "seed %d: bound %lld, took %lld", (int)seed,
+                  (long long)bound_ps, (long long)w.result.time_ps);
+        world_fini(&w);
+    }
+}
