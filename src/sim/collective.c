@@ -248,34 +248,88 @@ static void receive_data(const place *at)
     pod_payload_release(payload);
 }
 
-/* The receives that a channel waits for are complete; if not, the channel waited for knows it (watch). */
-static bool wait_is_over(const place *at, const pod_coll_wait *wait)
+/* ---- channels that wait for others ---- */
+
+static void due_set(const place *at, int32_t channel)
 {
-    const place other = place_beside(at, wait->channel);
-    if (other.ch->received >= wait->recv) {
-        return true;
-    }
-    coll_rare *rare = rare_of(&other);
-    const bool first = !other.ch->watched || wait->recv < rare->watch;
-    rare->watch = first ? wait->recv : rare->watch;
-    other.ch->watched = true;
-    return false;
+    due_bits(at->coll, at->chip)[channel / 64] |= UINT64_C(1) << (channel % 64);
+    at->chip->woken = true;
 }
 
-static bool waits_are_over(const place *at, const pod_coll_step *step)
+static bool is_due(const place *at)
 {
-    bool over = true;
-    for (int i = 0; i < POD_COLL_WAITS_MAX; i++) {
-        const pod_coll_wait *wait = &step->wait[i];
-        if (wait->channel < 0) {
-            continue;
-        }
-        if (!wait_is_over(at, wait)) {
-            rare_of(at)->wait = *wait;
-            over = false;
+    return (due_bits(at->coll, at->chip)[at->channel / 64] >> (at->channel % 64) & 1U) != 0;
+}
+
+/* Wait for receives of another channel. */
+static void watch(const place *at, const pod_coll_wait *wait)
+{
+    const place other = place_beside(at, wait->channel);
+    coll_rare *watched = rare_of(&other);
+    coll_rare *rare = rare_of(at);
+    rare->wait = *wait;
+    rare->next_watcher = watched->first_watcher;
+    watched->first_watcher = at->channel;
+    watched->watch =
+        other.ch->watched && watched->watch < wait->recv ? watched->watch : wait->recv;
+    other.ch->watched = true;
+}
+
+/* So many receives are complete that one of those that wait for this channel is due. */
+static void watchers_tell(const place *at)
+{
+    coll_rare *watched = rare_of(at);
+    int32_t *link = &watched->first_watcher;
+    watched->watch = INT32_MAX;
+    while (*link >= 0) {
+        const place other = place_beside(at, *link);
+        coll_rare *rare = rare_of(&other);
+        if (rare->wait.recv <= at->ch->received) {
+            *link = rare->next_watcher;
+            due_set(at, other.channel);
+        } else {
+            watched->watch = rare->wait.recv < watched->watch ? rare->wait.recv : watched->watch;
+            link = &rare->next_watcher;
         }
     }
-    return over;
+    at->ch->watched = watched->first_watcher >= 0;
+}
+
+/* One of the receives of other channels that a step waits for and that isn't complete, or NULL. */
+static const pod_coll_wait *incomplete(const place *at, const pod_coll_step *step)
+{
+    for (int i = POD_COLL_WAITS_MAX - 1; i >= 0; i--) {
+        const pod_coll_wait *wait = &step->wait[i];
+        if (wait->channel >= 0 && at->chip->channels[wait->channel].received < wait->recv) {
+            return wait;
+        }
+    }
+    return NULL;
+}
+
+/* What the next step waits for is complete; else the channel is due when the first of it may be. */
+static bool waits_are_over(const place *at, const pod_coll_step *step)
+{
+    const pod_coll_wait *wait = incomplete(at, step);
+    if (at->ch->waits) { /* it was due */
+        due_bits(at->coll, at->chip)[at->channel / 64] &= ~(UINT64_C(1) << (at->channel % 64));
+    }
+    at->ch->waits = wait != NULL;
+    if (wait != NULL) {
+        watch(at, wait);
+    }
+    return wait == NULL;
+}
+
+/* The next step is known to wait for receives, of this channel or another. */
+static bool is_blocked(const place *at)
+{
+    coll_channel *ch = at->ch;
+    if (ch->lacks) {
+        ch->lacks = ch->received < rare_of(at)->needs;
+        return ch->lacks;
+    }
+    return ch->waits && !is_due(at);
 }
 
 /* ---- other slices ---- */
@@ -329,20 +383,17 @@ static bool step_issue(const place *at)
     coll_channel *ch = at->ch;
     const pod_coll_schedule *schedule = at->coll->schedule;
     if (ch->issued >= ch->steps || (schedule->sequential && ch->received < ch->issued)
-        || must_wait_to_send(at)) {
+        || must_wait_to_send(at) || is_blocked(at)) {
         return false;
     }
     pod_coll_step step;
     schedule->ops->step(schedule, &at->chip->place, at->channel, ch->issued, &step);
     if (ch->received < step.wait_recv) {
+        ch->lacks = true;
+        rare_of(at)->needs = step.wait_recv;
         return false;
     }
-    const bool blocked = !waits_are_over(at, &step);
-    if (blocked != ch->waits) {
-        ch->waits = blocked;
-        at->chip->waiting += blocked ? 1 : -1;
-    }
-    if (blocked) {
+    if (!waits_are_over(at, &step)) {
         return false;
     }
     if (step.recv_from < 0) {
@@ -380,8 +431,7 @@ static void channel_advance(const place *at)
             }
             arrivals_shift(at);
             if (ch->watched && ch->received >= rare_of(at)->watch) {
-                ch->watched = false;
-                at->chip->woken = true;
+                watchers_tell(at);
             }
         }
     } while (step_issue(at));
@@ -394,30 +444,22 @@ static void channel_advance(const place *at)
     }
 }
 
-/* Channels that wait for receives of other channels get another look after one completed. */
-static void waiting_look(const place *at)
+/* Channels that are due go on, in their order, until none is. */
+static void due_advance(const place *at)
 {
-    coll_chip *state = at->chip;
-    while (state->woken && state->waiting > 0) {
-        state->woken = false;
-        for (int32_t channel = 0; channel < at->coll->nchannels; channel++) {
-            if (!state->channels[channel].waits) {
-                continue;
-            }
-            const place other = place_beside(at, channel);
-            if (wait_is_over(&other, &rare_of(&other)->wait)) {
+    uint64_t *due = due_bits(at->coll, at->chip);
+    while (at->chip->woken) {
+        at->chip->woken = false;
+        for (int32_t word = 0; word < at->coll->nwords; word++) {
+            uint64_t left = ~UINT64_C(0); /* those of this word that come after the last one */
+            while ((due[word] & left) != 0) {
+                const int bit = __builtin_ctzll(due[word] & left);
+                const place other = place_beside(at, word * 64 + bit);
+                left = bit < 63 ? ~UINT64_C(0) << (bit + 1) : 0;
                 channel_advance(&other);
             }
         }
     }
-}
-
-static inline void waiting_advance(const place *at)
-{
-    if (at->chip->waiting > 0) {
-        waiting_look(at);
-    }
-    at->chip->woken = false;
 }
 
 void pod_collective_start(pod_collective *coll, int32_t cell, uint32_t order)
@@ -432,7 +474,7 @@ void pod_collective_start(pod_collective *coll, int32_t cell, uint32_t order)
         at.ch->steps = coll->schedule->ops->steps(coll->schedule, &state->place, channel);
         channel_advance(&at);
     }
-    waiting_advance(&at);
+    due_advance(&at);
     channel_finish(&at);
 }
 
@@ -443,7 +485,7 @@ void pod_collective_arrived(pod_collective *coll, int32_t cell, pod_net_tag tag,
     message_note(&at, tag.step, payload ? pod_payload_retain(payload) : NULL);
     if (at.chip->started) {
         channel_advance(&at);
-        waiting_advance(&at);
+        due_advance(&at);
     }
 }
 
@@ -458,7 +500,7 @@ void pod_collective_sent(pod_collective *coll, int32_t cell, pod_net_tag tag)
         ordered_next(&at, direction);
     }
     channel_advance(&at);
-    waiting_advance(&at);
+    due_advance(&at);
 }
 
 void pod_collective_freed(pod_collective *coll, int32_t cell, int port)
@@ -468,6 +510,6 @@ void pod_collective_freed(pod_collective *coll, int32_t cell, int port)
     if (at.ch->awaits) {
         at.ch->awaits = false;
         channel_advance(&at);
-        waiting_advance(&at);
+        due_advance(&at);
     }
 }

@@ -63,8 +63,9 @@ void pod_collective_near(const pod_collective *coll)
 /* Whole cache lines for each chip. */
 static size_t chip_bytes(const pod_collective *coll)
 {
+    const size_t sets = coll->schedule->ordered ? 1 + POD_DIRECTIONS : 1;
     const size_t bytes = sizeof(coll_chip) + (size_t)coll->nchannels * sizeof(coll_channel)
-                         + POD_DIRECTIONS * (size_t)coll->nwords * sizeof(uint64_t);
+                         + sets * (size_t)coll->nwords * sizeof(uint64_t);
     return pod_whole_lines(bytes);
 }
 
@@ -84,7 +85,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
     coll->element_bytes = pod_dtype_size(options->dtype);
     coll->exclusive = schedule->exclusive && pod_net_is_exclusive(options->net);
     coll->tells_crossing = options->crossing && schedule->group->slices > 1;
-    coll->nwords = schedule->ordered ? (coll->nchannels + 63) / 64 : 0;
+    coll->nwords = (coll->nchannels + 63) / 64;
     coll->chip_bytes = chip_bytes(coll);
     pod_map_init(&coll->arrived);
     pod_map_init(&coll->payloads);
@@ -110,6 +111,7 @@ pod_status pod_collective_new(const pod_collective_options *options, pod_collect
         coll->ranks[i] = state->place.rank;
         for (int32_t channel = 0; channel < coll->nchannels; channel++) {
             state->channels[channel].direction = NOT_QUEUED;
+            coll->rare[(size_t)i * (size_t)coll->nchannels + (size_t)channel].first_watcher = -1;
         }
     }
     const pod_status st = options->data ? work_allocate(coll, err) : POD_OK;

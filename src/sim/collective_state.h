@@ -22,7 +22,8 @@ typedef struct coll_channel {
     bool queued : 1;    /* a message waits for its link, which has others to carry first */
     bool awaits : 1;    /* has something to do when the link has carried its message */
     bool waits : 1;     /* the next step waits for another channel */
-    bool watched : 1;   /* another channel waits for it (coll_rare.watch) */
+    bool lacks : 1;     /* the next step waits for more receives of this channel (coll_rare.needs) */
+    bool watched : 1;   /* other channels wait for it (coll_rare.first_watcher) */
     bool over : 1;      /* all steps are done, and the chip knows */
     bool has_later : 1; /* coll_rare.later > 0 */
     /* of the send under way in an ordered schedule */
@@ -32,23 +33,25 @@ typedef struct coll_channel {
 _Static_assert(sizeof(coll_channel) == 32, "two channels in a cache line");
 
 typedef struct coll_rare {
-    int32_t watch;      /* watched: others wait until this many receives are complete */
-    pod_coll_wait wait; /* coll_channel.waits: one of those that the next step waits for */
+    int32_t needs;         /* coll_channel.lacks: receives before the next step */
+    int32_t watch;         /* watched: one that waits is due when so many receives are complete */
+    int32_t first_watcher; /* channels that wait for this one: the first, -1 = none, */
+    int32_t next_watcher;  /* and the one after this among those that wait for the same */
+    pod_coll_wait wait;    /* coll_channel.waits: one of those that the next step waits for */
     int32_t due_across; /* issued steps before this one may still receive from another slice */
     uint16_t later;     /* arrived ones beyond the bits, kept in the map */
     bool crossing;      /* as options.crossing was told last */
     bool sends_across;  /* the last send goes to another slice */
 } coll_rare;
 
-/* A chip, after it its channels, and after them for each direction nwords bits of the channels that wait for
- * that link. */
+/* A chip, after it its channels, and after them nwords bits of the channels that waited for another one and are due;
+ * in ordered schedules so many more for each direction, of the channels that wait for that link. */
 typedef struct coll_chip {
     pod_coll_place place;
     int32_t channels_left;
-    uint32_t order;  /* of its messages to other slices */
-    int32_t waiting; /* channels whose next step waits for another channel */
+    uint32_t order; /* of its messages to other slices */
     bool started;
-    bool woken; /* a receive completed that another channel waits for */
+    bool woken; /* channels may be due */
     uint8_t
         busy; /* bit d: the link of direction d has a message of this collective (ordered, not exclusive) */
     int32_t
@@ -80,7 +83,7 @@ struct pod_collective {
     void **work;        /* work[local chip * nparts + part] */
     pod_map arrived;    /* (channel; chip, step) → present */
     pod_map payloads;   /* (channel; chip, step) → payload that came early */
-    int32_t nwords;     /* ordered schedules, else 0 */
+    int32_t nwords;     /* of a bit for each channel */
     pod_payload **held; /* with data, held[channel of a cell]: what waits */
 };
 
@@ -95,11 +98,16 @@ static inline coll_chip *chip_at(const pod_collective *coll, int32_t cell)
     return (coll_chip *)(void *)(coll->chips + (size_t)(cell - coll->first) * coll->chip_bytes);
 }
 
-/* Bits of the channels that wait for the link of a direction: nwords of them. */
+/* Bits of the channels that waited for another one and are due. */
+static inline uint64_t *due_bits(const pod_collective *coll, coll_chip *chip)
+{
+    return (uint64_t *)(void *)(chip->channels + coll->nchannels);
+}
+
+/* Bits of the channels that wait for the link of a direction. */
 static inline uint64_t *ready_bits(const pod_collective *coll, coll_chip *chip, int direction)
 {
-    uint64_t *bits = (uint64_t *)(void *)(chip->channels + coll->nchannels);
-    return bits + direction * coll->nwords;
+    return due_bits(coll, chip) + (1 + direction) * coll->nwords;
 }
 
 /* Number of a channel of a chip among all of the rank. */
