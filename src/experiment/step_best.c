@@ -17,7 +17,7 @@ static pod_status try_placement(pod_experiment *experiment, const pod_experiment
         pod_experiment_step_case_init(&tried, like->asked, like->setup, logical, placement, err);
     st = pod_par_agree(experiment->par, st, err);
     if (st == POD_OK) {
-        st = pod_experiment_step_run(experiment, &tried, &like->setup->chip, NULL, &result, err);
+        st = pod_experiment_step_time(experiment, &tried, &like->setup->chip, &result, err);
     }
     if (st == POD_OK) {
         *time_ps = result.time_ps;

@@ -5,6 +5,7 @@
 
 #include "workload/transformer/periodic.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The same step of a model with fewer layers. */
@@ -61,72 +62,164 @@ static pod_status timeline_extrapolate(pod_experiment_watch *watch, const pod_pr
     return st;
 }
 
+/* A step of few layers: what was built, and what came of it. */
+typedef struct small_step {
+    pod_step_work work;
+    pod_step_result result;
+} small_step;
+
+static void small_fini(small_step *step)
+{
+    pod_step_result_fini(&step->result);
+    pod_step_work_fini(&step->work);
+    *step = (small_step){.work = {.rows = 0}};
+}
+
+/* What the functions below work on. */
+typedef struct extrapolation {
+    pod_experiment *experiment;
+    const pod_experiment_step_case *run_case;
+    const pod_chip_spec *chip;
+    pod_experiment_watch *watch;
+    pod_periodic periodic;
+    small_step few;
+    small_step more;
+} extrapolation;
+
 /* Records of all ops, and the timeline if there is one. */
-static pod_status records_extrapolate(const pod_periodic *periodic, pod_step_extension *extension,
-                                      pod_experiment_watch *watch, pod_step_result *result,
+static pod_status records_extrapolate(const extrapolation *x, pod_step_result *result,
                                       pod_error *err)
 {
-    const pod_programs *full = extension->full;
+    const pod_programs *full = &x->run_case->work.programs;
+    const pod_programs *more = &x->more.work.programs;
     int32_t **stand_in = NULL;
-    pod_status st = stand_ins_find(periodic, full, extension->more_programs, &stand_in, err);
+    pod_status st = stand_ins_find(&x->periodic, full, more, &stand_in, err);
     if (st == POD_OK) {
-        extension->stand_in = (const int32_t *const *)stand_in;
-        st = pod_step_result_records(extension, result, err);
+        const pod_step_extension extension = {.full = full,
+                                              .few_programs = &x->few.work.programs,
+                                              .more_programs = more,
+                                              .few = &x->few.result,
+                                              .more = &x->more.result,
+                                              .times = x->periodic.times,
+                                              .stand_in = (const int32_t *const *)stand_in};
+        st = pod_step_result_records(&extension, result, err);
     }
-    if (st == POD_OK && watch != NULL) {
-        st = timeline_extrapolate(watch, full, extension->more_programs, stand_in, result->time_ps,
-                                  err);
+    if (st == POD_OK && x->watch != NULL) {
+        st = timeline_extrapolate(x->watch, full, more, stand_in, result->time_ps, err);
     }
     stand_ins_free(stand_in, full->nstages);
     return st;
 }
 
-/* @param[out] done  false: the step has too few layers, or all are asked for; then result is untouched */
-static pod_status run_periodic(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                               const pod_chip_spec *chip, pod_experiment_watch *watch,
-                               pod_step_result *result, bool *done, pod_error *err)
+/* Simulate the two small steps; the smaller one may be there already. */
+static pod_status run_small(extrapolation *x, pod_error *err)
 {
-    pod_periodic periodic;
+    pod_status st = POD_OK;
+    if (x->few.result.ops == NULL) {
+        st = run_few(x->experiment, x->run_case, x->chip, x->periodic.few, NULL, &x->few.work,
+                     &x->few.result, err);
+    }
+    return st == POD_OK ? run_few(x->experiment, x->run_case, x->chip, x->periodic.more, x->watch,
+                                  &x->more.work, &x->more.result, err)
+                        : st;
+}
+
+/* Chips may begin and end copies and transfers of the host at other times, which are nobody's loss while none waits. */
+static bool same_record(pod_op_kind kind, const pod_op_record *a, const pod_op_record *b)
+{
+    const bool beside = kind == POD_OP_COPY || kind == POD_OP_HOST;
+    return a->chips == b->chips && a->time_ps == b->time_ps && a->exposed_ps == b->exposed_ps
+           && (beside || a->last_end_ps - a->first_start_ps == b->last_end_ps - b->first_start_ps);
+}
+
+/* Further layers have changed nothing in the others. */
+static pod_status is_steady(const extrapolation *x, bool *steady, pod_error *err)
+{
+    pod_status st = POD_OK;
+    *steady = x->few.result.cells == x->more.result.cells;
+    for (int32_t s = 0; st == POD_OK && *steady && s < x->few.result.nstages; s++) {
+        const pod_program *few = &x->few.work.programs.stages[s];
+        int32_t *twin = NULL;
+        st = pod_periodic_twins(&x->periodic, few, &x->more.work.programs.stages[s], &twin, err);
+        for (int32_t i = 0; st == POD_OK && *steady && i < few->nops; i++) {
+            *steady = twin[i] >= 0
+                      && same_record(few->ops[i].kind, &x->few.result.ops[s][i],
+                                     &x->more.result.ops[s][twin[i]]);
+            if (!*steady && getenv("DBG")) {
+                const pod_op_record *a = &x->few.result.ops[s][i],
+                                    *b = twin[i] >= 0 ? &x->more.result.ops[s][twin[i]] : a;
+                fprintf(stderr,
+                        "unsteady %d few %d more %d: %s layer %d time %lld %lld exposed %lld %lld "
+                        "span %lld %lld\n",
+                        twin[i], (int)x->periodic.few, (int)x->periodic.more, few->ops[i].name,
+                        few->ops[i].layer, (long long)a->time_ps, (long long)b->time_ps,
+                        (long long)a->exposed_ps, (long long)b->exposed_ps,
+                        (long long)(a->last_end_ps - a->first_start_ps),
+                        (long long)(b->last_end_ps - b->first_start_ps));
+            }
+            if (*steady && i == few->nops - 1 && getenv("DBG"))
+                fprintf(stderr, "steady\n");
+        }
+        free(twin);
+    }
+    return pod_par_agree(x->experiment->par, st, err);
+}
+
+/* First with the fewest layers; if these turn out to be too few, the larger step may be the smaller of the next two. */
+static pod_status run_fewest(extrapolation *x, bool *steady, pod_error *err)
+{
+    const pod_periodic careful = x->periodic;
+    *steady = false;
+    if (!pod_periodic_find_fewest(x->run_case->request.model, x->run_case->work.programs.nstages,
+                                  &x->periodic)) {
+        return POD_OK;
+    }
+    pod_status st = run_small(x, err);
+    st = st == POD_OK ? is_steady(x, steady, err) : st;
+    if (st == POD_OK && !*steady) {
+        small_fini(&x->few);
+        if (x->periodic.more == careful.few) {
+            x->few = x->more;
+            x->more = (small_step){.work = {.rows = 0}};
+        }
+        small_fini(&x->more);
+        x->periodic = careful;
+    }
+    return st;
+}
+
+/* @param[out] done  false: the step has too few layers, or all are asked for; then result is untouched */
+static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result *result,
+                               bool *done, pod_error *err)
+{
     /* hosts that make batches could bound a step of few layers and not one of all */
-    *done =
-        !run_case->asked->exact && !pod_experiment_step_has_input(run_case->asked)
-        && pod_periodic_find(run_case->request.model, run_case->work.programs.nstages, &periodic);
+    *done = !x->run_case->asked->exact && !pod_experiment_step_has_input(x->run_case->asked)
+            && pod_periodic_find(x->run_case->request.model, x->run_case->work.programs.nstages,
+                                 &x->periodic);
     if (!*done) {
         return POD_OK;
     }
-    pod_step_work few_work = {.rows = 0};
-    pod_step_work more_work = {.rows = 0};
-    pod_step_result few = {0};
-    pod_step_result more = {0};
-    pod_status st = run_few(experiment, run_case, chip, periodic.few, NULL, &few_work, &few, err);
-    if (st == POD_OK) {
-        st = run_few(experiment, run_case, chip, periodic.more, watch, &more_work, &more, err);
-    }
-    *done = st != POD_OK || few.cells == more.cells;
+    bool ran = false;
+    pod_status st = time_only ? run_fewest(x, &ran, err) : POD_OK;
+    st = st == POD_OK && !ran ? run_small(x, err) : st;
+    *done = st != POD_OK || x->few.result.cells == x->more.result.cells;
     if (st == POD_OK && *done) {
-        pod_step_result_extend(&few, &more, periodic.times, result);
-        pod_step_extension extension = {.full = &run_case->work.programs,
-                                        .few_programs = &few_work.programs,
-                                        .more_programs = &more_work.programs,
-                                        .few = &few,
-                                        .more = &more,
-                                        .times = periodic.times};
-        st = records_extrapolate(&periodic, &extension, watch, result, err);
-        st = pod_par_agree(experiment->par, st, err);
+        pod_step_result_extend(&x->few.result, &x->more.result, x->periodic.times, result);
+        st = pod_par_agree(x->experiment->par, records_extrapolate(x, result, err), err);
     }
-    pod_step_result_fini(&few);
-    pod_step_result_fini(&more);
-    pod_step_work_fini(&few_work);
-    pod_step_work_fini(&more_work);
+    small_fini(&x->few);
+    small_fini(&x->more);
     return st;
 }
 
 static pod_status run(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                      const pod_chip_spec *chip, pod_experiment_watch *watch,
+                      const pod_chip_spec *chip, bool time_only, pod_experiment_watch *watch,
                       pod_step_result *result, pod_error *err)
 {
     bool done = false;
-    pod_status st = run_periodic(experiment, run_case, chip, watch, result, &done, err);
+    extrapolation x = {
+        .experiment = experiment, .run_case = run_case, .chip = chip, .watch = watch};
+    pod_status st = run_periodic(&x, time_only, result, &done, err);
     if (!done) {
         st = pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
                                           watch, result, err);
@@ -134,10 +227,12 @@ static pod_status run(pod_experiment *experiment, const pod_experiment_step_case
     return st;
 }
 
-pod_status pod_experiment_step_run(pod_experiment *experiment,
-                                   const pod_experiment_step_case *run_case,
-                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
-                                   pod_step_result *result, pod_error *err)
+/* With the tables of what is chosen and simulated once in all of it. */
+static pod_status run_with_tables(pod_experiment *experiment,
+                                  const pod_experiment_step_case *run_case,
+                                  const pod_chip_spec *chip, bool time_only,
+                                  pod_experiment_watch *watch, pod_step_result *result,
+                                  pod_error *err)
 {
     pod_experiment own = *experiment;
     pod_coll_choices *choices = NULL;
@@ -148,7 +243,7 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
     }
     st = st == POD_OK ? pod_lone_new(&own.lone, err) : st;
     st = pod_par_agree(own.par, st, err);
-    st = st == POD_OK ? run(&own, run_case, chip, watch, result, err) : st;
+    st = st == POD_OK ? run(&own, run_case, chip, time_only, watch, result, err) : st;
     pod_lone_free(own.lone);
     pod_coll_choices_free(choices);
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
@@ -156,4 +251,20 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                           result);
     }
     return st;
+}
+
+pod_status pod_experiment_step_run(pod_experiment *experiment,
+                                   const pod_experiment_step_case *run_case,
+                                   const pod_chip_spec *chip, pod_experiment_watch *watch,
+                                   pod_step_result *result, pod_error *err)
+{
+    return run_with_tables(experiment, run_case, chip, false, watch, result, err);
+}
+
+pod_status pod_experiment_step_time(pod_experiment *experiment,
+                                    const pod_experiment_step_case *run_case,
+                                    const pod_chip_spec *chip, pod_step_result *result,
+                                    pod_error *err)
+{
+    return run_with_tables(experiment, run_case, chip, true, NULL, result, err);
 }

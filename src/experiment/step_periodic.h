@@ -2,8 +2,10 @@
 /** @file experiment/step_periodic.h  The time of a step, from few of its layers where that is enough.
  *
  *  Model: a transformer's layers are the same; two smaller models are simulated and extrapolated
- *  (workload/transformer/periodic.h). With `exact`, with hosts that make batches, and with few layers,
- *  all of the step is simulated.
+ *  (workload/transformer/periodic.h). Where only the time is asked for, the two are of one and two periods of layers
+ *  first: if every op takes as long in both, and is waited for as long, to the picosecond, then further layers change
+ *  nothing in the others and the time is that of more layers, too. With `exact`, with hosts that make batches, and
+ *  with few layers, all of the step is simulated.
  *
  *  Threads: one per rank. */
 #pragma once
@@ -19,3 +21,9 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_experiment_step_case *run_case,
                                    const pod_chip_spec *chip, pod_experiment_watch *watch,
                                    pod_step_result *result, pod_error *err);
+
+/** The same where only times are asked for: records of ops may be those of fewer layers. Collective. */
+pod_status pod_experiment_step_time(pod_experiment *experiment,
+                                    const pod_experiment_step_case *run_case,
+                                    const pod_chip_spec *chip, pod_step_result *result,
+                                    pod_error *err);

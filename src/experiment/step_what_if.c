@@ -61,7 +61,7 @@ pod_status pod_experiment_what_if_all(pod_experiment *experiment,
         const pod_chip_spec chip =
             pod_experiment_what_if_chip(&run_case->setup->chip, key, PROBE_FACTOR);
         pod_step_result result = {0};
-        st = pod_experiment_step_run(experiment, run_case, &chip, NULL, &result, err);
+        st = pod_experiment_step_time(experiment, run_case, &chip, &result, err);
         if (st == POD_OK) {
             const double ratio = (double)base_ps / (double)result.time_ps;
             probe[key] = (pod_experiment_what_if){

@@ -24,7 +24,7 @@ typedef struct pod_link {
     pod_time_ps updated_ps; /**< when that was true */
     pod_time_ps busy_ps;    /**< time with any message on it */
     int32_t messages;       /**< on it now */
-    int32_t first;          /**< the caller's: its first message to be served */
+    int32_t first;          /**< the caller's: where its messages are */
 } pod_link;
 
 /** Bring the clock to `now`: each of n messages has had 1/n of the time since. */

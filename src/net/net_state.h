@@ -2,7 +2,7 @@
 /** @file net/net_state.h  What the files of net share: the state of links and cells. Private. */
 #pragma once
 
-#include "ici/link.h"
+#include "ici/link_queue.h"
 #include "net/map.h"
 #include "net/net.h"
 
@@ -23,15 +23,14 @@ enum {
     FLOW_CIRCUIT = 32 /* one link of a circuit: flow_peer[] is the destination */
 };
 
-/* A message (or fragment) on a link, in the link's heap until served. */
+/* A message (or fragment) on a link until served. */
 typedef struct net_flow {
     /* virtual time at which it has had its service; while its order waits: its work */
     pod_time_ps finish;
     uint64_t tag;
     pod_payload *payload;
-    int32_t next;    /* in the heap: of the same parent; else in a list */
-    int32_t child;   /* in the heap: the first of those below, -1 = none */
     uint32_t number; /* of those that joined the link */
+    int32_t next;    /* in a list */
     uint32_t step;
     uint16_t fragments;
     uint8_t flags;
@@ -64,13 +63,14 @@ static inline pod_time_ps wire_work_ps(net_wire *wire, int64_t bytes, int shared
 
 /* One cache line: what a hop touches lies together, since a pod's links don't fit the caches. */
 typedef struct net_link {
-    pod_link share; /* `first` is a flow, -1 = none */
+    pod_link share; /* `first` is the number of its queue, -1 = none yet */
     int64_t bytes;
     uint32_t joined; /* messages so far */
     int32_t peer;
-    int32_t wire;
+    int32_t only;    /* its only message; -1: the queue has all */
     uint32_t order;  /* in order: of the messages that it serves */
-    int32_t waiting; /* in order: heap of messages of higher orders, -1 = none */
+    int32_t waiting; /* in order: the queue of messages of higher orders, -1 = none yet */
+    uint16_t wire;
     bool in_order;
 } net_link;
 _Static_assert(sizeof(net_link) == NET_CACHE_LINE, "a link fills a cache line");
@@ -160,7 +160,12 @@ struct pod_net {
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;
-    pod_map transit;   /* (cell, cell before; port and flow there) → flow here */
+    pod_link_queue *queues; /* queues[nqueues], for links that have needed one */
+    int64_t nqueues;
+    int64_t queues_room;
+    uint64_t *
+        onward; /* onward[flow]: 1 + its link, if of this rank, and the flow at that link's end; 0 = none */
+    pod_map transit;   /* the others: (cell, cell before; port and flow there) → flow here */
     pod_map arriving;  /* (tag; cell, step) → fragments still to come */
     pod_map holding;   /* (tag; cell, step) → payload, while other fragments are on the way */
     pod_net_leg *legs; /* of the message that is being sent: legs[legs_room] */

@@ -4,6 +4,7 @@
 #include "net/net_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const pod_net_path nothing_left = {
     {0, 0}
@@ -30,6 +31,8 @@ static int32_t flow_beyond(pod_net *net)
         net->flow_peer = flows_grow(net->flow_peer, count, sizeof *net->flow_peer);
         net->flow_order = flows_grow(net->flow_order, count, sizeof *net->flow_order);
         net->flow_watch = flows_grow(net->flow_watch, count, sizeof *net->flow_watch);
+        net->onward = flows_grow(net->onward, count, sizeof *net->onward);
+        memset(net->onward + net->nflows, 0, (size_t)(count - net->nflows) * sizeof *net->onward);
         for (int32_t i = count - 1; i >= net->nflows; i--) {
             net->flows[i].next = net->free_flow;
             net->free_flow = i;
@@ -63,91 +66,93 @@ static void flow_release(pod_net *net, int32_t local, int32_t flow)
     net->free_flow = flow;
 }
 
-/* ---- the messages of a link: pairing heaps, served by their finish, equals as they joined ---- */
+/* ---- the messages of a link, served by their finish, equals as they joined ---- */
 
-/* @param orders  by them first; NULL: all are of one order */
-static bool goes_first(const net_flow *flows, const uint32_t *orders, int32_t a, int32_t b)
+static pod_link_key key_of(const pod_net *net, int32_t flow, uint32_t order)
 {
-    if (orders != NULL && orders[a] != orders[b]) {
-        return orders[a] < orders[b];
+    return (pod_link_key){.finish = net->flows[flow].finish,
+                          .order = order,
+                          .number = net->flows[flow].number,
+                          .message = flow};
+}
+
+/* @param[in,out] queue  its number, -1 = none yet */
+static void queue_put(pod_net *net, int32_t *queue, pod_link_key key)
+{
+    if (*queue < 0) {
+        const bool grown = POD_GROW(net->queues, net->queues_room, net->nqueues + 1);
+        POD_NEED(grown ? net->queues : NULL, "messages on links");
+        *queue = (int32_t)net->nqueues++;
+        net->queues[*queue] = (pod_link_queue){.keys = NULL};
     }
-    return flows[a].finish != flows[b].finish ? flows[a].finish < flows[b].finish
-                                              : (int32_t)(flows[a].number - flows[b].number) < 0;
+    pod_link_queue *to = &net->queues[*queue];
+    const bool put = pod_link_queue_put(to, key);
+    POD_NEED(put ? to->keys : NULL, "messages on links");
 }
 
-/* One heap of two. */
-static int32_t heaps_join(net_flow *flows, const uint32_t *orders, int32_t a, int32_t b)
+/* When the first of a link's messages has had its service, in virtual time: it has one. */
+static pod_time_ps link_finish(const pod_net *net, const net_link *link)
 {
-    const int32_t top = goes_first(flows, orders, a, b) ? a : b;
-    const int32_t other = top == a ? b : a;
-    flows[other].next = flows[top].child;
-    flows[top].child = other;
-    return top;
+    return link->only >= 0 ? net->flows[link->only].finish
+                           : net->queues[link->share.first].keys[0].finish;
 }
 
-static void heap_insert(net_flow *flows, const uint32_t *orders, int32_t *heap, int32_t flow)
+static void link_insert(pod_net *net, net_link *link, int32_t flow)
 {
-    flows[flow].child = -1;
-    *heap = *heap >= 0 ? heaps_join(flows, orders, *heap, flow) : flow;
-}
-
-/* Take off the first message; its heaps are joined two by two, then from the last pair on. */
-static int32_t heap_take(net_flow *flows, const uint32_t *orders, int32_t *heap)
-{
-    const int32_t first = *heap;
-    int32_t pairs = -1;
-    for (int32_t one = flows[first].child; one >= 0;) {
-        const int32_t two = flows[one].next;
-        const int32_t rest = two >= 0 ? flows[two].next : -1;
-        const int32_t pair = two >= 0 ? heaps_join(flows, orders, one, two) : one;
-        flows[pair].next = pairs;
-        pairs = pair;
-        one = rest;
+    if (link->share.messages++ == 0) {
+        link->only = flow;
+        return;
     }
-    int32_t top = pairs;
-    for (int32_t pair = pairs >= 0 ? flows[pairs].next : -1; pair >= 0;) {
-        const int32_t rest = flows[pair].next;
-        top = heaps_join(flows, orders, top, pair);
-        pair = rest;
+    if (link->only >= 0) {
+        queue_put(net, &link->share.first, key_of(net, link->only, 0));
+        link->only = -1;
     }
-    *heap = top;
-    return first;
+    queue_put(net, &link->share.first, key_of(net, flow, 0));
 }
 
-/* ---- links that serve in order: other orders wait in a heap of their own ---- */
+/* Take off the first message. */
+static int32_t link_take(const pod_net *net, net_link *link)
+{
+    const int32_t only = link->only;
+    link->share.messages--;
+    link->only = -1;
+    return only >= 0 ? only : pod_link_queue_take(&net->queues[link->share.first]);
+}
+
+/* ---- links that serve in order: other orders wait in a queue of their own ---- */
+
+static bool others_wait(const pod_net *net, const net_link *link)
+{
+    return link->waiting >= 0 && net->queues[link->waiting].count > 0;
+}
+
+static void order_wait(pod_net *net, net_link *link, int32_t flow)
+{
+    net->flows[flow].finish -= link->share.virtual_ps;
+    queue_put(net, &link->waiting, key_of(net, flow, net->flow_order[flow]));
+}
 
 /* Serve the messages of the lowest order that waits. */
 static void order_begin(pod_net *net, net_link *link)
 {
-    POD_DASSERT(link->share.messages == 0 && link->waiting >= 0);
-    link->order = net->flow_order[link->waiting];
-    while (link->waiting >= 0 && net->flow_order[link->waiting] == link->order) {
-        const int32_t flow = heap_take(net->flows, net->flow_order, &link->waiting);
+    POD_DASSERT(link->share.messages == 0 && others_wait(net, link));
+    link->order = net->queues[link->waiting].keys[0].order;
+    while (others_wait(net, link) && net->queues[link->waiting].keys[0].order == link->order) {
+        const int32_t flow = pod_link_queue_take(&net->queues[link->waiting]);
         net->flows[flow].finish += link->share.virtual_ps;
-        heap_insert(net->flows, NULL, &link->share.first, flow);
-        link->share.messages++;
+        link_insert(net, link, flow);
     }
 }
 
-/* The messages that are served wait, with the rest of their work, for one of a lower order. */
-static void order_interrupt(pod_net *net, net_link *link)
-{
-    for (; link->share.messages > 0; link->share.messages--) {
-        const int32_t flow = heap_take(net->flows, NULL, &link->share.first);
-        net->flows[flow].finish -= link->share.virtual_ps;
-        heap_insert(net->flows, net->flow_order, &link->waiting, flow);
-    }
-}
-
-/* A message joins others of another order. Its finish is that of a message which is served at once. */
+/* A message joins others of another order. Its finish is that of a message which is served at once. Those that are
+ * served wait, with the rest of their work, for one of a lower order. */
 static void order_join(pod_net *net, net_link *link, int32_t flow)
 {
     const bool lower = net->flow_order[flow] < link->order;
-    net->flows[flow].finish -= link->share.virtual_ps;
-    if (lower) {
-        order_interrupt(net, link);
+    while (lower && link->share.messages > 0) {
+        order_wait(net, link, link_take(net, link));
     }
-    heap_insert(net->flows, net->flow_order, &link->waiting, flow);
+    order_wait(net, link, flow);
     if (lower) {
         order_begin(net, link);
     }
@@ -158,9 +163,8 @@ static void order_join(pod_net *net, net_link *link, int32_t flow)
 /* When the first message of the list has had its service. */
 static pod_time_ps link_done(const pod_net *net, const net_link *link)
 {
-    const pod_link *share = &link->share;
-    return share->messages > 0 ? pod_link_served_ps(share, net->flows[share->first].finish)
-                               : POD_TIME_NEVER;
+    return link->share.messages > 0 ? pod_link_served_ps(&link->share, link_finish(net, link))
+                                    : POD_TIME_NEVER;
 }
 
 static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64_t bytes,
@@ -176,9 +180,7 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->hops++;
     net->flows[flow].number = link->joined++;
     if (link->share.messages == 0) { /* most often: the link to itself */
-        net->flows[flow].child = -1;
-        link->share.first = flow;
-        link->share.messages = 1;
+        link_insert(net, link, flow);
         link->order = link->in_order ? net->flow_order[flow] : 0;
         if (net->busy_since) {
             net->busy_since[local * net->stride + port] = now;
@@ -189,17 +191,19 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     if (link->in_order && net->flow_order[flow] != link->order) {
         order_join(net, link, flow);
     } else {
-        heap_insert(net->flows, NULL, &link->share.first, flow);
-        link->share.messages++;
+        link_insert(net, link, flow);
     }
     net->cells[local].done[port] = link_done(net, link);
 }
 
+enum { NAME_ADDRESSED = 1 << 8 };
+
 /* What the next cell knows a flow by. A number may be in use again before its last tail has arrived
- * there, but not on the same link, which keeps its order. */
-static uint64_t flow_name(int32_t flow, int port)
+ * there, but not on the same link to the same cell, which keeps its order. */
+static uint64_t flow_name(const net_link *link, int32_t flow, int port)
 {
-    return (uint64_t)(uint32_t)port << 32 | (uint32_t)flow;
+    const bool addressed = link->peer == POD_NET_PEER_ADDRESSED;
+    return (uint64_t)(uint32_t)(addressed ? port | NAME_ADDRESSED : port) << 32 | (uint32_t)flow;
 }
 
 static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
@@ -220,7 +224,7 @@ static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t
         .dst = flow_peer(net, link, flow),
         .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
         .small = left.fragments,
-        .arg = {left.tag, left.step, flow_name(flow, left.port),
+        .arg = {left.tag, left.step, flow_name(link, flow, left.port),
                 net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0},
         .payload = left.payload,
     };
@@ -266,17 +270,16 @@ static void busy_tell(pod_net *net, int32_t cell, int port, pod_time_ps now)
     }
 }
 
-/* Messages of this link that have had their service by now. */
+/* Messages of this link that have had their service by now: there is one. */
 static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
     const int32_t local = cell - net->first;
     net_link *link = &net->links[local * net->stride + port];
     pod_link_advance(&link->share, now);
-    link->share.virtual_ps = net->flows[link->share.first].finish;
-    if (link->share.messages == 1 && link->waiting < 0) {
-        const int32_t only = link->share.first;
-        link->share.first = -1;
-        link->share.messages = 0;
+    link->share.virtual_ps = link_finish(net, link);
+    const bool more = others_wait(net, link);
+    if (link->share.messages == 1 && !more) {
+        const int32_t only = link_take(net, link);
         net->cells[local].done[port] = POD_TIME_NEVER;
         busy_tell(net, cell, port, now);
         flow_served(net, cell, link, only, now);
@@ -284,17 +287,15 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
     }
     int32_t served = -1;
     int32_t *end = &served;
-    while (link->share.first >= 0
-           && net->flows[link->share.first].finish <= link->share.virtual_ps) {
-        const int32_t flow = heap_take(net->flows, NULL, &link->share.first);
-        link->share.messages--;
+    while (link->share.messages > 0 && link_finish(net, link) <= link->share.virtual_ps) {
+        const int32_t flow = link_take(net, link);
         *end = flow;
         end = &net->flows[flow].next;
     }
     *end = -1;
-    if (link->share.first < 0 && link->waiting >= 0) {
+    if (link->share.messages == 0 && more) {
         order_begin(net, link);
-    } else if (link->share.first < 0) {
+    } else if (link->share.messages == 0) {
         busy_tell(net, cell, port, now);
     }
     net->cells[local].done[port] = link_done(net, link);
@@ -372,7 +373,7 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
             .dst = flow_peer(net, link, flow),
             .kind = EVENT_HEAD,
             .small = (uint16_t)(flags & FLOW_SHARED),
-            .arg = {flow_name(flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
+            .arg = {flow_name(link, flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
         };
         pod_engine_post(net->engine, cell, &head);
     }
@@ -384,6 +385,45 @@ static uint64_t transit_key(int32_t cell, int32_t before)
     return (uint64_t)(uint32_t)cell << 32 | (uint32_t)before;
 }
 
+/* The number, from 1, of the link that a flow with this name came over; 0 where that is not of this rank or leads to
+ * several cells. */
+static uint64_t link_before(const pod_net *net, const pod_event *event, uint64_t name)
+{
+    const int32_t before = event->src - net->first;
+    const uint64_t port = name >> 32;
+    return before >= 0 && before < net->ncells && port < NAME_ADDRESSED
+               ? (uint64_t)(before * net->stride) + port + 1
+               : 0;
+}
+
+/* A flow goes on under a name that the cell before gave it: onward[] keeps it, or the map if that has another one,
+ * since numbers are used again. */
+static void transit_put(pod_net *net, int32_t cell, const pod_event *event, int32_t flow)
+{
+    const uint64_t name = event->arg[0];
+    const uint64_t link = link_before(net, event, name);
+    if (link > 0 && net->onward[(uint32_t)name] == 0) {
+        net->onward[(uint32_t)name] = link << 32 | (uint32_t)flow;
+    } else {
+        pod_map_put(&net->transit, transit_key(cell, event->src), name, (uint64_t)flow);
+    }
+}
+
+static int32_t transit_take(pod_net *net, int32_t cell, const pod_event *event)
+{
+    const uint64_t name = event->arg[2];
+    const uint64_t link = link_before(net, event, name);
+    uint64_t found = 0;
+    if (link > 0 && net->onward[(uint32_t)name] >> 32 == link) {
+        found = net->onward[(uint32_t)name];
+        net->onward[(uint32_t)name] = 0;
+    } else {
+        const bool known = pod_map_take(&net->transit, transit_key(cell, event->src), name, &found);
+        POD_ASSERT(known);
+    }
+    return (int32_t)(uint32_t)found;
+}
+
 static void on_head(pod_net *net, int32_t cell, const pod_event *event)
 {
     pod_net_path path = {
@@ -392,15 +432,12 @@ static void on_head(pod_net *net, int32_t cell, const pod_event *event)
     const pod_net_hop hop = path_next(net, cell, &path);
     const unsigned flags = FLOW_NO_TAIL | event->small;
     const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], flags);
-    pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
+    transit_put(net, cell, event, flow);
 }
 
 static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
 {
-    uint64_t found = 0;
-    const bool known =
-        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[2], &found);
-    POD_ASSERT(known);
+    const int32_t found = transit_take(net, cell, event);
     net_flow *flow = &net->flows[found];
     flow->tag = event->arg[0];
     flow->step = (uint32_t)event->arg[1];
@@ -412,7 +449,7 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
     if (flow->flags & FLOW_SERVED) {
         const int32_t at = (cell - net->first) * net->stride + flow->port;
-        flow_leave(net, cell, &net->links[at], (int32_t)found, event->time_ps);
+        flow_leave(net, cell, &net->links[at], found, event->time_ps);
     }
 }
 
@@ -550,6 +587,7 @@ static bool links_new(pod_net *net)
     net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
     net->nflows = net->ncells * NET_OWN_FLOWS + 1;
     net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
+    net->onward = calloc((size_t)net->nflows, sizeof *net->onward);
     if (net->route) {
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
         net->flow_order = malloc((size_t)net->nflows * sizeof *net->flow_order);
@@ -557,7 +595,8 @@ static bool links_new(pod_net *net)
     if (net->client.left) {
         net->flow_watch = calloc((size_t)net->nflows, sizeof *net->flow_watch);
     }
-    return net->links && net->flows && (!net->route || (net->flow_peer && net->flow_order))
+    return net->links && net->flows && net->onward
+           && (!net->route || (net->flow_peer && net->flow_order))
            && (!net->client.left || net->flow_watch);
 }
 
@@ -569,9 +608,10 @@ static void cell_init(pod_net *net, int32_t local)
 static void link_init(pod_net *net, int32_t local, int port, const pod_net_port *made, int32_t wire)
 {
     net->links[local * net->stride + port] = (net_link){.share = {.first = -1},
+                                                        .only = -1,
                                                         .waiting = -1,
                                                         .peer = made->peer,
-                                                        .wire = wire,
+                                                        .wire = (uint16_t)wire,
                                                         .in_order = made->in_order};
 }
 
@@ -594,6 +634,11 @@ static void links_free(pod_net *net)
     free(net->flow_watch);
     free(net->flow_order);
     free(net->flow_peer);
+    for (int64_t i = 0; i < net->nqueues; i++) {
+        pod_link_queue_fini(&net->queues[i]);
+    }
+    free(net->queues);
+    free(net->onward);
     free(net->flows);
     free(net->links);
 }

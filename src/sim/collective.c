@@ -270,8 +270,7 @@ static void watch(const place *at, const pod_coll_wait *wait)
     rare->wait = *wait;
     rare->next_watcher = watched->first_watcher;
     watched->first_watcher = at->channel;
-    watched->watch =
-        other.ch->watched && watched->watch < wait->recv ? watched->watch : wait->recv;
+    watched->watch = other.ch->watched && watched->watch < wait->recv ? watched->watch : wait->recv;
     other.ch->watched = true;
 }
 

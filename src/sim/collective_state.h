@@ -22,9 +22,9 @@ typedef struct coll_channel {
     bool queued : 1;    /* a message waits for its link, which has others to carry first */
     bool awaits : 1;    /* has something to do when the link has carried its message */
     bool waits : 1;     /* the next step waits for another channel */
-    bool lacks : 1;     /* the next step waits for more receives of this channel (coll_rare.needs) */
-    bool watched : 1;   /* other channels wait for it (coll_rare.first_watcher) */
-    bool over : 1;      /* all steps are done, and the chip knows */
+    bool lacks : 1;   /* the next step waits for more receives of this channel (coll_rare.needs) */
+    bool watched : 1; /* other channels wait for it (coll_rare.first_watcher) */
+    bool over : 1;    /* all steps are done, and the chip knows */
     bool has_later : 1; /* coll_rare.later > 0 */
     /* of the send under way in an ordered schedule */
     int8_t direction; /* that it leaves by, or NOT_QUEUED */
@@ -38,10 +38,10 @@ typedef struct coll_rare {
     int32_t first_watcher; /* channels that wait for this one: the first, -1 = none, */
     int32_t next_watcher;  /* and the one after this among those that wait for the same */
     pod_coll_wait wait;    /* coll_channel.waits: one of those that the next step waits for */
-    int32_t due_across; /* issued steps before this one may still receive from another slice */
-    uint16_t later;     /* arrived ones beyond the bits, kept in the map */
-    bool crossing;      /* as options.crossing was told last */
-    bool sends_across;  /* the last send goes to another slice */
+    int32_t due_across;    /* issued steps before this one may still receive from another slice */
+    uint16_t later;        /* arrived ones beyond the bits, kept in the map */
+    bool crossing;         /* as options.crossing was told last */
+    bool sends_across;     /* the last send goes to another slice */
 } coll_rare;
 
 /* A chip, after it its channels, and after them nwords bits of the channels that waited for another one and are due;

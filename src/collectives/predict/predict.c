@@ -150,8 +150,8 @@ static bool prepare(predict_run *r)
                 .direction = -1};
         }
         for (int l = 0; l < POD_DIRECTIONS; ++l) {
-            r->links[cell * POD_DIRECTIONS + l].share.first = -1;
-            r->links[cell * POD_DIRECTIONS + l].waiting = -1;
+            r->links[cell * POD_DIRECTIONS + l] = (predict_link){
+                .due_ps = POD_TIME_NEVER, .pending_ps = POD_TIME_NEVER, .waiting = -1};
         }
     }
     return r->arrived != NULL;
@@ -162,8 +162,7 @@ static void handle(predict_run *r, const predict_event *e)
     switch (e->kind) {
     case PREDICT_SERVED:
         if (e->version == r->links[e->at].version) {
-            r->now = e->time;
-            pod_predict_link_served(r, e->at);
+            pod_predict_link_due(r, e->at, e->time);
         }
         return;
     case PREDICT_HEAD:
@@ -262,6 +261,9 @@ static void release(predict_run *r)
     free(r->arrived);
     free(r->arrived_base);
     free(r->channels);
+    for (int64_t l = 0; r->links != NULL && l < (int64_t)r->fold->cells * POD_DIRECTIONS; ++l) {
+        pod_link_queue_fini(&r->links[l].queue);
+    }
     free(r->links);
     free(r->places);
 }

@@ -79,16 +79,20 @@ static void flow_free(predict_run *r, int32_t flow)
 
 /* ---- links ---- */
 
+/* Know when the link's first message has had its service. An event that comes no later will do: when others join the
+ * link, that is put off again and again. */
 static void link_plan(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
-    ++l->version;
-    if (l->share.messages > 0) {
-        pod_predict_push(r, (predict_event){.time = pod_link_served_ps(
-                                                &l->share, r->flows[l->share.first].finish),
+    l->due_ps = l->share.messages > 0 ? pod_link_served_ps(&l->share, l->queue.keys[0].finish)
+                                      : POD_TIME_NEVER;
+    if (l->due_ps < l->pending_ps) {
+        l->pending_ps = l->due_ps;
+        pod_predict_push(r, (predict_event){.time = l->due_ps,
+                                            .source = -1,
                                             .kind = PREDICT_SERVED,
                                             .at = link,
-                                            .version = l->version});
+                                            .version = ++l->version});
     }
 }
 
@@ -141,12 +145,12 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
                                     .no_tail = no_tail,
                                     .sibling = f->first_flow};
     f->first_flow = flow;
-    int32_t *at = &l->share.first;
-    while (*at >= 0 && r->flows[*at].finish <= r->flows[flow].finish) {
-        at = &r->flows[*at].next;
+    if (!pod_link_queue_put(&l->queue, (pod_link_key){.finish = r->flows[flow].finish,
+                                                      .number = l->joined++,
+                                                      .message = flow})) {
+        r->status = POD_E_NOMEM;
+        return;
     }
-    r->flows[flow].next = *at;
-    *at = flow;
     ++l->share.messages;
     ++r->hops;
     link_plan(r, link);
@@ -197,18 +201,24 @@ void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop)
     }
 }
 
-void pod_predict_link_served(predict_run *r, int32_t link)
+void pod_predict_link_due(predict_run *r, int32_t link, pod_time_ps time_ps)
 {
     predict_link *l = &r->links[link];
+    l->pending_ps = POD_TIME_NEVER;
+    if (l->due_ps > time_ps) {
+        link_plan(r, link);
+        return;
+    }
+    r->now = time_ps;
     pod_link_advance(&l->share, r->now);
-    l->share.virtual_ps = r->flows[l->share.first].finish;
-    int32_t done = l->share.first;
+    l->share.virtual_ps = l->queue.keys[0].finish;
+    int32_t done = -1;
     int32_t *end = &done;
-    while (*end >= 0 && r->flows[*end].finish <= l->share.virtual_ps) {
+    while (l->queue.count > 0 && l->queue.keys[0].finish <= l->share.virtual_ps) {
+        *end = pod_link_queue_take(&l->queue);
         end = &r->flows[*end].next;
         --l->share.messages;
     }
-    l->share.first = *end;
     *end = -1;
     link_plan(r, link);
     while (done >= 0) {

@@ -48,6 +48,14 @@ bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_period
            && periodic->few + periodic->more < periodic->layers;
 }
 
+bool pod_periodic_find_fewest(const pod_model *model, int32_t stages, pod_periodic *periodic)
+{
+    pod_periodic steady;
+    return pod_periodic_find(model, stages, &steady)
+           && find(model, stages, 2, 2 * pod_model_pattern(model).period, periodic)
+           && periodic->few < steady.few;
+}
+
 /** Layer of the larger model that stands for a layer of the full one. */
 static int64_t layer_of(const pod_periodic *p, int64_t layer)
 {
@@ -112,23 +120,48 @@ static int32_t op_find(const layer_table *table, const pod_program *program, int
     return POD_OP_NONE;
 }
 
-pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *full,
-                            const pod_program *more, int32_t **stand_in, pod_error *err)
+/** Layer of the larger model that a layer of the smaller is, the further ones between a stage's halves. */
+static int64_t twin_of(const pod_periodic *p, int64_t layer)
+{
+    const int64_t few = p->few / p->stages;
+    const int64_t more = p->more / p->stages;
+    const int64_t at = layer % few;
+    const int64_t front = p->prefix + (few - p->prefix) / 2;
+    return layer / few * more + (at < front ? at : at + more - few);
+}
+
+/** For each op of `program` the op of the same name in the layer of `more` that `like` names. */
+static pod_status ops_find(const pod_periodic *periodic, int64_t layers, const pod_program *program,
+                           const pod_program *more,
+                           int64_t (*like)(const pod_periodic *p, int64_t layer), int32_t **found,
+                           pod_error *err)
 {
     layer_table table = {.first = NULL};
-    int32_t *found = calloc((size_t)full->nops + 1, sizeof *found);
-    int32_t *at = calloc((size_t)periodic->layers + 1, sizeof *at); /* in each layer's ops */
-    const bool ok = table_init(&table, more, periodic->more) && found != NULL && at != NULL;
-    for (int32_t i = 0; ok && i < full->nops; i++) {
-        const int32_t layer = full->ops[i].layer;
-        const int64_t like = layer < 0 ? -1 : layer_of(periodic, layer);
-        found[i] = op_find(&table, more, like, full->ops[i].name, &at[layer + 1]);
+    int32_t *ops = calloc((size_t)program->nops + 1, sizeof *ops);
+    int32_t *at = calloc((size_t)layers + 1, sizeof *at); /* in each layer's ops */
+    const bool ok = table_init(&table, more, periodic->more) && ops != NULL && at != NULL;
+    for (int32_t i = 0; ok && i < program->nops; i++) {
+        const int32_t layer = program->ops[i].layer;
+        ops[i] = op_find(&table, more, layer < 0 ? -1 : like(periodic, layer), program->ops[i].name,
+                         &at[layer + 1]);
     }
     free(table.first);
     free(table.op);
     free(at);
-    *stand_in = found;
+    *found = ops;
     return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
+}
+
+pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *full,
+                            const pod_program *more, int32_t **stand_in, pod_error *err)
+{
+    return ops_find(periodic, periodic->layers, full, more, layer_of, stand_in, err);
+}
+
+pod_status pod_periodic_twins(const pod_periodic *periodic, const pod_program *few,
+                              const pod_program *more, int32_t **twin, pod_error *err)
+{
+    return ops_find(periodic, periodic->few, few, more, twin_of, twin, err);
 }
 
 /* ---- memory ---- */
@@ -212,13 +245,10 @@ static bool layers_pair(memory_pair *pair, int64_t few, int64_t more)
 static bool pair_peak(memory_pair *pair, const pod_periodic *p)
 {
     const int64_t layers = p->few / p->stages;
-    const int64_t more_layers = p->more / p->stages;
-    const int64_t front = p->prefix + (layers - p->prefix) / 2;
-    const int64_t stage = pair->few->stage;
+    const int64_t first = pair->few->stage * layers;
     bool same = layers_pair(pair, -1, -1);
-    for (int64_t l = 0; same && l < layers; l++) {
-        const int64_t like = l < front ? l : l + more_layers - layers;
-        same = layers_pair(pair, stage * layers + l, stage * more_layers + like);
+    for (int64_t l = first; same && l < first + layers; l++) {
+        same = layers_pair(pair, l, twin_of(p, l));
     }
     if (same) {
         ops_pair(pair, pair->few->nops, pair->more->nops);

@@ -31,11 +31,17 @@ typedef struct pod_periodic {
     int64_t times; /**< periods from there to the full model, >= 1 */
 } pod_periodic;
 
-/** @return false: the layers don't repeat, or too few times to be worth it */
+/** So many layers that the middle is steady with every model known.
+ *  @return false: the layers don't repeat, or too few times to be worth it */
 bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic);
 
 /** The same for memory, with periods of the pattern and few layers that show both ends of it. */
 bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_periodic *periodic);
+
+/** The fewest layers that may do: one period. Whether they do is seen by what the ops in them take, which p further
+ *  layers between them must not change (pod_periodic_twins).
+ *  @return false: as above, or one period is what pod_periodic_find has */
+bool pod_periodic_find_fewest(const pod_model *model, int32_t stages, pod_periodic *periodic);
 
 /** For each op of a stage's full program the one of the larger small program that stands for it.
  *  @param[out] stand_in  stand_in[full->nops], for free(); POD_OP_NONE where there is none
@@ -51,3 +57,11 @@ pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *ful
 pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *few,
                                const pod_program *more, bool *same, pod_memory_use *use,
                                pod_error *err);
+
+/** For each op of a stage's smaller program its twin in the larger: the same op of the same layer, counted from the
+ *  front in the first half of the stage's layers and from the back in the second, so that the further layers lie
+ *  between.
+ *  @param[out] twin  twin[few->nops], for free(); POD_OP_NONE where there is none
+ *  @return POD_E_NOMEM */
+pod_status pod_periodic_twins(const pod_periodic *periodic, const pod_program *few,
+                              const pod_program *more, int32_t **twin, pod_error *err);

@@ -161,6 +161,77 @@ Test(step, what_ops_are_charged_adds_up_to_what_is_exposed)
     }
 }
 
+static pod_time_ps time_of(world *w, const pod_experiment_step_case *run_case,
+                           pod_status (*run)(world *w, const pod_experiment_step_case *run_case,
+                                             pod_step_result *result))
+{
+    pod_step_result result = {0};
+    OK(run(w, run_case, &result));
+    const pod_time_ps time_ps = result.time_ps;
+    pod_step_result_fini(&result);
+    return time_ps;
+}
+
+static pod_status run_records(world *w, const pod_experiment_step_case *run_case,
+                              pod_step_result *result)
+{
+    return pod_experiment_step_run(&w->experiment, run_case, &w->setup.chip, NULL, result, &w->err);
+}
+
+static pod_status run_time(world *w, const pod_experiment_step_case *run_case,
+                           pod_step_result *result)
+{
+    return pod_experiment_step_time(&w->experiment, run_case, &w->setup.chip, result, &w->err);
+}
+
+static pod_status run_all_layers(world *w, const pod_experiment_step_case *run_case,
+                                 pod_step_result *result)
+{
+    return pod_experiment_step_simulate(&w->experiment, run_case, &w->setup.chip,
+                                        &run_case->work.programs, NULL, result, &w->err);
+}
+
+/* Where one period of layers is not enough, the fewest say so: the time is that of as many layers as records take, to
+ * the picosecond; where the middle is steady, that of all sixteen. */
+Test(step, the_fewest_layers_that_are_steady_give_the_time_of_more)
+{
+    static const char dense[] = "transformer:layers=16,d_model=512,d_ff=1024,heads=4,kv_heads=4,"
+                                "head_dim=128,vocab=1024,mlp_matrices=3";
+    static const char experts[] =
+        "transformer:layers=16,d_model=512,d_ff=512,heads=4,kv_heads=4,"
+        "head_dim=128,vocab=1024,mlp_matrices=3,experts=4,top_k=2,moe_d_ff=512";
+    static const struct {
+        const char *model;
+        const char *slice;
+        const char *mesh;
+        bool steady;
+    } rows[] = {
+        {dense,   "v5e:4x4",   "fsdp=16",           false},
+        {dense,   "v5e:4x4",   "fsdp=4,tensor=4",   true },
+        {dense,   "v5p:2x2x4", "data=4,fsdp=4",     false},
+        {dense,   "v5e:4x4",   "pipeline=4,fsdp=4", true },
+        {experts, "v5p:2x2x4", "fsdp=4,expert=4",   true },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world world_, *w = &world_;
+        world_init(w, rows[i].slice);
+        w->experiment.data = POD_DATA_NONE;
+        pod_experiment_step_request request = request_of(w, rows[i].model, 32);
+        request.seq = 512;
+        request.microbatches = strncmp(rows[i].mesh, "pipeline", 8) == 0 ? 4 : 1;
+        const pod_logical_mesh mesh = mesh_of(w, rows[i].mesh);
+        pod_experiment_step_case run_case;
+        OK(pod_experiment_step_lay(&w->experiment, &run_case, &request, &w->setup, &mesh, &w->err));
+        const pod_time_ps all_ps = time_of(w, &run_case, run_all_layers);
+        const pod_time_ps time_ps = time_of(w, &run_case, run_time);
+        cr_expect_eq(time_ps, time_of(w, &run_case, run_records), "%s", rows[i].mesh);
+        cr_expect_eq(time_ps == all_ps, rows[i].steady, "%s", rows[i].mesh);
+        cr_expect_float_eq((double)time_ps / (double)all_ps, 1, 0.005, "%s", rows[i].mesh);
+        pod_experiment_step_case_fini(&run_case);
+        world_fini(w);
+    }
+}
+
 Test(step, the_best_placement_is_none_slower_than_that_of_jax)
 {
     world world_, *w = &world_;

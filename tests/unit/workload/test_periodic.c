@@ -37,6 +37,28 @@ Test(periodic, few_layers_keep_the_pattern)
     }
 }
 
+Test(periodic, the_fewest_layers_are_one_period)
+{
+    static const struct {
+        const char *name;
+        int32_t stages;
+        int64_t few; /* 0: pod_periodic_find has no more */
+    } rows[] = {
+        {"llama3.1-8b",   1, 2},
+        {"llama3.1-405b", 2, 6}, /* 126: two more than a multiple of 4 */
+        {"gemma3-12b",    1, 0}, /* 12 of one period are enough for it */
+        {"deepseek-v3",   1, 5}, /* three dense ones first */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const pod_model model = model_of(rows[i].name, 0);
+        pod_periodic p = {.few = 0};
+        const bool fewer = pod_periodic_find_fewest(&model, rows[i].stages, &p);
+        cr_expect_eq(fewer, rows[i].few > 0, "%s", rows[i].name);
+        cr_expect(!fewer || p.few == rows[i].few, "%s: %d", rows[i].name, (int)p.few);
+        cr_expect(!fewer || p.more + p.times * p.period == model.layers, "%s", rows[i].name);
+    }
+}
+
 Test(periodic, nothing_repeats)
 {
     const pod_model shallow = model_of("llama3.1-8b", 7);
@@ -107,4 +129,30 @@ Test(periodic, ops_have_stand_ins)
     check_ops("gemma3-12b");
     check_ops("llama4-maverick");
     check_ops("deepseek2-16b");
+}
+
+/* The same op of the same layer from the front, or from the back. */
+Test(periodic, ops_have_twins)
+{
+    const pod_model model = model_of("llama3.1-8b", 0);
+    pod_periodic p;
+    step_case few;
+    step_case more;
+    pod_error err = {0};
+    int32_t *twin = NULL;
+    cr_assert(pod_periodic_find_fewest(&model, 1, &p));
+    built(&few, &model, p.few);
+    built(&more, &model, p.more);
+    const pod_program *of = &few.work.programs.stages[0];
+    const pod_program *by = &more.work.programs.stages[0];
+    cr_assert_eq(pod_periodic_twins(&p, of, by, &twin, &err), POD_OK);
+    for (int32_t i = 0; i < of->nops; i++) {
+        cr_assert_neq(twin[i], POD_OP_NONE, "%s", of->ops[i].name);
+        cr_expect_str_eq(of->ops[i].name, by->ops[twin[i]].name);
+        const int32_t layer = by->ops[twin[i]].layer;
+        cr_expect_eq(layer, of->ops[i].layer == 1 ? 3 : of->ops[i].layer, "%s", of->ops[i].name);
+    }
+    free(twin);
+    step_free(&few);
+    step_free(&more);
 }
