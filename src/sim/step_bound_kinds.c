@@ -315,7 +315,7 @@ static pod_status schedule_kinds(const step_run *run, step_schedule *entry,
     const pod_group *group = &run->args->programs->groups[entry->group].group;
     const bool in_step = only_inside(run) && group_in_step(group, period);
     pod_status st = POD_OK;
-    entry->kind_bounds = calloc((size_t)nstages, sizeof *entry->kind_bounds);
+    entry->kind_bounds = calloc((size_t)nstages + 1, sizeof *entry->kind_bounds);
     if (entry->kind_bounds == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the bound of %d stages", nstages);
     }
@@ -336,7 +336,7 @@ pod_status pod_step_kinds_find(step_run *run, step_kinds **kinds, pod_error *err
     periods_find(run, period);
     static const int32_t one[POD_AXES] = {1, 1, 1};
     const bool fine = kinds_most(run, period) <= times_max;
-    *kinds = calloc((size_t)nstages, sizeof **kinds);
+    *kinds = calloc((size_t)nstages + 1, sizeof **kinds);
     if (*kinds == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the bound of %d stages", nstages);
     }

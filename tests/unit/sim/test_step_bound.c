@@ -73,7 +73,7 @@ Test(sim_step_bound, no_step_is_faster)
         {3, 4},
         {8, 4}
     };
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < 80; seed++) {
         world w;
         const uint64_t shape = pod_rng_below(seed, 5, 0, sizeof shapes / sizeof shapes[0]);
         world_init_axes(&w, shapes[shape][0], shapes[shape][1], 1,
