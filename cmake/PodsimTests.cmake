@@ -26,6 +26,9 @@ add_custom_target(unit_tests)
 add_custom_target(launched_tests)
 add_custom_target(whole_tests)
 
+# Tests that take long have a COST, so that ctest begins with them also in a new build folder, and no core idles at the
+# end while the other runs the last of them.
+
 # How many of ctest's slots a test takes that runs on up to RANKS ranks. Launches mostly wait, and what tests compute
 # is small, so that a test on every core leaves half of them idle: a slot is for four ranks.
 function(pod_slots ranks variable)
