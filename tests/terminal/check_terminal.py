@@ -9,6 +9,7 @@ import io
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -17,25 +18,26 @@ import termios
 
 podsim, project = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 faults = []
+END = b"\x03end of output\x03"
 
 
 def on_terminal(columns, arguments, quiet=False):
     """Standard output and error of a command on a terminal: the lines that stay, and how often progress was shown."""
-    pid, master = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        os.execv(podsim, [podsim] + arguments + (["-q"] if quiet else []))
-    raw = b""
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:  # how Linux says that the terminal's other end is closed
-            break
-        if not part:
-            break
-        raw += part
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen([podsim] + arguments + (["-q"] if quiet else []), stdin=slave, stdout=slave, stderr=slave,
+                             start_new_session=True)
+    # The terminal stays open here, and ends with a mark: what is on its way when the last end closes may be lost.
+    raw, marked = b"", False
+    while not raw.endswith(END):
+        if select.select([master], [], [], 0.02)[0]:
+            raw += os.read(master, 65536)
+        elif not marked and child.poll() is not None:
+            marked = os.write(slave, END) > 0
+    raw = raw[:-len(END)]
     os.close(master)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(slave)
+    code = child.wait()
     if code != 0:
         faults.append(f"{' '.join(arguments)}: exit {code}")
     text = raw.decode()
