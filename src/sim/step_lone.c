@@ -166,6 +166,51 @@ static void directions_learn(const step_run *run, step_schedule *entry)
     }
 }
 
+/* Others are under way while this one begins. */
+static bool has_company(const step_run *run, const step_stage *stage, int32_t op)
+{
+    for (int32_t i = 0; i < run->nunder_way; i++) {
+        const int32_t other = run->under_way[i];
+        if (other != op && run->instances[stage->first_instance + other] != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No other op of the stage has the name. */
+static bool is_single(const step_stage *stage, int32_t op)
+{
+    const pod_program *program = stage->program;
+    for (int32_t i = 0; i < program->nops; i++) {
+        if (i != op && strcmp(program->ops[i].name, program->ops[op].name) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One that is there once, like the exchange of the embedding, would be simulated alone for nothing if others turn out
+ * to be on its links. Which it uses isn't known: so with others under way it counts as crowded. */
+static bool isnt_worth_it(const step_run *run, const step_stage *stage, int32_t op)
+{
+    const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
+    return !entry->directions_known && has_company(run, stage, op) && is_single(stage, op);
+}
+
+/* The run has failed: that it takes its bound will do. */
+static void end_roughly(step_run *run, int32_t cell, int32_t op, const step_instance *instance)
+{
+    const step_stage *stage = &run->stages[0];
+    const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
+    const pod_time_ps soonest_ps = pod_engine_soonest_ps(pod_net_engine(run->net));
+    for (int32_t i = 0; i < run->ncells; i++) {
+        const pod_time_ps end_ps = instance->begin_ps[i] + entry->bound_ps[0];
+        pod_net_wake_other(run->net, cell, run->first + i,
+                           end_ps > soonest_ps ? end_ps : soonest_ps, pod_step_wake(WAKE_LONE, op));
+    }
+}
+
 /* All cells have begun: their ends, and what the links carry. */
 static pod_status look_up(step_run *run, int32_t cell, int32_t op, step_instance *instance,
                           pod_error *err)
@@ -173,6 +218,11 @@ static pod_status look_up(step_run *run, int32_t cell, int32_t op, step_instance
     step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
     step_schedule *entry = &run->schedules[stage->schedule_of[op]];
     const pod_time_ps base_ps = stage->spans[op].first_ps;
+    if (isnt_worth_it(run, stage, op)) {
+        crowd(run, stage, op);
+        end_roughly(run, cell, op, instance);
+        return POD_OK;
+    }
     for (int32_t i = 0; i < run->ncells; i++) {
         instance->begin_ps[i] -= base_ps;
     }
