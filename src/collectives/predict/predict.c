@@ -150,8 +150,7 @@ static bool prepare(predict_run *r)
                 .direction = -1};
         }
         for (int l = 0; l < POD_DIRECTIONS; ++l) {
-            r->links[cell * POD_DIRECTIONS + l] = (predict_link){
-                .due_ps = POD_TIME_NEVER, .pending_ps = POD_TIME_NEVER, .waiting = -1};
+            r->links[cell * POD_DIRECTIONS + l] = (predict_link){.waiting = -1};
         }
     }
     return r->arrived != NULL;
@@ -162,7 +161,8 @@ static void handle(predict_run *r, const predict_event *e)
     switch (e->kind) {
     case PREDICT_SERVED:
         if (e->version == r->links[e->at].version) {
-            pod_predict_link_due(r, e->at, e->time);
+            r->now = e->time;
+            pod_predict_link_served(r, e->at);
         }
         return;
     case PREDICT_HEAD:

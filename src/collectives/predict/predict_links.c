@@ -79,20 +79,16 @@ static void flow_free(predict_run *r, int32_t flow)
 
 /* ---- links ---- */
 
-/* Know when the link's first message has had its service. An event that comes no later will do: when others join the
- * link, that is put off again and again. */
 static void link_plan(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
-    l->due_ps = l->share.messages > 0 ? pod_link_served_ps(&l->share, l->queue.keys[0].finish)
-                                      : POD_TIME_NEVER;
-    if (l->due_ps < l->pending_ps) {
-        l->pending_ps = l->due_ps;
-        pod_predict_push(r, (predict_event){.time = l->due_ps,
-                                            .source = -1,
-                                            .kind = PREDICT_SERVED,
-                                            .at = link,
-                                            .version = ++l->version});
+    ++l->version;
+    if (l->share.messages > 0) {
+        pod_predict_push(
+            r, (predict_event){.time = pod_link_served_ps(&l->share, l->queue.keys[0].finish),
+                               .kind = PREDICT_SERVED,
+                               .at = link,
+                               .version = l->version});
     }
 }
 
@@ -201,15 +197,9 @@ void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop)
     }
 }
 
-void pod_predict_link_due(predict_run *r, int32_t link, pod_time_ps time_ps)
+void pod_predict_link_served(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
-    l->pending_ps = POD_TIME_NEVER;
-    if (l->due_ps > time_ps) {
-        link_plan(r, link);
-        return;
-    }
-    r->now = time_ps;
     pod_link_advance(&l->share, r->now);
     l->share.virtual_ps = l->queue.keys[0].finish;
     int32_t done = -1;

@@ -49,21 +49,17 @@ typedef struct predict_waiting {
 typedef struct predict_link {
     pod_link share; /* `first` isn't used */
     pod_link_queue queue;
-    pod_time_ps
-        due_ps; /* when its first message has had its service; POD_TIME_NEVER = none is on it */
-    pod_time_ps
-        pending_ps; /* the time of its latest PREDICT_SERVED, not after due_ps; POD_TIME_NEVER = none */
     int32_t waiting;  /* ordered sends, -1 = none */
     uint32_t joined;  /* messages so far */
-    uint32_t version; /* of the latest PREDICT_SERVED: others are void */
+    uint32_t version; /* of the pending completion */
     bool taken;       /* by an ordered send */
 } predict_link;
 
 typedef enum predict_kind {
-    PREDICT_SERVED, /* a link's first message has had its service, or had been due before others joined */
-    PREDICT_HEAD,  /* the head of a fragment is at the next link */
-    PREDICT_TAIL,  /* and its tail */
-    PREDICT_ARRIVE /* a fragment is at its destination */
+    PREDICT_SERVED, /* a link's first message has had its service */
+    PREDICT_HEAD,   /* the head of a fragment is at the next link */
+    PREDICT_TAIL,   /* and its tail */
+    PREDICT_ARRIVE  /* a fragment is at its destination */
 } predict_kind;
 
 /* Handled by time, links before messages, links and sending chips by their numbers, then in the order of
@@ -152,8 +148,7 @@ predict_event pod_predict_pop(predict_run *r);
 void pod_predict_send(predict_run *r, int32_t cell, int32_t channel, const pod_coll_step *step);
 /** An ordered send has left: its link is for the next. */
 void pod_predict_release(predict_run *r, int32_t cell, int direction);
-/** A PREDICT_SERVED of a link that isn't void: serve what is due, or wait on. */
-void pod_predict_link_due(predict_run *r, int32_t link, pod_time_ps time_ps);
+void pod_predict_link_served(predict_run *r, int32_t link);
 void pod_predict_head(predict_run *r, int32_t fragment, int32_t hop, int32_t chip);
 void pod_predict_tail(predict_run *r, int32_t fragment, int32_t hop);
 void pod_predict_fragment_free(predict_run *r, int32_t fragment);
