@@ -171,30 +171,6 @@ static pod_status follow_waves(const pod_coll_request *request, const pod_coll_s
     return st;
 }
 
-static bool some_closed(const pod_coll_axes *axes)
-{
-    bool closed = false;
-    for (int a = 0; a < axes->naxes; ++a) {
-        closed = closed || axes->axis[a].closed;
-    }
-    return closed;
-}
-
-/* Ranks that differ along closed axes only do the same where all own as much. Even and odd positions are followed, so
- * that none sends to itself: what happens in the same picosecond then has the order that it has among all ranks. */
-static pod_status follow_folded(const pod_coll_request *request, const pod_coll_schedule *schedule,
-                                const pod_coll_axes *axes, pod_coll_estimate *estimate,
-                                pod_error *err)
-{
-    pod_coll_fold fold;
-    pod_status st = pod_coll_fold_init(&fold, request, axes, POD_LIKE_PARITY, err);
-    if (st == POD_OK) {
-        st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
-    }
-    pod_coll_fold_fini(&fold);
-    return st;
-}
-
 static pod_status follow(const pod_coll_request *request, const pod_coll_axes *axes,
                          bucket_plan *plan, pod_error *err)
 {
@@ -204,10 +180,7 @@ static pod_status follow(const pod_coll_request *request, const pod_coll_axes *a
     if (st == POD_OK && plan->waves) {
         st = follow_waves(request, schedule, axes, &plan->estimate, err);
     } else if (st == POD_OK && (symmetric || request->group->size <= FOLLOWED_RANKS_MAX)) {
-        const bool even = request->elements % request->group->size == 0;
-        st = symmetric || !even || !some_closed(axes) || request->slice->nfaults > 0
-                 ? pod_coll_estimate_get(request, schedule, symmetric, &plan->estimate, err)
-                 : follow_folded(request, schedule, axes, &plan->estimate, err);
+        st = pod_coll_estimate_get(request, schedule, symmetric, &plan->estimate, err);
     } else if (st == POD_OK) {
         plan->estimate.link_ps = pod_time_from_s(plan->link_s);
         plan->estimate.time_ps =
