@@ -267,7 +267,7 @@ static void watch(const place *at, const pod_coll_wait *wait)
     const place other = place_beside(at, wait->channel);
     coll_rare *watched = rare_of(&other);
     coll_rare *rare = rare_of(at);
-    rare->wait = *wait;
+    rare->due_recv = wait->recv;
     rare->next_watcher = watched->first_watcher;
     watched->first_watcher = at->channel;
     watched->watch = other.ch->watched && watched->watch < wait->recv ? watched->watch : wait->recv;
@@ -283,11 +283,11 @@ static void watchers_tell(const place *at)
     while (*link >= 0) {
         const place other = place_beside(at, *link);
         coll_rare *rare = rare_of(&other);
-        if (rare->wait.recv <= at->ch->received) {
+        if (rare->due_recv <= at->ch->received) {
             *link = rare->next_watcher;
             due_set(at, other.channel);
         } else {
-            watched->watch = rare->wait.recv < watched->watch ? rare->wait.recv : watched->watch;
+            watched->watch = rare->due_recv < watched->watch ? rare->due_recv : watched->watch;
             link = &rare->next_watcher;
         }
     }

@@ -37,11 +37,11 @@ typedef struct coll_rare {
     int32_t watch;         /* watched: one that waits is due when so many receives are complete */
     int32_t first_watcher; /* channels that wait for this one: the first, -1 = none, */
     int32_t next_watcher;  /* and the one after this among those that wait for the same */
-    pod_coll_wait wait;    /* coll_channel.waits: one of those that the next step waits for */
-    int32_t due_across;    /* issued steps before this one may still receive from another slice */
-    uint16_t later;        /* arrived ones beyond the bits, kept in the map */
-    bool crossing;         /* as options.crossing was told last */
-    bool sends_across;     /* the last send goes to another slice */
+    int32_t due_recv; /* coll_channel.waits: receives of the other channel after which it is due */
+    int32_t due_across; /* issued steps before this one may still receive from another slice */
+    uint16_t later;     /* arrived ones beyond the bits, kept in the map */
+    bool crossing;      /* as options.crossing was told last */
+    bool sends_across;  /* the last send goes to another slice */
 } coll_rare;
 
 /* A chip, after it its channels, and after them nwords bits of the channels that waited for another one and are due;

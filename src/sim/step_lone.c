@@ -198,16 +198,24 @@ static bool isnt_worth_it(const step_run *run, const step_stage *stage, int32_t 
     return !entry->directions_known && has_company(run, stage, op) && is_single(stage, op);
 }
 
+/* A collective ends on a chip, or as soon as that can be told. */
+static void end_at(step_run *run, int32_t cell, int32_t local, int32_t op, pod_time_ps end_ps)
+{
+    const pod_time_ps soonest_ps = pod_engine_soonest_ps(pod_net_engine(run->net));
+    if (end_ps < soonest_ps) {
+        crowd(run, &run->stages[0], op);
+        end_ps = soonest_ps;
+    }
+    pod_net_wake_other(run->net, cell, run->first + local, end_ps, pod_step_wake(WAKE_LONE, op));
+}
+
 /* The run has failed: that it takes its bound will do. */
 static void end_roughly(step_run *run, int32_t cell, int32_t op, const step_instance *instance)
 {
     const step_stage *stage = &run->stages[0];
     const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
-    const pod_time_ps soonest_ps = pod_engine_soonest_ps(pod_net_engine(run->net));
     for (int32_t i = 0; i < run->ncells; i++) {
-        const pod_time_ps end_ps = instance->begin_ps[i] + entry->bound_ps[0];
-        pod_net_wake_other(run->net, cell, run->first + i,
-                           end_ps > soonest_ps ? end_ps : soonest_ps, pod_step_wake(WAKE_LONE, op));
+        end_at(run, cell, i, op, instance->begin_ps[i] + entry->bound_ps[0]);
     }
 }
 
@@ -237,16 +245,10 @@ static pod_status look_up(step_run *run, int32_t cell, int32_t op, step_instance
     if (st != POD_OK) {
         return st;
     }
-    const pod_time_ps soonest_ps = pod_engine_soonest_ps(pod_net_engine(run->net));
     entry->directions = answer.directions;
     entry->directions_known = true;
     for (int32_t i = 0; i < run->ncells; i++) {
-        pod_time_ps end_ps = base_ps + answer.end_ps[i];
-        if (end_ps < soonest_ps) { /* too soon to be told */
-            crowd(run, stage, op);
-            end_ps = soonest_ps;
-        }
-        pod_net_wake_other(run->net, cell, run->first + i, end_ps, pod_step_wake(WAKE_LONE, op));
+        end_at(run, cell, i, op, base_ps + answer.end_ps[i]);
         for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
             pod_net_record_add(run->net, run->first + i, direction,
                                &answer.links[i * POD_DIRECTIONS + direction]);
