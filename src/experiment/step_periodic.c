@@ -5,7 +5,6 @@
 
 #include "workload/transformer/periodic.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The same step of a model with fewer layers. */
@@ -145,20 +144,6 @@ static pod_status is_steady(const extrapolation *x, bool *steady, pod_error *err
             *steady = twin[i] >= 0
                       && same_record(few->ops[i].kind, &x->few.result.ops[s][i],
                                      &x->more.result.ops[s][twin[i]]);
-            if (!*steady && getenv("DBG")) {
-                const pod_op_record *a = &x->few.result.ops[s][i],
-                                    *b = twin[i] >= 0 ? &x->more.result.ops[s][twin[i]] : a;
-                fprintf(stderr,
-                        "unsteady %d few %d more %d: %s layer %d time %lld %lld exposed %lld %lld "
-                        "span %lld %lld\n",
-                        twin[i], (int)x->periodic.few, (int)x->periodic.more, few->ops[i].name,
-                        few->ops[i].layer, (long long)a->time_ps, (long long)b->time_ps,
-                        (long long)a->exposed_ps, (long long)b->exposed_ps,
-                        (long long)(a->last_end_ps - a->first_start_ps),
-                        (long long)(b->last_end_ps - b->first_start_ps));
-            }
-            if (*steady && i == few->nops - 1 && getenv("DBG"))
-                fprintf(stderr, "steady\n");
         }
         free(twin);
     }
