@@ -92,10 +92,12 @@ static void link_plan(predict_run *r, int32_t link)
     }
 }
 
-/* Where ranks are folded, nobody's number counts. */
+/* Where ranks are folded, the number of the one that stands for them counts. */
 static int32_t source_of(const predict_run *r, int32_t chip)
 {
-    return r->fold->like ? 0 : chip;
+    const pod_group *group = r->request->group;
+    return r->fold->like ? group->chip_of[r->places[predict_cell(r, group->rank_of[chip])].rank]
+                         : chip;
 }
 
 static int direction_at(const pod_path *path, int32_t hop)

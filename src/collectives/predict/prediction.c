@@ -18,6 +18,28 @@ static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness
     return likeness == POD_LIKE_PARITY ? 2 : 1;
 }
 
+/* Number cells by the chips of their lowest ranks, as the simulation does: that decides who is first in one picosecond.
+ * @param scratch  scratch[2 * group->size] */
+static void number_cells(pod_coll_fold *fold, const pod_group *group, int32_t nchips,
+                         int32_t *scratch)
+{
+    int32_t *lowest = scratch;
+    int32_t *number = scratch + group->size;
+    int32_t next = 0;
+    for (int32_t rank = group->size - 1; rank >= 0; --rank) {
+        lowest[fold->like[rank]] = rank;
+    }
+    for (int32_t chip = 0; chip < nchips; ++chip) {
+        const int32_t rank = group->rank_of[chip];
+        if (rank >= 0 && group->chip_of[rank] == chip && lowest[fold->like[rank]] == rank) {
+            number[fold->like[rank]] = next++;
+        }
+    }
+    for (int32_t rank = 0; rank < group->size; ++rank) {
+        fold->like[rank] = number[fold->like[rank]];
+    }
+}
+
 pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *request,
                               const pod_coll_axes *axes, pod_coll_likeness likeness, pod_error *err)
 {
@@ -27,7 +49,9 @@ pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *reque
         return POD_OK;
     }
     fold->like = calloc((size_t)n, sizeof *fold->like);
-    if (!fold->like) {
+    int32_t *scratch = calloc(2 * (size_t)n, sizeof *scratch);
+    if (!fold->like || !scratch) {
+        free(scratch);
         return pod_fail(err, POD_E_NOMEM, "no memory to predict a collective; use fewer chips");
     }
     fold->cells = 1;
@@ -39,6 +63,8 @@ pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *reque
         }
         fold->cells *= kinds;
     }
+    number_cells(fold, request->group, request->slice->nchips, scratch);
+    free(scratch);
     return POD_OK;
 }
 
