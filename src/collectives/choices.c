@@ -167,7 +167,12 @@ pod_status pod_coll_choices_get(pod_coll_choices *choices, const pod_coll_reques
             return POD_OK;
         }
     }
-    const pod_status st = pod_coll_choose(request, algorithm, prediction, err);
+    pod_status st = pod_coll_only_candidate(request, algorithm, err);
+    if (st == POD_OK && *algorithm != NULL) {
+        *prediction = (pod_coll_prediction){.nterms = 0};
+        return POD_OK;
+    }
+    st = st == POD_OK ? pod_coll_choose(request, algorithm, prediction, err) : st;
     if (st == POD_OK && choices != NULL) {
         remember(choices, request, hash, *algorithm, prediction);
     }

@@ -17,7 +17,8 @@ typedef struct pod_coll_choices pod_coll_choices;
 pod_status pod_coll_choices_new(pod_coll_choices **choices, pod_error *err);
 void pod_coll_choices_free(pod_coll_choices *choices);
 /** As pod_coll_choose (collectives/registry.h), which is asked where nothing is known.
- *  @param choices  NULL: remembers nothing */
+ *  @param choices  NULL: remembers nothing
+ *  @param[out] prediction  what building may use (request->predicted); empty where only one algorithm can do it */
 pod_status pod_coll_choices_get(pod_coll_choices *choices, const pod_coll_request *request,
                                 const pod_coll_algorithm **algorithm,
                                 pod_coll_prediction *prediction, pod_error *err);

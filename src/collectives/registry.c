@@ -58,6 +58,34 @@ bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll
     return pod_coll_algorithm_applies(algorithm, request, NULL) == POD_OK;
 }
 
+/* @param[out] fits  the row is a candidate of `auto` for the request */
+static pod_status candidate_check(int row, const pod_coll_request *request, bool *fits,
+                                  pod_error *err)
+{
+    const pod_status st =
+        rows[row]->in_auto ? pod_coll_algorithm_applies(rows[row], request, NULL) : POD_E_INVALID;
+    *fits = st == POD_OK;
+    return st == POD_E_NOMEM ? pod_fail(err, st, "no memory to choose an algorithm") : POD_OK;
+}
+
+pod_status pod_coll_only_candidate(const pod_coll_request *request, const pod_coll_algorithm **only,
+                                   pod_error *err)
+{
+    int count = pod_coll_algorithm_fits(&pod_coll_none, request) ? 2 : 0; /* it comes first */
+    *only = NULL;
+    for (int i = 0; i < ROWS && count < 2; ++i) {
+        bool fits = false;
+        const pod_status st = candidate_check(i, request, &fits, err);
+        if (st != POD_OK) {
+            return st;
+        }
+        *only = fits ? rows[i] : *only;
+        count += fits ? 1 : 0;
+    }
+    *only = count == 1 && !(*only)->plans ? *only : NULL;
+    return POD_OK;
+}
+
 /* Where no prediction is made of several others. */
 static bool has_enough(const pod_coll_request *request)
 {
@@ -76,14 +104,15 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
     int chosen = ROWS;
     for (int turn = 0; turn < 2 * ROWS; ++turn) {
         const int i = turn % ROWS;
-        if (!rows[i]->in_auto || rows[i]->predicts_last != (turn >= ROWS)) {
+        bool fits = false;
+        if (rows[i]->predicts_last != (turn >= ROWS)) {
             continue;
         }
-        pod_status st = pod_coll_algorithm_applies(rows[i], request, NULL);
-        if (st == POD_E_NOMEM) {
-            return pod_fail(err, st, "no memory to choose an algorithm");
-        }
+        pod_status st = candidate_check(i, request, &fits, err);
         if (st != POD_OK) {
+            return st;
+        }
+        if (!fits) {
             continue;
         }
         pod_coll_prediction mine = {.nterms = 0};

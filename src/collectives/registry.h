@@ -23,3 +23,9 @@ bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll
 /** The cheapest predicted. Groups of one rank and zero bytes get an empty schedule ("none"). */
 pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,
                            pod_coll_prediction *prediction, pod_error *err);
+
+/** The one candidate of `auto` for a request, which needs no prediction to be chosen.
+ *  @param[out] only  NULL: there is none, there are several, or building wants a prediction
+ *  @return POD_E_NOMEM */
+pod_status pod_coll_only_candidate(const pod_coll_request *request, const pod_coll_algorithm **only,
+                                   pod_error *err);

@@ -335,6 +335,7 @@ const pod_coll_algorithm pod_coll_bucket = {
     .summary = "all axes and both directions at once, shares and cuts chosen",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
     .in_auto = true,
+    .plans = true,
     .applies = bucket_applies,
     .predict = bucket_predict,
     .build = bucket_build,

@@ -350,22 +350,35 @@ static double group_work(const pod_coll_request *request, const pod_coll_schedul
     return work * request->element_bytes;
 }
 
-/* What a group of all chips of a healthy slice can't be faster than: all links busy all the time. 0 for others, and
- * where no choice asks (request->enough_ps). */
+/* Directions of links that the chips of the first group have at most. */
+static int64_t group_links(const pod_coll_request *request)
+{
+    const pod_slice *slice = request->slice;
+    int64_t directions = 0;
+    if (request->group->size == slice->nchips) {
+        return 2 * pod_slice_cables(slice);
+    }
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        directions += slice->dims[axis] > 1 ? 2 : 0;
+    }
+    return directions * request->group->size;
+}
+
+/* What no group on a healthy slice can be faster than: all links of its chips busy all the time. 0 where no choice asks
+ * (request->enough_ps). */
 static pod_status least_time(const pod_coll_request *request, const pod_coll_schedule *schedule,
                              pod_time_ps *least_ps, pod_error *err)
 {
-    const pod_slice *slice = request->slice;
     pod_router *router = NULL;
     *least_ps = 0;
-    if (request->enough_ps == 0 || slice->nfaults > 0 || request->group->size != slice->nchips) {
+    if (request->enough_ps == 0 || request->slice->nfaults > 0) {
         return POD_OK;
     }
-    const pod_status status = pod_router_new(slice, &router, err);
+    const pod_status status = pod_router_new(request->slice, &router, err);
     if (status != POD_OK) {
         return status;
     }
-    const int64_t links = 2 * pod_slice_cables(slice);
+    const int64_t links = group_links(request);
     const double bytes = links > 0 ? group_work(request, schedule, router) / (double)links : 0;
     *least_ps = request->launch_ps + pod_rate_time_ps(request->link_rate, (int64_t)bytes);
     pod_router_free(router);
