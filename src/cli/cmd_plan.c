@@ -253,57 +253,8 @@ static pod_status refuse_layout(const pod_step_texts *texts, pod_error *err)
 
 /* ---- the command ---- */
 
-/* The progress of one slice's search as that of all. */
-static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
-{
-    const pod_plan *p = context;
-    char text[2 * POD_MESH_TEXT_MAX + 96] = "layouts";
-    if (what == NULL) {
-        return;
-    }
-    if (p->fastest != NULL) {
-        const pod_experiment_step_outcome *best = &p->fastest->best;
-        (void)snprintf(text, sizeof text, "layouts, best so far %s %.60s %.4g s",
-                       p->fastest->setup->slice.name, best->mesh, best->figures.step_time_s);
-    }
-    if (p->listener.progress != NULL && total > 0) {
-        p->listener.progress(p->listener.context, p->layouts_done + done, p->layouts, text);
-    }
-}
-
-static void hear_note(void *context, const char *text)
-{
-    const pod_plan *p = context;
-    if (p->listener.note != NULL) {
-        p->listener.note(p->listener.context, text);
-    }
-}
-
-static pod_status search_slices(pod_plan *p, pod_error *err)
-{
-    pod_status status = POD_OK;
-    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
-        int count = 0;
-        status = pod_experiment_plan_count(&p->question, &p->slices.setup[i], &count, err);
-        p->layouts += count;
-    }
-    status = pod_par_agree(p->cli->par, status, err);
-    for (int i = 0; status == POD_OK && i < p->slices.count; i++) {
-        pod_experiment_plan_row *row = &p->rows[i];
-        status = pod_experiment_plan_slice(&p->cli->experiment, &p->question, &p->slices.setup[i],
-                                           row, err);
-        p->layouts_done += row->candidates;
-        if (status == POD_OK && pod_plan_runs(row)
-            && (p->fastest == NULL || row->best.time_ps < p->fastest->best.time_ps)) {
-            p->fastest = row;
-        }
-    }
-    return status;
-}
-
 static pod_status search(pod_plan *p, pod_error *err)
 {
-    pod_experiment *experiment = &p->cli->experiment;
     pod_status status = POD_OK;
     p->rows = calloc((size_t)p->slices.count + 1, sizeof *p->rows);
     if (p->rows == NULL) {
@@ -311,12 +262,8 @@ static pod_status search(pod_plan *p, pod_error *err)
     }
     status = pod_par_agree(p->cli->par, status, err);
     if (status == POD_OK) {
-        p->listener = experiment->listener;
-        experiment->listener =
-            (pod_experiment_listener){.context = p, .note = hear_note, .progress = hear_progress};
-        status = search_slices(p, err);
-        experiment->listener = p->listener;
-        pod_experiment_progress_end(experiment);
+        status = pod_experiment_plan_slices(&p->cli->experiment, &p->question, p->slices.setup,
+                                            p->slices.count, p->rows, err);
     }
     if (status == POD_OK) {
         sort_rows(p);

@@ -25,11 +25,6 @@ typedef struct pod_plan {
     int64_t top;
     pod_experiment_plan_row
         *rows; /**< rows[slices.count]; sorted at the end: those that run, the best first */
-
-    pod_experiment_listener listener; /**< whom the progress of all slices goes to */
-    int64_t layouts;                  /**< of all slices */
-    int64_t layouts_done;
-    const pod_experiment_plan_row *fastest; /**< so far */
 } pod_plan;
 
 /** Figures of a row that runs. */

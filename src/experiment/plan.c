@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/plan.h"
 
+#include "engine/deal.h"
 #include "mesh/search.h"
 
 #include <stdio.h>
@@ -122,8 +123,8 @@ static pod_status list_candidates(const space *s, pod_experiment_candidate **can
     return status;
 }
 
-pod_status pod_experiment_plan_count(const pod_experiment_plan_question *question,
-                                     const pod_experiment_setup *setup, int *count, pod_error *err)
+static pod_status count_candidates(const pod_experiment_plan_question *question,
+                                   const pod_experiment_setup *setup, int *count, pod_error *err)
 {
     const space s = space_of(question, setup);
     pod_experiment_candidate *candidates = NULL;
@@ -209,6 +210,164 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
         s.stages = true;
         status = search_candidates(experiment, &s, row, err);
     }
+    return status;
+}
+
+/* ---- many slices ---- */
+
+/* Fewer slices a rank than these keep some ranks waiting for the last. */
+enum { SLICES_PER_RANK = 2 };
+
+/* What the functions below work on. */
+typedef struct slices_run {
+    pod_experiment *experiment;
+    pod_experiment self; /* of this rank alone */
+    const pod_experiment_plan_question *question;
+    const pod_experiment_setup *setup;
+    pod_experiment_plan_row *rows;
+    const pod_experiment_plan_row *fastest; /* of this rank, so far */
+    int count;
+    int *candidates; /* candidates[count] */
+    int *order;      /* order[count]: the slice of each piece */
+    int64_t layouts; /* of all slices */
+    pod_deal *deal;
+    int64_t *told; /* told[count]: candidates of the pieces that are done */
+} slices_run;
+
+/* The progress of one slice's search as that of all. */
+static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
+{
+    const slices_run *run = context;
+    const pod_experiment_listener *listener = &run->experiment->listener;
+    char text[2 * POD_MESH_TEXT_MAX + 96] = "layouts";
+    if (what == NULL || total == 0 || listener->progress == NULL) {
+        return;
+    }
+    if (run->fastest != NULL) {
+        const pod_experiment_step_outcome *best = &run->fastest->best;
+        (void)snprintf(text, sizeof text, "layouts, best so far %s %.60s %.4g s",
+                       run->fastest->setup->slice.name, best->mesh, best->figures.step_time_s);
+    }
+    pod_deal_read(run->deal, run->told);
+    for (int i = 0; i < run->count; i++) {
+        done += run->told[i];
+    }
+    listener->progress(listener->context, done, run->layouts, text);
+}
+
+/* Slices by their candidates, most first. */
+static pod_status slices_prepare(slices_run *run, pod_error *err)
+{
+    pod_status status = POD_OK;
+    const size_t n = (size_t)run->count + 1;
+    run->candidates = calloc(n, sizeof *run->candidates);
+    run->order = calloc(n, sizeof *run->order);
+    run->told = calloc(n, sizeof *run->told);
+    if (run->candidates == NULL || run->order == NULL || run->told == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for %d slices", run->count);
+    }
+    for (int i = 0; status == POD_OK && i < run->count; i++) {
+        status = count_candidates(run->question, &run->setup[i], &run->candidates[i], err);
+        run->layouts += run->candidates[i];
+        int at = i;
+        for (; at > 0 && run->candidates[run->order[at - 1]] < run->candidates[i]; at--) {
+            run->order[at] = run->order[at - 1];
+        }
+        run->order[at] = i;
+    }
+    return status;
+}
+
+/* @param piece  its number in the order */
+static pod_status slice_run(slices_run *run, pod_experiment *searcher, int piece, pod_error *err)
+{
+    const int i = run->order[piece];
+    pod_experiment_plan_row *row = &run->rows[i];
+    const pod_status status =
+        pod_experiment_plan_slice(searcher, run->question, &run->setup[i], row, err);
+    if (status == POD_OK && row->best.status == POD_OK
+        && (run->fastest == NULL || row->best.time_ps < run->fastest->best.time_ps)) {
+        run->fastest = row;
+    }
+    return status;
+}
+
+/* Each rank takes the next slice when it is free. */
+static pod_status slices_deal(slices_run *run, pod_error *err)
+{
+    pod_par *par = run->experiment->par;
+    int32_t *owner = calloc((size_t)run->count + 1, sizeof *owner);
+    int64_t *taken = calloc((size_t)run->count + 1, sizeof *taken);
+    pod_status status = owner != NULL && taken != NULL
+                            ? POD_OK
+                            : pod_fail(err, POD_E_NOMEM, "no memory for %d slices", run->count);
+    status = status == POD_OK ? pod_par_self_new(&run->self.par, err) : status;
+    status = pod_par_agree(par, status, err);
+    int piece = status == POD_OK ? pod_deal_next(run->deal) : run->count;
+    while (piece < run->count && status == POD_OK) {
+        taken[run->order[piece]] = pod_par_rank(par);
+        status = slice_run(run, &run->self, piece, err);
+        pod_deal_tell(run->deal, piece, run->candidates[run->order[piece]]);
+        piece = pod_deal_next(run->deal);
+    }
+    status = pod_par_agree(par, status, err);
+    if (status == POD_OK) {
+        pod_par_max_i64(par, taken, run->count);
+        for (int i = 0; i < run->count; i++) {
+            owner[i] = (int32_t)taken[i];
+        }
+        status = pod_experiment_share(par, run->rows, run->count, sizeof *run->rows, owner, err);
+    }
+    for (int i = 0; status == POD_OK && i < run->count; i++) {
+        run->rows[i].setup = &run->setup[i]; /* pointers are each rank's own */
+    }
+    pod_par_self_free(run->self.par);
+    free(owner);
+    free(taken);
+    return status;
+}
+
+/* All ranks search one slice after the other. */
+static pod_status slices_search(slices_run *run, pod_error *err)
+{
+    pod_experiment all = *run->experiment;
+    pod_status status = POD_OK;
+    all.listener = run->self.listener;
+    for (int piece = 0; status == POD_OK && piece < run->count; piece++) {
+        status = slice_run(run, &all, piece, err);
+        if (pod_par_rank(all.par) == 0) {
+            pod_deal_tell(run->deal, piece, run->candidates[run->order[piece]]);
+        }
+    }
+    return status;
+}
+
+pod_status pod_experiment_plan_slices(pod_experiment *experiment,
+                                      const pod_experiment_plan_question *question,
+                                      const pod_experiment_setup *setup, int count,
+                                      pod_experiment_plan_row *rows, pod_error *err)
+{
+    slices_run run = {
+        .experiment = experiment,
+        .self = {.data = POD_DATA_NONE, .seed = experiment->seed},
+        .question = question,
+        .setup = setup,
+        .rows = rows,
+        .count = count
+    };
+    run.self.listener = (pod_experiment_listener){.context = &run, .progress = hear_progress};
+    pod_status status = pod_par_agree(experiment->par, slices_prepare(&run, err), err);
+    status = status == POD_OK ? pod_deal_new(experiment->par, count, &run.deal, err) : status;
+    if (status == POD_OK) {
+        status = count >= SLICES_PER_RANK * pod_par_size(experiment->par)
+                     ? slices_deal(&run, err)
+                     : slices_search(&run, err);
+        pod_experiment_progress_end(experiment);
+        pod_deal_free(run.deal);
+    }
+    free(run.candidates);
+    free(run.order);
+    free(run.told);
     return status;
 }
 

@@ -30,16 +30,21 @@ typedef struct pod_experiment_plan_question {
     bool exhaustive; /**< simulate every candidate */
 } pod_experiment_plan_question;
 
-/** How many candidates a slice has. Not collective. POD_E_NOMEM. */
-pod_status pod_experiment_plan_count(const pod_experiment_plan_question *question,
-                                     const pod_experiment_setup *setup, int *count, pod_error *err);
-
 /** Find the best layout of one slice. Collective.
  *  @return POD_E_NOMEM, POD_E_INTERNAL */
 pod_status pod_experiment_plan_slice(pod_experiment *experiment,
                                      const pod_experiment_plan_question *question,
                                      const pod_experiment_setup *setup,
                                      pod_experiment_plan_row *row, pod_error *err);
+
+/** Find the best layout of each of several slices. Collective. Many slices are dealt to the ranks as these become free,
+ *  the ones with most candidates first; of few, each is searched by all ranks. Rows are the same either way.
+ *  @param setup  setup[count], the same on every rank; @param[out] rows  rows[count]
+ *  @return as above */
+pod_status pod_experiment_plan_slices(pod_experiment *experiment,
+                                      const pod_experiment_plan_question *question,
+                                      const pod_experiment_setup *setup, int count,
+                                      pod_experiment_plan_row *rows, pod_error *err);
 
 /** Whether any layout fits a slice, without simulating one. Not collective. POD_E_NOMEM. */
 pod_status pod_experiment_plan_holds(const pod_experiment_plan_question *question,

@@ -73,15 +73,18 @@ Test(plan, a_slice_has_the_fastest_of_its_layouts_with_bounds_and_without)
     pod_experiment_plan_question question = {.request = &request};
     pod_experiment_plan_row fast;
     pod_experiment_plan_row all;
-    int count = 0;
+    pod_experiment_plan_row dealt;
     OK(pod_experiment_plan_slice(&w->experiment, &question, &w->setup, &fast, &w->err));
     question.exhaustive = true;
     OK(pod_experiment_plan_slice(&w->experiment, &question, &w->setup, &all, &w->err));
-    OK(pod_experiment_plan_count(&question, &w->setup, &count, &w->err));
     OK((pod_status)fast.best.status);
     cr_expect_eq(fast.best.time_ps, all.best.time_ps);
     cr_expect_str_eq(fast.best.mesh, all.best.mesh);
-    cr_expect_eq(fast.candidates, count);
+    OK(pod_experiment_plan_slices(&w->experiment, &question, &w->setup, 1, &dealt, &w->err));
+    cr_expect_eq(fast.candidates, all.candidates);
+    cr_expect_eq(fast.candidates, dealt.candidates);
+    cr_expect_eq(dealt.best.time_ps, all.best.time_ps);
+    cr_expect_eq(dealt.setup, &w->setup);
     cr_expect_leq(fast.best.bound_ps, fast.best.time_ps);
     world_fini(w);
 }
