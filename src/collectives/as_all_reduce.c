@@ -316,6 +316,7 @@ static int64_t copy_frame(masked *self, const pod_coll_request *request)
     self->base.op = POD_BROADCAST;
     self->base.root = request->root;
     self->base.uniform = false;
+    memset(self->base.repeat, 0, sizeof self->base.repeat);
     self->base.least_elements = 0;
     (void)snprintf(self->base.own_name, sizeof self->base.own_name, "as_all_reduce:%.60s",
                    whole->algorithm);

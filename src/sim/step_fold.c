@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which chips of a step do the same, by comparing what their schedules say. */
+/* Which chips of a step do the same. Most schedules say how far apart along an axis chips do (schedule.h,
+ * pod_coll_repeat), which is a look at each; only the others are compared chip by chip and step by step. */
 #include "sim/step_state.h"
 
 #include <stdlib.h>
@@ -11,6 +12,9 @@ typedef struct fold {
     int32_t slices;           /* of which one or more have cells */
     int32_t period[POD_AXES]; /* found so far; dims for axes still to come */
     bool *uniform; /* uniform[schedule]: a ring on which every chip does the same; NULL = none */
+    int32_t *left; /* left[nleft]: schedules that must be compared step by step */
+    int32_t nleft;
+    int32_t suspect; /* the schedule that differed last, and may again */
 } fold;
 
 /* Chips of one slice must reach the same other slice. Where a and b are in different slices, it is enough that
@@ -295,23 +299,69 @@ static bool same_stage(const fold *f, int32_t a, int32_t b)
                               programs->previous_stage_chip[b]));
 }
 
-static bool same_chips(const fold *f, int32_t a, int32_t b, int open_axis)
+static bool same_chips(fold *f, int32_t a, int32_t b, int open_axis)
 {
     bool same = same_stage(f, a, b);
-    for (int32_t i = 0; same && i < f->run->nschedules; i++) {
-        const pod_coll_schedule *schedule = f->run->schedules[i].schedule;
-        same = schedule->uniform || (f->uniform != NULL && f->uniform[i])
-               || same_schedule(f, schedule, a, b, open_axis);
+    for (int32_t i = 0; i < f->nleft && same; i++) {
+        same = same_schedule(f, f->run->schedules[f->left[i]].schedule, a, b, open_axis);
+        f->suspect = same ? f->suspect : f->left[i];
     }
     return same;
 }
 
+/* One more schedule to be compared; the suspect goes first. */
+static void leave(fold *f, int32_t number)
+{
+    const bool first = number == f->suspect && f->nleft > 0;
+    f->left[f->nleft++] = first ? f->left[0] : number;
+    f->left[0] = first ? number : f->left[0];
+}
+
+/* Nothing tells chips apart but what is left to be compared. */
+static bool all_same(const fold *f)
+{
+    return f->nleft == 0 && f->run->args->programs->stage_of == NULL;
+}
+
+static bool is_uniform(const fold *f, int32_t number)
+{
+    return f->run->schedules[number].schedule->uniform
+           || (f->uniform != NULL && f->uniform[number]);
+}
+
+/* Groups with chips at several places along an axis. */
+static bool goes_along(const pod_group *group, int axis)
+{
+    const pod_group *grid = group->slices > 1 ? group->inside : group;
+    bool along = grid->ndims == 0 && grid->size > 1;
+    for (int d = 0; d < grid->ndims; d++) {
+        along = along || grid->dim[d].axis == axis;
+    }
+    return along;
+}
+
+/* By its construction a schedule is the same `period` further along an axis. Nothing is sent along an open axis on
+ * which groups have one place. */
+static bool is_known(const pod_coll_schedule *schedule, int axis, int32_t period, int open_axis)
+{
+    const int32_t apart = pod_coll_repeat(schedule, axis);
+    return apart > 0 && period % apart == 0
+           && (open_axis < 0 || !goes_along(schedule->group, open_axis));
+}
+
 /* Chips of the box found so far do the same as those `period` after them along an axis. */
-static bool repeats(const fold *f, int axis, int32_t period)
+static bool repeats(fold *f, int axis, int32_t period)
 {
     const pod_slice *slice = f->slice;
     const int open_axis = slice->wrap[axis] ? -1 : axis;
-    for (int32_t chip = 0; chip < slice->nchips * f->slices; chip++) {
+    f->nleft = 0;
+    for (int32_t i = 0; i < f->run->nschedules; i++) {
+        if (!is_uniform(f, i)
+            && !is_known(f->run->schedules[i].schedule, axis, period, open_axis)) {
+            leave(f, i);
+        }
+    }
+    for (int32_t chip = 0; chip < slice->nchips * f->slices && !all_same(f); chip++) {
         int32_t at[POD_AXES];
         pod_slice_coords(slice, chip % slice->nchips, at);
         bool inside = at[axis] >= period;
@@ -330,11 +380,17 @@ static bool repeats(const fold *f, int axis, int32_t period)
     return true;
 }
 
-/* All slices do what the first does. */
-static bool slices_repeat(const fold *f)
+/* All slices do what the first does; groups of one slice are the same in all. */
+static bool slices_repeat(fold *f)
 {
     const int32_t nchips = f->slice->nchips;
-    for (int32_t chip = nchips; chip < nchips * f->slices; chip++) {
+    f->nleft = 0;
+    for (int32_t i = 0; i < f->run->nschedules; i++) {
+        if (!is_uniform(f, i) && f->run->schedules[i].schedule->group->slices > 1) {
+            leave(f, i);
+        }
+    }
+    for (int32_t chip = nchips; chip < nchips * f->slices && !all_same(f); chip++) {
         if (!same_chips(f, chip, chip % nchips, -1)) {
             return false;
         }
@@ -426,12 +482,15 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
 {
     const pod_slice *slice = machine->slice;
     const pod_dcn *dcn = machine->dcn;
-    fold f = {.run = run, .slice = slice, .slices = dcn ? slice->nslices : 1};
+    fold f = {.run = run,
+              .slice = slice,
+              .slices = dcn ? slice->nslices : 1,
+              .left = calloc((size_t)run->nschedules + 1, sizeof *f.left)};
     memcpy(f.period, slice->dims, sizeof f.period);
     if (run->args->fold_rings) {
         rings_find(&f);
     }
-    const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0);
+    const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0) && f.left != NULL;
     machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
     f.slices = machine->fold_slices ? 1 : f.slices;
     if (plain) {
@@ -440,5 +499,6 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
         } while (rings_drop(&f, machine));
     }
     memcpy(machine->period, f.period, sizeof machine->period);
+    free(f.left);
     free(f.uniform);
 }

@@ -189,6 +189,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
     }
     self->base.uniform = is_uniform(request);
     pod_coll_frame_slots(&self->base, n, 2 * n);
+    pod_coll_frame_repeat(&self->base, request->slice); /* as far from everywhere */
     for (int32_t c = 0; c < channels; ++c) {
         self->base.channels[c].max_steps = (n - 1 - c + channels - 1) / channels;
     }

@@ -423,6 +423,8 @@ pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan
             self->base.channels[c].max_steps += phase_steps(self, &f, c % 2 != 0);
         }
     }
+    /* along a closed axis all relay in every step: positions only choose the slots */
+    pod_coll_axes_repeat(&self->axes, request, NULL, &self->base);
     *schedule = &self->base;
     return POD_OK;
 }

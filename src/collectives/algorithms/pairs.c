@@ -264,6 +264,17 @@ static void cut_in_blocks(pod_coll_schedule *schedule, int32_t n)
     schedule->parts[parts - 1].elements += schedule->elements % n;
 }
 
+/* Swing goes one way from even positions, as far the other way from odd ones; of a doubling's positions every bit
+ * counts. */
+static void repeat_fill(pairs_schedule *self, const pod_coll_request *request)
+{
+    int32_t every[POD_GROUP_DIMS_MAX];
+    for (int a = 0; a < self->axes.naxes; ++a) {
+        every[a] = self->plan.swing ? 2 : self->axes.axis[a].length;
+    }
+    pod_coll_axes_repeat(&self->axes, request, every, &self->base);
+}
+
 pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan *plan,
                            pod_coll_schedule **schedule, pod_error *err)
 {
@@ -293,6 +304,7 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
     if (plan->circuits && plan->halving) {
         cut_in_blocks(&self->base, n);
     }
+    repeat_fill(self, request);
     const bool twice = plan->halving && request->op == POD_ALL_REDUCE;
     const int32_t turns = twice ? 2 * self->levels : self->levels;
     for (int32_t c = 0; c < parts; ++c) {

@@ -326,6 +326,8 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
     self->base.uniform = request->slice->nfaults == 0 && pod_coll_axes_symmetric(&self->axes);
     pod_coll_frame_slots(&self->base, request->group->size,
                          (naxes > 0 ? naxes + 1 : 2) * request->group->size);
+    /* along a closed axis all send equally far in a step: positions only choose its slots */
+    pod_coll_axes_repeat(&self->axes, request, NULL, &self->base);
     for (int32_t c = 0; c < self->base.nchannels; ++c) {
         self->base.channels[c].part = c / 2;
         for (int axis = 0; axis < naxes; ++axis) {

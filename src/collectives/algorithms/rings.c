@@ -432,6 +432,8 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
     }
     self->base.least_elements = least_elements(self);
     self->base.uniform = is_uniform(self, request);
+    /* the digit on a ring only chooses the slots */
+    pod_coll_axes_repeat(&self->axes, request, NULL, &self->base);
     *schedule = &self->base;
     return POD_OK;
 }

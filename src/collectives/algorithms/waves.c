@@ -331,6 +331,14 @@ static void add_parts(waves *w, const pod_waves_plan *plan)
     }
 }
 
+/* Along the short axes all do the same; the position on the long one says when waves begin and which goes first. */
+static void repeat_fill(waves *w, const pod_coll_request *request)
+{
+    int32_t every[AXES] = {1, 1, 1};
+    every[w->long_axis] = w->length;
+    pod_coll_axes_repeat(&w->axes, request, every, &w->base);
+}
+
 pod_status pod_waves_build(const pod_coll_request *request, pod_coll_axes *axes,
                            const pod_waves_plan *plan, pod_coll_schedule **schedule, pod_error *err)
 {
@@ -359,6 +367,7 @@ pod_status pod_waves_build(const pod_coll_request *request, pod_coll_axes *axes,
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     add_parts(w, plan);
+    repeat_fill(w, request);
     fill_needs(w, pod_ring_leg_make(w->length, 1, 1, 0, true).steps);
     *schedule = &w->base;
     return POD_OK;

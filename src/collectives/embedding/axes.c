@@ -62,8 +62,8 @@ static void join_dims(pod_coll_axes *axes, const pod_group *group, axis_dims *jo
     for (int d = innermost(group, used); d >= 0; d = innermost(group, used)) {
         pod_coll_axis *axis = &axes->axis[axes->naxes];
         axis_dims *dims = &joined[axes->naxes++];
-        *axis = (pod_coll_axis){.length = 1, .stride = group->dim[d].stride};
         const int physical = group->dim[d].axis;
+        *axis = (pod_coll_axis){.length = 1, .stride = group->dim[d].stride, .physical = physical};
         for (int next = d; next >= 0;
              next = continuation(group, physical, axis->stride * axis->length, used)) {
             used |= 1U << next;
@@ -113,7 +113,7 @@ static bool link_is_dead(const pod_coll_request *request, int32_t rank, int dire
 
 /* The rank one position further; group 0 stands for all, which are translations of it. */
 static pod_coll_hop hop_along(const pod_coll_request *request, const pod_coll_axes *axes, int axis,
-                              int physical, int32_t rank, int minus)
+                              int32_t rank, int minus)
 {
     const pod_group *group = request->group;
     const pod_coll_axis *line = &axes->axis[axis];
@@ -121,7 +121,7 @@ static pod_coll_hop hop_along(const pod_coll_request *request, const pod_coll_ax
     if (!line->closed && at == (minus ? 0 : line->length - 1)) {
         return (pod_coll_hop){.rank = -1, .direction = -1};
     }
-    const int direction = 2 * physical + minus;
+    const int direction = 2 * line->physical + minus;
     int32_t chip = group->chip_of[rank];
     for (int32_t h = 0; h < line->stride; ++h) {
         chip = pod_slice_neighbor(request->slice, chip, direction);
@@ -167,7 +167,7 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
             axes->position[(int64_t)rank * axes->naxes + a] = position;
             for (int minus = 0; minus < 2; ++minus) {
                 axes->hop[((int64_t)rank * axes->naxes + a) * 2 + minus] =
-                    hop_along(request, axes, a, group->dim[joined[a].dim[0]].axis, rank, minus);
+                    hop_along(request, axes, a, rank, minus);
             }
         }
     }
@@ -201,7 +201,7 @@ pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request
         return st;
     }
     for (int a = 0; a < axes->naxes; ++a) {
-        axes->axis[a] = (pod_coll_axis){.length = n, .closed = true, .stride = 1};
+        axes->axis[a] = (pod_coll_axis){.length = n, .closed = true, .stride = 1, .physical = -1};
         const int32_t *at = cycle + (int64_t)a * n;
         for (int32_t i = 0; i < n; ++i) {
             const int32_t next = at[(i + 1) % n];
@@ -223,6 +223,27 @@ int32_t pod_coll_axes_number(const pod_coll_axes *axes, int32_t rank)
         number = number * axes->axis[a].length + axes->position[(int64_t)rank * axes->naxes + a];
     }
     return number;
+}
+
+void pod_coll_axes_repeat(const pod_coll_axes *axes, const pod_coll_request *request,
+                          const int32_t *every, pod_coll_schedule *schedule)
+{
+    bool grid = request->slice->nfaults == 0 && request->group->ndims > 0 && !axes->quotient
+                && pod_coll_parts_equal(schedule);
+    for (int a = 0; a < axes->naxes; ++a) {
+        grid = grid && axes->axis[a].physical >= 0;
+    }
+    for (int p = 0; p < POD_AXES; ++p) {
+        schedule->repeat[p] = grid ? 1 : 0;
+    }
+    for (int a = 0; a < axes->naxes && grid; ++a) {
+        const pod_coll_axis *axis = &axes->axis[a];
+        const int32_t round = every != NULL ? every[a] : 1;
+        const int32_t positions = axis->closed ? round : axis->length;
+        int32_t *repeat = &schedule->repeat[axis->physical];
+        const int32_t apart = positions > 1 ? positions * axis->stride : 1;
+        *repeat = apart > *repeat ? apart : *repeat; /* axes of one axis of the slice nest */
+    }
 }
 
 bool pod_coll_axes_linked(const pod_coll_axes *axes)

@@ -32,6 +32,7 @@ typedef struct pod_coll_axis {
     int32_t length;
     bool closed;
     int32_t stride; /**< physical hops between neighbours */
+    int physical;   /**< axis of the slice along which they lie, -1 = several */
 } pod_coll_axis;
 
 typedef struct pod_coll_axes {
@@ -68,6 +69,14 @@ bool pod_coll_axes_symmetric(const pod_coll_axes *axes);
 
 /** True when a link leads to every neighbour: none is routed. */
 bool pod_coll_axes_linked(const pod_coll_axes *axes);
+
+/** Say how far apart chips do the same (schedule.h, repeat): the algorithm works on these axes, and what a rank does
+ *  depends on the graph that it sees and on its positions only as follows.
+ *  @param every     every[axis]: along a closed axis, on the position modulo this, which divides the length; NULL =
+ *                   not at all; along open axes it may always depend on the position
+ *  @param schedule  its parts are final: where blocks differ in size, positions count */
+void pod_coll_axes_repeat(const pod_coll_axes *axes, const pod_coll_request *request,
+                          const int32_t *every, pod_coll_schedule *schedule);
 
 /** Refuse a group with an open axis. @param name, instead  of algorithms, for the message
  *  @return POD_E_INVALID, POD_E_NOMEM */

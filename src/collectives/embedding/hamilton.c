@@ -102,13 +102,18 @@ pod_status pod_coll_hamilton_axes(pod_coll_axes *axes, const pod_coll_request *r
         cycle[r] = r;
     }
     pod_status st = POD_OK;
+    int physical = -1;
     if (request->group->ndims > 0) {
         pod_coll_axes grid;
         st = pod_coll_axes_init(&grid, request, err);
         st = st == POD_OK && n > 1 ? cycle_of_grid(&grid, cycle, err) : st;
+        physical = st == POD_OK && grid.naxes == 1 && !grid.quotient ? grid.axis[0].physical : -1;
         pod_coll_axes_fini(&grid);
     }
     st = st == POD_OK ? pod_coll_axes_init_cycles(axes, request, cycle, 1, err) : st;
+    if (st == POD_OK && axes->naxes == 1) {
+        axes->axis[0].physical = physical; /* one closed axis is its own cycle */
+    }
     free(cycle);
     return st;
 }

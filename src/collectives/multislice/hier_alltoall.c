@@ -177,6 +177,7 @@ pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *
         self->base.channels[ch].max_steps = exchange_steps(&self->base, NULL, ch);
     }
     self->base.uniform = is_uniform(self, request);
+    pod_coll_frame_repeat(&self->base, request->slice); /* across, all do the same */
     *schedule = &self->base;
     return POD_OK;
 }

@@ -306,6 +306,22 @@ static bool is_uniform(const hier *self, const pod_coll_request *request)
     return uniform && request->slice->nfaults == 0 && pod_coll_parts_equal(&self->base);
 }
 
+/* As far apart as chips do the same in all inner schedules; crossing, they differ in the size of their runs alone. */
+static void repeat_fill(hier *self, const pod_coll_request *request)
+{
+    const bool known = request->op != POD_BROADCAST && pod_coll_parts_equal(&self->base);
+    for (int axis = 0; axis < POD_AXES && known; ++axis) {
+        int32_t apart = self->n == 1 ? 0 : 1;
+        for (int i = 0; i < 2 * self->ninner && apart > 0; ++i) {
+            const pod_hier_inner *inner = &self->inner[i / 2];
+            const pod_coll_schedule *phase = i % 2 == 0 ? inner->scatter : inner->gather;
+            const int32_t own = phase != NULL ? phase->repeat[axis] : apart;
+            apart = own > apart || own == 0 ? own : apart;
+        }
+        self->base.repeat[axis] = apart;
+    }
+}
+
 pod_status pod_hier_build(const pod_coll_request *request, const char *name,
                           const pod_hier_cut *cut, pod_coll_schedule **schedule, pod_error *err)
 {
@@ -328,6 +344,7 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
         return st;
     }
     self->base.uniform = is_uniform(self, request);
+    repeat_fill(self, request);
     *schedule = &self->base;
     return POD_OK;
 }

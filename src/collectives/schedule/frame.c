@@ -52,6 +52,22 @@ void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t s
     }
 }
 
+void pod_coll_frame_repeat(pod_coll_schedule *schedule, const pod_slice *slice)
+{
+    const pod_group *group = schedule->group;
+    const pod_group *grid = group->slices > 1 ? group->inside : group;
+    const bool says = slice->nfaults == 0 && grid->ndims > 0 && pod_coll_parts_equal(schedule);
+    for (int axis = 0; axis < POD_AXES; ++axis) {
+        schedule->repeat[axis] = says ? 1 : 0;
+    }
+    for (int d = 0; d < grid->ndims && says; ++d) {
+        const pod_group_dim *dim = &grid->dim[d];
+        int32_t *repeat = &schedule->repeat[dim->axis];
+        const int32_t apart = dim->closed ? 1 : dim->size * dim->stride;
+        *repeat = apart > *repeat ? apart : *repeat; /* dims of one axis nest */
+    }
+}
+
 int32_t pod_coll_displaced(const pod_group *group, int32_t rank, int32_t vector, int sign)
 {
     if (group->ndims == 0) {

@@ -18,6 +18,10 @@ void pod_coll_frame_fini(pod_coll_schedule *schedule);
 /** Give every part the same blocks and slots. */
 void pod_coll_frame_slots(pod_coll_schedule *schedule, int32_t blocks, int32_t slots);
 
+/** Say how far apart chips do the same (schedule.h, repeat) where nothing of a step depends on positions along closed
+ *  dims of the group but the slots. The parts are final: where blocks differ in size, positions count. */
+void pod_coll_frame_repeat(pod_coll_schedule *schedule, const pod_slice *slice);
+
 /** The rank that lies as far from `rank` along every axis of the group's grid as `vector` lies from rank 0, round
  *  and round; without a grid, so many ranks ahead. @param sign  1, or -1: as far back */
 int32_t pod_coll_displaced(const pod_group *group, int32_t rank, int32_t vector, int sign);

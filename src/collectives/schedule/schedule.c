@@ -117,6 +117,22 @@ int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, 
     return sum;
 }
 
+int32_t pod_coll_repeat(const pod_coll_schedule *schedule, int axis)
+{
+    const pod_group *group = schedule->group;
+    const pod_group *grid = group->slices > 1 ? group->inside : group;
+    if (schedule->repeat[axis] > 0 || (grid->ndims == 0 && grid->size > 1)) {
+        return schedule->repeat[axis];
+    }
+    int32_t apart = 1; /* dims of one axis nest: the widest is a multiple of the others */
+    for (int d = 0; d < grid->ndims; ++d) {
+        const pod_group_dim *dim = &grid->dim[d];
+        const int32_t wide = dim->size * dim->stride;
+        apart = dim->axis == axis && wide > apart ? wide : apart;
+    }
+    return apart;
+}
+
 int64_t pod_coll_work_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t part)
 {
     return offset_of(schedule, rank, &schedule->parts[part], schedule->parts[part].slots);

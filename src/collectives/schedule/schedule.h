@@ -163,6 +163,7 @@ struct pod_coll_schedule {
     bool
         uniform; /**< every rank sends as far, as much and as often as every other, which closed axes
                           without faults let it: one can stand for all (sim/run.h) */
+    int32_t repeat[POD_AXES]; /**< what its construction says for pod_coll_repeat, 0 = nothing */
     bool circuits;  /**< routed messages go as circuits (net/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
     bool ties_plus; /**< circuits: where ways round are equally short, only those in + direction */
@@ -190,6 +191,11 @@ void pod_coll_slots(const pod_coll_schedule *schedule, int32_t rank, int32_t par
 /** Elements that a step of a rank sends: those of its slots, with the gaps left out. */
 int64_t pod_coll_send_elements(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
                                const pod_coll_step *step);
+/** Two chips of a slice that lie a multiple of this apart along one of its axes do the same: their steps wait for
+ *  the same and send equally many elements, over links of the same direction or routed equally far (counted round
+ *  closed axes). By `repeat`; else, in groups that are grids, as far apart as chips have the same rank, since
+ *  steps depend on the rank alone. 0 = not known. */
+int32_t pod_coll_repeat(const pod_coll_schedule *schedule, int axis);
 /** All blocks of each part have equally many elements. */
 bool pod_coll_parts_equal(const pod_coll_schedule *schedule);
 /** Elements of the whole work buffer of a part on a rank. */
