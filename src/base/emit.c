@@ -50,6 +50,10 @@ struct pod_emit {
     pod_text headings;
     pod_text notes;
     pod_text output;
+    struct layout *
+        settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
+    bool started; /* the lines above the rows have been put */
+    bool cut;     /* a text was */
     bool out_of_memory;
     bool not_utf8;
 };
@@ -96,20 +100,27 @@ pod_status pod_emit_new(pod_format format, const char *command, const pod_emit_c
     return POD_OK;
 }
 
+static void drop_rows(pod_emit *emit)
+{
+    for (size_t i = 0; i < emit->ncells; i++) {
+        free(emit->cells[i].text);
+    }
+    emit->ncells = 0;
+}
+
 void pod_emit_free(pod_emit *emit)
 {
     if (emit == NULL) {
         return;
     }
-    for (size_t i = 0; i < emit->ncells; i++) {
-        free(emit->cells[i].text);
-    }
+    drop_rows(emit);
     for (int i = 0; i < emit->ncolumns && emit->columns != NULL; i++) {
         free(emit->columns[i].name);
         free(emit->columns[i].title);
         free(emit->columns[i].unit);
     }
     free(emit->cells);
+    free(emit->settled);
     free(emit->columns);
     free(emit->command);
     pod_text_free(&emit->headings);
@@ -216,12 +227,12 @@ static size_t display_width(const char *text)
     return pod_text_width(text, strlen(text));
 }
 
+/* How a column lies. */
 typedef struct layout {
     size_t width;
     bool left;  /* a column with any text in it reads from the left */
     bool empty; /* no cell has anything */
     bool shown;
-    bool cut; /* its texts are wider */
 } layout;
 
 static layout column_layout(const pod_emit *emit, int index)
@@ -299,7 +310,6 @@ static void fit_columns(const pod_emit *emit, layout *places)
         i = widest_text(emit, places);
         if (i >= 0) {
             places[i].width--;
-            places[i].cut = true;
             continue;
         }
         i = least_needed(emit, places, true);
@@ -336,17 +346,17 @@ static void put_missing(pod_emit *emit, const char *margin, const layout *places
 {
     pod_text text = {0};
     int missing = 0;
-    bool cut = false;
     pod_text_printf(&text, "%s--wide also shows", margin);
     for (int i = 0; i < emit->ncolumns; i++) {
         const column *heading = &emit->columns[i];
         if (!places[i].shown && !places[i].empty && !heading->table_hidden) {
             pod_text_printf(&text, "%s%s", missing++ > 0 ? ", " : " ", heading->title);
         }
-        cut = cut || (places[i].shown && places[i].cut);
     }
-    pod_text_add(&text, cut && missing > 0 ? ", and whole texts" : cut ? " whole texts" : "");
-    if ((missing > 0 || cut) && text.data != NULL) {
+    if (emit->cut) {
+        pod_text_add(&text, missing > 0 ? ", and whole texts" : " whole texts");
+    }
+    if ((missing > 0 || emit->cut) && text.data != NULL) {
         put_line(emit, text.data, text.size);
     }
     emit->out_of_memory = emit->out_of_memory || text.out_of_memory;
@@ -385,6 +395,20 @@ static void put_aligned(pod_text *out, const char *text, layout place)
     pod_text_fill(out, ' ', (place.left ? padding : 0) + GAP);
 }
 
+/* A number that is wider than its settled column loses decimals. */
+static void put_number(pod_text *out, const column *heading, const cell *value, layout place)
+{
+    char text[512];
+    int decimals = heading->decimals > 0 ? heading->decimals : 0;
+    (void)snprintf(text, sizeof text, "%s", value->text);
+    while (strlen(text) > place.width && decimals > 0) {
+        (void)snprintf(text, sizeof text, "%.*f", --decimals,
+                       heading->percent ? 100 * value->number : value->number);
+    }
+    place.width = strlen(text) > place.width ? strlen(text) : place.width;
+    put_aligned(out, text, place);
+}
+
 /* Ends a line of the table; what only padded its last cells goes away. */
 static void end_line(pod_text *out)
 {
@@ -421,9 +445,13 @@ static void put_rows(pod_emit *emit, const layout *places, const char *margin)
     pod_text *out = &emit->output;
     for (size_t i = 0; i < emit->ncells; i++) {
         const int index = (int)(i % (size_t)emit->ncolumns);
+        const cell *value = &emit->cells[i];
         pod_text_add(out, index == 0 ? margin : "");
-        if (places[index].shown) {
-            put_aligned(out, emit->cells[i].text, places[index]);
+        if (places[index].shown && value->kind == CELL_NUMBER && !places[index].left) {
+            put_number(out, &emit->columns[index], value, places[index]);
+        } else if (places[index].shown) {
+            emit->cut = emit->cut || display_width(value->text) > places[index].width;
+            put_aligned(out, value->text, places[index]);
         }
         if (index == emit->ncolumns - 1) {
             end_line(out);
@@ -431,36 +459,90 @@ static void put_rows(pod_emit *emit, const layout *places, const char *margin)
     }
 }
 
-static void render_table(pod_emit *emit)
+/* How the rows that are there lie in columns. @return NULL if there is no memory */
+static layout *lay_columns(const pod_emit *emit)
 {
     layout *places = calloc((size_t)emit->ncolumns, sizeof *places);
+    for (int i = 0; i < emit->ncolumns && places != NULL; i++) {
+        places[i] = column_layout(emit, i);
+    }
+    if (emit->width > 0 && places != NULL) {
+        fit_columns(emit, places);
+    }
+    return places;
+}
+
+static const char *table_margin(const pod_emit *emit, const char *commented)
+{
+    return emit->headings.size > 0 ? commented : "";
+}
+
+/* The lines above the rows, once, and the rows that are there. */
+static void render_rows(pod_emit *emit, const layout *places)
+{
+    const char *margin = table_margin(emit, "# ");
+    bool any_unit = false;
+    for (int i = 0; i < emit->ncolumns; i++) {
+        any_unit = any_unit || (emit->columns[i].unit[0] != '\0' && places[i].shown);
+    }
+    if (!emit->started) {
+        put_lines(emit, "", emit->headings.data);
+        put_heading(emit, places, margin, column_title);
+    }
+    if (!emit->started && any_unit) {
+        put_heading(emit, places, margin, column_unit);
+    }
+    emit->started = true;
+    put_rows(emit, places, table_margin(emit, "  "));
+}
+
+static void render_table(pod_emit *emit)
+{
+    layout *places = emit->settled != NULL ? emit->settled : lay_columns(emit);
     if (places == NULL) {
         emit->out_of_memory = true;
         return;
     }
-    const bool commented = emit->headings.size > 0;
-    const char *margin = commented ? "# " : "";
-    bool any_unit = false;
-    for (int i = 0; i < emit->ncolumns; i++) {
-        places[i] = column_layout(emit, i);
-    }
+    emit->started = emit->started && emit->settled != NULL;
+    render_rows(emit, places);
+    put_lines(emit, table_margin(emit, "# "), emit->notes.data);
     if (emit->width > 0) {
-        fit_columns(emit, places);
+        put_missing(emit, table_margin(emit, "# "), places);
     }
-    for (int i = 0; i < emit->ncolumns; i++) {
-        any_unit = any_unit || (emit->columns[i].unit[0] != '\0' && places[i].shown);
+    if (places != emit->settled) {
+        free(places);
     }
-    put_lines(emit, "", emit->headings.data);
-    put_heading(emit, places, margin, column_title);
-    if (any_unit) {
-        put_heading(emit, places, margin, column_unit);
+}
+
+static pod_status memory_check(const pod_emit *emit, pod_error *err)
+{
+    return emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
+                   || emit->output.out_of_memory
+               ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
+               : POD_OK;
+}
+
+pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
+{
+    POD_ASSERT(emit->format == POD_FORMAT_TABLE && emit->settled == NULL);
+    emit->settled = lay_columns(emit);
+    emit->out_of_memory = emit->out_of_memory || emit->settled == NULL;
+    drop_rows(emit);
+    return memory_check(emit, err);
+}
+
+pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err)
+{
+    POD_ASSERT(emit->settled != NULL || emit->out_of_memory);
+    pod_text_free(&emit->output);
+    if (!emit->out_of_memory) {
+        POD_ASSERT(emit->ncells % (size_t)emit->ncolumns == 0);
+        render_rows(emit, emit->settled);
+        drop_rows(emit);
     }
-    put_rows(emit, places, commented ? "  " : "");
-    put_lines(emit, margin, emit->notes.data);
-    if (emit->width > 0) {
-        put_missing(emit, margin, places);
-    }
-    free(places);
+    *text = emit->output.data;
+    *size = emit->output.size;
+    return memory_check(emit, err);
 }
 
 static bool is_blank(char c)
@@ -566,9 +648,9 @@ pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_
             break;
         }
     }
-    if (emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
-        || emit->output.out_of_memory) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    const pod_status st = memory_check(emit, err);
+    if (st != POD_OK) {
+        return st;
     }
     if (emit->not_utf8) {
         return pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table");

@@ -14,6 +14,8 @@
  *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
  *  emitted (POD_ASSERT). Text is UTF-8.
  *
+ *  Rows of a table can be handed over one by one if its columns are laid out before the first (pod_emit_settle).
+ *
  *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
  *  stays on disk. Ownership: the emitter copies what it is given. Threads: none. */
 #pragma once
@@ -62,11 +64,19 @@ enum { POD_EMIT_WIDE = -1 };
  *  too, and as wide as it gets. Without effect on csv and json. */
 void pod_emit_fit(pod_emit *emit, int width);
 
+/** The rows so far were samples: a table's columns become as wide as these need, and the rows go away. A later number
+ *  that is wider loses decimals, a text is cut. Once, after pod_emit_fit and all headings; not for csv and json.
+ *  POD_E_NOMEM */
+pod_status pod_emit_settle(pod_emit *emit, pod_error *err);
+/** What has been added to a settled table since the last call: first its headings. Owned by the emitter until the
+ *  next call. POD_E_NOMEM */
+pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err);
+
 /** The number of the only row in the column of a name. Every cell of it must have been given (POD_ASSERT).
  *  @return POD_E_USAGE: other than one row, no such column, or no number there; POD_E_NOMEM */
 pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err);
 
-/** The whole text, owned by the emitter, `*size` bytes without the final NUL. Every cell of the
- *  last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
+/** The whole text, or of a settled table what was not taken, owned by the emitter, `*size` bytes without the final NUL.
+ *  Every cell of the last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
  *  POD_E_INVALID if a text in json is not UTF-8. */
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err);

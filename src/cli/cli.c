@@ -35,24 +35,29 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
                                      : POD_OK;
 }
 
-static pod_status write_output(const pod_cli *cli, pod_error *err)
+/* Whole at once. */
+static pod_status put_output(const char *text, size_t size, pod_error *err)
 {
-    if (cli->common.output_path != NULL && !cli->help) {
-        return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
-    }
-    const pod_status st = pod_launcher_output_check((int64_t)cli->output.size, err);
+    const pod_status st = pod_launcher_output_check((int64_t)size, err);
     if (st != POD_OK) {
         return st;
     }
     errno = 0;
-    if (fwrite(cli->output.data, 1, cli->output.size, stdout) != cli->output.size
-        || fflush(stdout) != 0) {
+    if (fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0) {
         return pod_fail(err, POD_E_IO,
                         "cannot write to standard output: %s; give it somewhere to go, or "
                         "--output FILE",
                         strerror(errno));
     }
     return POD_OK;
+}
+
+static pod_status write_output(const pod_cli *cli, pod_error *err)
+{
+    if (cli->common.output_path != NULL && !cli->help) {
+        return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
+    }
+    return put_output(cli->output.data, cli->output.size, err);
 }
 
 /* ---- diagnostics ---- */
@@ -65,6 +70,32 @@ static bool speaks(const pod_cli *cli)
 bool pod_cli_is_narrow(const pod_cli *cli)
 {
     return cli->common.width > 0 && cli->common.format == POD_FORMAT_TABLE;
+}
+
+bool pod_cli_rows_come(const pod_cli *cli)
+{
+    return speaks(cli) && cli->figure == NULL && cli->common.format == POD_FORMAT_TABLE
+           && cli->common.output_path == NULL && pod_cli_terminal_columns(STDOUT_FILENO) > 0;
+}
+
+static void clear_progress(const pod_cli *cli)
+{
+    if (cli->progress_shown) {
+        (void)fputs("\r\033[K", stderr);
+        (void)fflush(stderr);
+    }
+}
+
+pod_status pod_cli_show_rows(const pod_cli *cli, pod_emit *emit, pod_error *err)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    const pod_status st = pod_emit_take(emit, &text, &size, err);
+    if (st != POD_OK || size == 0) {
+        return st;
+    }
+    clear_progress(cli);
+    return put_output(text, size, err);
 }
 
 /* One line, broken where a terminal ends. */
@@ -193,9 +224,7 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
 {
     pod_cli *cli = context;
     if (what == NULL) {
-        if (cli->progress_shown) {
-            (void)fputs("\r\033[K", stderr);
-        }
+        clear_progress(cli);
         cli->progress_shown = false;
         return;
     }

@@ -84,6 +84,11 @@ void pod_cli_fini(pod_cli *cli);
 
 /** The finished emitter's text becomes the output; or the figure that was asked for is taken from its only row. */
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
+/** Rows of a table may come while the command works: it goes to a terminal. The same on every call; of this rank. */
+bool pod_cli_rows_come(const pod_cli *cli);
+/** What has been added to a settled emitter goes to the terminal at once, in place of progress. Not collective.
+ *  POD_E_IO, POD_E_NOMEM. */
+pod_status pod_cli_show_rows(const pod_cli *cli, pod_emit *emit, pod_error *err);
 /** Write the output to where the options say. Rank 0 writes; the others return POD_OK. Not
  *  collective. POD_E_IO. */
 pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err);

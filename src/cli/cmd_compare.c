@@ -32,7 +32,13 @@ typedef struct comparison {
     int count;
     pod_experiment_candidate *candidates;  /* candidates[count] */
     pod_experiment_step_outcome *outcomes; /* outcomes[count] */
+    pod_emit *emit;                        /* the table, if its rows come one by one; else NULL */
+    int shown;                             /* rows that have come */
+    pod_status row_status;                 /* what the first that didn't says */
+    pod_error row_error;
 } comparison;
+
+enum { OWN_COLUMNS = 4, COLUMNS = 1 + POD_STEP_COLUMNS + OWN_COLUMNS };
 
 /* The meshes of --mesh. */
 static pod_status list_given(const comparison *c, pod_logical_mesh **meshes, int *count,
@@ -212,8 +218,9 @@ static void say_why(const comparison *c)
 
 /* ---- the table ---- */
 
+/* @param limit  what limits it, if it has figures */
 static void emit_row(const comparison *c, pod_emit *emit, int rank,
-                     const pod_experiment_step_outcome *outcome)
+                     const pod_experiment_step_outcome *outcome, const char *limit)
 {
     if (has_figures(outcome)) {
         pod_emit_i64(emit, rank);
@@ -229,35 +236,51 @@ static void emit_row(const comparison *c, pod_emit *emit, int rank,
         pod_emit_none(emit);
     }
     if (has_figures(outcome)) {
-        pod_emit_text(emit, pod_experiment_step_limit(outcome));
+        pod_emit_text(emit, limit);
     } else {
         pod_emit_none(emit);
     }
 }
 
-static pod_status print(comparison *c, pod_error *err)
+static pod_status table_new(const comparison *c, pod_emit **emit, pod_error *err)
 {
-    enum { OWN = 4, NCOLUMNS = 1 + POD_STEP_COLUMNS + OWN, STATUS_MINOR = 8 };
-    pod_emit_column columns[NCOLUMNS] = {{.name = "rank"}};
+    enum { STATUS_MINOR = 8 };
+    pod_emit_column columns[COLUMNS] = {{.name = "rank"}};
     const pod_slice *slice = &c->setup->slice;
-    const bool narrow = pod_cli_is_narrow(c->cli);
-    pod_emit *emit = NULL;
     pod_step_columns(columns + 1, c->request, slice->nslices > 1);
-    columns[NCOLUMNS - 4] = (pod_emit_column){.name = "status", .minor = STATUS_MINOR};
-    columns[NCOLUMNS - 3] = (pod_emit_column){.name = "reason", .minor = STATUS_MINOR};
-    columns[NCOLUMNS - 2] = (pod_emit_column){
+    columns[COLUMNS - 4] = (pod_emit_column){.name = "status", .minor = STATUS_MINOR};
+    columns[COLUMNS - 3] = (pod_emit_column){.name = "reason", .minor = STATUS_MINOR};
+    columns[COLUMNS - 2] = (pod_emit_column){
         .name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true};
-    columns[NCOLUMNS - 1] = (pod_emit_column){.name = "limit", .terminal = true};
-    pod_status st = pod_emit_new(c->cli->common.format, "compare", columns, NCOLUMNS, &emit, err);
+    columns[COLUMNS - 1] = (pod_emit_column){.name = "limit", .terminal = true};
+    const pod_status st =
+        pod_emit_new(c->cli->common.format, "compare", columns, COLUMNS, emit, err);
     if (st == POD_OK) {
-        pod_emit_heading(emit, "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
+        pod_emit_heading(*emit, "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
                          slice->nchips * slice->nslices,
                          pod_cli_plural(slice->nchips * slice->nslices), c->request->model.name,
                          pod_dtype_name(c->request->dtype), pod_step_mode_name(c->request->mode));
     }
+    return st;
+}
+
+/* The table, or what of it has not come yet. */
+static pod_status print(comparison *c, pod_error *err)
+{
+    const bool narrow = pod_cli_is_narrow(c->cli);
+    const bool come = c->shown > 0;
+    pod_emit *emit = c->emit;
+    pod_status st = c->row_status;
+    if (st != POD_OK && err != NULL) {
+        *err = c->row_error;
+    }
+    if (st == POD_OK && emit == NULL) {
+        st = table_new(c, &emit, err);
+    }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
-        if (!narrow || has_figures(&c->outcomes[i])) {
-            emit_row(c, emit, i + 1, &c->outcomes[i]);
+        const bool timed = has_figures(&c->outcomes[i]);
+        if (timed ? !come : !narrow) {
+            emit_row(c, emit, i + 1, &c->outcomes[i], pod_experiment_step_limit(&c->outcomes[i]));
         }
     }
     if (st == POD_OK && narrow) {
@@ -267,7 +290,72 @@ static pod_status print(comparison *c, pod_error *err)
         st = pod_cli_finish(c->cli, emit, err);
     }
     pod_emit_free(emit);
+    c->emit = NULL;
     return st;
+}
+
+/* ---- rows that come ---- */
+
+static void show_rows(comparison *c)
+{
+    if (c->row_status == POD_OK) {
+        c->row_status = pod_cli_show_rows(c->cli, c->emit, &c->row_error);
+    }
+}
+
+/* A row at least as wide as what will come of a layout: times are longer than its bound, but seldom twice as long; no
+ * limit has a longer name than compute. */
+static void emit_sample(const comparison *c, const pod_experiment_step_outcome *bounded)
+{
+    static const double LONGER = 2;
+    pod_experiment_step_outcome sample = *bounded;
+    const double most_s = LONGER * bounded->figures.step_time_s;
+    if (has_figures(&sample)) {
+        sample.figures.step_time_s = most_s;
+        sample.compute_s = most_s;
+        sample.exposed_ici_s = most_s;
+        sample.exposed_dcn_s = most_s;
+        sample.exposed_host_s = most_s;
+        sample.idle_s = most_s;
+        emit_row(c, c->emit, c->count, &sample, "compute");
+        sample.slower = 1;
+    }
+    if (!pod_cli_is_narrow(c->cli)) {
+        emit_row(c, c->emit, c->count, &sample, "compute");
+    }
+}
+
+/* Bounds are known: columns are as wide as these need, and their headings come. */
+static void hear_bounds(void *context, const pod_experiment_step_outcome *outcomes, int count)
+{
+    comparison *c = context;
+    c->row_status = table_new(c, &c->emit, &c->row_error);
+    if (c->row_status != POD_OK) {
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        emit_sample(c, &outcomes[i]);
+    }
+    pod_emit_fit(c->emit, c->cli->common.width);
+    c->row_status = pod_emit_settle(c->emit, &c->row_error);
+    show_rows(c);
+}
+
+static void hear_row(void *context, const pod_experiment_step_outcome *outcome)
+{
+    comparison *c = context;
+    if (c->row_status == POD_OK) {
+        emit_row(c, c->emit, ++c->shown, outcome, pod_experiment_step_limit(outcome));
+        show_rows(c);
+    }
+}
+
+static pod_status search(comparison *c, pod_error *err)
+{
+    const pod_experiment_search_listener listener = {
+        .context = c, .bounded = hear_bounds, .found = hear_row};
+    return pod_experiment_search(&c->cli->experiment, c->candidates, c->count, c->top,
+                                 pod_cli_rows_come(c->cli) ? &listener : NULL, c->outcomes, err);
 }
 
 /* Bars of the layouts that run, the fastest on top. */
@@ -331,8 +419,7 @@ static pod_status compare(comparison *c, pod_error *err)
         st = read_top(c, err);
     }
     if (st == POD_OK) {
-        st = pod_experiment_search(&c->cli->experiment, c->candidates, c->count, c->top,
-                                   c->outcomes, err);
+        st = search(c, err);
     }
     if (st == POD_OK) {
         for (int i = 0; i < c->count; i++) {
@@ -351,6 +438,7 @@ static pod_status compare(comparison *c, pod_error *err)
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         st = pod_experiment_step_verdict(&c->outcomes[i], err);
     }
+    pod_emit_free(c->emit);
     free(c->outcomes);
     free(c->candidates);
     return st;

@@ -4,6 +4,7 @@
  *  Threads: none. */
 #pragma once
 
-/** Columns of the terminal that a file descriptor writes to; 0 if it is none, or one that doesn't know (the one that
- *  mpirun gives its ranks). */
+/** Columns of the terminal that a file descriptor writes to; 0 if it is none, or one that doesn't know. Under mpirun
+ *  standard output is a terminal that doesn't, and standard error a pipe: they are as wide as what mpirun copies them
+ *  to. */
 int pod_cli_terminal_columns(int descriptor);

@@ -9,17 +9,31 @@
 enum { WORD_NEXT, WORD_NUMBERS };
 
 struct pod_deal {
-    int64_t *words; /* rank 0: the next piece, then numbers[count]; in a process on its own, too */
+    int64_t
+        *words; /* rank 0: the next piece, numbers[count], records; in a process on its own, too */
     MPI_Win window; /* MPI_WIN_NULL for one rank */
     int count;
+    size_t record_bytes;
+    size_t record_words;
 };
+
+static size_t words_of(const pod_deal *deal)
+{
+    return WORD_NUMBERS + (size_t)deal->count * (1 + deal->record_words);
+}
+
+/* Where a piece's record begins. */
+static size_t record_word(const pod_deal *deal, int piece)
+{
+    return WORD_NUMBERS + (size_t)deal->count + (size_t)piece * deal->record_words;
+}
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 
 /* Rank 0's words as a window of all ranks. */
 static void window_open(pod_par *par, pod_deal *deal)
 {
-    const size_t words = par->rank == 0 ? (size_t)deal->count + WORD_NUMBERS : 0;
+    const size_t words = par->rank == 0 ? words_of(deal) : 0;
     POD_MPI(MPI_Win_allocate((MPI_Aint)(words * sizeof *deal->words), sizeof *deal->words,
                              MPI_INFO_NULL, par->comm, &deal->words, &deal->window));
     if (par->rank == 0) {
@@ -29,15 +43,20 @@ static void window_open(pod_par *par, pod_deal *deal)
     }
 }
 
-pod_status pod_deal_new(pod_par *par, int count, pod_deal **deal, pod_error *err)
+pod_status pod_deal_new(pod_par *par, int count, size_t record_bytes, pod_deal **deal,
+                        pod_error *err)
 {
     pod_deal *made = calloc(1, sizeof *made);
     pod_status st = made != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory to deal work");
     if (made != NULL) {
-        *made = (pod_deal){.window = MPI_WIN_NULL, .count = count};
+        *made = (pod_deal){.window = MPI_WIN_NULL,
+                           .count = count,
+                           .record_bytes = record_bytes,
+                           .record_words =
+                               (record_bytes + sizeof *made->words - 1) / sizeof *made->words};
     }
     if (made != NULL && par->size == 1) {
-        made->words = calloc((size_t)count + WORD_NUMBERS, sizeof *made->words);
+        made->words = calloc(words_of(made), sizeof *made->words);
         st = made->words != NULL ? POD_OK
                                  : pod_fail(err, POD_E_NOMEM, "no memory to deal %d pieces", count);
     }
@@ -91,6 +110,32 @@ void pod_deal_tell(pod_deal *deal, int piece, int64_t number)
     POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
     POD_MPI(MPI_Accumulate(&number, 1, MPI_INT64_T, 0, WORD_NUMBERS + piece, 1, MPI_INT64_T,
                            MPI_REPLACE, deal->window));
+    POD_MPI(MPI_Win_unlock(0, deal->window));
+}
+
+void pod_deal_leave(pod_deal *deal, int piece, const void *record)
+{
+    const size_t at = record_word(deal, piece);
+    if (deal->window == MPI_WIN_NULL) {
+        memcpy(deal->words + at, record, deal->record_bytes);
+        return;
+    }
+    POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
+    POD_MPI(MPI_Put(record, (int)deal->record_bytes, MPI_BYTE, 0, (MPI_Aint)at,
+                    (int)deal->record_bytes, MPI_BYTE, deal->window));
+    POD_MPI(MPI_Win_unlock(0, deal->window));
+}
+
+void pod_deal_fetch(const pod_deal *deal, int piece, void *record)
+{
+    const size_t at = record_word(deal, piece);
+    if (deal->window == MPI_WIN_NULL) {
+        memcpy(record, deal->words + at, deal->record_bytes);
+        return;
+    }
+    POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
+    POD_MPI(MPI_Get(record, (int)deal->record_bytes, MPI_BYTE, 0, (MPI_Aint)at,
+                    (int)deal->record_bytes, MPI_BYTE, deal->window));
     POD_MPI(MPI_Win_unlock(0, deal->window));
 }
 

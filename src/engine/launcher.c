@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -112,6 +113,21 @@ pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
                                  "the launcher cannot write to standard output: %s; give it "
                                  "somewhere to go, or --output FILE",
                                  strerror(fault));
+}
+
+int pod_launcher_terminal_columns(int descriptor)
+{
+    char path[PATH_BYTES];
+    struct winsize size = {0};
+    const long launcher = launcher_find();
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", launcher, descriptor);
+    const int fd = launcher != 0 ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        return 0;
+    }
+    const bool known = isatty(fd) != 0 && ioctl(fd, TIOCGWINSZ, &size) == 0;
+    (void)close(fd);
+    return known ? size.ws_col : 0;
 }
 
 int pod_launcher_rank(void)

@@ -19,6 +19,9 @@
  *  @return POD_E_IO with the system's reason */
 pod_status pod_launcher_output_check(int64_t bytes, pod_error *err);
 
+/** Columns of the terminal that the launcher copies standard output or error to; 0 if it is none, or nobody knows. */
+int pod_launcher_terminal_columns(int descriptor);
+
 /** The rank that the launcher's environment gives to this process, before MPI starts; 0 if it gives none. */
 int pod_launcher_rank(void);
 /** Fewer file descriptors than MPI needs let it hang: POD_E_IO. Not collective; before MPI starts. */

@@ -149,7 +149,7 @@ static pod_status search_candidates(pod_experiment *experiment, const space *s,
     status = pod_par_agree(experiment->par, status, err);
     if (status == POD_OK) {
         status = pod_experiment_search_times(experiment, candidates, count,
-                                             s->question->exhaustive ? 0 : 1, outcomes, err);
+                                             s->question->exhaustive ? 0 : 1, NULL, outcomes, err);
     }
     if (status == POD_OK) {
         pod_experiment_outcomes_sort(outcomes, count);
@@ -240,7 +240,8 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     const slices_run *run = context;
     const pod_experiment_listener *listener = &run->experiment->listener;
     char text[2 * POD_MESH_TEXT_MAX + 96] = "layouts";
-    if (what == NULL || total == 0 || listener->progress == NULL) {
+    if (what == NULL || strcmp(what, POD_SEARCH_BOUNDED) == 0 || total == 0
+        || listener->progress == NULL) {
         return;
     }
     if (run->fastest != NULL) {
@@ -251,8 +252,9 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     pod_deal_read(run->deal, run->told);
     for (int i = 0; i < run->count; i++) {
         done += run->told[i];
+        total += run->told[i]; /* with pipelines a slice has more than were counted */
     }
-    listener->progress(listener->context, done, run->layouts, text);
+    listener->progress(listener->context, done, total > run->layouts ? total : run->layouts, text);
 }
 
 /* Slices by their candidates, most first. */
@@ -357,7 +359,7 @@ pod_status pod_experiment_plan_slices(pod_experiment *experiment,
     };
     run.self.listener = (pod_experiment_listener){.context = &run, .progress = hear_progress};
     pod_status status = pod_par_agree(experiment->par, slices_prepare(&run, err), err);
-    status = status == POD_OK ? pod_deal_new(experiment->par, count, &run.deal, err) : status;
+    status = status == POD_OK ? pod_deal_new(experiment->par, count, 0, &run.deal, err) : status;
     if (status == POD_OK) {
         status = count >= SLICES_PER_RANK * pod_par_size(experiment->par)
                      ? slices_deal(&run, err)

@@ -2,12 +2,14 @@
 #include "experiment/search.h"
 
 #include "engine/deal.h"
+#include "experiment/search_final.h"
 #include "experiment/step_best.h"
 #include "experiment/step_periodic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Reasons that belong to a candidate; anything else ends the search. */
 static bool is_reason(pod_status st)
@@ -62,9 +64,8 @@ static pod_status case_bound(pod_experiment *self, const pod_experiment_step_cas
     pod_time_ps bound_ps = 0;
     const pod_status st = pod_experiment_step_bound(self, run_case, chip, &bound_ps, err);
     if (st == POD_OK) {
-        pod_experiment_step_outcome_case(run_case, outcome);
+        pod_experiment_step_outcome_bound(run_case, chip, bound_ps, outcome);
     }
-    outcome->bound_ps = bound_ps;
     return st;
 }
 
@@ -133,6 +134,15 @@ static void tell_progress(const pod_experiment *experiment, int done, int count,
                        pod_time_to_s(fastest->time_ps));
     }
     experiment->listener.progress(experiment->listener.context, done, count, what);
+}
+
+/* The same of bounds, which come first. */
+static void tell_bounded(const pod_experiment *experiment, depth how, int done, int count)
+{
+    if (experiment->listener.progress != NULL && how == DEPTH_BOUND) {
+        experiment->listener.progress(experiment->listener.context, done, count,
+                                      POD_SEARCH_BOUNDED);
+    }
 }
 
 /* ---- all of them ---- */
@@ -207,8 +217,10 @@ static pod_status run_shares(search *s, depth how, pod_error *err)
         owner[i] = number % pod_par_size(par);
         if (owner[i] == pod_par_rank(par)) {
             st = run_share(s, i, how, err);
+            tell_bounded(s->experiment, how, i + 1, s->count);
         }
     }
+    pod_experiment_progress_end(s->experiment);
     st = pod_par_agree(par, st, err);
     if (st == POD_OK) {
         pod_par_max_i64(par, &s->data_bytes, 1);
@@ -218,10 +230,10 @@ static pod_status run_shares(search *s, depth how, pod_error *err)
     return st;
 }
 
-/* The candidates still to be simulated, by their bounds: the lowest first, which are most likely among the best; or,
- * if all are wanted, the highest first, so that no rank begins a long one when the others are done.
+/* The candidates still to be simulated, by their bounds: the lowest first, which are most likely among the best; or
+ * the highest first, so that no rank begins a long one when the others are done.
  * @param order  order[count] */
-static int order_find(const search *s, int top, int *order)
+static int order_find(const search *s, bool lowest_first, int *order)
 {
     int n = 0;
     for (int i = 0; i < s->count; i++) {
@@ -232,7 +244,7 @@ static int order_find(const search *s, int top, int *order)
         int at = n++;
         for (; at > 0; at--) {
             const pod_time_ps other_ps = s->outcomes[order[at - 1]].bound_ps;
-            if (top > 0 ? other_ps <= bound_ps : other_ps >= bound_ps) {
+            if (lowest_first ? other_ps <= bound_ps : other_ps >= bound_ps) {
                 break;
             }
             order[at] = order[at - 1];
@@ -242,40 +254,87 @@ static int order_find(const search *s, int top, int *order)
     return n;
 }
 
-/* The last of the `top` best times that any rank has told. @param told_ps  told_ps[n], scratch */
-static pod_time_ps limit_read(const pod_deal *deal, int n, best_times *best, int64_t *told_ps)
+/* Candidates that are dealt out, in their order. */
+typedef struct dealing {
+    pod_deal *deal;
+    int *order; /* order[n] */
+    int n;
+    bool heard; /* outcomes are left for rank 0, whose listener waits for them */
+    best_times best;
+    pod_search_final final; /* of rank 0 */
+    int64_t *owner;         /* owner[count]: set to this rank where it simulated, else -1 */
+    int64_t *told_ps;       /* told_ps[n], scratch: the time of a piece, 0 = not done, NO_TIME */
+} dealing;
+
+enum { NO_TIME = -1 };
+
+/* The last of the `top` best times that any rank has told. */
+static pod_time_ps limit_read(dealing *d)
 {
-    best->count = 0;
-    pod_deal_read(deal, told_ps);
-    for (int i = 0; i < n && best->top > 0; i++) {
-        if (told_ps[i] > 0) {
-            best_add(best, told_ps[i]);
+    d->best.count = 0;
+    pod_deal_read(d->deal, d->told_ps);
+    for (int i = 0; i < d->n && d->best.top > 0; i++) {
+        if (d->told_ps[i] > 0) {
+            best_add(&d->best, d->told_ps[i]);
         }
     }
-    return best_limit(best);
+    return best_limit(&d->best);
 }
 
-/* Simulate what may be among the best.
- * @param owner  owner[count]: set to this rank where it simulated; @param told_ps  told_ps[n], scratch */
-static pod_status run_dealt(search *s, pod_deal *deal, const int *order, int n, best_times *best,
-                            int64_t *owner, int64_t *told_ps, pod_error *err)
+/* Tell what came of a piece, so that nobody waits for it. */
+static void tell_outcome(const dealing *d, int piece, const pod_experiment_step_outcome *outcome,
+                         bool timed)
+{
+    if (timed && d->heard) {
+        pod_deal_leave(d->deal, piece, outcome);
+    }
+    pod_deal_tell(d->deal, piece, timed ? outcome->time_ps : NO_TIME);
+}
+
+/* Pass on what is final by what all ranks have told. */
+static void hear_dealt(dealing *d)
+{
+    if (d->final.listener != NULL) {
+        pod_deal_read(d->deal, d->told_ps);
+        pod_search_final_update(&d->final, d->deal, d->told_ps);
+    }
+}
+
+/* Other ranks may still be at work. All pieces are told of in the end, also by a rank that fails. */
+static void wait_dealt(dealing *d)
+{
+    static const struct timespec nap = {.tv_nsec = 10000000};
+    while (d->final.listener != NULL && !pod_search_final_is_over(&d->final)) {
+        (void)nanosleep(&nap, NULL);
+        hear_dealt(d);
+    }
+}
+
+/* Simulate what may be among the best. */
+static pod_status run_dealt(search *s, dealing *d, pod_error *err)
 {
     const pod_experiment_step_outcome *fastest = NULL;
     pod_status st = POD_OK;
-    for (int piece = pod_deal_next(deal); piece < n && st == POD_OK; piece = pod_deal_next(deal)) {
-        const int i = order[piece];
+    for (int piece = pod_deal_next(d->deal); piece < d->n && st == POD_OK;
+         piece = pod_deal_next(d->deal)) {
+        const int i = d->order[piece];
         pod_experiment_step_outcome *outcome = &s->outcomes[i];
-        if (outcome->bound_ps <= limit_read(deal, n, best, told_ps)) {
-            owner[i] = pod_par_rank(s->experiment->par);
+        bool timed = false;
+        if (outcome->bound_ps <= limit_read(d)) {
+            d->owner[i] = pod_par_rank(s->experiment->par);
             st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, fewest_of(s, i), outcome,
                            &s->data_bytes, err);
-            if (st == POD_OK && outcome->status == POD_OK) {
-                pod_deal_tell(deal, piece, outcome->time_ps);
-                fastest =
-                    fastest == NULL || outcome->time_ps < fastest->time_ps ? outcome : fastest;
-            }
+            timed = st == POD_OK && outcome->status == POD_OK;
         }
-        tell_progress(s->experiment, s->count - n + piece + 1, s->count, fastest);
+        if (timed) {
+            fastest = fastest == NULL || outcome->time_ps < fastest->time_ps ? outcome : fastest;
+        }
+        tell_outcome(d, piece, outcome, timed);
+        hear_dealt(d);
+        tell_progress(s->experiment, s->count - d->n + piece + 1, s->count, fastest);
+    }
+    if (st == POD_OK) {
+        wait_dealt(d);
     }
     return st;
 }
@@ -300,37 +359,61 @@ static pod_status share_dealt(search *s, int64_t *owner, pod_error *err)
     return st;
 }
 
-/* Simulate the candidates whose bounds are known. */
-static pod_status run_times(search *s, int top, pod_error *err)
+static pod_status dealing_init(dealing *d, const search *s, int top,
+                               const pod_experiment_search_listener *listener, pod_error *err)
 {
     pod_par *par = s->experiment->par;
-    best_times best = {.top = top};
-    pod_deal *deal = NULL;
-    int *order = calloc((size_t)s->count + 1, sizeof *order);
-    int64_t *owner = calloc((size_t)s->count + 1, sizeof *owner);
-    int64_t *told_ps = calloc((size_t)s->count + 1, sizeof *told_ps);
-    pod_status st = best_init(&best, top, err);
-    if (order == NULL || owner == NULL || told_ps == NULL) {
+    const bool lowest_first = top > 0 || d->heard;
+    d->order = calloc((size_t)s->count + 1, sizeof *d->order);
+    d->owner = calloc((size_t)s->count + 1, sizeof *d->owner);
+    d->told_ps = calloc((size_t)s->count + 1, sizeof *d->told_ps);
+    pod_status st = best_init(&d->best, top, err);
+    if (d->order == NULL || d->owner == NULL || d->told_ps == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", s->count);
     }
+    for (int i = 0; i < s->count && st == POD_OK; i++) {
+        d->owner[i] = -1;
+    }
+    if (st == POD_OK) {
+        d->n = order_find(s, lowest_first, d->order);
+        st = pod_search_final_init(&d->final, d->heard ? listener : NULL, s->outcomes, d->order,
+                                   d->n, top, err);
+    }
     st = pod_par_agree(par, st, err);
-    const int n = st == POD_OK ? order_find(s, top, order) : 0;
-    if (st == POD_OK) {
-        st = pod_deal_new(par, n, &deal, err);
+    return st == POD_OK ? pod_deal_new(par, d->n, d->heard ? sizeof *s->outcomes : 0, &d->deal, err)
+                        : st;
+}
+
+/* Collective. */
+static void dealing_fini(dealing *d)
+{
+    pod_deal_free(d->deal);
+    pod_search_final_fini(&d->final);
+    free(d->best.time_ps);
+    free(d->told_ps);
+    free(d->owner);
+    free(d->order);
+}
+
+/* Simulate the candidates whose bounds are known.
+ * @param listener  as of pod_experiment_search_times; NULL where bounds don't come first */
+static pod_status run_times(search *s, int top, const pod_experiment_search_listener *listener,
+                            pod_error *err)
+{
+    pod_par *par = s->experiment->par;
+    const pod_experiment_search_listener *own = pod_par_rank(par) == 0 ? listener : NULL;
+    int64_t heard = own != NULL ? 1 : 0;
+    pod_par_max_i64(par, &heard, 1);
+    dealing d = {.heard = heard != 0};
+    pod_status st = dealing_init(&d, s, top, own, err);
+    if (st == POD_OK && own != NULL) {
+        own->bounded(own->context, s->outcomes, s->count);
     }
     if (st == POD_OK) {
-        for (int i = 0; i < s->count; i++) {
-            owner[i] = -1;
-        }
-        st = run_dealt(s, deal, order, n, &best, owner, told_ps, err);
-        st = pod_par_agree(par, st, err);
-        pod_deal_free(deal);
+        st = pod_par_agree(par, run_dealt(s, &d, err), err);
     }
-    st = st == POD_OK ? share_dealt(s, owner, err) : st;
-    free(best.time_ps);
-    free(told_ps);
-    free(owner);
-    free(order);
+    st = st == POD_OK ? share_dealt(s, d.owner, err) : st;
+    dealing_fini(&d);
     return st;
 }
 
@@ -366,15 +449,16 @@ static bool bounds_come_first(const pod_experiment_candidate *candidates, int co
 
 pod_status pod_experiment_search_times(pod_experiment *experiment,
                                        const pod_experiment_candidate *candidates, int count,
-                                       int top, pod_experiment_step_outcome *outcomes,
-                                       pod_error *err)
+                                       int top, const pod_experiment_search_listener *listener,
+                                       pod_experiment_step_outcome *outcomes, pod_error *err)
 {
     search s;
+    const bool bounds_first = bounds_come_first(candidates, count);
     pod_status st = search_init(&s, experiment, candidates, count, outcomes, err);
-    if (st == POD_OK && bounds_come_first(candidates, count)) {
+    if (st == POD_OK && bounds_first) {
         st = run_shares(&s, DEPTH_BOUND, err);
     }
-    st = st == POD_OK ? run_times(&s, top, err) : st;
+    st = st == POD_OK ? run_times(&s, top, bounds_first ? listener : NULL, err) : st;
     search_fini(&s);
     return st == POD_OK ? leave_slower(outcomes, count, top, err) : st;
 }
@@ -413,10 +497,12 @@ static bool has_numbers(const pod_experiment_candidate *candidates, int count)
 
 pod_status pod_experiment_search(pod_experiment *experiment,
                                  const pod_experiment_candidate *candidates, int count, int top,
+                                 const pod_experiment_search_listener *listener,
                                  pod_experiment_step_outcome *outcomes, pod_error *err)
 {
     if (experiment->data == POD_DATA_NONE || !has_numbers(candidates, count)) {
-        return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
+        return pod_experiment_search_times(experiment, candidates, count, top, listener, outcomes,
+                                           err);
     }
     search s;
     pod_status st = search_init(&s, experiment, candidates, count, outcomes, err);
@@ -425,7 +511,8 @@ pod_status pod_experiment_search(pod_experiment *experiment,
     search_fini(&s);
     st = st == POD_OK ? pod_experiment_step_choose_data(experiment, s.data_bytes, &data, err) : st;
     if (st == POD_OK && !data) {
-        return pod_experiment_search_times(experiment, candidates, count, top, outcomes, err);
+        return pod_experiment_search_times(experiment, candidates, count, top, listener, outcomes,
+                                           err);
     }
     pod_reference *reference = NULL;
     for (int i = 0; i < count && st == POD_OK; i++) {

@@ -57,6 +57,16 @@ void pod_experiment_step_outcome_case(const pod_experiment_step_case *run_case,
     (void)pod_remat_plan_print(run_case->work.plan, outcome->remat, sizeof outcome->remat);
 }
 
+void pod_experiment_step_outcome_bound(const pod_experiment_step_case *run_case,
+                                       const pod_chip_spec *chip, pod_time_ps bound_ps,
+                                       pod_experiment_step_outcome *outcome)
+{
+    pod_experiment_step_outcome_case(run_case, outcome);
+    outcome->bound_ps = bound_ps;
+    pod_step_figures_get(&run_case->request, &run_case->work, chip, bound_ps, &outcome->figures);
+    outcome->compute_s = pod_time_to_s(bound_ps);
+}
+
 void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
                                      const pod_chip_spec *chip, const pod_step_result *result,
                                      const pod_experiment_step_numbers *numbers,

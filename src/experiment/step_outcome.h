@@ -42,6 +42,10 @@ void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
 /** What a case is: its mesh, placement, batch, recomputation. */
 void pod_experiment_step_outcome_case(const pod_experiment_step_case *run_case,
                                       pod_experiment_step_outcome *outcome);
+/** The same, and the figures of a step that takes as long as its bound, all of it compute. */
+void pod_experiment_step_outcome_bound(const pod_experiment_step_case *run_case,
+                                       const pod_chip_spec *chip, pod_time_ps bound_ps,
+                                       pod_experiment_step_outcome *outcome);
 /** The same, and the figures of a run.
  *  @param chip     rates that ran
  *  @param numbers  NULL without data */

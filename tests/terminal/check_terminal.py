@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: check_terminal.py PODSIM PROJECT: on a terminal of 100 and of 72 columns no line of any command is wider, --wide
-and CSV are whole there, and what goes into a pipe or a file isn't cut."""
+"""Usage: check_terminal.py PODSIM PROJECT MPIRUN: on a terminal of 100 and of 72 columns no line of any command is wider, --wide
+and CSV are whole there, and what goes into a pipe or a file isn't cut. Rows of compare come as they are final, on any number of
+columns and ranks the same, and an interrupt leaves whole lines."""
 
 import csv
 import fcntl
@@ -10,35 +11,42 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
 
-podsim, project = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+podsim, project, mpirun = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 faults = []
 END = b"\x03end of output\x03"
 
 
-def on_terminal(columns, arguments, quiet=False):
-    """Standard output and error of a command on a terminal: the lines that stay, and how often progress was shown."""
+def on_terminal(columns, arguments, quiet=False, ranks=1, interrupt=None):
+    """Standard output and error of a command on a terminal: the lines that stay, and all that was written. `interrupt`: what it has
+    written when it gets SIGINT."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    child = subprocess.Popen([podsim] + arguments + (["-q"] if quiet else []), stdin=slave, stdout=slave, stderr=slave,
+    launcher = [mpirun, "-n", str(ranks)] if ranks > 1 else []
+    child = subprocess.Popen(launcher + [podsim] + arguments + (["-q"] if quiet else []), stdin=slave, stdout=slave, stderr=slave,
                              start_new_session=True)
     # The terminal stays open here, and ends with a mark: what is on its way when the last end closes may be lost.
-    raw, marked = b"", False
+    raw, marked, stopped = b"", False, False
     while not raw.endswith(END):
         if select.select([master], [], [], 0.02)[0]:
             raw += os.read(master, 65536)
+            if interrupt and interrupt in raw:
+                child.send_signal(signal.SIGINT)
+                interrupt = None
+                stopped = True
         elif not marked and child.poll() is not None:
             marked = os.write(slave, END) > 0
     raw = raw[:-len(END)]
     os.close(master)
     os.close(slave)
     code = child.wait()
-    if code != 0:
+    if code != (-signal.SIGINT if stopped else 0):
         faults.append(f"{' '.join(arguments)}: exit {code}")
     text = raw.decode()
     for shown in re.findall(r"\r([^\r\n]*)\x1b\[K", text):
@@ -117,6 +125,32 @@ with tempfile.TemporaryDirectory() as folder:
     on_terminal(100, compare + ["--output", path])
     with open(path, encoding="utf-8") as file:
         check(file.read() == piped, "--output is not what a pipe gets")
+
+# rows of compare come before it is done, below each other, as wide as the terminal, on two ranks, too
+search = ["compare", "--slice", "2*v5e:4x4", "--model", "mlp:layers=2,d_model=1024,d_ff=4096", "--batch", "2048", "--data", "none",
+          "--split-axes"]
+
+
+def rows_of(lines):
+    return [line.split() for line in lines if re.match(r" +[1-9]", line)]
+
+
+whole = rows_of(subprocess.run([podsim, *search, "--top", "all"], capture_output=True, text=True, check=True).stdout.splitlines())
+for columns in (60, 80, 100, 200):
+    for top in ("3", "all"):
+        one, raw = on_terminal(columns, search + ["--top", top])
+        two, _ = on_terminal(columns, search + ["--top", top], ranks=2)
+        told = f"{columns} columns, --top {top}"
+        check(rows_of(one) == rows_of(two) and len(rows_of(one)) >= 3, f"rows of two ranks differ: {told}", one + two)
+        check([row[0] for row in rows_of(one)] == [str(i + 1) for i in range(len(rows_of(one)))], f"ranks: {told}", one)
+        check(not any(len(line) > columns for line in one + two), f"wider than the terminal: {told}", one + two)
+        check(top == "3" or [row[1:3] for row in rows_of(one)] == [row[1:3] for row in whole] or columns < 200,
+              f"not the rows of a pipe: {told}", one)
+        check(raw.index("rank  mesh") < raw.rindex("layouts, best so far"), f"rows come at the end: {told}", [raw])
+lines, _ = on_terminal(100, compare, interrupt=b"     1  fsdp=64 ")
+check(len(rows_of(lines)) >= 1 and all(len(row) == 8 for row in rows_of(lines)), "an interrupt leaves half a row", lines)
+lines, _ = on_terminal(120, compare + ["--wide", "--top", "1"])
+check(sum(" slower " in line for line in lines) >= 1 and len(rows_of(lines)) >= 1, "--wide has other rows", lines)
 
 print("\n".join(faults))
 sys.exit(1 if faults else 0)

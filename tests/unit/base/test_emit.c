@@ -54,6 +54,58 @@ Test(emit, a_table_is_aligned)
     pod_emit_free(emit);
 }
 
+static const char *taken(pod_emit *emit)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    cr_assert_eq(pod_emit_take(emit, &text, &size, NULL), POD_OK);
+    return text != NULL ? text : "";
+}
+
+Test(emit, a_settled_table_is_handed_over_row_by_row)
+{
+    static const pod_emit_column few[] = {
+        {.name = "mesh"},
+        {                .name = "s", .decimals = 3},
+        {                .name = "reason"             },
+        { .name = "hidden",              .table_hidden = true},
+    };
+    static const struct {
+        const char *mesh;
+        double s;
+    } rows[] = {
+        {"data=16",        9.5    },
+        {"data=4,fsdp=64", 12.3456},
+        {"data=1",         1234567},
+    };
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_TABLE, "compare", few, 4, &emit, NULL), POD_OK);
+    pod_emit_heading(emit, "two");
+    for (int i = 0; i < 2; i++) { /* samples */
+        pod_emit_text(emit, i == 0 ? "data=256" : "fsdp=4,data=64");
+        pod_emit_double(emit, 8);
+        pod_emit_none(emit);
+        pod_emit_i64(emit, 1);
+    }
+    pod_emit_fit(emit, 24);
+    cr_assert_eq(pod_emit_settle(emit, NULL), POD_OK);
+    cr_expect_str_eq(taken(emit), "# two\n# mesh                s\n");
+    static const char *const expected[] = {"  data=16         9.500\n", "  data=4,fsdp=64  12.35\n",
+                                           "  data=1          1234567\n"};
+    for (int i = 0; i < 3; i++) {
+        pod_emit_text(emit, rows[i].mesh);
+        pod_emit_double(emit, rows[i].s);
+        pod_emit_none(emit);
+        pod_emit_i64(emit, 1);
+        if (i < 2) {
+            cr_expect_str_eq(taken(emit), expected[i]);
+        }
+    }
+    pod_emit_note(emit, "below");
+    cr_expect_str_eq(finished(emit), "  data=1          1234567\n# below\n");
+    pod_emit_free(emit);
+}
+
 Test(emit, a_table_without_units_has_one_heading_line)
 {
     static const pod_emit_column plain[] = {

@@ -29,7 +29,7 @@ Test(plan, the_bound_of_a_pipeline_has_its_bubble)
     pod_experiment_candidate candidate = {.request = &request, .setup = &w->setup};
     OK(pod_logical_mesh_parse("pipeline=4", NULL, &candidate.mesh, &w->err));
     pod_experiment_step_outcome outcome;
-    OK(pod_experiment_search_times(&w->experiment, &candidate, 1, 0, &outcome, &w->err));
+    OK(pod_experiment_search_times(&w->experiment, &candidate, 1, 0, NULL, &outcome, &w->err));
     OK((pod_status)outcome.status);
     const double bound_s = (double)outcome.bound_ps / (double)POD_PS_PER_S;
     cr_expect_leq(outcome.bound_ps, outcome.time_ps);

@@ -373,7 +373,7 @@ Test(search, has_a_reason_or_figures_for_every_candidate_and_sorts_them)
         candidates[i] = (pod_experiment_candidate){
             .request = &request, .setup = &w->setup, .mesh = mesh_of(w, meshes[i])};
     }
-    OK(pod_experiment_search(&w->experiment, candidates, COUNT, 0, outcomes, &w->err));
+    OK(pod_experiment_search(&w->experiment, candidates, COUNT, 0, NULL, outcomes, &w->err));
     cr_expect_eq(outcomes[0].status, POD_E_INVALID);
     cr_expect(outcomes[0].reason[0] != '\0');
     cr_expect_str_eq(outcomes[0].mesh, "data=5");
@@ -391,6 +391,68 @@ Test(search, has_a_reason_or_figures_for_every_candidate_and_sorts_them)
     world_fini(w);
 }
 
+enum { HEARD_MAX = 8 };
+
+/* What a listener was told. */
+typedef struct heard {
+    int bounded;
+    int found;
+    char mesh[HEARD_MAX][POD_MESH_TEXT_MAX];
+} heard;
+
+static void hear_bounds(void *context, const pod_experiment_step_outcome *outcomes, int count)
+{
+    heard *h = context;
+    cr_expect_eq(h->found, 0, "bounds come first");
+    for (int i = 0; i < count; i++) {
+        if (outcomes[i].status == POD_OK) {
+            cr_expect_float_eq(outcomes[i].figures.step_time_s, pod_time_to_s(outcomes[i].bound_ps),
+                               1e-15);
+            cr_expect_gt(outcomes[i].figures.hbm_frac, 0);
+        }
+    }
+    h->bounded = count;
+}
+
+static void hear_outcome(void *context, const pod_experiment_step_outcome *outcome)
+{
+    heard *h = context;
+    (void)snprintf(h->mesh[h->found++], sizeof h->mesh[0], "%s", outcome->mesh);
+}
+
+Test(search, who_listens_hears_the_final_order)
+{
+    static const char *const meshes[] = {"tensor=16", "data=16",       "data=5",
+                                         "fsdp=16",   "data=4,fsdp=4", "data=4,tensor=4"};
+    enum { COUNT = sizeof meshes / sizeof meshes[0] };
+    world world_, *w = &world_;
+    world_init(w, "v5e:4x4");
+    w->experiment.data = POD_DATA_NONE;
+    const pod_experiment_step_request request = request_of(w, MLP, 512);
+    pod_experiment_candidate candidates[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        candidates[i] = (pod_experiment_candidate){
+            .request = &request, .setup = &w->setup, .mesh = mesh_of(w, meshes[i])};
+    }
+    for (int top = 0; top <= COUNT; top++) {
+        pod_experiment_step_outcome outcomes[COUNT];
+        heard h = {.bounded = 0};
+        const pod_experiment_search_listener listener = {
+            .context = &h, .bounded = hear_bounds, .found = hear_outcome};
+        OK(pod_experiment_search(&w->experiment, candidates, COUNT, top, &listener, outcomes,
+                                 &w->err));
+        pod_experiment_outcomes_sort(outcomes, COUNT);
+        cr_expect_eq(h.bounded, COUNT);
+        int figures = 0;
+        for (; figures < COUNT && outcomes[figures].status == POD_OK && !outcomes[figures].slower;
+             figures++) {
+            cr_expect_str_eq(h.mesh[figures], outcomes[figures].mesh, "top %d", top);
+        }
+        cr_expect_eq(h.found, figures, "top %d", top);
+    }
+    world_fini(w);
+}
+
 Test(search, with_numbers_checks_all_candidates)
 {
     world world_, *w = &world_;
@@ -401,7 +463,7 @@ Test(search, with_numbers_checks_all_candidates)
         {.request = &request, .setup = &w->setup, .mesh = mesh_of(w, "data=2,tensor=2")},
     };
     pod_experiment_step_outcome outcomes[2];
-    OK(pod_experiment_search(&w->experiment, candidates, 2, 0, outcomes, &w->err));
+    OK(pod_experiment_search(&w->experiment, candidates, 2, 0, NULL, outcomes, &w->err));
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(outcomes[i].data, 1);
         cr_expect_eq(outcomes[i].numbers.wrong, 0);
