@@ -173,6 +173,63 @@ static pod_status run_fewest(extrapolation *x, bool *steady, pod_error *err)
     return st;
 }
 
+/* Each period may hide a bit more of what cores wait for, as updates of more layers do of a collective beside them, and
+ * none hides more than there is. @return periods until nothing of some op that gets shorter is left, 0 if all last */
+static int64_t periods_to_skip(const extrapolation *x, const pod_op_record *few,
+                               const pod_op_record *more)
+{
+    const int64_t hidden_ps = few->exposed_ps - more->exposed_ps; /* a period */
+    if (hidden_ps <= 0 || more->exposed_ps / hidden_ps >= x->periodic.times) {
+        return 0;
+    }
+    return more->exposed_ps / hidden_ps + 1;
+}
+
+static pod_status skip_find(const extrapolation *x, int64_t *skip, pod_error *err)
+{
+    pod_status st = POD_OK;
+    *skip = 0;
+    for (int32_t s = 0; st == POD_OK && s < x->few.result.nstages; s++) {
+        const pod_program *few = &x->few.work.programs.stages[s];
+        int32_t *twin = NULL;
+        st = pod_periodic_twins(&x->periodic, few, &x->more.work.programs.stages[s], &twin, err);
+        for (int32_t i = 0; st == POD_OK && i < few->nops; i++) {
+            const int64_t own = twin[i] < 0 ? 0
+                                            : periods_to_skip(x, &x->few.result.ops[s][i],
+                                                              &x->more.result.ops[s][twin[i]]);
+            *skip = own > *skip ? own : *skip;
+        }
+        free(twin);
+    }
+    return pod_par_agree(x->experiment->par, st, err);
+}
+
+/* All layers are simulated rather than two models with more than half of them. */
+enum { WORTH = 2 };
+
+/* Begin where all is hidden that more layers will hide.
+ * @param[out] beyond  true: all layers are wanted */
+static pod_status run_hidden(extrapolation *x, bool *beyond, pod_error *err)
+{
+    int64_t skip = 1;
+    pod_status st = POD_OK;
+    *beyond = false;
+    while (st == POD_OK && skip > 0 && !*beyond && x->few.result.cells == x->more.result.cells) {
+        st = skip_find(x, &skip, err);
+        if (st == POD_OK && skip > 0) {
+            small_fini(&x->few);
+            small_fini(&x->more);
+            x->periodic.few += skip * x->periodic.period;
+            x->periodic.more += skip * x->periodic.period;
+            x->periodic.times -= skip;
+            *beyond = x->periodic.times < 1
+                      || WORTH * (x->periodic.few + x->periodic.more) > x->periodic.layers;
+            st = *beyond ? POD_OK : run_small(x, err);
+        }
+    }
+    return st;
+}
+
 /* @param[out] done  false: the step has too few layers, or all are asked for; then result is untouched */
 static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result *result,
                                bool *done, pod_error *err)
@@ -186,8 +243,12 @@ static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result
     }
     bool ran = false;
     pod_status st = time_only ? run_fewest(x, &ran, err) : POD_OK;
-    st = st == POD_OK && !ran ? run_small(x, err) : st;
-    *done = st != POD_OK || x->few.result.cells == x->more.result.cells;
+    bool beyond = false;
+    if (st == POD_OK && !ran) {
+        st = run_small(x, err);
+        st = st == POD_OK ? run_hidden(x, &beyond, err) : st;
+    }
+    *done = st != POD_OK || (!beyond && x->few.result.cells == x->more.result.cells);
     if (st == POD_OK && *done) {
         pod_step_result_extend(&x->few.result, &x->more.result, x->periodic.times, result);
         st = pod_par_agree(x->experiment->par, records_extrapolate(x, result, err), err);

@@ -4,8 +4,9 @@
  *  Model: a transformer's layers are the same; two smaller models are simulated and extrapolated
  *  (workload/transformer/periodic.h). Where only the time is asked for, the two are of one and two periods of layers
  *  first: if every op takes as long in both, and is waited for as long, to the picosecond, then further layers change
- *  nothing in the others and the time is that of more layers, too. With `exact`, with hosts that make batches, and
- *  with few layers, all of the step is simulated.
+ *  nothing in the others and the time is that of more layers, too. Where an op would be waited for less than not at all
+ *  if each layer hid what these do, the two have more layers, or all are simulated. With `exact`, with hosts that make
+ *  batches, and with few layers, all of the step is simulated.
  *
  *  Threads: one per rank. */
 #pragma once
