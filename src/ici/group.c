@@ -98,24 +98,52 @@ static pod_status dims_take(pod_group *group, const pod_slice *slice, const pod_
     return POD_OK;
 }
 
-/* Rank of a chip, and the chip that has rank 0 in its group. */
-static int32_t chip_rank(const pod_group *group, const pod_slice *slice, int32_t chip,
-                         int32_t *first_chip)
+/* What a coordinate along an axis adds to the rank of a chip, and to the number of the chip that has rank 0 in its
+ * group. */
+typedef struct axis_share {
+    int32_t rank;
+    int32_t first;
+} axis_share;
+
+/* @param shares  shares[coordinate along the axis]; @param pitch  chips between neighbours along it */
+static void shares_fill(const pod_group *group, int axis, int32_t length, int32_t pitch,
+                        axis_share *shares)
 {
-    int32_t coords[POD_AXES];
-    pod_slice_coords(slice, chip, coords);
-    int32_t first[POD_AXES] = {coords[0], coords[1], coords[2]};
-    int32_t rank = 0;
-    int32_t weight = 1;
-    for (int i = 0; i < group->ndims; i++) {
-        const pod_group_dim *dim = &group->dim[i];
-        int32_t digit = dim_digit(dim, coords[dim->axis]);
-        rank += weight * digit;
-        weight *= dim->size;
-        first[dim->axis] -= digit * dim->stride;
+    for (int32_t coord = 0; coord < length; coord++) {
+        int32_t weight = 1;
+        shares[coord] = (axis_share){.first = coord * pitch};
+        for (int i = 0; i < group->ndims; i++) {
+            const pod_group_dim *dim = &group->dim[i];
+            if (dim->axis == axis) {
+                const int32_t digit = dim_digit(dim, coord);
+                shares[coord].rank += weight * digit;
+                shares[coord].first -= digit * dim->stride * pitch;
+            }
+            weight *= dim->size;
+        }
     }
-    *first_chip = pod_slice_chip(slice, first);
-    return rank;
+}
+
+/* Chips in the order of their numbers: rank 0 of a group is its smallest chip, so it is met before the others. */
+static void ranks_fill(pod_group *group, const int32_t dims[POD_AXES],
+                       const axis_share *const shares[POD_AXES])
+{
+    int32_t count = 0;
+    int32_t chip = 0;
+    for (int32_t z = 0; z < dims[2]; z++) {
+        for (int32_t y = 0; y < dims[1]; y++) {
+            const int32_t row_rank = shares[1][y].rank + shares[2][z].rank;
+            const int32_t row_first = shares[1][y].first + shares[2][z].first;
+            for (int32_t x = 0; x < dims[0]; x++, chip++) {
+                const int32_t rank = shares[0][x].rank + row_rank;
+                const int32_t first = shares[0][x].first + row_first;
+                const int32_t number = first == chip ? count++ : group->group_of[first];
+                group->group_of[chip] = number;
+                group->rank_of[chip] = rank;
+                group->chip_of[(size_t)number * (size_t)group->size + (size_t)rank] = chip;
+            }
+        }
+    }
 }
 
 pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const pod_group_dim *dims,
@@ -134,16 +162,23 @@ pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const p
     if (st != POD_OK) {
         return st;
     }
-    /* Rank 0 of a group is its smallest chip, so it is met before the others. */
-    int32_t count = 0;
-    for (int32_t chip = 0; chip < slice->nchips; chip++) {
-        int32_t first_chip = 0;
-        int32_t rank = chip_rank(group, slice, chip, &first_chip);
-        int32_t number = first_chip == chip ? count++ : group->group_of[first_chip];
-        group->group_of[chip] = number;
-        group->rank_of[chip] = rank;
-        group->chip_of[(size_t)number * (size_t)group->size + (size_t)rank] = chip;
+    const int32_t *length = slice->dims;
+    axis_share *shares =
+        malloc(((size_t)length[0] + (size_t)length[1] + (size_t)length[2]) * sizeof *shares);
+    if (shares == NULL) {
+        pod_group_fini(group);
+        return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
+                        (int)slice->nchips);
     }
+    axis_share *const of_axis[POD_AXES] = {shares, shares + length[0],
+                                           shares + length[0] + length[1]};
+    int32_t pitch = 1;
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        shares_fill(group, axis, length[axis], pitch, of_axis[axis]);
+        pitch *= length[axis];
+    }
+    ranks_fill(group, length, (const axis_share *const *)of_axis);
+    free(shares);
     return POD_OK;
 }
 
