@@ -51,25 +51,22 @@ const char *pod_mesh_device_print(const pod_mesh *mesh, int32_t index, char *buf
     return buf;
 }
 
-/** Device number inside a slice at `coords` along the mesh axes: the parts' positions added up. */
-static int32_t device_from_parts(const pod_layout *layout, const pod_slice *slice, int32_t cores,
-                                 int naxes, const int32_t *coords)
+/** What position `digit` along a mesh axis adds to the number of a device inside its slice: its parts' positions. */
+static int32_t device_share(const pod_mesh_parts *parts, const pod_slice *slice, int32_t cores,
+                            int32_t digit)
 {
     int32_t position[POD_MESH_PHYSICAL_AXES] = {0};
-    for (int l = 0; l < naxes; l++) {
-        const pod_mesh_parts *parts = &layout->axis[l];
-        int32_t digit = coords[l];
-        for (int i = parts->count - 1; i >= 0; i--) {
-            position[parts->part[i].axis] += digit % parts->part[i].size * parts->part[i].stride;
-            digit /= parts->part[i].size;
-        }
+    for (int i = parts->count - 1; i >= 0; i--) {
+        position[parts->part[i].axis] += digit % parts->part[i].size * parts->part[i].stride;
+        digit /= parts->part[i].size;
     }
     const int32_t chip =
         position[0] + slice->dims[0] * (position[1] + slice->dims[1] * position[2]);
     return chip * cores + position[POD_MESH_CORE_AXIS];
 }
 
-/** Devices of one slice in row-major order of the sizes inside it. */
+/** Devices of one slice in row-major order of the sizes inside it: axis by axis, the last first, what is there so far
+ *  is repeated for each position. */
 static void slice_order(const pod_layout *layout, const pod_slice *slice,
                         const pod_logical_mesh *logical, int32_t cores, int32_t *order)
 {
@@ -77,30 +74,50 @@ static void slice_order(const pod_layout *layout, const pod_slice *slice,
         pod_layout_order(slice, logical, cores, order);
         return;
     }
-    int32_t coords[POD_MESH_AXES] = {0};
-    for (int32_t i = 0; i < slice->nchips * cores; i++) {
-        order[i] = device_from_parts(layout, slice, cores, logical->naxes, coords);
-        for (int l = logical->naxes - 1; l >= 0 && ++coords[l] == logical->size[l]; l--) {
-            coords[l] = 0;
+    int32_t count = 1;
+    order[0] = 0;
+    for (int l = logical->naxes - 1; l >= 0; l--) {
+        for (int32_t digit = logical->size[l] - 1; digit >= 0; digit--) {
+            const int32_t share = device_share(&layout->axis[l], slice, cores, digit);
+            for (int32_t i = 0; i < count; i++) {
+                order[digit * count + i] = order[i] + share;
+            }
         }
+        count *= logical->size[l];
+    }
+    POD_ASSERT(count == slice->nchips * cores);
+}
+
+/** Slice of a device, and its row-major place inside it. */
+static void split_slice(const pod_mesh *mesh, int32_t index, int32_t *slice, int32_t *in_slice)
+{
+    int32_t coords[POD_MESH_AXES] = {0};
+    *slice = 0;
+    *in_slice = mesh->nslices == 1 ? index : 0;
+    if (mesh->nslices == 1) {
+        return;
+    }
+    pod_mesh_coords(mesh, index, coords);
+    for (int l = 0; l < mesh->naxes; l++) {
+        const pod_mesh_axis_info *axis = &mesh->axis[l];
+        *in_slice = *in_slice * axis->slice_size + coords[l] % axis->slice_size;
+        *slice = *slice * axis->dcn_size + coords[l] / axis->slice_size;
     }
 }
 
 /** Fill device[] and index_of[] from the order inside a slice. */
 static void place_devices(pod_mesh *mesh, const int32_t *order)
 {
-    int32_t coords[POD_MESH_AXES] = {0};
     for (int32_t i = 0; i < mesh->ndevices; i++) {
-        int32_t in_slice = 0;
-        int32_t slice = 0;
-        pod_mesh_coords(mesh, i, coords);
-        for (int l = 0; l < mesh->naxes; l++) {
-            in_slice = in_slice * mesh->axis[l].slice_size + coords[l] % mesh->axis[l].slice_size;
-            slice = slice * mesh->axis[l].dcn_size + coords[l] / mesh->axis[l].slice_size;
+        int32_t slice;
+        int32_t in_slice;
+        split_slice(mesh, i, &slice, &in_slice);
+        pod_mesh_device *device = &mesh->device[i];
+        *device = (pod_mesh_device){.slice = slice, .chip = order[in_slice]};
+        if (mesh->cores > 1) {
+            device->chip = order[in_slice] / mesh->cores;
+            device->core = order[in_slice] % mesh->cores;
         }
-        mesh->device[i] = (pod_mesh_device){.slice = slice,
-                                            .chip = order[in_slice] / mesh->cores,
-                                            .core = order[in_slice] % mesh->cores};
         mesh->index_of[slice * mesh->nslice_devices + order[in_slice]] = i;
     }
 }

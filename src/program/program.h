@@ -209,6 +209,7 @@ typedef struct pod_programs {
     pod_program *stages; /**< stages[nstages] */
     int32_t ngroups;
     pod_program_group *groups;
+    bool memory_only; /**< for their memory alone: groups have their axes, and no chips */
     int32_t nalgorithms;
     pod_program_algorithm *algorithms;
     int32_t npermutes;

@@ -111,7 +111,8 @@ static pod_status few_build(const memory_search *search, int64_t layers, int32_t
     *few = (pod_step_work){.layout = work->layout,
                            .rows = work->rows,
                            .model_flops = work->model_flops,
-                           .plan = work->plan};
+                           .plan = work->plan,
+                           .programs.memory_only = true};
     model.layers = layers;
     request.model = &model;
     if (microbatches != request.microbatches) {

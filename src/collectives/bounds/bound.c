@@ -53,10 +53,12 @@ static pod_status own_by(pod_bound_ownership *o, const pod_coll_schedule *schedu
 /* Elements over the links of a chip that they must enter or leave by. */
 static void chip_raise(pod_bounds *b, bool enters, int32_t chip, double elements)
 {
-    pod_bound_raise(&b->link, elements, b->span.chip_links[chip]);
+    double each = 0.0;
+    pod_bound_raise(&each, elements, b->span.chip_links[chip]);
+    b->link = each > b->link ? each : b->link;
     if (b->chips != NULL) {
-        pod_bound_raise(enters ? &b->chips->in[chip] : &b->chips->out[chip], elements,
-                        b->span.chip_links[chip]);
+        double *own = enters ? &b->chips->in[chip] : &b->chips->out[chip];
+        *own = each > *own ? each : *own;
     }
 }
 

@@ -99,17 +99,24 @@ static void cut_group(pod_bounds *b, int32_t group, const cut_place *cut)
     }
 }
 
-/* Links across the cut, towards either side. Those along other axes cross it only where wraps are twisted. */
+/* Links across the cut, towards either side. Those along other axes cross it only where wraps are twisted; so do, of
+ * a plain slice, only links of the positions at the cut and at the ends of a box. */
 static void cut_links(pod_bounds *b, const cut_place *cut)
 {
     const pod_slice *slice = b->request->slice;
     const int first = slice->twisted ? 0 : 2 * cut->axis;
     const int last = slice->twisted ? POD_DIRECTIONS - 1 : first + 1;
+    const int32_t end = b->span.extent[cut->axis] - 1;
     for (int32_t chip = 0; chip < slice->nchips; ++chip) {
         const bool left = on_left(b, chip, cut);
+        const int32_t at = b->position[chip];
+        const bool inner = (at > cut->from && at < cut->to - 1) || (at > cut->to && at < end);
+        if (inner && !slice->twisted) {
+            continue;
+        }
         for (int d = first; d <= last; d++) {
             const int32_t next = b->span.next[chip * POD_DIRECTIONS + d];
-            const double part = b->span.part[chip * POD_DIRECTIONS + d];
+            const double part = pod_span_part(&b->span, chip, d);
             const bool there = next >= 0 && on_left(b, next, cut);
             if (!(part > 0.0) || there == left) {
                 continue;
@@ -211,18 +218,29 @@ static void bound_cut(pod_bounds *b, const cut_place *cut)
     }
 }
 
+/* Positions in their boxes, which repeat every `length` chips, along an axis on which neighbours are `pitch` apart. */
+static void positions_fill(pod_bounds *b, int32_t pitch, int32_t length)
+{
+    const int32_t nchips = b->request->slice->nchips;
+    for (int32_t chip = 0, at = 0; chip < nchips; at = at + 1 < length ? at + 1 : 0) {
+        for (int32_t i = 0; i < pitch; i++) {
+            b->position[chip++] = at;
+        }
+    }
+}
+
 /* A ring is cut into two arcs, of halves; where it starts matters only if links differ. A line is
  * cut at every place. */
 void pod_bound_cuts(pod_bounds *b)
 {
     const pod_slice *slice = b->request->slice;
-    for (int axis = 0; axis < POD_AXES; ++axis) {
+    int32_t pitch = 1;
+    for (int axis = 0; axis < POD_AXES; pitch *= slice->dims[axis++]) {
         const int32_t length = b->span.extent[axis];
-        for (int32_t chip = 0; chip < slice->nchips && length > 1; chip++) {
-            int32_t coords[POD_AXES];
-            pod_slice_coords(slice, chip, coords);
-            b->position[chip] = coords[axis] % length;
+        if (length == 1) {
+            continue;
         }
+        positions_fill(b, pitch, length);
         const bool ring = slice->wrap[axis] && length == slice->dims[axis] && length > 2;
         if (!ring) {
             for (int32_t at = 1; at < length; ++at) {

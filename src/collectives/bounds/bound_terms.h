@@ -55,7 +55,8 @@ typedef struct pod_bounds {
 static inline void pod_bound_raise(double *largest, double elements, double links)
 {
     if (elements > 0.0 && links > 0.0) {
-        *largest = fmax(*largest, elements / links);
+        const double each = elements / links;
+        *largest = each > *largest ? each : *largest;
     }
 }
 

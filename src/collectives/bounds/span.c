@@ -115,18 +115,37 @@ static bool routes_stay(const pod_span *span)
     return true;
 }
 
-/* Neighbours and rates of all links. */
-static void find_links(pod_span *span)
+/* Neighbours and rates of a chip's links. Inside the slice a neighbour is `pitch` chips away. */
+static void find_links_of(pod_span *span, int32_t chip, const int32_t at[POD_AXES])
 {
     const pod_slice *slice = span->request->slice;
-    for (int32_t i = 0; i < slice->nchips * POD_DIRECTIONS; i++) {
-        const int32_t chip = i / POD_DIRECTIONS;
-        const int direction = i % POD_DIRECTIONS;
-        span->next[i] = pod_slice_neighbor(slice, chip, direction);
-        span->part[i] = span->next[i] < 0 ? 0.0 : 1.0;
-        if (span->next[i] >= 0 && slice->nfaults > 0) {
-            const double slowness = pod_slice_link_slowness(slice, chip, direction);
-            span->part[i] = slowness > 0.0 ? 1.0 / slowness : 0.0;
+    int32_t *next = &span->next[chip * POD_DIRECTIONS];
+    int32_t pitch = 1;
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        const int plus = 2 * axis;
+        next[plus] =
+            at[axis] + 1 < slice->dims[axis] ? chip + pitch : pod_slice_neighbor(slice, chip, plus);
+        next[plus + 1] = at[axis] > 0 ? chip - pitch : pod_slice_neighbor(slice, chip, plus + 1);
+        pitch *= slice->dims[axis];
+    }
+    for (int d = 0; d < POD_DIRECTIONS && span->part != NULL; d++) {
+        const double slowness = next[d] >= 0 ? pod_slice_link_slowness(slice, chip, d) : 0.0;
+        span->part[chip * POD_DIRECTIONS + d] = slowness > 0.0 ? 1.0 / slowness : 0.0;
+    }
+}
+
+/* Boxes and links of all chips. */
+static void find_chips(pod_span *span)
+{
+    const int32_t *dims = span->request->slice->dims;
+    int32_t at[POD_AXES];
+    int32_t chip = 0;
+    for (at[2] = 0; at[2] < dims[2]; at[2]++) {
+        for (at[1] = 0; at[1] < dims[1]; at[1]++) {
+            for (at[0] = 0; at[0] < dims[0]; at[0]++, chip++) {
+                span->box_of[chip] = box_at(span, at);
+                find_links_of(span, chip, at);
+            }
         }
     }
 }
@@ -145,9 +164,9 @@ static void close_boxes(pod_span *span)
     for (int32_t b = 0; b < span->nboxes; ++b) {
         span->closed_in[b] = stay;
     }
-    for (int32_t chip = 0; chip < slice->nchips; ++chip) {
+    for (int32_t chip = 0; chip < slice->nchips && span->part != NULL; ++chip) {
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            if (stays_in_box(span, chip, d) && !(span->part[chip * POD_DIRECTIONS + d] > 0.0)) {
+            if (stays_in_box(span, chip, d) && !(pod_span_part(span, chip, d) > 0.0)) {
                 span->closed_in[span->box_of[chip]] = false;
             }
         }
@@ -159,7 +178,7 @@ static void count_links(pod_span *span)
     for (int32_t chip = 0; chip < span->request->slice->nchips; ++chip) {
         const int32_t box = span->box_of[chip];
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            const double part = span->part[chip * POD_DIRECTIONS + d];
+            const double part = pod_span_part(span, chip, d);
             const bool inside = stays_in_box(span, chip, d);
             span->all_links += part;
             span->box_links[box] += inside ? part : 0.0;
@@ -183,23 +202,18 @@ pod_status pod_span_init(pod_span *span, const pod_coll_request *request, const 
     }
     const size_t chips = (size_t)slice->nchips;
     span->next = calloc(chips * POD_DIRECTIONS, sizeof *span->next);
-    span->part = calloc(chips * POD_DIRECTIONS, sizeof *span->part);
+    span->part = slice->nfaults > 0 ? calloc(chips * POD_DIRECTIONS, sizeof *span->part) : NULL;
     span->box_of = calloc(chips, sizeof *span->box_of);
     span->chip_links = calloc(chips, sizeof *span->chip_links);
     span->closed_in = calloc((size_t)span->nboxes, sizeof *span->closed_in);
     span->box_links = calloc((size_t)span->nboxes, sizeof *span->box_links);
-    if (!span->next || !span->part || !span->box_of || !span->chip_links || !span->closed_in
-        || !span->box_links) {
+    if (!span->next || (!span->part && slice->nfaults > 0) || !span->box_of || !span->chip_links
+        || !span->closed_in || !span->box_links) {
         pod_span_fini(span);
         return pod_fail(err, POD_E_NOMEM, "no memory for the bounds on %d chips; use fewer chips",
                         (int)slice->nchips);
     }
-    for (int32_t chip = 0; chip < slice->nchips; ++chip) {
-        int32_t coords[POD_AXES];
-        pod_slice_coords(slice, chip, coords);
-        span->box_of[chip] = box_at(span, coords);
-    }
-    find_links(span);
+    find_chips(span);
     close_boxes(span);
     count_links(span);
     bool dead = false;

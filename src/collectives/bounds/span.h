@@ -22,7 +22,8 @@ typedef struct pod_span {
     const pod_router *router;
     int32_t extent[POD_AXES];
     int32_t *next; /**< next[chip · POD_DIRECTIONS + direction]: the neighbour, -1 = none */
-    double *part;  /**< part[…]: what that link has of a healthy one's rate; 0 = none, or dead */
+    double
+        *part; /**< part[…]: what that link has of a healthy one's rate; NULL = all are healthy */
     int32_t nboxes;
     int32_t *box_of; /**< box_of[chip] */
     bool *closed_in; /**< closed_in[box] */
@@ -44,6 +45,13 @@ void pod_span_fini(pod_span *span);
  *  all of it where there are faults.
  *  @return whether all are 1, and so all chips of a group are translations of each other */
 bool pod_span_periods(const pod_span *span, int32_t period[POD_AXES]);
+
+/** What a chip's link has of a healthy one's rate; 0 = none, or dead. */
+static inline double pod_span_part(const pod_span *span, int32_t chip, int direction)
+{
+    const int32_t link = chip * POD_DIRECTIONS + direction;
+    return span->next[link] < 0 ? 0.0 : span->part != NULL ? span->part[link] : 1.0;
+}
 
 /** Box of group g. */
 int32_t pod_span_box(const pod_span *span, int32_t group);

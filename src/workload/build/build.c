@@ -160,7 +160,9 @@ int32_t pod_build_group(pod_build *build, const pod_axis_list *axes)
     pod_program_group *group = &groups[programs->ngroups++];
     *group = (pod_program_group){.position_of_rank = NULL};
     memcpy(group->axes, name, sizeof name);
-    group_fill(build, mask, group);
+    if (!programs->memory_only) {
+        group_fill(build, mask, group);
+    }
     return programs->ngroups - 1;
 }
 
