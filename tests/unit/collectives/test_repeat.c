@@ -321,3 +321,47 @@ Test(collectives_repeat, chips_do_the_same_in_waves)
     }
     cr_assert_eq(t.beyond_ranks, 4); /* along x and y, where blocks are equal */
 }
+
+static void compare_estimates(const fixture *f, const pod_coll_schedule *schedule, int *folded)
+{
+    pod_coll_axes axes;
+    pod_coll_fold cells;
+    const pod_coll_fold ranks = {.cells = f->group.size, .hops_max = INT64_MAX};
+    pod_coll_estimate one;
+    pod_coll_estimate all;
+    cr_assert_eq(pod_coll_axes_init(&axes, &f->request, NULL), POD_OK);
+    cr_assert_eq(pod_coll_fold_init(&cells, &f->request, &axes, POD_LIKE_ALL, NULL), POD_OK);
+    cr_assert_eq(pod_coll_estimate_folded(&f->request, schedule, &cells, &one, NULL), POD_OK);
+    cr_assert_eq(pod_coll_estimate_folded(&f->request, schedule, &ranks, &all, NULL), POD_OK);
+    cr_assert(one.time_ps == all.time_ps && one.link_ps == all.link_ps
+                  && one.messages == all.messages,
+              "%s: %lld ps, not %lld", f->name, (long long)one.time_ps, (long long)all.time_ps);
+    *folded += cells.cells < ranks.cells ? 1 : 0;
+    pod_coll_fold_fini(&cells);
+    pod_coll_axes_fini(&axes);
+}
+
+/* What line's prediction rests on: of ranks that do the same along closed axes it follows one, to the picosecond. */
+Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all, .timeout = 300)
+{
+    static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
+    const pod_coll_algorithm *line = fixture_find("line");
+    int folded = 0;
+    for (int number = 0; number < 10 * CASES; number += sample_step(5)) {
+        draws d = {.number = (uint64_t)(2 * CASES + number)};
+        fixture f;
+        char wrap[4];
+        const bool small = random_case(&d, &f, wrap);
+        pod_coll_schedule *schedule = NULL;
+        f.request.op = ops[below(&d, 3)];
+        f.request.elements = random_elements(&d, f.group.size);
+        if (small && pod_coll_algorithm_fits(line, &f.request)
+            && line->build(&f.request, &schedule, NULL) == POD_OK
+            && pod_coll_parts_equal(schedule)) {
+            compare_estimates(&f, schedule, &folded);
+        }
+        pod_coll_schedule_free(schedule);
+        fixture_fini(&f);
+    }
+    cr_assert_gt(folded, 40);
+}
