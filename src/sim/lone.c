@@ -34,6 +34,7 @@ struct pod_lone_table {
     int64_t *fold_words; /* fold_words[nfold_words] decided on fold */
     int64_t nfold_words;
     pod_lone_fold fold;
+    pod_replay_list replays;
 };
 
 /* ---- the simulation ---- */
@@ -184,7 +185,11 @@ static pod_status entry_init(lone_entry *entry, const pod_lone_question *questio
 pod_status pod_lone_new(pod_lone_table **table, pod_error *err)
 {
     *table = calloc(1, sizeof **table);
-    return *table != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    if (*table == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    }
+    (*table)->replays.hops_least = POD_REPLAY_HOPS_LEAST;
+    return POD_OK;
 }
 
 void pod_lone_free(pod_lone_table *table)
@@ -194,21 +199,20 @@ void pod_lone_free(pod_lone_table *table)
         free(table->entries);
         free(table->crowded);
         free(table->fold_words);
+        pod_replay_list_fini(&table->replays);
         free(table);
     }
 }
 
 static lone_entry *find(const pod_lone_table *table, const pod_lone_question *question,
-                        uint64_t hash, int32_t cells, bool roughly)
+                        uint64_t hash, int32_t cells)
 {
     for (int64_t i = table->count - 1; i >= 0; i--) { /* most often the latest */
         lone_entry *entry = &table->entries[i];
         if (entry->cells == cells && memcmp(entry->key, question->key, sizeof entry->key) == 0
-            && (roughly
-                || (entry->hash == hash
-                    && memcmp(entry->begin_ps, question->begin_ps,
-                              (size_t)cells * sizeof *entry->begin_ps)
-                           == 0))) {
+            && entry->hash == hash
+            && memcmp(entry->begin_ps, question->begin_ps, (size_t)cells * sizeof *entry->begin_ps)
+                   == 0) {
             return entry;
         }
     }
@@ -240,22 +244,38 @@ static pod_status add(pod_lone_table *table, const pod_lone_question *question, 
     return POD_OK;
 }
 
-pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question, bool roughly,
+static pod_time_ps last_of(const pod_time_ps *time_ps, int32_t cells)
+{
+    pod_time_ps last_ps = time_ps[0];
+    for (int32_t i = 1; i < cells; i++) {
+        last_ps = time_ps[i] > last_ps ? time_ps[i] : last_ps;
+    }
+    return last_ps;
+}
+
+static pod_lone_answer answer_make(const lone_entry *entry)
+{
+    return (pod_lone_answer){.end_ps = entry->end_ps,
+                             .links = entry->links,
+                             .hops = entry->hops,
+                             .took_ps = last_of(entry->end_ps, entry->cells)
+                                        - last_of(entry->begin_ps, entry->cells),
+                             .directions = entry->directions};
+}
+
+pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question,
                         pod_lone_answer *answer, pod_error *err)
 {
     const int32_t cells = pod_machine_cells(question->machine);
     const uint64_t hash = hash_of(question->begin_ps, cells);
-    lone_entry *entry = find(table, question, hash, cells, roughly);
+    lone_entry *entry = find(table, question, hash, cells);
     pod_status st = POD_OK;
     if (entry == NULL) {
         st = add(table, question, hash, cells, &entry, err);
     }
     if (st == POD_OK) {
         POD_ASSERT(entry != NULL);
-        *answer = (pod_lone_answer){.end_ps = entry->end_ps,
-                                    .links = entry->links,
-                                    .hops = entry->hops,
-                                    .directions = entry->directions};
+        *answer = answer_make(entry);
     }
     return st;
 }
@@ -278,13 +298,13 @@ void pod_lone_crowd(pod_lone_table *table, const char *name)
     }
 }
 
-bool pod_lone_directions(const pod_lone_table *table, const int64_t *key, int32_t cells,
-                         unsigned *directions)
+bool pod_lone_get_any(const pod_lone_table *table, const int64_t *key, int32_t cells,
+                      pod_lone_answer *answer)
 {
     for (int64_t i = table->count - 1; i >= 0; i--) {
         const lone_entry *entry = &table->entries[i];
         if (entry->cells == cells && memcmp(entry->key, key, sizeof entry->key) == 0) {
-            *directions = entry->directions;
+            *answer = answer_make(entry);
             return true;
         }
     }
@@ -310,4 +330,9 @@ void pod_lone_fold_put(pod_lone_table *table, const int64_t *words, int64_t coun
     if (table->fold_words != NULL) {
         memcpy(table->fold_words, words, (size_t)count * sizeof *words);
     }
+}
+
+pod_replay_list *pod_lone_replays(pod_lone_table *table)
+{
+    return &table->replays;
 }

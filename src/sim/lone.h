@@ -11,14 +11,12 @@
 #pragma once
 
 #include "sim/collective.h"
+#include "sim/replay.h"
 
 typedef struct pod_lone_table pod_lone_table;
 
-enum { POD_LONE_KEY_WORDS = 12 };
-
 typedef struct pod_lone_question {
-    int64_t key
-        [POD_LONE_KEY_WORDS];   /**< what stands for schedule and machine: equal keys, equal both */
+    int64_t key[POD_LONE_KEY_WORDS];
     const pod_machine *machine; /**< of one rank */
     const pod_coll_schedule *schedule;
     pod_dtype dtype;
@@ -30,6 +28,7 @@ typedef struct pod_lone_answer {
     const pod_time_ps *end_ps;        /**< end_ps[cell] */
     const pod_net_link_record *links; /**< links[cell * POD_DIRECTIONS + direction] */
     int64_t hops;                     /**< message-hops of all cells */
+    pod_time_ps took_ps;              /**< from the last beginning to the last end */
     unsigned directions;              /**< bit d: some link of direction d carried something */
 } pod_lone_answer;
 
@@ -37,14 +36,13 @@ typedef struct pod_lone_answer {
 pod_status pod_lone_new(pod_lone_table **table, pod_error *err);
 void pod_lone_free(pod_lone_table *table);
 /** Look it up, or simulate it. May be called from a handler of another net.
- *  @param roughly  any beginnings with this key will do
  *  @param[out] answer  good until the next call
  *  @return POD_E_NOMEM, and what a simulation says */
-pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question, bool roughly,
+pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question,
                         pod_lone_answer *answer, pod_error *err);
-/** Directions of links that a schedule uses, a bit each, if it was simulated on so many cells. */
-bool pod_lone_directions(const pod_lone_table *table, const int64_t *key, int32_t cells,
-                         unsigned *directions);
+/** What is known of a key with any beginnings on so many cells. @return false: nothing */
+bool pod_lone_get_any(const pod_lone_table *table, const int64_t *key, int32_t cells,
+                      pod_lone_answer *answer);
 /** The latest fold of a machine (step_fold.c), by what decides on it; where memory is short, none. */
 typedef struct pod_lone_fold {
     bool fold_slices;
@@ -54,6 +52,8 @@ bool pod_lone_fold_get(const pod_lone_table *table, const int64_t *words, int64_
                        pod_lone_fold *fold);
 void pod_lone_fold_put(pod_lone_table *table, const int64_t *words, int64_t count,
                        const pod_lone_fold *fold);
+/** What was simulated of collectives that share links. */
+pod_replay_list *pod_lone_replays(pod_lone_table *table);
 /** Names of ops that were not alone, so that the next step needn't find out again; where memory is short, none. */
 void pod_lone_crowd(pod_lone_table *table, const char *name);
 bool pod_lone_is_crowded(const pod_lone_table *table, const char *name);

@@ -125,6 +125,7 @@ static void host_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         const pod_net_tag tag = {.kind = POD_TAG_HOST, .step = op_number};
         state->host_start_ps = now;
         pod_net_send(run->net, cell, POD_PORT_PCIE_IN, op->bytes, tag, NULL);
+        pod_step_hop_beside(run);
         return;
     }
     const pod_time_ps start = now > state->host_free_ps ? now : state->host_free_ps;
@@ -251,6 +252,9 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
         pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
     }
     instance->cells_left--;
+    if (run->looks_up && instance->collective != NULL && stage->spans[op_number].place != 0) {
+        pod_step_record_ended(run, cell, op_number);
+    }
     op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
 }
 
@@ -261,15 +265,14 @@ static void instance_release(step_run *run, uint32_t number)
     }
 }
 
-/* The collective of an op, made when the first chip of this rank starts it or hears of it; NULL when memory is
- * out, which ends the run. */
+/* An op's chips, made when the first of this rank starts it or hears of it; NULL when memory is out, which ends the
+ * run. */
 static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
 {
     if (run->instances[number]) {
         return run->instances[number];
     }
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
-    const int32_t op = (int32_t)number - stage->first_instance;
     step_instance *instance = calloc(1, sizeof *instance);
     if (instance == NULL) {
         pod_step_out_of_memory(run, "a collective");
@@ -279,8 +282,22 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
     instance->crossing = calloc((size_t)run->ncells + 1, sizeof *instance->crossing);
     instance->cells_left = stage->cells;
-    const bool lone = stage->spans[op].lone;
-    instance->begin_ps = lone ? calloc((size_t)run->ncells + 1, sizeof *instance->begin_ps) : NULL;
+    if (instance->start_ps == NULL || instance->crossing == NULL) {
+        pod_step_out_of_memory(run, "a collective");
+        pod_step_instance_free(run, number);
+    }
+    return run->instances[number];
+}
+
+/* The same with its collective, which is made when it is known that it is simulated. */
+static step_instance *simulated_at(step_run *run, int32_t cell, uint32_t number)
+{
+    step_instance *instance = instance_at(run, cell, number);
+    if (instance == NULL || instance->collective != NULL) {
+        return instance;
+    }
+    const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
+    const int32_t op = (int32_t)number - stage->first_instance;
     const pod_collective_options options = {
         .machine = run->args->machine,
         .net = run->net,
@@ -293,14 +310,20 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
         .crossing = pod_step_crossing_changed,
         .context = run,
     };
-    const pod_status st =
-        lone ? POD_OK : pod_collective_new(&options, &instance->collective, &run->failure);
-    if (st != POD_OK || instance->start_ps == NULL || instance->crossing == NULL
-        || (lone && instance->begin_ps == NULL)) {
+    if (pod_collective_new(&options, &instance->collective, &run->failure) != POD_OK) {
         pod_step_out_of_memory(run, "a collective");
         pod_step_instance_free(run, number);
     }
     return run->instances[number];
+}
+
+static void lone_begin(step_run *run, int32_t cell, int32_t op)
+{
+    step_instance *instance = run->instances[run->stages[0].first_instance + op];
+    const pod_status st = pod_step_lone_begin(run, cell, op, instance, &run->failure);
+    if (st != POD_OK) {
+        pod_engine_fail(pod_net_engine(run->net), st, run->failure.text);
+    }
 }
 
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
@@ -309,10 +332,6 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
     const uint32_t number = (uint32_t)(stage->first_instance + op);
     const pod_time_ps now = pod_net_now(run->net);
     const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op]].schedule;
-    step_instance *instance = run->instances[number];
-    if (run->args->data) {
-        pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
-    }
     if (run->looks_up && stage->spans[op].first_ps == POD_TIME_NEVER) {
         pod_step_lone_under_way(run, op);
     }
@@ -321,8 +340,22 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
     }
     const uint32_t order = collective_order(run, cell, schedule->group);
     if (stage->spans[op].lone) {
-        pod_step_lone_begin(run, cell, op, instance);
+        lone_begin(run, cell, op);
         return;
+    }
+    if (stage->spans[op].replayed) {
+        pod_step_replay_begin(run, cell, op);
+        return;
+    }
+    step_instance *instance = simulated_at(run, cell, number);
+    if (instance == NULL) {
+        return;
+    }
+    if (run->args->data) {
+        pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
+    }
+    if (run->looks_up && schedule->nchannels > 0) {
+        pod_step_record_begin(run, cell, op);
     }
     pod_collective_start(instance->collective, cell, order);
     instance_release(run, number);
@@ -334,6 +367,7 @@ static void lone_done(step_run *run, int32_t cell, int32_t op)
     const step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
     const uint32_t number = (uint32_t)(stage->first_instance + op);
     instance_done(run, cell, number);
+    pod_step_replay_ended(run, op);
     instance_release(run, number);
 }
 
@@ -417,7 +451,7 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
         return;
     }
-    const step_instance *instance = instance_at(run, cell, tag.instance);
+    const step_instance *instance = simulated_at(run, cell, tag.instance);
     if (instance != NULL) {
         pod_collective_arrived(instance->collective, cell, tag, payload);
         instance_release(run, tag.instance);

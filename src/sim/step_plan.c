@@ -311,8 +311,7 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
                                     .dtype = op->dtype,
                                     .shift = op->shift,
                                     .sources = op->sources,
-                                    .algorithm = op->algorithm,
-                                    .directions = (1U << POD_DIRECTIONS) - 1};
+                                    .algorithm = op->algorithm};
     return schedule_build(run, &grown[*index], err);
 }
 
@@ -504,4 +503,5 @@ void pod_step_plan_free(step_run *run)
     free(run->schedules);
     free(run->instances);
     free(run->under_way);
+    pod_step_replay_free(run);
 }

@@ -251,7 +251,9 @@ static pod_status step_run_once(step_run *run, int number, pod_error *err)
         st = pod_machine_net(args->machine, &client, -1, &run->net, err);
     }
     if (st == POD_OK) {
-        st = pod_par_agree(args->machine->par, cells_prepare(run, err), err);
+        st = cells_prepare(run, err);
+        st = st == POD_OK && run->looks_up ? pod_step_replay_begin_run(run, err) : st;
+        st = pod_par_agree(args->machine->par, st, err);
     }
     return st == POD_OK ? pod_net_run(run->net, err) : st;
 }

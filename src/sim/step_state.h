@@ -29,7 +29,10 @@ typedef struct step_schedule {
     int32_t *source_of; /* permutes */
     bool shared;        /* drives several axes */
     bool directions_known;
-    unsigned directions; /* of links that it uses, a bit each, as far as is known */
+    unsigned directions; /* of links that it may use, a bit each, once they are known */
+    int32_t ops;         /* that have it, */
+    int32_t latest_op;   /* the latest of them, */
+    bool repeats;        /* and whether two of them have one name */
     uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
     pod_time_ps
@@ -52,7 +55,7 @@ typedef struct step_instance {
     pod_time_ps *start_ps;   /* start_ps[local cell] */
     step_crossing *crossing; /* crossing[local cell] */
     int32_t cells_left;
-    int32_t begun;         /* looked up: cells that have begun, */
+    int32_t begun;         /* not simulated here: cells that have begun, */
     pod_time_ps *begin_ps; /* and when: begin_ps[local cell]; else NULL */
 } step_instance;
 
@@ -60,7 +63,9 @@ typedef struct step_instance {
 typedef struct step_span {
     pod_time_ps first_ps; /* collectives: after their launch */
     pod_time_ps last_ps;
-    bool lone; /* looked up in this run */
+    bool lone;     /* looked up in this run, as long as nothing is on its links when it begins */
+    bool replayed; /* from a record (step_replay.c) */
+    int32_t place; /* in that record, or among those that are simulated together */
 } step_span;
 
 /* What is the same for all cells of a stage. */
@@ -128,6 +133,7 @@ typedef struct step_cell {
 } step_cell;
 
 typedef struct step_run step_run;
+typedef struct step_replay step_replay;
 
 struct step_run {
     const pod_step_args *args;
@@ -157,7 +163,8 @@ struct step_run {
     int32_t *
         under_way; /* ops: under_way[nunder_way] collectives, with room for all; NULL unless looks_up */
     int32_t nunder_way;
-    bool lone_failed; /* one of them was not alone */
+    bool lone_failed;    /* one of them was not alone: another run will follow */
+    step_replay *replay; /* what is simulated together; NULL unless looks_up */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */
@@ -238,7 +245,7 @@ pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, in
  *  same. Needs the plan. Local, and the same on every rank. */
 void pod_step_fold(const step_run *run, pod_machine *machine);
 
-/** pod_step_fold, unless a step of the same schedules was folded before (step_lone.c). */
+/** pod_step_fold, unless a step of the same schedules was folded before (step_key.c). */
 void pod_step_lone_fold(const step_run *run, pod_machine *machine);
 
 /** Looking up collectives that are alone on their links (step_lone.c): before each run of a step, which are numbered
@@ -246,9 +253,30 @@ void pod_step_lone_fold(const step_run *run, pod_machine *machine);
  *  run, whether there must be another. POD_E_NOMEM. */
 pod_status pod_step_lone_begin_run(step_run *run, int number, pod_error *err);
 void pod_step_lone_under_way(step_run *run, int32_t op);
-void pod_step_lone_begin(step_run *run, int32_t cell, int32_t op, step_instance *instance);
+pod_status pod_step_lone_begin(step_run *run, int32_t cell, int32_t op, step_instance *instance,
+                               pod_error *err);
 void pod_step_lone_ended(step_run *run, int32_t cell, int32_t op);
 pod_status pod_step_lone_check(step_run *run, bool *again, pod_error *err);
+/** A message of one hop was sent that is none of a collective. */
+void pod_step_hop_beside(step_run *run);
+/** What stands for a schedule on the machine of a step: key[POD_LONE_KEY_WORDS]; and whether an op may be looked up
+ *  (step_key.c). */
+void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key);
+bool pod_step_may_be_lone(const step_run *run, const step_stage *stage, int32_t op);
+
+/** Replaying collectives that share links (step_replay.c, sim/replay.h): before each run that looks up; a record of
+ *  what begins with an op that now begins is replayed, if there is one; a cell begins an op that is replayed, or that
+ *  is simulated; it ends; something else of the run uses links. POD_E_NOMEM. */
+pod_status pod_step_replay_begin_run(step_run *run, pod_error *err);
+void pod_step_replay_free(step_run *run);
+bool pod_step_replay_find(step_run *run, int32_t op);
+void pod_step_replay_begin(step_run *run, int32_t cell, int32_t op);
+void pod_step_replay_ended(step_run *run, int32_t op);
+void pod_step_replay_fail(step_run *run);
+void pod_step_record_begin(step_run *run, int32_t cell, int32_t op);
+void pod_step_record_ended(step_run *run, int32_t cell, int32_t op);
+/** The links of all cells carry what was simulated before: links[local cell * POD_DIRECTIONS + direction]. */
+void pod_step_links_add(step_run *run, const pod_net_link_record *links, int64_t hops);
 
 /** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,

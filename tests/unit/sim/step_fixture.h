@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Steps of a few ops on a small torus, one rank: vector ops of whole microseconds, links of 1 GB/s
  *  and 1 us, collectives that are launched in 5 us. A permute of 1000 · t bytes between neighbours takes
- *  5 + 1 + t us alone. Group 0 is the axis x, group 1 all chips. */
+ *  5 + 1 + t us alone. Groups are the axis x, all chips, and the axis y. */
 #pragma once
 
 #include "sim/step.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GROUP_X, GROUP_ALL, GROUPS };
+enum { GROUP_X, GROUP_ALL, GROUP_Y, GROUPS };
 #define US(x)       ((pod_time_ps)((x)*POD_PS_PER_US))
 #define OK(w, call) cr_assert_eq((call), POD_OK, "%s: %s", #call, (w)->err.text)
 
@@ -33,7 +33,8 @@ typedef struct world {
 static inline void world_group(world *w, int number, unsigned axes)
 {
     pod_program_group *group = &w->programs.groups[number];
-    (void)snprintf(group->axes, sizeof group->axes, number == GROUP_X ? "x" : "xy");
+    (void)snprintf(group->axes, sizeof group->axes, "%s%s", axes & 1U ? "x" : "",
+                   axes & 2U ? "y" : "");
     OK(w, pod_group_init_axes(&group->group, &w->slice, axes, &w->err));
     group->position_of_rank = calloc((size_t)group->group.size, sizeof *group->position_of_rank);
     cr_assert(group->position_of_rank != NULL);
@@ -75,6 +76,7 @@ static inline void world_init_axes(world *w, int32_t x, int32_t y, int32_t stage
     }
     world_group(w, GROUP_X, 1);
     world_group(w, GROUP_ALL, 3);
+    world_group(w, GROUP_Y, 2);
 }
 
 /** A closed torus. */

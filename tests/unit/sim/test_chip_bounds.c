@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No chip ends a collective before its bound: random slices, groups, operations, sizes, algorithms and beginnings. */
+/* No chip ends a collective before its bound, and none uses links that its schedule is not known to use: random slices,
+ * groups, operations, sizes, algorithms and beginnings. */
 #include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
+#include "sim/directions.h"
 #include "sim/lone.h"
 
 #include "base/rng.h"
@@ -166,7 +168,9 @@ static int check_case(scene *s)
                                             .schedule = schedule,
                                             .dtype = POD_DTYPE_BF16,
                                             .begin_ps = s->begin_ps};
-        OK(pod_lone_get(lone, &question, false, &answer, &s->err));
+        OK(pod_lone_get(lone, &question, &answer, &s->err));
+        cr_assert_eq(answer.directions & ~pod_directions_used(&s->machine, schedule), 0,
+                     "%s uses links that it is not known to use", algorithm->name);
         for (int32_t chip = 0; chip < s->slice.nchips; chip++) {
             check_chip(s, algorithm, chip, &bound, &chips, answer.end_ps[chip]);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives that are alone on their links are simulated once, choices remembered: with every such shortcut and
- * without, a step takes the same time, each of its ops too, and puts the same on its links. */
+/* Collectives that are alone on their links are simulated once, those that share links are replayed, choices
+ * remembered: with every such shortcut and without, a step takes the same time, each of its ops too, and puts the
+ * same on its links. */
 #include "step_fixture.h"
 
 #include <string.h>
@@ -58,28 +59,108 @@ static void same_results(const pod_step_result *a, const pod_step_result *b, int
     }
 }
 
+/* The step of the world without shortcuts and twice with: the second finds what the first has left. */
+static void same_with_and_without(world *w, pod_lone_table *lone, pod_coll_choices *choices,
+                                  uint64_t seed)
+{
+    try_with(w, NULL, NULL);
+    const pod_step_result simulated = w->result;
+    w->result = (pod_step_result){0};
+    for (int again = 0; again < 2; again++) {
+        try_with(w, lone, choices);
+        same_results(&simulated, &w->result, w->programs.stages[0].nops, seed);
+    }
+    pod_step_result_fini(&w->result);
+    w->result = simulated;
+}
+
+/* Some core ops take longer, so that others begin later than before. */
+static void core_slows(world *w, uint64_t seed)
+{
+    pod_program *program = &w->programs.stages[0];
+    for (int32_t i = 0; i < program->nops; i++) {
+        program->ops[i].flops *= 1 + 0.25 * (double)pod_rng_below(seed, 8, (uint64_t)i, 3);
+    }
+}
+
+/* A step; one that goes on after it, as one of more layers does; and that with other times. */
 Test(sim_step_lone, steps_are_the_same_with_and_without)
 {
+    int64_t replayed = 0;
     for (uint64_t seed = 0; seed < 200; seed += (uint64_t)sample_step(8)) {
         world w;
         pod_lone_table *lone = NULL;
         pod_coll_choices *choices = NULL;
         random_step(&w, seed);
-        try_with(&w, NULL, NULL);
-        const pod_step_result simulated = w.result;
-        w.result = (pod_step_result){0};
         OK(&w, pod_lone_new(&lone, &w.err));
         OK(&w, pod_coll_choices_new(&choices, &w.err));
-        for (int again = 0; again < 2; again++) { /* the second finds what the first has left */
-            try_with(&w, lone, choices);
-            same_results(&simulated, &w.result, OPS, seed);
+        pod_lone_replays(lone)->hops_least = 0;
+        same_with_and_without(&w, lone, choices, seed);
+        for (uint64_t i = OPS; i < 2 * OPS; i++) {
+            world_random_op(&w, seed, i, pod_rng_below(seed, 7, 0, 2) == 0);
         }
+        same_with_and_without(&w, lone, choices, seed);
+        core_slows(&w, seed);
+        same_with_and_without(&w, lone, choices, seed);
+        replayed += pod_lone_replays(lone)->used;
         pod_coll_choices_free(choices);
         pod_lone_free(lone);
-        pod_step_result_fini(&w.result);
-        w.result = simulated;
         world_fini(&w);
     }
+    cr_assert_gt(replayed, 0);
+}
+
+/* Two that meet, and after both of them core work and the same again: begun `late_us` later, or as before. */
+static int64_t replays_of_two(double late_us, uint64_t seed)
+{
+    world w;
+    pod_lone_table *lone = NULL;
+    world_init(&w, 4, 4, 1);
+    OK(&w, pod_lone_new(&lone, &w.err));
+    pod_lone_replays(lone)->hops_least = 0;
+    int32_t before = POD_OP_NONE;
+    for (int pair = 0; pair < 2; pair++) {
+        const int32_t first = collective(&w, POD_ALL_REDUCE, GROUP_ALL, 300, before);
+        const int32_t wait = core(&w, 0, 20 + (pair == 0 ? 0 : late_us), before, POD_OP_NONE);
+        const int32_t second = collective(&w, POD_ALL_GATHER, GROUP_ALL, 80, wait);
+        before = core(&w, 0, 5, first, second);
+    }
+    same_with_and_without(&w, lone, NULL, seed);
+    const int64_t used = pod_lone_replays(lone)->used;
+    pod_lone_free(lone);
+    world_fini(&w);
+    return used;
+}
+
+/* What is looked up beside a record, on other links, is no part of it. */
+Test(sim_step_lone, records_leave_out_what_is_beside)
+{
+    world w;
+    pod_lone_table *lone = NULL;
+    world_init(&w, 4, 4, 1);
+    OK(&w, pod_lone_new(&lone, &w.err));
+    pod_lone_replays(lone)->hops_least = 0;
+    int32_t before = POD_OP_NONE;
+    for (int pair = 0; pair < 3; pair++) {
+        const int32_t first = collective(&w, POD_ALL_REDUCE, GROUP_X, 300, before);
+        const int32_t second = collective(&w, POD_ALL_GATHER, GROUP_X, 80, before);
+        const int32_t wait = core(&w, 0, 20, before, POD_OP_NONE);
+        const int32_t beside = collective(&w, POD_REDUCE_SCATTER, GROUP_Y, 40, wait);
+        before = core(&w, 0, 5, core(&w, 0, 5, first, second), beside);
+    }
+    same_with_and_without(&w, lone, NULL, 0);
+    cr_assert_geq(pod_lone_replays(lone)->used, 2 + 3);
+    cr_assert(!pod_lone_is_crowded(lone, pod_coll_op_name(POD_REDUCE_SCATTER)));
+    pod_lone_free(lone);
+    world_fini(&w);
+}
+
+/* The first step records the first two and replays them at once, the same step again replays all four. What begins
+ * otherwise is simulated, and replayed when all comes again. */
+Test(sim_step_lone, replays_what_comes_again)
+{
+    cr_assert_eq(replays_of_two(0, 0), 1 + 2);
+    cr_assert_geq(replays_of_two(270, 1), 2);
 }
 
 /* The second of two equal collectives that don't meet is looked up; of two that meet both are simulated. */

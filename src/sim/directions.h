@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/directions.h  Which links a schedule may use, known before it runs.
+ *
+ *  Model: what a step sends goes over one link, or is routed over minimal paths: along the axes on which the chips of a
+ *  group differ. Where a twisted wrap or a dead cable may lead elsewhere, along any axis.
+ *
+ *  Threads: any. */
+#pragma once
+
+#include "collectives/schedule/schedule.h"
+#include "net/cells.h"
+
+/** All directions of links, a bit each. */
+enum { POD_DIRECTIONS_ALL = (1 << POD_DIRECTIONS) - 1 };
+
+/** Directions of links inside a slice that messages of a schedule may take from any chip: bit d for direction d. None
+ *  that they take is left out. Local.
+ *  @param machine  folded or not, which makes no difference but in time */
+unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule);
