@@ -13,8 +13,7 @@ static pod_route_kind route_kind(const pod_slice *slice)
     if (!slice->twisted) {
         return POD_ROUTE_GRID;
     }
-    bool closed = slice->wrap[0] && slice->wrap[1] && slice->wrap[2];
-    return closed ? POD_ROUTE_LATTICE : POD_ROUTE_SEARCH;
+    return pod_slice_is_lattice(slice) ? POD_ROUTE_LATTICE : POD_ROUTE_SEARCH;
 }
 
 /* Plain slices: shorter axes first, wrapped ones before open ones, so that the cyclic orders of paths are the same

@@ -66,6 +66,11 @@ bool pod_slice_axis_twisted(const pod_slice *slice, int axis)
     return twist[0] != 0 || twist[1] != 0 || twist[2] != 0;
 }
 
+bool pod_slice_is_lattice(const pod_slice *slice)
+{
+    return slice->twisted && slice->wrap[0] && slice->wrap[1] && slice->wrap[2];
+}
+
 static void twisted_refresh(pod_slice *slice)
 {
     slice->twisted = false;

@@ -99,6 +99,8 @@ void pod_slice_wrap_axes(pod_slice *slice, unsigned axes);
 unsigned pod_slice_closed_axes(const pod_slice *slice);
 /** The wrap of an axis also shifts along another. */
 bool pod_slice_axis_twisted(const pod_slice *slice, int axis);
+/** Twisted, and all axes close: from every chip it looks the same. Faults don't count. */
+bool pod_slice_is_lattice(const pod_slice *slice);
 
 /** "4x4x8" or, for chips with two axes, "4x8". @param buf  `size` bytes; 40 always suffice */
 const char *pod_slice_dims_text(const pod_slice *slice, char *buf, size_t size);

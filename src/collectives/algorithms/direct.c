@@ -108,7 +108,7 @@ static const pod_coll_schedule_ops direct_ops = {
 /* A twisted group that is not the whole slice is a plain grid to us; so is an untwisted whole one. */
 static bool is_lattice(const pod_coll_request *request)
 {
-    return request->slice->twisted && request->group->size == request->slice->nchips;
+    return pod_slice_is_lattice(request->slice) && request->group->size == request->slice->nchips;
 }
 
 /* Displacements are the same from everywhere. */

@@ -377,7 +377,7 @@ static void measure_roughly(const pod_span *span, int32_t group, pod_span_distan
 {
     const pod_slice *slice = span->request->slice;
     const int32_t n = span->request->group->size;
-    const bool symmetric = slice->twisted && slice->nfaults == 0 && n == slice->nchips;
+    const bool symmetric = pod_slice_is_lattice(slice) && slice->nfaults == 0 && n == slice->nchips;
     const int32_t far = measure_rank(span, group, 0, out);
     const double sum = symmetric ? out->sum_hops[0] : (double)(n - 1);
     measure_rank(span, group, far, out);

@@ -143,7 +143,7 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
     }
     axis_dims joined[POD_GROUP_DIMS_MAX] = {{0}};
     join_dims(axes, group, joined);
-    if (request->slice->twisted && group->size == request->slice->nchips) {
+    if (pod_slice_is_lattice(request->slice) && group->size == request->slice->nchips) {
         axes->quotient = true;
         for (int a = 0; a < axes->naxes; ++a) {
             axes->axis[a].closed = true;

@@ -40,6 +40,27 @@ Test(collectives_rings, move_every_contribution_once, .timeout = 100)
     cr_assert_gt(proved, 1000);
 }
 
+/* Then it is no lattice, and its axes are rings and lines like those of a plain one. */
+Test(collectives_rings, walk_twisted_slices_with_an_open_axis)
+{
+    static const char *const wraps[] = {"y", "xz", "xy"};
+    static const char *const names[] = {"ring", "line", "bucket", "direct"};
+    for (size_t w = 0; w < sizeof wraps / sizeof *wraps; ++w) {
+        const shape s = {
+            {4,  4, 8},
+            wraps[w], true, 7, 0, {{0}}
+        };
+        for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+            fixture f;
+            fixture_init(&f, &s, i < 3 ? POD_ALL_GATHER : POD_ALL_TO_ALL, 128 * 128);
+            cr_assert(pod_coll_algorithm_fits(fixture_find(names[i]), &f.request), "%s on %s",
+                      names[i], f.name);
+            fixture_prove(&f, fixture_find(names[i]), 0);
+            fixture_fini(&f);
+        }
+    }
+}
+
 static double predicted_us(const fixture *f, const char *name)
 {
     pod_error err = {0};
