@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: random_bounds.py PODSIM LAYOUTS SEARCHES [SEED]
 
-Random steps (models, slices, batches, modes, options, pipelines), and of each a few of its layouts, until LAYOUTS have run:
+Random steps (models, slices, batches, modes, types, recomputation, context parallelism, pipelines), and of each a few of its layouts, until LAYOUTS have run:
 bound_s is never above step_time_s. On SEARCHES of them with more than K layouts that run, and no more than a search of a
 minute has, `compare --top K` gives the K rows of `--top all` (check_top.py). With few layouts models and slices are small. A
 failure names its command line; SEED gives the same again. How far it is goes to stderr, and is 0.3 to 3 layouts a second."""
@@ -40,7 +40,25 @@ def models():
 
 NAMES = ["llama3.1-8b", "mixtral-8x7b"] if small else models()
 SLICES = ["v5e:4x4", "v5p:2x2x4", "v6e:2x4", "2*v5e:2x4"] if small else [
-    "v5e:8x8", "v5e:16x16", "v5p:4x4x4", "v5p:4x4x8", "v6e:8x16", "v4:4x4x4", "2*v5e:4x8", "4*v6e:4x4", "2*v5p:4x4x4"]
+    "v5e:8x8", "v5e:16x16", "v5p:4x4x4", "v5p:4x4x8", "v6e:8x16", "v4:4x4x4", "tpu7x:2x2x4", "tpu7x:4x4x4", "2*v5e:4x8",
+    "4*v6e:4x4", "2*v5p:4x4x4", "2*tpu7x:2x2x4"]
+
+
+def random_transformer():
+    """A small one, of which a step of few layers may hide more than one of many."""
+    heads = choice([4, 16, 32])
+    model = (f"transformer:layers={choice([6, 13, 24, 32, 48])},d_model={choice([256, 512, 2048])},d_ff={choice([512, 2048, 8192])},"
+             f"heads={heads},kv_heads={choice([1, heads // 4, heads])},head_dim={choice([64, 128])},"
+             f"vocab={choice([512, 4096, 32768])},mlp_matrices={choice([2, 3])}")
+    return model + (f",experts={choice([4, 8])},top_k=2,moe_d_ff={choice([512, 2048])}" if choice([True, False, False]) else "")
+
+
+def context_meshes(chips, model):
+    """Layouts that cut sequences, and how tokens on other chips are seen."""
+    step = ["--context-parallel", choice(["all-gather", "ring", "ulysses"])] if "ssm" not in model else []
+    for sequence in (2, 4, chips // 2, chips):
+        step += ["--mesh", f"sequence={sequence},{choice(['data', 'fsdp'])}={chips // sequence}"]
+    return step
 
 
 def random_step():
@@ -48,13 +66,15 @@ def random_step():
         model = f"mlp:layers={choice([2, 3, 4, 8])},d_model={choice([512, 1024, 4096])},d_ff={choice([2048, 4096, 16384])}"
         step = ["--batch", str(choice([1024, 4096, 8192])), "--mode", choice(["train", "forward"])]
     else:
-        model = choice(NAMES)
+        model = random_transformer() if choice([True, False, False]) else choice(NAMES)
         mode = choice(["train", "train", "train", "forward", "prefill", "decode"])
         step = ["--batch", str(choice([16, 64, 256])), "--seq", str(choice([512, 2048] if small else [1024, 4096, 8192])),
                 "--mode", mode]
         step += ["--dtype", "int8"] if mode == "decode" and choice([True, False]) else []
     if "train" in step:
         step += ["--microbatches", str(choice([1, 1, 2, 4])), "--gather-ahead", str(choice([0, 1, 2]))]
+        step += ["--dtype", choice(["fp8", "int8"])] if choice([True, False, False, False]) else []
+        step += ["--remat", choice(["full", "none", "minimal"])] if choice([True, False, False]) else []
     spec = choice(SLICES)
     step += ["--split-axes"] if choice([True, False]) and not small else []
     if "train" in step and choice([True, False]):
@@ -63,6 +83,9 @@ def random_step():
         for stages in (2, 4):
             step += ["--mesh", f"pipeline={stages},fsdp={chips // stages}", "--mesh", f"pipeline={stages},data={chips // stages}"]
         step += ["--dcn-mesh", f"data={count.split('*')[0]}"] if "*" in count else []
+    elif model[:4] != "mlp:" and "decode" not in step and choice([True, False, False]):
+        slices = int(spec.split("*")[0]) if "*" in spec else 1
+        step += context_meshes(chips_of(spec) // slices, model) + (["--dcn-mesh", f"data={slices}"] if slices > 1 else [])
     return ["--slice", spec, "--model", model, *step]
 
 
