@@ -160,6 +160,11 @@ int pod_engine_rank_of(const pod_engine *engine, int32_t cell)
     return low;
 }
 
+static inline uint32_t seq_take(pod_engine *engine, int32_t src)
+{
+    return engine->queue.cells[src - engine->first].seq++;
+}
+
 /* What the order of events needs, written where the event will lie. */
 static inline pod_event *write_head(pod_engine *engine, pod_event *room, int32_t src, int32_t dst,
                                     pod_time_ps time_ps, pod_payload *payload)
@@ -167,7 +172,7 @@ static inline pod_event *write_head(pod_engine *engine, pod_event *room, int32_t
     room->time_ps = time_ps;
     room->dst = dst;
     room->src = src;
-    room->seq = engine->queue.cells[src - engine->first].seq++;
+    room->seq = seq_take(engine, src);
     room->payload = payload;
     return room;
 }
@@ -219,6 +224,44 @@ pod_event *pod_engine_post_begin(pod_engine *engine, int32_t src, int32_t dst, p
     pod_event *room = pod_pool_event(&queue->pool, node);
     (void)write_head(engine, room, src, dst, time_ps, payload);
     pod_queue_add(queue, time_ps, local, node);
+    return room;
+}
+
+pod_engine_place pod_engine_place_take(pod_engine *engine, int32_t src, pod_time_ps time_ps)
+{
+    POD_DASSERT(src == engine->cell);
+    return (pod_engine_place){.time_ps = time_ps, .src = src, .seq = seq_take(engine, src)};
+}
+
+bool pod_engine_place_is_past(const pod_engine *engine, const pod_engine_place *place)
+{
+    return place->time_ps < engine->now_ps || pod_engine_place_before(place, &engine->handled);
+}
+
+pod_event *pod_engine_post_at(pod_engine *engine, const pod_engine_place *place, int32_t dst,
+                              pod_payload *payload)
+{
+    pod_queue *queue = &engine->queue;
+    const int32_t local = dst - engine->first;
+    POD_ASSERT((uint32_t)local < (uint32_t)engine->nlocal && place->time_ps < POD_TIME_NEVER);
+    const bool own = dst == engine->cell && place->time_ps < engine->end_ps;
+    POD_ASSERT(own ? !pod_engine_place_is_past(engine, place) : place->time_ps >= engine->end_ps);
+    const uint32_t node = pod_queue_node(queue);
+    if (node == POD_NODE_NONE) {
+        pod_payload_release(payload);
+        return &engine->dropped;
+    }
+    pod_event *room = pod_pool_event(&queue->pool, node);
+    room->time_ps = place->time_ps;
+    room->dst = dst;
+    room->src = place->src;
+    room->seq = place->seq;
+    room->payload = payload;
+    if (own) {
+        pod_agenda_push(engine, place->time_ps, node);
+    } else {
+        pod_queue_add(queue, place->time_ps, local, node);
+    }
     return room;
 }
 

@@ -94,6 +94,32 @@ void pod_engine_post(pod_engine *engine, int32_t src, const pod_event *event);
  *  @param payload  or NULL; the reference is taken over */
 pod_event *pod_engine_post_begin(pod_engine *engine, int32_t src, int32_t dst, pod_time_ps time_ps,
                                  pod_payload *payload);
+/** A place in the order of events, which go by time, src and seq. */
+typedef struct pod_engine_place {
+    pod_time_ps time_ps;
+    int32_t src;
+    uint32_t seq;
+} pod_engine_place;
+
+/** Whether the first place comes before the second. */
+static inline bool pod_engine_place_before(const pod_engine_place *a, const pod_engine_place *b)
+{
+    if (a->time_ps != b->time_ps) {
+        return a->time_ps < b->time_ps;
+    }
+    return a->src != b->src ? a->src < b->src : a->seq < b->seq;
+}
+
+/** The place that an event would have which cell src, from a handler of it, posted now for this time. It may be
+ *  posted later (pod_engine_post_at), or never, where nothing would come of it. */
+pod_engine_place pod_engine_place_take(pod_engine *engine, int32_t src, pod_time_ps time_ps);
+/** Whether an event at this place, for the cell that is being handled, would have been handled by now. */
+bool pod_engine_place_is_past(const pod_engine *engine, const pod_engine_place *place);
+/** As pod_engine_post_begin, from a handler of any cell of this rank and for one of this rank, at a place that was
+ *  taken: it isn't past. For another cell than the one that is being handled, its time is >= pod_engine_soonest_ps.
+ */
+pod_event *pod_engine_post_at(pod_engine *engine, const pod_engine_place *place, int32_t dst,
+                              pod_payload *payload);
 /** The earliest time that a handler may now post an event for, whatever cell it is for. */
 pod_time_ps pod_engine_soonest_ps(const pod_engine *engine);
 /** Set (or move, or with POD_TIME_NEVER unset) the timer of a cell of this rank. */

@@ -31,7 +31,8 @@ struct pod_engine {
     pod_queue queue;
     pod_exchange exchange;
 
-    int32_t cell; /**< the one being handled, -1 outside handlers */
+    int32_t cell;             /**< the one being handled, -1 outside handlers */
+    pod_engine_place handled; /**< the place of its latest event */
     pod_time_ps now_ps;
     pod_time_ps latest_ps; /**< last thing handled on this rank */
     pod_time_ps end_ps;    /**< of the window being handled; 0 outside */

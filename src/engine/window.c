@@ -130,6 +130,7 @@ static void handle(pod_engine *engine, uint32_t node)
 {
     const pod_event *event = pod_pool_event(&engine->queue.pool, node);
     engine->now_ps = event->time_ps;
+    engine->handled = (pod_engine_place){event->time_ps, event->src, event->seq};
     engine->model.handle(engine->model.context, engine, engine->cell, event);
     if (event->payload != NULL) {
         pod_payload_release(event->payload);
@@ -158,6 +159,7 @@ static void run_cell(pod_engine *engine, int32_t local, pod_key *key, int64_t co
         heap_sort(pool, key, count);
     }
     engine->cell = engine->first + local;
+    engine->handled.time_ps = -1;
     pod_cell *state = &engine->queue.cells[local];
     const pod_key *end = key + count;
     for (;;) {

@@ -95,7 +95,8 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     net->route = options->route;
     net->route_context = options->route_context;
     net->least_ps = options->least_ps;
-    net->free_flow = -1;
+    net->free_flow = NET_NONE;
+    net->free_message = NET_NONE;
     pod_map_init(&net->transit);
     pod_map_init(&net->arriving);
     pod_map_init(&net->holding);
@@ -108,6 +109,7 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
     if (st == POD_OK) {
         net->ncells = pod_engine_cells(net->engine, &net->first);
+        net->whole = net->ncells == options->engine.ncells;
         st = cells_allocate(net, options, err);
         if (st == POD_OK) {
             st = ports_build(net, options, err);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ici/link_queue.h"
+#include "net/flow_queue.h"
 #include "net/map.h"
 #include "net/net.h"
 
@@ -23,19 +24,33 @@ enum {
     FLOW_CIRCUIT = 32 /* one link of a circuit: flow_peer[] is the destination */
 };
 
-/* A message (or fragment) on a link until served. */
+enum { NET_NONE = -1 };
+
+/* A message (or fragment) on a link until its tail has left: one cache line. The cell before, if it is of the same
+ * rank, makes the flow when the message joins its link, and writes here what comes with the tail. */
 typedef struct net_flow {
     /* virtual time at which it has had its service; while its order waits: its work */
-    pod_time_ps finish;
+    _Alignas(NET_CACHE_LINE) pod_time_ps finish;
     uint64_t tag;
     pod_payload *payload;
-    uint32_t number; /* of those that joined the link */
-    int32_t next;    /* in a list */
+    pod_engine_place tail; /* when its tail comes in, time_ps = POD_TIME_NEVER: not known yet */
     uint32_t step;
+    uint32_t number; /* of those that joined the link */
+    int32_t next;    /* on the next link, if that is of this rank, else NET_NONE; among free ones */
+    int32_t message; /* net->messages[], or NET_NONE */
     uint16_t fragments;
     uint8_t flags;
     uint8_t port;
 } net_flow;
+_Static_assert(sizeof(net_flow) == NET_CACHE_LINE, "a flow fills a cache line");
+
+/* A message in fragments. */
+typedef struct net_message {
+    pod_engine_place last; /* of the fragments that are known to arrive */
+    pod_payload *payload;
+    int32_t leaving; /* fragments that have not left their sender */
+    int32_t coming;  /* that aren't known to arrive, where all cells are of this rank; else 0 */
+} net_message;
 
 /* How long a wire is busy with a size. */
 typedef struct net_work {
@@ -160,17 +175,25 @@ struct pod_net {
     int32_t nflows;
     int32_t free_flow;
     int64_t hops;
-    pod_link_queue *queues; /* queues[nqueues], for links that have needed one */
+    pod_flow_queue *queues; /* queues[nqueues], for links that have needed one */
     int64_t nqueues;
     int64_t queues_room;
-    uint64_t *
-        onward; /* onward[flow]: 1 + its link, if of this rank, and the flow at that link's end; 0 = none */
-    pod_map transit;   /* the others: (cell, cell before; port and flow there) → flow here */
-    pod_map arriving;  /* (tag; cell, step) → fragments still to come */
-    pod_map holding;   /* (tag; cell, step) → payload, while other fragments are on the way */
+    pod_link_queue *waiting; /* waiting[nwaiting], for links that serve in order; as queues[] */
+    int64_t nwaiting;
+    int64_t waiting_room;
+    int32_t *served; /* served[served_room]: of the link that is being served */
+    int64_t served_room;
+    net_message *messages; /* messages[messages_room], that cells of this rank have sent */
+    int64_t messages_room;
+    int64_t nmessages;
+    int32_t free_message; /* the first, which has the next in `leaving`; NET_NONE */
+    bool whole;           /* all cells are of this rank */
+    pod_map transit;  /* from other ranks: (cell, cell before; port and flow there) → flow here */
+    pod_map arriving; /* (tag; cell, step) → fragments still to come */
+    pod_map holding;  /* (tag; cell, step) → payload, while other fragments are on the way */
     pod_net_leg *legs; /* of the message that is being sent: legs[legs_room] */
     int32_t legs_room;
-    pod_map leaving; /* (tag; cell, step) → fragments that have not left their sender */
+    pod_map leaving; /* circuits: (tag; cell, step) → fragments that have not left their sender */
 };
 
 /* More work on a link that has had `before` already: time may not overflow.

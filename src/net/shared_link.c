@@ -27,12 +27,14 @@ static int32_t flow_beyond(pod_net *net)
 {
     if (net->free_flow < 0) {
         const int32_t count = 2 * net->nflows;
-        net->flows = flows_grow(net->flows, count, sizeof *net->flows);
+        net_flow *flows = pod_pages_new((size_t)count, sizeof *flows);
+        POD_NEED(flows, "messages on links");
+        memcpy(flows, net->flows, (size_t)net->nflows * sizeof *flows);
+        free(net->flows);
+        net->flows = flows;
         net->flow_peer = flows_grow(net->flow_peer, count, sizeof *net->flow_peer);
         net->flow_order = flows_grow(net->flow_order, count, sizeof *net->flow_order);
         net->flow_watch = flows_grow(net->flow_watch, count, sizeof *net->flow_watch);
-        net->onward = flows_grow(net->onward, count, sizeof *net->onward);
-        memset(net->onward + net->nflows, 0, (size_t)(count - net->nflows) * sizeof *net->onward);
         for (int32_t i = count - 1; i >= net->nflows; i--) {
             net->flows[i].next = net->free_flow;
             net->free_flow = i;
@@ -44,15 +46,22 @@ static int32_t flow_beyond(pod_net *net)
     return flow;
 }
 
-static int32_t flow_new(pod_net *net, int32_t local)
+/* A flow of which nothing is known but that it has these flags. */
+static int32_t flow_new(pod_net *net, int32_t local, unsigned flags)
 {
     net_cell *state = &net->cells[local];
+    int32_t flow = 0;
     if (state->free_flows == 0) {
-        return flow_beyond(net);
+        flow = flow_beyond(net);
+    } else {
+        flow = local * NET_OWN_FLOWS + __builtin_ctz(state->free_flows);
+        state->free_flows &= state->free_flows - 1;
     }
-    const int32_t own = __builtin_ctz(state->free_flows);
-    state->free_flows &= state->free_flows - 1;
-    return local * NET_OWN_FLOWS + own;
+    net->flows[flow].tail.time_ps = POD_TIME_NEVER;
+    net->flows[flow].payload = NULL;
+    net->flows[flow].message = NET_NONE;
+    net->flows[flow].flags = (uint8_t)flags;
+    return flow;
 }
 
 static void flow_release(pod_net *net, int32_t local, int32_t flow)
@@ -66,35 +75,55 @@ static void flow_release(pod_net *net, int32_t local, int32_t flow)
     net->free_flow = flow;
 }
 
-/* ---- the messages of a link, served by their finish, equals as they joined ---- */
+/* ---- messages in fragments ---- */
 
-static pod_link_key key_of(const pod_net *net, int32_t flow, uint32_t order)
+static int32_t message_new(pod_net *net)
 {
-    return (pod_link_key){.finish = net->flows[flow].finish,
-                          .order = order,
-                          .number = net->flows[flow].number,
-                          .message = flow};
+    int32_t message = net->free_message;
+    if (message != NET_NONE) {
+        net->free_message = net->messages[message].leaving;
+        return message;
+    }
+    const bool grown = POD_GROW(net->messages, net->messages_room, net->nmessages + 1);
+    POD_NEED(grown ? net->messages : NULL, "messages under way");
+    return (int32_t)net->nmessages++;
 }
 
-/* @param[in,out] queue  its number, -1 = none yet */
-static void queue_put(pod_net *net, int32_t *queue, pod_link_key key)
+/* All that is asked of a message is known. */
+static void message_release(pod_net *net, int32_t message)
 {
-    if (*queue < 0) {
+    net_message *m = &net->messages[message];
+    if (m->leaving == 0 && m->coming == 0) {
+        m->leaving = net->free_message;
+        net->free_message = message;
+    }
+}
+
+/* ---- the messages of a link, served by their finish, equals as they joined ---- */
+
+static pod_flow_key key_of(const pod_net *net, int32_t flow)
+{
+    return (pod_flow_key){
+        .finish = net->flows[flow].finish, .number = net->flows[flow].number, .flow = flow};
+}
+
+/* A link's queue. @param[in,out] number  of it, -1 = none yet */
+static pod_flow_queue *queue_need(pod_net *net, int32_t *number)
+{
+    if (*number < 0) {
         const bool grown = POD_GROW(net->queues, net->queues_room, net->nqueues + 1);
         POD_NEED(grown ? net->queues : NULL, "messages on links");
-        *queue = (int32_t)net->nqueues++;
-        net->queues[*queue] = (pod_link_queue){.keys = NULL};
+        *number = (int32_t)net->nqueues++;
+        net->queues[*number] = (pod_flow_queue){.heap = NULL};
     }
-    pod_link_queue *to = &net->queues[*queue];
-    const bool put = pod_link_queue_put(to, key);
-    POD_NEED(put ? to->keys : NULL, "messages on links");
+    return &net->queues[*number];
 }
 
 /* When the first of a link's messages has had its service, in virtual time: it has one. */
 static pod_time_ps link_finish(const pod_net *net, const net_link *link)
 {
     return link->only >= 0 ? net->flows[link->only].finish
-                           : net->queues[link->share.first].keys[0].finish;
+                           : net->queues[link->share.first].first.finish;
 }
 
 static void link_insert(pod_net *net, net_link *link, int32_t flow)
@@ -103,42 +132,74 @@ static void link_insert(pod_net *net, net_link *link, int32_t flow)
         link->only = flow;
         return;
     }
+    pod_flow_queue *queue = queue_need(net, &link->share.first);
+    bool put = true;
     if (link->only >= 0) {
-        queue_put(net, &link->share.first, key_of(net, link->only, 0));
+        put = pod_flow_queue_put(queue, key_of(net, link->only));
         link->only = -1;
     }
-    queue_put(net, &link->share.first, key_of(net, flow, 0));
+    put = put && pod_flow_queue_put(queue, key_of(net, flow));
+    POD_NEED(put ? queue : NULL, "messages on links");
 }
 
-/* Take off the first message. */
+/* Take off the first message, and have the one after it near by the time it is served. */
 static int32_t link_take(const pod_net *net, net_link *link)
 {
     const int32_t only = link->only;
     link->share.messages--;
     link->only = -1;
-    return only >= 0 ? only : pod_link_queue_take(&net->queues[link->share.first]);
+    if (only >= 0) {
+        return only;
+    }
+    pod_flow_queue *queue = &net->queues[link->share.first];
+    const int32_t flow = pod_flow_queue_take(queue);
+    __builtin_prefetch(&net->flows[queue->first.flow], 1);
+    return flow;
+}
+
+/* The first message is about to leave: have its next flow near. */
+static void link_prefetch(const pod_net *net, const net_link *link)
+{
+    const int32_t first =
+        link->only >= 0 ? link->only : net->queues[link->share.first].first.flow;
+    const int32_t next = net->flows[first].next;
+    if (next != NET_NONE) {
+        __builtin_prefetch(&net->flows[next], 1);
+    }
 }
 
 /* ---- links that serve in order: other orders wait in a queue of their own ---- */
 
 static bool others_wait(const pod_net *net, const net_link *link)
 {
-    return link->waiting >= 0 && net->queues[link->waiting].count > 0;
+    return link->waiting >= 0 && net->waiting[link->waiting].count > 0;
 }
 
 static void order_wait(pod_net *net, net_link *link, int32_t flow)
 {
+    if (link->waiting < 0) {
+        const bool grown = POD_GROW(net->waiting, net->waiting_room, net->nwaiting + 1);
+        POD_NEED(grown ? net->waiting : NULL, "messages on links");
+        link->waiting = (int32_t)net->nwaiting++;
+        net->waiting[link->waiting] = (pod_link_queue){.keys = NULL};
+    }
+    pod_link_queue *queue = &net->waiting[link->waiting];
     net->flows[flow].finish -= link->share.virtual_ps;
-    queue_put(net, &link->waiting, key_of(net, flow, net->flow_order[flow]));
+    const bool put = pod_link_queue_put(queue, (pod_link_key){.finish = net->flows[flow].finish,
+                                                              .order = net->flow_order[flow],
+                                                              .number = net->flows[flow].number,
+                                                              .message = flow});
+    POD_NEED(put ? queue->keys : NULL, "messages on links");
 }
 
 /* Serve the messages of the lowest order that waits. */
 static void order_begin(pod_net *net, net_link *link)
 {
     POD_DASSERT(link->share.messages == 0 && others_wait(net, link));
-    link->order = net->queues[link->waiting].keys[0].order;
-    while (others_wait(net, link) && net->queues[link->waiting].keys[0].order == link->order) {
-        const int32_t flow = pod_link_queue_take(&net->queues[link->waiting]);
+    pod_link_queue *waiting = &net->waiting[link->waiting];
+    link->order = waiting->keys[0].order;
+    while (waiting->count > 0 && waiting->keys[0].order == link->order) {
+        const int32_t flow = pod_link_queue_take(waiting);
         net->flows[flow].finish += link->share.virtual_ps;
         link_insert(net, link, flow);
     }
@@ -214,50 +275,131 @@ static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
     return own ? net->flow_peer[flow] : link->peer;
 }
 
+static bool is_near(const pod_net *net, int32_t cell)
+{
+    return (uint32_t)(cell - net->first) < (uint32_t)net->ncells;
+}
+
+/* The tail of a flow goes over its link, which isn't its last, and is with the next cell at time_ps. There it matters
+ * from the end of the service on: the next flow keeps it until then. */
+static void tail_hand_on(pod_net *net, int32_t cell, int32_t peer, int32_t flow,
+                         pod_time_ps time_ps)
+{
+    const net_flow *left = &net->flows[flow];
+    net_flow *next = &net->flows[left->next];
+    next->tag = left->tag;
+    next->step = left->step;
+    next->fragments = left->fragments;
+    next->message = left->message;
+    next->payload = left->payload;
+    if (net->flow_watch) {
+        net->flow_watch[left->next].source = net->flow_watch[flow].source;
+    }
+    if (next->flags & FLOW_SERVED) {
+        pod_event *event = pod_engine_post_begin(net->engine, cell, peer, time_ps, NULL);
+        event->kind = EVENT_TAIL;
+        event->arg[2] = (uint64_t)left->next;
+    } else {
+        next->tail = pod_engine_place_take(net->engine, cell, time_ps);
+    }
+}
+
+/* The tail of one of several fragments goes over its last link. All cells are of this rank: when the last tail has set
+ * out, it is known which one comes last. */
+static void fragment_hand_on(pod_net *net, int32_t cell, int32_t peer, const net_flow *left,
+                             pod_time_ps time_ps)
+{
+    net_message *m = &net->messages[left->message];
+    const pod_engine_place place = pod_engine_place_take(net->engine, cell, time_ps);
+    if (pod_engine_place_before(&m->last, &place)) {
+        m->last = place;
+    }
+    if (--m->coming == 0) {
+        pod_event *event = pod_engine_post_at(net->engine, &m->last, peer, m->payload);
+        event->kind = EVENT_ARRIVE;
+        event->small = 1;
+        event->arg[0] = left->tag;
+        event->arg[1] = left->step;
+        m->payload = NULL;
+        message_release(net, left->message);
+    }
+}
+
+static void event_hand_on(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
+                          pod_time_ps time_ps)
+{
+    const net_flow *left = &net->flows[flow];
+    pod_event *event = pod_engine_post_begin(net->engine, cell, flow_peer(net, link, flow), time_ps,
+                                             left->payload);
+    event->kind = left->flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL;
+    event->small = left->fragments;
+    event->arg[0] = left->tag;
+    event->arg[1] = left->step;
+    event->arg[2] = flow_name(link, flow, left->port);
+    event->arg[3] = net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0;
+}
+
+/* A message, or one of its fragments, has left its sender. @return true if it was the last one */
+static bool has_left(pod_net *net, int32_t cell, const net_flow *left)
+{
+    if (left->message != NET_NONE) {
+        const int32_t rest = --net->messages[left->message].leaving;
+        message_release(net, left->message);
+        return rest == 0;
+    }
+    if (left->fragments == 1) {
+        return true;
+    }
+    const uint64_t key = pod_net_message_key(cell, left->step);
+    uint64_t *rest = pod_map_get(&net->leaving, left->tag, key);
+    if (--*rest > 0) {
+        return false;
+    }
+    uint64_t value;
+    pod_map_take(&net->leaving, left->tag, key, &value);
+    return true;
+}
+
 /* The tail of a flow leaves this cell: hand it on and tell the sender. */
 static void flow_leave(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
                        pod_time_ps now)
 {
     const net_flow left = net->flows[flow];
-    pod_event event = {
-        .time_ps = now + net->wires[link->wire].latency_ps,
-        .dst = flow_peer(net, link, flow),
-        .kind = left.flags & FLOW_LAST ? EVENT_ARRIVE : EVENT_TAIL,
-        .small = left.fragments,
-        .arg = {left.tag, left.step, flow_name(link, flow, left.port),
-                net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0},
-        .payload = left.payload,
-    };
-    pod_engine_post(net->engine, cell, &event);
+    const pod_time_ps time_ps = now + net->wires[link->wire].latency_ps;
+    const bool last = (left.flags & FLOW_LAST) != 0;
+    if (!last && left.next != NET_NONE) {
+        tail_hand_on(net, cell, flow_peer(net, link, flow), flow, time_ps);
+    } else if (last && net->whole && left.message != NET_NONE) {
+        fragment_hand_on(net, cell, flow_peer(net, link, flow), &left, time_ps);
+    } else {
+        event_hand_on(net, cell, link, flow, time_ps);
+    }
     flow_release(net, cell - net->first, flow);
     if (net->client.left) {
         net->client.left(net->client.context, cell, left.port,
                          pod_net_tag_unpack(left.tag, left.step), net->flow_watch[flow].source,
                          net->flow_watch[flow].joined_ps);
     }
-    if (!(left.flags & FLOW_OWN)) {
-        return;
+    if ((left.flags & FLOW_OWN) && has_left(net, cell, &left)) {
+        net->client.sent(net->client.context, cell, pod_net_tag_unpack(left.tag, left.step));
     }
-    if (left.fragments > 1) {
-        const uint64_t key = pod_net_message_key(cell, left.step);
-        uint64_t *rest = pod_map_get(&net->leaving, left.tag, key);
-        if (--*rest > 0) {
-            return;
-        }
-        uint64_t value;
-        pod_map_take(&net->leaving, left.tag, key, &value);
-    }
-    net->client.sent(net->client.context, cell, pod_net_tag_unpack(left.tag, left.step));
 }
 
 /* A flow has had its service: it leaves unless its tail is still to come. */
 static void flow_served(pod_net *net, int32_t cell, const net_link *link, int32_t flow,
                         pod_time_ps now)
 {
-    if (net->flows[flow].flags & FLOW_NO_TAIL) {
-        net->flows[flow].flags |= FLOW_SERVED;
-    } else {
+    net_flow *served = &net->flows[flow];
+    if (!(served->flags & FLOW_NO_TAIL)
+        || (served->tail.time_ps <= now && pod_engine_place_is_past(net->engine, &served->tail))) {
         flow_leave(net, cell, link, flow, now);
+        return;
+    }
+    served->flags |= FLOW_SERVED;
+    if (served->tail.time_ps != POD_TIME_NEVER) {
+        pod_event *event = pod_engine_post_at(net->engine, &served->tail, cell, NULL);
+        event->kind = EVENT_TAIL;
+        event->arg[2] = (uint64_t)flow;
     }
 }
 
@@ -275,6 +417,7 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
 {
     const int32_t local = cell - net->first;
     net_link *link = &net->links[local * net->stride + port];
+    link_prefetch(net, link);
     pod_link_advance(&link->share, now);
     link->share.virtual_ps = link_finish(net, link);
     const bool more = others_wait(net, link);
@@ -285,24 +428,20 @@ static void link_serve(pod_net *net, int32_t cell, int port, pod_time_ps now)
         flow_served(net, cell, link, only, now);
         return;
     }
-    int32_t served = -1;
-    int32_t *end = &served;
+    int64_t served = 0;
     while (link->share.messages > 0 && link_finish(net, link) <= link->share.virtual_ps) {
-        const int32_t flow = link_take(net, link);
-        *end = flow;
-        end = &net->flows[flow].next;
+        const bool grown = POD_GROW(net->served, net->served_room, served + 1);
+        POD_NEED(grown ? net->served : NULL, "messages on links");
+        net->served[served++] = link_take(net, link);
     }
-    *end = -1;
     if (link->share.messages == 0 && more) {
         order_begin(net, link);
     } else if (link->share.messages == 0) {
         busy_tell(net, cell, port, now);
     }
     net->cells[local].done[port] = link_done(net, link);
-    while (served >= 0) {
-        const int32_t flow = served;
-        served = net->flows[flow].next;
-        flow_served(net, cell, link, flow, now);
+    for (int64_t i = 0; i < served; i++) {
+        flow_served(net, cell, link, net->served[i], now);
     }
 }
 
@@ -344,18 +483,17 @@ static pod_net_hop path_next(const pod_net *net, int32_t cell, pod_net_path *pat
     return (pod_net_hop){.port = pod_net_path_pop(path), .peer = -1};
 }
 
-/* A message joins the link of `hop`; `path` is what is left after that hop. */
-static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod_net_path *path,
-                          int64_t bytes, unsigned flags)
+/* A flow joins the link of `hop`; `path` is what is left after that hop. */
+static void flow_start(pod_net *net, int32_t cell, int32_t flow, pod_net_hop hop,
+                       const pod_net_path *path, int64_t bytes)
 {
     const pod_time_ps now = pod_engine_now(net->engine);
     const int32_t local = cell - net->first;
     POD_DASSERT(hop.port < net->cells[local].links);
-    const int32_t flow = flow_new(net, local);
     const bool last = path->word[0] == 0;
-    net->flows[flow].flags = (uint8_t)(flags | (last ? FLOW_LAST : 0U));
+    net->flows[flow].flags |= last ? FLOW_LAST : 0U;
     net->flows[flow].port = (uint8_t)hop.port;
-    net->flows[flow].payload = NULL;
+    net->flows[flow].next = NET_NONE;
     if (net->flow_peer) {
         net->flow_peer[flow] = hop.peer;
     }
@@ -363,21 +501,46 @@ static int32_t flow_start(pod_net *net, int32_t cell, pod_net_hop hop, const pod
         net->flow_order[flow] = hop.order;
     }
     if (net->flow_watch) {
-        net->flow_watch[flow] = (net_watch){.joined_ps = now, .source = cell};
+        net->flow_watch[flow].joined_ps = now;
     }
     link_join(net, local, hop.port, flow, bytes, now);
-    if (!last) {
-        const net_link *link = &net->links[local * net->stride + hop.port];
-        const pod_event head = {
-            .time_ps = now + net->wires[link->wire].latency_ps,
-            .dst = flow_peer(net, link, flow),
-            .kind = EVENT_HEAD,
-            .small = (uint16_t)(flags & FLOW_SHARED),
-            .arg = {flow_name(link, flow, hop.port), (uint64_t)bytes, path->word[0], path->word[1]},
-        };
-        pod_engine_post(net->engine, cell, &head);
+    if (last) {
+        return;
     }
-    return flow;
+    const net_link *link = &net->links[local * net->stride + hop.port];
+    const int32_t peer = flow_peer(net, link, flow);
+    const unsigned shared = net->flows[flow].flags & FLOW_SHARED;
+    uint64_t name = flow_name(link, flow, hop.port);
+    if (is_near(net, peer)) {
+        const int32_t next = flow_new(net, peer - net->first, FLOW_NO_TAIL | shared);
+        net->flows[flow].next = next;
+        name = (uint64_t)next;
+    }
+    pod_event *head = pod_engine_post_begin(net->engine, cell, peer,
+                                            now + net->wires[link->wire].latency_ps, NULL);
+    head->kind = EVENT_HEAD;
+    head->small = (uint16_t)shared;
+    head->arg[0] = name;
+    head->arg[1] = (uint64_t)bytes;
+    head->arg[2] = path->word[0];
+    head->arg[3] = path->word[1];
+}
+
+/* A message that a cell sends, or one of `fragments`, joins its first link. */
+static void flow_send(pod_net *net, int32_t cell, pod_net_hop hop, const pod_net_path *path,
+                      int64_t bytes, const net_flow *what)
+{
+    const int32_t flow = flow_new(net, cell - net->first, what->flags);
+    net_flow *own = &net->flows[flow];
+    own->tag = what->tag;
+    own->step = what->step;
+    own->fragments = what->fragments;
+    own->payload = what->payload;
+    own->message = what->message;
+    if (net->flow_watch) {
+        net->flow_watch[flow].source = cell;
+    }
+    flow_start(net, cell, flow, hop, path, bytes);
 }
 
 static uint64_t transit_key(int32_t cell, int32_t before)
@@ -385,43 +548,12 @@ static uint64_t transit_key(int32_t cell, int32_t before)
     return (uint64_t)(uint32_t)cell << 32 | (uint32_t)before;
 }
 
-/* The number, from 1, of the link that a flow with this name came over; 0 where that is not of this rank or leads to
- * several cells. */
-static uint64_t link_before(const pod_net *net, const pod_event *event, uint64_t name)
+/* A head from another rank: a flow that goes on under a name that the cell before gave it. */
+static int32_t head_from_afar(pod_net *net, int32_t cell, const pod_event *event)
 {
-    const int32_t before = event->src - net->first;
-    const uint64_t port = name >> 32;
-    return before >= 0 && before < net->ncells && port < NAME_ADDRESSED
-               ? (uint64_t)(before * net->stride) + port + 1
-               : 0;
-}
-
-/* A flow goes on under a name that the cell before gave it: onward[] keeps it, or the map if that has another one,
- * since numbers are used again. */
-static void transit_put(pod_net *net, int32_t cell, const pod_event *event, int32_t flow)
-{
-    const uint64_t name = event->arg[0];
-    const uint64_t link = link_before(net, event, name);
-    if (link > 0 && net->onward[(uint32_t)name] == 0) {
-        net->onward[(uint32_t)name] = link << 32 | (uint32_t)flow;
-    } else {
-        pod_map_put(&net->transit, transit_key(cell, event->src), name, (uint64_t)flow);
-    }
-}
-
-static int32_t transit_take(pod_net *net, int32_t cell, const pod_event *event)
-{
-    const uint64_t name = event->arg[2];
-    const uint64_t link = link_before(net, event, name);
-    uint64_t found = 0;
-    if (link > 0 && net->onward[(uint32_t)name] >> 32 == link) {
-        found = net->onward[(uint32_t)name];
-        net->onward[(uint32_t)name] = 0;
-    } else {
-        const bool known = pod_map_take(&net->transit, transit_key(cell, event->src), name, &found);
-        POD_ASSERT(known);
-    }
-    return (int32_t)(uint32_t)found;
+    const int32_t flow = flow_new(net, cell - net->first, FLOW_NO_TAIL | event->small);
+    pod_map_put(&net->transit, transit_key(cell, event->src), event->arg[0], (uint64_t)flow);
+    return flow;
 }
 
 static void on_head(pod_net *net, int32_t cell, const pod_event *event)
@@ -430,14 +562,17 @@ static void on_head(pod_net *net, int32_t cell, const pod_event *event)
         {event->arg[2], event->arg[3]}
     };
     const pod_net_hop hop = path_next(net, cell, &path);
-    const unsigned flags = FLOW_NO_TAIL | event->small;
-    const int32_t flow = flow_start(net, cell, hop, &path, (int64_t)event->arg[1], flags);
-    transit_put(net, cell, event, flow);
+    const int32_t flow = is_near(net, event->src) ? (int32_t)(uint32_t)event->arg[0]
+                                                  : head_from_afar(net, cell, event);
+    flow_start(net, cell, flow, hop, &path, (int64_t)event->arg[1]);
 }
 
-static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
+static int32_t tail_from_afar(pod_net *net, int32_t cell, const pod_event *event)
 {
-    const int32_t found = transit_take(net, cell, event);
+    uint64_t found = 0;
+    const bool known =
+        pod_map_take(&net->transit, transit_key(cell, event->src), event->arg[2], &found);
+    POD_ASSERT(known);
     net_flow *flow = &net->flows[found];
     flow->tag = event->arg[0];
     flow->step = (uint32_t)event->arg[1];
@@ -446,6 +581,14 @@ static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
     if (net->flow_watch) {
         net->flow_watch[found].source = (int32_t)event->arg[3];
     }
+    return (int32_t)(uint32_t)found;
+}
+
+static void on_tail(pod_net *net, int32_t cell, const pod_event *event)
+{
+    const int32_t found = is_near(net, event->src) ? (int32_t)(uint32_t)event->arg[2]
+                                                   : tail_from_afar(net, cell, event);
+    net_flow *flow = &net->flows[found];
     flow->flags &= (uint8_t) ~(unsigned)FLOW_NO_TAIL;
     if (flow->flags & FLOW_SERVED) {
         const int32_t at = (cell - net->first) * net->stride + flow->port;
@@ -469,7 +612,7 @@ static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
                              .peer = (int32_t)(event->arg[3] >> 32)};
     const unsigned flags = (unsigned)(event->arg[3] >> 8) & 255U;
     peers_need(net);
-    const int32_t flow = flow_start(net, cell, hop, &nothing_left, (int64_t)event->arg[2], flags);
+    const int32_t flow = flow_new(net, cell - net->first, flags);
     net->flows[flow].tag = event->arg[0];
     net->flows[flow].step = (uint32_t)event->arg[1];
     net->flows[flow].fragments = event->small;
@@ -477,6 +620,7 @@ static void on_circuit(pod_net *net, int32_t cell, const pod_event *event)
     if (net->flow_watch) {
         net->flow_watch[flow].source = event->src;
     }
+    flow_start(net, cell, flow, hop, &nothing_left, (int64_t)event->arg[2]);
 }
 
 /* One of several fragments; true when it was the last to come. The first fragment sent has the
@@ -547,12 +691,13 @@ static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes
                              pod_payload *payload)
 {
     const pod_net_hop hop = {.port = port, .peer = -1};
-    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
-    const int32_t flow = flow_start(net, cell, hop, &nothing_left, bytes, flags);
-    net->flows[flow].tag = pod_net_tag_pack(tag);
-    net->flows[flow].step = (uint32_t)tag.step;
-    net->flows[flow].fragments = 1;
-    net->flows[flow].payload = payload;
+    const net_flow what = {.tag = pod_net_tag_pack(tag),
+                           .step = (uint32_t)tag.step,
+                           .fragments = 1,
+                           .payload = payload,
+                           .message = NET_NONE,
+                           .flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN};
+    flow_send(net, cell, hop, &nothing_left, bytes, &what);
     return POD_TIME_NEVER;
 }
 
@@ -562,20 +707,26 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
     POD_ASSERT(npaths >= 1 && npaths <= POD_NET_PATHS_MAX && net->links);
     const int64_t used = bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
     const int fragments = (int)used;
-    const unsigned flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN;
+    net_flow what = {.tag = pod_net_tag_pack(tag),
+                     .step = (uint32_t)tag.step,
+                     .fragments = (uint16_t)fragments,
+                     .payload = payload,
+                     .message = NET_NONE,
+                     .flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN};
     if (fragments > 1) {
-        pod_map_put(&net->leaving, pod_net_tag_pack(tag),
-                    pod_net_message_key(cell, (uint32_t)tag.step), (uint64_t)fragments);
+        what.message = message_new(net);
+        net->messages[what.message] = (net_message){.last = {.time_ps = -1},
+                                                    .payload = net->whole ? payload : NULL,
+                                                    .leaving = fragments,
+                                                    .coming = net->whole ? fragments : 0};
+        what.payload = net->whole ? NULL : payload;
     }
     for (int i = 0; i < fragments; i++) {
         pod_net_path path = paths[i];
         const pod_net_hop hop = path_next(net, cell, &path);
         const int64_t share = bytes / fragments + (i < bytes % fragments ? 1 : 0);
-        const int32_t flow = flow_start(net, cell, hop, &path, share, flags);
-        net->flows[flow].tag = pod_net_tag_pack(tag);
-        net->flows[flow].step = (uint32_t)tag.step;
-        net->flows[flow].fragments = (uint16_t)fragments;
-        net->flows[flow].payload = i == 0 ? payload : NULL;
+        flow_send(net, cell, hop, &path, share, &what);
+        what.payload = NULL;
     }
 }
 
@@ -587,7 +738,6 @@ static bool links_new(pod_net *net)
     net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
     net->nflows = net->ncells * NET_OWN_FLOWS + 1;
     net->flows = pod_pages_new((size_t)net->nflows, sizeof *net->flows);
-    net->onward = calloc((size_t)net->nflows, sizeof *net->onward);
     if (net->route) {
         net->flow_peer = malloc((size_t)net->nflows * sizeof *net->flow_peer);
         net->flow_order = malloc((size_t)net->nflows * sizeof *net->flow_order);
@@ -595,8 +745,7 @@ static bool links_new(pod_net *net)
     if (net->client.left) {
         net->flow_watch = calloc((size_t)net->nflows, sizeof *net->flow_watch);
     }
-    return net->links && net->flows && net->onward
-           && (!net->route || (net->flow_peer && net->flow_order))
+    return net->links && net->flows && (!net->route || (net->flow_peer && net->flow_order))
            && (!net->client.left || net->flow_watch);
 }
 
@@ -635,10 +784,18 @@ static void links_free(pod_net *net)
     free(net->flow_order);
     free(net->flow_peer);
     for (int64_t i = 0; i < net->nqueues; i++) {
-        pod_link_queue_fini(&net->queues[i]);
+        pod_flow_queue_fini(&net->queues[i]);
     }
+    for (int64_t i = 0; i < net->nwaiting; i++) {
+        pod_link_queue_fini(&net->waiting[i]);
+    }
+    free(net->waiting);
     free(net->queues);
-    free(net->onward);
+    for (int64_t i = 0; i < net->nmessages; i++) {
+        pod_payload_release(net->messages[i].payload);
+    }
+    free(net->messages);
+    free(net->served);
     free(net->flows);
     free(net->links);
 }
