@@ -34,6 +34,9 @@ typedef struct pod_engine_model {
     void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
     /** The cell's timer has run out (it is unset before the call). */
     void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
+    /** An event of some cell is handled soon: prefetch what its handler reads. It may also be none, left over from
+     *  before, so that its arguments may only be turned into addresses. NULL if there is nothing to prefetch. */
+    void (*soon)(void *context, const pod_event *event);
     /** When nothing is left to happen: true if the cell still waits for something, and whom for
      *  (one short line). NULL if cells never wait. */
     bool (*blocked)(void *context, int32_t cell, char *text, size_t size);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, NEAR_CELLS = 6 };
+enum { INSERTION_MAX = 24, PREFETCH_KEYS = 16, SOON_KEYS = 6, NEAR_CELLS = 6 };
 
 /* The order of one cell's events. */
 static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
@@ -175,6 +175,10 @@ static void run_cell(pod_engine *engine, int32_t local, pod_key *key, int64_t co
             break;
         } else {
             __builtin_prefetch(pod_pool_event(pool, key[PREFETCH_KEYS].node));
+            if (engine->model.soon != NULL) {
+                engine->model.soon(engine->model.context,
+                                   pod_pool_event(pool, key[SOON_KEYS].node));
+            }
             handle(engine, key->node);
             key++;
         }

@@ -105,6 +105,7 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
     const pod_engine_model model = {.context = net,
                                     .handle = net->discipline->handle,
                                     .timer = net->discipline->timer,
+                                    .soon = net->discipline->soon,
                                     .blocked = blocked};
     st = pod_engine_new(par, &options->engine, &model, &net->engine, err);
     if (st == POD_OK) {

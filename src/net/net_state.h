@@ -138,6 +138,7 @@ typedef struct net_discipline {
     /** The engine's callbacks. */
     void (*handle)(void *context, pod_engine *engine, int32_t cell, const pod_event *event);
     void (*timer)(void *context, pod_engine *engine, int32_t cell, pod_time_ps now_ps);
+    void (*soon)(void *context, const pod_event *event); /**< or NULL */
     /** pod_net_send. */
     pod_time_ps (*send)(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
                         pod_payload *payload);

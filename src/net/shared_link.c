@@ -160,8 +160,7 @@ static int32_t link_take(const pod_net *net, net_link *link)
 /* The first message is about to leave: have its next flow near. */
 static void link_prefetch(const pod_net *net, const net_link *link)
 {
-    const int32_t first =
-        link->only >= 0 ? link->only : net->queues[link->share.first].first.flow;
+    const int32_t first = link->only >= 0 ? link->only : net->queues[link->share.first].first.flow;
     const int32_t next = net->flows[first].next;
     if (next != NET_NONE) {
         __builtin_prefetch(&net->flows[next], 1);
@@ -685,6 +684,15 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
 }
 
+/* A head's flow is as old as a hop; the link that it joins has been busy with others. */
+static void on_soon(void *context, const pod_event *event)
+{
+    const pod_net *net = context;
+    if (event->kind == EVENT_HEAD && is_near(net, event->src)) {
+        __builtin_prefetch(&net->flows[(uint32_t)event->arg[0]], 1);
+    }
+}
+
 /* ---- sending ---- */
 
 static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
@@ -813,5 +821,6 @@ const net_discipline pod_net_shared_links = {.links_new = links_new,
                                              .links_free = links_free,
                                              .handle = on_event,
                                              .timer = on_timer,
+                                             .soon = on_soon,
                                              .send = link_send,
                                              .record = record};
