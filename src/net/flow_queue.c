@@ -3,32 +3,17 @@
 
 #include "base/grow.h"
 #include "base/heap.h"
-#include "engine/pages.h"
 
 #include <stdlib.h>
 
-enum { RUNS_MAX = 8, HEAP_FEW = 8, HEAP = -1 };
-
-/* A ring: key i is keys[i % room]. */
-typedef struct run {
-    pod_flow_key *keys;
-    uint32_t first;
-    uint32_t end;
-    uint32_t room; /* a power of two, or 0 */
-} run;
-
-struct pod_flow_runs {
-    pod_time_ps first[RUNS_MAX]; /* finish of a run's first key; POD_TIME_NEVER: it has none */
-    pod_time_ps last[RUNS_MAX];  /* finish of its last key; -1: it has none */
-    run run[RUNS_MAX];
-};
+enum { HEAP_FEW = 8, HEAP = -1 };
 
 static bool key_before(const pod_flow_key *a, const pod_flow_key *b)
 {
     return a->finish != b->finish ? a->finish < b->finish : (int32_t)(a->number - b->number) < 0;
 }
 
-static pod_flow_key *key_at(const run *r, uint32_t i)
+static pod_flow_key *key_at(const pod_flow_run *r, uint32_t i)
 {
     return &r->keys[i & (r->room - 1)];
 }
@@ -54,19 +39,7 @@ static void heap_take(pod_flow_queue *queue)
 
 /* ---- runs ---- */
 
-static bool runs_make(pod_flow_queue *queue)
-{
-    if (queue->runs == NULL) {
-        queue->runs = pod_pages_new(1, sizeof *queue->runs);
-        for (int i = 0; queue->runs != NULL && i < RUNS_MAX; i++) {
-            queue->runs->first[i] = POD_TIME_NEVER;
-            queue->runs->last[i] = -1;
-        }
-    }
-    return queue->runs != NULL;
-}
-
-static bool run_grow(run *r)
+static bool run_grow(pod_flow_run *r)
 {
     const uint32_t room = r->room > 0 ? 2 * r->room : 16;
     pod_flow_key *keys = malloc(room * sizeof *keys);
@@ -78,49 +51,49 @@ static bool run_grow(run *r)
         keys[i] = *key_at(r, r->first + i);
     }
     free(r->keys);
-    *r = (run){.keys = keys, .end = count, .room = room};
+    *r = (pod_flow_run){.keys = keys, .end = count, .room = room};
     return true;
 }
 
 /* The run that a key may follow, one with keys if there is one; HEAP: none. */
-static int run_choose(const pod_flow_runs *runs, const pod_flow_key *key)
+static int run_choose(const pod_flow_queue *queue, const pod_flow_key *key)
 {
     int chosen = HEAP;
     pod_time_ps latest = -2;
-    for (int i = 0; i < RUNS_MAX; i++) {
-        const bool better = runs->last[i] <= key->finish && runs->last[i] > latest;
-        latest = better ? runs->last[i] : latest;
+    for (int i = 0; i < POD_FLOW_RUNS; i++) {
+        const bool better = queue->run_last[i] <= key->finish && queue->run_last[i] > latest;
+        latest = better ? queue->run_last[i] : latest;
         chosen = better ? i : chosen;
     }
     if (latest == key->finish) {
-        const run *r = &runs->run[chosen];
+        const pod_flow_run *r = &queue->run[chosen];
         chosen = key_before(key_at(r, r->end - 1), key) ? chosen : HEAP;
     }
     return chosen;
 }
 
-static bool run_put(pod_flow_runs *runs, int chosen, pod_flow_key key)
+static bool run_put(pod_flow_queue *queue, int chosen, pod_flow_key key)
 {
-    run *r = &runs->run[chosen];
+    pod_flow_run *r = &queue->run[chosen];
     if (r->end - r->first == r->room && !run_grow(r)) {
         return false;
     }
     if (r->end == r->first) {
-        runs->first[chosen] = key.finish;
+        queue->run_first[chosen] = key.finish;
     }
     *key_at(r, r->end++) = key;
-    runs->last[chosen] = key.finish;
+    queue->run_last[chosen] = key.finish;
     return true;
 }
 
-static void run_take(pod_flow_runs *runs, int taken)
+static void run_take(pod_flow_queue *queue, int taken)
 {
-    run *r = &runs->run[taken];
+    pod_flow_run *r = &queue->run[taken];
     if (++r->first == r->end) {
-        runs->first[taken] = POD_TIME_NEVER;
-        runs->last[taken] = -1;
+        queue->run_first[taken] = POD_TIME_NEVER;
+        queue->run_last[taken] = -1;
     } else {
-        runs->first[taken] = key_at(r, r->first)->finish;
+        queue->run_first[taken] = key_at(r, r->first)->finish;
     }
 }
 
@@ -128,20 +101,19 @@ static void run_take(pod_flow_runs *runs, int taken)
 
 static void first_find(pod_flow_queue *queue)
 {
-    const pod_flow_runs *runs = queue->runs;
     int chosen = HEAP;
     pod_time_ps finish = POD_TIME_NEVER;
-    for (int i = 0; i < RUNS_MAX; i++) {
-        const bool better = runs->first[i] < finish;
-        finish = better ? runs->first[i] : finish;
+    for (int i = 0; i < POD_FLOW_RUNS; i++) {
+        const bool better = queue->run_first[i] < finish;
+        finish = better ? queue->run_first[i] : finish;
         chosen = better ? i : chosen;
     }
     const pod_flow_key *first = queue->heap;
     if (chosen != HEAP) {
-        const pod_flow_key *key = key_at(&runs->run[chosen], runs->run[chosen].first);
-        for (int i = chosen + 1; i < RUNS_MAX; i++) {
-            const run *r = &runs->run[i];
-            if (runs->first[i] == finish && key_before(key_at(r, r->first), key)) {
+        const pod_flow_key *key = key_at(&queue->run[chosen], queue->run[chosen].first);
+        for (int i = chosen + 1; i < POD_FLOW_RUNS; i++) {
+            const pod_flow_run *r = &queue->run[i];
+            if (queue->run_first[i] == finish && key_before(key_at(r, r->first), key)) {
                 key = key_at(r, r->first);
                 chosen = i;
             }
@@ -158,12 +130,9 @@ bool pod_flow_queue_put(pod_flow_queue *queue, pod_flow_key key)
 {
     int chosen = HEAP;
     if (queue->count >= HEAP_FEW) {
-        if (!runs_make(queue)) {
-            return false;
-        }
-        chosen = run_choose(queue->runs, &key);
+        chosen = run_choose(queue, &key);
     }
-    if (chosen == HEAP ? !heap_put(queue, key) : !run_put(queue->runs, chosen, key)) {
+    if (chosen == HEAP ? !heap_put(queue, key) : !run_put(queue, chosen, key)) {
         return false;
     }
     if (queue->count++ == 0 || key_before(&key, &queue->first)) {
@@ -179,7 +148,7 @@ int32_t pod_flow_queue_take(pod_flow_queue *queue)
     if (queue->first_run == HEAP) {
         heap_take(queue);
     } else {
-        run_take(queue->runs, queue->first_run);
+        run_take(queue, queue->first_run);
     }
     if (--queue->count == 0) {
         return flow;
@@ -193,12 +162,20 @@ int32_t pod_flow_queue_take(pod_flow_queue *queue)
     return flow;
 }
 
+void pod_flow_queue_init(pod_flow_queue *queue)
+{
+    *queue = (pod_flow_queue){.first_run = HEAP};
+    for (int i = 0; i < POD_FLOW_RUNS; i++) {
+        queue->run_first[i] = POD_TIME_NEVER;
+        queue->run_last[i] = -1;
+    }
+}
+
 void pod_flow_queue_fini(pod_flow_queue *queue)
 {
-    for (int i = 0; queue->runs != NULL && i < RUNS_MAX; i++) {
-        free(queue->runs->run[i].keys);
+    for (int i = 0; i < POD_FLOW_RUNS; i++) {
+        free(queue->run[i].keys);
     }
-    free(queue->runs);
     free(queue->heap);
-    *queue = (pod_flow_queue){.heap = NULL};
+    pod_flow_queue_init(queue);
 }

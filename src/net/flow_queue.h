@@ -22,19 +22,31 @@ typedef struct pod_flow_key {
     int32_t flow;       /**< the caller's */
 } pod_flow_key;
 
-typedef struct pod_flow_runs pod_flow_runs;
+enum { POD_FLOW_RUNS = 8 };
 
-/** All zero: empty. */
+/** A ring: key i is keys[i % room]. */
+typedef struct pod_flow_run {
+    pod_flow_key *keys;
+    uint32_t first;
+    uint32_t end;
+    uint32_t room; /**< a power of two, or 0 */
+} pod_flow_run;
+
+/** What a put or a take reads lies in as few cache lines as may be, as a pod's links don't fit the caches. */
 typedef struct pod_flow_queue {
     pod_flow_key first; /**< of those in the queue, if there are any */
     int64_t count;
     pod_flow_key *heap; /**< heap[heap_room] */
     int64_t heap_count;
     int64_t heap_room;
-    pod_flow_runs *runs; /**< NULL: none yet */
-    int first_run;       /**< that has `first`; -1: the heap */
+    int first_run; /**< that has `first`; -1: the heap */
+    _Alignas(64) pod_time_ps
+        run_first[POD_FLOW_RUNS];        /**< finish of a run's first key; POD_TIME_NEVER: none */
+    pod_time_ps run_last[POD_FLOW_RUNS]; /**< finish of its last key; -1: none */
+    pod_flow_run run[POD_FLOW_RUNS];
 } pod_flow_queue;
 
+void pod_flow_queue_init(pod_flow_queue *queue);
 /** @return false without memory; then nothing has changed */
 bool pod_flow_queue_put(pod_flow_queue *queue, pod_flow_key key);
 /** Take the first off a queue that isn't empty. @return its flow */

@@ -110,12 +110,22 @@ static pod_flow_key key_of(const pod_net *net, int32_t flow)
 /* A link's queue. @param[in,out] number  of it, -1 = none yet */
 static pod_flow_queue *queue_need(pod_net *net, int32_t *number)
 {
-    if (*number < 0) {
-        const bool grown = POD_GROW(net->queues, net->queues_room, net->nqueues + 1);
-        POD_NEED(grown ? net->queues : NULL, "messages on links");
-        *number = (int32_t)net->nqueues++;
-        net->queues[*number] = (pod_flow_queue){.heap = NULL};
+    if (*number >= 0) {
+        return &net->queues[*number];
     }
+    if (net->nqueues == net->queues_room) {
+        const int64_t room = net->queues_room > 0 ? 2 * net->queues_room : 16;
+        pod_flow_queue *queues = pod_pages_new((size_t)room, sizeof *queues);
+        POD_NEED(queues, "messages on links");
+        if (net->queues) {
+            memcpy(queues, net->queues, (size_t)net->nqueues * sizeof *queues);
+        }
+        free(net->queues);
+        net->queues = queues;
+        net->queues_room = room;
+    }
+    *number = (int32_t)net->nqueues++;
+    pod_flow_queue_init(&net->queues[*number]);
     return &net->queues[*number];
 }
 

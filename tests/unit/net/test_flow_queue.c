@@ -12,7 +12,8 @@ enum { MESSAGES = 2000 };
 static void serve(uint64_t seed, uint64_t spread, uint64_t sizes)
 {
     static pod_flow_key sorted[MESSAGES];
-    pod_flow_queue queue = {.heap = NULL};
+    pod_flow_queue queue;
+    pod_flow_queue_init(&queue);
     int count = 0;
     int taken = 0;
     pod_time_ps clock = 0;
