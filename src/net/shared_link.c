@@ -694,12 +694,22 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     cell_timer_refresh(net, cell, &net->cells[cell - net->first]);
 }
 
-/* A head's flow is as old as a hop; the link that it joins has been busy with others. */
+/* A head's flow is as old as a hop, and its link's queue has waited for as long. */
 static void on_soon(void *context, const pod_event *event)
 {
     const pod_net *net = context;
-    if (event->kind == EVENT_HEAD && is_near(net, event->src)) {
-        __builtin_prefetch(&net->flows[(uint32_t)event->arg[0]], 1);
+    if (event->kind != EVENT_HEAD || !is_near(net, event->src)) {
+        return;
+    }
+    __builtin_prefetch(&net->flows[(uint32_t)event->arg[0]], 1);
+    const int32_t port = (int32_t)(event->arg[2] & 15U); /* unless it is addressed */
+    if (is_near(net, event->dst) && port < net->stride) {
+        const net_link *link = &net->links[(event->dst - net->first) * net->stride + port];
+        if (link->share.first >= 0) {
+            const pod_flow_queue *queue = &net->queues[link->share.first];
+            __builtin_prefetch(queue, 1);
+            __builtin_prefetch(queue->run_last, 1);
+        }
     }
 }
 
