@@ -214,3 +214,43 @@ static inline net_ports *ports_at(const pod_net *net, int32_t cell)
 {
     return (net_ports *)(void *)(net->ports + (size_t)(cell - net->first) * net->ports_bytes);
 }
+
+/* ---- flows.c: memory of the messages on shared links ---- */
+
+/** A flow beyond those that a cell has of its own. Ends the job when memory is out; flows may move. */
+int32_t pod_flow_beyond(pod_net *net);
+
+/** A flow that starts at a cell of this rank, with nothing known but its flags. */
+static inline int32_t flow_new(pod_net *net, int32_t local, unsigned flags)
+{
+    net_cell *state = &net->cells[local];
+    int32_t flow = 0;
+    if (state->free_flows == 0) {
+        flow = pod_flow_beyond(net);
+    } else {
+        flow = local * NET_OWN_FLOWS + __builtin_ctz(state->free_flows);
+        state->free_flows &= state->free_flows - 1;
+    }
+    net->flows[flow].tail.time_ps = POD_TIME_NEVER;
+    net->flows[flow].payload = NULL;
+    net->flows[flow].message = NET_NONE;
+    net->flows[flow].flags = (uint8_t)flags;
+    return flow;
+}
+
+/** A flow has left. */
+static inline void flow_release(pod_net *net, int32_t local, int32_t flow)
+{
+    const int32_t own = flow - local * NET_OWN_FLOWS;
+    if (own >= 0 && own < NET_OWN_FLOWS) {
+        net->cells[local].free_flows |= 1U << own;
+        return;
+    }
+    net->flows[flow].next = net->free_flow;
+    net->free_flow = flow;
+}
+
+/** The number of a message in fragments, to be filled. Ends the job when memory is out; messages may move. */
+int32_t pod_net_message_new(pod_net *net);
+/** Give a message back if none of its fragments is to leave or to come. */
+void pod_net_message_release(pod_net *net, int32_t message);

@@ -10,95 +10,6 @@ static const pod_net_path nothing_left = {
     {0, 0}
 };
 
-/* ---- flows ---- */
-
-/* What is known of each flow, with room for `count`; NULL stays NULL. */
-static void *flows_grow(void *known, int32_t count, size_t size)
-{
-    if (known == NULL) {
-        return NULL;
-    }
-    void *more = realloc(known, (size_t)count * size);
-    POD_NEED(more, "messages on links");
-    return more;
-}
-
-static int32_t flow_beyond(pod_net *net)
-{
-    if (net->free_flow < 0) {
-        const int32_t count = 2 * net->nflows;
-        net_flow *flows = pod_pages_new((size_t)count, sizeof *flows);
-        POD_NEED(flows, "messages on links");
-        memcpy(flows, net->flows, (size_t)net->nflows * sizeof *flows);
-        free(net->flows);
-        net->flows = flows;
-        net->flow_peer = flows_grow(net->flow_peer, count, sizeof *net->flow_peer);
-        net->flow_order = flows_grow(net->flow_order, count, sizeof *net->flow_order);
-        net->flow_watch = flows_grow(net->flow_watch, count, sizeof *net->flow_watch);
-        for (int32_t i = count - 1; i >= net->nflows; i--) {
-            net->flows[i].next = net->free_flow;
-            net->free_flow = i;
-        }
-        net->nflows = count;
-    }
-    const int32_t flow = net->free_flow;
-    net->free_flow = net->flows[flow].next;
-    return flow;
-}
-
-/* A flow of which nothing is known but that it has these flags. */
-static int32_t flow_new(pod_net *net, int32_t local, unsigned flags)
-{
-    net_cell *state = &net->cells[local];
-    int32_t flow = 0;
-    if (state->free_flows == 0) {
-        flow = flow_beyond(net);
-    } else {
-        flow = local * NET_OWN_FLOWS + __builtin_ctz(state->free_flows);
-        state->free_flows &= state->free_flows - 1;
-    }
-    net->flows[flow].tail.time_ps = POD_TIME_NEVER;
-    net->flows[flow].payload = NULL;
-    net->flows[flow].message = NET_NONE;
-    net->flows[flow].flags = (uint8_t)flags;
-    return flow;
-}
-
-static void flow_release(pod_net *net, int32_t local, int32_t flow)
-{
-    const int32_t own = flow - local * NET_OWN_FLOWS;
-    if (own >= 0 && own < NET_OWN_FLOWS) {
-        net->cells[local].free_flows |= 1U << own;
-        return;
-    }
-    net->flows[flow].next = net->free_flow;
-    net->free_flow = flow;
-}
-
-/* ---- messages in fragments ---- */
-
-static int32_t message_new(pod_net *net)
-{
-    int32_t message = net->free_message;
-    if (message != NET_NONE) {
-        net->free_message = net->messages[message].leaving;
-        return message;
-    }
-    const bool grown = POD_GROW(net->messages, net->messages_room, net->nmessages + 1);
-    POD_NEED(grown ? net->messages : NULL, "messages under way");
-    return (int32_t)net->nmessages++;
-}
-
-/* All that is asked of a message is known. */
-static void message_release(pod_net *net, int32_t message)
-{
-    net_message *m = &net->messages[message];
-    if (m->leaving == 0 && m->coming == 0) {
-        m->leaving = net->free_message;
-        net->free_message = message;
-    }
-}
-
 /* ---- the messages of a link, served by their finish, equals as they joined ---- */
 
 static pod_flow_key key_of(const pod_net *net, int32_t flow)
@@ -330,7 +241,7 @@ static void fragment_hand_on(pod_net *net, int32_t cell, int32_t peer, const net
         event->arg[0] = left->tag;
         event->arg[1] = left->step;
         m->payload = NULL;
-        message_release(net, left->message);
+        pod_net_message_release(net, left->message);
     }
 }
 
@@ -353,7 +264,7 @@ static bool has_left(pod_net *net, int32_t cell, const net_flow *left)
 {
     if (left->message != NET_NONE) {
         const int32_t rest = --net->messages[left->message].leaving;
-        message_release(net, left->message);
+        pod_net_message_release(net, left->message);
         return rest == 0;
     }
     if (left->fragments == 1) {
@@ -742,7 +653,7 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
                      .message = NET_NONE,
                      .flags = tag.shared ? FLOW_OWN | FLOW_SHARED : FLOW_OWN};
     if (fragments > 1) {
-        what.message = message_new(net);
+        what.message = pod_net_message_new(net);
         net->messages[what.message] = (net_message){.last = {.time_ps = -1},
                                                     .payload = net->whole ? payload : NULL,
                                                     .leaving = fragments,
