@@ -338,12 +338,23 @@ pod_status pod_pairs_apply(const pod_coll_request *request, const char *algorith
 
 /* ---- prediction ---- */
 
-/* Bytes times links that they cross, of all ranks of the first group. */
-static double group_work(const pod_coll_request *request, const pod_coll_schedule *schedule,
-                         const pod_router *router)
+/* Bytes over links of each direction, of all ranks of the first group. @param[in,out] work  work[POD_DIRECTIONS] */
+static void add_message(const pod_coll_request *request, const pod_router *router, int32_t from,
+                        int32_t to, double bytes, double *work)
 {
+    pod_path paths[POD_ROUTE_PATHS_MAX];
     const int32_t *chips = request->group->chip_of;
-    double work = 0;
+    const int count = pod_router_paths(router, chips[from], chips[to], paths);
+    for (int p = 0; p < count; p++) {
+        for (int s = 0; s < paths[p].nsegments; s++) {
+            work[paths[p].direction[s]] += bytes / count * paths[p].hops[s];
+        }
+    }
+}
+
+static void group_work(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                       const pod_router *router, double *work)
+{
     for (int32_t rank = 0; rank < request->group->size; rank++) {
         pod_coll_place me;
         pod_coll_place_make(schedule->group, rank, &me);
@@ -353,46 +364,37 @@ static double group_work(const pod_coll_request *request, const pod_coll_schedul
                 pod_coll_step step;
                 schedule->ops->step(schedule, &me, channel, s, &step);
                 if (step.send_to >= 0 && step.send_to != rank) {
-                    work += (double)pod_coll_send_elements(schedule, rank, channel, &step)
-                            * pod_router_hops(router, chips[rank], chips[step.send_to]);
+                    const int64_t elements = pod_coll_send_elements(schedule, rank, channel, &step);
+                    add_message(request, router, rank, step.send_to,
+                                (double)elements * request->element_bytes, work);
                 }
             }
         }
     }
-    return work * request->element_bytes;
 }
 
-/* Directions of links that the chips of the first group have at most. */
-static int64_t group_links(const pod_coll_request *request)
-{
-    const pod_slice *slice = request->slice;
-    int64_t directions = 0;
-    if (request->group->size == slice->nchips) {
-        return 2 * pod_slice_cables(slice);
-    }
-    for (int axis = 0; axis < POD_AXES; axis++) {
-        directions += slice->dims[axis] > 1 ? 2 : 0;
-    }
-    return directions * request->group->size;
-}
-
-/* What no group on a healthy slice can be faster than: all links of its chips busy all the time. 0 where no choice asks
- * (request->enough_ps). */
+/* What no group on a healthy slice can be faster than: the links of its chips in some direction busy all the time. 0
+ * where no choice asks (request->enough_ps). */
 static pod_status least_time(const pod_coll_request *request, const pod_coll_schedule *schedule,
                              pod_time_ps *least_ps, pod_error *err)
 {
+    double work[POD_DIRECTIONS] = {0};
+    double most = 0;
     pod_router *router = NULL;
     *least_ps = 0;
-    if (request->enough_ps == 0 || request->slice->nfaults > 0) {
+    if (request->enough_ps == 0 || request->slice->nfaults > 0 || schedule->ties_plus) {
         return POD_OK;
     }
     const pod_status status = pod_router_new(request->slice, &router, err);
     if (status != POD_OK) {
         return status;
     }
-    const int64_t links = group_links(request);
-    const double bytes = links > 0 ? group_work(request, schedule, router) / (double)links : 0;
-    *least_ps = request->launch_ps + pod_rate_time_ps(request->link_rate, (int64_t)bytes);
+    group_work(request, schedule, router, work);
+    for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
+        most = work[direction] > most ? work[direction] : most;
+    }
+    *least_ps = request->launch_ps
+                + pod_rate_time_ps(request->link_rate, (int64_t)(most / request->group->size));
     pod_router_free(router);
     return POD_OK;
 }
