@@ -159,11 +159,13 @@ void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, in
 
 enum {
     NEED_CHIPS = 32,
-    /* A fragment on its way has a flow of 56 bytes in arrays that double (3 x while they are copied), slots of 32
-     * bytes in two maps that double at half full (6 x), and two events of 84 bytes. A chip has its links and flows,
-     * a rank the time slots of its events. The most measured: 715 bytes a fragment on v5p:6x6x6, beside 10 MB. */
-    NEED_FRAGMENT_BYTES = 3 * 56 + 2 * 6 * 32 + 2 * 84,
-    NEED_CHIP_BYTES = 2048,
+    /* A fragment on its way is part of a message of 32 bytes in an array that doubles (3 x while it is copied), or over
+     * ranks has slots of 32 bytes in two maps that double at half full (6 x); it has two events of 84 bytes, and on two
+     * links at once a flow of 64 bytes and a key of 16, in arrays that double, too. Each link of a chip has a queue of
+     * 384 bytes with runs of 16 keys, a rank the time slots of its events. The most measured: 986 bytes a fragment on
+     * v5p:4x4x4, while arrays are copied. */
+    NEED_FRAGMENT_BYTES = 3 * 32 + 2 * 6 * 32 + 2 * 84 + 2 * 3 * (64 + 16),
+    NEED_CHIP_BYTES = 2048 + POD_DIRECTIONS * (384 + 8 * 16 * 16),
     NEED_RANK_BYTES = 16 << 20
 };
 
