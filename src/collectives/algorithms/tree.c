@@ -433,52 +433,80 @@ static int64_t messages_of(const pod_coll_schedule *schedule)
     return 2 * (int64_t)self->packing.ntrees * self->chunks * self->packing.nranks;
 }
 
-/* Of two schedules the one that is done first; of those that are the same the first. */
+/* Of two schedules the one that is done first; of those that are the same the first.
+ * @param[out] estimate  of that one */
 static pod_status follow_both(const pod_coll_request *request,
-                              pod_coll_schedule *const schedules[2], int *faster, pod_error *err)
+                              pod_coll_schedule *const schedules[2], int *faster,
+                              pod_coll_estimate *estimate, pod_error *err)
 {
-    pod_coll_estimate estimate[2] = {{0}};
+    pod_coll_estimate estimates[2] = {{0}};
     pod_status st = POD_OK;
     for (int i = 0; st == POD_OK && i < 2; ++i) {
-        st = pod_coll_estimate_get(request, schedules[i], false, &estimate[i], err);
+        st = pod_coll_estimate_get(request, schedules[i], false, &estimates[i], err);
     }
-    *faster = st == POD_OK && estimate[1].time_ps < estimate[0].time_ps;
+    *faster = st == POD_OK && estimates[1].time_ps < estimates[0].time_ps;
+    *estimate = estimates[*faster];
     return st;
 }
 
-/* One tree or several: the faster by the formula, and where that is not sure and messages are few, as followed. */
-static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                             pod_error *err)
+/* Build both where the formula isn't sure. Of those built, which is the faster: by the formula, or if messages are few
+ * as followed. @param[out] estimate  of the faster, where they were followed; else it stays */
+static pod_status build_faster(const pod_coll_request *request, pod_coll_packing packings[2],
+                               pod_coll_schedule *built[2], int *chosen,
+                               pod_coll_estimate *estimate, pod_error *err)
+{
+    int32_t chunks;
+    const double one_s = estimate_s(request, &packings[0], &chunks);
+    const double many_s = estimate_s(request, &packings[1], &chunks);
+    const double ratio = one_s > many_s ? one_s / many_s : many_s / one_s;
+    const bool contested = packings[0].ntrees != packings[1].ntrees && ratio < contested_ratio;
+    *chosen = many_s * worth_it < one_s;
+    const int other = 1 - *chosen;
+    pod_status st = packing_build(request, &packings[*chosen], &built[*chosen], err);
+    if (st == POD_OK && contested && messages_of(built[*chosen]) <= CONTESTED_MESSAGES_MAX) {
+        st = packing_build(request, &packings[other], &built[other], err);
+    }
+    if (st == POD_OK && built[other] != NULL
+        && messages_of(built[other]) <= CONTESTED_MESSAGES_MAX) {
+        st = follow_both(request, built, chosen, estimate, err);
+    }
+    return st;
+}
+
+/* One tree or several, as predicted, or else the faster.
+ * @param[out] plan  0 one tree, 1 several; @param[out] estimate  where it was followed; else it stays */
+static pod_status tree_plan(const pod_coll_request *request, pod_coll_schedule **schedule,
+                            int32_t *plan, pod_coll_estimate *estimate, pod_error *err)
 {
     pod_coll_packing packings[2] = {{0}, {0}};
     pod_coll_schedule *built[2] = {NULL, NULL};
-    int32_t chunks;
+    const pod_coll_prediction *predicted = request->predicted;
     int chosen = 0;
     pod_status st = find_packings(request, packings, err);
-    if (st == POD_OK) {
-        const double one_s = estimate_s(request, &packings[0], &chunks);
-        const double many_s = estimate_s(request, &packings[1], &chunks);
-        chosen = many_s * worth_it < one_s;
-        const double ratio = one_s > many_s ? one_s / many_s : many_s / one_s;
-        const bool contested = packings[0].ntrees != packings[1].ntrees && ratio < contested_ratio;
+    if (st == POD_OK && predicted != NULL && predicted->planner == &pod_coll_tree) {
+        chosen = predicted->plan;
         st = packing_build(request, &packings[chosen], &built[chosen], err);
-        if (st == POD_OK && contested && messages_of(built[chosen]) <= CONTESTED_MESSAGES_MAX) {
-            st = packing_build(request, &packings[1 - chosen], &built[1 - chosen], err);
-        }
-    }
-    if (st == POD_OK && built[1 - chosen] != NULL
-        && messages_of(built[1 - chosen]) <= CONTESTED_MESSAGES_MAX) {
-        st = follow_both(request, built, &chosen, err);
+    } else if (st == POD_OK) {
+        st = build_faster(request, packings, built, &chosen, estimate, err);
     }
     pod_coll_schedule_free(st == POD_OK ? built[1 - chosen] : built[0]);
     if (st == POD_OK) {
         *schedule = built[chosen];
+        *plan = chosen;
     } else {
         pod_coll_schedule_free(built[1]);
     }
     pod_coll_packing_fini(&packings[0]);
     pod_coll_packing_fini(&packings[1]);
     return st;
+}
+
+static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                             pod_error *err)
+{
+    pod_coll_estimate estimate;
+    int32_t plan = 0;
+    return tree_plan(request, schedule, &plan, &estimate, err);
 }
 
 static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
@@ -496,21 +524,25 @@ static pod_status tree_predict(const pod_coll_request *request, pod_coll_predict
                                pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
-    pod_status st = tree_build(request, &schedule, err);
+    pod_coll_estimate estimate = {.time_ps = 0};
+    int32_t plan = 0;
+    pod_status st = tree_plan(request, &schedule, &plan, &estimate, err);
     if (st != POD_OK) {
         return st;
     }
     const tree_schedule *self = (const tree_schedule *)schedule;
-    pod_coll_estimate estimate = {0};
-    if (messages_of(schedule) <= FOLLOWED_MESSAGES_MAX) {
-        st = pod_coll_estimate_get(request, schedule, false, &estimate, err);
-    } else {
+    if (messages_of(schedule) > FOLLOWED_MESSAGES_MAX) {
         int32_t chunks;
-        estimate.time_ps =
-            request->launch_ps + pod_time_from_s(estimate_s(request, &self->packing, &chunks));
+        estimate = (pod_coll_estimate){
+            .time_ps =
+                request->launch_ps + pod_time_from_s(estimate_s(request, &self->packing, &chunks))};
+    } else if (estimate.time_ps == 0) {
+        st = pod_coll_estimate_get(request, schedule, false, &estimate, err);
     }
     if (st == POD_OK) {
         pod_coll_prediction_from(request, &estimate, prediction);
+        prediction->planner = &pod_coll_tree;
+        prediction->plan = plan;
     }
     pod_coll_schedule_free(schedule);
     return st;
@@ -521,6 +553,7 @@ const pod_coll_algorithm pod_coll_tree = {
     .summary = "packed spanning trees, chunk after chunk",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_BROADCAST,
     .in_auto = true,
+    .plans = true,
     .applies = tree_applies,
     .predict = tree_predict,
     .build = tree_build,
