@@ -300,12 +300,43 @@ static void hear_dealt(dealing *d)
     }
 }
 
+static void nap(void)
+{
+    static const struct timespec moment = {.tv_nsec = 10000000};
+    (void)nanosleep(&moment, NULL);
+}
+
+/* Enough of the pieces before one are under way to say soon whether it can be among the best: what the ranks began with
+ * aside, it waits for them rather than be simulated in vain. Uses what was read last. */
+static bool is_early(const dealing *d, int piece, int ranks)
+{
+    int timed = 0;
+    int under_way = 0;
+    for (int i = 0; i < d->n; i++) {
+        timed += d->told_ps[i] > 0 ? 1 : 0;
+        under_way += i < piece && d->told_ps[i] == 0 ? 1 : 0;
+    }
+    return piece >= d->best.top && piece >= ranks && timed < d->best.top
+           && timed + under_way >= d->best.top;
+}
+
+/* What a piece must not exceed to be among the best, as soon as that is known. */
+static pod_time_ps limit_await(dealing *d, int piece, int ranks)
+{
+    pod_time_ps limit_ps = limit_read(d);
+    while (is_early(d, piece, ranks)) {
+        nap();
+        hear_dealt(d);
+        limit_ps = limit_read(d);
+    }
+    return limit_ps;
+}
+
 /* Other ranks may still be at work. All pieces are told of in the end, also by a rank that fails. */
 static void wait_dealt(dealing *d)
 {
-    static const struct timespec nap = {.tv_nsec = 10000000};
     while (d->final.listener != NULL && !pod_search_final_is_over(&d->final)) {
-        (void)nanosleep(&nap, NULL);
+        nap();
         hear_dealt(d);
     }
 }
@@ -314,13 +345,14 @@ static void wait_dealt(dealing *d)
 static pod_status run_dealt(search *s, dealing *d, pod_error *err)
 {
     const pod_experiment_step_outcome *fastest = NULL;
+    const int ranks = pod_par_size(s->experiment->par);
     pod_status st = POD_OK;
     for (int piece = pod_deal_next(d->deal); piece < d->n && st == POD_OK;
          piece = pod_deal_next(d->deal)) {
         const int i = d->order[piece];
         pod_experiment_step_outcome *outcome = &s->outcomes[i];
         bool timed = false;
-        if (outcome->bound_ps <= limit_read(d)) {
+        if (outcome->bound_ps <= limit_await(d, piece, ranks)) {
             d->owner[i] = pod_par_rank(s->experiment->par);
             st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, fewest_of(s, i), outcome,
                            &s->data_bytes, err);

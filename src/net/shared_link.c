@@ -195,9 +195,10 @@ static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
     return own ? net->flow_peer[flow] : link->peer;
 }
 
+/* Of this rank. Any number may be asked about (on_soon), so the difference is unsigned. */
 static bool is_near(const pod_net *net, int32_t cell)
 {
-    return (uint32_t)(cell - net->first) < (uint32_t)net->ncells;
+    return (uint32_t)cell - (uint32_t)net->first < (uint32_t)net->ncells;
 }
 
 /* The tail of a flow goes over its link, which isn't its last, and is with the next cell at time_ps. There it matters
