@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file base/hash.h  A number for a text, for tables by open addressing.
+/** @file base/hash.h  Numbers for texts and for lists of words, for tables.
  *
  *  It depends on the order of bytes of the machine: nothing that is printed may depend on it. Threads: none. */
 #pragma once
@@ -8,3 +8,10 @@
 #include <stdint.h>
 
 uint32_t pod_hash(const char *text, size_t length);
+
+/** One more word of a list: begin with 0, or with what else tells lists apart. */
+static inline uint64_t pod_hash_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
+    return hash ^ hash >> 29;
+}

@@ -2,6 +2,7 @@
 #include "collectives/choices.h"
 
 #include "base/grow.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +31,14 @@ struct pod_coll_choices {
     int64_t bytes; /* of lists */
 };
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
-    return hash ^ hash >> 29;
-}
-
 static uint64_t hash_of(const pod_coll_request *request)
 {
     const pod_group *group = request->group;
     const int32_t chips = pod_group_chips(group);
-    uint64_t hash = mix((uint64_t)request->op, (uint64_t)request->elements);
-    hash = mix(hash, (uint64_t)group->size);
+    uint64_t hash = pod_hash_mix((uint64_t)request->op, (uint64_t)request->elements);
+    hash = pod_hash_mix(hash, (uint64_t)group->size);
     for (int32_t i = 0; i < chips; i++) {
-        hash = mix(hash, (uint64_t)group->chip_of[i]);
+        hash = pod_hash_mix(hash, (uint64_t)group->chip_of[i]);
     }
     return hash;
 }

@@ -2,6 +2,7 @@
 #include "sim/lone.h"
 
 #include "base/grow.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,9 +143,7 @@ static uint64_t hash_of(const pod_time_ps *begin_ps, int32_t cells)
 {
     uint64_t hash = 0;
     for (int32_t i = 0; i < cells; i++) {
-        hash =
-            (hash ^ (uint64_t)begin_ps[i]) * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
-        hash ^= hash >> 29;
+        hash = pod_hash_mix(hash, (uint64_t)begin_ps[i]);
     }
     return hash;
 }

@@ -2,6 +2,8 @@
 /* What stands for the schedules of a step, so that what was simulated or found of them before is known again. */
 #include "sim/step_state.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +21,7 @@ static uint64_t group_hash(const pod_group *group)
 {
     uint64_t hash = (uint64_t)group->size;
     for (int32_t i = 0; i < pod_group_chips(group); i++) {
-        hash = (hash ^ (uint64_t)group->chip_of[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        hash ^= hash >> 29;
+        hash = pod_hash_mix(hash, (uint64_t)group->chip_of[i]);
     }
     return hash;
 }

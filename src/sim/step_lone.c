@@ -243,7 +243,7 @@ void pod_step_lone_under_way(step_run *run, int32_t op)
         span->lone = true;
         span->replayed = false;
     } else if (!span->lone && !span->replayed) {
-        (void)pod_step_replay_find(run, op);
+        pod_step_replay_find(run, op);
     }
 }
 

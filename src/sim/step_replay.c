@@ -337,14 +337,14 @@ static bool is_better(const step_run *run, const pod_replay *one, const pod_repl
     return one->nops >= other->nops;
 }
 
-bool pod_step_replay_find(step_run *run, int32_t op)
+void pod_step_replay_find(step_run *run, int32_t op)
 {
     step_replay *replay = run->replay;
     const pod_replay_list *list = pod_lone_replays(run->args->lone);
     const int32_t first = replay->number_of[op];
     pod_replay *found = NULL;
     if (replay->record != NULL || !pod_step_may_be_lone(run, &run->stages[0], op)) {
-        return false;
+        return;
     }
     for (int64_t i = 0; i < list->count; i++) {
         if (fits(run, list->record[i], first) && is_better(run, list->record[i], found, first)) {
@@ -352,7 +352,7 @@ bool pod_step_replay_find(step_run *run, int32_t op)
         }
     }
     if (found == NULL) {
-        return false;
+        return;
     }
     for (int32_t i = 0; i < found->nops; i++) {
         step_span *span = &run->stages[0].spans[op_of(run, &found->ops[i], first)];
@@ -367,7 +367,6 @@ bool pod_step_replay_find(step_run *run, int32_t op)
     replay->ends_left = (int64_t)found->nops * found->cells;
     memset(replay->replayed, 0, (size_t)run->ncells * sizeof *replay->replayed);
     pod_step_links_add(run, found->links, found->hops);
-    return true;
 }
 
 void pod_step_replay_fail(step_run *run)

@@ -269,7 +269,7 @@ bool pod_step_may_be_lone(const step_run *run, const step_stage *stage, int32_t 
  *  is simulated; it ends; something else of the run uses links. POD_E_NOMEM. */
 pod_status pod_step_replay_begin_run(step_run *run, pod_error *err);
 void pod_step_replay_free(step_run *run);
-bool pod_step_replay_find(step_run *run, int32_t op);
+void pod_step_replay_find(step_run *run, int32_t op);
 void pod_step_replay_begin(step_run *run, int32_t cell, int32_t op);
 void pod_step_replay_ended(step_run *run, int32_t op);
 void pod_step_replay_fail(step_run *run);

@@ -171,22 +171,6 @@ static pod_status follow_waves(const pod_coll_request *request, const pod_coll_s
     return st;
 }
 
-/* Follow streams. Ranks at the same positions along the open axes do the same where their blocks are equal. */
-static pod_status follow_streams(const pod_coll_request *request, const pod_coll_schedule *schedule,
-                                 const pod_coll_axes *axes, pod_coll_estimate *estimate,
-                                 pod_error *err)
-{
-    pod_coll_fold fold;
-    if (pod_coll_axes_symmetric(axes) || !pod_coll_parts_equal(schedule)) {
-        return pod_coll_estimate_get(request, schedule, pod_coll_axes_symmetric(axes), estimate,
-                                     err);
-    }
-    pod_status st = pod_coll_fold_init(&fold, request, axes, POD_LIKE_ALL, err);
-    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, estimate, err) : st;
-    pod_coll_fold_fini(&fold);
-    return st;
-}
-
 static bool is_followed(const pod_coll_request *request, const pod_coll_axes *axes)
 {
     return pod_coll_axes_symmetric(axes) || request->group->size <= FOLLOWED_RANKS_MAX;
@@ -200,7 +184,9 @@ static pod_status follow(const pod_coll_request *request, const pod_coll_axes *a
     if (st == POD_OK && plan->waves) {
         st = follow_waves(request, schedule, axes, &plan->estimate, err);
     } else if (st == POD_OK && is_followed(request, axes)) {
-        st = follow_streams(request, schedule, axes, &plan->estimate, err);
+        st = pod_coll_axes_symmetric(axes)
+                 ? pod_coll_estimate_get(request, schedule, true, &plan->estimate, err)
+                 : pod_coll_estimate_open(request, schedule, axes, &plan->estimate, err);
     } else if (st == POD_OK) {
         plan->estimate.link_ps = pod_time_from_s(plan->link_s);
         plan->estimate.time_ps =

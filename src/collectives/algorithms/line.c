@@ -47,26 +47,18 @@ static pod_status line_build(const pod_coll_request *request, pod_coll_schedule 
     return pod_rings_build(request, &axes, &plan, schedule, err);
 }
 
-/* Where blocks are equal, ranks with the same positions along open axes do the same at the same time. */
 static pod_status line_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
     pod_coll_axes axes = {0};
-    pod_coll_fold fold = {0};
     pod_coll_estimate estimate;
     pod_status st = line_build(request, &schedule, err);
     st = st == POD_OK ? pod_coll_axes_init(&axes, request, err) : st;
-    if (st == POD_OK) {
-        const pod_coll_likeness likeness =
-            pod_coll_parts_equal(schedule) ? POD_LIKE_ALL : POD_LIKE_NONE;
-        st = pod_coll_fold_init(&fold, request, &axes, likeness, err);
-    }
-    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, &estimate, err) : st;
+    st = st == POD_OK ? pod_coll_estimate_open(request, schedule, &axes, &estimate, err) : st;
     if (st == POD_OK) {
         pod_coll_prediction_from(request, &estimate, prediction);
     }
-    pod_coll_fold_fini(&fold);
     pod_coll_axes_fini(&axes);
     pod_coll_schedule_free(schedule);
     return st;

@@ -68,6 +68,13 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err);
 
+/** Follow a schedule to its end in which ranks at the same positions along open axes do the same where their blocks are
+ *  equal: one of them for all.
+ *  @return as above */
+pod_status pod_coll_estimate_open(const pod_coll_request *request,
+                                  const pod_coll_schedule *schedule, const pod_coll_axes *axes,
+                                  pod_coll_estimate *estimate, pod_error *err);
+
 /** An estimate as a prediction: launch, busy time of the busiest link, and what is left: hops and
  *  waiting for them. */
 void pod_coll_prediction_from(const pod_coll_request *request, const pod_coll_estimate *estimate,

@@ -100,6 +100,19 @@ pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll
     return st;
 }
 
+pod_status pod_coll_estimate_open(const pod_coll_request *request,
+                                  const pod_coll_schedule *schedule, const pod_coll_axes *axes,
+                                  pod_coll_estimate *estimate, pod_error *err)
+{
+    pod_coll_fold fold;
+    const pod_coll_likeness likeness =
+        pod_coll_parts_equal(schedule) ? POD_LIKE_ALL : POD_LIKE_NONE;
+    pod_status st = pod_coll_fold_init(&fold, request, axes, likeness, err);
+    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, estimate, err) : st;
+    pod_coll_fold_fini(&fold);
+    return st;
+}
+
 /* Messages that rank 0 sends; what others send is not asked for where all do the same. */
 static int64_t sends_of_first(const pod_coll_schedule *schedule)
 {
