@@ -3,21 +3,9 @@
  * algorithms, the same ones on every run. An argument is the number of cases. */
 #include "scene.h"
 
-#include "base/rng.h"
+#include "../../dice.h"
 
 enum { CASES = 300, CHIPS_MAX = 96, SEED = 2026 };
-
-/* Random numbers of one case. */
-typedef struct dice {
-    uint64_t stream;
-    uint64_t rolls;
-} dice;
-
-/* 0 … sides - 1 */
-static int32_t roll(dice *d, int32_t sides)
-{
-    return (int32_t)pod_rng_below(SEED, d->stream, d->rolls++, (uint64_t)sides);
-}
 
 static scene_shape random_shape(dice *d)
 {
@@ -103,7 +91,7 @@ static void check_bound(scene *s, const pod_coll_algorithm *algorithm)
 /* One algorithm of those that apply to a random request; 0 when none does. */
 static int run_case(pod_par *par, int number)
 {
-    dice d = {.stream = (uint64_t)number};
+    dice d = {.seed = SEED, .stream = (uint64_t)number};
     const scene_shape shape = random_shape(&d);
     scene s;
     scene_open(&s, par, &shape);

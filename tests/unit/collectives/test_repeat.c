@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What schedules say about how far apart chips do the same, against what their steps say, over every algorithm and
  * random groups. */
+#include "../../dice.h"
 #include "../sample.h"
-#include "base/rng.h"
 #include "collectives/algorithms/waves.h"
 #include "collectives/schedule/algorithm_list.h"
 #include "fixture.h"
 
 #include <stdlib.h>
 
-enum { CASES = 300, CHIPS_MAX = 256, RANKS_MAX = 64 };
-
-/* Draws of one case. */
-typedef struct draws {
-    uint64_t number;
-    uint64_t next;
-} draws;
-
-static int32_t below(draws *d, int32_t bound)
-{
-    return (int32_t)pod_rng_below(5, d->number, d->next++, (uint64_t)bound);
-}
+enum { SEED = 5, CASES = 300, CHIPS_MAX = 256, RANKS_MAX = 64 };
 
 /* ---- two chips, step by step ---- */
 
@@ -150,9 +139,9 @@ static void check_algorithms(const fixture *f, tally *tallies)
 
 /* ---- random groups ---- */
 
-static int32_t random_divisor(draws *d, int32_t n)
+static int32_t random_divisor(dice *d, int32_t n)
 {
-    int32_t divisor = 1 + below(d, n);
+    int32_t divisor = 1 + roll(d, n);
     while (n % divisor != 0) {
         --divisor;
     }
@@ -160,24 +149,24 @@ static int32_t random_divisor(draws *d, int32_t n)
 }
 
 /* A slice of at most CHIPS_MAX chips. */
-static void random_slice(draws *d, shape *s, char wrap[4])
+static void random_slice(dice *d, shape *s, char wrap[4])
 {
     static const int32_t twisted[2][POD_AXES] = {
         {4, 4, 8},
         {4, 8, 8}
     };
     static const int32_t sizes[] = {1, 1, 2, 3, 4, 4, 5, 6, 8, 12};
-    s->twisted = below(d, 8) == 0;
-    const int kind = below(d, 2);
+    s->twisted = roll(d, 8) == 0;
+    const int kind = roll(d, 2);
     do {
         for (int axis = 0; axis < POD_AXES; ++axis) {
             s->dims[axis] = s->twisted ? twisted[kind][axis]
-                                       : sizes[below(d, (int32_t)(sizeof sizes / sizeof *sizes))];
+                                       : sizes[roll(d, (int32_t)(sizeof sizes / sizeof *sizes))];
         }
     } while (s->dims[0] * s->dims[1] * s->dims[2] > CHIPS_MAX);
     int n = 0;
     for (int axis = 0; axis < POD_AXES; ++axis) {
-        if (s->twisted || (s->dims[axis] > 1 && below(d, 3) > 0)) {
+        if (s->twisted || (s->dims[axis] > 1 && roll(d, 3) > 0)) {
             wrap[n++] = (char)('x' + axis);
         }
     }
@@ -186,15 +175,15 @@ static void random_slice(draws *d, shape *s, char wrap[4])
 }
 
 /* Parts of axes that nest, in any order. */
-static void random_dims(draws *d, shape *s)
+static void random_dims(dice *d, shape *s)
 {
     for (int axis = 0; axis < POD_AXES; ++axis) {
         int32_t stride = 1;
-        for (int parts = below(d, 3); parts > 0 && s->ndims < 4; --parts) {
+        for (int parts = roll(d, 3); parts > 0 && s->ndims < 4; --parts) {
             stride *= random_divisor(d, s->dims[axis] / stride);
             const int32_t rest = s->dims[axis] / stride;
-            const int32_t size = below(d, 2) == 0 ? rest : random_divisor(d, rest);
-            const int at = below(d, s->ndims + 1);
+            const int32_t size = roll(d, 2) == 0 ? rest : random_divisor(d, rest);
+            const int at = roll(d, s->ndims + 1);
             s->dim[s->ndims++] = s->dim[at];
             s->dim[at] = (pod_group_dim){.axis = axis, .size = size, .stride = stride};
             stride *= size;
@@ -202,21 +191,21 @@ static void random_dims(draws *d, shape *s)
     }
 }
 
-static int64_t random_elements(draws *d, int32_t ranks)
+static int64_t random_elements(dice *d, int32_t ranks)
 {
     const int64_t whole[] = {1, 1001, 40000};
-    return ranks * whole[below(d, 3)] + (below(d, 2) == 0 ? 0 : below(d, 4000));
+    return ranks * whole[roll(d, 3)] + (roll(d, 2) == 0 ? 0 : roll(d, 4000));
 }
 
 /* @return whether it has few enough ranks to be quick */
-static bool random_case(draws *d, fixture *f, char wrap[4])
+static bool random_case(dice *d, fixture *f, char wrap[4])
 {
     shape s = {.axes = 7};
     random_slice(d, &s, wrap);
-    if (below(d, 4) > 0) {
+    if (roll(d, 4) > 0) {
         random_dims(d, &s);
     }
-    fixture_init(f, &s, (pod_coll_op)below(d, POD_COLL_OP_COUNT), 0);
+    fixture_init(f, &s, (pod_coll_op)roll(d, POD_COLL_OP_COUNT), 0);
     return f->group.size > 1 && f->group.size <= (s.twisted ? 2 * RANKS_MAX : RANKS_MAX);
 }
 
@@ -227,7 +216,7 @@ Test(collectives_repeat, chips_do_the_same_where_schedules_say_so, .timeout = 30
 {
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
     for (int number = 0; number < CASES; number += sample_step(3)) {
-        draws d = {.number = (uint64_t)number};
+        dice d = {.seed = SEED, .stream = (uint64_t)number};
         fixture f;
         char wrap[4];
         const bool small = random_case(&d, &f, wrap);
@@ -258,11 +247,11 @@ Test(collectives_repeat, chips_do_the_same_over_several_slices, .timeout = 300)
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
     int beyond = 0;
     for (int number = 0; number < CASES; number += sample_step(3)) {
-        draws d = {.number = (uint64_t)(CASES + number)};
+        dice d = {.seed = SEED, .stream = (uint64_t)(CASES + number)};
         fixture f;
         char wrap[4];
         random_case(&d, &f, wrap);
-        const int32_t slices = 2 + below(&d, 2);
+        const int32_t slices = 2 + roll(&d, 2);
         pod_group joined = {0};
         pod_dcn dcn;
         const pod_dcn_options options = {
@@ -281,8 +270,7 @@ Test(collectives_repeat, chips_do_the_same_over_several_slices, .timeout = 300)
             f.request.group = &joined;
             f.request.dcn = &dcn;
             /* of whole blocks inside a slice, or over all of them */
-            f.request.elements =
-                random_elements(&d, below(&d, 2) == 0 ? f.group.size : joined.size);
+            f.request.elements = random_elements(&d, roll(&d, 2) == 0 ? f.group.size : joined.size);
             check_algorithms(&f, tallies);
         }
         pod_group_fini(&joined);
@@ -348,12 +336,12 @@ Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all, .timeout
     const pod_coll_algorithm *line = fixture_find("line");
     int folded = 0;
     for (int number = 0; number < 10 * CASES; number += sample_step(5)) {
-        draws d = {.number = (uint64_t)(2 * CASES + number)};
+        dice d = {.seed = SEED, .stream = (uint64_t)(2 * CASES + number)};
         fixture f;
         char wrap[4];
         const bool small = random_case(&d, &f, wrap);
         pod_coll_schedule *schedule = NULL;
-        f.request.op = ops[below(&d, 3)];
+        f.request.op = ops[roll(&d, 3)];
         f.request.elements = random_elements(&d, f.group.size);
         if (small && pod_coll_algorithm_fits(line, &f.request)
             && line->build(&f.request, &schedule, NULL) == POD_OK
