@@ -88,18 +88,15 @@ static void visit_start(collective_run *run, int32_t chip, int32_t rank, slot_vi
         case POD_ALL_GATHER:
             slots.slot = own;
             slots.block = own;
-            slots.slots = 1;
+            slots.slots = pieces;
             break;
         case POD_BROADCAST:
             slots.slots = rank == schedule->root ? blocks : 0;
             break;
         case POD_ALL_TO_ALL:
             visit(run, chip, rank, &slots);
-            slots = (slot_run){.part = part,
-                               .slot = blocks + own * pieces,
-                               .slots = pieces,
-                               .block = own * pieces,
-                               .source = rank};
+            slots = (slot_run){
+                .part = part, .slot = blocks + own, .slots = pieces, .block = own, .source = rank};
             break;
         case POD_ALL_REDUCE:
         case POD_REDUCE_SCATTER:
@@ -124,7 +121,7 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
         case POD_REDUCE_SCATTER:
             slots.slot = pod_coll_own_slot(schedule, part, rank);
             slots.block = slots.slot;
-            slots.slots = 1;
+            slots.slots = pod_coll_own_slots(schedule, part);
             break;
         case POD_BROADCAST:
             slots.source = schedule->root;
@@ -137,14 +134,13 @@ static void visit_end(collective_run *run, int32_t chip, int32_t rank, slot_visi
         case POD_ALL_GATHER:
         case POD_ALL_TO_ALL:
             for (int32_t other = 0; other < schedule->group->size; other++) {
-                const int32_t pieces = pod_coll_own_slots(schedule, part);
-                const int32_t theirs = pieces * pod_coll_own_slot(schedule, part, other);
+                const int32_t theirs = pod_coll_own_slot(schedule, part, other);
                 const bool exchange = schedule->op == POD_ALL_TO_ALL;
                 slots = (slot_run){
                     .part = part,
                     .slot = exchange ? blocks + theirs : theirs,
-                    .slots = pieces,
-                    .block = exchange ? pieces * pod_coll_own_slot(schedule, part, rank) : theirs,
+                    .slots = pod_coll_own_slots(schedule, part),
+                    .block = exchange ? pod_coll_own_slot(schedule, part, rank) : theirs,
                     .source = other,
                 };
                 visit(run, chip, rank, &slots);

@@ -58,8 +58,8 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
     for (int32_t part = 0; part < schedule->nparts; part++) {
         int64_t offset = 0;
         int64_t elements = 0;
-        pod_coll_slots(schedule, rank, part, pod_coll_own_slot(schedule, part, owner), 1, &offset,
-                       &elements);
+        pod_coll_slots(schedule, rank, part, pod_coll_own_slot(schedule, part, owner),
+                       pod_coll_own_slots(schedule, part), &offset, &elements);
         unsigned char *work = pod_collective_work(collective, cell, part);
         const size_t size = (size_t)elements * (size_t)element_bytes;
         shard_copy(s, from, size, work + (size_t)offset * (size_t)element_bytes, out);

@@ -30,10 +30,13 @@ static pod_status own_by(pod_bound_ownership *o, const pod_coll_schedule *schedu
                         (int)n);
     }
     for (int32_t p = 0; p < schedule->nparts; ++p) {
-        const pod_coll_part *part = &schedule->parts[p];
-        for (int32_t r = 0; r < n && part->blocks == n; ++r) {
-            const int32_t slot = pod_coll_own_slot(schedule, p, r);
-            o->own[r] += part->elements / n + (slot < part->elements % n ? 1 : 0);
+        const int32_t pieces = pod_coll_own_slots(schedule, p);
+        for (int32_t r = 0; r < n && pieces * n == schedule->parts[p].blocks; ++r) {
+            int64_t offset;
+            int64_t elements;
+            pod_coll_slots(schedule, r, p, pod_coll_own_slot(schedule, p, r), pieces, &offset,
+                           &elements);
+            o->own[r] += elements;
         }
     }
     int64_t owned = 0;

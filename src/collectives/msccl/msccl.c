@@ -94,16 +94,16 @@ static const pod_coll_schedule_ops msccl_ops = {
 static int32_t slot_of(const compiler *c, int32_t rank, msccl_place place)
 {
     const pod_msccl *m = c->msccl;
-    const int32_t n = m->ngpus;
+    const int32_t own = rank * msccl_own_chunks(m, m->ngpus);
     if (place.buffer == 's') {
         return c->scratch + place.chunk;
     }
     const bool output = place.buffer == 'o';
     switch (m->op) {
     case POD_ALL_GATHER:
-        return output ? place.chunk : rank;
+        return output ? place.chunk : own + place.chunk;
     case POD_REDUCE_SCATTER:
-        return !output ? place.chunk : (m->in_place ? rank : n + rank);
+        return !output ? place.chunk : (m->in_place ? 0 : m->chunks) + own + place.chunk;
     case POD_ALL_TO_ALL:
         return output ? m->chunks + place.chunk : place.chunk;
     case POD_ALL_REDUCE:
@@ -289,12 +289,13 @@ static void emit_last_copies(compiler *c)
             waits[0].channel = -1;
         }
         waits[1].channel = -1;
+        const int32_t pieces = msccl_own_chunks(m, m->ngpus);
         const bool sums = m->op == POD_ALL_REDUCE;
-        const int32_t from = sums ? m->chunks : m->ngpus + rank;
-        emit_copy(c, rank, last, -1, from, sums ? 0 : rank, false, waits);
+        const int32_t to = sums ? 0 : rank * pieces;
+        emit_copy(c, rank, last, -1, m->chunks + to, to, false, waits);
         if (!sums) {
             lane *l = lane_at(c->schedule, rank, last);
-            l->steps[l->count - 1].send_slots = 1;
+            l->steps[l->count - 1].send_slots = pieces;
         }
     }
 }

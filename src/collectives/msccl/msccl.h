@@ -19,8 +19,8 @@
  *  inplace="1", and always for all-gather and broadcast, i and o are one. A tb sends to one chip and receives from
  *  one; what a tb sends on a chan is received, in order, by the tb of the other chip that names it on the same chan.
  *  Steps of a tb follow each other; depid and deps name a step of another tb that must be over as well.
- *  coll: allreduce, allgather, reducescatter (or reduce_scatter), alltoall, broadcast (root 0). All-gather and
- *  reduce-scatter have one chunk per chip, all-to-all k of them: chunk d·k + j is part j of the block for chip d.
+ *  coll: allreduce, allgather, reducescatter (or reduce_scatter), alltoall, broadcast (root 0). All-gather,
+ *  reduce-scatter and all-to-all have k chunks per chip: chunk r·k + j is part j of the block of (for) chip r.
  *
  *  Compiled to a schedule: a channel per connection, such that connections that share a chip differ, one for
  *  the local copies of each tb, and one for the last copy from o when it isn't in place. Steps wait by

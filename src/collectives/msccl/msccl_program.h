@@ -83,6 +83,18 @@ static inline bool msccl_receives(msccl_type type)
            || type == MSCCL_RRCS;
 }
 
+/** The vector has a block for each chip: what it gathers, keeps of a sum, or exchanges. */
+static inline bool msccl_has_blocks(pod_coll_op op)
+{
+    return op == POD_ALL_GATHER || op == POD_REDUCE_SCATTER || op == POD_ALL_TO_ALL;
+}
+
+/** Chunks of such a block: chunk r·k + j of the vector is part j of rank r's. 1 where there are none. */
+static inline int32_t msccl_own_chunks(const pod_msccl *msccl, int32_t ngpus)
+{
+    return msccl_has_blocks(msccl->op) ? msccl->chunks / ngpus : 1;
+}
+
 /** A fault of a tb, or of its step when that is >= 0. */
 pod_status pod_msccl_blame(const pod_msccl *msccl, const msccl_tb *tb, int32_t step,
                            const char *what, pod_error *err);

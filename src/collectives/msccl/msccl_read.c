@@ -136,14 +136,8 @@ static void read_algo(reader *r, const char **attributes)
     const char *in_place = text_of(attributes, "inplace");
     const char *apart = text_of(attributes, "outofplace");
     m->in_place = in_place ? strcmp(in_place, "0") != 0 : !apart || strcmp(apart, "1") != 0;
-    if (r->status == POD_OK && m->op == POD_ALL_TO_ALL && m->chunks % r->declared != 0) {
+    if (r->status == POD_OK && msccl_has_blocks(m->op) && m->chunks % r->declared != 0) {
         complain(r, "%s over %d chips in %d chunks; use as many for each chip", coll,
-                 (int)r->declared, (int)m->chunks);
-        return;
-    }
-    const bool one_each = m->op == POD_ALL_GATHER || m->op == POD_REDUCE_SCATTER;
-    if (r->status == POD_OK && one_each && m->chunks != r->declared) {
-        complain(r, "%s over %d chips in %d chunks; podsim reads it with one chunk per chip", coll,
                  (int)r->declared, (int)m->chunks);
         return;
     }
@@ -213,10 +207,10 @@ static int32_t chunks_of(const pod_msccl *m, const msccl_gpu *gpu, int32_t ngpus
     if (buffer == 's') {
         return gpu->scratch;
     }
-    const bool one = (buffer == 'i' && m->op == POD_ALL_GATHER)
+    const bool own = (buffer == 'i' && m->op == POD_ALL_GATHER)
                      || (buffer == 'o' && m->op == POD_REDUCE_SCATTER);
-    /* in place, the one chunk is part of the other buffer and may be named there */
-    return one ? 1 : (m->op == POD_ALL_GATHER ? ngpus : m->chunks);
+    /* in place, the chip's own block is part of the other buffer and may be named there */
+    return own ? msccl_own_chunks(m, ngpus) : m->chunks;
 }
 
 static msccl_place place_of(reader *r, const char **attributes, const char *buffer_name,

@@ -19,8 +19,10 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
     const uint64_t me = (uint64_t)rank;
     switch (s->op) {
     case POD_ALL_GATHER:
-        hold(c, part, rank, pod_coll_own_slot(c->schedule, part, rank),
-             (uint64_t)pod_coll_own_slot(c->schedule, part, rank), rank);
+        for (int32_t piece = 0; piece < pieces; ++piece) {
+            const int32_t slot = pod_coll_own_slot(s, part, rank) + piece;
+            hold(c, part, rank, slot, (uint64_t)slot, rank);
+        }
         return;
     case POD_PERMUTE:
         hold(c, part, rank, 0, me, rank);
@@ -32,7 +34,7 @@ void pod_check_fill(const pod_checker *c, int32_t part, int32_t rank)
         break;
     case POD_ALL_TO_ALL:
         for (int32_t piece = 0; piece < pieces; ++piece) {
-            const int32_t slot = pieces * pod_coll_own_slot(c->schedule, part, rank) + piece;
+            const int32_t slot = pod_coll_own_slot(s, part, rank) + piece;
             hold(c, part, rank, blocks + slot, me * all + (uint64_t)slot, rank);
         }
         break;
@@ -69,6 +71,19 @@ static bool holds(const pod_checker *c, int32_t part, int32_t rank, int32_t slot
     return right;
 }
 
+/* All pieces of the block that stands where `owner`'s does, with `contributor` alone or all ranks (-1). */
+static bool holds_block_of(const pod_checker *c, int32_t part, int32_t rank, int32_t owner,
+                           int32_t contributor)
+{
+    const int32_t first = pod_coll_own_slot(c->schedule, part, owner);
+    const int32_t pieces = pod_coll_own_slots(c->schedule, part);
+    bool right = true;
+    for (int32_t slot = first; slot < first + pieces && right; ++slot) {
+        right = holds(c, part, rank, slot, (uint64_t)slot, contributor);
+    }
+    return right;
+}
+
 /* All pieces of the block that an all-to-all brings from a rank. */
 static bool holds_block_from(const pod_checker *c, int32_t part, int32_t rank, int32_t from)
 {
@@ -76,11 +91,10 @@ static bool holds_block_from(const pod_checker *c, int32_t part, int32_t rank, i
     const int32_t pieces = pod_coll_own_slots(c->schedule, part);
     bool right = true;
     for (int32_t piece = 0; piece < pieces && right; ++piece) {
-        const int32_t slot = pieces * pod_coll_own_slot(c->schedule, part, rank) + piece;
+        const int32_t slot = pod_coll_own_slot(c->schedule, part, rank) + piece;
         const uint64_t name = (uint64_t)from * (uint64_t)blocks + (uint64_t)slot;
-        right =
-            holds(c, part, rank,
-                  blocks + pieces * pod_coll_own_slot(c->schedule, part, from) + piece, name, from);
+        right = holds(c, part, rank, blocks + pod_coll_own_slot(c->schedule, part, from) + piece,
+                      name, from);
     }
     return right;
 }
@@ -98,14 +112,11 @@ bool pod_check_ends_right(const pod_checker *c, int32_t part, int32_t rank)
         return right;
     case POD_ALL_GATHER:
         for (int32_t r = 0; r < c->n; ++r) {
-            const int32_t slot = pod_coll_own_slot(c->schedule, part, r);
-            right = right && holds(c, part, rank, slot, (uint64_t)slot, r);
+            right = right && holds_block_of(c, part, rank, r, r);
         }
         return right;
-    case POD_REDUCE_SCATTER: {
-        const int32_t slot = pod_coll_own_slot(c->schedule, part, rank);
-        return holds(c, part, rank, slot, (uint64_t)slot, -1);
-    }
+    case POD_REDUCE_SCATTER:
+        return holds_block_of(c, part, rank, rank, -1);
     case POD_BROADCAST:
         for (int32_t b = 0; b < blocks; ++b) {
             right = right && holds(c, part, rank, b, (uint64_t)b, s->root);

@@ -51,15 +51,18 @@ static int64_t elements_before(const pod_coll_part *part, int32_t block)
     return block * each + (block < longer ? block : longer);
 }
 
-int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
-{
-    return schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
-}
-
 int32_t pod_coll_own_slots(const pod_coll_schedule *schedule, int32_t part)
 {
-    return schedule->op == POD_ALL_TO_ALL ? schedule->parts[part].blocks / schedule->group->size
-                                          : 1;
+    const bool per_rank = schedule->op == POD_ALL_TO_ALL || schedule->op == POD_ALL_GATHER
+                          || schedule->op == POD_REDUCE_SCATTER;
+    return per_rank ? schedule->parts[part].blocks / schedule->group->size : 1;
+}
+
+int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)
+{
+    const int32_t block =
+        schedule->ops->block_slot ? schedule->ops->block_slot(schedule, part, rank) : rank;
+    return block * pod_coll_own_slots(schedule, part);
 }
 
 /* Elements before a slot in the work buffer. Slots repeat the sizes of the blocks, except that an
@@ -76,7 +79,7 @@ static int64_t offset_of(const pod_coll_schedule *schedule, int32_t rank, const 
     }
     const int32_t at = (int32_t)(part - schedule->parts);
     const int32_t pieces = pod_coll_own_slots(schedule, at);
-    const int32_t first = pieces * pod_coll_own_slot(schedule, at, rank);
+    const int32_t first = pod_coll_own_slot(schedule, at, rank);
     const int64_t before = elements_before(part, first);
     const int64_t own = elements_before(part, first + pieces) - before;
     if (slot <= 2 * n) {

@@ -26,15 +26,16 @@
  *        1   send 3      send 0      send 1      send 2      wait_recv 1
  *        2   send 2      send 3      send 0      send 1      wait_recv 2
  *
- *  What slots hold at the start and must hold at the end, for rank r of n (block_slot(p, r) = slot of
- *  rank r's own block in part p):
+ *  What slots hold at the start and must hold at the end, for rank r of n (b(r) = block_slot(p, r), where rank r's
+ *  own block in part p stands among the n):
  *      all-reduce      slots [0, blocks): r's contribution       → sum over all ranks
- *      all-gather      slot block_slot(p, r): r's block          → slots [0, blocks): all blocks
- *      reduce-scatter  slots [0, blocks): r's contribution       → slot block_slot(p, r): sum
+ *      all-gather      slot b(r): r's block                      → slots [0, blocks): all blocks
+ *      reduce-scatter  slots [0, blocks): r's contribution       → slot b(r): sum
  *      broadcast       root: slots [0, blocks)                   → the same on all ranks
  *      all-to-all      slot b(d): the block for rank d           → slot n + b(s): the block from rank s
- *                      (b(d) = block_slot(p, d); slot n + b(r) holds r's own block from the start; a block in k
- *                      pieces has k slots one after another, from k·b(d) and k·n + k·b(s) on)
+ *                      (slot n + b(r) holds r's own block from the start)
+ *  In the three of a block a rank, that block may come in k pieces (blocks = k·n): it has k slots one after
+ *  another, from k·b(r) on, received ones of an all-to-all from k·n + k·b(s) on.
  *      permute         slot 0: r's vector                        → slot 1: the vector of its source
  *  Slots after those are scratch.
  *
@@ -125,7 +126,7 @@ typedef struct pod_coll_schedule_ops {
     /** What it does in one of them; fills every field of *step. */
     void (*step)(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
                  int32_t step, pod_coll_step *out);
-    /** Slot of rank's own block in a part; NULL = the rank. */
+    /** Place of rank's own block among those of all ranks in a part; NULL = the rank. */
     int32_t (*block_slot)(const pod_coll_schedule *schedule, int32_t part, int32_t rank);
     /** Elements before a slot in the work buffer of a part on a rank; slot = slots gives them all.
      *  NULL = by the sizes above. */
@@ -179,9 +180,9 @@ void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */
 /** Place of a rank in the group. */
 void pod_coll_place_make(const pod_group *group, int32_t rank, pod_coll_place *place);
 
-/** Slot of a rank's own block in a part. */
+/** First slot of a rank's own block in a part. */
 int32_t pod_coll_own_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank);
-/** Slots that a rank's own block of a part has: the pieces of an all-to-all, else 1. */
+/** Slots that a rank's own block of a part has: its pieces. */
 int32_t pod_coll_own_slots(const pod_coll_schedule *schedule, int32_t part);
 
 /** Elements before slot and in `slots` slots from it, in the work buffer of a part on a rank.

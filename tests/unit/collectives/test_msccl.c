@@ -18,6 +18,7 @@ static const struct {
 } examples[] = {
     {"allreduce_ring_4",        POD_ALL_REDUCE    },
     {"allgather_ring_4",        POD_ALL_GATHER    },
+    {"allgather_pairs_4",       POD_ALL_GATHER    },
     {"alltoall_direct_4",       POD_ALL_TO_ALL    },
     {"reducescatter_scratch_4", POD_REDUCE_SCATTER},
     {"allreduce_chain_4",       POD_ALL_REDUCE    },
@@ -161,8 +162,10 @@ static const mistake mistakes[] = {
     {"allreduce_ring_4", POD_ALL_REDUCE, "<gpu ", 1, "<chip ", POD_E_TABLE, 0, "not expected"},
     {"allreduce_ring_4", POD_ALL_REDUCE, "<algo", 0, "<!DOCTYPE a [<!ENTITY b \"c\">]><algo",
      POD_E_TABLE, 0, "document type"},
-    {"allgather_ring_4", POD_ALL_GATHER, "nchunksperloop=\"4\"", 0, "nchunksperloop=\"8\"",
-     POD_E_TABLE, 0, "one chunk per chip"},
+    {"allgather_ring_4", POD_ALL_GATHER, "nchunksperloop=\"4\"", 0, "nchunksperloop=\"6\"",
+     POD_E_TABLE, 0, "as many for each chip"},
+    {"allgather_pairs_4", POD_ALL_GATHER, "srcoff=\"1\" dstbuf=\"o\" dstoff=\"1\"", 0,
+     "srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\"", POD_E_TABLE, 0, "gpu "},
     {"alltoall_direct_4", POD_ALL_TO_ALL, "nchunksperloop=\"4\"", 0, "nchunksperloop=\"6\"",
      POD_E_TABLE, 0, "as many for each chip"},
     /* another request */
