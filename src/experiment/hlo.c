@@ -149,7 +149,7 @@ static void names_keep(const hlo_run *run, const pod_hlo_emitted *emitted,
     const pod_program *program = &emitted->programs.stages[0];
     const uint32_t first = pod_experiment_hlo_sum(outcome->program, 0);
     for (int32_t i = program->nops - 1; i >= 0; i--) {
-        if (program->ops[i].kind != POD_OP_COLLECTIVE) {
+        if (!pod_op_is_collective(&program->ops[i])) {
             continue;
         }
         const uint32_t number = emitted->instruction[i] - first;

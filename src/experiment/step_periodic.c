@@ -126,7 +126,8 @@ static pod_status run_small(extrapolation *x, pod_error *err)
 /* Chips may begin and end copies and transfers of the host at other times, which are nobody's loss while none waits. */
 static bool same_record(pod_op_kind kind, const pod_op_record *a, const pod_op_record *b)
 {
-    const bool beside = kind == POD_OP_COPY || kind == POD_OP_HOST;
+    const pod_op_resource resource = pod_op_row(kind)->resource;
+    const bool beside = resource == POD_ON_LANE || resource == POD_ON_HOST;
     return a->chips == b->chips && a->time_ps == b->time_ps && a->exposed_ps == b->exposed_ps
            && (beside || a->last_end_ps - a->first_start_ps == b->last_end_ps - b->first_start_ps);
 }

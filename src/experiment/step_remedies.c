@@ -59,7 +59,7 @@ static double padding_ps(const trials *t, int mxu_dim)
         const pod_program *program = &programs->stages[s];
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
-            if (op->kind == POD_OP_MATMUL && op->k > 0 && op->n > 0) {
+            if (op->k > 0 && op->n > 0) {
                 const double used = (double)op->k / (double)padded(op->k, mxu_dim)
                                     * ((double)op->n / (double)padded(op->n, mxu_dim));
                 sum += (double)t->result->ops[s][i].time_ps * (1 - used);

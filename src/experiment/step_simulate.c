@@ -43,7 +43,7 @@ pod_status pod_experiment_step_bounds_check(const pod_programs *programs,
     for (int32_t s = 0; s < result->nstages; s++) {
         const pod_program *program = &programs->stages[s];
         for (int32_t i = 0; i < program->nops && st == POD_OK; i++) {
-            if (program->ops[i].kind == POD_OP_COLLECTIVE) {
+            if (pod_op_is_collective(&program->ops[i])) {
                 st = bound_check(&program->ops[i], &result->ops[s][i], launch_ps, slack_frac, err);
             }
         }

@@ -17,10 +17,10 @@ double pod_experiment_slowest_of(int32_t n)
 static bool crosses(const pod_programs *programs, const pod_slice *slice, int32_t stage,
                     const pod_op *op)
 {
-    if (op->kind == POD_OP_COLLECTIVE) {
+    if (pod_op_is_collective(op)) {
         return pod_program_group_slices(&programs->groups[op->group]) > 1;
     }
-    if (op->kind != POD_OP_SEND && op->kind != POD_OP_RECV) {
+    if (!pod_op_sends(op) && !pod_op_receives(op)) {
         return false;
     }
     int32_t chip = 0;

@@ -92,7 +92,7 @@ static const void *operand(const void *data, bool transposed, int64_t rows, int6
     return *copy;
 }
 
-static pod_status matmul_exec(const pod_program *program, const pod_op *op, pod_shards *shards,
+static pod_status exec_matmul(const pod_program *program, const pod_op *op, pod_shards *shards,
                               pod_error *err)
 {
     const pod_buffer *out = &program->buffers[op->out];
@@ -173,8 +173,13 @@ static void chunk_load(const pod_buffer *buffer, const void *data, int64_t first
     pod_dtype_to_f32(buffer->dtype, out, bytes + first * pod_dtype_size(buffer->dtype), count);
 }
 
-static void vector_exec(const pod_program *program, const pod_op *op, pod_shards *shards)
+static pod_status exec_vector(const pod_program *program, const pod_op *op, pod_shards *shards,
+                              pod_error *err)
 {
+    (void)err;
+    if (op->function == POD_VEC_NONE) {
+        return POD_OK;
+    }
     const pod_buffer *out = &program->buffers[op->out];
     unsigned char *result = shards->data[op->out];
     float in[POD_OP_INPUTS_MAX][CHUNK] = {{0}}; /* what is no input stays 0 */
@@ -193,6 +198,17 @@ static void vector_exec(const pod_program *program, const pod_op *op, pod_shards
         }
         pod_dtype_from_f32(out->dtype, result + first * pod_dtype_size(out->dtype), value, count);
     }
+    return POD_OK;
+}
+
+static pod_status exec_none(const pod_program *program, const pod_op *op, pod_shards *shards,
+                            pod_error *err)
+{
+    (void)program;
+    (void)op;
+    (void)shards;
+    (void)err;
+    return POD_OK;
 }
 
 pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err)
@@ -201,11 +217,9 @@ pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shard
     if (what->out == POD_OP_NONE) {
         return POD_OK;
     }
-    if (what->kind == POD_OP_MATMUL) {
-        return matmul_exec(program, what, shards, err);
-    }
-    if (what->kind == POD_OP_VECTOR && what->function != POD_VEC_NONE) {
-        vector_exec(program, what, shards);
-    }
-    return POD_OK;
+#define KIND_EXEC(kind, name, resource, pace, unit, time, flops, check, exec) [kind] = exec_##exec,
+    static pod_status (*const exec[])(const pod_program *, const pod_op *, pod_shards *,
+                                      pod_error *) = {POD_OP_KIND_LIST(KIND_EXEC)};
+#undef KIND_EXEC
+    return exec[what->kind](program, what, shards, err);
 }

@@ -51,7 +51,7 @@ static pod_status references_check(const op_check *check, const pod_op *op)
     if (!index_fits(op->out, check->program->nbuffers)) {
         return op_fail(check, "writes a buffer that does not exist");
     }
-    const bool wants_group = op->kind == POD_OP_COLLECTIVE;
+    const bool wants_group = pod_op_is_collective(op);
     if (wants_group && (op->group < 0 || op->group >= check->programs->ngroups)) {
         return op_fail(check, "works on a group that does not exist");
     }
@@ -69,7 +69,7 @@ static bool shape_is(const pod_buffer *buffer, int64_t rows, int64_t columns)
     return buffer == NULL || (buffer->rows == rows && buffer->columns == columns);
 }
 
-static pod_status matmul_check(const op_check *check, const pod_op *op)
+static pod_status check_matmul(const op_check *check, const pod_op *op)
 {
     const pod_buffer *a = buffer_at(check, op->in[0]);
     const pod_buffer *b = buffer_at(check, op->in[1]);
@@ -85,7 +85,7 @@ static pod_status matmul_check(const op_check *check, const pod_op *op)
     return POD_OK;
 }
 
-static pod_status vector_check(const op_check *check, const pod_op *op)
+static pod_status check_vector(const op_check *check, const pod_op *op)
 {
     const pod_buffer *out = buffer_at(check, op->out);
     for (int i = 0; i < POD_OP_INPUTS_MAX && out != NULL; i++) {
@@ -103,7 +103,7 @@ static bool is_piece(const pod_buffer *part, const pod_buffer *whole, int dim, i
                     : part->rows == whole->rows && part->columns * n == whole->columns;
 }
 
-static pod_status collective_check(const op_check *check, const pod_op *op)
+static pod_status check_collective(const op_check *check, const pod_op *op)
 {
     const pod_program_group *group = &check->programs->groups[op->group];
     const pod_buffer *in = buffer_at(check, op->in[0]);
@@ -131,9 +131,9 @@ static pod_status collective_check(const op_check *check, const pod_op *op)
     return POD_OK;
 }
 
-static pod_status message_check(const op_check *check, const pod_op *op)
+static pod_status check_message(const op_check *check, const pod_op *op)
 {
-    const pod_buffer *buffer = buffer_at(check, op->kind == POD_OP_SEND ? op->in[0] : op->out);
+    const pod_buffer *buffer = buffer_at(check, pod_op_sends(op) ? op->in[0] : op->out);
     if (buffer != NULL && pod_buffer_bytes(buffer) != op->bytes) {
         return op_fail(check, "bytes of the message differ from its buffer");
     }
@@ -144,7 +144,7 @@ static pod_status message_check(const op_check *check, const pod_op *op)
     return POD_OK;
 }
 
-static pod_status work_check(const op_check *check, const pod_op *op)
+static pod_status check_work(const op_check *check, const pod_op *op)
 {
     if (op->start_ps < 0 || op->unit_ps < 0 || op->hbm_bytes < 0) {
         return op_fail(check, "takes less than no time");
@@ -155,26 +155,21 @@ static pod_status work_check(const op_check *check, const pod_op *op)
     return POD_OK;
 }
 
+static pod_status check_none(const op_check *check, const pod_op *op)
+{
+    (void)check;
+    (void)op;
+    return POD_OK;
+}
+
 static pod_status op_check_shapes(const op_check *check, const pod_op *op)
 {
-    switch (op->kind) {
-    case POD_OP_MATMUL:
-        return matmul_check(check, op);
-    case POD_OP_VECTOR:
-        return vector_check(check, op);
-    case POD_OP_COLLECTIVE:
-        return collective_check(check, op);
-    case POD_OP_SEND:
-    case POD_OP_RECV:
-        return message_check(check, op);
-    case POD_OP_COMPUTE:
-    case POD_OP_COPY:
-        return work_check(check, op);
-    case POD_OP_ATTENTION:
-    case POD_OP_HOST:
-        return POD_OK;
-    }
-    return POD_OK;
+#define KIND_CHECK(kind, name, resource, pace, unit, time, flops, check, exec)                     \
+    [kind] = check_##check,
+    static pod_status (*const fits[])(const op_check *,
+                                      const pod_op *) = {POD_OP_KIND_LIST(KIND_CHECK)};
+#undef KIND_CHECK
+    return fits[op->kind](check, op);
 }
 
 pod_status pod_program_finish(const pod_programs *programs, const pod_program *program,
@@ -209,8 +204,7 @@ static bool messages_list(const pod_program *program, message_list *list)
     for (int pass = 0; pass < 2; pass++) {
         list->count = 0;
         for (int32_t i = 0; i < program->nops; i++) {
-            const pod_op_kind kind = program->ops[i].kind;
-            if (kind != POD_OP_SEND && kind != POD_OP_RECV) {
+            if (!pod_op_sends(&program->ops[i]) && !pod_op_receives(&program->ops[i])) {
                 continue;
             }
             if (list->op != NULL) {
@@ -229,13 +223,13 @@ static bool messages_list(const pod_program *program, message_list *list)
 }
 
 /** Ops of `program` with this message to or from a stage; *bytes of the last. */
-static int messages_count(const pod_program *program, const message_list *list, pod_op_kind kind,
+static int messages_count(const pod_program *program, const message_list *list, bool sends,
                           int32_t stage, int32_t message, int64_t *bytes)
 {
     int count = 0;
     for (int32_t i = 0; i < list->count; i++) {
         const pod_op *op = &program->ops[list->op[i]];
-        if (op->kind == kind && op->to_stage == stage && op->message == message) {
+        if (pod_op_sends(op) == sends && op->to_stage == stage && op->message == message) {
             *bytes = op->bytes;
             count++;
         }
@@ -247,15 +241,14 @@ static int messages_count(const pod_program *program, const message_list *list, 
 static pod_status messages_pair(const op_check *check, const message_list *lists, int32_t stage)
 {
     const pod_op *op = &check->program->ops[check->number];
-    const bool sends = op->kind == POD_OP_SEND;
+    const bool sends = pod_op_sends(op);
     const pod_program *other = &check->programs->stages[op->to_stage];
     int64_t own_bytes = 0;
     int64_t bytes = 0;
-    const int own = messages_count(check->program, &lists[stage], op->kind, op->to_stage,
-                                   op->message, &own_bytes);
-    const int theirs =
-        messages_count(other, &lists[op->to_stage], sends ? POD_OP_RECV : POD_OP_SEND,
-                       check->program->stage, op->message, &bytes);
+    const int own =
+        messages_count(check->program, &lists[stage], sends, op->to_stage, op->message, &own_bytes);
+    const int theirs = messages_count(other, &lists[op->to_stage], !sends, check->program->stage,
+                                      op->message, &bytes);
     if (own != 1 || theirs != 1 || bytes != op->bytes) {
         return op_fail(check, "its message has no partner, several, or one of another size");
     }

@@ -203,10 +203,10 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
 
 const char *pod_programs_axes(const pod_programs *programs, const pod_op *op)
 {
-    if (op->kind == POD_OP_COLLECTIVE) {
+    if (pod_op_is_collective(op)) {
         return programs->groups[op->group].axes;
     }
-    return op->kind == POD_OP_SEND || op->kind == POD_OP_RECV ? "pipeline" : NULL;
+    return pod_op_sends(op) || pod_op_receives(op) ? "pipeline" : NULL;
 }
 
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage, const pod_op *send)
@@ -214,37 +214,12 @@ const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage,
     const pod_program *other = &programs->stages[send->to_stage];
     int32_t i = 0;
     while (i < other->nops
-           && (other->ops[i].kind != POD_OP_RECV || other->ops[i].to_stage != stage
+           && (!pod_op_receives(&other->ops[i]) || other->ops[i].to_stage != stage
                || other->ops[i].message != send->message)) {
         i++;
     }
     POD_ASSERT(i < other->nops);
     return &other->ops[i];
-}
-
-const char *pod_op_kind_name(pod_op_kind kind)
-{
-    switch (kind) {
-    case POD_OP_MATMUL:
-        return "matmul";
-    case POD_OP_VECTOR:
-        return "vector";
-    case POD_OP_ATTENTION:
-        return "attention";
-    case POD_OP_COMPUTE:
-        return "compute";
-    case POD_OP_COPY:
-        return "copy";
-    case POD_OP_COLLECTIVE:
-        return "collective";
-    case POD_OP_SEND:
-        return "send";
-    case POD_OP_RECV:
-        return "recv";
-    case POD_OP_HOST:
-        return "host";
-    }
-    return "?";
 }
 
 const char *pod_memory_kind_name(pod_memory_kind kind)

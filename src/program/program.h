@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file program/program.h  What a chip does in one step: a list of ops with dependencies.
  *
- *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource:
+ *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource
+ *  (program/op_kinds.h has a row a kind):
  *
  *      matmul, vector, attention, compute
  *                                the chip's core: one at a time, in program order
@@ -50,24 +51,13 @@
 #include "chip/grouped.h"
 #include "collectives/schedule/schedule.h"
 #include "collectives/xla/xla_choice.h"
+#include "program/op_kinds.h"
 
 #include <stdbool.h>
 
 enum { POD_OP_INPUTS_MAX = 3, POD_OP_TOUCHES_MAX = 4, POD_OP_NONE = -1, POD_PROGRAM_AXES_MAX = 64 };
 /** Lanes for copies: the DMA engines, and the SparseCores. */
 enum { POD_LANE_COPY, POD_LANE_SPARSE, POD_PROGRAM_LANES };
-
-typedef enum pod_op_kind {
-    POD_OP_MATMUL,
-    POD_OP_VECTOR,
-    POD_OP_ATTENTION,
-    POD_OP_COMPUTE,
-    POD_OP_COPY,
-    POD_OP_COLLECTIVE,
-    POD_OP_SEND,
-    POD_OP_RECV,
-    POD_OP_HOST
-} pod_op_kind;
 
 /** Arithmetic of a vector op, elementwise unless said otherwise; a, b, c = in[0..2], in f32 with
  *  the result rounded to out's dtype. */
@@ -180,6 +170,26 @@ typedef struct pod_op {
     int32_t message;     /**< of send and recv: the same number on both sides */
 } pod_op;
 
+static inline bool pod_op_is_core(const pod_op *op)
+{
+    return pod_op_row(op->kind)->resource == POD_ON_CORE;
+}
+
+static inline bool pod_op_is_collective(const pod_op *op)
+{
+    return pod_op_row(op->kind)->resource == POD_ON_LINKS;
+}
+
+static inline bool pod_op_sends(const pod_op *op)
+{
+    return pod_op_row(op->kind)->resource == POD_ON_SEND;
+}
+
+static inline bool pod_op_receives(const pod_op *op)
+{
+    return pod_op_row(op->kind)->resource == POD_ON_RECV;
+}
+
 /** Names of ops and buffers, each once: those of layers are the same again and again. */
 typedef struct pod_program_names {
     char **name; /**< name[count] */
@@ -258,6 +268,4 @@ pod_status pod_program_finish(const pod_programs *programs, const pod_program *p
 /** Check all programs, and that each message has one sender and one receiver with the same bytes. */
 pod_status pod_programs_finish(const pod_programs *programs, pod_error *err);
 
-/** "matmul", … static. */
-const char *pod_op_kind_name(pod_op_kind kind);
 const char *pod_memory_kind_name(pod_memory_kind kind);

@@ -2,6 +2,7 @@
 #include "report/breakdown.h"
 
 #include "base/grow.h"
+#include "program/op_time.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,14 +62,11 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
             const char *axes = pod_programs_axes(programs, op);
-            if (op->kind == POD_OP_MATMUL) {
+            const pod_op_unit unit = pod_op_row(op->kind)->unit;
+            if (unit == POD_UNIT_MXU) {
                 breakdown->matmul_s += mean_s(record->time_ps, cells);
-                flops += 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count
-                         * (double)record->chips;
-            } else if (op->kind == POD_OP_ATTENTION) {
-                breakdown->matmul_s += mean_s(record->time_ps, cells);
-                flops += pod_attention_flops(&op->attention) * (double)record->chips;
-            } else if (op->kind == POD_OP_VECTOR) {
+                flops += pod_op_mxu_flops(op) * (double)record->chips;
+            } else if (unit == POD_UNIT_VPU) {
                 breakdown->vector_s += mean_s(record->time_ps, cells);
             } else if (axes != NULL && record->exposed_ps > 0) {
                 axis_add(breakdown, axes, mean_s(record->exposed_ps, cells));
@@ -98,7 +96,7 @@ typedef struct line_list {
 /* The line of an op, new if need be; NULL when memory is out. */
 static pod_collective_line *line_of(line_list *list, const pod_programs *programs, const pod_op *op)
 {
-    const bool message = op->kind == POD_OP_RECV;
+    const bool message = pod_op_receives(op);
     const char *name = op->name;
     const char *what = pod_coll_op_name(message ? POD_PERMUTE : op->op);
     const char *axes = pod_programs_axes(programs, op);
@@ -126,7 +124,7 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
 /* What a line is of: of a message, which has two ops, the one that receives it. */
 static const pod_op *line_op(const pod_programs *programs, int32_t stage, const pod_op *op)
 {
-    return op->kind == POD_OP_SEND ? pod_programs_receiver(programs, stage, op) : op;
+    return pod_op_sends(op) ? pod_programs_receiver(programs, stage, op) : op;
 }
 
 pod_status pod_collective_lines(const pod_programs *programs, const pod_step_result *result,
@@ -140,7 +138,7 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
-            const bool sent = op->kind == POD_OP_SEND;
+            const bool sent = pod_op_sends(op);
             if (pod_programs_axes(programs, op) == NULL || (sent && record->exposed_ps == 0)) {
                 continue;
             }

@@ -2,6 +2,7 @@
 #include "report/step_trace.h"
 
 #include "program/memory.h"
+#include "program/op_time.h"
 #include "report/timeline.h"
 
 #include <inttypes.h>
@@ -44,28 +45,19 @@ const char *pod_step_trace_phase(const pod_op *op)
     return "";
 }
 
-static bool is_core(const pod_op *op)
-{
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION
-           || op->kind == POD_OP_COMPUTE;
-}
-
 static int row_of(const drawing *d, const pod_op *op)
 {
-    switch (op->kind) {
-    case POD_OP_MATMUL:
-    case POD_OP_VECTOR:
-    case POD_OP_ATTENTION:
-    case POD_OP_COMPUTE:
+    switch (pod_op_row(op->kind)->resource) {
+    case POD_ON_CORE:
         return POD_ROW_OPS;
-    case POD_OP_COPY:
+    case POD_ON_LANE:
         return op->lane == POD_LANE_SPARSE ? POD_ROW_SPARSECORE : POD_ROW_COPIES;
-    case POD_OP_HOST:
+    case POD_ON_HOST:
         return POD_ROW_HOST;
-    case POD_OP_SEND:
-    case POD_OP_RECV:
+    case POD_ON_SEND:
+    case POD_ON_RECV:
         return POD_ROW_ASYNC;
-    case POD_OP_COLLECTIVE:
+    case POD_ON_LINKS:
         break;
     }
     return pod_program_group_slices(&d->args->programs->groups[op->group]) > 1 ? POD_ROW_DCN
@@ -101,16 +93,15 @@ static void describe_matmul(const pod_op *op, pod_trace_args *args)
     if (op->count > 1) {
         pod_trace_args_i64(args, "count", op->count);
     }
-    pod_trace_args_double(args, "model_flops",
-                          2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count);
+    pod_trace_args_double(args, "model_flops", pod_op_mxu_flops(op));
 }
 
 static void describe(const drawing *d, const pod_op *op, int32_t number, pod_trace_args *args)
 {
     const pod_op_record *record = &d->args->result->ops[d->program->stage][number];
     pod_trace_args_text(args, "hlo_category",
-                        op->kind == POD_OP_COLLECTIVE ? pod_coll_op_name(op->op)
-                                                      : pod_op_kind_name(op->kind));
+                        pod_op_is_collective(op) ? pod_coll_op_name(op->op)
+                                                 : pod_op_row(op->kind)->name);
     const char *phase = has_phases(d) ? pod_step_trace_phase(op) : "";
     if (phase[0] != '\0') {
         pod_trace_args_text(args, "phase", phase);
@@ -118,13 +109,13 @@ static void describe(const drawing *d, const pod_op *op, int32_t number, pod_tra
     if (op->layer >= 0) {
         pod_trace_args_i64(args, "layer", op->layer);
     }
-    if (op->kind == POD_OP_MATMUL) {
+    if (op->m > 0) {
         describe_matmul(op, args);
     }
     if (op->hbm_bytes > 0) {
         pod_trace_args_i64(args, "bytes_accessed", op->hbm_bytes);
     }
-    if (op->kind == POD_OP_COLLECTIVE) {
+    if (pod_op_is_collective(op)) {
         describe_collective(d, op, record, args);
     } else if (op->bytes > 0) {
         pod_trace_args_i64(args, "bytes", op->bytes);
@@ -157,9 +148,9 @@ static void draw_arrows(drawing *d)
     for (int64_t i = 0; i < d->nops; i++) {
         const pod_step_op_time *time = &d->ops[i];
         const pod_op *op = &d->program->ops[time->op];
-        for (int32_t j = 0; is_core(op) && j < op->ndeps; j++) {
+        for (int32_t j = 0; pod_op_is_core(op) && j < op->ndeps; j++) {
             const int32_t dep = d->program->deps[op->first_dep + j];
-            if (!is_core(&d->program->ops[dep]) && d->thread[dep].process > 0) {
+            if (!pod_op_is_core(&d->program->ops[dep]) && d->thread[dep].process > 0) {
                 pod_trace_arrow(d->trace, d->thread[dep], d->end_ps[dep], d->thread[time->op],
                                 time->start_ps);
             }
@@ -195,7 +186,7 @@ static void draw_phases(drawing *d, pod_trace_thread thread, bool layers)
     open_phase open = {.name = NULL};
     for (int64_t i = 0; i < d->nops; i++) {
         const pod_op *op = &d->program->ops[d->ops[i].op];
-        const char *phase = is_core(op) ? pod_step_trace_phase(op) : "";
+        const char *phase = pod_op_is_core(op) ? pod_step_trace_phase(op) : "";
         if (phase[0] == '\0') {
             continue;
         }
@@ -237,7 +228,7 @@ static void draw_parts(drawing *d, pod_trace_thread thread, int level)
     pod_time_ps end = 0;
     for (int64_t i = 0; i <= d->nops; i++) {
         const bool over = i == d->nops;
-        const bool core = !over && is_core(&d->program->ops[d->ops[i].op]);
+        const bool core = !over && pod_op_is_core(&d->program->ops[d->ops[i].op]);
         if (!over && !core) {
             continue;
         }
@@ -306,7 +297,7 @@ static pod_status draw_memory(drawing *d, pod_error *err)
     int64_t shown = -1;
     for (int64_t i = 0; status == POD_OK && i < d->nops; i++) {
         const int32_t op = d->ops[i].op;
-        if (is_core(&d->program->ops[op]) && live.bytes[op] != shown) {
+        if (pod_op_is_core(&d->program->ops[op]) && live.bytes[op] != shown) {
             shown = live.bytes[op];
             pod_trace_counter(d->trace, d->chip.process, "HBM bytes", d->ops[i].start_ps,
                               (double)shown);

@@ -48,7 +48,7 @@ static void core_feed(step_run *run, int32_t cell)
     const pod_time_ps now = pod_net_now(run->net);
     pod_step_wait_charge(run, cell, op, now);
     state->core_busy = true;
-    if (stage->program->ops[op].kind == POD_OP_COMPUTE) {
+    if (pod_op_row(stage->program->ops[op].kind)->pace == POD_PACE_HBM) {
         pod_step_compute_begin(run, cell, op);
         return;
     }
@@ -146,26 +146,23 @@ static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 static void op_ready(step_run *run, int32_t cell, int32_t op_number)
 {
     const pod_op *op = &step_stage_at(run, step_cell_at(run, cell))->program->ops[op_number];
-    switch (op->kind) {
-    case POD_OP_MATMUL:
-    case POD_OP_VECTOR:
-    case POD_OP_ATTENTION:
-    case POD_OP_COMPUTE:
+    switch (pod_op_row(op->kind)->resource) {
+    case POD_ON_CORE:
         core_feed(run, cell);
         break;
-    case POD_OP_COPY:
+    case POD_ON_LANE:
         pod_step_copy_ready(run, cell, op_number);
         break;
-    case POD_OP_COLLECTIVE:
+    case POD_ON_LINKS:
         collective_ready(run, cell, op_number);
         break;
-    case POD_OP_SEND:
+    case POD_ON_SEND:
         send_ready(run, cell, op_number, op);
         break;
-    case POD_OP_RECV:
+    case POD_ON_RECV:
         recv_ready(run, cell, op_number, op);
         break;
-    case POD_OP_HOST:
+    case POD_ON_HOST:
         host_ready(run, cell, op_number, op);
         break;
     }

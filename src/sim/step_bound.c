@@ -182,28 +182,13 @@ static void collective_op(const step_run *run, const stage_path *own)
 static void op_follow(const step_run *run, const stage_path *own)
 {
     const pod_op *op = &own->stage->program->ops[own->next];
-    switch (op->kind) {
-    case POD_OP_MATMUL:
-    case POD_OP_VECTOR:
-    case POD_OP_ATTENTION:
-        core_op(own, own->stage->time_ps[own->next]);
-        break;
-    case POD_OP_COMPUTE:
-        core_op(own, op->start_ps + op->unit_ps);
-        break;
-    case POD_OP_COPY:
-        same_for_all(own, op->start_ps);
-        break;
-    case POD_OP_COLLECTIVE:
+    const pod_time_ps time_ps = own->stage->time_ps[own->next];
+    if (pod_op_is_core(op)) {
+        core_op(own, time_ps);
+    } else if (pod_op_is_collective(op)) {
         collective_op(run, own);
-        break;
-    case POD_OP_HOST:
-        same_for_all(own, op->host_ps);
-        break;
-    case POD_OP_SEND:
-    case POD_OP_RECV:
-        same_for_all(own, 0);
-        break;
+    } else {
+        same_for_all(own, time_ps);
     }
 }
 
@@ -246,13 +231,13 @@ static bool follow_stage(const step_path *path, int32_t number)
     for (; own->next < program->nops; own->next++) {
         const pod_op *op = &program->ops[own->next];
         op_ready(own, op);
-        if (op->kind == POD_OP_RECV) {
+        if (pod_op_receives(op)) {
             const path_message *sent = sent_at(path, op->to_stage, number, op->message);
             if (sent->first_ps == POD_TIME_NEVER) {
                 break;
             }
             message_take(own, sent);
-        } else if (op->kind == POD_OP_SEND) {
+        } else if (pod_op_sends(op)) {
             message_send(own, sent_at(path, number, op->to_stage, op->message));
         }
         op_follow(path->run, own);
@@ -268,7 +253,7 @@ static bool stage_path_init(stage_path *own, const step_run *run, const step_kin
         .stage = &run->stages[number], .kinds = kinds, .width = kinds->count + kinds->nsets + 1};
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
-        const bool sends = op->kind == POD_OP_SEND;
+        const bool sends = pod_op_sends(op);
         own->messages = sends && op->message >= own->messages ? op->message + 1 : own->messages;
     }
     const size_t width = (size_t)own->width;
@@ -342,7 +327,7 @@ static pod_time_ps links_bound(const step_run *run, const step_stage *stage, int
     double bytes = 0;
     for (int32_t i = 0; i < stage->program->nops; i++) {
         const pod_op *op = &stage->program->ops[i];
-        bytes += op->kind == POD_OP_COLLECTIVE ? bytes_sent(run, op) : 0;
+        bytes += pod_op_is_collective(op) ? bytes_sent(run, op) : 0;
     }
     return rate > 0 ? (pod_time_ps)(bytes / rate * (double)POD_PS_PER_S) : 0;
 }
@@ -360,7 +345,7 @@ static pod_status groups_bound(const step_run *run, const step_stage *stage, int
     }
     for (int32_t i = 0; i < stage->program->nops; i++) {
         const pod_op *op = &stage->program->ops[i];
-        if (op->kind != POD_OP_COLLECTIVE) {
+        if (!pod_op_is_collective(op)) {
             continue;
         }
         const step_kind_bounds *bounds = &run->schedules[stage->schedule_of[i]].kind_bounds[number];

@@ -274,7 +274,7 @@ static pod_status heaviest_find(const step_run *run, int32_t stage, step_kinds *
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         const step_schedule *entry = &run->schedules[run->stages[stage].schedule_of[i]];
-        if (op->kind != POD_OP_COLLECTIVE || !is_heavy(run, entry, stage)) {
+        if (!pod_op_is_collective(op) || !is_heavy(run, entry, stage)) {
             continue;
         }
         sum_ps[op->group] += entry->bound_ps[stage];

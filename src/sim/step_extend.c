@@ -166,10 +166,9 @@ static int32_t class_of(op_classes *classes, const pod_op *op)
     if (!POD_GROW(classes->list, classes->room, classes->count + 1)) {
         return -1;
     }
-    classes->list[classes->count] =
-        (op_class){.name = op->name,
-                   .communicates = op->kind == POD_OP_COLLECTIVE || op->kind == POD_OP_SEND
-                                   || op->kind == POD_OP_RECV};
+    classes->list[classes->count] = (op_class){
+        .name = op->name,
+        .communicates = pod_op_is_collective(op) || pod_op_sends(op) || pod_op_receives(op)};
     return classes->count++;
 }
 

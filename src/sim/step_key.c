@@ -10,7 +10,7 @@
 bool pod_step_may_be_lone(const step_run *run, const step_stage *stage, int32_t number)
 {
     const pod_op *op = &stage->program->ops[number];
-    if (op->kind != POD_OP_COLLECTIVE || op->op == POD_PERMUTE || op->op == POD_BROADCAST) {
+    if (!pod_op_is_collective(op) || op->op == POD_PERMUTE || op->op == POD_BROADCAST) {
         return false;
     }
     const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[number]].schedule;

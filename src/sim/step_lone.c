@@ -32,7 +32,7 @@ static void schedules_count(step_run *run, const step_stage *stage)
         run->schedules[i].repeats = false;
     }
     for (int32_t op = 0; op < program->nops; op++) {
-        if (program->ops[op].kind == POD_OP_COLLECTIVE) {
+        if (pod_op_is_collective(&program->ops[op])) {
             step_schedule *entry = &run->schedules[stage->schedule_of[op]];
             const char *latest = program->ops[entry->latest_op].name;
             entry->repeats =
@@ -281,7 +281,7 @@ static pod_status stage_check(step_run *run, step_stage *stage, pod_error *err)
     const bool ok = order != NULL && open != NULL;
     int32_t n = 0;
     for (int32_t op = 0; ok && op < nops; op++) {
-        if (stage->program->ops[op].kind == POD_OP_COLLECTIVE
+        if (pod_op_is_collective(&stage->program->ops[op])
             && stage->spans[op].first_ps < POD_TIME_NEVER) {
             order[n++] = (span_order){.first_ps = stage->spans[op].first_ps, .op = op};
         }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "chip/grouped.h"
-#include "chip/hbm.h"
-#include "chip/matmul.h"
 #include "collectives/bounds/bound.h"
+#include "program/op_time.h"
 #include "sim/step_state.h"
 
 #include <stdio.h>
@@ -11,65 +9,19 @@
 
 /* ---- times ---- */
 
-/* Matmuls and attention of a transformer run at what a long step sustains. */
-static pod_chip_spec op_chip(const pod_chip_spec *chip, const pod_op *op)
-{
-    pod_chip_spec own = *chip;
-    own.mxu_eff_frac *= op->sustained ? chip->mxu_step_frac : 1;
-    return own;
-}
-
 static pod_status op_time(const step_run *run, const pod_op *op, pod_time_ps *time_ps,
                           bool *hbm_bound, pod_error *err)
 {
-    const pod_chip_spec *chip = run->args->chip;
-    const pod_chip_spec own = op_chip(chip, op);
-    *time_ps = 0;
-    *hbm_bound = false;
-    if (op->kind == POD_OP_MATMUL && op->grouped.groups > 0) {
-        pod_grouped_time time;
-        const pod_status st = pod_grouped_time_get(&own, &op->grouped, &time, err);
-        *time_ps = st == POD_OK ? time.time_ps : 0;
-        *hbm_bound = st == POD_OK && time.bound == POD_BOUND_HBM;
-        return st;
+    pod_op_time time;
+    const pod_status st = pod_op_time_find(run->args->chip, op, &time, err);
+    *time_ps = time.time_ps;
+    *hbm_bound = time.hbm_bound;
+    if (pod_op_row(op->kind)->resource == POD_ON_HOST && op->bytes > 0
+        && run->args->machine->dcn == NULL) {
+        return pod_fail(err, POD_E_INTERNAL, "%s comes from hosts that the machine doesn't have",
+                        op->name);
     }
-    if (op->kind == POD_OP_MATMUL) {
-        const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
-        pod_matmul_time time;
-        const pod_status st = pod_matmul_time_get(&own, &args, &time, err);
-        if (st != POD_OK) {
-            return st;
-        }
-        *hbm_bound = time.bound == POD_BOUND_HBM;
-        if (!pod_mul_i64(time.time_ps, op->count, time_ps)) {
-            return pod_fail(err, POD_E_RANGE, "%s takes more than 106 days; use smaller matmuls",
-                            op->name);
-        }
-        return POD_OK;
-    }
-    if (op->kind == POD_OP_VECTOR) {
-        pod_vector_time time;
-        const pod_status st =
-            pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &time, err);
-        *time_ps = st == POD_OK ? time.time_ps + op->fixed_ps : 0;
-        *hbm_bound = st == POD_OK && time.hbm_ps >= time.vpu_ps && op->fixed_ps == 0;
-        return st;
-    }
-    if (op->kind == POD_OP_ATTENTION) {
-        pod_attention_time time;
-        const pod_status st = pod_attention_time_get(&own, &op->attention, &time, err);
-        *time_ps = st == POD_OK ? time.time_ps : 0;
-        *hbm_bound = st == POD_OK && time.hbm_ps >= time.time_ps;
-        return st;
-    }
-    if (op->kind == POD_OP_HOST) {
-        *time_ps = op->host_ps;
-        if (op->bytes > 0 && run->args->machine->dcn == NULL) {
-            return pod_fail(err, POD_E_INTERNAL,
-                            "%s comes from hosts that the machine doesn't have", op->name);
-        }
-    }
-    return POD_OK;
+    return st;
 }
 
 /* ---- schedules ---- */
@@ -406,7 +358,7 @@ static pod_status stage_run_plan(step_stage *stage, pod_error *err)
     int32_t next = program->nops;
     for (int32_t i = program->nops - 1; i >= 0; i--) {
         stage->core_next[i] = next;
-        next = pod_step_uses_core(&program->ops[i]) ? i : next;
+        next = pod_op_is_core(&program->ops[i]) ? i : next;
         stage->records[i].first_start_ps = POD_TIME_NEVER;
     }
     stage->core_next[program->nops] = next;
@@ -433,16 +385,16 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
     distinct_matmuls distinct = {.count = 0};
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
-        if (op->kind == POD_OP_COMPUTE || op->kind == POD_OP_COPY) {
+        if (pod_op_row(op->kind)->pace == POD_PACE_HBM) {
             run->hbm_port = 0; /* to be told by the machine */
         }
-        if (op->kind == POD_OP_RECV
+        if (pod_op_receives(op)
             && !pod_map_get(&run->recv_op, (uint32_t)program->stage, (uint32_t)op->message)) {
             pod_map_put(&run->recv_op, (uint32_t)program->stage, (uint32_t)op->message,
                         (uint64_t)i);
         }
         st = op_time_find(run, stage, &distinct, i, err);
-        if (st == POD_OK && op->kind == POD_OP_COLLECTIVE) {
+        if (st == POD_OK && pod_op_is_collective(op)) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
             if (st == POD_OK) {
                 st = schedule_bound(run, &run->schedules[stage->schedule_of[i]], program->stage,

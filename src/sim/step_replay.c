@@ -63,7 +63,7 @@ static pod_status collectives_list(const step_run *run, step_replay *replay, pod
         return pod_fail(err, POD_E_NOMEM, "no memory for %d ops", (int)nops);
     }
     for (int32_t op = 0; op < nops; op++) {
-        if (stage->program->ops[op].kind == POD_OP_COLLECTIVE
+        if (pod_op_is_collective(&stage->program->ops[op])
             && run->schedules[stage->schedule_of[op]].schedule->nchannels > 0) {
             replay->number_of[op] = replay->ncollectives;
             replay->collectives[replay->ncollectives++] = op;

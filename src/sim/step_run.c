@@ -132,7 +132,7 @@ static pod_status records_combine(step_run *run, pod_step_result *result, pod_er
         for (int32_t op = 0; op < stage->program->nops; op++) {
             pod_op_record *record = &result->ops[s][op];
             *record = record_unpack(&words, stage->first_instance + op);
-            if (stage->program->ops[op].kind == POD_OP_COLLECTIVE) {
+            if (pod_op_is_collective(&stage->program->ops[op])) {
                 const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
                 (void)snprintf(record->algorithm, sizeof record->algorithm, "%s",
                                entry->schedule->algorithm);

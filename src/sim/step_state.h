@@ -181,12 +181,6 @@ static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
     return &run->stages[state->stage];
 }
 
-static inline bool pod_step_uses_core(const pod_op *op)
-{
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION
-           || op->kind == POD_OP_COMPUTE;
-}
-
 /** What a chip asked to be woken for, and the op. */
 enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_LONE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT };
 static inline uint64_t pod_step_wake(int what, int32_t op)

@@ -27,12 +27,6 @@ typedef struct chip_times {
     pod_time_ps full_end_ps;
 } chip_times;
 
-static bool is_core(const pod_op *op)
-{
-    return op->kind == POD_OP_MATMUL || op->kind == POD_OP_VECTOR || op->kind == POD_OP_ATTENTION
-           || op->kind == POD_OP_COMPUTE;
-}
-
 static bool core_list_init(core_list *list, const pod_program *program)
 {
     const size_t size = (size_t)program->nops + 1;
@@ -43,7 +37,7 @@ static bool core_list_init(core_list *list, const pod_program *program)
     }
     for (int32_t i = 0; i < program->nops; i++) {
         list->before[i] = list->count;
-        if (is_core(&program->ops[i])) {
+        if (pod_op_is_core(&program->ops[i])) {
             list->op[list->count++] = i;
         }
     }
@@ -205,7 +199,7 @@ static void place_all(chip_times *times)
 {
     place_core(times);
     for (int32_t op = 0; op < times->full->nops; op++) {
-        if (!is_core(&times->full->ops[op])) {
+        if (!pod_op_is_core(&times->full->ops[op])) {
             place_other(times, op);
         }
     }

@@ -19,24 +19,21 @@ int32_t pod_step_stage_peer(const step_run *run, int32_t cell, int32_t stage)
 static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
 {
     const int32_t nchips = run->args->machine->slice->nchips;
-    switch (op->kind) {
-    case POD_OP_HOST:
+    switch (pod_op_row(op->kind)->resource) {
+    case POD_ON_HOST:
         return STEP_HOST;
-    case POD_OP_COPY:
+    case POD_ON_LANE:
         return STEP_HBM;
-    case POD_OP_COLLECTIVE:
+    case POD_ON_LINKS:
         return pod_program_group_slices(&run->args->programs->groups[op->group]) > 1 ? STEP_DCN
                                                                                      : STEP_ICI;
-    case POD_OP_SEND:
-    case POD_OP_RECV:
+    case POD_ON_SEND:
+    case POD_ON_RECV:
         return pod_step_stage_peer(run, cell, op->to_stage) / nchips
                        == pod_machine_chip(run->args->machine, cell) / nchips
                    ? STEP_ICI
                    : STEP_DCN;
-    case POD_OP_MATMUL:
-    case POD_OP_VECTOR:
-    case POD_OP_ATTENTION:
-    case POD_OP_COMPUTE:
+    case POD_ON_CORE:
         break;
     }
     return STEP_ICI;
@@ -80,7 +77,7 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
 {
     step_cell *state = step_cell_at(run, cell);
     const pod_op *what = &step_stage_at(run, state)->program->ops[op];
-    if (state->core_busy || pod_step_uses_core(what)) {
+    if (state->core_busy || pod_op_is_core(what)) {
         return;
     }
     if (!POD_GROW(state->trail, state->trail_room, state->ntrail + 1)) {
@@ -88,8 +85,7 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
         return;
     }
     const pod_time_ps now = pod_net_now(run->net);
-    const bool crosses =
-        what->kind == POD_OP_COLLECTIVE && op_resource(run, cell, what) == STEP_DCN;
+    const bool crosses = pod_op_is_collective(what) && op_resource(run, cell, what) == STEP_DCN;
     state->trail[state->ntrail++] = (step_trail){
         .op = op,
         .start_ps = start_ps,
@@ -114,7 +110,8 @@ static bool one_lane(const pod_program *program, int32_t op, int32_t other)
 {
     const pod_op *a = &program->ops[op];
     const pod_op *b = &program->ops[other];
-    return a->kind == POD_OP_COPY && b->kind == POD_OP_COPY && a->lane == b->lane && other < op;
+    return pod_op_row(a->kind)->resource == POD_ON_LANE
+           && pod_op_row(b->kind)->resource == POD_ON_LANE && a->lane == b->lane && other < op;
 }
 
 static bool let_begin(const pod_program *program, int32_t op, int32_t other)
@@ -143,7 +140,7 @@ static void stretch_charge(step_run *run, int32_t cell, const step_trail *entry,
     const pod_op *op = &stage->program->ops[entry->op];
     const int resource = op_resource(run, cell, op);
     pod_time_ps ici = 0;
-    if (resource == STEP_DCN && op->kind == POD_OP_COLLECTIVE
+    if (resource == STEP_DCN && pod_op_is_collective(op)
         && run->args->programs->groups[op->group].group.inside->size > 1) {
         ici = time_ps - entry->across_ps;
     }
@@ -167,7 +164,7 @@ void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps n
     while (end > since) {
         const step_trail *entry = &state->trail[at];
         const bool began_before = entry->start_ps <= since;
-        const bool message = program->ops[entry->op].kind == POD_OP_RECV;
+        const bool message = pod_op_receives(&program->ops[entry->op]);
         at = began_before || message ? -1
                                      : trail_find(state, program, at, entry->op, entry->start_ps);
         const pod_time_ps start = began_before || (at < 0 && !message) ? since : entry->start_ps;

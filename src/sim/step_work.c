@@ -15,7 +15,7 @@ static step_work *work_of(step_run *run, int32_t cell, int32_t op)
 {
     step_cell *state = step_cell_at(run, cell);
     const pod_op *what = op_at(run, cell, op);
-    return what->kind == POD_OP_COPY ? &state->lanes[what->lane].work : &state->core;
+    return pod_op_is_core(what) ? &state->core : &state->lanes[what->lane].work;
 }
 
 /* Slow chips take longer for all that they do. */
@@ -85,7 +85,7 @@ static void work_part_done(step_run *run, int32_t cell, int32_t op)
     }
     const pod_time_ps start = work->start_ps;
     const pod_op *what = op_at(run, cell, op);
-    if (what->kind == POD_OP_COMPUTE) {
+    if (pod_op_is_core(what)) {
         run->core_done(run, cell, op, pod_net_now(run->net) - start, work->hbm_last);
         return;
     }

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/op_time.h"
+
+#include "chip/grouped.h"
+#include "chip/hbm.h"
+#include "chip/matmul.h"
+
+/* Matmuls and attention of a transformer run at what a long step sustains. */
+static pod_chip_spec op_chip(const pod_chip_spec *chip, const pod_op *op)
+{
+    pod_chip_spec own = *chip;
+    own.mxu_eff_frac *= op->sustained ? chip->mxu_step_frac : 1;
+    return own;
+}
+
+static pod_status grouped_time(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                               pod_error *err)
+{
+    pod_grouped_time grouped;
+    const pod_status st = pod_grouped_time_get(chip, &op->grouped, &grouped, err);
+    if (st == POD_OK) {
+        *time =
+            (pod_op_time){.time_ps = grouped.time_ps, .hbm_bound = grouped.bound == POD_BOUND_HBM};
+    }
+    return st;
+}
+
+static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                              pod_error *err)
+{
+    const pod_chip_spec own = op_chip(chip, op);
+    if (op->grouped.groups > 0) {
+        return grouped_time(&own, op, time, err);
+    }
+    const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
+    pod_matmul_time one;
+    const pod_status st = pod_matmul_time_get(&own, &args, &one, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    time->hbm_bound = one.bound == POD_BOUND_HBM;
+    return pod_mul_i64(one.time_ps, op->count, &time->time_ps)
+               ? POD_OK
+               : pod_fail(err, POD_E_RANGE, "%s takes more than 106 days; use smaller matmuls",
+                          op->name);
+}
+
+static pod_status time_vector(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                              pod_error *err)
+{
+    pod_vector_time vector;
+    const pod_status st =
+        pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &vector, err);
+    if (st == POD_OK) {
+        *time = (pod_op_time){.time_ps = vector.time_ps + op->fixed_ps,
+                              .hbm_bound = vector.hbm_ps >= vector.vpu_ps && op->fixed_ps == 0};
+    }
+    return st;
+}
+
+static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                                 pod_error *err)
+{
+    const pod_chip_spec own = op_chip(chip, op);
+    pod_attention_time attention;
+    const pod_status st = pod_attention_time_get(&own, &op->attention, &attention, err);
+    if (st == POD_OK) {
+        *time = (pod_op_time){.time_ps = attention.time_ps,
+                              .hbm_bound = attention.hbm_ps >= attention.time_ps};
+    }
+    return st;
+}
+
+static pod_status time_work(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                            pod_error *err)
+{
+    (void)chip;
+    (void)err;
+    time->time_ps = op->start_ps + op->unit_ps;
+    return POD_OK;
+}
+
+static pod_status time_start(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                             pod_error *err)
+{
+    (void)chip;
+    (void)err;
+    time->time_ps = op->start_ps;
+    return POD_OK;
+}
+
+static pod_status time_host(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                            pod_error *err)
+{
+    (void)chip;
+    (void)err;
+    time->time_ps = op->host_ps;
+    return POD_OK;
+}
+
+static pod_status time_none(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                            pod_error *err)
+{
+    (void)chip;
+    (void)op;
+    (void)time;
+    (void)err;
+    return POD_OK;
+}
+
+pod_status pod_op_time_find(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                            pod_error *err)
+{
+#define KIND_TIME(kind, name, resource, pace, unit, time, flops, check, exec) [kind] = time_##time,
+    static pod_status (*const find[])(const pod_chip_spec *, const pod_op *, pod_op_time *,
+                                      pod_error *) = {POD_OP_KIND_LIST(KIND_TIME)};
+#undef KIND_TIME
+    *time = (pod_op_time){.time_ps = 0};
+    return find[op->kind](chip, op, time, err);
+}
+
+static double flops_matmul(const pod_op *op)
+{
+    return 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count;
+}
+
+static double flops_attention(const pod_op *op)
+{
+    return pod_attention_flops(&op->attention);
+}
+
+static double flops_none(const pod_op *op)
+{
+    (void)op;
+    return 0;
+}
+
+double pod_op_mxu_flops(const pod_op *op)
+{
+#define KIND_FLOPS(kind, name, resource, pace, unit, time, flops, check, exec)                     \
+    [kind] = flops_##flops,
+    static double (*const count[])(const pod_op *) = {POD_OP_KIND_LIST(KIND_FLOPS)};
+#undef KIND_FLOPS
+    return count[op->kind](op);
+}
