@@ -252,7 +252,7 @@ static pod_status table_new(const comparison *c, pod_emit **emit, pod_error *err
     columns[COLUMNS - 3] = (pod_emit_column){.name = "reason", .minor = STATUS_MINOR};
     columns[COLUMNS - 2] = (pod_emit_column){
         .name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true};
-    columns[COLUMNS - 1] = (pod_emit_column){.name = "limit", .terminal = true};
+    columns[COLUMNS - 1] = (pod_emit_column){.name = "limit"};
     const pod_status st =
         pod_emit_new(c->cli->common.format, "compare", columns, COLUMNS, emit, err);
     if (st == POD_OK) {
@@ -304,7 +304,7 @@ static void show_rows(comparison *c)
 }
 
 /* A row at least as wide as what will come of a layout: times are longer than its bound, but seldom twice as long; no
- * limit has a longer name than compute. */
+ * limit has a longer name than host. */
 static void emit_sample(const comparison *c, const pod_experiment_step_outcome *bounded)
 {
     static const double LONGER = 2;
@@ -317,11 +317,11 @@ static void emit_sample(const comparison *c, const pod_experiment_step_outcome *
         sample.exposed_dcn_s = most_s;
         sample.exposed_host_s = most_s;
         sample.idle_s = most_s;
-        emit_row(c, c->emit, c->count, &sample, "compute");
+        emit_row(c, c->emit, c->count, &sample, "host");
         sample.slower = 1;
     }
     if (!pod_cli_is_narrow(c->cli)) {
-        emit_row(c, c->emit, c->count, &sample, "compute");
+        emit_row(c, c->emit, c->count, &sample, "host");
     }
 }
 

@@ -123,11 +123,12 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
                         pod_error *err)
 {
     const pod_slice *slice = &run_case->setup->slice;
-    pod_emit_column columns[POD_STEP_COLUMNS];
+    enum { COLUMNS = POD_STEP_COLUMNS + 1 };
+    pod_emit_column columns[COLUMNS] = {[POD_STEP_COLUMNS] = {.name = "limit"}};
     pod_emit *emit = NULL;
     pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
     pod_step_columns(columns, run_case->asked, slice->nslices > 1);
-    pod_status st = pod_emit_new(cli->common.format, "step", columns, POD_STEP_COLUMNS, &emit, err);
+    pod_status st = pod_emit_new(cli->common.format, "step", columns, COLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK && cli->common.format == POD_FORMAT_TABLE) {
         st =
@@ -145,6 +146,7 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
         }
         add_origins(cli, emit, run_case);
         pod_step_emit(emit, run_case->asked, slice, outcome);
+        pod_emit_text(emit, pod_experiment_step_limit(outcome));
         note_kept(emit, run_case, outcome);
         st = pod_step_notes(emit, run_case, chip, result, &remedy, err);
     }

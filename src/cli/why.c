@@ -3,37 +3,29 @@
 
 #include <math.h>
 
-enum { PARTS = 6 };
-
 static const double SHOWN_FRAC = 0.05;
 
-static void parts_of(const pod_cli_candidate *candidate, double part[PARTS])
+static void parts_of(const pod_cli_candidate *candidate, double part[POD_STEP_PARTS])
 {
-    const pod_experiment_step_outcome *outcome = candidate->outcome;
-    const double part_s[PARTS] = {outcome->compute_s - outcome->hbm_bound_s,
-                                  outcome->hbm_bound_s,
-                                  outcome->exposed_ici_s,
-                                  outcome->exposed_dcn_s,
-                                  outcome->exposed_host_s,
-                                  outcome->idle_s};
-    for (int i = 0; i < PARTS; i++) {
-        part[i] = part_s[i] * candidate->scale;
+    pod_experiment_step_parts(candidate->outcome, part);
+    for (int i = 0; i < POD_STEP_PARTS; i++) {
+        part[i] *= candidate->scale;
     }
 }
 
 void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_candidate *second,
                  const char *unit)
 {
-    static const char *const names[PARTS] = {"compute",     "HBM-bound ops", "exposed ICI",
-                                             "exposed DCN", "host",          "idle"};
-    double a[PARTS];
-    double b[PARTS];
+    static const char *const names[POD_STEP_PARTS] = {"compute",     "HBM-bound ops", "exposed ICI",
+                                                      "exposed DCN", "host",          "idle"};
+    double a[POD_STEP_PARTS];
+    double b[POD_STEP_PARTS];
     double total = 0;
     double whole = 0;
-    bool said[PARTS] = {false};
+    bool said[POD_STEP_PARTS] = {false};
     parts_of(first, a);
     parts_of(second, b);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < POD_STEP_PARTS; i++) {
         total += b[i] - a[i];
         whole += b[i];
     }
@@ -43,9 +35,9 @@ void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_c
     }
     pod_text_printf(text, "%s beats %s by %.3g %s (%.2g %%)", first->name, second->name, total,
                     unit, 100 * total / whole);
-    for (int n = 0; n < PARTS; n++) { /* the largest of those that are left */
+    for (int n = 0; n < POD_STEP_PARTS; n++) { /* the largest of those that are left */
         int largest = -1;
-        for (int i = 0; i < PARTS; i++) {
+        for (int i = 0; i < POD_STEP_PARTS; i++) {
             const bool more = largest < 0 || fabs(b[i] - a[i]) > fabs(b[largest] - a[largest]);
             largest = !said[i] && more ? i : largest;
         }

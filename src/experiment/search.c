@@ -4,6 +4,7 @@
 #include "engine/deal.h"
 #include "experiment/search_final.h"
 #include "experiment/step_best.h"
+#include "experiment/step_limit.h"
 #include "experiment/step_periodic.h"
 
 #include <stdio.h>
@@ -74,9 +75,10 @@ static pod_status case_time(pod_experiment *self, const pod_experiment_step_case
                             pod_error *err)
 {
     pod_step_result result = {0};
-    const pod_status st = pod_experiment_step_time(self, run_case, chip, &result, err);
+    pod_status st = pod_experiment_step_time(self, run_case, chip, &result, err);
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, &result, NULL, outcome);
+        st = pod_experiment_step_limit_settle(self, run_case, chip, outcome, err);
     }
     pod_step_result_fini(&result);
     return st;
@@ -515,6 +517,7 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
     }
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(&run_case, chip, &result, &numbers, outcome);
+        st = pod_experiment_step_limit_settle(experiment, &run_case, chip, outcome, err);
     }
     pod_step_result_fini(&result);
     pod_experiment_step_case_fini(&run_case);

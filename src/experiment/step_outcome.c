@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_outcome.h"
 
+#include "experiment/step_limit.h"
 #include "experiment/step_periodic.h"
 
 #include <stdio.h>
@@ -18,21 +19,32 @@ void pod_experiment_step_outcome_mesh(pod_experiment_step_outcome *outcome,
     (void)pod_logical_mesh_print_dcn(logical, outcome->dcn_mesh, sizeof outcome->dcn_mesh);
 }
 
+void pod_experiment_step_parts(const pod_experiment_step_outcome *outcome,
+                               double part_s[POD_STEP_PARTS])
+{
+    part_s[POD_STEP_PART_MXU] = outcome->compute_s - outcome->hbm_bound_s;
+    part_s[POD_STEP_PART_HBM] = outcome->hbm_bound_s;
+    part_s[POD_STEP_PART_ICI] = outcome->exposed_ici_s;
+    part_s[POD_STEP_PART_DCN] = outcome->exposed_dcn_s;
+    part_s[POD_STEP_PART_HOST] = outcome->exposed_host_s;
+    part_s[POD_STEP_PART_IDLE] = outcome->idle_s;
+}
+
 const char *pod_experiment_step_limit(const pod_experiment_step_outcome *outcome)
 {
-    static const double EXPOSED_FRAC = 0.1;
-    const double part_s[] = {outcome->exposed_ici_s, outcome->exposed_dcn_s,
-                             outcome->exposed_host_s, outcome->idle_s};
-    static const char *const names[] = {"ici", "dcn", "host", "idle"};
-    const char *limit = 2 * outcome->hbm_bound_s > outcome->compute_s ? "hbm" : "compute";
-    double most = EXPOSED_FRAC * pod_time_to_s(outcome->time_ps);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (part_s[i] > most) {
-            most = part_s[i];
-            limit = names[i];
-        }
+    static const char *const names[POD_STEP_PARTS] = {"mxu", "hbm", "ici", "dcn", "host", "idle"};
+    return names[outcome->limit];
+}
+
+static pod_step_part largest_part(const pod_experiment_step_outcome *outcome)
+{
+    double part_s[POD_STEP_PARTS];
+    int largest = 0;
+    pod_experiment_step_parts(outcome, part_s);
+    for (int i = 1; i < POD_STEP_PARTS; i++) {
+        largest = part_s[i] > part_s[largest] ? i : largest;
     }
-    return limit;
+    return (pod_step_part)largest;
 }
 
 void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request, pod_status status,
@@ -82,6 +94,7 @@ void pod_experiment_step_outcome_get(const pod_experiment_step_case *run_case,
     outcome->hbm_bound_s = mean_s(result->hbm_bound_ps, result->cells);
     outcome->exposed_host_s = mean_s(result->exposed_host_ps, result->cells);
     outcome->idle_s = mean_s(result->idle_ps, result->cells);
+    outcome->limit = largest_part(outcome);
     if (numbers != NULL) {
         outcome->data = 1;
         outcome->numbers = *numbers;
@@ -122,6 +135,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     }
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, result, data ? &numbers : NULL, outcome);
+        st = pod_experiment_step_limit_settle(experiment, run_case, chip, outcome, err);
     }
     return st;
 }

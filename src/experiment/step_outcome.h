@@ -6,6 +6,17 @@
 
 #include "experiment/step_numbers.h"
 
+/** Where the time of a step goes; what limits a step is one of them. */
+typedef enum pod_step_part {
+    POD_STEP_PART_MXU, /**< ops that HBM does not bound */
+    POD_STEP_PART_HBM, /**< ops that it bounds */
+    POD_STEP_PART_ICI, /**< exposed, as the next two */
+    POD_STEP_PART_DCN,
+    POD_STEP_PART_HOST,
+    POD_STEP_PART_IDLE,
+    POD_STEP_PARTS
+} pod_step_part;
+
 typedef struct pod_experiment_step_outcome {
     int64_t status; /**< pod_status: why the rest is not there, or POD_OK */
     char reason[POD_ERROR_TEXT_MAX];
@@ -28,12 +39,16 @@ typedef struct pod_experiment_step_outcome {
     double exposed_dcn_s;
     double exposed_host_s;
     double idle_s;
-    int64_t data; /**< 1 = real numbers; else numbers is 0 */
+    int64_t limit; /**< pod_step_part */
+    int64_t data;  /**< 1 = real numbers; else numbers is 0 */
     pod_experiment_step_numbers numbers;
 } pod_experiment_step_outcome;
 
-/** What limits a step that ran: the largest of "ici", "dcn", "host" and "idle" if it takes a tenth of the step; else
- *  "hbm" if ops that HBM bounds take more than half of what is left; else "compute". Static. */
+/** The parts of a step that ran: they add up to its time. */
+void pod_experiment_step_parts(const pod_experiment_step_outcome *outcome,
+                               double part_s[POD_STEP_PARTS]);
+/** What limits a step that ran, its largest part: "mxu", "hbm", "ici", "dcn", "host" or "idle" (as
+ *  experiment/step_limit.h settles it). Static. */
 const char *pod_experiment_step_limit(const pod_experiment_step_outcome *outcome);
 
 /** Names of a mesh into an outcome, as given or, once it is laid, with all sizes. */

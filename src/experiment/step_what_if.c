@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-enum { KEY_ICI, KEY_DCN, KEY_HBM, KEY_MXU, KEY_VPU, KEY_HOP, KEY_LAUNCH };
-
 const char *const pod_experiment_what_if_key[POD_WHAT_IF_KEYS] = {"ici", "dcn", "hbm",   "mxu",
                                                                   "vpu", "hop", "launch"};
 
@@ -20,27 +18,27 @@ pod_chip_spec pod_experiment_what_if_chip(const pod_chip_spec *chip, int key, do
 {
     pod_chip_spec faster = *chip;
     switch (key) {
-    case KEY_ICI:
+    case POD_WHAT_IF_ICI:
         faster.link_oneway_bytes_per_s *= factor;
         faster.link_nominal_bytes_per_s *= factor;
         faster.core_link_bytes_per_s *= factor;
         break;
-    case KEY_DCN:
+    case POD_WHAT_IF_DCN:
         faster.dcn_bytes_per_s *= factor;
         break;
-    case KEY_HBM:
+    case POD_WHAT_IF_HBM:
         faster.hbm_bytes_per_s *= factor;
         break;
-    case KEY_MXU:
+    case POD_WHAT_IF_MXU:
         faster.clock_hz *= factor; /* only the array's fill looks at it */
         for (int i = 0; i < POD_DTYPE_COUNT; i++) {
             faster.peak_ops_per_s[i] *= factor;
         }
         break;
-    case KEY_VPU:
+    case POD_WHAT_IF_VPU:
         faster.vpu_ops_per_s *= factor;
         break;
-    case KEY_HOP:
+    case POD_WHAT_IF_HOP:
         faster.hop_latency_ps = shorter(chip->hop_latency_ps, factor);
         faster.hop_latency_ps = faster.hop_latency_ps > 0 ? faster.hop_latency_ps : 1;
         break;
@@ -52,25 +50,34 @@ pod_chip_spec pod_experiment_what_if_chip(const pod_chip_spec *chip, int key, do
     return faster;
 }
 
+pod_status pod_experiment_what_if_probe(pod_experiment *experiment,
+                                        const pod_experiment_step_case *run_case,
+                                        const pod_chip_spec *chip, int key, pod_time_ps base_ps,
+                                        pod_experiment_what_if *probe, pod_error *err)
+{
+    const pod_chip_spec faster = pod_experiment_what_if_chip(chip, key, PROBE_FACTOR);
+    pod_step_result result = {0};
+    const pod_status st = pod_experiment_step_time(experiment, run_case, &faster, &result, err);
+    if (st == POD_OK) {
+        const double ratio = (double)base_ps / (double)result.time_ps;
+        *probe = (pod_experiment_what_if){
+            .factor = PROBE_FACTOR,
+            .time_ps = result.time_ps,
+            .elasticity = base_ps > 0 ? log(ratio) / log(PROBE_FACTOR) : 0,
+        };
+    }
+    pod_step_result_fini(&result);
+    return st;
+}
+
 pod_status pod_experiment_what_if_all(pod_experiment *experiment,
                                       const pod_experiment_step_case *run_case, pod_time_ps base_ps,
                                       pod_experiment_what_if *probe, pod_error *err)
 {
     pod_status st = POD_OK;
     for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
-        const pod_chip_spec chip =
-            pod_experiment_what_if_chip(&run_case->setup->chip, key, PROBE_FACTOR);
-        pod_step_result result = {0};
-        st = pod_experiment_step_time(experiment, run_case, &chip, &result, err);
-        if (st == POD_OK) {
-            const double ratio = (double)base_ps / (double)result.time_ps;
-            probe[key] = (pod_experiment_what_if){
-                .factor = PROBE_FACTOR,
-                .time_ps = result.time_ps,
-                .elasticity = base_ps > 0 ? log(ratio) / log(PROBE_FACTOR) : 0,
-            };
-        }
-        pod_step_result_fini(&result);
+        st = pod_experiment_what_if_probe(experiment, run_case, &run_case->setup->chip, key,
+                                          base_ps, &probe[key], err);
     }
     return st;
 }

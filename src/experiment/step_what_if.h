@@ -8,7 +8,16 @@
 
 #include "experiment/step_periodic.h"
 
-enum { POD_WHAT_IF_KEYS = 7 };
+enum {
+    POD_WHAT_IF_ICI,
+    POD_WHAT_IF_DCN,
+    POD_WHAT_IF_HBM,
+    POD_WHAT_IF_MXU,
+    POD_WHAT_IF_VPU,
+    POD_WHAT_IF_HOP,
+    POD_WHAT_IF_LAUNCH,
+    POD_WHAT_IF_KEYS
+};
 /** "ici", "dcn", "hbm", "mxu", "vpu", "hop", "launch". */
 extern const char *const pod_experiment_what_if_key[POD_WHAT_IF_KEYS];
 
@@ -21,6 +30,13 @@ typedef struct pod_experiment_what_if {
     double elasticity;
 } pod_experiment_what_if;
 
+/** Probe one resource. Collective.
+ *  @param chip     rates of the case as it is
+ *  @param base_ps  its time with them */
+pod_status pod_experiment_what_if_probe(pod_experiment *experiment,
+                                        const pod_experiment_step_case *run_case,
+                                        const pod_chip_spec *chip, int key, pod_time_ps base_ps,
+                                        pod_experiment_what_if *probe, pod_error *err);
 /** Probe every resource. Collective.
  *  @param base_ps     time of the case as it is
  *  @param[out] probe  probe[POD_WHAT_IF_KEYS], in the order of the keys */
