@@ -41,7 +41,7 @@ static const char about[] =
     "(v5e) and\n"
     "patterns (v5p:*, 2*v6e:16x16), separated by commas; default all of slices.csv. Costs are "
     "chip-hours, or what\n"
-    "--price makes of them. limit is the largest part of the step (mxu, hbm, ici, dcn, host, idle).\n";
+    "--price makes of them. limit is the largest part of a step: mxu, hbm, ici, dcn, host, idle.\n";
 
 /* Tokens of a sequence when nothing is said: what the models of models.csv are trained with for the most part. */
 static const char SEQ_DEFAULT[] = "8192";

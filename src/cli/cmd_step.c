@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "experiment/step_best.h"
+#include "experiment/step_limit.h"
 #include "experiment/step_what_if.h"
 #include "report/breakdown.h"
 #include "report/step_trace.h"
@@ -205,6 +206,9 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     if (st == POD_OK) {
         st = pod_experiment_step(&cli->experiment, run_case, &chip, pod_cli_trace_watch(&trace),
                                  &result, &outcome, err);
+    }
+    if (st == POD_OK && (what == NULL || !what->all)) {
+        st = pod_experiment_step_limit_settle(&cli->experiment, run_case, &chip, &outcome, err);
     }
     if (st == POD_OK) {
         pod_step_numbers_explain(cli, &outcome);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_outcome.h"
 
-#include "experiment/step_limit.h"
 #include "experiment/step_periodic.h"
 
 #include <stdio.h>
@@ -135,7 +134,6 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     }
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, result, data ? &numbers : NULL, outcome);
-        st = pod_experiment_step_limit_settle(experiment, run_case, chip, outcome, err);
     }
     return st;
 }

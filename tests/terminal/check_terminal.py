@@ -119,7 +119,7 @@ rows = subprocess.run([podsim] + compare + ["--format", "csv"], capture_output=T
 here, _ = on_terminal(100, compare + ["--format", "csv"], quiet=True)
 check([line for line in here if line] == rows.splitlines(), "CSV differs on a terminal", here)
 limits = [row["limit"] for row in csv.DictReader(io.StringIO(rows)) if row["status"] == "ok"]
-check(len(limits) == 4 and set(limits) == {"hbm"}, f"limits {limits}")
+check(len(limits) == 4 and set(limits) == {"mxu"}, f"limits {limits}")
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "table")
     on_terminal(100, compare + ["--output", path])
