@@ -76,8 +76,8 @@ void pod_experiment_step_outcome_fail(const pod_experiment_step_request *request
 /** POD_E_CHECK when numbers were wrong. */
 pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcome, pod_error *err);
 
-/** Simulate a case, with numbers or time only as the experiment says or by size; what limits it is its largest part, ties
- *  not settled. Collective.
+/** Simulate a case, with numbers or time only as the experiment says or by size; outcome->limit is the largest part,
+ *  ties not settled. Collective.
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */
 pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_step_case *run_case,
