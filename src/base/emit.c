@@ -36,6 +36,8 @@ typedef struct column {
     bool table_hidden;
     bool terminal;
     int minor;
+    pod_emit_field field;
+    size_t offset;
 } column;
 
 struct pod_emit {
@@ -67,6 +69,8 @@ static bool copy_column(column *to, const pod_emit_column *from)
     to->table_hidden = from->table_hidden;
     to->terminal = from->terminal;
     to->minor = from->minor;
+    to->field = from->field;
+    to->offset = from->offset;
     to->name = strdup(from->name);
     to->title = strdup(from->title != NULL ? from->title : from->name);
     to->unit = malloc(unit_size);
@@ -171,6 +175,82 @@ void pod_emit_double(pod_emit *emit, double value)
 void pod_emit_none(pod_emit *emit)
 {
     add_cell(emit, CELL_NONE, 0, "-");
+}
+
+/* Times, and numbers that may not be there. */
+static void emit_number(pod_emit *emit, double value, bool there)
+{
+    if (there) {
+        pod_emit_double(emit, value);
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
+static void emit_integer(pod_emit *emit, int64_t value, int64_t none)
+{
+    if (value != none) {
+        pod_emit_i64(emit, value);
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
+static void emit_string(pod_emit *emit, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        pod_emit_text(emit, text);
+    } else {
+        pod_emit_none(emit);
+    }
+}
+
+static void emit_field(pod_emit *emit, pod_emit_field kind, const void *field)
+{
+    switch (kind) {
+    case POD_FIELD_TEXT:
+        emit_string(emit, *(const char *const *)field);
+        break;
+    case POD_FIELD_CHARS:
+        emit_string(emit, field);
+        break;
+    case POD_FIELD_I32:
+        emit_integer(emit, *(const int32_t *)field, INT32_MIN);
+        break;
+    case POD_FIELD_I64:
+        emit_integer(emit, *(const int64_t *)field, INT64_MIN);
+        break;
+    case POD_FIELD_BOOL:
+        pod_emit_i64(emit, *(const bool *)field ? 1 : 0);
+        break;
+    case POD_FIELD_DOUBLE:
+        emit_number(emit, *(const double *)field, !isnan(*(const double *)field));
+        break;
+    case POD_FIELD_US:
+        emit_number(emit, pod_time_to_us(*(const int64_t *)field),
+                    *(const int64_t *)field != INT64_MIN);
+        break;
+    case POD_FIELD_S:
+        emit_number(emit, pod_time_to_s(*(const int64_t *)field),
+                    *(const int64_t *)field != INT64_MIN);
+        break;
+    }
+}
+
+void pod_emit_fields(pod_emit *emit, const void *row, int count)
+{
+    size_t at = emit->ncells % (size_t)emit->ncolumns;
+    for (int i = 0; i < count && !emit->out_of_memory; i++, at++) {
+        POD_ASSERT(at < (size_t)emit->ncolumns);
+        emit_field(emit, emit->columns[at].field, (const char *)row + emit->columns[at].offset);
+    }
+}
+
+void pod_emit_nones(pod_emit *emit, int count)
+{
+    for (int i = 0; i < count; i++) {
+        pod_emit_none(emit);
+    }
 }
 
 pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err)

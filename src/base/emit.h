@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file base/emit.h  One emitter for `--format table|csv|json`.
  *
- *  Model: a result is a list of rows with the same columns. Calls name a cell by order of the
- *  columns.
+ *  Model: a result is a list of rows with the same columns. A column says which field of a row it shows
+ *  (pod_emit_fields); where none says it, calls name a cell by order of the columns.
  *  - table: aligned columns with the unit line of nccl-tests (numbers right, text left); doubles to
  *    `decimals` digits; below them the notes, which only the table shows. With lines above the table
  *    (pod_emit_heading) it reads as that of nccl-tests: all lines but the rows begin with "#", and
@@ -23,9 +23,35 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum pod_format { POD_FORMAT_TABLE, POD_FORMAT_CSV, POD_FORMAT_JSON } pod_format;
+
+/** What a field of a row is, which a cell shows. */
+typedef enum pod_emit_field {
+    POD_FIELD_TEXT,   /**< const char *; NULL or "" is none */
+    POD_FIELD_CHARS,  /**< char[]; "" is none */
+    POD_FIELD_I32,    /**< int32_t; INT32_MIN is none */
+    POD_FIELD_I64,    /**< int64_t; INT64_MIN is none */
+    POD_FIELD_BOOL,   /**< bool, as 0 or 1 */
+    POD_FIELD_DOUBLE, /**< double; NaN is none */
+    POD_FIELD_US,     /**< int64_t, picoseconds shown in microseconds; INT64_MIN is none */
+    POD_FIELD_S       /**< the same in seconds */
+} pod_emit_field;
+
+/** The field of a column, for its initialiser; POD_TIME_FIELD says the unit of a time, US or S. */
+#define POD_FIELD(type, member)                                                                    \
+    .field = _Generic(((type *)NULL)->member,                                                      \
+        const char *: POD_FIELD_TEXT,                                                              \
+        char *: POD_FIELD_CHARS,                                                                   \
+        int32_t: POD_FIELD_I32,                                                                    \
+        int64_t: POD_FIELD_I64,                                                                    \
+        bool: POD_FIELD_BOOL,                                                                      \
+        double: POD_FIELD_DOUBLE),                                                                 \
+    .offset = offsetof(type, member)
+#define POD_TIME_FIELD(type, member, unit)                                                         \
+    .field = POD_FIELD_##unit, .offset = offsetof(type, member)
 
 typedef struct pod_emit_column {
     const char *name;  /**< CSV and JSON name, e.g. "time_us" */
@@ -36,6 +62,8 @@ typedef struct pod_emit_column {
     bool table_hidden; /**< only in csv and json */
     bool terminal;     /**< tables have it only with pod_emit_fit; csv and json always */
     int minor; /**< where a table must fit a width, columns with the largest go first; 0: last */
+    pod_emit_field field; /**< what pod_emit_fields shows */
+    size_t offset;        /**< of it in a row */
 } pod_emit_column;
 
 typedef struct pod_emit pod_emit;
@@ -51,6 +79,9 @@ void pod_emit_i64(pod_emit *emit, int64_t value);
 void pod_emit_double(pod_emit *emit, double value);
 /** "-" in table and csv, null in json. */
 void pod_emit_none(pod_emit *emit);
+/** The next `count` cells of the current row, from the fields of a row; and so many of none. */
+void pod_emit_fields(pod_emit *emit, const void *row, int count);
+void pod_emit_nones(pod_emit *emit, int count);
 
 /** A line above the table ("# " is put in front); ignored in csv and json. */
 __attribute__((format(printf, 2, 3))) void pod_emit_heading(pod_emit *emit, const char *format,

@@ -64,6 +64,15 @@ __attribute__((format(printf, 6, 7))) pod_status pod_fail_at(pod_error *err, pod
 #define pod_fail_at(err, status, ...) (pod_fail_at((err), (status), __VA_ARGS__), (status))
 #endif
 
+/** Return from the function around it if a call fails. */
+#define POD_TRY(call)                                                                              \
+    do {                                                                                           \
+        const pod_status tried_ = (call);                                                          \
+        if (tried_ != POD_OK) {                                                                    \
+            return tried_;                                                                         \
+        }                                                                                          \
+    } while (0)
+
 /** Forget a recorded error (status POD_OK). @param err may be NULL. Not collective. */
 void pod_error_clear(pod_error *err);
 

@@ -27,6 +27,7 @@
 
 /** What the common options say (CLI.md). */
 typedef struct pod_cli_common {
+    const char *slice; /**< --slice of commands that take one; then also in slices */
     pod_cli_list slices;
     const char *wrap; /**< NULL = as the table says */
     pod_rates rates;
@@ -39,6 +40,7 @@ typedef struct pod_cli_common {
     pod_cli_list failed_dcn;
     bool hosts_work; /**< set by a command in which hosts of one slice have something to do */
     pod_format format;
+    bool wide;
     int width; /**< of tables: columns of the terminal; POD_EMIT_WIDE; 0 = as wide as they get */
     const char *output_path; /**< NULL = standard output */
     const char *trace_path;  /**< a timeline; NULL = none */

@@ -9,29 +9,45 @@
 
 #include <stdio.h>
 
+typedef struct attention_row {
+    const char *chip;
+    int32_t cores;
+    const char *op;
+    pod_attention_args args;
+    char blocks[80];
+    pod_time_ps time_ps;
+    double tflops;
+    double peak_frac;
+    const char *bound;
+    int64_t full_blocks;
+    int64_t masked_blocks;
+} attention_row;
+
+#define AT(field) POD_FIELD(attention_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "chip"},
-    {.name = "cores", .minor = 5},
-    {.name = "op", .minor = 1},
-    {.name = "batch", .minor = 2},
-    {.name = "queries"},
-    {.name = "keys", .minor = 1},
-    {.name = "heads"},
-    {.name = "kv_heads", .minor = 2},
-    {.name = "qk_dim"},
-    {.name = "v_dim", .minor = 2},
-    {.name = "causal", .minor = 1},
-    {.name = "window", .minor = 5},
-    {.name = "blocks", .minor = 1},
-    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2},
-    {.name = "tflops", .title = "rate", .unit = "TFLOP/s", .decimals = 2},
-    {.name = "peak_frac", .title = "of peak", .decimals = 4},
-    {.name = "bound"},
-    {.name = "full_blocks", .title = "full", .minor = 4},
-    {.name = "masked_blocks", .title = "masked", .minor = 4},
+    {.name = "chip", AT(chip)},
+    {.name = "cores", .minor = 5, AT(cores)},
+    {.name = "op", .minor = 1, AT(op)},
+    {.name = "batch", .minor = 2, AT(args.sequences)},
+    {.name = "queries", AT(args.queries)},
+    {.name = "keys", .minor = 1, AT(args.keys)},
+    {.name = "heads", AT(args.heads)},
+    {.name = "kv_heads", .minor = 2, AT(args.kv_heads)},
+    {.name = "qk_dim", AT(args.qk_dim)},
+    {.name = "v_dim", .minor = 2, AT(args.v_dim)},
+    {.name = "causal", .minor = 1, AT(args.causal)},
+    {.name = "window", .minor = 5, AT(args.window)},
+    {.name = "blocks", .minor = 1, AT(blocks)},
+    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2, POD_TIME_FIELD(attention_row, time_ps, US)},
+    {.name = "tflops", .title = "rate", .unit = "TFLOP/s", .decimals = 2, AT(tflops)},
+    {.name = "peak_frac", .title = "of peak", .decimals = 4, AT(peak_frac)},
+    {.name = "bound", AT(bound)},
+    {.name = "full_blocks", .title = "full", .minor = 4, AT(full_blocks)},
+    {.name = "masked_blocks", .title = "masked", .minor = 4, AT(masked_blocks)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -45,78 +61,35 @@ static const char about[] =
     "bound = what takes longest: mxu, vpu, hbm (copies into head order too) or launch (of "
     "blocks).\n";
 
-typedef struct attention_texts {
+/* What the options say. */
+typedef struct attention_options {
     const char *chip;
-    const char *op;
-    const char *batch;
-    const char *queries;
-    const char *keys;
-    const char *heads;
-    const char *kv_heads;
-    const char *qk_dim;
-    const char *v_dim;
-    const char *window;
-    const char *blocks;
-    const char *backward;
     const char *cores;
-    const char *dtype;
-    bool causal;
-} attention_texts;
+    pod_attention_args args;
+} attention_options;
 
-static pod_status read_sizes(const attention_texts *texts, pod_attention_args *args, pod_error *err)
+static pod_status read_block(const char *text, void *field, pod_error *err)
 {
-    static const int64_t one = 1;
-    const pod_cli_size sizes[] = {
-        {texts->batch,    "--batch",    "8",    &args->sequences, &one          },
-        {texts->queries,  "--queries",  "4096", &args->queries,   NULL          },
-        {texts->keys,     "--keys",     "4096", &args->keys,      &args->queries},
-        {texts->heads,    "--heads",    "32",   &args->heads,     NULL          },
-        {texts->kv_heads, "--kv-heads", "8",    &args->kv_heads,  &args->heads  },
-        {texts->qk_dim,   "--qk-dim",   "128",  &args->qk_dim,    NULL          },
-        {texts->v_dim,    "--v-dim",    "128",  &args->v_dim,     &args->qk_dim },
-    };
-    const pod_status st =
-        pod_cli_sizes_at_least_one(sizes, (int)(sizeof sizes / sizeof sizes[0]), err);
-    if (st == POD_OK && args->heads % args->kv_heads != 0) {
+    return pod_attention_block_parse(text, field, err);
+}
+
+/* What follows from other options, and what must go together. */
+static pod_status args_complete(pod_attention_args *args, const pod_cli_said *said, pod_error *err)
+{
+    args->keys = args->keys > 0 ? args->keys : args->queries;
+    args->kv_heads = args->kv_heads > 0 ? args->kv_heads : args->heads;
+    args->v_dim = args->v_dim > 0 ? args->v_dim : args->qk_dim;
+    args->cache = args->dtype;
+    if (pod_cli_said_text(said, "backward") != NULL && !args->backward) {
+        return pod_fail(err, POD_E_USAGE, "--backward is for --op backward; leave one of them out");
+    }
+    if (args->heads % args->kv_heads != 0) {
         return pod_fail(err, POD_E_RANGE,
                         "%lld heads don't divide over %lld heads of keys and values; give a "
                         "divisor as --kv-heads",
                         (long long)args->heads, (long long)args->kv_heads);
     }
-    return st;
-}
-
-static pod_status read_args(const attention_texts *texts, pod_attention_args *args, pod_error *err)
-{
-    static const char *const ops[] = {"forward", "backward"};
-    static const char *const backwards[] = {"fused", "split"};
-    int op = 0;
-    int split = 0;
-    *args = (pod_attention_args){.dtype = POD_DTYPE_BF16, .causal = texts->causal, .copies = true};
-    pod_status st = pod_cli_choice_parse(texts->op, "--op", ops, 2, &op, err);
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->backward, "--backward", backwards, 2, &split, err);
-    }
-    args->backward = op == 1;
-    args->split = split == 1;
-    if (st == POD_OK && texts->backward != NULL && !args->backward) {
-        st = pod_fail(err, POD_E_USAGE, "--backward is for --op backward; leave one of them out");
-    }
-    if (st == POD_OK) {
-        st = read_sizes(texts, args, err);
-    }
-    if (st == POD_OK && texts->window != NULL) {
-        st = pod_parse_i64(texts->window, "--window", 1, INT64_MAX, &args->window, err);
-        st = st == POD_OK ? POD_OK : POD_E_USAGE;
-    }
-    if (st == POD_OK && texts->blocks != NULL) {
-        st = pod_attention_block_parse(texts->blocks, &args->block, err);
-    }
-    if (st == POD_OK && texts->dtype != NULL) {
-        st = pod_dtype_parse(texts->dtype, &args->dtype, err);
-    }
-    args->cache = args->dtype;
-    return st;
+    return POD_OK;
 }
 
 /* Queries, keys, values and the output must be in HBM at once; backward, their gradients too. */
@@ -147,31 +120,22 @@ static pod_status check_fit(const pod_chip_spec *chip, const pod_attention_args 
 static void add_row(pod_emit *emit, const pod_chip_spec *chip, const pod_attention_args *args,
                     const pod_attention_time *time)
 {
-    char blocks[80];
     const pod_attention_block block = pod_attention_block_of(args);
     const double seconds = pod_time_to_s(time->time_ps);
     const double flops_per_s = seconds > 0 ? time->flops / seconds : 0;
-    (void)snprintf(blocks, sizeof blocks, "%lldx%lldx%lld", (long long)block.queries,
+    attention_row row = {.chip = chip->name,
+                         .cores = time->cores,
+                         .op = args->backward ? "backward" : "forward",
+                         .args = *args,
+                         .time_ps = time->time_ps,
+                         .tflops = flops_per_s / 1e12,
+                         .peak_frac = flops_per_s / time->peak_ops_per_s,
+                         .bound = pod_bound_name(time->bound),
+                         .full_blocks = time->full_blocks,
+                         .masked_blocks = time->masked_blocks};
+    (void)snprintf(row.blocks, sizeof row.blocks, "%lldx%lldx%lld", (long long)block.queries,
                    (long long)block.keys, (long long)block.compute);
-    pod_emit_text(emit, chip->name);
-    pod_emit_i64(emit, time->cores);
-    pod_emit_text(emit, args->backward ? "backward" : "forward");
-    pod_emit_i64(emit, args->sequences);
-    pod_emit_i64(emit, args->queries);
-    pod_emit_i64(emit, args->keys);
-    pod_emit_i64(emit, args->heads);
-    pod_emit_i64(emit, args->kv_heads);
-    pod_emit_i64(emit, args->qk_dim);
-    pod_emit_i64(emit, args->v_dim);
-    pod_emit_i64(emit, args->causal ? 1 : 0);
-    pod_emit_i64(emit, args->window);
-    pod_emit_text(emit, blocks);
-    pod_emit_double(emit, pod_time_to_us(time->time_ps));
-    pod_emit_double(emit, flops_per_s / 1e12);
-    pod_emit_double(emit, flops_per_s / time->peak_ops_per_s);
-    pod_emit_text(emit, pod_bound_name(time->bound));
-    pod_emit_i64(emit, time->full_blocks);
-    pod_emit_i64(emit, time->masked_blocks);
+    pod_emit_fields(emit, &row, NCOLUMNS);
 }
 
 static void explain_kernel(const pod_cli *cli, const char *name, const pod_chip_spec *chip,
@@ -222,84 +186,80 @@ static void explain(const pod_cli *cli, const pod_chip_spec *chip, const pod_att
     pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
 }
 
-static pod_status run(pod_cli *cli, const attention_texts *texts, pod_error *err)
+static pod_status run(pod_cli *cli, const attention_options *own, pod_error *err)
 {
-    pod_attention_args args;
+    pod_attention_args args = own->args;
     pod_chip_spec chip;
     pod_attention_time time;
     pod_emit *emit = NULL;
-    pod_status st = pod_cli_require(texts->chip, "--chip", "v5p", err);
-    if (st == POD_OK) {
-        st = read_args(texts, &args, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_chip_load(cli, texts->chip, &chip, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_cores_parse(texts->cores, &chip, &args.one_core, err);
-    }
-    if (st == POD_OK) {
-        st = check_fit(&chip, &args, err);
-    }
-    if (st == POD_OK) {
-        st = pod_attention_time_get(&chip, &args, &time, err);
-    }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "attention", columns, NCOLUMNS, &emit, err);
-    }
-    if (st == POD_OK) {
-        explain(cli, &chip, &args, &time);
-        add_row(emit, &chip, &args, &time);
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_TRY(pod_cli_chip_load(cli, own->chip, &chip, err));
+    POD_TRY(pod_cli_cores_parse(own->cores, &chip, &args.one_core, err));
+    POD_TRY(check_fit(&chip, &args, err));
+    POD_TRY(pod_attention_time_get(&chip, &args, &time, err));
+    POD_TRY(pod_emit_new(cli->common.format, "attention", columns, NCOLUMNS, &emit, err));
+    explain(cli, &chip, &args, &time);
+    add_row(emit, &chip, &args, &time);
+    const pod_status st = pod_cli_finish(cli, emit, err);
     pod_emit_free(emit);
     return st;
 }
 
+#define AT(field) POD_CLI_FIELD(attention_options, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"chip", 0, POD_CLI_TEXT, AT(chip), "CHIP",
+     "generation: v2, v3, v4, v5e, v5p, v6e or tpu7x", .example = "v5p", .matters = true},
+    {"op", 0, POD_CLI_CHOICE, AT(args.backward), "forward|backward",
+     "which pass (default: forward)", .matters = true},
+    {"batch", 0, POD_CLI_SIZE, AT(args.sequences), "B",
+     "sequences of the chip (default: 1)", .matters = true},
+    {"queries", 0, POD_CLI_SIZE, AT(args.queries), "Q",
+     "queries of a sequence", .example = "4096", .matters = true},
+    {"keys", 0, POD_CLI_SIZE, AT(args.keys), "K",
+     "keys of a sequence (default: as many as queries)"},
+    {"heads", 0, POD_CLI_SIZE, AT(args.heads), "H",
+     "heads of queries", .example = "32", .matters = true},
+    {"kv-heads", 0, POD_CLI_SIZE, AT(args.kv_heads), "H",
+     "heads of keys and values (default: as many as of queries)", .matters = true},
+    {"qk-dim", 0, POD_CLI_SIZE, AT(args.qk_dim), "D",
+     "size of a query and a key of one head", .example = "128", .matters = true},
+    {"v-dim", 0, POD_CLI_SIZE, AT(args.v_dim), "D",
+     "size of a value (default: as a key)"},
+    {"causal", 0, POD_CLI_FLAG, AT(args.causal), NULL,
+     "a query sees the keys up to its own", .matters = true},
+    {"window", 0, POD_CLI_SIZE, AT(args.window), "W",
+     "and no more than W of them, its own included"},
+    {"blocks", 0, POD_CLI_READ, AT(args.block), "QxKVxCOMPUTE",
+     "queries and keys of a block, keys computed at once (default: 2048x2048x512)", .read = read_block},
+    {"backward", 0, POD_CLI_CHOICE, AT(args.split), "fused|split",
+     "one kernel for all gradients, or one for dQ and one for dK and dV (default: fused)"},
+    {"cores", 0, POD_CLI_TEXT, AT(cores), "all|N",
+     "cores that take part (default: all)"},
+    {"dtype", 0, POD_CLI_READ, AT(args.dtype), "TYPE",
+     "of queries, keys and values: bf16, f32, int8 or fp8 (default: bf16)", .read = pod_cli_dtype_read},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_attention(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    attention_texts texts = {0};
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"chip", 0, POD_CLI_TEXT, &texts.chip, "CHIP",
-         "generation: v2, v3, v4, v5e, v5p, v6e or tpu7x"},
-        {"op", 0, POD_CLI_TEXT, &texts.op, "forward|backward",
-         "which pass (default: forward)"},
-        {"batch", 0, POD_CLI_TEXT, &texts.batch, "B",
-         "sequences of the chip (default: 1)"},
-        {"queries", 0, POD_CLI_TEXT, &texts.queries, "Q",
-         "queries of a sequence"},
-        {"keys", 0, POD_CLI_TEXT, &texts.keys, "K",
-         "keys of a sequence (default: as many as queries)"},
-        {"heads", 0, POD_CLI_TEXT, &texts.heads, "H",
-         "heads of queries"},
-        {"kv-heads", 0, POD_CLI_TEXT, &texts.kv_heads, "H",
-         "heads of keys and values (default: as many as of queries)"},
-        {"qk-dim", 0, POD_CLI_TEXT, &texts.qk_dim, "D",
-         "size of a query and a key of one head"},
-        {"v-dim", 0, POD_CLI_TEXT, &texts.v_dim, "D",
-         "size of a value (default: as a key)"},
-        {"causal", 0, POD_CLI_FLAG, &texts.causal, NULL,
-         "a query sees the keys up to its own"},
-        {"window", 0, POD_CLI_TEXT, &texts.window, "W",
-         "and no more than W of them, its own included"},
-        {"blocks", 0, POD_CLI_TEXT, &texts.blocks, "QxKVxCOMPUTE",
-         "queries and keys of a block, keys computed at once (default: 2048x2048x512)"},
-        {"backward", 0, POD_CLI_TEXT, &texts.backward, "fused|split",
-         "one kernel for all gradients, or one for dQ and one for dK and dV (default: fused)"},
-        {"cores", 0, POD_CLI_TEXT, &texts.cores, "all|N",
-         "cores that take part (default: all)"},
-        {"dtype", 0, POD_CLI_TEXT, &texts.dtype, "TYPE",
-         "of queries, keys and values: bf16, f32, int8 or fp8 (default: bf16)"},
+    attention_options own = {
+        .args = {.dtype = POD_DTYPE_BF16, .sequences = 1, .copies = true}
     };
-    /* clang-format on */
+    pod_cli_said said;
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --queries Q --heads H --qk-dim D [--op backward] [--causal]",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &own,
+        .said = &said,
     };
-    const pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    return st != POD_OK || cli->help ? st : run(cli, &texts, err);
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
+    }
+    POD_TRY(args_complete(&own.args, &said, err));
+    return run(cli, &own, err);
 }

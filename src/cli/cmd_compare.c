@@ -63,10 +63,11 @@ static pod_status list_given(const comparison *c, pod_logical_mesh **meshes, int
 static pod_status list_candidates(comparison *c, pod_error *err)
 {
     pod_logical_mesh *meshes = NULL;
-    pod_status st = c->texts->meshes.count > 0
-                        ? list_given(c, &meshes, &c->count, err)
-                        : pod_step_layouts(&c->setup->slice, c->texts->split_axes,
-                                           c->request->model.experts, &meshes, &c->count, err);
+    pod_status st =
+        c->texts->meshes.count > 0
+            ? list_given(c, &meshes, &c->count, err)
+            : pod_step_layouts(&c->setup->slice, pod_step_text(c->texts, "split-axes") != NULL,
+                               c->request->model.experts, &meshes, &c->count, err);
     if (st == POD_OK) {
         c->candidates = calloc((size_t)c->count + 1, sizeof *c->candidates);
         c->outcomes = calloc((size_t)c->count + 1, sizeof *c->outcomes);
@@ -387,29 +388,25 @@ static pod_status read_top(comparison *c, pod_error *err)
     enum { ALL_UP_TO = 40, TOP = 10 };
     int64_t top = 0;
     const char *text = c->texts->top;
-    if (text == NULL) {
-        c->top = c->count > ALL_UP_TO ? TOP : 0;
-        if (c->top > 0) {
-            pod_cli_say(c->cli,
-                        "%d layouts: those that can't be among the %d fastest are not simulated; "
-                        "--top all simulates every one",
-                        c->count, c->top);
-        }
+    c->top = text == NULL && c->count > ALL_UP_TO ? TOP : 0;
+    if (c->top > 0) {
+        pod_cli_say(c->cli,
+                    "%d layouts: those that can't be among the %d fastest are not simulated; "
+                    "--top all simulates every one",
+                    c->count, c->top);
+    }
+    if (text == NULL || strcmp(text, "all") == 0) {
         return POD_OK;
     }
-    c->top = 0;
-    if (strcmp(text, "all") == 0) {
-        return POD_OK;
-    }
-    const pod_status st = pod_cli_count_parse(text, "--top", &top, err);
-    if (st == POD_OK && (top < 1 || top > INT32_MAX)) {
+    POD_TRY(pod_cli_count_parse(text, "--top", &top, err));
+    if (top < 1 || top > INT32_MAX) {
         return pod_fail(err, POD_E_USAGE,
                         "--top is how many of the fastest are wanted, from 1, or "
                         "all; not '%s'",
                         text);
     }
     c->top = (int)(top < c->count ? top : c->count);
-    return st;
+    return POD_OK;
 }
 
 static pod_status compare(comparison *c, pod_error *err)
@@ -461,7 +458,7 @@ static void say_layout(const comparison *c)
 static pod_status compare_texts(pod_cli *cli, const pod_step_texts *texts,
                                 const pod_step_recipe *recipe, pod_error *err)
 {
-    if (texts->meshes.count == 0 && texts->dcn_mesh != NULL && !recipe->given) {
+    if (texts->meshes.count == 0 && pod_step_text(texts, "dcn-mesh") != NULL && !recipe->given) {
         return pod_fail(err, POD_E_USAGE,
                         "--dcn-mesh needs the mesh that it multiplies; give --mesh too");
     }
@@ -488,33 +485,36 @@ static pod_status compare_texts(pod_cli *cli, const pod_step_texts *texts,
     return st;
 }
 
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"mesh", 0, POD_CLI_MANY, POD_CLI_FIELD(pod_step_texts, meshes), "AXIS=N,...",
+     "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)",
+     .group = "Layout", .matters = true},
+    {"top", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, top), "K|all",
+     "how many of the fastest need figures (default: 10 beyond 40 layouts, else all)",
+     .group = "Layout", .matters = true},
+};
+/* clang-format on */
+
 pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    pod_step_texts texts = {0};
+    pod_step_texts texts = pod_step_texts_make();
     pod_step_recipe recipe = {0};
-    enum { OWN = 2 };
-    /* clang-format off */
-    pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
-        {"mesh", 0, POD_CLI_MANY, &texts.meshes, "AXIS=N,...",
-         "a layout to compare (repeatable; default: all of data, fsdp and tensor that JAX places)"},
-        {"top", 0, POD_CLI_TEXT, &texts.top, "K|all",
-         "how many of the fastest need figures (default: 10 beyond 40 layouts, else all)"},
-    };
-    /* clang-format on */
-    pod_step_shared_options(&texts, options + OWN);
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --batch N [--mesh AXIS=N,... ...]",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_PLOT,
         .options = options,
-        .noptions = OWN + POD_STEP_SHARED_OPTIONS,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &texts,
+        .shared = &texts.said,
     };
-    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (st != POD_OK || cli->help) {
-        return st;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    st = pod_step_recipe_read(&recipe, &texts, cli, err);
+    pod_status st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
         st = compare_texts(cli, &texts, &recipe, err);
     }

@@ -6,17 +6,25 @@
 #include "cli/options.h"
 #include "cli/tables.h"
 
-#include <stdlib.h>
+typedef struct copy_row {
+    const char *chip;
+    int64_t bytes;
+    pod_time_ps time_ps;
+    double rate_GBps;
+    double peak_frac;
+} copy_row;
 
+#define AT(field) POD_FIELD(copy_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "chip"     },
-    {               .name = "bytes",   .title = "size", .unit = "B"},
-    {                      .name = "time_us", .title = "time", .unit = "us", .decimals = 2},
-    {        .name = "GBps",                         .title = "rate", .unit = "GB/s", .decimals = 2},
-    { .name = "peak_frac",.title = "of peak", .decimals = 4},
+    {.name = "chip", AT(chip)},
+    {.name = "bytes", .title = "size", .unit = "B", AT(bytes)},
+    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2, POD_TIME_FIELD(copy_row, time_ps, US)},
+    {.name = "GBps", .title = "rate", .unit = "GB/s", .decimals = 2, AT(rate_GBps)},
+    {.name = "peak_frac",.title = "of peak", .decimals = 4, AT(peak_frac)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -39,81 +47,65 @@ static pod_status add_row(pod_cli *cli, pod_emit *emit, const pod_chip_spec *chi
                           pod_error *err)
 {
     pod_copy_time time;
-    pod_status st = check_fit(chip, bytes, err);
-    if (st == POD_OK) {
-        st = pod_hbm_copy_time(chip, bytes, true, &time, err);
-    }
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check_fit(chip, bytes, err));
+    POD_TRY(pod_hbm_copy_time(chip, bytes, true, &time, err));
     pod_cli_explain(cli,
                     "time = launch %g us + 2 x %lld bytes / (%g GB/s x %g, rates %s) = %.9g us",
                     pod_time_to_us(time.launch_ps), (long long)bytes, chip->hbm_bytes_per_s / 1e9,
                     chip->hbm_eff_frac, pod_rates_name(chip->rates), pod_time_to_us(time.time_ps));
-    pod_emit_text(emit, chip->name);
-    pod_emit_i64(emit, bytes);
-    pod_emit_double(emit, pod_time_to_us(time.time_ps));
-    pod_emit_double(emit, time.bytes_per_s / 1e9);
-    pod_emit_double(emit, time.peak_frac);
+    const copy_row row = {.chip = chip->name,
+                          .bytes = bytes,
+                          .time_ps = time.time_ps,
+                          .rate_GBps = time.bytes_per_s / 1e9,
+                          .peak_frac = time.peak_frac};
+    pod_emit_fields(emit, &row, NCOLUMNS);
     return POD_OK;
 }
 
-static void explain_origins(const pod_cli *cli, const pod_chip_spec *chip)
+typedef struct copy_options {
+    const char *chip;
+    pod_cli_sizes sizes;
+} copy_options;
+
+static pod_status run(pod_cli *cli, const copy_options *own, pod_error *err)
 {
     static const char *const figures[] = {"hbm_eff_frac", "copy_launch_us"};
-    pod_cli_explain_origins(cli, chip, figures, (int)(sizeof figures / sizeof figures[0]));
-}
-
-static pod_status run(pod_cli *cli, const char *chip_name, const char *bytes, pod_error *err)
-{
-    pod_cli_sizes sizes = {.bytes = NULL};
     pod_chip_spec chip;
     pod_emit *emit = NULL;
-    pod_status st = pod_cli_require(chip_name, "--chip", "v5e", err);
-    if (st == POD_OK) {
-        st = pod_cli_require(bytes, "--bytes", "64MiB", err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_sizes_parse(bytes, "--bytes", &sizes, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_chip_load(cli, chip_name, &chip, err);
-    }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "copy", columns, NCOLUMNS, &emit, err);
-    }
-    if (st == POD_OK) {
-        explain_origins(cli, &chip);
-    }
-    for (int i = 0; i < sizes.count && st == POD_OK; i++) {
-        st = add_row(cli, emit, &chip, sizes.bytes[i], err);
+    POD_TRY(pod_cli_chip_load(cli, own->chip, &chip, err));
+    POD_TRY(pod_emit_new(cli->common.format, "copy", columns, NCOLUMNS, &emit, err));
+    pod_cli_explain_origins(cli, &chip, figures, (int)(sizeof figures / sizeof figures[0]));
+    pod_status st = POD_OK;
+    for (int i = 0; i < own->sizes.count && st == POD_OK; i++) {
+        st = add_row(cli, emit, &chip, own->sizes.bytes[i], err);
     }
     if (st == POD_OK) {
         st = pod_cli_finish(cli, emit, err);
     }
     pod_emit_free(emit);
-    free(sizes.bytes);
     return st;
 }
 
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"chip", 0, POD_CLI_TEXT, POD_CLI_FIELD(copy_options, chip), "CHIP",
+     "generation: v2, v3, v4, v5e, v5p, v6e or tpu7x", .example = "v5e", .matters = true},
+    {"bytes", 0, POD_CLI_SIZES, POD_CLI_FIELD(copy_options, sizes), "LIST",
+     "size of what is copied: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)", .example = "64MiB", .matters = true},
+};
+/* clang-format on */
+
 pod_status pod_cmd_copy(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    const char *chip = NULL;
-    const char *bytes = NULL;
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"chip",  0, POD_CLI_TEXT, &chip,  "CHIP", "generation: v2, v3, v4, v5e, v5p, v6e or tpu7x"},
-        {"bytes", 0, POD_CLI_TEXT, &bytes, "LIST",
-         "size of what is copied: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)"                      },
-    };
-    /* clang-format on */
+    copy_options own = {.chip = NULL};
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --bytes LIST",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &own,
     };
-    const pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    return st != POD_OK || cli->help ? st : run(cli, chip, bytes, err);
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    return cli->help ? POD_OK : run(cli, &own, err);
 }

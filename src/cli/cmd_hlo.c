@@ -298,54 +298,48 @@ static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs
 
 /* ---- the command ---- */
 
-enum { OPTIONS_MAX = 32 };
-
-/* The options of the command. @return how many */
-static int options_list(pod_hlo_texts *texts, pod_cli_option options[OPTIONS_MAX])
-{
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"facts", 0, POD_CLI_FLAG, &texts->facts, NULL, "print what follows from the text alone; no --slice"},
-        {"mesh", 0, POD_CLI_TEXT, &texts->mesh, "AXIS=N,...",
-         "mesh of one slice that the program was compiled for: the order in which JAX lays its devices"},
-        {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...", "how many slices along which axes"},
-        {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL, "mesh axes may share a physical axis"},
-        {"device-order", 0, POD_CLI_TEXT, &texts->device_order, "LIST|FILE",
-         "chips of the partitions in order, as podsim mesh --ids prints them"},
-        {"sidecar", 0, POD_CLI_TEXT, &texts->sidecar, "FILE",
-         "key,value table about the program (default: FILE with .csv as its suffix, if it is there)"},
-        {"cost", 0, POD_CLI_TEXT, &texts->cost, "shapes|compiler",
-         "time of matmuls from their shapes (default) or from the compiler's estimated_cycles"},
-        {"algorithm", 0, POD_CLI_TEXT, &texts->algorithm, "text|xla|auto|NAME",
-         "of collectives: what the compiler wrote (default), its rules, the cheapest, or one for all"},
-        {"attention", 0, POD_CLI_TEXT, &texts->attention, "causal|full",
-         "mask of attention kernels, which the text doesn't say (default causal)"},
-        {"kernels", 0, POD_CLI_TEXT, &texts->kernels, "FILE",
-         "attention kernels by name (default topologies/kernels.csv)"},
-        {"custom-call", 0, POD_CLI_MANY, &texts->custom_calls, "NAME=TIME|NAME=FLOPS:BYTES",
-         "what a custom call takes; NAME begins its name or is part of its op_name (repeatable)"},
-        {"scale", 0, POD_CLI_MANY, &texts->scales, "PATTERN=FACTOR",
-         "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes; repeatable)"},
-        {"trip", 0, POD_CLI_MANY, &texts->trips, "NAME=N",
-         "trips of a loop that the text doesn't tell (repeatable)"},
-        {"branch", 0, POD_CLI_MANY, &texts->branches, "NAME=K",
-         "branch of a conditional, from 0 (default: the dearest; repeatable)"},
-        {"what-if", 0, POD_CLI_TEXT, &texts->what_if, "KEY=FACTOR|all",
-         "the step if a resource were FACTOR times faster, or the elasticity of each"},
-        {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
-         "run every iteration of every loop, instead of a few that stand for the rest"},
-        {"top", 0, POD_CLI_TEXT, &texts->top, "N", "operations that the table shows (default 20)"},
-        {"ops", 0, POD_CLI_TEXT, &texts->ops, "FILE", "write every operation to a CSV file"},
-        {"collectives", 0, POD_CLI_TEXT, &texts->collectives, "FILE",
-         "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs"},
-        {"memory", 0, POD_CLI_TEXT, &texts->memory, "FILE",
-         "write arguments and the buffers alive at the peak to a CSV file"},
-        {"links", 0, POD_CLI_TEXT, &texts->links, "FILE", "write what each link carried to a CSV file"},
-    };
-    /* clang-format on */
-    memcpy(options, own, sizeof own);
-    return (int)(sizeof own / sizeof own[0]);
-}
+#define AT(field) POD_CLI_FIELD(pod_hlo_texts, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"facts", 0, POD_CLI_FLAG, AT(facts), NULL, "print what follows from the text alone; no --slice"},
+    {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
+     "mesh of one slice that the program was compiled for: the order in which JAX lays its devices"},
+    {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...", "how many slices along which axes"},
+    {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL, "mesh axes may share a physical axis"},
+    {"device-order", 0, POD_CLI_TEXT, AT(device_order), "LIST|FILE",
+     "chips of the partitions in order, as podsim mesh --ids prints them"},
+    {"sidecar", 0, POD_CLI_TEXT, AT(sidecar), "FILE",
+     "key,value table about the program (default: FILE with .csv as its suffix, if it is there)"},
+    {"cost", 0, POD_CLI_TEXT, AT(cost), "shapes|compiler",
+     "time of matmuls from their shapes (default) or from the compiler's estimated_cycles"},
+    {"algorithm", 0, POD_CLI_TEXT, AT(algorithm), "text|xla|auto|NAME",
+     "of collectives: what the compiler wrote (default), its rules, the cheapest, or one for all"},
+    {"attention", 0, POD_CLI_TEXT, AT(attention), "causal|full",
+     "mask of attention kernels, which the text doesn't say (default causal)"},
+    {"kernels", 0, POD_CLI_TEXT, AT(kernels), "FILE",
+     "attention kernels by name (default topologies/kernels.csv)"},
+    {"custom-call", 0, POD_CLI_MANY, AT(custom_calls), "NAME=TIME|NAME=FLOPS:BYTES",
+     "what a custom call takes; NAME begins its name or is part of its op_name (repeatable)"},
+    {"scale", 0, POD_CLI_MANY, AT(scales), "PATTERN=FACTOR",
+     "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes; repeatable)"},
+    {"trip", 0, POD_CLI_MANY, AT(trips), "NAME=N",
+     "trips of a loop that the text doesn't tell (repeatable)"},
+    {"branch", 0, POD_CLI_MANY, AT(branches), "NAME=K",
+     "branch of a conditional, from 0 (default: the dearest; repeatable)"},
+    {"what-if", 0, POD_CLI_TEXT, AT(what_if), "KEY=FACTOR|all",
+     "the step if a resource were FACTOR times faster, or the elasticity of each"},
+    {"exact", 0, POD_CLI_FLAG, AT(exact), NULL,
+     "run every iteration of every loop, instead of a few that stand for the rest"},
+    {"top", 0, POD_CLI_TEXT, AT(top), "N", "operations that the table shows (default 20)"},
+    {"ops", 0, POD_CLI_TEXT, AT(ops), "FILE", "write every operation to a CSV file"},
+    {"collectives", 0, POD_CLI_TEXT, AT(collectives), "FILE",
+     "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs"},
+    {"memory", 0, POD_CLI_TEXT, AT(memory), "FILE",
+     "write arguments and the buffers alive at the peak to a CSV file"},
+    {"links", 0, POD_CLI_TEXT, AT(links), "FILE", "write what each link carried to a CSV file"},
+};
+/* clang-format on */
+#undef AT
 
 /* The first of a list that can be repeated, or NULL. */
 static const char *first_of(const pod_cli_list *list)
@@ -400,15 +394,14 @@ static pod_status facts_check(const pod_hlo_texts *texts, const pod_cli_common *
 pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_hlo_texts texts = {.file = NULL};
-    pod_cli_option options[OPTIONS_MAX];
-    const int noptions = options_list(&texts, options);
     const pod_cli_usage usage = {
         .synopsis = "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_EXPLAIN | POD_CLI_TRACE,
         .options = options,
-        .noptions = noptions,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &texts,
         .positional = &texts.file,
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);

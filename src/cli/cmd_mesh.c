@@ -6,16 +6,23 @@
 
 #include "mesh/device_mesh.h"
 
+typedef struct mesh_row {
+    const char *name;
+    pod_mesh_axis_info axis;
+} mesh_row;
+
+#define AT(field) POD_FIELD(mesh_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "axis"},
-    {.name = "size"},
-    {.name = "physical"},
-    {.name = "closed"},
-    {.name = "links"},
-    {.name = "hops_max", .title = "hops max"},
+    {.name = "axis", AT(name)},
+    {.name = "size", AT(axis.size)},
+    {.name = "physical", AT(axis.physical)},
+    {.name = "closed", AT(axis.closed)},
+    {.name = "links", AT(axis.links)},
+    {.name = "hops_max", .title = "hops max", AT(axis.hops_max)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -29,44 +36,12 @@ static const char about[] =
 typedef struct mesh_options {
     const char *mesh;
     const char *dcn_mesh;
-    const char *devices;
+    pod_logical_mesh logical;
     bool split_axes;
     bool contiguous;
+    bool cores;
     bool ids;
 } mesh_options;
-
-static pod_status read_options(const mesh_options *options, pod_logical_mesh *logical,
-                               pod_error *err)
-{
-    static const char *const devices[] = {"chips", "cores"};
-    pod_status st = pod_cli_require(options->mesh, "--mesh", "data=16,tensor=4", err);
-    if (st == POD_OK) {
-        st = pod_logical_mesh_parse(options->mesh, options->dcn_mesh, logical, err);
-    }
-    int cores = 0;
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(options->devices, "--devices", devices, 2, &cores, err);
-    }
-    if (st == POD_OK) {
-        logical->split_axes = options->split_axes;
-        logical->contiguous = options->contiguous;
-        logical->cores = cores == 1;
-    }
-    return st;
-}
-
-static void add_rows(pod_emit *emit, const pod_mesh *mesh)
-{
-    for (int i = 0; i < mesh->naxes; i++) {
-        const pod_mesh_axis_info *axis = &mesh->axis[i];
-        pod_emit_text(emit, pod_mesh_axis_name(axis->axis));
-        pod_emit_i64(emit, axis->size);
-        pod_emit_text(emit, axis->physical);
-        pod_emit_i64(emit, axis->closed ? 1 : 0);
-        pod_emit_i64(emit, axis->links);
-        pod_emit_i64(emit, axis->hops_max);
-    }
-}
 
 static pod_status print_ids(pod_cli *cli, const pod_mesh *mesh, pod_error *err)
 {
@@ -80,23 +55,6 @@ static pod_status print_ids(pod_cli *cli, const pod_mesh *mesh, pod_error *err)
                                      : POD_OK;
 }
 
-static pod_status print_table(pod_cli *cli, const pod_slice *slice, const pod_mesh *mesh,
-                              pod_error *err)
-{
-    pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(cli->common.format, "mesh", columns, NCOLUMNS, &emit, err);
-    if (st == POD_OK) {
-        char wrap[8];
-        pod_emit_heading(emit, "podsim mesh: %s, %d device%s, closed axes %s", slice->name,
-                         mesh->ndevices, mesh->ndevices == 1 ? "" : "s",
-                         pod_axes_name(pod_slice_closed_axes(slice), wrap));
-        add_rows(emit, mesh);
-        st = pod_cli_finish(cli, emit, err);
-    }
-    pod_emit_free(emit);
-    return st;
-}
-
 static void explain(const pod_cli *cli, const pod_mesh *mesh)
 {
     for (int i = 0; i < mesh->naxes; i++) {
@@ -107,61 +65,88 @@ static void explain(const pod_cli *cli, const pod_mesh *mesh)
     }
 }
 
-static pod_status run(pod_cli *cli, const pod_slice *slice, const pod_logical_mesh *logical,
-                      bool ids, pod_error *err)
+/* The devices, or a row per axis. */
+static pod_status print(pod_cli *cli, const mesh_options *own, const pod_slice *slice,
+                        const pod_mesh *mesh, pod_error *err)
 {
-    pod_mesh mesh;
-    pod_status st = pod_mesh_init(&mesh, slice, logical, err);
-    if (st == POD_OK) {
-        explain(cli, &mesh);
-        st = ids ? print_ids(cli, &mesh, err) : print_table(cli, slice, &mesh, err);
-        pod_mesh_fini(&mesh);
+    char wrap[8];
+    pod_emit *emit = NULL;
+    if (own->ids) {
+        return print_ids(cli, mesh, err);
     }
+    POD_TRY(pod_emit_new(cli->common.format, "mesh", columns, NCOLUMNS, &emit, err));
+    pod_emit_heading(emit, "podsim mesh: %s, %d device%s, closed axes %s", slice->name,
+                     mesh->ndevices, mesh->ndevices == 1 ? "" : "s",
+                     pod_axes_name(pod_slice_closed_axes(slice), wrap));
+    for (int i = 0; i < mesh->naxes; i++) {
+        const mesh_row row = {
+            .name = pod_mesh_axis_name(mesh->axis[i].axis),
+            .axis = mesh->axis[i],
+        };
+        pod_emit_fields(emit, &row, NCOLUMNS);
+    }
+    const pod_status st = pod_cli_finish(cli, emit, err);
+    pod_emit_free(emit);
     return st;
 }
 
+static pod_status run(pod_cli *cli, const mesh_options *own, const pod_slice *slice, pod_error *err)
+{
+    pod_mesh mesh;
+    POD_TRY(pod_mesh_init(&mesh, slice, &own->logical, err));
+    explain(cli, &mesh);
+    const pod_status st = print(cli, own, slice, &mesh, err);
+    pod_mesh_fini(&mesh);
+    return st;
+}
+
+#define AT(field) POD_CLI_FIELD(mesh_options, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
+     "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one -1",
+     .example = "data=16,tensor=4", .matters = true},
+    {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...",
+     "how many slices along which axes", .matters = true},
+    {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
+     "mesh axes may share a physical axis"},
+    {"contiguous", 0, POD_CLI_FLAG, AT(contiguous), NULL,
+     "keep the chips of a host together"},
+    {"devices", 0, POD_CLI_CHOICE, AT(cores), "chips|cores",
+     "what the mesh counts (default chips)"},
+    {"ids", 0, POD_CLI_FLAG, AT(ids), NULL,
+     "print the devices in row-major order on one line instead", .matters = true},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_mesh(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    mesh_options options = {0};
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"mesh", 0, POD_CLI_TEXT, &options.mesh, "AXIS=N,...",
-         "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one -1"},
-        {"dcn-mesh", 0, POD_CLI_TEXT, &options.dcn_mesh, "AXIS=N,...",
-         "how many slices along which axes"},
-        {"split-axes", 0, POD_CLI_FLAG, &options.split_axes, NULL,
-         "mesh axes may share a physical axis"},
-        {"contiguous", 0, POD_CLI_FLAG, &options.contiguous, NULL,
-         "keep the chips of a host together"},
-        {"devices", 0, POD_CLI_TEXT, &options.devices, "chips|cores",
-         "what the mesh counts (default chips)"},
-        {"ids", 0, POD_CLI_FLAG, &options.ids, NULL,
-         "print the devices in row-major order on one line instead"},
-    };
-    /* clang-format on */
+    mesh_options own = {.mesh = NULL};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --mesh AXIS=N,...",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_EXPLAIN,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &own,
     };
-    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (st != POD_OK || cli->help) {
-        return st;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    pod_logical_mesh logical;
+    POD_TRY(pod_logical_mesh_parse(own.mesh, own.dcn_mesh, &own.logical, err));
+    own.logical.split_axes = own.split_axes;
+    own.logical.contiguous = own.contiguous;
+    own.logical.cores = own.cores;
+    if (cli->common.fail_links.count > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "a mesh is laid without regard to faults; leave out --fail-link");
+    }
     pod_cli_targets targets = {0};
-    st = read_options(&options, &logical, err);
-    if (st == POD_OK && cli->common.fail_links.count > 0) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "a mesh is laid without regard to faults; leave out --fail-link");
-    }
+    pod_status st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     if (st == POD_OK) {
-        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = run(cli, &targets.setup[0].slice, &logical, options.ids, err);
+        st = run(cli, &own, &targets.setup[0].slice, err);
     }
     pod_cli_targets_fini(&targets);
     return st;

@@ -44,18 +44,15 @@ static const char about[] =
     "--price makes of them. limit is the largest part of a step: mxu, hbm, ici, dcn, host, idle.\n";
 
 /* Tokens of a sequence when nothing is said: what the models of models.csv are trained with for the most part. */
-static const char SEQ_DEFAULT[] = "8192";
+enum { SEQ_DEFAULT = 8192 };
 
-typedef struct plan_texts {
+/* What the command's own options say. */
+typedef struct plan_options {
+    pod_plan plan;
     const char *slices;
     const char *max_chips;
     const char *price;
-    const char *objective;
-    const char *deadline;
-    const char *tokens;
-    const char *top;
-    bool exhaustive;
-} plan_texts;
+} plan_options;
 
 /* ---- order ---- */
 
@@ -181,8 +178,9 @@ static pod_status check_rows(const pod_plan *p, pod_error *err)
 /* ---- options ---- */
 
 /* "30d", "12h" or any time. */
-static pod_status read_days(const char *text, double *days, pod_error *err)
+static pod_status read_days(const char *text, void *field, pod_error *err)
 {
+    double *days = field;
     char *end = NULL;
     const double number = strtod(text, &end);
     if (end != text && (strcmp(end, "d") == 0 || strcmp(end, "h") == 0) && isfinite(number)
@@ -195,8 +193,9 @@ static pod_status read_days(const char *text, double *days, pod_error *err)
 }
 
 /* "15T", "300G", "1e12". */
-static pod_status read_tokens(const char *text, double *tokens, pod_error *err)
+static pod_status read_tokens(const char *text, void *field, pod_error *err)
 {
+    double *tokens = field;
     char *end = NULL;
     const double number = strtod(text, &end);
     static const char units[] = "kMGBT";
@@ -211,38 +210,21 @@ static pod_status read_tokens(const char *text, double *tokens, pod_error *err)
                     text);
 }
 
-static pod_status read_own(pod_plan *p, const plan_texts *texts, pod_error *err)
+static pod_status own_check(const pod_plan *p, pod_error *err)
 {
-    static const char *const objectives[] = {"time", "cost", "chips"};
-    int by = 0;
-    p->top = 10;
-    p->question.exhaustive = texts->exhaustive;
-    pod_status status =
-        pod_cli_choice_parse(texts->objective, "--objective", objectives, 3, &by, err);
-    p->objective = (pod_plan_objective)by;
-    if (status == POD_OK && texts->top != NULL) {
-        status = pod_cli_count_parse(texts->top, "--top", &p->top, err);
+    if (p->top < 1) {
+        return pod_fail(err, POD_E_USAGE, "--top is how many slices to show, from 1");
     }
-    if (status == POD_OK && p->top < 1) {
-        status = pod_fail(err, POD_E_USAGE, "--top is how many slices to show, from 1");
-    }
-    if (status == POD_OK && texts->tokens != NULL) {
-        status = read_tokens(texts->tokens, &p->tokens, err);
-    }
-    if (status == POD_OK && texts->deadline != NULL) {
-        status = read_days(texts->deadline, &p->deadline_days, err);
-    }
-    if (status == POD_OK && texts->deadline != NULL && texts->tokens == NULL) {
-        status =
-            pod_fail(err, POD_E_USAGE, "--deadline needs --tokens T: how many tokens in that time");
-    }
-    return status;
+    return p->deadline_days > 0 && p->tokens == 0 ? pod_fail(
+               err, POD_E_USAGE, "--deadline needs --tokens T: how many tokens in that time")
+                                                  : POD_OK;
 }
 
 /* What plan chooses itself can't be given. */
 static pod_status refuse_layout(const pod_step_texts *texts, pod_error *err)
 {
-    if (texts->dcn_mesh != NULL || texts->batch_per_chip != NULL || texts->placement != NULL) {
+    if (pod_step_text(texts, "dcn-mesh") != NULL || pod_step_text(texts, "batch-per-chip") != NULL
+        || pod_step_text(texts, "placement") != NULL) {
         return pod_fail(
             err, POD_E_USAGE,
             "podsim plan chooses layouts: give the global batch by --batch, and neither "
@@ -283,80 +265,79 @@ static pod_status search(pod_plan *p, pod_error *err)
 }
 
 static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe *recipe,
-                      const plan_texts *own, pod_error *err)
+                      plan_options *own, pod_error *err)
 {
     pod_experiment_step_request request;
-    pod_plan p = {
-        .cli = cli, .question = {.request = &request, .split_axes = texts->split_axes}
-    };
-    pod_status status = read_own(&p, own, err);
-    if (status == POD_OK) {
-        status = refuse_layout(texts, err);
-    }
-    if (status == POD_OK) {
-        texts->seq_default = SEQ_DEFAULT;
-        status = pod_step_request_read(&request, texts, recipe, cli, err);
-    }
+    pod_plan *p = &own->plan;
+    POD_TRY(own_check(p, err));
+    POD_TRY(refuse_layout(texts, err));
+    texts->seq_default = SEQ_DEFAULT;
+    POD_TRY(pod_step_request_read(&request, texts, recipe, cli, err));
     request.plain = true;
-    request.microbatches = texts->microbatches == NULL ? 0 : request.microbatches;
-    if (status == POD_OK && request.batch == 0) {
-        status = pod_fail(
+    request.microbatches = pod_step_text(texts, "microbatches") == NULL ? 0 : request.microbatches;
+    if (request.batch == 0) {
+        return pod_fail(
             err, POD_E_USAGE,
             "missing --batch; give the sequences of a step over all chips, as in --batch 512");
     }
+    p->cli = cli;
+    p->question.request = &request;
+    p->question.split_axes = pod_step_text(texts, "split-axes") != NULL;
+    POD_TRY(pod_plan_prices_read(&p->prices, cli, own->price, err));
+    pod_status status = pod_plan_slices_init(&p->slices, cli, own->slices, own->max_chips, err);
     if (status == POD_OK) {
-        status = pod_plan_prices_read(&p.prices, cli, own->price, err);
+        status = pod_plan_prices_check(&p->prices, &p->slices, err);
     }
     if (status == POD_OK) {
-        status = pod_plan_slices_init(&p.slices, cli, own->slices, own->max_chips, err);
+        status = search(p, err);
     }
-    if (status == POD_OK) {
-        status = pod_plan_prices_check(&p.prices, &p.slices, err);
-    }
-    if (status == POD_OK) {
-        status = search(&p, err);
-    }
-    pod_plan_slices_fini(&p.slices);
+    pod_plan_slices_fini(&p->slices);
     return status;
 }
 
+#define AT(field) POD_CLI_FIELD(plan_options, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"slices", 0, POD_CLI_TEXT, AT(slices), "LIST",
+     "slices to consider: specs, generations, patterns (default: all of slices.csv)",
+     .group = "Slices", .matters = true},
+    {"max-chips", 0, POD_CLI_TEXT, AT(max_chips), "N",
+     "none with more chips (default: 256 unless --slices names specs)", .group = "Slices", .matters = true},
+    {"price", 0, POD_CLI_TEXT, AT(price), "CHIP=X,...",
+     "of a chip for an hour, in any currency (default: cost in chip-hours)", .group = "Cost", .matters = true},
+    {"objective", 0, POD_CLI_CHOICE, AT(plan.objective), "time|cost|chips",
+     "what comes first: the fastest step, the cheapest tokens, the fewest chips (default: time)",
+     .group = "Cost", .matters = true},
+    {"deadline", 0, POD_CLI_READ, AT(plan.deadline_days), "TIME",
+     "leave out what takes longer for --tokens, as 30d", .read = read_days, .group = "Cost"},
+    {"tokens", 0, POD_CLI_READ, AT(plan.tokens), "T", "tokens of the whole run, as 15T: gives days",
+     .read = read_tokens, .group = "Cost"},
+    {"top", 0, POD_CLI_COUNT, AT(plan.top), "K", "slices to show (default: 10)", .group = "Output"},
+    {"exhaustive", 0, POD_CLI_FLAG, AT(plan.question.exhaustive), NULL,
+     "simulate every layout, also those whose bound says that they are slower", .group = "Simulation"},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    pod_step_texts texts = {0};
+    pod_step_texts texts = pod_step_texts_make();
     pod_step_recipe recipe = {0};
-    plan_texts own = {0};
-    enum { OWN = 8 };
-    /* clang-format off */
-    pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
-        {"slices", 0, POD_CLI_TEXT, &own.slices, "LIST",
-         "slices to consider: specs, generations, patterns (default: all of slices.csv)"},
-        {"max-chips", 0, POD_CLI_TEXT, &own.max_chips, "N",
-         "none with more chips (default: 256 unless --slices names specs)"},
-        {"price", 0, POD_CLI_TEXT, &own.price, "CHIP=X,...",
-         "of a chip for an hour, in any currency (default: cost in chip-hours)"},
-        {"objective", 0, POD_CLI_TEXT, &own.objective, "time|cost|chips",
-         "what comes first: the fastest step, the cheapest tokens, the fewest chips (default: time)"},
-        {"deadline", 0, POD_CLI_TEXT, &own.deadline, "TIME",
-         "leave out what takes longer for --tokens, as 30d"},
-        {"tokens", 0, POD_CLI_TEXT, &own.tokens, "T", "tokens of the whole run, as 15T: gives days"},
-        {"top", 0, POD_CLI_TEXT, &own.top, "K", "slices to show (default: 10)"},
-        {"exhaustive", 0, POD_CLI_FLAG, &own.exhaustive, NULL,
-         "simulate every layout, also those whose bound says that they are slower"},
-    };
-    /* clang-format on */
-    pod_step_shared_options(&texts, options + OWN);
+    plan_options own = {.plan = {.top = 10}};
     const pod_cli_usage usage = {
         .synopsis = "--model MODEL --batch N [--slices LIST]",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_PLOT,
         .options = options,
-        .noptions = OWN + POD_STEP_SHARED_OPTIONS,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &own,
+        .shared = &texts.said,
     };
-    pod_status status = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (status != POD_OK || cli->help) {
-        return status;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    status = pod_step_recipe_read(&recipe, &texts, cli, err);
+    pod_status status = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (status == POD_OK) {
         status = run(cli, &texts, &recipe, &own, err);
     }

@@ -218,26 +218,30 @@ static pod_status texts_check(const pod_cli *cli, const slice_texts *texts, pod_
                           cli->common.slices.count);
 }
 
+#define AT(field) POD_CLI_FIELD(slice_texts, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
+     "with --plot: colour the cables by the mesh axis that they serve"},
+    {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
+     "mesh axes may share a physical axis"},
+    {"load", 0, POD_CLI_TEXT, AT(load), "OP:BYTES",
+     "with --plot: colour the cables by how busy a collective keeps them, as all-reduce:64MiB"},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     slice_texts texts = {0};
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
-         "with --plot: colour the cables by the mesh axis that they serve"},
-        {"split-axes", 0, POD_CLI_FLAG, &texts.split_axes, NULL,
-         "mesh axes may share a physical axis"},
-        {"load", 0, POD_CLI_TEXT, &texts.load, "OP:BYTES",
-         "with --plot: colour the cables by how busy a collective keeps them, as all-reduce:64MiB"},
-    };
-    /* clang-format on */
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_EXPLAIN
                   | POD_CLI_PLOT,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &texts,
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
     if (st != POD_OK || cli->help) {

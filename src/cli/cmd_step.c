@@ -304,37 +304,40 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     return st;
 }
 
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"mesh", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, mesh), "AXIS=N,...",
+     "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one may be -1",
+     .group = "Layout", .matters = true},
+    {"what-if", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, what_if), "KEY=FACTOR|all",
+     "the step if a resource were FACTOR times faster, or the elasticity of each",
+     .group = "Simulation", .matters = true},
+    {"collectives", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
+     "write every collective of the step to a CSV file", .group = "Output"},
+    {"memory", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
+     "write HBM by kind to a CSV file", .group = "Output"},
+};
+/* clang-format on */
+
 pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    pod_step_texts texts = {0};
+    pod_step_texts texts = pod_step_texts_make();
     pod_step_recipe recipe = {0};
-    enum { OWN = 4 };
-    /* clang-format off */
-    pod_cli_option options[OWN + POD_STEP_SHARED_OPTIONS] = {
-        {"mesh", 0, POD_CLI_TEXT, &texts.mesh, "AXIS=N,...",
-         "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one may be -1"},
-        {"what-if", 0, POD_CLI_TEXT, &texts.what_if, "KEY=FACTOR|all",
-         "the step if a resource were FACTOR times faster, or the elasticity of each"},
-        {"collectives", 0, POD_CLI_TEXT, &texts.collectives, "FILE",
-         "write every collective of the step to a CSV file"},
-        {"memory", 0, POD_CLI_TEXT, &texts.memory, "FILE",
-         "write HBM by kind to a CSV file"},
-    };
-    /* clang-format on */
-    pod_step_shared_options(&texts, options + OWN);
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,
         .options = options,
-        .noptions = OWN + POD_STEP_SHARED_OPTIONS,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &texts,
+        .shared = &texts.said,
     };
-    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (st != POD_OK || cli->help) {
-        return st;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    st = pod_step_recipe_read(&recipe, &texts, cli, err);
+    pod_status st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
         st = step(cli, &texts, &recipe, err);
     }

@@ -11,21 +11,32 @@
 #include "sim/traffic.h"
 
 #include <math.h>
-#include <stdlib.h>
 
+typedef struct traffic_row {
+    const char *slice;
+    const char *pattern;
+    int64_t bytes;
+    pod_traffic_result result;
+    char busiest[48]; /* "0,0,0:+x" */
+    double rate_GBps;
+} traffic_row;
+
+#define AT(field) POD_FIELD(traffic_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "slice", .table_hidden = true},
-    {.name = "pattern", .table_hidden = true},
-    {.name = "bytes", .title = "size", .unit = "B"},
-    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2},
-    {.name = "first_byte_us", .title = "first byte", .unit = "us", .decimals = 2},
-    {.name = "mean_hops", .title = "mean hops", .decimals = 3},
-    {.name = "max_link_bytes", .title = "busiest link", .unit = "B"},
-    {.name = "busiest_link", .title = "which"},
-    {.name = "throughput_GBps_per_chip", .title = "per chip", .unit = "GB/s", .decimals = 2},
+    {.name = "slice", .table_hidden = true, AT(slice)},
+    {.name = "pattern", .table_hidden = true, AT(pattern)},
+    {.name = "bytes", .title = "size", .unit = "B", AT(bytes)},
+    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2, POD_TIME_FIELD(traffic_row, result.time_ps, US)},
+    {.name = "first_byte_us", .title = "first byte", .unit = "us", .decimals = 2,
+     POD_TIME_FIELD(traffic_row, result.first_byte_ps, US)},
+    {.name = "mean_hops", .title = "mean hops", .decimals = 3, AT(result.mean_hops)},
+    {.name = "max_link_bytes", .title = "busiest link", .unit = "B", AT(result.links.max_bytes)},
+    {.name = "busiest_link", .title = "which", AT(busiest)},
+    {.name = "throughput_GBps_per_chip", .title = "per chip", .unit = "GB/s", .decimals = 2, AT(rate_GBps)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0], MANY_MESSAGES = 1000000 };
 
 static const char about[] =
@@ -36,57 +47,38 @@ static const char about[] =
     "first_byte_us = launch and hops of the farthest message; mean_hops over messages;\n"
     "busiest_link = chip:direction; throughput = bytes a sending chip gets out per second.\n";
 
-typedef struct traffic_options {
-    const char *pattern;
-    const char *bytes;
-    const char *from;
-    const char *to;
-    const char *launch;
-    bool force;
-} traffic_options;
-
+/* What the options say. */
 typedef struct traffic_request {
     pod_traffic_pattern pattern;
     pod_cli_sizes sizes;
+    const char *from_text;
+    const char *to_text;
     int32_t from;
     int32_t to;
     bool inside; /* of a program */
+    bool force;
 } traffic_request;
 
-static pod_status read_options(const traffic_options *options, traffic_request *request,
-                               pod_error *err)
+static pod_status read_pattern(const char *text, void *field, pod_error *err)
 {
-    pod_status st = pod_cli_require(options->pattern, "--pattern", "uniform", err);
-    if (st == POD_OK) {
-        st = pod_traffic_parse(options->pattern, &request->pattern, err);
+    return pod_traffic_parse(text, field, err);
+}
+
+static pod_status ends_check(const traffic_request *request, pod_error *err)
+{
+    const bool ends = request->from_text != NULL || request->to_text != NULL;
+    if (request->pattern != POD_TRAFFIC_PAIR) {
+        return ends ? pod_fail(err, POD_E_USAGE,
+                               "--from and --to are for --pattern pair; %s has its own pairs",
+                               pod_traffic_name(request->pattern))
+                    : POD_OK;
     }
-    if (st == POD_OK) {
-        st = pod_cli_require(options->bytes, "--bytes", "1MiB", err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_sizes_parse(options->bytes, "--bytes", &request->sizes, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_launch_parse(options->launch, &request->inside, err);
-    }
-    const bool ends = options->from != NULL || options->to != NULL;
-    if (st == POD_OK && request->pattern != POD_TRAFFIC_PAIR && ends) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--from and --to are for --pattern pair; %s has its own pairs",
-                      pod_traffic_name(request->pattern));
-    }
-    if (st == POD_OK && request->pattern == POD_TRAFFIC_PAIR) {
-        st = pod_cli_require(options->from, "--from", "0,0,0", err);
-    }
-    if (st == POD_OK && request->pattern == POD_TRAFFIC_PAIR) {
-        st = pod_cli_require(options->to, "--to", "1,0,0", err);
-    }
-    return st;
+    POD_TRY(pod_cli_require(request->from_text, "--from", "0,0,0", err));
+    return pod_cli_require(request->to_text, "--to", "1,0,0", err);
 }
 
 /* The ends of a pair need the slice. */
-static pod_status read_ends(const traffic_options *options, const pod_slice *slice,
-                            traffic_request *request, pod_error *err)
+static pod_status read_ends(const pod_slice *slice, traffic_request *request, pod_error *err)
 {
     if (slice->nslices > 1) {
         return pod_fail(err, POD_E_INVALID,
@@ -96,8 +88,8 @@ static pod_status read_ends(const traffic_options *options, const pod_slice *sli
     if (request->pattern != POD_TRAFFIC_PAIR) {
         return POD_OK;
     }
-    const pod_status st = pod_slice_chip_parse(slice, options->from, "--from", &request->from, err);
-    return st == POD_OK ? pod_slice_chip_parse(slice, options->to, "--to", &request->to, err) : st;
+    POD_TRY(pod_slice_chip_parse(slice, request->from_text, "--from", &request->from, err));
+    return pod_slice_chip_parse(slice, request->to_text, "--to", &request->to, err);
 }
 
 static void explain(const pod_cli *cli, const pod_machine *machine, const pod_traffic *traffic,
@@ -124,25 +116,20 @@ static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffi
 {
     const pod_slice *slice = traffic->slice;
     const double time_s = pod_time_to_s(result->time_ps);
-    pod_emit_text(emit, slice->name);
-    pod_emit_text(emit, pod_traffic_name(traffic->pattern));
-    pod_emit_i64(emit, traffic->bytes);
-    pod_emit_double(emit, pod_time_to_us(result->time_ps));
-    pod_emit_double(emit, pod_time_to_us(result->first_byte_ps));
-    pod_emit_double(emit, result->mean_hops);
-    pod_emit_i64(emit, result->links.max_bytes);
-    if (result->links.busiest_chip < 0) {
-        pod_emit_none(emit);
-    } else {
+    const bool moved = result->links.total_bytes > 0;
+    traffic_row row = {.slice = slice->name,
+                       .pattern = pod_traffic_name(traffic->pattern),
+                       .bytes = traffic->bytes,
+                       .result = *result,
+                       .rate_GBps =
+                           moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0};
+    if (result->links.busiest_chip >= 0) {
         char chip[40];
-        char link[48];
-        (void)snprintf(link, sizeof link, "%s:%s",
+        (void)snprintf(row.busiest, sizeof row.busiest, "%s:%s",
                        pod_slice_chip_text(slice, result->links.busiest_chip, chip, sizeof chip),
                        pod_direction_name(result->links.busiest_direction));
-        pod_emit_text(emit, link);
     }
-    const bool moved = result->links.total_bytes > 0;
-    pod_emit_double(emit, moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0);
+    pod_emit_fields(emit, &row, NCOLUMNS);
 }
 
 /* The messages of a size into the timeline. Without --trace-chips of a pair its two ends, else chip 0. */
@@ -252,48 +239,50 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     return st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
 }
 
+#define AT(field) POD_CLI_FIELD(traffic_request, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"pattern", 0, POD_CLI_READ, AT(pattern), "NAME",
+     "pair, neighbor, transpose, tornado, permutation, uniform or hotspot",
+     .read = read_pattern, .example = "uniform", .matters = true},
+    {"bytes", 0, POD_CLI_SIZES, AT(sizes), "LIST",
+     "bytes that a chip sends: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)", .example = "1MiB", .matters = true},
+    {"from", 0, POD_CLI_TEXT, AT(from_text), "X,Y,Z",
+     "sender of a pair", .matters = true},
+    {"to", 0, POD_CLI_TEXT, AT(to_text), "X,Y,Z",
+     "receiver of a pair", .matters = true},
+    {"launch", 0, POD_CLI_CHOICE, AT(inside), "host|device",
+     "run from the host, as benchmarks do, or inside a program (default: host)"},
+    {"force", 0, POD_CLI_FLAG, AT(force), NULL,
+     "also where the messages may not fit the machine's memory"},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    traffic_options options = {0};
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"pattern", 0, POD_CLI_TEXT, &options.pattern, "NAME",
-         "pair, neighbor, transpose, tornado, permutation, uniform or hotspot"},
-        {"bytes", 0, POD_CLI_TEXT, &options.bytes, "LIST",
-         "bytes that a chip sends: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)"},
-        {"from", 0, POD_CLI_TEXT, &options.from, "X,Y,Z",
-         "sender of a pair"},
-        {"to", 0, POD_CLI_TEXT, &options.to, "X,Y,Z",
-         "receiver of a pair"},
-        {"launch", 0, POD_CLI_TEXT, &options.launch, "host|device",
-         "run from the host, as benchmarks do, or inside a program (default: host)"},
-        {"force", 0, POD_CLI_FLAG, &options.force, NULL,
-         "also where the messages may not fit the machine's memory"},
-    };
-    /* clang-format on */
+    traffic_request request = {.from = -1, .to = -1};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --pattern NAME --bytes LIST",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_SEED
                   | POD_CLI_EXPLAIN | POD_CLI_TRACE,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &request,
     };
-    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (st != POD_OK || cli->help) {
-        return st;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    traffic_request request = {.from = -1, .to = -1};
+    POD_TRY(ends_check(&request, err));
+    cli->experiment.force = request.force;
     pod_cli_targets targets = {0};
     pod_cli_trace trace = {.trace = NULL};
     pod_emit *emit = NULL;
-    cli->experiment.force = options.force;
-    st = read_options(&options, &request, err);
+    pod_status st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     if (st == POD_OK) {
-        st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = read_ends(&options, &targets.setup[0].slice, &request, err);
+        st = read_ends(&targets.setup[0].slice, &request, err);
     }
     if (st == POD_OK) {
         st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
@@ -310,6 +299,5 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     pod_cli_trace_fini(&trace);
     pod_emit_free(emit);
     pod_cli_targets_fini(&targets);
-    free(request.sizes.bytes);
     return st;
 }

@@ -175,25 +175,33 @@ static pod_status run(pod_cli *cli, const char *path, const char *class_name, po
     return st;
 }
 
+typedef struct validate_options {
+    const char *path;
+    const char *class_name;
+} validate_options;
+
+#define AT(field) POD_CLI_FIELD(validate_options, field)
+/* clang-format off */
+static const pod_cli_option options[] = {
+    {"measurements", 0, POD_CLI_TEXT, AT(path), "FILE",
+     "the measurements (default: those that come with podsim)"},
+    {"class", 0, POD_CLI_TEXT, AT(class_name), "CLASS",
+     "only rows of this class, as collective-large (default: all)"},
+};
+/* clang-format on */
+#undef AT
+
 pod_status pod_cmd_validate(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    const char *path = NULL;
-    const char *class_name = NULL;
-    /* clang-format off */
-    const pod_cli_option own[] = {
-        {"measurements", 0, POD_CLI_TEXT, &path, "FILE",
-         "the measurements (default: those that come with podsim)"},
-        {"class", 0, POD_CLI_TEXT, &class_name, "CLASS",
-         "only rows of this class, as collective-large (default: all)"},
-    };
-    /* clang-format on */
+    validate_options own = {.path = NULL};
     const pod_cli_usage usage = {
         .synopsis = "[--measurements FILE] [--class CLASS]",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_PLOT,
-        .options = own,
-        .noptions = (int)(sizeof own / sizeof own[0]),
+        .options = options,
+        .noptions = sizeof options / sizeof *options,
+        .fields = &own,
     };
     const pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    return st != POD_OK || cli->help ? st : run(cli, path, class_name, err);
+    return st != POD_OK || cli->help ? st : run(cli, own.path, own.class_name, err);
 }

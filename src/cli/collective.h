@@ -22,7 +22,7 @@ typedef struct pod_collective_texts {
     const char *dtype;
     const char *root;
     const char *pairs;
-    const char *launch;
+    bool inside; /**< of a program: no launch by the host */
 } pod_collective_texts;
 
 /** The same, read. Must not move: the request borrows from it. */

@@ -129,9 +129,7 @@ pod_status pod_cli_collective_init(pod_cli_collective *options, const pod_collec
         request->dtype_given = true;
         st = pod_dtype_parse(texts->dtype, &request->dtype, err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_launch_parse(texts->launch, &request->inside, err);
-    }
+    request->inside = texts->inside;
     if (st == POD_OK) {
         st = check_options(options, texts, err);
     }

@@ -1,12 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/option_set.h"
 
-#include "base/status.h"
+#include "base/units.h"
+#include "cli/sizes.h"
+#include "cli/values.h"
 
-void pod_cli_options_add(pod_cli_option_set *set, const pod_cli_option *options, int noptions)
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_MAX = 12, WORD_MAX = 32 };
+
+static int place_of(const pod_cli_said *said, const char *name)
 {
-    POD_ASSERT(set->count + noptions <= POD_CLI_OPTIONS_MAX);
-    for (int i = 0; i < noptions; i++) {
-        set->option[set->count++] = options[i];
+    int at = 0;
+    while (at < said->count && strcmp(said->options[at].name, name) != 0) {
+        at++;
     }
+    POD_ASSERT(at < said->count);
+    return at;
+}
+
+const char *pod_cli_said_text(const pod_cli_said *said, const char *name)
+{
+    return said->text[place_of(said, name)];
+}
+
+void pod_cli_said_default(pod_cli_said *said, const char *name, const char *text)
+{
+    const char **own = &said->text[place_of(said, name)];
+    *own = *own != NULL ? *own : text;
+}
+
+/* Place of a text among the words "a|b|c". */
+static pod_status choice_read(const char *text, const char *what, const char *words, int *place,
+                              pod_error *err)
+{
+    char word[WORDS_MAX][WORD_MAX];
+    const char *names[WORDS_MAX];
+    int count = 0;
+    for (const char *at = words; *at != '\0' && count < WORDS_MAX; count++) {
+        const size_t size = strcspn(at, "|");
+        (void)snprintf(word[count], sizeof word[count], "%.*s", (int)size, at);
+        names[count] = word[count];
+        at += size + (at[size] == '|' ? 1 : 0);
+    }
+    return pod_cli_choice_parse(text, what, names, count, place, err);
+}
+
+static void int_store(void *field, size_t size, int64_t value)
+{
+    if (size == sizeof(bool)) {
+        *(bool *)field = value != 0;
+    } else if (size == sizeof(int32_t)) {
+        *(int32_t *)field = (int32_t)value;
+    } else {
+        POD_ASSERT(size == sizeof(int64_t));
+        *(int64_t *)field = value;
+    }
+}
+
+static pod_status sizes_store(const char *text, const char *what, pod_cli_strings **strings,
+                              pod_cli_sizes *sizes, pod_error *err)
+{
+    const pod_status st = pod_cli_sizes_parse(text, what, sizes, err);
+    if (st == POD_OK && !pod_cli_strings_keep(strings, sizes->bytes)) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the command line");
+    }
+    return st;
+}
+
+/* Store one value. @param dashed  "--name" */
+static pod_status option_store(const pod_cli_option *option, const char *dashed, const char *text,
+                               pod_cli_strings **strings, void *fields, pod_error *err)
+{
+    void *field = (char *)fields + option->offset;
+    const int64_t most = option->size == sizeof(int32_t) ? INT32_MAX : INT64_MAX;
+    const int64_t max = option->max > 0 ? option->max : most;
+    int64_t number = 0;
+    int place = 0;
+    pod_status st = POD_OK;
+    const char *what = option->what != NULL ? option->what : dashed;
+    switch (option->kind) {
+    case POD_CLI_FLAG:
+        int_store(field, option->size, 1);
+        break;
+    case POD_CLI_TEXT:
+        *(const char **)field = text;
+        break;
+    case POD_CLI_MANY: /* stored as it comes */
+        break;
+    case POD_CLI_COUNT:
+        st = pod_parse_i64(text, what, option->min, max, &number, err);
+        break;
+    case POD_CLI_SIZE:
+        st = pod_parse_i64(text, what, 1, INT64_MAX, field, err);
+        return st == POD_OK ? POD_OK : POD_E_USAGE;
+    case POD_CLI_SIZES:
+        return sizes_store(text, what, strings, field, err);
+    case POD_CLI_DOUBLE:
+        return pod_parse_double(text, what, (double)option->min, (double)max, field, err);
+    case POD_CLI_BYTES:
+        return pod_parse_bytes(text, what, field, err);
+    case POD_CLI_CHOICE:
+        st = choice_read(text, what, option->words != NULL ? option->words : option->argument,
+                         &place, err);
+        number = place;
+        break;
+    case POD_CLI_SWITCH:
+        st = choice_read(text, what, "off|on", &place, err);
+        number = place;
+        break;
+    case POD_CLI_READ:
+        return option->read(text, field, err);
+    }
+    const bool is_int = option->kind == POD_CLI_COUNT || option->kind == POD_CLI_CHOICE
+                        || option->kind == POD_CLI_SWITCH;
+    if (st == POD_OK && is_int) {
+        int_store(field, option->size, number);
+    }
+    return st;
+}
+
+pod_status pod_cli_said_store(const pod_cli_said *said, void *fields, pod_error *err)
+{
+    for (int i = 0; i < said->count; i++) {
+        const pod_cli_option *option = &said->options[i];
+        char dashed[WORD_MAX + 2];
+        pod_status st = POD_OK;
+        (void)snprintf(dashed, sizeof dashed, "--%s", option->name);
+        if (said->text[i] != NULL && option->size > 0) {
+            st = option_store(option, dashed, said->text[i], said->strings, fields, err);
+        } else if (said->text[i] == NULL && option->example != NULL) {
+            st = pod_cli_require(NULL, dashed, option->example, err);
+        }
+        if (st != POD_OK) {
+            return st;
+        }
+    }
+    return POD_OK;
 }

@@ -1,25 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file cli/option_set.h  Options as data: what they are called, what they set, which command has them.
+/** @file cli/option_set.h  Options as data: what they are called, what values they take, which field they set.
  *
- *  Threads: none. */
+ *  Model: a command has a table of options, one row each, and a struct of their fields. A row says everything of its
+ *  option: pod_cli_parse (cli/options.h) reads the command line by it, stores the value in the field, and writes --help
+ *  from it. Where values mean something only beside others (a recipe's, a model's), the command keeps what was said as
+ *  texts (pod_cli_said) and stores it later.
+ *
+ *  Threads: none. Errors: POD_E_USAGE, one line. */
 #pragma once
 
+#include "base/status.h"
+#include "cli/strings.h"
+
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef enum pod_cli_kind {
-    POD_CLI_FLAG, /**< value is a bool */
-    POD_CLI_TEXT, /**< value is a const char *, NULL when not given */
-    POD_CLI_MANY  /**< value is a pod_cli_list */
+    POD_CLI_FLAG,   /**< bool: true when given */
+    POD_CLI_TEXT,   /**< const char * */
+    POD_CLI_MANY,   /**< pod_cli_list; the option may be repeated */
+    POD_CLI_COUNT,  /**< int32_t or int64_t, from `min` to `max` */
+    POD_CLI_SIZE,   /**< int64_t, at least 1 */
+    POD_CLI_SIZES,  /**< pod_cli_sizes, whose memory belongs to the command line */
+    POD_CLI_DOUBLE, /**< double, from `min` to `max` */
+    POD_CLI_BYTES,  /**< int64_t */
+    POD_CLI_CHOICE, /**< bool or enum: place of the word in `words`, or `argument`: "flash|plain" */
+    POD_CLI_SWITCH, /**< bool: on is true, off is false */
+    POD_CLI_READ    /**< what `read` makes of it */
 } pod_cli_kind;
 
 typedef struct pod_cli_option {
     const char *name; /**< without the dashes */
     char letter;      /**< short form, or 0 */
     pod_cli_kind kind;
-    void *value;
+    size_t offset;        /**< of the field (POD_CLI_FIELD) */
+    size_t size;          /**< of the field; 0 = only the text is kept (pod_cli_said) */
     const char *argument; /**< what help calls the value; NULL for flags */
     const char *help;     /**< one line, with the default if there is one */
+    const char *words;    /**< of a choice, where `argument` is called otherwise */
+    int64_t min;          /**< of counts and doubles */
+    int64_t max;          /**< 0 = what the field holds */
+    const char *example;  /**< the option must be given, for instance so; NULL = it need not */
+    const char *what;     /**< what errors call the value; NULL = "--name" */
+    pod_status (*read)(const char *text, void *field, pod_error *err);
+    const char *group; /**< heading of --help-all that it stands below; NULL = the command's own */
+    bool matters;      /**< one of the few that short help shows */
 } pod_cli_option;
+
+/** Where a value goes: for the initialiser of a row. */
+#define POD_CLI_FIELD(type, field)                                                                 \
+    .offset = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
 
 /** Groups of common options. Format, output, -v, -q and --help belong to every command. */
 enum {
@@ -41,10 +72,19 @@ enum { POD_CLI_ALWAYS = 512 };
 
 enum { POD_CLI_OPTIONS_MAX = 64 };
 
-/** All options of one command. */
-typedef struct pod_cli_option_set {
-    pod_cli_option option[POD_CLI_OPTIONS_MAX];
+/** What a command line said of a table of options, as texts. */
+typedef struct pod_cli_said {
+    const pod_cli_option *options;
     int count;
-} pod_cli_option_set;
+    pod_cli_strings **strings;             /**< own what values point to */
+    const char *text[POD_CLI_OPTIONS_MAX]; /**< NULL = it wasn't given; "" of a flag that was */
+} pod_cli_said;
 
-void pod_cli_options_add(pod_cli_option_set *set, const pod_cli_option *options, int noptions);
+/** What was said of an option of the table (POD_ASSERT that it has this one), or NULL. */
+const char *pod_cli_said_text(const pod_cli_said *said, const char *name);
+/** A value unless the command line gives one. @param text  must outlive `said`; NULL does nothing */
+void pod_cli_said_default(pod_cli_said *said, const char *name, const char *text);
+
+/** Store all that was said, in the order of the table, and refuse what lacks; options that weren't given leave their
+ *  field alone. POD_E_USAGE; POD_E_RANGE for a count above its range; POD_E_NOMEM. */
+pod_status pod_cli_said_store(const pod_cli_said *said, void *fields, pod_error *err);

@@ -11,10 +11,28 @@
 
 enum { FIRST_VALUE = 1 };
 
-static void to_popt(const pod_cli_option_set *set, struct poptOption *table)
+/* All options of a command line: those of the command, shared ones, common ones. */
+typedef struct option_set {
+    const pod_cli_option *option[POD_CLI_OPTIONS_MAX];
+    const char **text[POD_CLI_OPTIONS_MAX]; /* where what was given goes */
+    void *fields[POD_CLI_OPTIONS_MAX];
+    int count;
+} option_set;
+
+static void set_add(option_set *set, pod_cli_said *said, void *fields)
+{
+    POD_ASSERT(set->count + said->count <= POD_CLI_OPTIONS_MAX);
+    for (int i = 0; i < said->count; i++) {
+        set->option[set->count] = &said->options[i];
+        set->fields[set->count] = fields;
+        set->text[set->count++] = &said->text[i];
+    }
+}
+
+static void to_popt(const option_set *set, struct poptOption *table)
 {
     for (int i = 0; i < set->count; i++) {
-        const pod_cli_option *option = &set->option[i];
+        const pod_cli_option *option = set->option[i];
         table[i] = (struct poptOption){
             .longName = option->name,
             .shortName = option->letter,
@@ -34,28 +52,32 @@ static pod_status out_of_memory(pod_error *err)
     return pod_fail(err, POD_E_NOMEM, "no memory for the command line");
 }
 
-static pod_status store(pod_cli *cli, const pod_cli_option *option, char *text, pod_error *err)
+/* Keep what was given, to be stored once all is known; lists grow as they come. */
+static pod_status keep(pod_cli *cli, const option_set *set, int at, char *text, pod_error *err)
 {
+    const pod_cli_option *option = set->option[at];
+    const char **own = set->text[at];
     if (option->kind == POD_CLI_FLAG) {
-        *(bool *)option->value = true;
+        *own = "";
         return POD_OK;
     }
     if (!pod_cli_strings_keep(&cli->strings, text)) {
         return out_of_memory(err);
     }
     if (option->kind == POD_CLI_MANY) {
-        return pod_cli_list_append(&cli->strings, option->value, text, err);
+        *own = text;
+        return pod_cli_list_append(
+            &cli->strings, (pod_cli_list *)((char *)set->fields[at] + option->offset), text, err);
     }
-    const char **value = option->value;
-    if (*value != NULL && strcmp(*value, text) != 0) {
+    if (*own != NULL && strcmp(*own, text) != 0) {
         return pod_fail(err, POD_E_USAGE, "--%s is both '%s' and '%s'; give it once", option->name,
-                        *value, text);
+                        *own, text);
     }
-    *value = text;
+    *own = text;
     return POD_OK;
 }
 
-static pod_status option_failure(poptContext context, int code, const pod_cli_option_set *set,
+static pod_status option_failure(poptContext context, int code, const option_set *set,
                                  pod_error *err)
 {
     const char *bad = poptBadOption(context, POPT_BADOPTION_NOALIAS);
@@ -71,7 +93,7 @@ static pod_status option_failure(poptContext context, int code, const pod_cli_op
     char dashed[POD_CLI_OPTIONS_MAX][32];
     const char *names[POD_CLI_OPTIONS_MAX];
     for (int i = 0; i < set->count; i++) {
-        (void)snprintf(dashed[i], sizeof dashed[i], "--%s", set->option[i].name);
+        (void)snprintf(dashed[i], sizeof dashed[i], "--%s", set->option[i]->name);
         names[i] = dashed[i];
     }
     char asked[64];
@@ -99,7 +121,7 @@ static pod_status take_positional(pod_cli *cli, poptContext context, const pod_c
 }
 
 static pod_status read_options(pod_cli *cli, poptContext context, const pod_cli_usage *usage,
-                               const pod_cli_option_set *set, pod_error *err)
+                               const option_set *set, pod_error *err)
 {
     for (;;) {
         const int code = poptGetNextOpt(context);
@@ -109,11 +131,7 @@ static pod_status read_options(pod_cli *cli, poptContext context, const pod_cli_
         if (code < FIRST_VALUE) {
             return option_failure(context, code, set, err);
         }
-        const pod_status st =
-            store(cli, &set->option[code - FIRST_VALUE], poptGetOptArg(context), err);
-        if (st != POD_OK) {
-            return st;
-        }
+        POD_TRY(keep(cli, set, code - FIRST_VALUE, poptGetOptArg(context), err));
     }
 }
 
@@ -139,6 +157,56 @@ static pod_status print_help(pod_cli *cli, poptContext context, const pod_cli_us
     return ok && !cli->output.out_of_memory ? POD_OK : out_of_memory(err);
 }
 
+/* The options of a command line and what it says of them. */
+typedef struct command_line {
+    pod_cli_option slice[1];
+    pod_cli_option common[POD_CLI_OPTIONS_MAX];
+    pod_cli_said slice_said;
+    pod_cli_said own_said; /* unless the command keeps it */
+    pod_cli_said common_said;
+    pod_cli_said help_said;
+    option_set set;
+} command_line;
+
+static pod_cli_said *said_init(pod_cli_said *said, pod_cli *cli, const pod_cli_option *options,
+                               int count)
+{
+    *said = (pod_cli_said){.options = options, .count = count, .strings = &cli->strings};
+    return said;
+}
+
+static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usage)
+{
+    static const pod_cli_option help[] = {
+        {"help", 0, POD_CLI_FLAG, POD_CLI_FIELD(pod_cli, help), NULL, "print this and end"}
+    };
+    const unsigned slices = POD_CLI_SLICE | POD_CLI_SLICES;
+    const int nslices = pod_cli_common_options(usage->groups & slices, line->slice);
+    const int ncommon =
+        pod_cli_common_options((usage->groups & ~slices) | POD_CLI_ALWAYS, line->common);
+    pod_cli_said *own = usage->said != NULL ? usage->said : &line->own_said;
+    line->set = (option_set){.count = 0};
+    set_add(&line->set, said_init(&line->slice_said, cli, line->slice, nslices), cli);
+    set_add(&line->set, said_init(own, cli, usage->options, usage->noptions), usage->fields);
+    if (usage->shared != NULL) {
+        usage->shared->strings = &cli->strings;
+        set_add(&line->set, usage->shared, NULL);
+    }
+    set_add(&line->set, said_init(&line->common_said, cli, line->common, ncommon), cli);
+    set_add(&line->set, said_init(&line->help_said, cli, help, 1), cli);
+}
+
+/* Values into their fields: first what is common. */
+static pod_status line_store(const command_line *line, pod_cli *cli, const pod_cli_usage *usage,
+                             pod_error *err)
+{
+    POD_TRY(pod_cli_said_store(&line->slice_said, cli, err));
+    POD_TRY(pod_cli_said_store(&line->common_said, cli, err));
+    POD_TRY(pod_cli_common_check(cli, err));
+    return pod_cli_said_store(usage->said != NULL ? usage->said : &line->own_said, usage->fields,
+                              err);
+}
+
 pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, const char **argv,
                          pod_error *err)
 {
@@ -148,30 +216,28 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     if (!pod_cli_strings_keep(&cli->strings, args)) {
         return out_of_memory(err);
     }
+    command_line *line = malloc(sizeof *line);
+    if (!pod_cli_strings_keep(&cli->strings, line)) {
+        return out_of_memory(err);
+    }
     for (int i = 0; i < argc; i++) {
         args[i] = i == 0 ? name : argv[i];
     }
     args[argc] = NULL;
-    pod_cli_common_texts texts = {0};
-    pod_cli_option_set set = {.count = 0};
-    const unsigned slices = POD_CLI_SLICE | POD_CLI_SLICES;
-    pod_cli_common_add(&set, usage->groups & slices, &cli->common, &texts);
-    pod_cli_options_add(&set, usage->options, usage->noptions);
-    pod_cli_common_add(&set, (usage->groups & ~slices) | POD_CLI_ALWAYS, &cli->common, &texts);
-    const pod_cli_option help = {"help", 0, POD_CLI_FLAG, &cli->help, NULL, "print this and end"};
-    pod_cli_options_add(&set, &help, 1);
+    line_init(line, cli, usage);
     struct poptOption table[POD_CLI_OPTIONS_MAX + 1];
-    to_popt(&set, table);
+    to_popt(&line->set, table);
     poptContext context = poptGetContext(NULL, argc, args, table, POPT_CONTEXT_NO_EXEC);
     if (context == NULL) {
         return out_of_memory(err);
     }
-    pod_status st = read_options(cli, context, usage, &set, err);
+    pod_status st = read_options(cli, context, usage, &line->set, err);
+    cli->help = line->help_said.text[0] != NULL;
     if (cli->help) {
         pod_error_clear(err);
         st = print_help(cli, context, usage, err);
     } else if (st == POD_OK) {
-        st = pod_cli_common_read(cli, &texts, err);
+        st = line_store(line, cli, usage, err);
     }
     poptFreeContext(context);
     return st;

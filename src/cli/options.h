@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file cli/options.h  Command-line options as tables, parsed with popt.
  *
- *  Model: a command has a table of its own options and names the groups of common options that it
+ *  Model: a command has a table of its own options (cli/option_set.h) and names the groups of common options that it
  *  uses; an option outside these is unknown to it, so nothing is accepted that does nothing. An
  *  option given twice must say the same both times unless it is a list. `--help` prints the table.
  *
@@ -19,6 +19,9 @@ typedef struct pod_cli_usage {
     unsigned groups;
     const pod_cli_option *options; /**< options[noptions] */
     int noptions;
+    void *fields;            /**< the struct that `options` set */
+    pod_cli_said *said;      /**< NULL, or keeps their texts, too */
+    pod_cli_said *shared;    /**< NULL, or further options, which the command stores itself */
     const char **positional; /**< NULL, or where the one argument without dashes goes */
 } pod_cli_usage;
 

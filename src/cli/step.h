@@ -11,49 +11,34 @@
 #include "experiment/step_outcome.h"
 #include "experiment/step_remedies.h"
 
+enum { POD_STEP_SHARED_OPTIONS = 28 };
+/** Options that step, compare and plan share; those with a field set it in a pod_experiment_step_request. */
+extern const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS];
+
 /** What the options say, as given. */
 typedef struct pod_step_texts {
-    const char *top; /**< compare: --top */
-    const char *recipe;
-    const char *maxtext;
-    const char *model;
-    pod_cli_list meshes; /**< of compare */
+    pod_cli_said said;   /**< of the shared options, and a recipe's values of others */
+    int64_t seq_default; /**< of transformers; 0 = it must be given */
     const char *mesh;    /**< of step */
-    const char *dcn_mesh;
-    bool split_axes;
-    const char *batch;
-    const char *batch_per_chip;
-    const char *seq;
-    const char *seq_default; /**< of transformers; NULL = it must be given */
-    const char *dtype;
-    const char *remat;
-    const char *attention;
-    const char *context_parallel;
-    const char *context_balance;
-    const char *vocab_tiling;
-    const char *mfu;
-    const char *expert_balance;
-    const char *quantization;
-    const char *dcn_overlap;
-    const char *mode;
-    const char *optimizer;
-    const char *microbatches;
-    const char *gather_ahead;
-    const char *collective_matmul;
-    const char *placement;
-    bool exact;
-    const char *prefetch;
-    const char *input_bytes;
-    const char *host_ms;
-    /* of step */
-    const char *what_if;
+    pod_cli_list meshes; /**< of compare */
+    const char *top;
+    const char *what_if; /**< of step */
     const char *collectives;
     const char *memory;
 } pod_step_texts;
 
-/** Options that step and compare share, for their tables: POD_STEP_SHARED_OPTIONS of them. */
-enum { POD_STEP_SHARED_OPTIONS = 28 };
-void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options);
+static inline pod_step_texts pod_step_texts_make(void)
+{
+    return (pod_step_texts){
+        .said = {.options = pod_step_shared_option, .count = POD_STEP_SHARED_OPTIONS}
+    };
+}
+
+/** What is said of a shared option, or NULL. */
+static inline const char *pod_step_text(const pod_step_texts *texts, const char *option)
+{
+    return pod_cli_said_text(&texts->said, option);
+}
 
 /** What the options that both share say. Reads the tables if they aren't there. Collective.
  *  @param recipe  whose values the texts have already; its batch is still missing

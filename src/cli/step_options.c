@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the options of `podsim step` and `podsim compare` say. */
+/* What the options of `podsim step`, `compare` and `plan` say. */
 #include "cli/step.h"
 
 #include "base/units.h"
@@ -8,282 +8,199 @@
 
 #include <string.h>
 
-enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000 };
+enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000, BALANCE_MAX = 1000 };
 
-/* How transformers are carried out. */
-static int settings_options(pod_step_texts *texts, pod_cli_option *options)
+/* The group of options that only transformers know. */
+static const char TRANSFORMERS[] = "Transformers";
+
+typedef pod_experiment_step_request request_fields;
+
+static pod_status read_dtype(const char *text, void *field, pod_error *err)
 {
-    /* clang-format off */
-    const pod_cli_option settings[] = {
-        {"context-parallel", 0, POD_CLI_TEXT, &texts->context_parallel, "all-gather|ring|ulysses",
-         "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
-         "round, or heads exchanged against tokens"},
-        {"context-balance", 0, POD_CLI_TEXT, &texts->context_balance, "on|off",
-         "each chip of sequence has a front and a back piece (default), or one piece in order"},
-        {"vocab-tiling", 0, POD_CLI_TEXT, &texts->vocab_tiling, "N",
-         "pieces of tokens whose logits exist at once; the head runs forward again (default 1)"},
-        {"expert-balance", 0, POD_CLI_TEXT, &texts->expert_balance, "F",
-         "rows of the busiest chip of the mesh axis expert over the mean (default 1)"},
-        {"quantization", 0, POD_CLI_TEXT, &texts->quantization, "static|dynamic",
-         "scales of int8 and fp8: fixed (default of fp8), or of each array's largest value (of int8)"},
-        {"dcn-overlap", 0, POD_CLI_TEXT, &texts->dcn_overlap, "on|off",
-         "gradients are summed over slices beside the backward pass (default), or after it"},
-        {"mfu", 0, POD_CLI_TEXT, &texts->mfu, "causal|full",
-         "scores that MFU counts: those that the mask leaves (default), or all"},
-    };
-    /* clang-format on */
-    memcpy(options, settings, sizeof settings);
-    return sizeof settings / sizeof settings[0];
+    pod_dtype *dtype = field;
+    POD_TRY(pod_dtype_parse(text, dtype, err));
+    return *dtype == POD_DTYPE_BF16 || *dtype == POD_DTYPE_INT8 || *dtype == POD_DTYPE_FP8
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE, "no step runs in %s; use bf16, int8 or fp8", text);
 }
 
-void pod_step_shared_options(pod_step_texts *texts, pod_cli_option *options)
+static pod_status read_remat(const char *text, void *field, pod_error *err)
 {
-    /* clang-format off */
-    const pod_cli_option shared[] = {
-        {"recipe", 0, POD_CLI_TEXT, &texts->recipe, "NAME",
-         "a published run whose settings are the defaults of all options (podsim list recipes)"},
-        {"maxtext", 0, POD_CLI_TEXT, &texts->maxtext, "SETTINGS|@FILE",
-         "likewise settings of MaxText, 'key=value ...' or a file of them or of YAML; they win over "
-         "the recipe's"},
-        {"model", 0, POD_CLI_TEXT, &texts->model, "MODEL",
-         "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes"},
-        {"dcn-mesh", 0, POD_CLI_TEXT, &texts->dcn_mesh, "AXIS=N,...",
-         "how many slices along which axes"},
-        {"split-axes", 0, POD_CLI_FLAG, &texts->split_axes, NULL,
-         "mesh axes may share a physical axis"},
-        {"batch", 0, POD_CLI_TEXT, &texts->batch, "N",
-         "sequences of the step, all chips together (mlp: rows; matmul: its m)"},
-        {"batch-per-chip", 0, POD_CLI_TEXT, &texts->batch_per_chip, "N",
-         "the same divided by the chips"},
-        {"seq", 0, POD_CLI_TEXT, &texts->seq, "N", "tokens of a sequence (transformers)"},
-        {"dtype", 0, POD_CLI_TEXT, &texts->dtype, "bf16|int8|fp8",
-         "of the matmuls (default bf16)"},
-        {"remat", 0, POD_CLI_TEXT, &texts->remat, "auto|POLICY|LIST",
-         "what transformers keep from forward to backward: auto (default) what fits, a policy of "
-         "MaxText (none, full, minimal, ...), or NAME=device|offload,... of input, query, key, "
-         "value, qkv, context, out, mlpwi, mlpwo"},
-        {"attention", 0, POD_CLI_TEXT, &texts->attention, "flash|plain",
-         "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32"},
-        {"mode", 0, POD_CLI_TEXT, &texts->mode, "train|forward|prefill|decode",
-         "a training step (default), forward only, or inference with a KV cache (transformers)"},
-        {"optimizer", 0, POD_CLI_TEXT, &texts->optimizer, "sgd|adam",
-         "(default: adam with f32 weights for transformers, sgd for matmul and mlp)"},
-        {"microbatches", 0, POD_CLI_TEXT, &texts->microbatches, "N",
-         "parts of the batch, one after another; gradients add up (default 1)"},
-        {"gather-ahead", 0, POD_CLI_TEXT, &texts->gather_ahead, "N",
-         "weights gathered before the one in use is done (default 1)"},
-        {"collective-matmul", 0, POD_CLI_TEXT, &texts->collective_matmul, "on|off",
-         "pass activations over tensor piece by piece inside the matmuls (default off)"},
-        {"placement", 0, POD_CLI_TEXT, &texts->placement, "jax|best|AXIS:xy,...",
-         "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand"},
-        {"exact", 0, POD_CLI_FLAG, &texts->exact, NULL,
-         "simulate every chip, instead of one for all that do the same"},
-        {"prefetch", 0, POD_CLI_TEXT, &texts->prefetch, "N",
-         "batches made and sent ahead: 0 none, 1 the next, 2 make one while another is sent "
-         "(default 2)"},
-        {"input-bytes-per-step", 0, POD_CLI_TEXT, &texts->input_bytes, "N",
-         "of a batch, all chips together, over PCIe (default 0: it is there)"},
-        {"host-ms-per-batch", 0, POD_CLI_TEXT, &texts->host_ms, "T",
-         "milliseconds that a host needs for its share of a batch (default 0)"},
-    };
-    /* clang-format on */
-    memcpy(options, shared, sizeof shared);
-    const int count = (int)(sizeof shared / sizeof shared[0]);
-    POD_ASSERT(count + settings_options(texts, options + count) == POD_STEP_SHARED_OPTIONS);
+    request_fields *request = field;
+    return pod_remat_parse(text, &request->remat, &request->remat_plan, err);
 }
 
-/* A count of at least 1 that fits 31 bits unless said otherwise; an option not given stays as it is. */
-static pod_status read_count(const char *text, const char *option, int64_t min, int64_t max,
-                             int64_t *count, pod_error *err)
+static pod_status read_quantization(const char *text, void *field, pod_error *err)
 {
-    return text == NULL ? POD_OK : pod_parse_i64(text, option, min, max, count, err);
+    static const char *const scales[] = {"static", "dynamic"};
+    pod_step_settings *settings = field;
+    int scale = 0;
+    const pod_status st = pod_cli_choice_parse(text, "--quantization", scales, 2, &scale, err);
+    settings->quantize_weights = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
+    settings->quantize_activations = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
+    return st;
 }
 
-static pod_status read_batch(pod_experiment_step_request *request, const pod_step_texts *texts,
-                             bool by_recipe, pod_error *err)
+static pod_status read_host_ms(const char *text, void *field, pod_error *err)
 {
-    if (texts->batch != NULL && texts->batch_per_chip != NULL) {
+    double host_ms = 0;
+    const pod_status st =
+        pod_parse_double(text, "--host-ms-per-batch", 0, HOST_MS_MAX, &host_ms, err);
+    *(pod_time_ps *)field = pod_time_from_s(host_ms / 1e3);
+    return st;
+}
+
+#define AT(field) POD_CLI_FIELD(request_fields, field)
+/* clang-format off */
+const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
+    {"recipe", 0, POD_CLI_TEXT, 0, 0, "NAME",
+     "a published run whose settings are the defaults of all options (podsim list recipes)",
+     .group = "Model", .matters = true},
+    {"maxtext", 0, POD_CLI_TEXT, 0, 0, "SETTINGS|@FILE",
+     "likewise settings of MaxText, 'key=value ...' or a file of them or of YAML; they win over "
+     "the recipe's", .group = "Model"},
+    {"model", 0, POD_CLI_TEXT, 0, 0, "MODEL",
+     "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes",
+     .group = "Model", .matters = true},
+    {"dcn-mesh", 0, POD_CLI_TEXT, 0, 0, "AXIS=N,...",
+     "how many slices along which axes", .group = "Layout"},
+    {"split-axes", 0, POD_CLI_FLAG, 0, 0, NULL,
+     "mesh axes may share a physical axis", .group = "Layout"},
+    {"batch", 0, POD_CLI_COUNT, AT(batch), "N",
+     "sequences of the step, all chips together (mlp: rows; matmul: its m)",
+     .min = 1, .group = "Model", .matters = true},
+    {"batch-per-chip", 0, POD_CLI_COUNT, AT(batch_per_chip), "N",
+     "the same divided by the chips", .min = 1, .max = INT32_MAX, .group = "Model"},
+    {"seq", 0, POD_CLI_COUNT, AT(seq), "N",
+     "tokens of a sequence (transformers)", .min = 1, .max = INT32_MAX, .group = "Model", .matters = true},
+    {"dtype", 0, POD_CLI_READ, AT(dtype), "bf16|int8|fp8",
+     "of the matmuls (default bf16)", .read = read_dtype, .group = "Model"},
+    {"remat", 0, POD_CLI_READ, .offset = 0, .size = sizeof(request_fields), "auto|POLICY|LIST",
+     "what transformers keep from forward to backward: auto (default) what fits, a policy of "
+     "MaxText (none, full, minimal, ...), or NAME=device|offload,... of input, query, key, "
+     "value, qkv, context, out, mlpwi, mlpwo", .read = read_remat, .group = "Model", .matters = true},
+    {"attention", 0, POD_CLI_CHOICE, AT(attention), "flash|plain",
+     "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32",
+     .group = "Model"},
+    {"mode", 0, POD_CLI_CHOICE, AT(mode), "train|forward|prefill|decode",
+     "a training step (default), forward only, or inference with a KV cache (transformers)",
+     .what = "mode", .group = "Model", .matters = true},
+    {"optimizer", 0, POD_CLI_CHOICE, AT(optimizer), "sgd|adam",
+     "(default: adam with f32 weights for transformers, sgd for matmul and mlp)",
+     .what = "optimizer", .group = "Model"},
+    {"microbatches", 0, POD_CLI_COUNT, AT(microbatches), "N",
+     "parts of the batch, one after another; gradients add up (default 1)",
+     .min = 1, .group = "Layout", .matters = true},
+    {"gather-ahead", 0, POD_CLI_COUNT, AT(gather_ahead), "N",
+     "weights gathered before the one in use is done (default 1)", .group = "Layout"},
+    {"collective-matmul", 0, POD_CLI_SWITCH, AT(collective_matmul), "on|off",
+     "pass activations over tensor piece by piece inside the matmuls (default off)", .group = "Layout"},
+    {"placement", 0, POD_CLI_TEXT, AT(placement), "jax|best|AXIS:xy,...",
+     "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand", .group = "Layout"},
+    {"exact", 0, POD_CLI_FLAG, AT(exact), NULL,
+     "simulate every chip, instead of one for all that do the same", .group = "Simulation"},
+    {"prefetch", 0, POD_CLI_COUNT, AT(input.prefetch), "N",
+     "batches made and sent ahead: 0 none, 1 the next, 2 make one while another is sent "
+     "(default 2)", .max = PREFETCH_MAX, .group = "Input"},
+    {"input-bytes-per-step", 0, POD_CLI_BYTES, AT(input.bytes), "N",
+     "of a batch, all chips together, over PCIe (default 0: it is there)", .group = "Input"},
+    {"host-ms-per-batch", 0, POD_CLI_READ, AT(input.host_ps), "T",
+     "milliseconds that a host needs for its share of a batch (default 0)",
+     .read = read_host_ms, .group = "Input"},
+    {"context-parallel", 0, POD_CLI_CHOICE, AT(settings.context), "all-gather|ring|ulysses",
+     "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
+     "round, or heads exchanged against tokens", .group = TRANSFORMERS},
+    {"context-balance", 0, POD_CLI_CHOICE, AT(settings.context_unbalanced), "on|off",
+     "each chip of sequence has a front and a back piece (default), or one piece in order",
+     .group = TRANSFORMERS},
+    {"vocab-tiling", 0, POD_CLI_COUNT, AT(settings.vocab_tiles), "N",
+     "pieces of tokens whose logits exist at once; the head runs forward again (default 1)",
+     .min = 1, .group = TRANSFORMERS},
+    {"expert-balance", 0, POD_CLI_DOUBLE, AT(settings.expert_balance), "F",
+     "rows of the busiest chip of the mesh axis expert over the mean (default 1)",
+     .min = 1, .max = BALANCE_MAX, .group = TRANSFORMERS},
+    {"quantization", 0, POD_CLI_READ, AT(settings), "static|dynamic",
+     "scales of int8 and fp8: fixed (default of fp8), or of each array's largest value (of int8)",
+     .read = read_quantization, .group = TRANSFORMERS},
+    {"dcn-overlap", 0, POD_CLI_CHOICE, AT(settings.dcn_after), "on|off",
+     "gradients are summed over slices beside the backward pass (default), or after it",
+     .group = TRANSFORMERS},
+    {"mfu", 0, POD_CLI_CHOICE, AT(settings.full_scores), "causal|full",
+     "scores that MFU counts: those that the mask leaves (default), or all", .group = TRANSFORMERS},
+};
+/* clang-format on */
+#undef AT
+
+/* ---- what must go together ---- */
+
+static bool is_said(const pod_step_texts *texts, const char *option)
+{
+    return pod_step_text(texts, option) != NULL;
+}
+
+static pod_status batch_check(const pod_experiment_step_request *request,
+                              const pod_step_texts *texts, bool by_recipe, pod_error *err)
+{
+    if (is_said(texts, "batch") && is_said(texts, "batch-per-chip")) {
         return pod_fail(err, POD_E_USAGE,
                         "--batch and --batch-per-chip both say the batch; give one of them");
     }
-    if (texts->batch == NULL && texts->batch_per_chip == NULL && !by_recipe
-        && request->model.kind != POD_MODEL_MATMUL) {
-        return pod_cli_require(NULL, "--batch", "512", err);
-    }
-    const pod_status st = read_count(texts->batch, "--batch", 1, INT64_MAX, &request->batch, err);
-    return st == POD_OK ? read_count(texts->batch_per_chip, "--batch-per-chip", 1, INT32_MAX,
-                                     &request->batch_per_chip, err)
-                        : st;
+    return is_said(texts, "batch") || is_said(texts, "batch-per-chip") || by_recipe
+                   || request->model.kind == POD_MODEL_MATMUL
+               ? POD_OK
+               : pod_cli_require(NULL, "--batch", "512", err);
 }
 
-static pod_status read_dtype(pod_experiment_step_request *request, const pod_step_texts *texts,
-                             pod_error *err)
+static pod_status seq_check(pod_experiment_step_request *request, const pod_step_texts *texts,
+                            pod_error *err)
 {
-    if (texts->dtype == NULL) {
+    const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
+    if (request->seq != 1 && !transformer) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--seq is for transformers; rows of matmul and mlp are tokens already");
+    }
+    if (!transformer || is_said(texts, "seq")) {
         return POD_OK;
     }
-    const pod_status st = pod_dtype_parse(texts->dtype, &request->dtype, err);
-    if (st == POD_OK && request->dtype != POD_DTYPE_BF16 && request->dtype != POD_DTYPE_INT8
-        && request->dtype != POD_DTYPE_FP8) {
-        return pod_fail(err, POD_E_USAGE, "no step runs in %s; use bf16, int8 or fp8",
-                        texts->dtype);
-    }
-    return st;
+    request->seq = texts->seq_default;
+    return texts->seq_default > 0 ? POD_OK : pod_cli_require(NULL, "--seq", "8192", err);
 }
 
-static pod_status read_numbers(pod_experiment_step_request *request, const pod_step_texts *texts,
-                               pod_error *err)
+static pod_status input_check(const pod_step_texts *texts, pod_error *err)
 {
-    int64_t microbatches = 1;
-    int64_t ahead = POD_GATHER_AHEAD_DEFAULT;
-    int64_t seq = 1;
-    pod_status st =
-        read_count(texts->microbatches, "--microbatches", 1, INT32_MAX, &microbatches, err);
-    if (st == POD_OK) {
-        st = read_count(texts->gather_ahead, "--gather-ahead", 0, INT32_MAX, &ahead, err);
-    }
-    if (st == POD_OK) {
-        st = read_count(texts->seq, "--seq", 1, INT32_MAX, &seq, err);
-    }
-    if (st == POD_OK && seq != 1 && request->model.kind != POD_MODEL_TRANSFORMER) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--seq is for transformers; rows of matmul and mlp are tokens already");
-    }
-    if (st == POD_OK && texts->seq == NULL && request->model.kind == POD_MODEL_TRANSFORMER) {
-        st = pod_cli_require(texts->seq_default, "--seq", "8192", err);
-        if (st == POD_OK) {
-            st = read_count(texts->seq_default, "--seq", 1, INT32_MAX, &seq, err);
-        }
-    }
-    request->seq = seq;
-    request->microbatches = (int32_t)microbatches;
-    request->gather_ahead = (int32_t)ahead;
-    return st;
-}
-
-static pod_status read_input(pod_experiment_step_request *request, const pod_step_texts *texts,
-                             pod_error *err)
-{
-    int64_t prefetch = POD_PREFETCH_DEFAULT;
-    double host_ms = 0;
-    pod_status st = POD_OK;
-    if (texts->prefetch != NULL && texts->input_bytes == NULL && texts->host_ms == NULL) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--prefetch has no input to fetch; give --input-bytes-per-step or "
-                      "--host-ms-per-batch");
-    }
-    if (st == POD_OK) {
-        st = read_count(texts->prefetch, "--prefetch", 0, PREFETCH_MAX, &prefetch, err);
-    }
-    if (st == POD_OK && texts->input_bytes != NULL) {
-        st = pod_parse_bytes(texts->input_bytes, "--input-bytes-per-step", &request->input.bytes,
-                             err);
-    }
-    if (st == POD_OK && texts->host_ms != NULL) {
-        st = pod_parse_double(texts->host_ms, "--host-ms-per-batch", 0, HOST_MS_MAX, &host_ms, err);
-    }
-    request->input.prefetch = (int32_t)prefetch;
-    request->input.host_ps = pod_time_from_s(host_ms / 1e3);
-    return st;
-}
-
-/** How transformers are carried out. */
-static pod_status read_settings(pod_experiment_step_request *request, const pod_step_texts *texts,
-                                pod_error *err)
-{
-    static const char *const ways[] = {"all-gather", "ring", "ulysses"};
-    static const char *const balances[] = {"on", "off"};
-    static const char *const counts[] = {"causal", "full"};
-    static const char *const scales[] = {"static", "dynamic"};
-    pod_step_settings *settings = &request->settings;
-    const bool given = texts->context_parallel != NULL || texts->context_balance != NULL
-                       || texts->vocab_tiling != NULL || texts->mfu != NULL
-                       || texts->expert_balance != NULL || texts->quantization != NULL
-                       || texts->dcn_overlap != NULL;
-    int after = settings->dcn_after ? 1 : 0;
-    int scale = 0;
-    int way = (int)settings->context;
-    int off = settings->context_unbalanced ? 1 : 0;
-    int full = settings->full_scores ? 1 : 0;
-    int64_t tiles = settings->vocab_tiles;
-    if (given && request->model.kind != POD_MODEL_TRANSFORMER) {
-        return pod_fail(err, POD_E_USAGE,
-                        "--context-parallel, --context-balance, --vocab-tiling, --expert-balance, "
-                        "--quantization, --dcn-overlap and --mfu are for transformers; leave them "
-                        "out");
-    }
-    pod_status st =
-        pod_cli_choice_parse(texts->context_parallel, "--context-parallel", ways, 3, &way, err);
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->context_balance, "--context-balance", balances, 2, &off,
-                                  err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->mfu, "--mfu", counts, 2, &full, err);
-    }
-    if (st == POD_OK) {
-        st = read_count(texts->vocab_tiling, "--vocab-tiling", 1, INT32_MAX, &tiles, err);
-    }
-    if (st == POD_OK && texts->quantization != NULL) {
-        st = pod_cli_choice_parse(texts->quantization, "--quantization", scales, 2, &scale, err);
-        settings->quantize_weights = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
-        settings->quantize_activations = (pod_quantization)(POD_QUANTIZATION_STATIC + scale);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->dcn_overlap, "--dcn-overlap", balances, 2, &after, err);
-    }
-    if (st == POD_OK && texts->expert_balance != NULL) {
-        st = pod_parse_double(texts->expert_balance, "--expert-balance", 1, 1e3,
-                              &settings->expert_balance, err);
-    }
-    settings->dcn_after = after == 1;
-    settings->context = (pod_context_parallel)way;
-    settings->context_unbalanced = off == 1;
-    settings->full_scores = full == 1;
-    settings->vocab_tiles = (int32_t)tiles;
-    return st;
+    return is_said(texts, "prefetch") && !is_said(texts, "input-bytes-per-step")
+                   && !is_said(texts, "host-ms-per-batch")
+               ? pod_fail(err, POD_E_USAGE,
+                          "--prefetch has no input to fetch; give --input-bytes-per-step or "
+                          "--host-ms-per-batch")
+               : POD_OK;
 }
 
 /* Options whose other values these models have no use for. */
-static pod_status read_choices(pod_experiment_step_request *request, const pod_step_texts *texts,
-                               pod_error *err)
+static pod_status model_check(const pod_experiment_step_request *request,
+                              const pod_step_texts *texts, pod_error *err)
 {
-    static const char *const switches[] = {"off", "on"};
-    static const char *const attentions[] = {"flash", "plain"};
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
-    int on = 0;
-    int plain = 0;
-    pod_status st = texts->remat != NULL
-                        ? pod_remat_parse(texts->remat, &request->remat, &request->remat_plan, err)
-                        : POD_OK;
-    if (st == POD_OK && !transformer && request->remat > POD_REMAT_NONE) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--remat %s is for transformers; matmul and mlp keep all, use none",
-                      texts->remat);
+    for (int i = 0; i < POD_STEP_SHARED_OPTIONS && !transformer; i++) {
+        if (texts->said.text[i] != NULL && pod_step_shared_option[i].group == TRANSFORMERS) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--context-parallel, --context-balance, --vocab-tiling, "
+                            "--expert-balance, --quantization, --dcn-overlap and --mfu are for "
+                            "transformers; leave them out");
+        }
     }
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->collective_matmul, "--collective-matmul", switches, 2, &on,
-                                  err);
+    if (!transformer && request->remat > POD_REMAT_NONE) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--remat %s is for transformers; matmul and mlp keep all, use none",
+                        pod_step_text(texts, "remat"));
     }
-    request->collective_matmul = on == 1;
-    if (st == POD_OK) {
-        st = pod_cli_choice_parse(texts->attention, "--attention", attentions, 2, &plain, err);
+    if (!transformer && request->attention == POD_ATTENTION_PLAIN) {
+        return pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
     }
-    request->attention = plain == 1 ? POD_ATTENTION_PLAIN : POD_ATTENTION_FLASH;
-    if (st == POD_OK && plain == 1 && !transformer) {
-        st = pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
-    }
-    if (st == POD_OK && texts->mode != NULL) {
-        st = pod_step_mode_parse(texts->mode, &request->mode, err);
-    }
-    if (st == POD_OK && on == 1 && transformer && request->mode > POD_STEP_FORWARD) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--collective-matmul on is for --mode train and forward; leave it out");
-    }
-    if (st == POD_OK && texts->optimizer != NULL) {
-        st = pod_optimizer_parse(texts->optimizer, &request->optimizer, err);
-    }
-    return st;
+    return request->collective_matmul && transformer && request->mode > POD_STEP_FORWARD
+               ? pod_fail(err, POD_E_USAGE,
+                          "--collective-matmul on is for --mode train and forward; leave it out")
+               : POD_OK;
 }
 
 /** Transformers are timed only. */
@@ -307,10 +224,10 @@ static pod_status apply_recipe(pod_experiment_step_request *request, const pod_s
     if (request->model.kind != POD_MODEL_TRANSFORMER) {
         return pod_fail(err, POD_E_USAGE,
                         "--recipe and --maxtext are for transformers; leave them out for %s",
-                        texts->model);
+                        pod_step_text(texts, "model"));
     }
     request->settings = pod_experiment_recipe_settings(&recipe->recipe);
-    if (request->model.experts > 0 && strchr(texts->model, ':') == NULL) {
+    if (request->model.experts > 0 && strchr(pod_step_text(texts, "model"), ':') == NULL) {
         request->model.capacity_percent = pod_recipe_capacity_percent(&recipe->recipe);
     }
     return POD_OK;
@@ -320,38 +237,16 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
                                  const pod_step_recipe *recipe, pod_cli *cli, pod_error *err)
 {
     pod_model model;
-    pod_status st =
-        pod_cli_require(texts->model, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err);
-    if (st == POD_OK) {
-        st = pod_cli_tables_load(cli, NULL, 0, err);
-    }
-    if (st == POD_OK) {
-        st = pod_model_parse(texts->model, cli->tables->models, &model, err);
-    }
-    if (st != POD_OK) {
-        return st;
-    }
+    const char *name = pod_step_text(texts, "model");
+    POD_TRY(pod_cli_require(name, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err));
+    POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
+    POD_TRY(pod_model_parse(name, cli->tables->models, &model, err));
     *request = pod_experiment_step_request_of(&model);
-    request->exact = texts->exact;
-    request->placement = texts->placement;
-    st = data_check(request, cli, err);
-    if (st == POD_OK) {
-        st = apply_recipe(request, texts, recipe, err);
-    }
-    if (st == POD_OK) {
-        st = read_batch(request, texts, recipe->given, err);
-    }
-    if (st == POD_OK) {
-        st = read_dtype(request, texts, err);
-    }
-    if (st == POD_OK) {
-        st = read_numbers(request, texts, err);
-    }
-    if (st == POD_OK) {
-        st = read_input(request, texts, err);
-    }
-    if (st == POD_OK) {
-        st = read_settings(request, texts, err);
-    }
-    return st == POD_OK ? read_choices(request, texts, err) : st;
+    POD_TRY(data_check(request, cli, err));
+    POD_TRY(apply_recipe(request, texts, recipe, err));
+    POD_TRY(batch_check(request, texts, recipe->given, err));
+    POD_TRY(input_check(texts, err));
+    POD_TRY(pod_cli_said_store(&texts->said, request, err));
+    POD_TRY(seq_check(request, texts, err));
+    return model_check(request, texts, err);
 }

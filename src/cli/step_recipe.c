@@ -33,15 +33,17 @@ static pod_status read_maxtext(pod_settings *settings, const char *text, const p
 static pod_status read_settings(pod_step_recipe *own, const pod_step_texts *texts, pod_cli *cli,
                                 pod_error *err)
 {
-    const bool from_file = texts->maxtext != NULL && texts->maxtext[0] == '@';
-    pod_cli_file file = {.path = from_file ? texts->maxtext + 1 : NULL};
+    const char *recipe = pod_step_text(texts, "recipe");
+    const char *maxtext = pod_step_text(texts, "maxtext");
+    const bool from_file = maxtext != NULL && maxtext[0] == '@';
+    pod_cli_file file = {.path = from_file ? maxtext + 1 : NULL};
     pod_status st = pod_cli_tables_load(cli, &file, from_file ? 1 : 0, err);
-    if (st == POD_OK && texts->recipe != NULL) {
-        st = pod_experiment_recipe_find(cli->tables->recipes, texts->recipe, &own->settings,
-                                        &own->chip, err);
+    if (st == POD_OK && recipe != NULL) {
+        st = pod_experiment_recipe_find(cli->tables->recipes, recipe, &own->settings, &own->chip,
+                                        err);
     }
-    if (st == POD_OK && texts->maxtext != NULL) {
-        st = read_maxtext(&own->settings, texts->maxtext, &file, err);
+    if (st == POD_OK && maxtext != NULL) {
+        st = read_maxtext(&own->settings, maxtext, &file, err);
     }
     pod_cli_files_free(&file, 1);
     return st == POD_OK ? pod_recipe_read(&own->settings, &own->recipe, err) : st;
@@ -89,11 +91,9 @@ static pod_status microbatches_of(const pod_recipe *recipe, int64_t *microbatche
 }
 
 /* The value of an option unless it was given. */
-static void fill(const char **text, const char *value)
+static void fill(pod_step_texts *texts, const char *option, const char *value)
 {
-    if (*text == NULL) {
-        *text = value;
-    }
+    pod_cli_said_default(&texts->said, option, value);
 }
 
 static bool is_inference(const char *mode)
@@ -109,25 +109,25 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     (void)snprintf(own->seq, sizeof own->seq, "%lld", (long long)recipe->seq);
     (void)snprintf(own->microbatches, sizeof own->microbatches, "%lld", (long long)microbatches);
     if (recipe->model[0] != '\0') {
-        fill(&texts->model, recipe->model);
+        fill(texts, "model", recipe->model);
     }
-    fill(&texts->remat, pod_recipe_remat_print(recipe, own->remat, sizeof own->remat));
-    fill(&texts->seq, own->seq);
-    fill(&texts->dtype, pod_dtype_name(recipe->matmul_dtype));
-    fill(&texts->attention, recipe->plain_attention == 1 ? "plain" : "flash");
-    fill(&texts->optimizer, recipe->sgd == 1 ? "sgd" : "adam");
-    fill(&texts->microbatches, own->microbatches);
-    if (recipe->collective_matmul == 1 && !is_inference(texts->mode)) {
-        fill(&texts->collective_matmul, "on");
+    fill(texts, "remat", pod_recipe_remat_print(recipe, own->remat, sizeof own->remat));
+    fill(texts, "seq", own->seq);
+    fill(texts, "dtype", pod_dtype_name(recipe->matmul_dtype));
+    fill(texts, "attention", recipe->plain_attention == 1 ? "plain" : "flash");
+    fill(texts, "optimizer", recipe->sgd == 1 ? "sgd" : "adam");
+    fill(texts, "microbatches", own->microbatches);
+    if (recipe->collective_matmul == 1 && !is_inference(pod_step_text(texts, "mode"))) {
+        fill(texts, "collective-matmul", "on");
     }
-    texts->split_axes = texts->split_axes || recipe->split_axes == 1;
+    fill(texts, "split-axes", recipe->split_axes == 1 ? "" : NULL);
     return st;
 }
 
 pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod_cli *cli,
                                 pod_error *err)
 {
-    own->given = texts->recipe != NULL || texts->maxtext != NULL;
+    own->given = pod_step_text(texts, "recipe") != NULL || pod_step_text(texts, "maxtext") != NULL;
     if (!own->given) {
         return POD_OK;
     }
@@ -135,10 +135,11 @@ pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod
     if (st == POD_OK) {
         st = fill_texts(own, texts, err);
     }
-    if (st == POD_OK && texts->model == NULL) {
+    if (st == POD_OK && pod_step_text(texts, "model") == NULL) {
         st = pod_fail(err, POD_E_USAGE,
                       "%s names no model; give --model, or model_name or base_emb_dim and so on",
-                      texts->recipe != NULL ? texts->recipe : "--maxtext");
+                      pod_step_text(texts, "recipe") != NULL ? pod_step_text(texts, "recipe")
+                                                             : "--maxtext");
     }
     if (st == POD_OK) {
         say_keys(cli, &own->settings, POD_SETTING_NOT_MODELLED, "not modelled");
@@ -155,8 +156,8 @@ static pod_status states_of_slice(const pod_step_recipe *own, const pod_step_tex
     const int64_t chips = (int64_t)slice->nchips * slice->nslices;
     pod_settings added = {0};
     pod_recipe recipe;
-    pod_status st = pod_experiment_recipe_states(cli->tables->recipes, texts->recipe,
-                                                 &own->settings, chips, &added, err);
+    pod_status st = pod_experiment_recipe_states(
+        cli->tables->recipes, pod_step_text(texts, "recipe"), &own->settings, chips, &added, err);
     st = st == POD_OK && added.count > 0 ? pod_recipe_read(&added, &recipe, err) : st;
     if (st == POD_OK && added.count > 0) {
         const pod_step_settings states = pod_experiment_recipe_settings(&recipe);
@@ -164,8 +165,9 @@ static pod_status states_of_slice(const pod_step_recipe *own, const pod_step_tex
         request->settings.narrow_mu = states.narrow_mu;
     }
     for (int i = 0; st == POD_OK && i < added.count; i++) {
-        pod_cli_say(cli, "recipe %s was run with %s=%s on %lld chips, so here, too", texts->recipe,
-                    added.setting[i].key, added.setting[i].value, (long long)chips);
+        pod_cli_say(cli, "recipe %s was run with %s=%s on %lld chips, so here, too",
+                    pod_step_text(texts, "recipe"), added.setting[i].key, added.setting[i].value,
+                    (long long)chips);
     }
     pod_settings_fini(&added);
     return st;
@@ -176,15 +178,16 @@ pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_t
                                  pod_experiment_step_request *request, pod_error *err)
 {
     if (recipe->chip != NULL && strcmp(recipe->chip, slice->chip_name) != 0) {
-        pod_cli_say(cli, "recipe %s was run on %s, not on %s", texts->recipe, recipe->chip,
-                    slice->chip_name);
+        pod_cli_say(cli, "recipe %s was run on %s, not on %s", pod_step_text(texts, "recipe"),
+                    recipe->chip, slice->chip_name);
     } else if (recipe->chip != NULL) {
         const pod_status st = states_of_slice(recipe, texts, cli, slice, request, err);
         if (st != POD_OK) {
             return st;
         }
     }
-    if (!recipe->given || texts->batch != NULL || texts->batch_per_chip != NULL) {
+    if (!recipe->given || pod_step_text(texts, "batch") != NULL
+        || pod_step_text(texts, "batch-per-chip") != NULL) {
         return POD_OK;
     }
     return pod_experiment_recipe_batch(&recipe->recipe, slice, &request->batch, err);
@@ -207,10 +210,12 @@ void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts
     pod_cli_explain(cli,
                     "settings as options: --model %s --mesh %s%s%s%s --batch%s %s --seq %s --dtype "
                     "%s --remat %s --attention %s --optimizer %s --microbatches %s%s",
-                    texts->model, mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "", dcn_mesh,
-                    logical->split_axes ? " --split-axes" : "",
-                    request->batch_per_chip > 0 ? "-per-chip" : "", batch, texts->seq, texts->dtype,
-                    texts->remat, texts->attention, texts->optimizer, texts->microbatches,
+                    pod_step_text(texts, "model"), mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "",
+                    dcn_mesh, logical->split_axes ? " --split-axes" : "",
+                    request->batch_per_chip > 0 ? "-per-chip" : "", batch,
+                    pod_step_text(texts, "seq"), pod_step_text(texts, "dtype"),
+                    pod_step_text(texts, "remat"), pod_step_text(texts, "attention"),
+                    pod_step_text(texts, "optimizer"), pod_step_text(texts, "microbatches"),
                     request->collective_matmul ? " --collective-matmul on" : "");
 }
 
@@ -219,10 +224,12 @@ pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_text
                               pod_error *err)
 {
     if (recipe->given) {
-        return pod_experiment_recipe_mesh(&recipe->recipe, mesh, texts->dcn_mesh, texts->split_axes,
-                                          slice, logical, err);
+        return pod_experiment_recipe_mesh(&recipe->recipe, mesh, pod_step_text(texts, "dcn-mesh"),
+                                          (pod_step_text(texts, "split-axes") != NULL), slice,
+                                          logical, err);
     }
-    const pod_status st = pod_logical_mesh_parse(mesh, texts->dcn_mesh, logical, err);
-    logical->split_axes = texts->split_axes;
+    const pod_status st =
+        pod_logical_mesh_parse(mesh, pod_step_text(texts, "dcn-mesh"), logical, err);
+    logical->split_axes = (pod_step_text(texts, "split-axes") != NULL);
     return st;
 }

@@ -20,15 +20,6 @@ pod_status pod_cli_choice_parse(const char *text, const char *option, const char
     return text == NULL ? POD_OK : pod_fail_unknown(err, POD_E_USAGE, option, text, names, nnames);
 }
 
-pod_status pod_cli_launch_parse(const char *text, bool *inside, pod_error *err)
-{
-    static const char *const places[] = {"host", "device"};
-    int place = 0;
-    const pod_status st = pod_cli_choice_parse(text, "--launch", places, 2, &place, err);
-    *inside = place == 1;
-    return st;
-}
-
 pod_status pod_cli_count_parse(const char *text, const char *option, int64_t *count, pod_error *err)
 {
     return pod_parse_i64(text, option, 0, INT64_MAX, count, err);
@@ -55,21 +46,7 @@ pod_status pod_cli_cores_parse(const char *text, const pod_chip_spec *chip, bool
     return st;
 }
 
-pod_status pod_cli_sizes_at_least_one(const pod_cli_size *sizes, int count, pod_error *err)
+pod_status pod_cli_dtype_read(const char *text, void *field, pod_error *err)
 {
-    for (int i = 0; i < count; i++) {
-        const pod_cli_size *size = &sizes[i];
-        if (size->text == NULL && size->otherwise != NULL) {
-            *size->value = *size->otherwise;
-            continue;
-        }
-        pod_status st = pod_cli_require(size->text, size->option, size->example, err);
-        if (st == POD_OK) {
-            st = pod_parse_i64(size->text, size->option, 1, INT64_MAX, size->value, err);
-        }
-        if (st != POD_OK) {
-            return POD_E_USAGE;
-        }
-    }
-    return POD_OK;
+    return pod_dtype_parse(text, field, err);
 }
