@@ -7,14 +7,13 @@
 enum {
     LANES = 128,
     ROWS_MAX = 1024, /* of a tile that is chosen */
+    SIZES_MAX = 64,  /* tried of one dimension */
     BUFFERS = 2,
     ACCUMULATOR_BYTES = 4,
     MASK_OPS = 4,       /* of an element of an operand: index, compare, select, convert */
     ACCUMULATE_OPS = 1, /* of an element of the result */
 };
 
-/* Part of VMEM that a chosen tile may use. */
-static const double VMEM_FRAC = 0.375;
 static const double exact_max = 4.0e18; /* below 2^62 */
 
 static const char *const op_names[] = {"forward", "rows", "weights"};
@@ -64,46 +63,6 @@ static double vmem_need(const pod_grouped_args *args, const pod_matmul_block *ti
     const tile_sizes sizes = sizes_of(args->op, tile);
     return BUFFERS * pod_dtype_size(args->dtype) * (sizes.left + sizes.right)
            + (ACCUMULATOR_BYTES + result_size(args)) * sizes.result;
-}
-
-static int64_t halved(int64_t size)
-{
-    return pod_round_up(pod_ceil_div(size, 2), LANES);
-}
-
-static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_grouped_args *args)
-{
-    pod_matmul_block tile = {.m = pod_round_up(smaller(args->m, ROWS_MAX), LANES),
-                             .k = pod_round_up(args->k, LANES),
-                             .n = pod_round_up(args->n, LANES)};
-    int64_t *const forward[] = {&tile.m, &tile.n, &tile.k};
-    int64_t *const weights[] = {&tile.k, &tile.n, &tile.m};
-    int64_t *const *order = args->op == POD_GROUPED_WEIGHTS ? weights : forward;
-    const double room = VMEM_FRAC * (double)worker->vmem_bytes;
-    for (int i = 0; i < 3; i++) {
-        while (vmem_need(args, &tile) > room && *order[i] > LANES) {
-            *order[i] = halved(*order[i]);
-        }
-    }
-    return tile;
-}
-
-static pod_status take_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
-                            pod_grouped_time *time, pod_error *err)
-{
-    const double mib = 1024.0 * 1024.0;
-    time->tile = args->tile.m > 0 ? args->tile : choose_tile(worker, args);
-    time->block = (pod_matmul_block){.m = smaller(time->tile.m, pod_round_up(args->m, LANES)),
-                                     .k = smaller(time->tile.k, pod_round_up(args->k, LANES)),
-                                     .n = smaller(time->tile.n, pod_round_up(args->n, LANES))};
-    const double need = vmem_need(args, &time->block);
-    if (args->tile.m > 0 && need > (double)worker->vmem_bytes) {
-        return pod_fail(err, POD_E_NOFIT,
-                        "the tile needs %.2f MiB of the %.2f MiB of VMEM that there is; make it "
-                        "smaller",
-                        need / mib, (double)worker->vmem_bytes / mib);
-    }
-    return POD_OK;
 }
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -198,6 +157,88 @@ static sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64
     return sum;
 }
 
+static pod_matmul_block block_of(const pod_grouped_args *args, const pod_matmul_block *tile)
+{
+    return (pod_matmul_block){.m = smaller(tile->m, pod_round_up(args->m, LANES)),
+                              .k = smaller(tile->k, pod_round_up(args->k, LANES)),
+                              .n = smaller(tile->n, pod_round_up(args->n, LANES))};
+}
+
+/* What a device with `rows` rows needs for its steps with time->tile, and to begin them. */
+typedef struct device_sum {
+    step_cost cost;
+    sums sum;
+    double steps;
+    double step_s; /* of all block steps */
+} device_sum;
+
+static device_sum device_of(const pod_chip_spec *worker, const pod_grouped_args *args, int64_t rows,
+                            pod_grouped_time *time)
+{
+    time->block = block_of(args, &time->tile);
+    device_sum device = {.cost = cost_of(worker, args, time)};
+    device.sum = steps_sum(args, &device.cost, rows, time);
+    device.steps = (double)time->tiles * (double)pod_ceil_div(args->k, time->block.k)
+                   * (double)pod_ceil_div(args->n, time->block.n);
+    device.step_s = device.steps * pod_time_to_s(worker->block_step_ps) / worker->cores;
+    return device;
+}
+
+/* Sizes of a tile along a dimension: for each number of pieces the least multiple of 128. Larger ones of as many
+ * pieces need more work, bytes and VMEM. @return how many */
+static int sizes_find(int64_t dim, int64_t sizes[SIZES_MAX])
+{
+    int n = 0;
+    for (int64_t size = LANES; size < dim && n < SIZES_MAX - 1; size += LANES) {
+        if (n == 0 || pod_ceil_div(dim, size) < pod_ceil_div(dim, sizes[n - 1])) {
+            sizes[n++] = size;
+        }
+    }
+    sizes[n++] = pod_round_up(dim, LANES);
+    return n;
+}
+
+static pod_status check_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
+                             pod_error *err)
+{
+    const double mib = 1024.0 * 1024.0;
+    const pod_matmul_block block = block_of(args, &args->tile);
+    const double need = vmem_need(args, &block);
+    return need <= (double)worker->vmem_bytes
+               ? POD_OK
+               : pod_fail(err, POD_E_NOFIT,
+                          "the tile needs %.2f MiB of the %.2f MiB of VMEM that there is; make it "
+                          "smaller",
+                          need / mib, (double)worker->vmem_bytes / mib);
+}
+
+/* The tile with the least time of those that VMEM holds; the smallest of equal ones. */
+static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
+                                    int64_t rows)
+{
+    int64_t k[SIZES_MAX];
+    int64_t n[SIZES_MAX];
+    const int nm = (int)pod_ceil_div(smaller(args->m, ROWS_MAX), LANES);
+    const int nk = sizes_find(args->k, k);
+    const int nn = sizes_find(args->n, n);
+    pod_matmul_block best = {.m = LANES, .k = LANES, .n = LANES};
+    double best_s = INFINITY;
+    pod_grouped_time time = {0};
+    for (int i = 0; i < nm * nk * nn; i++) {
+        time.tile = (pod_matmul_block){
+            .m = (i / (nk * nn) + 1) * LANES, .k = k[i / nn % nk], .n = n[i % nn]};
+        if (vmem_need(args, &time.tile) > (double)worker->vmem_bytes) {
+            continue;
+        }
+        const device_sum device = device_of(worker, args, rows, &time);
+        if (device.sum.time_s + device.step_s < best_s) {
+            best_s = device.sum.time_s + device.step_s;
+            best = time.tile;
+        }
+    }
+    return best;
+}
+
 static pod_status check_args(const pod_grouped_args *args, int64_t *flops, pod_error *err)
 {
     if (args->m < 0 || args->k < 0 || args->n < 0 || args->groups < 1) {
@@ -247,20 +288,26 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
     }
     int devices = 1;
     const pod_chip_spec worker = pod_chip_kernel_device(chip, args->cores, &devices);
-    st = take_tile(&worker, args, &time, err);
+    st = check_tile(&worker, args, err);
     if (st != POD_OK) {
         return st;
     }
     time.cores = worker.cores * devices;
     time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;
+    pod_grouped_args own = *args;
+    int64_t rows = pod_ceil_div(args->m, devices);
+    if (args->split_groups && args->groups >= devices) {
+        own.groups = pod_ceil_div(args->groups, devices);
+        rows = args->m / args->groups * own.groups
+               + pod_ceil_div(args->m % args->groups * own.groups, args->groups);
+    }
     if (time.flops > 0) {
-        const int64_t rows = pod_ceil_div(args->m, devices);
-        const step_cost cost = cost_of(&worker, args, &time);
-        const sums sum = steps_sum(args, &cost, rows, &time);
-        const double steps = (double)time.tiles * (double)pod_ceil_div(args->k, time.block.k)
-                             * (double)pod_ceil_div(args->n, time.block.n);
-        const double step_s = steps * pod_time_to_s(worker.block_step_ps) / worker.cores;
-        time.time_ps = pod_time_from_s(sum.time_s + step_s);
+        time.tile = args->tile.m > 0 ? args->tile : choose_tile(&worker, &own, rows);
+        const device_sum device = device_of(&worker, &own, rows, &time);
+        const step_cost cost = device.cost;
+        const sums sum = device.sum;
+        const double steps = device.steps;
+        time.time_ps = pod_time_from_s(sum.time_s + device.step_s);
         if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > exact_max
             || steps > exact_max) {
             return pod_fail(err, POD_E_RANGE,
@@ -273,7 +320,7 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
         time.mxu_ps = pod_time_from_s(steps * cost.mxu_s);
         time.vpu_ps = pod_time_from_s(steps * cost.vpu_s);
         time.hbm_ps = pod_time_from_s(sum.bytes / cost.hbm_rate);
-        time.step_ps = pod_time_from_s(step_s);
+        time.step_ps = pod_time_from_s(device.step_s);
         time.bound = bound_of(&time);
         time.ops_per_s = time.time_ps > 0 ? (double)time.flops / pod_time_to_s(time.time_ps) : 0;
         time.peak_frac = time.ops_per_s / time.peak_ops_per_s;

@@ -21,9 +21,11 @@
  *                         weights: the tiles of both operands; the result's tile when a group ends
  *      time  = Σ max(work, copies / HBM rate) + steps · block step
  *
- *  No tile is larger than the matrix rounded up to 128; whether k is cut unevenly is judged before that. All is per JAX
- *  device: two devices of a chip share the rows, and each has all groups. On v5p and v4 the kernel
- *  runs on one of a device's two cores (grouped_cores of chips.csv): no published shape passes 46 % of the chip.
+ *  No tile is larger than the matrix rounded up to 128; whether k is cut unevenly is judged before that. Where no tile is
+ *  given, it is the one with the least such time of those that VMEM holds: multiples of 128, up to 1024 rows. All is per
+ *  JAX device: two devices of a chip share the rows, and each has all groups; or they share the groups (split_groups), so
+ *  that weights are read once. On v5p and v4 the kernel runs on one of a device's two cores (grouped_cores of
+ *  chips.csv): no published shape passes 46 % of the chip.
  *
  *  Source of the form: 109 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class
  *  matmul-grouped). Ownership: plain values. Threads: none. */
@@ -46,6 +48,7 @@ typedef struct pod_grouped_args {
     int64_t n;      /**< columns of the result; weights: of the other operand */
     pod_dtype dtype;
     bool equal;            /**< groups have the same size; m must be a multiple of groups */
+    bool split_groups;     /**< devices of a chip share the groups; else the rows of each group */
     int cores;             /**< of the chip that take part; 0 = those that the kernel uses */
     pod_matmul_block tile; /**< all 0 = choose */
 } pod_grouped_args;

@@ -46,6 +46,23 @@ static pod_matmul_block tile_of(const pod_tf *tf, pod_layer_role role, pod_group
         .m = tile->rows, .k = fits ? by_name[0] : tile->embed, .n = fits ? by_name[1] : tile->mlp};
 }
 
+void pod_tf_experts_product(pod_tf *tf, const char *name, pod_layer_role role, pod_grouped_op op,
+                            int64_t experts, const int64_t size[3],
+                            const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    const pod_grouped_args args = {.op = op,
+                                   .groups = experts,
+                                   .m = size[0],
+                                   .k = size[1],
+                                   .n = size[2],
+                                   .dtype = tf->stage.build.compute,
+                                   .split_groups = tf->stage.request->mode > POD_STEP_FORWARD,
+                                   .cores = chip != NULL ? chip->cores : 0,
+                                   .tile = tile_of(tf, role, op, size[1], size[2])};
+    pod_tf_grouped(tf, name, &args, touch);
+}
+
 /** The matmul of one weight with the rows of all experts. @param m  its row of the table */
 static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
                            const pod_layer_matmul *m, pod_grouped_op op,
@@ -65,17 +82,9 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
         pod_tf_matmul(tf, name, sizes[op], experts, touch);
         return;
     }
-    const pod_chip_spec *chip = tf->stage.request->chip;
     const bool back = op == POD_GROUPED_ROWS;
-    const pod_grouped_args args = {.op = op,
-                                   .groups = experts,
-                                   .m = rows,
-                                   .k = back ? n : k,
-                                   .n = back ? k : n,
-                                   .dtype = tf->stage.build.compute,
-                                   .cores = chip != NULL ? chip->cores : 0,
-                                   .tile = tile_of(tf, m->role, op, back ? n : k, back ? k : n)};
-    pod_tf_grouped(tf, name, &args, touch);
+    pod_tf_experts_product(tf, name, m->role, op, experts,
+                           (const int64_t[3]){rows, back ? n : k, back ? k : n}, touch);
 }
 
 /* ---- rows ---- */

@@ -24,6 +24,11 @@
 
 #include "workload/transformer/transformer_state.h"
 
+/** One grouped matmul of rows [m, k] with the k x n weights of each of `experts` on this chip, with the tile of the
+ *  settings. @param role  POD_ROLE_EXPERTS_UP (of gate, too) or _DOWN @param size  m, k, n */
+void pod_tf_experts_product(pod_tf *tf, const char *name, pod_layer_role role, pod_grouped_op op,
+                            int64_t experts, const int64_t size[3],
+                            const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** Router, rows to their experts, up and gate. @param wi  what is before the function comes here */
 void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t wi, bool again);
 /** Down and back to the tokens. @param h  after the function @param y  output of the layer's MLP */

@@ -23,6 +23,7 @@
 #include "workload/transformer/transformer_infer.h"
 
 #include "workload/transformer/transformer_attention.h"
+#include "workload/transformer/transformer_experts.h"
 #include "workload/transformer/transformer_ops.h"
 
 enum { NONE = POD_OP_NONE, BYTES = 2 };
@@ -271,25 +272,24 @@ static void hidden_sum(infer *in, int64_t elements, int32_t h)
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.hidden", &in->tf->layout->fsdp, elements, h);
 }
 
-/** Experts that some token goes to, each with its share of the rows. */
+/** Gate and up of an expert lie side by side, as servers keep them: one kernel. */
 static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
 {
     pod_tf *tf = in->tf;
     const int64_t rows = tf->tokens * layer->top_k;
     const int64_t here = layer->experts / tf->expert;
-    const int64_t used = smaller(here, rows);
-    const int64_t each = pod_ceil_div(rows, used);
     const int64_t f = layer->moe_d_ff / tf->tensor;
     pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, in->d, layer->experts}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
                 tf->tokens * layer->experts, x);
     (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * in->d, h);
-    pod_tf_matmul(tf, "fwd.matmul.experts.in", (const int64_t[3]){each, in->d, f},
-                  matrices_of(in) * used, TOUCH(h, NONE, NONE, NONE));
+    pod_tf_experts_product(tf, "fwd.matmul.experts.in", POD_ROLE_EXPERTS_UP, POD_GROUPED_FORWARD,
+                           here, (const int64_t[3]){rows, in->d, matrices_of(in) * f},
+                           TOUCH(h, NONE, NONE, NONE));
     hidden_sum(in, rows * f, h);
-    pod_tf_matmul(tf, "fwd.matmul.experts.out", (const int64_t[3]){each, f, in->d}, used,
-                  TOUCH(h, NONE, NONE, NONE));
+    pod_tf_experts_product(tf, "fwd.matmul.experts.out", POD_ROLE_EXPERTS_DOWN, POD_GROUPED_FORWARD,
+                           here, (const int64_t[3]){rows, f, in->d}, TOUCH(h, NONE, NONE, NONE));
     (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * in->d, h);
 }
 

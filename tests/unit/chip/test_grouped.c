@@ -143,27 +143,51 @@ Test(grouped, cores_and_devices)
     cr_assert_eq(2 * time_of(&chip, args).hbm_bytes, both.hbm_bytes);
 }
 
-/* 24 MiB of 64: 4·(m·k + k·n) + 6·m·n bytes. Rows first, then n, then k; weights k, n, rows. */
-Test(grouped, a_tile_is_chosen_that_fits)
+/* The tile that is chosen costs no more than any other of multiples of 128, whatever the shape. */
+Test(grouped, the_cheapest_tile_is_chosen)
 {
+    static const pod_grouped_args shapes[] = {
+        {.groups = 128, .m = 131072, .k = 1536, .n = 4096            },
+        {.groups = 128, .m = 1024,   .k = 2048, .n = 192             },
+        {.groups = 5,   .m = 1280,   .k = 384,  .n = 640,              .equal = true},
+        {.groups = 1,             .m = 5000,              .k = 1000,  .n = 2880},
+        {.groups = 8,             .m = 100,              .k = 200,   .n = 300  },
+    };
+    static const int64_t sides[] = {128, 256, 384, 512, 768, 1024};
+    enum { SIDES = sizeof sides / sizeof sides[0] };
     const pod_chip_spec chip = chip_make();
-    pod_grouped_args args = {.groups = 128, .m = 131072, .k = 1536, .n = 4096};
-    pod_matmul_block tile = time_of(&chip, args).tile;
-    cr_assert(tile.m == 128 && tile.k == 1536 && tile.n == 2048, "%lldx%lldx%lld",
-              (long long)tile.m, (long long)tile.k, (long long)tile.n);
-    args.op = POD_GROUPED_WEIGHTS;
-    tile = time_of(&chip, args).tile;
-    cr_assert(tile.m == 1024 && tile.k == 256 && tile.n == 4096, "%lldx%lldx%lld",
-              (long long)tile.m, (long long)tile.k, (long long)tile.n);
-    args = (pod_grouped_args){.groups = 2, .m = 100, .k = 200, .n = 300};
-    tile = time_of(&chip, args).tile;
-    cr_assert(tile.m == 128 && tile.k == 256 && tile.n == 384);
-    for (int64_t size = 128; size <= 1 << 16; size *= 2) {
-        args = (pod_grouped_args){.groups = 2, .m = size, .k = 1 << 16, .n = size};
-        tile = time_of(&chip, args).tile;
-        cr_assert_leq(4 * (tile.m * tile.k + tile.k * tile.n) + 6 * tile.m * tile.n,
-                      (int64_t)(0.375 * (1 << 26)));
+    for (size_t s = 0; s < 3 * sizeof shapes / sizeof shapes[0]; s++) {
+        pod_grouped_args args = shapes[s / 3];
+        args.op = (pod_grouped_op)(s % 3);
+        const pod_time_ps chosen = time_of(&chip, args).time_ps;
+        for (int i = 0; i < SIDES * SIDES * SIDES; i++) {
+            args.tile = (pod_matmul_block){.m = sides[i % SIDES],
+                                           .k = sides[i / SIDES % SIDES],
+                                           .n = sides[i / SIDES / SIDES]};
+            cr_assert(chosen <= time_of(&chip, args).time_ps, "shape %zu, %lldx%lldx%lld", s,
+                      (long long)args.tile.m, (long long)args.tile.k, (long long)args.tile.n);
+        }
     }
+}
+
+/* Two devices that share groups take as long as one with half of them. */
+Test(grouped, devices_share_groups)
+{
+    const pod_chip_spec chip = chip_read("tpu7x", POD_RATES_MEASURED, NULL);
+    pod_grouped_args args = {
+        .groups = 128, .m = 1024, .k = 2048, .n = 384, .split_groups = true, .cores = 0};
+    const pod_grouped_time both = time_of(&chip, args);
+    args.groups /= 2;
+    args.m /= 2;
+    args.cores = 1;
+    const pod_grouped_time one = time_of(&chip, args);
+    cr_assert_eq(both.time_ps, one.time_ps);
+    cr_assert_eq(both.hbm_bytes, 2 * one.hbm_bytes);
+    args.groups = 1; /* which can't be shared: their rows are */
+    args.cores = 0;
+    const pod_grouped_time lone = time_of(&chip, args);
+    args.split_groups = false;
+    cr_assert_eq(time_of(&chip, args).time_ps, lone.time_ps);
 }
 
 Test(grouped, nothing_to_multiply_takes_no_time)
