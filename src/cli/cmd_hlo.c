@@ -259,8 +259,8 @@ static pod_status facts(pod_cli *cli, const pod_hlo_texts *options, const pod_hl
                         const pod_hlo_choices *choices, pod_error *err)
 {
     pod_hlo_module *module = NULL;
-    pod_status st =
-        pod_hlo_parse(options->file, inputs->text.data, inputs->text.size, &module, err);
+    pod_status st = pod_hlo_parse(options->file, inputs->text.data, inputs->text.size,
+                                  options->schedule != NULL, &module, err);
     if (st == POD_OK) {
         st = check_devices(options, inputs, module, err);
     }
@@ -302,6 +302,8 @@ static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"facts", 0, POD_CLI_FLAG, AT(facts), NULL, "print what follows from the text alone; no --slice"},
+    {"schedule", 0, POD_CLI_TEXT, AT(schedule), "text",
+     "run a text that isn't scheduled in its own order"},
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
      "mesh of one slice that the program was compiled for: the order in which JAX lays its devices"},
     {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...", "how many slices along which axes"},
@@ -412,6 +414,11 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         return pod_fail(err, POD_E_USAGE, "hlo of what? Give a FILE, or - for standard input");
     }
     st = facts_check(&texts, &cli->common, err);
+    if (st == POD_OK) {
+        int order = 0;
+        static const char *const orders[] = {"text"};
+        st = pod_cli_choice_parse(texts.schedule, "--schedule", orders, 1, &order, err);
+    }
     if (st != POD_OK) {
         return st;
     }

@@ -17,6 +17,7 @@
 typedef struct pod_hlo_texts {
     const char *file;
     bool facts;
+    const char *schedule; /**< "text", or NULL */
     const char *device_order;
     const char *sidecar;
     pod_cli_list trips;

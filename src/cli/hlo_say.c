@@ -30,6 +30,11 @@ void pod_hlo_say_text(const pod_cli *cli, const pod_hlo_inputs *inputs,
     if (!analysis->module->tiled) {
         pod_cli_warn(cli, "no tile T(...) in the whole text; was it compiled for a TPU?");
     }
+    if (!analysis->module->scheduled) {
+        pod_cli_warn(cli,
+                     "the text isn't scheduled: its instructions run in the order of the text; "
+                     "a compiler would overlap and order them otherwise");
+    }
     say_unknown_opcodes(cli, analysis->module);
     say_branches(cli, analysis);
     if (inputs->known.argument_bytes >= 0 && inputs->known.argument_bytes != argument_bytes) {

@@ -495,7 +495,7 @@ pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_
     pod_status st = options_read(cli, texts, &asked, err);
     if (st == POD_OK) {
         st = pod_experiment_hlo_text_init(&text, inputs->text.path, inputs->text.data,
-                                          inputs->text.size, choices, err);
+                                          inputs->text.size, texts->schedule != NULL, choices, err);
     }
     if (st == POD_OK) {
         st = marks_check(&asked.marks, text.module, err);

@@ -203,17 +203,10 @@ static int arrays_find(const pod_hlo_module *module, const pod_hlo_instruction *
 
 static pod_dtype dtype_of(pod_hlo_dtype dtype)
 {
-    switch ((int)dtype) {
-    case POD_HLO_TYPE_F32:
-    case POD_HLO_TYPE_F64:
+    if (dtype == POD_HLO_TYPE_F32 || dtype == POD_HLO_TYPE_F64) {
         return POD_DTYPE_F32;
-    case POD_HLO_TYPE_F8E4M3FN:
-    case POD_HLO_TYPE_F8E5M2:
-    case POD_HLO_TYPE_F8E4M3B11FNUZ:
-        return POD_DTYPE_FP8;
-    default:
-        return POD_DTYPE_BF16;
     }
+    return pod_hlo_dtype_is_fp8(dtype) ? POD_DTYPE_FP8 : POD_DTYPE_BF16;
 }
 
 static const pod_hlo_kernel *kernel_find(const pod_hlo_kernels *kernels,

@@ -59,7 +59,7 @@ static void take_dtype(const pod_hlo_module *module, const pod_hlo_instruction *
         const uint8_t dtype =
             pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, i))->dtype;
         int8 = int8 && (dtype == POD_HLO_TYPE_S8 || dtype == POD_HLO_TYPE_U8);
-        fp8 = fp8 && dtype >= POD_HLO_TYPE_F8E4M3FN && dtype <= POD_HLO_TYPE_F8E4M3B11FNUZ;
+        fp8 = fp8 && pod_hlo_dtype_is_fp8((pod_hlo_dtype)dtype);
         f32 = f32 && dtype == POD_HLO_TYPE_F32;
     }
     matmul->dtype = int8 ? POD_DTYPE_INT8 : fp8 ? POD_DTYPE_FP8 : POD_DTYPE_BF16;

@@ -19,6 +19,7 @@ void pod_hlo_free(pod_hlo_module *module)
     free(module->call);
     free(module->callee_first);
     free(module->unknown);
+    free(module->own_text);
     free(module);
 }
 

@@ -107,13 +107,15 @@ typedef struct pod_hlo_computation {
 
 typedef struct pod_hlo_module {
     const char *file;
-    const char *text;
+    const char *text; /**< as given, or own_text */
+    char *own_text;   /**< without what stood around it (hlo/source.h), or NULL */
     uint32_t size;
     pod_hlo_span name;
     int64_t partitions;     /**< num_partitions, 1 if absent */
     int64_t replicas;       /**< replica_count, 1 if absent */
     pod_hlo_span alias;     /**< value of input_output_alias; empty = none */
     bool tiled;             /**< a tile stands somewhere in the text */
+    bool scheduled;         /**< else its order is just that of the text */
     uint32_t entry;         /**< computation */
     pod_hlo_interned names; /**< of computations, instructions and opcodes */
     pod_hlo_shapes shapes;
@@ -139,12 +141,13 @@ typedef struct pod_hlo_module {
 /** Read a text. Not collective.
  *  @param file   what errors call it
  *  @param text   `size` bytes, borrowed for the life of the module
+ *  @param text_order  an unscheduled text is taken too, in its own order
  *  @param[out] module  NULL on error
  *  @return POD_E_INVALID with file, line and column for a text that isn't an optimized, partitioned and
  *          scheduled HLO module for TPUs, saying what to pass instead, or that is malformed;
  *          POD_E_RANGE (a limit of docs/commands/hlo.md, named), POD_E_NOMEM */
-pod_status pod_hlo_parse(const char *file, const char *text, size_t size, pod_hlo_module **module,
-                         pod_error *err);
+pod_status pod_hlo_parse(const char *file, const char *text, size_t size, bool text_order,
+                         pod_hlo_module **module, pod_error *err);
 void pod_hlo_free(pod_hlo_module *module);
 
 /** Longest text, and most instructions, computations, partitions, nested calls. */

@@ -1,45 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hlo/parse_state.h"
+#include "hlo/source.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- what the text is ---- */
-
-static bool contains(const char *text, size_t size, const char *word)
-{
-    const size_t length = strlen(word);
-    for (size_t at = 0; at + length <= size; at++) {
-        const char *found = memchr(text + at, word[0], size - length + 1 - at);
-        if (found == NULL) {
-            return false;
-        }
-        if (memcmp(found, word, length) == 0) {
-            return true;
-        }
-        at = (size_t)(found - text);
-    }
-    return false;
-}
-
-static pod_status check_bytes(const char *file, const char *text, size_t size, pod_error *err)
-{
-    bool binary = size >= 2 && (unsigned char)text[0] == 0x1f && (unsigned char)text[1] == 0x8b;
-    for (size_t i = 0; i < size && i < 256; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        binary = binary || (c < ' ' && c != '\t' && c != '\r' && c != '\n') || c == 0x7f;
-    }
-    if (binary) {
-        return pod_fail(err, POD_E_INVALID,
-                        "'%s' isn't text; podsim reads HLO as text (gzip -dc FILE | podsim hlo -; "
-                        "of a binary proto, pass what as_text() gives)",
-                        file);
-    }
-    if (size > (size_t)POD_HLO_TEXT_MAX) {
-        return pod_fail(err, POD_E_RANGE, "'%s' is too large: more than 64 MiB of text", file);
-    }
-    return POD_OK;
-}
 
 static pod_status check_language(pod_hlo_parser *parser)
 {
@@ -50,8 +16,8 @@ static pod_status check_language(pod_hlo_parser *parser)
         scan->at = ahead.at;
         return POD_OK;
     }
-    if (contains(scan->text, scan->size, "module @")
-        || contains(scan->text, scan->size, "stablehlo.")) {
+    if (pod_hlo_source_holds(scan->text, scan->size, "module @", NULL)
+        || pod_hlo_source_holds(scan->text, scan->size, "stablehlo.", NULL)) {
         return pod_fail_at(scan->err, POD_E_INVALID, scan->file, 1, 1,
                            "this is StableHLO, which isn't partitioned yet; compile it and pass "
                            "as_text() of the compiled program");
@@ -80,7 +46,7 @@ static pod_status header_attribute(pod_hlo_parser *parser, pod_hlo_span key, pod
 {
     const char *text = parser->scan.text;
     if (pod_hlo_is(text, key, "is_scheduled")) {
-        parser->scheduled = pod_hlo_is(text, value, "true");
+        parser->module->scheduled = pod_hlo_is(text, value, "true");
     } else if (pod_hlo_is(text, key, "num_partitions")) {
         parser->partitions_given = true;
         return header_number(parser, value, "num_partitions", &parser->module->partitions);
@@ -116,13 +82,20 @@ static pod_status take_attributes(pod_hlo_parser *parser, bool header)
 static pod_status take_header(pod_hlo_parser *parser)
 {
     pod_status st = pod_hlo_name(&parser->scan, "the module", &parser->module->name);
+    if (st == POD_OK && pod_hlo_peek(&parser->scan) == ':') {
+        return pod_hlo_fail(
+            &parser->scan, parser->scan.at,
+            "':' after the name of the module: this isn't the text of a compiled "
+            "program; pass what as_text() gives, ', is_scheduled=true' stands there");
+    }
     if (st == POD_OK) {
         st = take_attributes(parser, true);
     }
-    if (st == POD_OK && !parser->scheduled) {
+    if (st == POD_OK && !parser->module->scheduled && !parser->text_order) {
         st = pod_hlo_fail(&parser->scan, parser->module->name.begin,
                           "is_scheduled isn't true: this text is from before optimization or "
-                          "scheduling; pass the after_optimizations text");
+                          "scheduling; pass the after_optimizations text (or --schedule text: its "
+                          "own order)");
     }
     return st;
 }
@@ -283,6 +256,11 @@ static pod_status take_body(pod_hlo_parser *parser)
         return pod_hlo_fail(&parser->scan, computation->offset,
                             "a computation without instructions");
     }
+    if (st == POD_OK && computation->root == POD_HLO_NONE
+        && module->ncomputations - 1 == module->entry) {
+        return pod_hlo_fail(&parser->scan, computation->offset,
+                            "ENTRY has no ROOT, so what the program returns isn't known");
+    }
     if (st == POD_OK && computation->root == POD_HLO_NONE) {
         computation->root = module->ninstructions - 1;
     }
@@ -350,39 +328,64 @@ static pod_status take_module(pod_hlo_parser *parser)
     return st == POD_OK ? pod_hlo_resolve_calls(parser) : st;
 }
 
-pod_status pod_hlo_parse(const char *file, const char *text, size_t size, pod_hlo_module **module,
-                         pod_error *err)
+pod_status pod_hlo_parse_fail_machine(const pod_hlo_scan *scan, uint32_t at, const char *mark,
+                                      int length)
 {
+    return pod_hlo_fail(
+        scan, at,
+        "%.*s: this text was compiled for GPU or CPU; compile the program for a TPU, "
+        "which needs none (scripts/aot.py), and pass that text",
+        length, mark);
+}
+
+static pod_status parse(pod_hlo_parser *parser)
+{
+    pod_hlo_module *module = parser->module;
+    const pod_hlo_scan *scan = &parser->scan;
+    size_t at = 0;
+    module->tiled = pod_hlo_source_holds(scan->text, scan->size, "T(", NULL);
+    const char *mark = module->tiled ? NULL : pod_hlo_source_elsewhere(scan->text, scan->size, &at);
+    return mark != NULL ? pod_hlo_parse_fail_machine(scan, (uint32_t)at, mark, (int)strlen(mark))
+                        : take_module(parser);
+}
+
+pod_status pod_hlo_parse(const char *file, const char *text, size_t size, bool text_order,
+                         pod_hlo_module **module, pod_error *err)
+{
+    char *cleaned = NULL;
     *module = NULL;
-    pod_status st = check_bytes(file, text, size, err);
+    pod_status st = pod_hlo_source_clean(file, text, size, &cleaned, err);
     if (st != POD_OK) {
         return st;
     }
     pod_hlo_module *made = calloc(1, sizeof *made);
     if (made == NULL) {
+        free(cleaned);
         return pod_fail(err, POD_E_NOMEM, "no memory for the program");
     }
     *made = (pod_hlo_module){.file = file,
-                             .text = text,
+                             .text = cleaned != NULL ? cleaned : text,
+                             .own_text = cleaned,
                              .size = (uint32_t)size,
                              .partitions = 1,
                              .replicas = 1,
                              .entry = POD_HLO_NONE};
     pod_hlo_parser parser = {
         .module = made,
+        .text_order = text_order,
         .scan = {.file = file,
-                 .text = text,
+                 .text = made->text,
                  .size = (uint32_t)size,
                  .computation = POD_HLO_NONE,
                  .err = err},
     };
-    st = take_module(&parser);
+    st = parse(&parser);
     free(parser.meaning);
+    free(parser.taken);
     if (st != POD_OK) {
         pod_hlo_free(made);
         return st;
     }
-    made->tiled = contains(text, size, "T(");
     *module = made;
     return POD_OK;
 }

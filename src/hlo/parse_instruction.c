@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "hlo/attributes.h"
 #include "hlo/parse_state.h"
+#include "hlo/source.h"
 
 #include <string.h>
 
@@ -163,8 +165,81 @@ static pod_status take_attribute(pod_hlo_parser *parser, pod_hlo_instruction *in
     return st;
 }
 
-/* [shape] ['%']name; without % a name before a '[' is the shape's type. */
-static pod_status take_operand(pod_hlo_parser *parser, pod_hlo_instruction *instruction)
+static pod_status define(pod_hlo_parser *parser, const pod_hlo_instruction *instruction);
+
+static pod_status fail_index(const pod_hlo_parser *parser, uint32_t at, int64_t index,
+                             const pod_hlo_shape *tuple)
+{
+    return pod_hlo_fail(&parser->scan, at, "index %d of a tuple of %u", (int)index,
+                        tuple->dtype == POD_HLO_TYPE_TUPLE ? tuple->count : 0);
+}
+
+/* The operands that were taken become those of an instruction. */
+static pod_status keep_operands(pod_hlo_parser *parser, pod_hlo_instruction *instruction)
+{
+    pod_hlo_module *module = parser->module;
+    const pod_status st = pod_hlo_reserve(&module->operand, &module->capacity[POD_HLO_OF_OPERANDS],
+                                          (uint64_t)module->noperands + parser->ntaken,
+                                          sizeof *module->operand, parser->scan.err);
+    instruction->operands = module->noperands;
+    for (uint32_t i = 0; st == POD_OK && i < parser->ntaken; i++) {
+        module->operand[module->noperands++] = parser->taken[i];
+        instruction->noperands++;
+    }
+    parser->ntaken = 0;
+    return st;
+}
+
+/* "#1" after an operand: a get-tuple-element of that name stands before the instruction, once in its computation.
+ * @param name  of the operand so far, then of its element */
+static pod_status take_element(pod_hlo_parser *parser, pod_hlo_span *name, uint32_t *operand)
+{
+    pod_hlo_module *module = parser->module;
+    pod_hlo_scan *scan = &parser->scan;
+    pod_hlo_instruction element = {.opcode = POD_HLO_GET_TUPLE_ELEMENT,
+                                   .computation = module->ncomputations - 1,
+                                   .offset = name->begin,
+                                   .attributes = module->nattributes,
+                                   .calls = module->ncalls,
+                                   .noperands = 1};
+    const pod_hlo_shape *tuple = pod_hlo_shape_of(module, &module->instruction[*operand]);
+    int64_t index = 0;
+    (void)pod_hlo_take(scan, '#');
+    const uint32_t at = scan->at;
+    pod_status st = pod_hlo_number(scan, "the element of a tuple", INT32_MAX, &index);
+    if (st == POD_OK && (tuple->dtype != POD_HLO_TYPE_TUPLE || index >= tuple->count)) {
+        st = fail_index(parser, at, index, tuple);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    name->end = scan->at;
+    element.number = (uint32_t)index;
+    element.shape = pod_hlo_member(module, tuple, (uint32_t)index);
+    st = pod_hlo_parse_intern(parser, *name, &element.name);
+    if (st != POD_OK) {
+        return st;
+    }
+    element.opcode_name = element.name;
+    const uint32_t known = parser->meaning[element.name].instruction;
+    const uint32_t first = module->computation[module->ncomputations - 1].first;
+    if (known != POD_HLO_NONE && known >= first) {
+        *operand = known;
+        return POD_OK;
+    }
+    st = pod_hlo_reserve(&module->operand, &module->capacity[POD_HLO_OF_OPERANDS],
+                         (uint64_t)module->noperands + 1, sizeof *module->operand, scan->err);
+    if (st == POD_OK) {
+        element.operands = module->noperands;
+        module->operand[module->noperands++] = *operand;
+        *operand = module->ninstructions;
+        st = define(parser, &element);
+    }
+    return st;
+}
+
+/* [shape] ['%']name['#'element]; without % a name before a '[' is the shape's type. */
+static pod_status take_operand(pod_hlo_parser *parser)
 {
     pod_hlo_module *module = parser->module;
     pod_hlo_scan *scan = &parser->scan;
@@ -189,18 +264,22 @@ static pod_status take_operand(pod_hlo_parser *parser, pod_hlo_instruction *inst
     if (st != POD_OK) {
         return st;
     }
-    const uint32_t operand = parser->meaning[number].instruction;
+    uint32_t operand = parser->meaning[number].instruction;
     const uint32_t first = module->computation[module->ncomputations - 1].first;
     if (operand == POD_HLO_NONE || operand < first) {
         return pod_hlo_fail(scan, name.begin,
                             "'%.*s' isn't defined before this; operands stand before their use",
                             pod_hlo_shown(name), scan->text + name.begin);
     }
-    st = pod_hlo_reserve(&module->operand, &module->capacity[POD_HLO_OF_OPERANDS],
-                         (uint64_t)module->noperands + 1, sizeof *module->operand, scan->err);
+    while (st == POD_OK && pod_hlo_peek(scan) == '#') {
+        st = take_element(parser, &name, &operand);
+    }
     if (st == POD_OK) {
-        module->operand[module->noperands++] = operand;
-        instruction->noperands++;
+        st = pod_hlo_reserve(&parser->taken, &parser->taken_capacity, (uint64_t)parser->ntaken + 1,
+                             sizeof *parser->taken, scan->err);
+    }
+    if (st == POD_OK) {
+        parser->taken[parser->ntaken++] = operand;
     }
     return st;
 }
@@ -220,8 +299,11 @@ static pod_status take_operands(pod_hlo_parser *parser, pod_hlo_instruction *ins
         instruction->number = (uint32_t)number;
     } else if (st == POD_OK && pod_hlo_peek(scan) != ')') {
         do {
-            st = take_operand(parser, instruction);
+            st = take_operand(parser);
         } while (st == POD_OK && pod_hlo_take(scan, ','));
+    }
+    if (st == POD_OK) {
+        st = keep_operands(parser, instruction);
     }
     return st == POD_OK ? pod_hlo_expect(scan, ')', "an instruction") : st;
 }
@@ -273,8 +355,7 @@ static pod_status check_element(pod_hlo_parser *parser, pod_hlo_instruction *ins
         st = pod_hlo_end(&part, "index");
     }
     if (st == POD_OK && (tuple->dtype != POD_HLO_TYPE_TUPLE || index >= tuple->count)) {
-        st = pod_hlo_fail(&parser->scan, value.begin, "index %d of a tuple of %u", (int)index,
-                          tuple->dtype == POD_HLO_TYPE_TUPLE ? tuple->count : 0);
+        st = fail_index(parser, value.begin, index, tuple);
     }
     instruction->number = (uint32_t)index;
     return st;
@@ -282,7 +363,6 @@ static pod_status check_element(pod_hlo_parser *parser, pod_hlo_instruction *ins
 
 static pod_status check_target(pod_hlo_parser *parser, const pod_hlo_instruction *instruction)
 {
-    static const char *const elsewhere[] = {"\"__cublas", "\"__cudnn", "\"__onednn"};
     pod_hlo_span target;
     if (instruction->phase == POD_HLO_UPDATE || instruction->phase == POD_HLO_DONE) {
         return POD_OK;
@@ -291,12 +371,10 @@ static pod_status check_target(pod_hlo_parser *parser, const pod_hlo_instruction
         return pod_hlo_fail(&parser->scan, instruction->offset,
                             "a custom-call without custom_call_target");
     }
-    for (int i = 0; i < 3; i++) {
-        if (pod_hlo_begins(parser->scan.text, target, elsewhere[i])) {
-            return pod_hlo_fail(&parser->scan, target.begin,
-                                "%.*s: this text was compiled for GPU or CPU; compile for a TPU",
-                                pod_hlo_shown(target), parser->scan.text + target.begin);
-        }
+    const pod_hlo_span name = pod_hlo_unquoted(parser->module, target);
+    if (pod_hlo_source_target(parser->scan.text + name.begin, name.end - name.begin)) {
+        return pod_hlo_parse_fail_machine(&parser->scan, target.begin,
+                                          parser->scan.text + target.begin, pod_hlo_shown(target));
     }
     return POD_OK;
 }
@@ -396,11 +474,25 @@ static pod_status define(pod_hlo_parser *parser, const pod_hlo_instruction *inst
     return st;
 }
 
+/* "name = opcode(…)": the shape is missing. */
+static pod_status check_shape(pod_hlo_scan *scan, pod_hlo_span name)
+{
+    pod_hlo_span word;
+    pod_hlo_scan ahead = *scan;
+    if (!pod_hlo_try_name(&ahead, &word) || pod_hlo_peek(&ahead) != '(') {
+        return POD_OK;
+    }
+    return pod_hlo_fail(scan, word.begin,
+                        "the shape of '%.*s' is missing: bf16[8,128]{1,0} or the like belongs "
+                        "before '%.*s'",
+                        pod_hlo_shown(name), scan->text + name.begin, pod_hlo_shown(word),
+                        scan->text + word.begin);
+}
+
 pod_status pod_hlo_parse_instruction(pod_hlo_parser *parser, bool *root)
 {
     pod_hlo_module *module = parser->module;
     pod_hlo_instruction made = {.computation = module->ncomputations - 1,
-                                .operands = module->noperands,
                                 .attributes = module->nattributes,
                                 .calls = module->ncalls};
     pod_hlo_span name;
@@ -409,6 +501,9 @@ pod_status pod_hlo_parse_instruction(pod_hlo_parser *parser, bool *root)
     if (st == POD_OK) {
         made.offset = name.begin;
         st = pod_hlo_parse_intern(parser, name, &made.name);
+    }
+    if (st == POD_OK) {
+        st = check_shape(&parser->scan, name);
     }
     if (st == POD_OK) {
         st = pod_hlo_shape_take(&module->shapes, &parser->scan, &made.shape);

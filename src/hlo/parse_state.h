@@ -19,7 +19,10 @@ typedef struct pod_hlo_parser {
     pod_hlo_meaning *meaning; /**< meaning[names.count] */
     uint32_t meanings;
     uint32_t meanings_capacity;
-    bool scheduled;
+    uint32_t *taken; /**< taken[ntaken]: operands of the instruction that is read */
+    uint32_t ntaken;
+    uint32_t taken_capacity;
+    bool text_order; /**< an unscheduled text is taken too */
     bool partitions_given;
 } pod_hlo_parser;
 
@@ -37,5 +40,8 @@ pod_status pod_hlo_parse_intern(pod_hlo_parser *parser, pod_hlo_span span, uint3
 pod_status pod_hlo_parse_instruction(pod_hlo_parser *parser, bool *root);
 /** Take the value of attribute `key`; that of replica_groups may have a comma outside brackets. */
 pod_status pod_hlo_parse_value(pod_hlo_scan *scan, pod_hlo_attribute_key key, pod_hlo_span *value);
+/** Record that the text was compiled for GPU or CPU. @param mark  what tells, `length` bytes */
+pod_status pod_hlo_parse_fail_machine(const pod_hlo_scan *scan, uint32_t at, const char *mark,
+                                      int length);
 /** Names of computations become their numbers; check operands of callers; order callees first. */
 pod_status pod_hlo_resolve_calls(pod_hlo_parser *parser);

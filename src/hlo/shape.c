@@ -35,9 +35,14 @@ bool pod_hlo_dtype_is_integer(pod_hlo_dtype dtype)
     return dtype <= POD_HLO_TYPE_U64;
 }
 
+bool pod_hlo_dtype_is_fp8(pod_hlo_dtype dtype)
+{
+    return dtype >= POD_HLO_TYPE_F4E2M1FN && dtype <= POD_HLO_TYPE_F8E5M2FNUZ;
+}
+
 bool pod_hlo_dtype_is_float(pod_hlo_dtype dtype)
 {
-    return dtype >= POD_HLO_TYPE_F8E4M3FN && dtype <= POD_HLO_TYPE_C128;
+    return dtype >= POD_HLO_TYPE_F4E2M1FN && dtype <= POD_HLO_TYPE_C128;
 }
 
 void pod_hlo_shapes_fini(pod_hlo_shapes *shapes)

@@ -14,7 +14,8 @@
  *  asynchronous collectives, 6 scalars, 7 and 8 SparseCore: no bytes of interest.
  *  E(n) in a layout gives the bits of an element; without it the type does. A layout that names no
  *  dims is that of C (the last dim is the most minor). "<=8" as a dim counts 8. Other marks of a
- *  layout are skipped. Figures of a tile beyond the shape's dims pad nothing, scalars aren't padded.
+ *  layout are skipped. Figures of a tile beyond the shape's dims pad nothing, scalars aren't padded. Elements
+ *  below 8 bits are packed: f4e2m1fn[3] takes 2 bytes.
  *
  *  Shapes are shared: the same text is the same number. A shape counts its bytes once; those of a tuple are the
  *  sums of its leaves.
@@ -29,6 +30,8 @@
 /** name, bits per element */
 #define POD_HLO_DTYPE_LIST(X)                                                                      \
     X(POD_HLO_TYPE_PRED, "pred", 8)                                                                \
+    X(POD_HLO_TYPE_S1, "s1", 1)                                                                    \
+    X(POD_HLO_TYPE_U1, "u1", 1)                                                                    \
     X(POD_HLO_TYPE_S2, "s2", 2)                                                                    \
     X(POD_HLO_TYPE_U2, "u2", 2)                                                                    \
     X(POD_HLO_TYPE_S4, "s4", 4)                                                                    \
@@ -41,9 +44,17 @@
     X(POD_HLO_TYPE_U32, "u32", 32)                                                                 \
     X(POD_HLO_TYPE_S64, "s64", 64)                                                                 \
     X(POD_HLO_TYPE_U64, "u64", 64)                                                                 \
+    X(POD_HLO_TYPE_F4E2M1FN, "f4e2m1fn", 4)                                                        \
+    X(POD_HLO_TYPE_F6E2M3FN, "f6e2m3fn", 6)                                                        \
+    X(POD_HLO_TYPE_F6E3M2FN, "f6e3m2fn", 6)                                                        \
+    X(POD_HLO_TYPE_F8E8M0FNU, "f8e8m0fnu", 8)                                                      \
+    X(POD_HLO_TYPE_F8E3M4, "f8e3m4", 8)                                                            \
+    X(POD_HLO_TYPE_F8E4M3, "f8e4m3", 8)                                                            \
     X(POD_HLO_TYPE_F8E4M3FN, "f8e4m3fn", 8)                                                        \
-    X(POD_HLO_TYPE_F8E5M2, "f8e5m2", 8)                                                            \
+    X(POD_HLO_TYPE_F8E4M3FNUZ, "f8e4m3fnuz", 8)                                                    \
     X(POD_HLO_TYPE_F8E4M3B11FNUZ, "f8e4m3b11fnuz", 8)                                              \
+    X(POD_HLO_TYPE_F8E5M2, "f8e5m2", 8)                                                            \
+    X(POD_HLO_TYPE_F8E5M2FNUZ, "f8e5m2fnuz", 8)                                                    \
     X(POD_HLO_TYPE_BF16, "bf16", 16)                                                               \
     X(POD_HLO_TYPE_F16, "f16", 16)                                                                 \
     X(POD_HLO_TYPE_F32, "f32", 32)                                                                 \
@@ -105,5 +116,7 @@ void pod_hlo_shapes_fini(pod_hlo_shapes *shapes);
 const char *pod_hlo_dtype_name(pod_hlo_dtype dtype);
 /** pred, s… or u…. */
 bool pod_hlo_dtype_is_integer(pod_hlo_dtype dtype);
+/** f8…, f6…, f4…. */
+bool pod_hlo_dtype_is_fp8(pod_hlo_dtype dtype);
 /** f…, bf16 or c…. */
 bool pod_hlo_dtype_is_float(pod_hlo_dtype dtype);

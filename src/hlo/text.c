@@ -91,9 +91,13 @@ static bool is_name(char c)
            || c == '.' || c == '-';
 }
 
-/* At a comment: the offset after it, or the end if it has none. */
+/* At a comment: the offset after it, or the end if it has none. One of a line ends before the line does. */
 static uint32_t comment_end(const pod_hlo_scan *scan, uint32_t at)
 {
+    if (scan->text[at + 1] == '/') {
+        const char *end = memchr(scan->text + at, '\n', scan->size - at);
+        return end == NULL ? scan->size : (uint32_t)(end - scan->text);
+    }
     for (at += 2; at + 1 < scan->size; at++) {
         if (scan->text[at] == '*' && scan->text[at + 1] == '/') {
             return at + 2;
@@ -104,7 +108,8 @@ static uint32_t comment_end(const pod_hlo_scan *scan, uint32_t at)
 
 static bool at_comment(const pod_hlo_scan *scan, uint32_t at)
 {
-    return scan->text[at] == '/' && at + 1 < scan->size && scan->text[at + 1] == '*';
+    return scan->text[at] == '/' && at + 1 < scan->size
+           && (scan->text[at + 1] == '*' || scan->text[at + 1] == '/');
 }
 
 void pod_hlo_blank(pod_hlo_scan *scan)
@@ -223,17 +228,26 @@ static char closing(char open)
     }
 }
 
+/* Does a value go on in the next line? An instruction begins with none of these. */
+static bool goes_on(pod_hlo_scan ahead)
+{
+    const char c = pod_hlo_peek(&ahead);
+    return c == '<' || closing(c) != '\0';
+}
+
 /* Skips balanced text. At depth 0 it stops before a comma or a line end (if `value`) and before a closing
- * bracket. */
-static pod_status skip_balanced(pod_hlo_scan *scan, bool value)
+ * bracket. @param[out] end  after the last byte that is neither blank nor comment */
+static pod_status skip_balanced(pod_hlo_scan *scan, bool value, uint32_t *end)
 {
     char expected[POD_HLO_BRACKETS_MAX];
     int depth = 0;
+    *end = scan->at;
     while (scan->at < scan->size) {
         const uint32_t at = scan->at;
         const char c = scan->text[at];
         if (c == '"') {
             scan->at = string_end(scan, at);
+            *end = scan->at;
             continue;
         }
         if (at_comment(scan, at)) {
@@ -242,7 +256,7 @@ static pod_status skip_balanced(pod_hlo_scan *scan, bool value)
         }
         if (depth == 0
             && (c == ')' || c == ']' || c == '}'
-                || (value && (c == ',' || c == '\n' || c == '\r')))) {
+                || (value && (c == ',' || ((c == '\n' || c == '\r') && !goes_on(*scan)))))) {
             return POD_OK;
         }
         const char close = closing(c);
@@ -258,31 +272,34 @@ static pod_status skip_balanced(pod_hlo_scan *scan, bool value)
             depth--;
         }
         scan->at++;
+        *end = is_blank(c) ? *end : scan->at;
     }
     return depth == 0 && scan->part ? POD_OK
                                     : pod_hlo_fail(scan, scan->size, "the end of the text");
 }
 
-static void trim(const pod_hlo_scan *scan, pod_hlo_span *span)
+/* "[ROOT] [%]name =": a value that is missing isn't looked for there. */
+static bool at_instruction(pod_hlo_scan ahead)
 {
-    while (span->end > span->begin && is_blank(scan->text[span->end - 1])) {
-        span->end--;
+    pod_hlo_span word;
+    (void)pod_hlo_take(&ahead, '%');
+    if (pod_hlo_try_name(&ahead, &word) && pod_hlo_is(ahead.text, word, "ROOT")
+        && pod_hlo_peek(&ahead) != '=') {
+        (void)pod_hlo_take(&ahead, '%');
+        (void)pod_hlo_try_name(&ahead, &word);
     }
+    return word.end > word.begin && pod_hlo_peek(&ahead) == '=';
 }
 
 pod_status pod_hlo_value(pod_hlo_scan *scan, pod_hlo_span *value)
 {
-    /* A line end would end the value, so it isn't skipped. */
-    for (bool more = true; more && scan->at < scan->size;) {
-        const char c = scan->text[scan->at];
-        more = c == ' ' || c == '\t' || at_comment(scan, scan->at);
-        scan->at = !more ? scan->at : c == '/' ? comment_end(scan, scan->at) : scan->at + 1;
+    const uint32_t before = scan->at;
+    pod_hlo_blank(scan);
+    if (memchr(scan->text + before, '\n', scan->at - before) != NULL && at_instruction(*scan)) {
+        scan->at = before;
     }
     value->begin = scan->at;
-    const pod_status st = skip_balanced(scan, true);
-    value->end = scan->at;
-    trim(scan, value);
-    return st;
+    return skip_balanced(scan, true, &value->end);
 }
 
 pod_status pod_hlo_group(pod_hlo_scan *scan, char open, const char *where, pod_hlo_span *inside)
@@ -291,14 +308,9 @@ pod_status pod_hlo_group(pod_hlo_scan *scan, char open, const char *where, pod_h
     if (st == POD_OK) {
         pod_hlo_blank(scan);
         inside->begin = scan->at;
-        st = skip_balanced(scan, false);
-        inside->end = scan->at;
+        st = skip_balanced(scan, false, &inside->end);
     }
-    if (st == POD_OK) {
-        trim(scan, inside);
-        st = pod_hlo_expect(scan, closing(open), where);
-    }
-    return st;
+    return st == POD_OK ? pod_hlo_expect(scan, closing(open), where) : st;
 }
 
 pod_status pod_hlo_numbers(pod_hlo_scan *scan, char open, const char *what, int64_t largest,

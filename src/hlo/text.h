@@ -2,12 +2,13 @@
 /** @file hlo/text.h  Tokens of an HLO text, and where an error is in it.
  *
  *  Model: a scan is a place in a text of at most 64 MB. Blanks (space, tab, CR, LF) and comments
- *  `/ * … * /` stand freely between tokens. A string is "…" with \ escapes and may hold line ends;
+ *  (`/ * … * /`, or `//` up to the line end) stand freely between tokens. A string is "…" with \ escapes and may hold line ends;
  *  the brackets ( [ { nest, at most POD_HLO_BRACKETS_MAX deep; < and > are none.
  *
  *      name      letters, digits, '_', '.', '-'
  *      value     balanced text up to a comma, line end or closing bracket outside brackets and
- *                strings; inside them it may span lines
+ *                strings; inside them it may span lines. It may stand in the next line, and go on
+ *                there with an opening bracket or a '<'
  *
  *  A position is an offset in bytes; line and column (bytes, from 1) are counted when an error
  *  needs them. An error met at the end of the whole text says that the text is cut off, with the
@@ -72,7 +73,7 @@ bool pod_hlo_try_name(pod_hlo_scan *scan, pod_hlo_span *name);
 pod_status pod_hlo_number(pod_hlo_scan *scan, const char *what, int64_t max, int64_t *value);
 /** Take a whole number with an optional '-'; its magnitude is at most `max`. */
 pod_status pod_hlo_signed(pod_hlo_scan *scan, const char *what, int64_t max, int64_t *value);
-/** Take a value; blanks at both ends are left out of the span. May be empty. */
+/** Take a value; blanks and comments at both ends are left out of the span. May be empty. */
 pod_status pod_hlo_value(pod_hlo_scan *scan, pod_hlo_span *value);
 /** Take a pair of brackets with what is inside; the span is what is inside.
  *  @param open  '(', '[' or '{' */

@@ -129,8 +129,10 @@ Test(hlo_bytes, counts_what_each_instruction_reads_and_writes)
                         HEAD "%sENTRY e {\n  a = " A " parameter(0)\n  b = " A " parameter(1)\n"
                              "  v = " V " parameter(2)\n  r = " ROW " parameter(3)\n"
                              "  i = s32[] parameter(4)\n  z = f32[] parameter(5)\n"
-                             "  k = s32[8]{0:T(128)} parameter(6)\n  %s\n}\n",
-                        computations, c->instructions);
+                             "  k = s32[8]{0:T(128)} parameter(6)\n  %s\n%s}\n",
+                        computations, c->instructions,
+                        strstr(c->instructions, "ROOT") == NULL ? "  ROOT o = token[] after-all()\n"
+                                                                : "");
         pod_hlo_module *module = module_of(text.data);
         pod_hlo_analysis analysis = analysis_of(module);
         pod_hlo_bytes bytes;
@@ -241,7 +243,7 @@ Test(hlo_memory, refuses_aliases_that_are_not_there)
                         computations, wrong[i]);
         pod_hlo_module *module = NULL;
         pod_error err = {0};
-        if (pod_hlo_parse("a.txt", text.data, text.size, &module, &err) == POD_OK) {
+        if (pod_hlo_parse("a.txt", text.data, text.size, false, &module, &err) == POD_OK) {
             pod_hlo_analysis analysis = analysis_of(module);
             pod_hlo_memory memory;
             cr_assert_eq(pod_hlo_memory_init(&memory, &analysis, &err), POD_E_INVALID, "%s",

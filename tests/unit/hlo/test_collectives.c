@@ -103,18 +103,19 @@ Test(hlo_collectives, count_what_each_moves)
 #define FUSIONS                                                                                    \
     START("start9", "9")                                                                           \
     MIDDLE("middle9", "9") DONE("done9", "9") START("start8", "8") DONE("done8", "8")
+#define STOP "  ROOT o = token[] after-all()\n}\n"
 #define MAIN "ENTRY e {\n  b = bf16[8] parameter(0)\n  c = bf16[64] parameter(1)\n"
 
 Test(hlo_collectives, take_fusions_of_one_channel_as_one)
 {
     pod_text list = collectives_of(HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") CALL(
         "m", "middle9", "kOutput") CALL("t", "start8", "kCustom") CALL("n", "middle9", "kLoop")
-                                       END("d", "done9") END("x", "done8") "}\n");
+                                       END("d", "done9") END("x", "done8") STOP);
     cr_assert_str_eq(list.data, "all-gather:fused:128:8x1:2");
     pod_text_free(&list);
     pod_hlo_module *module =
         module_of(HEAD START("start9", "9") MIDDLE("middle9", "9") DONE("done9", "9") MAIN CALL(
-            "s", "start9", "kCustom") CALL("m", "middle9", "kOutput") END("d", "done9") "}\n");
+            "s", "start9", "kCustom") CALL("m", "middle9", "kOutput") END("d", "done9") STOP);
     pod_hlo_analysis analysis = analysis_of(module);
     cr_assert_eq(analysis.collectives.count, 1);
     const pod_hlo_collective *gather = &analysis.collectives.collective[0];
@@ -133,15 +134,15 @@ Test(hlo_collectives, pair_fusions_by_channel)
         const char *says;
     } wrong[] = {
   /* clang-format off */
-        {HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") "}\n", 35,
-         "a start with no done: no fusion up to line 35 ends channel 9"},
-        { HEAD FUSIONS MAIN END("d", "done9") "}\n", 35,
+        {HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") STOP, 35,
+         "a start with no done: no fusion up to line 36 ends channel 9"},
+        { HEAD FUSIONS MAIN END("d", "done9") STOP, 35,
          "a done without a start: no fusion of its computation, which begins in line 33, starts "
          "channel 9"},
         { HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") CALL("t", "start9", "kCustom")
-             END("d", "done9") "}\n",
+             END("d", "done9") STOP,
          36, "a second start of the channel that began in line 35"},
-        { HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") END("d", "done9") END("x", "done9") "}\n",
+        { HEAD FUSIONS MAIN CALL("s", "start9", "kCustom") END("d", "done9") END("x", "done9") STOP,
          37, "a done without a start"},
   /* clang-format on */
     };

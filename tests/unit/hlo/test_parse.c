@@ -33,6 +33,73 @@ Test(hlo_parse, reads_a_text_whatever_its_blanks_and_comments)
     pod_hlo_free(module);
 }
 
+/* What stands around a text, or is written in another way, changes nothing: name of module, its first result, line. */
+Test(hlo_parse, reads_the_same_through_marks_prefixes_comments_and_elements)
+{
+    static const char text[] =
+        "HloModule m, is_scheduled=true // one\n, num_partitions=\n 4\n"
+        "ENTRY e { // \"two\" } {\n"
+        "  a = f32[8] parameter(0)\n"
+        "  t = (f32[8], (f32[32], s32[])) custom-call(a), custom_call_target=\n\"T\"\n"
+        "  b = f32[32] all-gather(%t#0), channel_id=1 /*x*/, replica_groups=\n[1,4]\n<=[4] // y\n"
+        "  , dimensions=\n{0}\n"
+        "  c = f32[32] add(b, f32[32]{0} %t#1#0), metadata={op_name=\"a//b\"}\n"
+        "  d = f32[32] add(c, t#1#0)\n"
+        "  ROOT z = (f32[32], s32[]) tuple(d, t#1#1)\n}\n";
+    static const char *const prefixes[] = {"",
+                                           "\xef\xbb\xbf",
+                                           "I0102 12:00:#.123456   # dump.cc:99] ",
+                                           "2024-01-02 03:04:05.#: I xla/service/x.cc:#] ",
+                                           "[1,#]<stdout>:",
+                                           "2024-01-02T03:04:05.#Z "};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        pod_text all = {0};
+        int line = 90;
+        for (const char *at = text; *at != '\0'; line++) {
+            const size_t length = (size_t)(strchr(at, '\n') - at) + 1;
+            if (i != 1 || at == text) {
+                /* '#' is a number, of more digits in some lines than in others. */
+                for (const char *c = prefixes[i]; *c != '\0'; c++) {
+                    if (*c == '#') {
+                        pod_text_printf(&all, "%d", line * 3);
+                    } else {
+                        pod_text_append(&all, c, 1);
+                    }
+                }
+            }
+            pod_text_append(&all, at, length);
+            at += length;
+        }
+        pod_hlo_module *module = module_of(all.data);
+        cr_assert(pod_hlo_is(module->text, module->name, "m"), "%s", prefixes[i]);
+        cr_assert_eq(module->partitions, 4);
+        cr_assert_eq(module->ninstructions, 10, "%u", module->ninstructions);
+        const pod_hlo_instruction *d = instruction_of(module, "d");
+        const pod_hlo_instruction *element = pod_hlo_operand(module, d, 1);
+        cr_assert_eq(element, pod_hlo_operand(module, instruction_of(module, "c"), 1));
+        cr_assert_eq(element->opcode, POD_HLO_GET_TUPLE_ELEMENT);
+        cr_assert_eq(element->number, 0);
+        cr_assert_eq(pod_hlo_operand(module, element, 0)->number, 1);
+        pod_hlo_analysis analysis = analysis_of(module);
+        cr_assert_eq(analysis.collectives.collective[0].bytes, 128);
+        pod_hlo_analysis_fini(&analysis);
+        pod_hlo_free(module);
+        pod_text_free(&all);
+    }
+}
+
+Test(hlo_parse, takes_an_unscheduled_text_when_asked)
+{
+    static const char text[] = "HloModule m\nENTRY e { ROOT a = f32[8] parameter(0) }\n";
+    pod_hlo_module *module = NULL;
+    pod_error err = {0};
+    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1, false, &module, &err),
+                 POD_E_INVALID);
+    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1, true, &module, &err), POD_OK);
+    cr_assert_not(module->scheduled);
+    pod_hlo_free(module);
+}
+
 Test(hlo_parse, knows_opcodes_and_their_asynchronous_forms)
 {
     static const struct {
@@ -114,6 +181,14 @@ static const error_case errors[] = {
     {HEAD E "  b = f32[8] negate(a), /* x", 2, 7, "cut off"},
     /* names */
     {HEAD E "  b = f32[8] negate(c)\n" OK, 4, 21, "'c' isn't defined before this"},
+    {HEAD E "  b = f32[8] negate(a#0)\n" OK, 4, 23, "index 0 of a tuple of 0"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] negate(b#1)\n" OK, 5, 23, "index 1 of a tuple of 1"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] negate(b#0#0)\n" OK, 5, 25, "index 0 of a tuple of 0"},
+    {HEAD E "  b = (f32[8]) tuple(a)\n  c = f32[8] negate(b#)\n" OK, 5, 23, "element of a tuple is missing"},
+    {HEAD E "  b = f32[8] negate(a)\n}\n", 2, 7, "ENTRY has no ROOT"},
+    {"HloModule m:\n" E OK, 1, 12, "':' after the name of the module"},
+    {"HloModule m, is_scheduled=true\n" E "  b = f32[8] fusion(a), kind=kLoop, calls=%wrapped_add\n" OK, 4, 37,
+     "calls=%wrapped_: this text was compiled for GPU or CPU"},
     {HEAD E "  b = f32[8] negate(z)\n" OK, 4, 21, "'z' isn't defined before this"},
     {HEAD E "  b = f32[8] negate(b)\n" OK, 4, 21, "'b' isn't defined before this"},
     {HEAD F E "  b = f32[8] negate(q)\n" OK, 8, 21, "'q' isn't defined before this"},
@@ -144,7 +219,7 @@ static const error_case errors[] = {
     {HEAD E "  b = f9[8] negate(a)\n" OK, 4, 7, "'f9' is no element type"},
     {HEAD E "  b = f32[8,x] negate(a)\n" OK, 4, 13, "a dim is missing"},
     {HEAD E "  b = f32[8]{1} negate(a)\n" OK, 4, 14, "names others"},
-    {HEAD E "  b = negate(a)\n" OK, 4, 7, "'negate' is no element type"},
+    {HEAD E "  b = negate(a)\n" OK, 4, 7, "the shape of 'b' is missing"},
     {HEAD E "  b = f32[8] negate(a), metadata\n" OK, 5, 3, "'=' of an attribute"},
     {HEAD E "  b = f32[8] negate(a), channel_id=\n" OK, 4, 36, "channel_id has no value"},
     {HEAD E "  b = f32[8] negate(a), index=1, index=2\n" OK, 4, 40, "index is given twice"},
@@ -202,16 +277,19 @@ Test(hlo_parse, refuses_what_is_no_text)
     static const struct {
         const char *text;
         size_t size;
+        const char *says;
     } binary[] = {
-        {"\x1f\x8b\x08",          3 },
-        {"\x0a\x12jit_f\x12\x01", 9 },
-        {"HloModule m\x00",       12},
-        {"HloModule \x7f",        11},
+        {"\x1f\x8b\x08",          3,  "(gzip -dc FILE | podsim hlo -)"},
+        {"\xff\xfeH\x00l\x00",    6,  "in UTF-16"                     },
+        {"\xfe\xff\x00H\x00l",    6,  "in UTF-16"                     },
+        {"\x01\x12jit_f\x12\x01", 9,  "that as_text() gives"          },
+        {"HloModule m\x00",       12, "that as_text() gives"          },
+        {"HloModule \x7f",        11, "that as_text() gives"          },
     };
     for (size_t i = 0; i < sizeof binary / sizeof binary[0]; i++) {
         pod_error err = {0};
         cr_assert_eq(status_of(binary[i].text, binary[i].size, &err), POD_E_INVALID);
-        cr_assert(strstr(err.text, "gzip -dc FILE | podsim hlo -") != NULL, "%s", err.text);
+        cr_assert(strstr(err.text, binary[i].says) != NULL, "%s", err.text);
     }
 }
 

@@ -73,16 +73,20 @@ Test(hlo_shape, knows_the_bytes_of_every_element_type)
         const char *names;
         int bits;
     } types[] = {
-        {"pred s8 u8 f8e4m3fn f8e5m2 f8e4m3b11fnuz", 8  },
-        {"s4 u4",                                    4  },
-        {"s2 u2",                                    2  },
-        {"s16 u16 bf16 f16",                         16 },
-        {"s32 u32 f32",                              32 },
-        {"s64 u64 f64 c64",                          64 },
-        {"c128",                                     128},
+        {"s1 u1",                                                                                  1  },
+        {"f4e2m1fn",                                                                               4  },
+        {"f6e2m3fn f6e3m2fn",                                                                      6  },
+        {"pred s8 u8 f8e4m3fn f8e5m2 f8e4m3b11fnuz f8e4m3fnuz f8e5m2fnuz f8e8m0fnu f8e3m4 f8e4m3",
+         8                                                                                            },
+        {"s4 u4",                                                                                  4  },
+        {"s2 u2",                                                                                  2  },
+        {"s16 u16 bf16 f16",                                                                       16 },
+        {"s32 u32 f32",                                                                            32 },
+        {"s64 u64 f64 c64",                                                                        64 },
+        {"c128",                                                                                   128},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        char names[64];
+        char names[128];
         char *rest = names;
         snprintf(names, sizeof names, "%s", types[i].names);
         for (char *name = strtok_r(names, " ", &rest); name != NULL;
