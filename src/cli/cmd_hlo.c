@@ -204,6 +204,10 @@ static pod_status print_facts(pod_cli *cli, const pod_hlo_analysis *analysis,
         emit_list(emit, &facts->custom_calls);
         pod_emit_i64(emit, facts->argument_bytes);
         pod_emit_i64(emit, memory->bytes);
+        if (module->replicas > 1) {
+            pod_emit_note(emit, "%lld replicas of %lld partition%s", (long long)module->replicas,
+                          (long long)module->partitions, module->partitions == 1 ? "" : "s");
+        }
         note_list(emit, "loops", &facts->loops, ' ');
         note_list(emit, "collectives", &facts->collectives, ';');
         note_list(emit, "dcn", &facts->dcn, ';');
@@ -224,9 +228,9 @@ static pod_status check_devices(const pod_hlo_texts *options, const pod_hlo_inpu
                        : options->device_order != NULL ? options->device_order
                                                        : inputs->known.device_order;
     const char *what = options->device_order != NULL ? "--device-order" : inputs->sidecar.path;
-    const pod_status st = list == NULL ? POD_OK
-                                       : pod_hlo_devices_parse(&devices, list, what,
-                                                               (int32_t)module->partitions, err);
+    const pod_status st =
+        list == NULL ? POD_OK
+                     : pod_hlo_devices_parse(&devices, list, what, (int32_t)module->devices, err);
     pod_hlo_devices_fini(&devices);
     return st;
 }

@@ -143,6 +143,10 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
                          module->ninstructions,
                          (long long)report->text->analysis.inside[module->entry].executed,
                          report->request->cost.compiler ? "the compiler" : "shapes");
+        if (module->replicas > 1) {
+            pod_emit_heading(emit, "%lld replicas of %lld partition%s", (long long)module->replicas,
+                             (long long)module->partitions, module->partitions == 1 ? "" : "s");
+        }
         if (what_if[0] != '\0') {
             pod_emit_heading(emit, "%s", what_if);
         }

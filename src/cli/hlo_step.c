@@ -231,15 +231,21 @@ static pod_status devices_find(const pod_cli *cli, const pod_hlo_texts *texts,
 {
     const pod_experiment_setup *setup = &asked->targets.setup[0];
     const pod_hlo_sidecar *known = &inputs->known;
-    const int64_t partitions = analysis->module->partitions;
-    if (partitions != setup->slice.nchips) {
+    const pod_hlo_module *module = analysis->module;
+    if (module->devices != setup->slice.nchips) {
+        char of_replicas[64] = "";
+        if (module->replicas > 1) {
+            (void)snprintf(of_replicas, sizeof of_replicas, "%lld replicas of ",
+                           (long long)module->replicas);
+        }
         return pod_fail(err, POD_E_INVALID,
-                        "%s has %lld partition%s, %s %d chips; give a --slice of as many chips "
-                        "as partitions",
-                        inputs->text.path, (long long)partitions, partitions == 1 ? "" : "s",
-                        setup->slice.name, setup->slice.nchips);
+                        "%s has %s%lld partition%s, %s %d chips; give a --slice of as many chips "
+                        "as %spartitions",
+                        inputs->text.path, of_replicas, (long long)module->partitions,
+                        module->partitions == 1 ? "" : "s", setup->slice.name, setup->slice.nchips,
+                        module->replicas > 1 ? "replicas times " : "");
     }
-    const int32_t count = (int32_t)partitions;
+    const int32_t count = (int32_t)module->devices;
     if (texts->device_order != NULL) {
         return pod_hlo_devices_parse(
             &asked->devices, inputs->order.path != NULL ? inputs->order.data : texts->device_order,

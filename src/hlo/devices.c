@@ -36,8 +36,11 @@ pod_status pod_hlo_devices_init(pod_hlo_devices *devices, int32_t partitions, po
 
 bool pod_hlo_is_device_list(const char *text)
 {
-    return text[0] != '\0' && text[strspn(text, "0123456789: \t\r\n")] == '\0';
+    return text[0] != '\0' && text[strspn(text, "0123456789:, \t\r\n")] == '\0';
 }
+
+/* Between the devices of a list. */
+#define BLANKS ", \t\r\n"
 
 /* ---- devices one by one ---- */
 
@@ -127,11 +130,11 @@ static const char *read_device(const char *text, int64_t *slice, int64_t *chip)
         const char *second = end + 1;
         *slice = *chip;
         *chip = strtoll(second, &end, 10);
-        if (end == second || *second == ' ') {
+        if (end == second || strchr(BLANKS, *second) != NULL) {
             return NULL;
         }
     }
-    return *end == '\0' || strchr(" \t\r\n", *end) != NULL ? end : NULL;
+    return *end == '\0' || strchr(BLANKS, *end) != NULL ? end : NULL;
 }
 
 /* Slices that a list names, or 0 if it isn't a list. */
@@ -140,11 +143,11 @@ static int64_t count_slices(const char *list)
     int64_t last = -1;
     int64_t slice = 0;
     int64_t chip = 0;
-    const char *text = list + strspn(list, " \t\r\n");
+    const char *text = list + strspn(list, BLANKS);
     while (text != NULL && *text != '\0') {
         text = read_device(text, &slice, &chip);
         last = slice > last ? slice : last;
-        text = text == NULL ? NULL : text + strspn(text, " \t\r\n");
+        text = text == NULL ? NULL : text + strspn(text, BLANKS);
     }
     return text == NULL || last >= POD_HLO_PARTITIONS_MAX ? 0 : last + 1;
 }
@@ -155,10 +158,11 @@ pod_status pod_hlo_devices_parse(pod_hlo_devices *devices, const char *list, con
     *devices = (pod_hlo_devices){.count = 0};
     const int64_t nslices = pod_hlo_is_device_list(list) ? count_slices(list) : 0;
     if (nslices == 0) {
-        return pod_fail(err, POD_E_USAGE,
-                        "%s: not an order of devices; chip numbers with blanks between them, as "
-                        "podsim mesh --ids prints",
-                        what);
+        return pod_fail(
+            err, POD_E_USAGE,
+            "%s: not an order of devices; chip numbers with blanks or commas between them, "
+            "as podsim mesh --ids prints",
+            what);
     }
     filler f;
     pod_status st = allocate(devices, partitions, err);
@@ -169,13 +173,13 @@ pod_status pod_hlo_devices_parse(pod_hlo_devices *devices, const char *list, con
     st = filler_init(&f, devices, what, (int32_t)nslices, err);
     /* Slice 0 first, so that the others have something to equal. */
     for (int round = 0; round < 2; round++) {
-        const char *text = list + strspn(list, " \t\r\n");
+        const char *text = list + strspn(list, BLANKS);
         while (st == POD_OK && *text != '\0') {
             int64_t slice = 0;
             int64_t chip = 0;
             text = read_device(text, &slice, &chip);
             st = (slice > 0) == (round > 0) ? put(&f, slice, chip) : POD_OK;
-            text += strspn(text, " \t\r\n");
+            text += strspn(text, BLANKS);
         }
     }
     st = st == POD_OK ? check_filled(&f) : st;

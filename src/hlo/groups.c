@@ -2,14 +2,15 @@
 #include "hlo/groups.h"
 
 #include "base/units.h"
+#include "hlo/attributes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void pod_hlo_groups_fini(pod_hlo_groups_pool *pool)
 {
-    pod_hlo_interned_fini(&pool->group_text);
-    pod_hlo_interned_fini(&pool->pair_text);
+    pod_hlo_interned_fini(&pool->text);
+    free(pool->number_of);
     free(pool->group);
     free(pool->pairs);
     free(pool->shuffle);
@@ -18,12 +19,18 @@ void pod_hlo_groups_fini(pod_hlo_groups_pool *pool)
     memset(pool, 0, sizeof *pool);
 }
 
-/* ---- lists of partitions ---- */
+/* ---- lists of numbers ---- */
 
-static pod_status new_list(pod_hlo_groups_pool *pool, int64_t partitions, pod_error *err)
+/* What a number is of, without its article. */
+static const char *noun(const pod_hlo_groups_pool *pool)
+{
+    return strchr(pool->what, ' ') + 1;
+}
+
+static pod_status new_list(pod_hlo_groups_pool *pool, int64_t range, pod_error *err)
 {
     const uint32_t before = pool->seen_capacity;
-    const pod_status st = pod_hlo_reserve(&pool->seen, &pool->seen_capacity, (uint64_t)partitions,
+    const pod_status st = pod_hlo_reserve(&pool->seen, &pool->seen_capacity, (uint64_t)range,
                                           sizeof *pool->seen, err);
     if (st == POD_OK && pool->seen_capacity > before) {
         memset(pool->seen + before, 0, (pool->seen_capacity - before) * sizeof *pool->seen);
@@ -32,20 +39,19 @@ static pod_status new_list(pod_hlo_groups_pool *pool, int64_t partitions, pod_er
     return st;
 }
 
-/* Takes a partition. @param once  it must not be in this list already */
-static pod_status take_id(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t partitions,
-                          bool once)
+/* Takes a number below `range`. @param once  it must not be in this list already */
+static pod_status take_id(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range, bool once)
 {
     int64_t id = 0;
     pod_hlo_blank(scan);
     const uint32_t at = scan->at;
-    pod_status st = pod_hlo_number(scan, "a partition", INT32_MAX, &id);
-    if (st == POD_OK && id >= partitions) {
-        return pod_hlo_fail(scan, at, "partition %d; the program has partitions 0 to %d", (int)id,
-                            (int)partitions - 1);
+    pod_status st = pod_hlo_number(scan, pool->what, INT32_MAX, &id);
+    if (st == POD_OK && id >= range) {
+        return pod_hlo_fail(scan, at, "%s %d; the program has %ss 0 to %d", noun(pool), (int)id,
+                            noun(pool), (int)range - 1);
     }
     if (st == POD_OK && once && pool->seen[id] == pool->lists) {
-        return pod_hlo_fail(scan, at, "partition %d is here twice", (int)id);
+        return pod_hlo_fail(scan, at, "%s %d is here twice", noun(pool), (int)id);
     }
     if (st == POD_OK) {
         pool->seen[id] = once ? pool->lists : pool->seen[id];
@@ -59,11 +65,11 @@ static pod_status take_id(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t
 }
 
 /* {{0,1},{2,3}}, of which the outer bracket is taken and something follows. */
-static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t partitions,
+static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
                              pod_hlo_groups *group)
 {
     const uint32_t begin = scan->at;
-    pod_status st = new_list(pool, partitions, scan->err);
+    pod_status st = new_list(pool, range, scan->err);
     group->ids = pool->nids;
     do {
         const uint32_t first = pool->nids;
@@ -71,16 +77,15 @@ static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
             st = pod_hlo_expect(scan, '{', "a group");
         }
         do {
-            st = st == POD_OK ? take_id(pool, scan, partitions, true) : st;
+            st = st == POD_OK ? take_id(pool, scan, range, true) : st;
         } while (st == POD_OK && pod_hlo_take(scan, ','));
         if (st == POD_OK) {
             st = pod_hlo_expect(scan, '}', "a group");
         }
         const int32_t size = (int32_t)(pool->nids - first);
         if (st == POD_OK && group->count > 0 && size != group->size) {
-            st = pod_hlo_fail(scan, scan->at,
-                              "groups of %d and of %d partitions; all need the same size",
-                              (int)group->size, (int)size);
+            st = pod_hlo_fail(scan, scan->at, "groups of %d and of %d %ss; all need the same size",
+                              (int)group->size, (int)size, noun(pool));
         }
         group->size = size;
         group->count++;
@@ -89,27 +94,27 @@ static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
         st = pod_hlo_expect(scan, '}', "replica_groups");
     }
     const int64_t named = (int64_t)pool->nids - group->ids;
-    if (st == POD_OK && named != partitions) {
-        st = pod_hlo_fail(scan, begin, "the groups name %d of %d partitions; each once", (int)named,
-                          (int)partitions);
+    if (st == POD_OK && named != range) {
+        st = pod_hlo_fail(scan, begin, "the groups name %d of %d %ss; each once", (int)named,
+                          (int)range, noun(pool));
     }
     return st;
 }
 
 /* ---- shapes of 0, 1, 2, … ---- */
 
-static pod_status product_is(const pod_hlo_scan *scan, uint32_t at, const int64_t *sizes, int count,
-                             int64_t partitions)
+static pod_status product_is(const pod_hlo_scan *scan, const char *what, uint32_t at,
+                             const int64_t *sizes, int count, int64_t range)
 {
     int64_t product = 1;
     bool fits = true;
     for (int i = 0; i < count; i++) {
         fits = fits && pod_mul_i64(product, sizes[i], &product);
     }
-    return fits && product == partitions
+    return fits && product == range
                ? POD_OK
-               : pod_hlo_fail(scan, at, "a product that isn't the number of partitions, %d",
-                              (int)partitions);
+               : pod_hlo_fail(scan, at, "a product that isn't the number of %ss, %d", what,
+                              (int)range);
 }
 
 /* The shuffle of an array of these dims, transposed: new dim i is dim order[i]. */
@@ -158,8 +163,8 @@ static pod_status take_transpose(pod_hlo_scan *scan, uint32_t at, const int64_t 
 }
 
 /* [4,2]<=[2,4]T(1,0) */
-static pod_status take_iota(pod_hlo_scan *scan, int64_t partitions, pod_hlo_groups *group,
-                            pod_hlo_shuffle *shuffle)
+static pod_status take_iota(const pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
+                            pod_hlo_groups *group, pod_hlo_shuffle *shuffle)
 {
     int64_t cut[2] = {0, 0};
     int64_t sizes[POD_HLO_SHUFFLE_MAX];
@@ -183,10 +188,10 @@ static pod_status take_iota(pod_hlo_scan *scan, int64_t partitions, pod_hlo_grou
                              &count);
     }
     if (st == POD_OK) {
-        st = product_is(scan, at, sizes, count, partitions);
+        st = product_is(scan, noun(pool), at, sizes, count, range);
     }
     if (st == POD_OK) {
-        st = product_is(scan, begin, cut, 2, partitions);
+        st = product_is(scan, noun(pool), begin, cut, 2, range);
     }
     group->count = (int32_t)cut[0];
     group->size = (int32_t)cut[1];
@@ -231,7 +236,8 @@ static int find_axis(const mesh_axes *axes, const char *text, pod_hlo_span name)
 }
 
 /* mesh['a'=2,'b'=4] */
-static pod_status take_mesh(pod_hlo_scan *scan, int64_t partitions, mesh_axes *axes)
+static pod_status take_mesh(const pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
+                            mesh_axes *axes)
 {
     pod_hlo_span word;
     pod_status st = pod_hlo_name(scan, "replica_groups", &word);
@@ -263,21 +269,21 @@ static pod_status take_mesh(pod_hlo_scan *scan, int64_t partitions, mesh_axes *a
     if (st == POD_OK) {
         st = pod_hlo_expect(scan, ']', "a mesh");
     }
-    return st == POD_OK ? product_is(scan, at, axes->size, axes->count, partitions) : st;
+    return st == POD_OK ? product_is(scan, noun(pool), at, axes->size, axes->count, range) : st;
 }
 
 /* Ids in brackets, of which the opening one is taken. */
-static pod_status take_devices_list(pod_hlo_groups_pool *pool, pod_hlo_scan *scan,
-                                    int64_t partitions, uint32_t at)
+static pod_status take_devices_list(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
+                                    uint32_t at)
 {
     const uint32_t first = pool->nids;
-    pod_status st = new_list(pool, partitions, scan->err);
+    pod_status st = new_list(pool, range, scan->err);
     do {
-        st = st == POD_OK ? take_id(pool, scan, partitions, true) : st;
+        st = st == POD_OK ? take_id(pool, scan, range, true) : st;
     } while (st == POD_OK && pod_hlo_take(scan, ','));
-    if (st == POD_OK && (int64_t)pool->nids - first != partitions) {
-        st = pod_hlo_fail(scan, at, "device_ids names %d of %d partitions",
-                          (int)(pool->nids - first), (int)partitions);
+    if (st == POD_OK && (int64_t)pool->nids - first != range) {
+        st = pod_hlo_fail(scan, at, "device_ids names %d of %d %ss", (int)(pool->nids - first),
+                          (int)range, noun(pool));
     }
     return st;
 }
@@ -299,7 +305,7 @@ static bool lists_ids(pod_hlo_scan ahead)
 }
 
 /* device_ids=([4,16]T(1,0)), device_ids=(0,2,1,3) or device_ids=([0,2,1,3]) */
-static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t partitions,
+static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
                                pod_hlo_groups *group, pod_hlo_shuffle *shuffle)
 {
     pod_hlo_span word;
@@ -318,7 +324,7 @@ static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, in
     if (st == POD_OK && (!bracket || lists_ids(*scan))) {
         group->ids = pool->nids;
         (void)pod_hlo_take(scan, '[');
-        st = take_devices_list(pool, scan, partitions, at);
+        st = take_devices_list(pool, scan, range, at);
         st = st == POD_OK && bracket ? pod_hlo_expect(scan, ']', "device_ids") : st;
     } else if (st == POD_OK) {
         int64_t sizes[POD_HLO_SHUFFLE_MAX];
@@ -326,7 +332,7 @@ static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, in
         st = pod_hlo_numbers(scan, '[', "a dim", POD_HLO_PARTITIONS_MAX, sizes, POD_HLO_SHUFFLE_MAX,
                              &count);
         if (st == POD_OK) {
-            st = product_is(scan, at, sizes, count, partitions);
+            st = product_is(scan, noun(pool), at, sizes, count, range);
         }
         if (st == POD_OK) {
             st = take_transpose(scan, at, sizes, count, shuffle);
@@ -409,15 +415,14 @@ static pod_status mesh_shuffle(const pod_hlo_scan *scan, uint32_t at, const mesh
     return shuffle_of(scan, at, sizes, order, count, shuffle);
 }
 
-static pod_status take_mesh_groups(pod_hlo_groups_pool *pool, pod_hlo_scan *scan,
-                                   int64_t partitions, pod_hlo_groups *group,
-                                   pod_hlo_shuffle shuffle[2])
+static pod_status take_mesh_groups(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
+                                   pod_hlo_groups *group, pod_hlo_shuffle shuffle[2])
 {
     mesh_axes axes = {.count = 0};
     const uint32_t at = scan->at;
-    pod_status st = take_mesh(scan, partitions, &axes);
+    pod_status st = take_mesh(pool, scan, range, &axes);
     if (st == POD_OK && pod_hlo_take(scan, ',')) {
-        st = take_devices(pool, scan, partitions, group, &shuffle[0]);
+        st = take_devices(pool, scan, range, group, &shuffle[0]);
     }
     if (st == POD_OK) {
         st = pod_hlo_expect(scan, '{', "the axes of groups");
@@ -431,8 +436,105 @@ static pod_status take_mesh_groups(pod_hlo_groups_pool *pool, pod_hlo_scan *scan
     if (st == POD_OK) {
         st = mesh_shuffle(scan, at, &axes, group, &shuffle[1]);
     }
-    group->count = st == POD_OK ? (int32_t)partitions / group->size : 0;
+    group->count = st == POD_OK ? (int32_t)range / group->size : 0;
     return st;
+}
+
+/* ---- what the numbers are ---- */
+
+/* Collectives whose channel alone doesn't say it. */
+static bool has_global_ids(const pod_hlo_instruction *collective)
+{
+    return collective->opcode == POD_HLO_ALL_REDUCE || collective->opcode == POD_HLO_ALL_GATHER
+           || collective->opcode == POD_HLO_REDUCE_SCATTER;
+}
+
+static pod_hlo_numbering numbers_of(const pod_hlo_module *module,
+                                    const pod_hlo_instruction *collective)
+{
+    pod_hlo_span channel;
+    if (!pod_hlo_attribute_of(module, collective, POD_HLO_AT_CHANNEL, &channel)) {
+        return POD_HLO_REPLICAS;
+    }
+    if (!has_global_ids(collective)) {
+        return POD_HLO_PARTITIONS;
+    }
+    return pod_hlo_attribute_is(module, collective, POD_HLO_AT_GLOBAL_IDS, "true")
+               ? POD_HLO_DEVICES
+               : POD_HLO_WHOLE_REPLICAS;
+}
+
+static int64_t range_of(const pod_hlo_module *module, pod_hlo_numbering numbers)
+{
+    switch (numbers) {
+    case POD_HLO_REPLICAS:
+    case POD_HLO_WHOLE_REPLICAS:
+        return module->replicas;
+    case POD_HLO_PARTITIONS:
+        return module->partitions;
+    case POD_HLO_DEVICES:
+        break;
+    }
+    return module->devices;
+}
+
+static const char *noun_of(const pod_hlo_module *module, pod_hlo_numbering numbers)
+{
+    if (numbers == POD_HLO_DEVICES) {
+        return module->replicas == 1     ? "a partition"
+               : module->partitions == 1 ? "a replica"
+                                         : "a device";
+    }
+    return numbers == POD_HLO_PARTITIONS ? "a partition" : "a replica";
+}
+
+/* Numbers that were read before, or a place for them in number_of. */
+static pod_status find_text(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
+                            pod_hlo_span value, pod_hlo_numbering numbers, uint32_t **number,
+                            pod_error *err)
+{
+    uint32_t text = 0;
+    const uint32_t known = pool->text.count;
+    pod_status st = pod_hlo_intern(&pool->text, module->text, value, &text, err);
+    if (st == POD_OK) {
+        st = pod_hlo_reserve(&pool->number_of, &pool->numbers_capacity,
+                             (uint64_t)pool->text.count * POD_HLO_NUMBERINGS,
+                             sizeof *pool->number_of, err);
+    }
+    if (st != POD_OK) {
+        return st;
+    }
+    *number = &pool->number_of[(size_t)text * POD_HLO_NUMBERINGS];
+    if (text == known) {
+        memset(*number, 0, POD_HLO_NUMBERINGS * sizeof **number);
+    }
+    *number += numbers;
+    return POD_OK;
+}
+
+/* Read numbers as those of devices where one of replicas and partitions is single, else, or where they don't fit, as
+ * what the attributes say. */
+static pod_status read_numbers(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
+                               const pod_hlo_instruction *collective, pod_hlo_span value,
+                               pod_status (*read)(pod_hlo_groups_pool *pool,
+                                                  const pod_hlo_module *module, pod_hlo_span value,
+                                                  pod_hlo_numbering numbers, uint32_t *number,
+                                                  pod_error *err),
+                               uint32_t *number, pod_error *err)
+{
+    const pod_hlo_numbering said = numbers_of(module, collective);
+    const bool single = module->replicas == 1 || module->partitions == 1;
+    const uint32_t nids = pool->nids;
+    pod_error other = {0};
+    if (!single) {
+        return read(pool, module, value, said, number, err);
+    }
+    const pod_status st = read(pool, module, value, POD_HLO_DEVICES, number, err);
+    if (st != POD_E_INVALID || said == POD_HLO_DEVICES) {
+        return st;
+    }
+    pool->nids = nids;
+    return read(pool, module, value, said, number, &other) == POD_OK ? POD_OK : st;
 }
 
 /* ---- a value ---- */
@@ -451,11 +553,70 @@ static pod_status keep(pod_hlo_groups_pool *pool, pod_hlo_groups *group,
         pool->nshuffles += 2;
     }
     if (st == POD_OK) {
-        st = pod_hlo_reserve(&pool->group, &pool->groups_capacity, pool->group_text.count,
+        st = pod_hlo_reserve(&pool->group, &pool->groups_capacity, (uint64_t)pool->ngroups + 1,
                              sizeof *pool->group, err);
     }
     if (st == POD_OK) {
-        pool->group[pool->group_text.count - 1] = *group;
+        pool->group[pool->ngroups++] = *group;
+    }
+    return st;
+}
+
+/* From the list to devices. */
+static void spread(const pod_hlo_module *module, pod_hlo_numbering numbers, pod_hlo_groups *group)
+{
+    const int32_t replicas = (int32_t)module->replicas;
+    const int32_t partitions = (int32_t)module->partitions;
+    group->numbers = (uint8_t)numbers;
+    group->list_size = group->size;
+    group->partitions = partitions;
+    group->size *= numbers == POD_HLO_WHOLE_REPLICAS ? partitions : 1;
+    group->count *= numbers == POD_HLO_REPLICAS     ? partitions
+                    : numbers == POD_HLO_PARTITIONS ? replicas
+                                                    : 1;
+}
+
+static pod_status read_groups(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
+                              pod_hlo_span value, pod_hlo_numbering numbers, uint32_t *group,
+                              pod_error *err)
+{
+    uint32_t *known = NULL;
+    pod_status st = find_text(pool, module, value, numbers, &known, err);
+    if (st != POD_OK || *known > 0) {
+        *group = st == POD_OK ? *known - 1 : 0;
+        return st;
+    }
+    const int64_t range = range_of(module, numbers);
+    const bool given = value.end > value.begin;
+    pod_hlo_shuffle shuffle[2] = {{.ndims = 0}, {.ndims = 0}};
+    pod_hlo_groups made = {
+        .size = (int32_t)range, .count = 1, .shuffles = POD_HLO_NONE, .ids = POD_HLO_NONE};
+    pod_hlo_scan scan = pod_hlo_part(module, value, err);
+    pool->what = noun_of(module, numbers);
+    if (given && pod_hlo_peek(&scan) == '[') {
+        st = take_iota(pool, &scan, range, &made, &shuffle[0]);
+    } else if (given && pod_hlo_peek(&scan) != '{') {
+        if (!pod_hlo_begins(module->text, value, "mesh")) {
+            return pod_hlo_fail(&scan, value.begin, "replica_groups of no form that is known");
+        }
+        st = take_mesh_groups(pool, &scan, range, &made, shuffle);
+    } else if (given) {
+        (void)pod_hlo_take(&scan, '{');
+        if (!pod_hlo_take(&scan, '}')) {
+            made.count = 0;
+            st = take_lists(pool, &scan, range, &made);
+        }
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_end(&scan, "replica_groups");
+    }
+    if (st == POD_OK) {
+        spread(module, numbers, &made);
+        st = keep(pool, &made, shuffle, err);
+    }
+    if (st == POD_OK) {
+        *group = pool->ngroups - 1;
+        *known = pool->ngroups;
     }
     return st;
 }
@@ -465,36 +626,97 @@ pod_status pod_hlo_groups_read(pod_hlo_groups_pool *pool, const pod_hlo_module *
                                pod_error *err)
 {
     pod_hlo_span value = {0};
-    const bool given = pod_hlo_attribute_of(module, collective, POD_HLO_AT_GROUPS, &value);
-    const uint32_t known = pool->group_text.count;
-    pod_status st = pod_hlo_intern(&pool->group_text, module->text, value, group, err);
-    if (st != POD_OK || *group < known) {
-        return st;
+    (void)pod_hlo_attribute_of(module, collective, POD_HLO_AT_GROUPS, &value);
+    return read_numbers(pool, module, collective, value, read_groups, group, err);
+}
+
+/* "{0,1}" and so on, of which the outer brackets aren't taken. */
+static pod_status take_pairs(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t range,
+                             pod_hlo_pairs *made)
+{
+    pod_status st = new_list(pool, range, scan->err);
+    if (st == POD_OK) {
+        st = pod_hlo_expect(scan, '{', "source_target_pairs");
     }
-    pod_hlo_shuffle shuffle[2] = {{.ndims = 0}, {.ndims = 0}};
-    pod_hlo_groups made = {.size = (int32_t)module->partitions,
-                           .count = 1,
-                           .shuffles = POD_HLO_NONE,
-                           .ids = POD_HLO_NONE};
-    pod_hlo_scan scan = pod_hlo_part(module, value, err);
-    if (given && pod_hlo_peek(&scan) == '[') {
-        st = take_iota(&scan, module->partitions, &made, &shuffle[0]);
-    } else if (given && pod_hlo_peek(&scan) != '{') {
-        if (!pod_hlo_begins(module->text, value, "mesh")) {
-            return pod_hlo_fail(&scan, value.begin, "replica_groups of no form that is known");
+    bool more = st == POD_OK && pod_hlo_peek(scan) != '}';
+    while (st == POD_OK && more) {
+        st = pod_hlo_expect(scan, '{', "a pair");
+        if (st == POD_OK) {
+            st = take_id(pool, scan, range, false);
         }
-        st = take_mesh_groups(pool, &scan, module->partitions, &made, shuffle);
-    } else if (given) {
-        (void)pod_hlo_take(&scan, '{');
-        if (!pod_hlo_take(&scan, '}')) {
-            made.count = 0;
-            st = take_lists(pool, &scan, module->partitions, &made);
+        if (st == POD_OK) {
+            st = pod_hlo_expect(scan, ',', "a pair");
+        }
+        if (st == POD_OK) {
+            st = take_id(pool, scan, range, true);
+        }
+        if (st == POD_OK) {
+            st = pod_hlo_expect(scan, '}', "a pair");
+        }
+        made->count++;
+        more = pod_hlo_take(scan, ',');
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_expect(scan, '}', "source_target_pairs");
+    }
+    return st == POD_OK ? pod_hlo_end(scan, "source_target_pairs") : st;
+}
+
+/* From pairs of replicas or partitions, each other by itself, to pairs of devices. */
+static pod_status spread_pairs(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
+                               pod_hlo_numbering numbers, pod_hlo_pairs *made, pod_error *err)
+{
+    const int32_t partitions = (int32_t)module->partitions;
+    const bool replicas = numbers == POD_HLO_REPLICAS;
+    const int64_t times = replicas ? module->partitions : module->replicas;
+    const uint32_t listed = 2 * made->count;
+    if (numbers == POD_HLO_DEVICES || times == 1) {
+        return POD_OK;
+    }
+    const pod_status st = pod_hlo_reserve(&pool->id, &pool->ids_capacity,
+                                          pool->nids + (uint64_t)listed * (uint64_t)(times - 1),
+                                          sizeof *pool->id, err);
+    for (int32_t k = (int32_t)times - 1; st == POD_OK && k >= 0; k--) {
+        for (uint32_t i = 0; i < listed; i++) {
+            const int32_t id = pool->id[made->ids + i];
+            pool->id[made->ids + (uint32_t)k * listed + i] =
+                replicas ? id * partitions + k : k * partitions + id;
         }
     }
     if (st == POD_OK) {
-        st = pod_hlo_end(&scan, "replica_groups");
+        pool->nids = made->ids + listed * (uint32_t)times;
+        made->count *= (uint32_t)times;
     }
-    return st == POD_OK ? keep(pool, &made, shuffle, err) : st;
+    return st;
+}
+
+static pod_status read_pairs(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
+                             pod_hlo_span value, pod_hlo_numbering numbers, uint32_t *pairs,
+                             pod_error *err)
+{
+    uint32_t *known = NULL;
+    pod_status st = find_text(pool, module, value, numbers, &known, err);
+    if (st != POD_OK || *known > 0) {
+        *pairs = st == POD_OK ? *known - 1 : 0;
+        return st;
+    }
+    pod_hlo_scan scan = pod_hlo_part(module, value, err);
+    pod_hlo_pairs made = {.ids = pool->nids};
+    pool->what = noun_of(module, numbers);
+    st = take_pairs(pool, &scan, range_of(module, numbers), &made);
+    if (st == POD_OK) {
+        st = spread_pairs(pool, module, numbers, &made, err);
+    }
+    if (st == POD_OK) {
+        st = pod_hlo_reserve(&pool->pairs, &pool->pairs_capacity, (uint64_t)pool->npairs + 1,
+                             sizeof *pool->pairs, err);
+    }
+    if (st == POD_OK) {
+        *pairs = pool->npairs;
+        pool->pairs[pool->npairs++] = made;
+        *known = pool->npairs;
+    }
+    return st;
 }
 
 pod_status pod_hlo_pairs_read(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
@@ -505,52 +727,10 @@ pod_status pod_hlo_pairs_read(pod_hlo_groups_pool *pool, const pod_hlo_module *m
         return pod_hlo_fail_instruction(module, permute, err,
                                         "a permute without source_target_pairs");
     }
-    const uint32_t known = pool->pair_text.count;
-    pod_status st = pod_hlo_intern(&pool->pair_text, module->text, value, pairs, err);
-    if (st != POD_OK || *pairs < known) {
-        return st;
-    }
-    pod_hlo_scan scan = pod_hlo_part(module, value, err);
-    pod_hlo_pairs made = {.ids = pool->nids};
-    st = new_list(pool, module->partitions, err);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '{', "source_target_pairs");
-    }
-    bool more = st == POD_OK && pod_hlo_peek(&scan) != '}';
-    while (st == POD_OK && more) {
-        st = pod_hlo_expect(&scan, '{', "a pair");
-        if (st == POD_OK) {
-            st = take_id(pool, &scan, module->partitions, false);
-        }
-        if (st == POD_OK) {
-            st = pod_hlo_expect(&scan, ',', "a pair");
-        }
-        if (st == POD_OK) {
-            st = take_id(pool, &scan, module->partitions, true);
-        }
-        if (st == POD_OK) {
-            st = pod_hlo_expect(&scan, '}', "a pair");
-        }
-        made.count++;
-        more = pod_hlo_take(&scan, ',');
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '}', "source_target_pairs");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_end(&scan, "source_target_pairs");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&pool->pairs, &pool->pairs_capacity, pool->pair_text.count,
-                             sizeof *pool->pairs, err);
-    }
-    if (st == POD_OK) {
-        pool->pairs[*pairs] = made;
-    }
-    return st;
+    return read_numbers(pool, module, permute, value, read_pairs, pairs, err);
 }
 
-/* ---- partitions ---- */
+/* ---- devices ---- */
 
 static int64_t unshuffle(const pod_hlo_shuffle *shuffle, int64_t position)
 {
@@ -565,20 +745,47 @@ static int64_t unshuffle(const pod_hlo_shuffle *shuffle, int64_t position)
     return before;
 }
 
-int32_t pod_hlo_groups_partition(const pod_hlo_groups_pool *pool, uint32_t group, int64_t position)
+/* The number at a position of the list. */
+static int64_t listed(const pod_hlo_groups_pool *pool, const pod_hlo_groups *groups,
+                      int64_t position)
 {
-    const pod_hlo_groups *groups = &pool->group[group];
     if (groups->shuffles != POD_HLO_NONE) {
         position = unshuffle(&pool->shuffle[groups->shuffles + 1], position);
         position = unshuffle(&pool->shuffle[groups->shuffles], position);
     }
-    return groups->ids != POD_HLO_NONE ? pool->id[groups->ids + position] : (int32_t)position;
+    return groups->ids != POD_HLO_NONE ? pool->id[groups->ids + position] : position;
 }
 
-void pod_hlo_groups_list(const pod_hlo_groups_pool *pool, uint32_t group, int32_t *partitions)
+int32_t pod_hlo_groups_device(const pod_hlo_groups_pool *pool, uint32_t group, int64_t position)
+{
+    const pod_hlo_groups *groups = &pool->group[group];
+    const int64_t partitions = groups->partitions;
+    const int64_t size = groups->list_size;
+    int64_t device = 0;
+    switch ((pod_hlo_numbering)groups->numbers) {
+    case POD_HLO_DEVICES:
+        device = listed(pool, groups, position);
+        break;
+    case POD_HLO_REPLICAS: {
+        const int64_t place = position / size; /* groups of partition 0, 1, … lie together */
+        device = listed(pool, groups, place / partitions * size + position % size) * partitions
+                 + place % partitions;
+        break;
+    }
+    case POD_HLO_PARTITIONS:
+        device = position / partitions * partitions + listed(pool, groups, position % partitions);
+        break;
+    case POD_HLO_WHOLE_REPLICAS:
+        device = listed(pool, groups, position / partitions) * partitions + position % partitions;
+        break;
+    }
+    return (int32_t)device;
+}
+
+void pod_hlo_groups_list(const pod_hlo_groups_pool *pool, uint32_t group, int32_t *devices)
 {
     const int64_t n = (int64_t)pool->group[group].size * pool->group[group].count;
     for (int64_t i = 0; i < n; i++) {
-        partitions[i] = pod_hlo_groups_partition(pool, group, i);
+        devices[i] = pod_hlo_groups_device(pool, group, i);
     }
 }

@@ -113,6 +113,7 @@ typedef struct pod_hlo_module {
     pod_hlo_span name;
     int64_t partitions;     /**< num_partitions, 1 if absent */
     int64_t replicas;       /**< replica_count, 1 if absent */
+    int64_t devices;        /**< replicas times partitions: chips of one slice that run it */
     pod_hlo_span alias;     /**< value of input_output_alias; empty = none */
     bool tiled;             /**< a tile stands somewhere in the text */
     bool scheduled;         /**< else its order is just that of the text */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/units.h"
 #include "hlo/parse_state.h"
 #include "hlo/source.h"
 
@@ -96,6 +97,13 @@ static pod_status take_header(pod_hlo_parser *parser)
                           "is_scheduled isn't true: this text is from before optimization or "
                           "scheduling; pass the after_optimizations text (or --schedule text: its "
                           "own order)");
+    }
+    if (st == POD_OK
+        && (!pod_mul_i64(parser->module->replicas, parser->module->partitions,
+                         &parser->module->devices)
+            || parser->module->devices > POD_HLO_PARTITIONS_MAX)) {
+        st = pod_hlo_fail_limit(&parser->scan, parser->module->name.begin,
+                                "replica_count times num_partitions", POD_HLO_PARTITIONS_MAX);
     }
     return st;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hlo/attributes.h"
 #include "hlo/parse_state.h"
 #include "hlo/source.h"
 
@@ -371,8 +370,8 @@ static pod_status check_target(pod_hlo_parser *parser, const pod_hlo_instruction
         return pod_hlo_fail(&parser->scan, instruction->offset,
                             "a custom-call without custom_call_target");
     }
-    const pod_hlo_span name = pod_hlo_unquoted(parser->module, target);
-    if (pod_hlo_source_target(parser->scan.text + name.begin, name.end - name.begin)) {
+    const uint32_t begin = target.begin + (parser->scan.text[target.begin] == '"');
+    if (pod_hlo_source_target(parser->scan.text + begin, target.end - begin)) {
         return pod_hlo_parse_fail_machine(&parser->scan, target.begin,
                                           parser->scan.text + target.begin, pod_hlo_shown(target));
     }

@@ -14,11 +14,11 @@ pod_status pod_hlo_program_new(const pod_hlo_works *works, const pod_hlo_costs *
     const pod_hlo_module *module = works->module;
     const int64_t chips = options->slice->nchips;
     *out = NULL;
-    if (module->partitions != chips) {
+    if (module->devices != chips) {
         return pod_fail(err, POD_E_INVALID,
-                        "%s is a program of %lld partitions, %s a slice of %lld chips; give a "
-                        "--slice of as many chips as partitions",
-                        module->file, (long long)module->partitions, options->slice->name,
+                        "%s is a program of %lld partitions (times replicas), %s a slice of %lld "
+                        "chips; give a --slice of as many chips",
+                        module->file, (long long)module->devices, options->slice->name,
                         (long long)chips);
     }
     pod_hlo_program *program = calloc(1, sizeof *program);

@@ -81,6 +81,112 @@ Test(hlo_groups, reads_every_form)
     }
 }
 
+/* What numbers mean in programs of replicas and partitions: XLA's group modes, written out by hand. Device r · P + p. */
+Test(hlo_groups, reads_replicas_and_partitions)
+{
+    static const struct {
+        int replicas;
+        int partitions;
+        const char *collective; /* opcode and its other attributes */
+        const char *attributes;
+        const char *lists;
+    } modes[] = {
+  /* replicas alone: all numbers are theirs */
+        {4, 1, "all-reduce",           "",                                                 "0 1 2 3"        },
+        {4, 1, "all-reduce",           ", replica_groups={}",                              "0 1 2 3"        },
+        {4, 1, "all-reduce",           ", replica_groups={{0,3},{1,2}}",                   "0 3|1 2"        },
+        {4, 1, "all-reduce",           ", replica_groups={{0,3},{1,2}}, channel_id=1",     "0 3|1 2"        },
+        {4, 1, "all-to-all",           ", replica_groups=[2,2]<=[4], channel_id=1",        "0 1|2 3"        },
+        {4, 1, "all-gather",
+         ", replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true",       "0 3|1 2"        },
+ /* partitions alone */
+        {1, 4, "all-reduce",           ", replica_groups={}",                              "0 1 2 3"        },
+        {1, 4, "all-reduce",           ", replica_groups={{0}}",                           "0|1|2|3"        },
+        {1, 4, "all-reduce",           ", replica_groups={{0}}, channel_id=1",             "0 1 2 3"        },
+        {1, 4, "all-reduce",           ", replica_groups={{0,1},{2,3}}, channel_id=1",     "0 1|2 3"        },
+ /* both */
+        {2, 3, "all-reduce",           "",                                                 "0 3|1 4|2 5"    },
+        {2, 3, "all-reduce",           ", replica_groups={{0},{1}}",                       "0|1|2|3|4|5"    },
+        {2, 3, "all-reduce",           ", replica_groups={{1,0}}",                         "3 0|4 1|5 2"    },
+        {2, 3, "all-reduce",           ", channel_id=1",                                   "0 1 2 3 4 5"    },
+        {2, 3, "reduce-scatter",       ", replica_groups={{0},{1}}, channel_id=1",         "0 1 2|3 4 5"    },
+        {2, 3, "all-gather",
+         ", replica_groups={{0},{1}}, channel_id=1, use_global_device_ids=false",          "0 1 2|3 4 5"    },
+        {2, 3, "all-reduce",
+         ", replica_groups={{0,4},{1,5},{2,3}}, channel_id=1, use_global_device_ids=true", "0 4|1 5|2 3"    },
+        {2, 3, "all-reduce",
+         ", replica_groups=[3,2]<=[2,3]T(1,0), channel_id=1, use_global_device_ids=true",  "0 3|1 4|2 5"    },
+        {2, 3, "all-to-all",           "",                                                 "0 3|1 4|2 5"    },
+        {2, 3, "all-to-all",           ", channel_id=1",                                   "0 1 2|3 4 5"    },
+        {2, 4, "all-to-all",           ", replica_groups={{0,2},{1,3}}, channel_id=1",     "0 2|1 3|4 6|5 7"},
+        {4, 2, "all-to-all",           ", replica_groups={{0,2},{1,3}}",                   "0 4|1 5|2 6|3 7"},
+        {2, 3, "collective-broadcast", ", replica_groups={{0,2,1}}, channel_id=1",         "0 2 1|3 5 4"    },
+    };
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        char text[1024];
+        char lists[1024];
+        pod_hlo_groups_pool pool = {.nids = 0};
+        pod_error err = {0};
+        uint32_t group = 0;
+        uint32_t again = 0;
+        snprintf(text, sizeof text,
+                 "HloModule m, is_scheduled=true, replica_count=%d, num_partitions=%d\n"
+                 "ENTRY e {\n  a = f32[64] parameter(0)\n  ROOT b = f32[64] %s(a)%s\n}\n",
+                 modes[i].replicas, modes[i].partitions, modes[i].collective, modes[i].attributes);
+        pod_hlo_module *module = module_of(text);
+        const pod_hlo_instruction *b = instruction_of(module, "b");
+        cr_assert_eq(module->devices, modes[i].replicas * modes[i].partitions);
+        cr_assert_eq(pod_hlo_groups_read(&pool, module, b, &group, &err), POD_OK, "%s: %s", text,
+                     err.text);
+        print_groups(&pool, group, lists, sizeof lists);
+        cr_expect_str_eq(lists, modes[i].lists, "%s: %s", text, lists);
+        cr_assert_eq(pod_hlo_groups_read(&pool, module, b, &again, &err), POD_OK);
+        cr_expect_eq(again, group);
+        pod_hlo_groups_fini(&pool);
+        pod_hlo_free(module);
+    }
+}
+
+Test(hlo_groups, spreads_pairs_of_replicas_and_of_partitions)
+{
+    static const struct {
+        const char *attributes;
+        const char *pairs;
+    } modes[] = {
+        {"source_target_pairs={{0,1},{1,0}}",                     "0>3 1>4 2>5 3>0 4>1 5>2"},
+        {"source_target_pairs={{1,0}}",                           "3>0 4>1 5>2"            },
+        {"channel_id=1, source_target_pairs={{0,1},{1,2},{2,0}}", "0>1 1>2 2>0 3>4 4>5 5>3"},
+        {"channel_id=1, source_target_pairs={}",                  ""                       },
+    };
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        char text[1024];
+        char pairs[1024] = "";
+        size_t used = 0;
+        pod_hlo_groups_pool pool = {.nids = 0};
+        uint32_t number = 0;
+        snprintf(text, sizeof text,
+                 "HloModule m, is_scheduled=true, replica_count=2, num_partitions=3\n"
+                 "ENTRY e {\n  a = f32[64] parameter(0)\n"
+                 "  ROOT b = f32[64] collective-permute(a), %s\n}\n",
+                 modes[i].attributes);
+        pod_hlo_module *module = module_of(text);
+        cr_assert_eq(pod_hlo_pairs_read(&pool, module, instruction_of(module, "b"), &number, NULL),
+                     POD_OK);
+        for (int source = 0; source < 6; source++) {
+            for (uint32_t k = 0; k < pool.pairs[number].count; k++) {
+                const int32_t *pair = &pool.id[pool.pairs[number].ids + 2 * k];
+                if (pair[0] == source) {
+                    used += (size_t)snprintf(pairs + used, sizeof pairs - used, "%s%d>%d",
+                                             used > 0 ? " " : "", (int)pair[0], (int)pair[1]);
+                }
+            }
+        }
+        cr_expect_str_eq(pairs, modes[i].pairs, "%s: %s", modes[i].attributes, pairs);
+        pod_hlo_groups_fini(&pool);
+        pod_hlo_free(module);
+    }
+}
+
 /* mesh['a'=16,'b'=1,'c'=4] over the iota [4,16] transposed: 0…15, 16…31, … */
 Test(hlo_groups, reads_a_mesh_over_a_transposed_iota)
 {
@@ -92,7 +198,7 @@ Test(hlo_groups, reads_a_mesh_over_a_transposed_iota)
     cr_assert_eq(pool.group[group].size, 16);
     cr_assert_eq(pool.group[group].count, 4);
     for (int32_t i = 0; i < 64; i++) {
-        cr_assert_eq(pod_hlo_groups_partition(&pool, group, i), i);
+        cr_assert_eq(pod_hlo_groups_device(&pool, group, i), i);
     }
     pod_hlo_groups_fini(&pool);
 }
