@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file hlo/devices.h  Which chip of a slice each device of a program runs on.
  *
- *  Model: partition p is device p of the program's order of devices; in programs of several replicas, partition p of
- *  replica r is device r · partitions + p, and "partitions" below are all of them. The order is chip numbers, what a mesh says
- *  (mesh/device_mesh.h), or a list in the notation of `podsim mesh --ids`: "0 16 32 48 …", over several
+ *  Model: partition p is device p of the program's order of devices; in programs of several replicas,
+ *  partition p of replica r is device r · partitions + p, and "partitions" below are all of them. The
+ *  order is chip numbers, what a mesh says (mesh/device_mesh.h), or a list in the notation of `podsim mesh --ids`: "0 16 32 48 …", over several
  *  slices "0:0 0:16 … 1:0 …". A text is one slice's, so of several slices each has the same order of its
  *  own chips.
  *

@@ -336,16 +336,6 @@ static pod_status take_module(pod_hlo_parser *parser)
     return st == POD_OK ? pod_hlo_resolve_calls(parser) : st;
 }
 
-pod_status pod_hlo_parse_fail_machine(const pod_hlo_scan *scan, uint32_t at, const char *mark,
-                                      int length)
-{
-    return pod_hlo_fail(
-        scan, at,
-        "%.*s: this text was compiled for GPU or CPU; compile the program for a TPU, "
-        "which needs none (scripts/aot.py), and pass that text",
-        length, mark);
-}
-
 static pod_status parse(pod_hlo_parser *parser)
 {
     pod_hlo_module *module = parser->module;

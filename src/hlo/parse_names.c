@@ -15,3 +15,13 @@ pod_status pod_hlo_parse_intern(pod_hlo_parser *parser, pod_hlo_span span, uint3
     }
     return st;
 }
+
+pod_status pod_hlo_parse_fail_machine(const pod_hlo_scan *scan, uint32_t at, const char *mark,
+                                      int length)
+{
+    return pod_hlo_fail(
+        scan, at,
+        "%.*s: this text was compiled for GPU or CPU; compile the program for a TPU, "
+        "which needs none (scripts/aot.py), and pass that text",
+        length, mark);
+}

@@ -81,7 +81,7 @@ Test(hlo_groups, reads_every_form)
     }
 }
 
-/* What numbers mean in programs of replicas and partitions: XLA's group modes, written out by hand. Device r · P + p. */
+/* What numbers mean in programs of replicas and partitions: XLA's group modes, written out by hand. */
 Test(hlo_groups, reads_replicas_and_partitions)
 {
     static const struct {
