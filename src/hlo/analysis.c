@@ -5,6 +5,7 @@
 #include "hlo/async.h"
 #include "hlo/attributes.h"
 #include "hlo/config.h"
+#include "hlo/results.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -440,6 +441,9 @@ pod_status pod_hlo_analysis_init(pod_hlo_analysis *analysis, const pod_hlo_modul
     pod_status st = analysis->partner != NULL
                         ? pod_hlo_async_pair(module, analysis->partner, err)
                         : pod_fail(err, POD_E_NOMEM, "no memory for the program");
+    if (st == POD_OK) {
+        st = pod_hlo_results_check(module, err);
+    }
     if (st == POD_OK) {
         st = pod_hlo_collectives_init(&analysis->collectives, module, analysis->partner, err);
     }

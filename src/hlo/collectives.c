@@ -2,6 +2,7 @@
 #include "hlo/collectives.h"
 
 #include "hlo/attributes.h"
+#include "hlo/results.h"
 #include "hlo/transfers.h"
 
 #include <stdlib.h>
@@ -111,10 +112,12 @@ static pod_status describe(finder *f, uint32_t number, pod_hlo_collective *made)
     }
     pod_status st = pod_hlo_integer(module, inner, POD_HLO_AT_CHANNEL, -1, &made->channel, f->err);
     if (st == POD_OK && inner->opcode == POD_HLO_COLLECTIVE_PERMUTE) {
-        return pod_hlo_pairs_read(&f->found->pool, module, inner, &made->pairs, f->err);
+        st = pod_hlo_pairs_read(&f->found->pool, module, inner, &made->pairs, f->err);
+    } else if (st == POD_OK) {
+        st = pod_hlo_groups_read(&f->found->pool, module, inner, &made->group, f->err);
     }
-    return st == POD_OK ? pod_hlo_groups_read(&f->found->pool, module, inner, &made->group, f->err)
-                        : st;
+    const int64_t size = made->group != POD_HLO_NONE ? f->found->pool.group[made->group].size : 1;
+    return st == POD_OK ? pod_hlo_results_check_collective(module, inner, last, size, f->err) : st;
 }
 
 static pod_status add(finder *f, const pod_hlo_collective *made)

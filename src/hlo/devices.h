@@ -3,9 +3,9 @@
  *
  *  Model: partition p is device p of the program's order of devices; in programs of several replicas,
  *  partition p of replica r is device r · partitions + p, and "partitions" below are all of them. The
- *  order is chip numbers, what a mesh says (mesh/device_mesh.h), or a list in the notation of `podsim mesh --ids`: "0 16 32 48 …", over several
- *  slices "0:0 0:16 … 1:0 …". A text is one slice's, so of several slices each has the same order of its
- *  own chips.
+ *  order is chip numbers, what a mesh says (mesh/device_mesh.h), or a list in the notation of
+ *  `podsim mesh --ids`: "0 16 32 48 …", over several slices "0:0 0:16 … 1:0 …". A text is one slice's,
+ *  so of several slices each has the same order of its own chips.
  *
  *  Ownership: init allocates, fini frees. Threads: read-only after init. Not collective.
  *  Errors: POD_E_USAGE (a list that isn't of this notation), POD_E_INVALID (a chip missing, repeated or

@@ -3,6 +3,9 @@
 
 #include "base/units.h"
 #include "hlo/attributes.h"
+#include "hlo/results.h"
+
+__extension__ typedef __int128 wide;
 
 /* Where the dims of one array stand: batch and feature (of a kernel: input and output feature), then
  * the spatial dims by number. */
@@ -180,6 +183,15 @@ static bool apply(convolution *c, const spatial *s)
     return grow(&matmul->m, s->o) && grow(&c->k, s->v) && grow(&c->k_parts, s->o);
 }
 
+/* Positions of a window over what is padded and dilated. */
+static bool fits_window(const pod_hlo_window_dim *window, const spatial *s)
+{
+    const wide inside = s->n == 0 ? 0 : (wide)(s->n - 1) * window->lhs_dilate + 1;
+    const wide reach = s->w == 0 ? 0 : (wide)(s->w - 1) * window->rhs_dilate + 1;
+    const wide room = inside + window->pad_low + window->pad_high - reach;
+    return s->o == (room < 0 ? 0 : room / window->stride + 1);
+}
+
 static pod_status take_spatial(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                                const array_labels all[3], convolution *c, pod_error *err)
 {
@@ -206,6 +218,10 @@ static pod_status take_spatial(const pod_hlo_module *module, const pod_hlo_instr
         if (s.w != window[i].size) {
             return pod_hlo_fail_instruction(module, instruction, err,
                                             "dim %d of the window isn't the kernel's", i);
+        }
+        if (!fits_window(&window[i], &s)) {
+            return pod_hlo_fail_instruction(module, instruction, err,
+                                            "dim %d of the result isn't what the window gives", i);
         }
         if (pod_hlo_window_hits(&window[i], s.n, s.o, &s.v) != POD_OK) {
             const pod_hlo_scan scan = pod_hlo_part(module, (pod_hlo_span){0}, err);
@@ -251,6 +267,12 @@ static pod_status convolution_of(const pod_hlo_module *module,
         || outputs % feature_groups != 0) {
         return pod_hlo_fail_instruction(module, instruction, err,
                                         "group counts that don't divide batch and features");
+    }
+    const int64_t *result = pod_hlo_dims(module, pod_hlo_shape_of(module, instruction));
+    if (result[all[2].first] != batch / batch_groups || result[all[2].second] != outputs) {
+        return pod_hlo_fail_instruction(module, instruction, err,
+                                        "batch and features of the result don't follow from the "
+                                        "operands");
     }
     convolution c = {.matmul = matmul, .k = kernel[all[1].first], .k_parts = 1};
     matmul->m = batch / batch_groups;
@@ -320,6 +342,32 @@ static pod_status pair(const pod_hlo_module *module, const pod_hlo_instruction *
                     pod_hlo_attribute_name(keys[0]), pod_hlo_attribute_name(keys[1]));
 }
 
+/* The result has the batch dims, then what is left of both sides. */
+static pod_status check_dot(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                            char marks[2][DOT_DIMS_MAX], pod_error *err)
+{
+    int64_t dims[3 * DOT_DIMS_MAX];
+    int count = 0;
+    const int64_t *lhs =
+        pod_hlo_dims(module, pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0)));
+    pod_status st =
+        pod_hlo_list(module, instruction, POD_HLO_AT_LHS_BATCH, dims, DOT_DIMS_MAX, &count, err);
+    for (int i = 0; st == POD_OK && i < count; i++) {
+        dims[i] = lhs[dims[i]];
+    }
+    for (uint32_t side = 0; side < 2; side++) {
+        const pod_hlo_shape *shape =
+            pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, side));
+        for (uint32_t i = 0; i < shape->count; i++) {
+            if (marks[side][i] == 0) {
+                dims[count++] = pod_hlo_dims(module, shape)[i];
+            }
+        }
+    }
+    return st == POD_OK ? pod_hlo_results_expect(module, instruction, dims, (uint32_t)count, err)
+                        : st;
+}
+
 static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                          pod_hlo_matmul *matmul, pod_error *err)
 {
@@ -359,7 +407,7 @@ static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction
         st = fail_flops(module, instruction, err);
     }
     matmul->flops_all_taps = matmul->flops;
-    return st;
+    return st == POD_OK ? check_dot(module, instruction, marks, err) : st;
 }
 
 pod_status pod_hlo_matmul_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
