@@ -418,6 +418,15 @@ static int64_t count_trips(wide start, wide bound, wide step, bool up, bool incl
     return trips > POD_HLO_COUNT_MAX ? -1 : (int64_t)trips;
 }
 
+/* Can what is compared hold the number with which the loop would end? Else it wraps, and goes on. */
+static bool holds(const pod_hlo_module *module, const pod_hlo_instruction *compare, wide number)
+{
+    const uint8_t dtype = pod_hlo_shape_of(module, pod_hlo_operand(module, compare, 0))->dtype;
+    const int is_signed = pod_hlo_dtype_name((pod_hlo_dtype)dtype)[0] == 's';
+    const wide high = ((wide)1 << (pod_hlo_dtype_bits((pod_hlo_dtype)dtype) - is_signed)) - 1;
+    return number <= high && number >= (is_signed ? -high - 1 : 0);
+}
+
 static int64_t derive(evaluator *e, const pod_hlo_instruction *loop)
 {
     comparison found = {.nframes = 0};
@@ -439,7 +448,10 @@ static int64_t derive(evaluator *e, const pod_hlo_instruction *loop)
         bool inclusive = false;
         if (is_constant(step) && step.constant != 0 && is_constant(start) && is_constant(bound)
             && direction_of(e->module, found.compare, which == 1, &up, &inclusive)) {
-            return count_trips(start.constant, bound.constant, step.constant, up, inclusive);
+            const int64_t trips =
+                count_trips(start.constant, bound.constant, step.constant, up, inclusive);
+            const wide last = (wide)start.constant + (wide)trips * step.constant;
+            return holds(e->module, found.compare, last) ? trips : -1;
         }
     }
     return -1;

@@ -30,6 +30,11 @@ const char *pod_hlo_dtype_name(pod_hlo_dtype dtype)
     return dtypes[dtype].name;
 }
 
+int pod_hlo_dtype_bits(pod_hlo_dtype dtype)
+{
+    return dtypes[dtype].bits;
+}
+
 bool pod_hlo_dtype_is_integer(pod_hlo_dtype dtype)
 {
     return dtype <= POD_HLO_TYPE_U64;

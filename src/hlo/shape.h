@@ -114,6 +114,8 @@ void pod_hlo_shapes_fini(pod_hlo_shapes *shapes);
 
 /** Name of an element type, static. */
 const char *pod_hlo_dtype_name(pod_hlo_dtype dtype);
+/** Bits of an element; 0 of tokens and tuples. */
+int pod_hlo_dtype_bits(pod_hlo_dtype dtype);
 /** pred, s… or u…. */
 bool pod_hlo_dtype_is_integer(pod_hlo_dtype dtype);
 /** f8…, f6…, f4…. */
