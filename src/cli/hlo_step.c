@@ -472,15 +472,21 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
     (void)snprintf(report.module, sizeof report.module, "%.*s",
                    (int)(report.text->module->name.end - report.text->module->name.begin),
                    report.text->module->text + report.text->module->name.begin);
-    pod_status st = pod_experiment_hlo(&cli->experiment, &asked->request, &chip, &outcome, err);
+    outcome = (pod_experiment_hlo_outcome){.program = NULL};
+    /* The other step first: so just one program is there at a time. */
+    pod_status st = asked->what_if && asked->what.all
+                        ? POD_OK
+                        : other_cost(cli, asked, &chip, &report.other_ps, err);
+    if (st == POD_OK) {
+        st = pod_experiment_hlo(&cli->experiment, &asked->request, &chip, &outcome, err);
+    }
     if (st == POD_OK) {
         say_program(cli, &report, asked->request.cost.full_attention);
     }
     if (st == POD_OK && asked->what_if && asked->what.all) {
         st = what_if_all(cli, asked, outcome.result.time_ps, err);
     } else if (st == POD_OK) {
-        st = other_cost(cli, asked, &chip, &report.other_ps, err);
-        st = st == POD_OK ? print(cli, asked, &report, err) : st;
+        st = print(cli, asked, &report, err);
     }
     if (st == POD_OK) {
         st = pod_par_agree(cli->par, pod_hlo_files_write(cli, &report, err), err);

@@ -17,8 +17,6 @@
 #include "hlo/program.h"
 #include "sim/step.h"
 
-enum { POD_HLO_SHORT_TRIPS = 8 };
-
 /** A text read and looked at, before any slice is known. */
 typedef struct pod_experiment_hlo_text {
     pod_hlo_module *module;

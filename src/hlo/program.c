@@ -60,6 +60,7 @@ enum { FRONTIER_MAX = 16 };
 typedef struct emitter {
     const pod_hlo_program *plan;
     const int64_t *trips;
+    int64_t *ops; /* ops[computation] */
     pod_hlo_emitted *out;
     pod_program *program;
     int32_t frontier
@@ -72,12 +73,6 @@ typedef struct emitter {
 static pod_status op_add(emitter *e, const pod_op *op, uint32_t instruction, int32_t dep,
                          int32_t *number)
 {
-    if (e->program->nops >= POD_HLO_OPS_MAX) {
-        return pod_fail(e->err, POD_E_RANGE,
-                        "more than %d runs of instructions and collectives; leave --exact out, or "
-                        "give fewer --trip",
-                        POD_HLO_OPS_MAX);
-    }
     if (e->program->nops == e->out->capacity) {
         const int32_t capacity = e->out->capacity > 0 ? 2 * e->out->capacity : 1024;
         uint32_t *grown = realloc(e->out->instruction, (size_t)capacity * sizeof *grown);
@@ -192,12 +187,9 @@ static pod_status loop_emit(emitter *e, const pod_hlo_action *action)
     const uint32_t body =
         pod_hlo_callee(module, &module->instruction[action->instruction], POD_HLO_AT_BODY);
     pod_status st = POD_OK;
-    for (int64_t i = 0; st == POD_OK && i < e->trips[action->number]; i++) {
-        const int32_t before = e->program->nops;
+    /* A body without ops changes nothing, however often it runs. */
+    for (int64_t i = 0; e->ops[body] > 0 && st == POD_OK && i < e->trips[action->number]; i++) {
         st = computation_emit(e, body);
-        if (e->program->nops == before) {
-            break; /* a body without ops changes nothing, however often it runs */
-        }
     }
     return st;
 }
@@ -227,10 +219,73 @@ static pod_status computation_emit(emitter *e, uint32_t number)
 {
     const pod_hlo_planned *planned = &e->plan->planned[number];
     pod_status st = POD_OK;
-    for (uint32_t i = 0; planned->ops > 0 && st == POD_OK && i < planned->count; i++) {
+    for (uint32_t i = 0; e->ops[number] > 0 && st == POD_OK && i < planned->count; i++) {
         st = action_emit(e, &e->plan->action[planned->first + i]);
     }
     return st;
+}
+
+/* The action of a computation that comes to most ops. */
+static const pod_hlo_action *largest_action(const emitter *e, uint32_t computation)
+{
+    const pod_hlo_planned *planned = &e->plan->planned[computation];
+    const pod_hlo_action *largest = NULL;
+    int64_t most = 1;
+    for (uint32_t i = 0; i < planned->count; i++) {
+        const pod_hlo_action *action = &e->plan->action[planned->first + i];
+        const int64_t ops = pod_hlo_action_ops(e->plan, action, e->trips, e->ops);
+        const bool enters = action->kind == POD_HLO_DO_LOOP || action->kind == POD_HLO_DO_ENTER;
+        if (enters && ops > most) {
+            most = ops;
+            largest = action;
+        }
+    }
+    return largest;
+}
+
+static pod_status fail_ops(const emitter *e, uint32_t entry)
+{
+    static const char limit[] = "more than podsim runs, 2,000,000 in all";
+    const pod_hlo_module *module = e->plan->analysis->module;
+    const pod_hlo_loops *loops = &e->plan->analysis->loops;
+    const pod_hlo_action *largest = largest_action(e, entry);
+    bool whole = false;
+    /* Calls may lead to a loop that is to blame. */
+    const pod_hlo_action *inner = largest;
+    while (inner != NULL && inner->kind == POD_HLO_DO_ENTER) {
+        inner = largest_action(e, inner->number);
+    }
+    largest = inner != NULL ? inner : largest;
+    for (uint32_t i = 0; i < loops->count; i++) {
+        whole =
+            whole
+            || (loops->loop[i].trips > POD_HLO_SHORT_TRIPS && e->trips[i] == loops->loop[i].trips);
+    }
+    if (largest == NULL) {
+        return pod_fail(e->err, POD_E_RANGE, "%s comes to %lld runs of instructions: %s",
+                        module->file, (long long)e->ops[entry], limit);
+    }
+    const pod_hlo_instruction *what = &module->instruction[largest->instruction];
+    const int64_t all = pod_hlo_action_ops(e->plan, largest, e->trips, e->ops);
+    char runs[96];
+    if (largest->kind == POD_HLO_DO_LOOP) {
+        const int64_t times = e->trips[largest->number];
+        (void)snprintf(runs, sizeof runs, "loop comes to %lld times %lld", (long long)times,
+                       (long long)(all / times));
+    } else {
+        (void)snprintf(runs, sizeof runs, "call comes to %lld", (long long)all);
+    }
+    (void)pod_hlo_fail_instruction(
+        module, what, e->err, "this %s runs of instructions: %s%s", runs, limit,
+        whole ? "; leave --exact and --trace out, which run every iteration" : "");
+    return POD_E_RANGE;
+}
+
+/* Ops are counted before any is laid out. */
+static pod_status ops_check(emitter *e, uint32_t entry)
+{
+    pod_hlo_ops_count(e->plan, e->trips, e->ops);
+    return e->ops[entry] <= POD_HLO_OPS_MAX ? POD_OK : fail_ops(e, entry);
 }
 
 pod_status pod_hlo_program_emit(const pod_hlo_program *program, const int64_t *trips,
@@ -243,7 +298,9 @@ pod_status pod_hlo_program_emit(const pod_hlo_program *program, const int64_t *t
     emitted->programs.stages = calloc(1, sizeof *emitted->programs.stages);
     const size_t waits = (size_t)module->ninstructions + program->nrun_as;
     int32_t *begun = malloc((waits + 1) * sizeof *begun);
-    if (emitted->programs.stages == NULL || begun == NULL) {
+    int64_t *ops = calloc((size_t)module->ncomputations + 1, sizeof *ops);
+    if (emitted->programs.stages == NULL || begun == NULL || ops == NULL) {
+        free(ops);
         free(begun);
         return pod_fail(err, POD_E_NOMEM, "out of memory for an HLO text");
     }
@@ -253,11 +310,14 @@ pod_status pod_hlo_program_emit(const pod_hlo_program *program, const int64_t *t
     pod_program_init(&emitted->programs.stages[0], 0);
     emitter e = {.plan = program,
                  .trips = trips,
+                 .ops = ops,
                  .out = emitted,
                  .program = &emitted->programs.stages[0],
                  .begun = begun,
                  .err = err};
-    pod_status st = computation_emit(&e, module->entry);
+    pod_status st = ops_check(&e, module->entry);
+    st = st == POD_OK ? computation_emit(&e, module->entry) : st;
+    free(ops);
     free(begun);
     return st == POD_OK ? pod_programs_finish(&emitted->programs, err) : st;
 }

@@ -28,6 +28,8 @@
 #include "hlo/program_plan.h"
 
 enum { POD_HLO_OPS_MAX = 2000000 };
+/** Loops of at most so many trips are never cut. */
+enum { POD_HLO_SHORT_TRIPS = 8 };
 
 pod_status pod_hlo_program_new(const pod_hlo_works *works, const pod_hlo_costs *costs,
                                const pod_hlo_program_options *options, pod_hlo_program **program,

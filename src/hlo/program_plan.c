@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the instructions of each computation that runs do, in order. */
 #include "hlo/program_plan.h"
+#include "base/units.h"
 #include "hlo/attributes.h"
 
 #include <stdlib.h>
@@ -441,11 +442,11 @@ static int64_t saturated(int64_t a, int64_t b)
     return pod_add_i64(a, b, &sum) ? sum : INT64_MAX;
 }
 
-/* Ops of an action, those of what it enters known. */
-static int64_t ops_of(const planner *p, const pod_hlo_action *action)
+int64_t pod_hlo_action_ops(const pod_hlo_program *program, const pod_hlo_action *action,
+                           const int64_t *trips, const int64_t *ops)
 {
-    const pod_hlo_program *program = p->program;
-    int64_t ops = 0;
+    const pod_hlo_module *module = program->analysis->module;
+    int64_t sum = 0;
     switch ((pod_hlo_action_kind)action->kind) {
     case POD_HLO_DO_RUN:
     case POD_HLO_DO_COPY:
@@ -457,16 +458,28 @@ static int64_t ops_of(const planner *p, const pod_hlo_action *action)
     case POD_HLO_DO_WAIT:
         return 0;
     case POD_HLO_DO_LOOP:
-        ops = program
-                  ->planned[pod_hlo_callee(p->module, &p->module->instruction[action->instruction],
-                                           POD_HLO_AT_BODY)]
-                  .ops;
-        return pod_mul_i64(ops, p->analysis->loops.loop[action->number].trips, &ops) ? ops
-                                                                                     : INT64_MAX;
+        sum =
+            ops[pod_hlo_callee(module, &module->instruction[action->instruction], POD_HLO_AT_BODY)];
+        return pod_mul_i64(sum, trips[action->number], &sum) ? sum : INT64_MAX;
     case POD_HLO_DO_ENTER:
-        return program->planned[action->number].ops;
+        return ops[action->number];
     }
     return 0;
+}
+
+void pod_hlo_ops_count(const pod_hlo_program *program, const int64_t *trips, int64_t *ops)
+{
+    const pod_hlo_module *module = program->analysis->module;
+    for (uint32_t c = 0; c < module->ncomputations; c++) {
+        const uint32_t number = module->callee_first[c];
+        const pod_hlo_planned *planned = &program->planned[number];
+        ops[number] = 0;
+        for (uint32_t i = 0; i < planned->count; i++) {
+            ops[number] = saturated(
+                ops[number],
+                pod_hlo_action_ops(program, &program->action[planned->first + i], trips, ops));
+        }
+    }
 }
 
 static pod_status computation_plan(planner *p, uint32_t number)
@@ -481,9 +494,6 @@ static pod_status computation_plan(planner *p, uint32_t number)
         }
     }
     planned->count = p->program->nactions - planned->first;
-    for (uint32_t i = 0; i < planned->count; i++) {
-        planned->ops = saturated(planned->ops, ops_of(p, &p->program->action[planned->first + i]));
-    }
     return POD_OK;
 }
 

@@ -52,8 +52,6 @@ typedef struct pod_hlo_action {
 typedef struct pod_hlo_planned {
     uint32_t first; /**< in action[] */
     uint32_t count;
-    int64_t ops; /**< of one run with all trips, at most INT64_MAX */
-    bool made;
 } pod_hlo_planned;
 
 /** A collective or transfer as it is run. */
@@ -87,6 +85,13 @@ typedef struct pod_hlo_program {
     pod_programs shared;  /**< groups, permutes, algorithms */
     int32_t sparse_calls; /**< that run */
 } pod_hlo_program;
+
+/** Ops of each computation that runs, with these trips of loops, at most INT64_MAX.
+ *  @param[out] ops  ops[computation] */
+void pod_hlo_ops_count(const pod_hlo_program *program, const int64_t *trips, int64_t *ops);
+/** Ops of one action, those of what it enters known. */
+int64_t pod_hlo_action_ops(const pod_hlo_program *program, const pod_hlo_action *action,
+                           const int64_t *trips, const int64_t *ops);
 
 /** Plan the computations that run; the collectives are planned already. */
 pod_status pod_hlo_actions_plan(pod_hlo_program *program, pod_error *err);

@@ -48,6 +48,22 @@ static void outcome_check(const pod_experiment_hlo_outcome *outcome)
     }
 }
 
+static bool is_small(const pod_hlo_program *program)
+{
+    const pod_hlo_analysis *analysis = program->analysis;
+    int64_t *ops = calloc((size_t)analysis->module->ncomputations + 1, sizeof *ops);
+    int64_t *trips = calloc((size_t)analysis->loops.count + 1, sizeof *trips);
+    POD_ASSERT(ops != NULL && trips != NULL);
+    for (uint32_t i = 0; i < analysis->loops.count; i++) {
+        trips[i] = analysis->loops.loop[i].trips;
+    }
+    pod_hlo_ops_count(program, trips, ops);
+    const bool small = ops[analysis->module->entry] <= RUN_OPS_MAX;
+    free(trips);
+    free(ops);
+    return small;
+}
+
 /* The program, once its plan says that it is small. */
 static pod_status run(const world *w, pod_experiment_hlo_request *request, pod_error *err)
 {
@@ -63,8 +79,7 @@ static pod_status run(const world *w, pod_experiment_hlo_request *request, pod_e
     if (st == POD_OK) {
         st = pod_hlo_program_new(works, costs, &options, &program, err);
     }
-    const bool small =
-        st == POD_OK && program->planned[request->text->module->entry].ops <= RUN_OPS_MAX;
+    const bool small = st == POD_OK && is_small(program);
     pod_hlo_program_free(program);
     pod_hlo_costs_free(costs);
     if (small) {
