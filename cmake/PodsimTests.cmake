@@ -56,22 +56,22 @@ function(pod_add_unit_test module source)
   endif()
   add_test(NAME "${name}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
   set(environment OPENBLAS_NUM_THREADS=1 "PODSIM_DATA=${PROJECT_SOURCE_DIR}")
-  set_tests_properties("${name}" PROPERTIES LABELS "unit" TIMEOUT 240 PROCESSORS 1 ENVIRONMENT "${environment}")
+  set_tests_properties("${name}" PROPERTIES LABELS "unit" PROCESSORS 1 ENVIRONMENT "${environment}")
   file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
   if(sampled)
     add_dependencies(whole_tests ${target})
     add_test(NAME "${name}_whole" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
     set_tests_properties(
-      "${name}_whole" PROPERTIES LABELS "whole" TIMEOUT 600 PROCESSORS 1 COST 10 ENVIRONMENT
+      "${name}_whole" PROPERTIES LABELS "whole" PROCESSORS 1 COST 10 ENVIRONMENT
                                  "${environment};PODSIM_TEST_WHOLE=1")
   endif()
 endfunction()
 
-# pod_add_mpi_test(NAME subject SOURCE file RANKS 1 2 4 [LINKS target…] [ARGS arg…] [TIMEOUT seconds]
-# [SLOW]): a plain program (tests/mpi/mpi_check.h) run at each number of ranks. In tests/mpi/MODULE it
-# becomes mpi.MODULE.subject.npN. Every launch costs about half a second, so batch cases per program.
+# pod_add_mpi_test(NAME subject SOURCE file RANKS 1 2 4 [LINKS target…] [ARGS arg…] [SLOW]): a plain program
+# (tests/mpi/mpi_check.h) run at each number of ranks. In tests/mpi/MODULE it becomes mpi.MODULE.subject.npN. Every
+# launch costs about half a second, so batch cases per program.
 function(pod_add_mpi_test)
-  cmake_parse_arguments(arg "SLOW" "NAME;SOURCE;TIMEOUT" "RANKS;LINKS;ARGS" ${ARGN})
+  cmake_parse_arguments(arg "SLOW" "NAME;SOURCE" "RANKS;LINKS;ARGS" ${ARGN})
   get_filename_component(module "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   set(target "mpi_${module}_${arg_NAME}")
   add_executable(${target} "${arg_SOURCE}")
@@ -79,12 +79,11 @@ function(pod_add_mpi_test)
   add_dependencies(launched_tests ${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/mpi")
   target_compile_definitions(${target} PRIVATE _XOPEN_SOURCE=700)
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
-  endif()
   set(labels mpi)
+  set(timeout)
   if(arg_SLOW)
     list(APPEND labels slow)
+    set(timeout TIMEOUT ${POD_SLOW_S})
   endif()
   foreach(ranks ${arg_RANKS})
     set(name "mpi.${module}.${arg_NAME}.np${ranks}")
@@ -92,7 +91,7 @@ function(pod_add_mpi_test)
                                     ${arg_ARGS})
     pod_slots(${ranks} slots)
     set_tests_properties(
-      "${name}" PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${slots} ENVIRONMENT
+      "${name}" PROPERTIES LABELS "${labels}" ${timeout} PROCESSORS ${slots} ENVIRONMENT
                            "${POD_MPI_ENVIRONMENT};PODSIM_DATA=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()

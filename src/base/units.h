@@ -60,6 +60,22 @@ static inline int64_t pod_round_up(int64_t a, int64_t b)
     return pod_ceil_div(a, b) * b;
 }
 
+/** The smaller and the larger of two. fmin and fmax of the C library would be calls. */
+static inline int64_t pod_min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t pod_max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline double pod_max_f64(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /** Time to move `bytes` at `rate`, rounded up. POD_TIME_NEVER when it exceeds int64 (106 days).
  *  Within 1 ps of the exact quotient rounded up; inline because every simulated hop calls it.
  *  @param bytes >= 0 */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/attention.h"
+#include "chip/tile.h"
 
 enum {
     BLOCK_ROWS = 2048,
     PIECE_KEYS = 512,
-    SUBLANES = 8,
-    LANES = 128,
-    MASK_OPS = 3, /* compare twice and select */
+    ATTENTION_MASK_OPS = 3, /* compare twice and select */
     COPY_PASSES = 2,
     QUERY_BLOCKS_MAX = 1 << 24,
 };
@@ -14,21 +13,6 @@ enum {
 /* What the fused kernel's operations are more than those of dq and of dkv. */
 static const double OPS_OF_DV = 3;
 static const double OPS_OF_DQ = 1;
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static double largest(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_attention_part part)
 {
@@ -51,13 +35,13 @@ pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_atte
         break;
     case POD_ATTENTION_DQ:
         kernel.qk_products = 2;
-        kernel.vpu_ops = largest(kernel.vpu_ops - OPS_OF_DV, 0);
+        kernel.vpu_ops = pod_max_f64(kernel.vpu_ops - OPS_OF_DV, 0);
         kernel.hbm_passes = 2;
         break;
     case POD_ATTENTION_DKV:
         kernel.qk_products = 2;
         kernel.v_products = 2;
-        kernel.vpu_ops = largest(kernel.vpu_ops - OPS_OF_DQ, 0);
+        kernel.vpu_ops = pod_max_f64(kernel.vpu_ops - OPS_OF_DQ, 0);
         kernel.hbm_passes = 2;
         break;
     }
@@ -68,11 +52,12 @@ pod_attention_block pod_attention_block_of(const pod_attention_args *args)
 {
     const pod_attention_block *given = &args->block;
     pod_attention_block block = {
-        .queries = smaller(given->queries > 0 ? given->queries : BLOCK_ROWS,
-                           larger(pod_round_up(args->queries, SUBLANES), SUBLANES)),
-        .keys = smaller(given->keys > 0 ? given->keys : BLOCK_ROWS, larger(args->keys, 1)),
+        .queries = pod_min_i64(
+            given->queries > 0 ? given->queries : BLOCK_ROWS,
+            pod_max_i64(pod_round_up(args->queries, POD_TILE_SUBLANES), POD_TILE_SUBLANES)),
+        .keys = pod_min_i64(given->keys > 0 ? given->keys : BLOCK_ROWS, pod_max_i64(args->keys, 1)),
     };
-    block.compute = smaller(given->compute > 0 ? given->compute : PIECE_KEYS, block.keys);
+    block.compute = pod_min_i64(given->compute > 0 ? given->compute : PIECE_KEYS, block.keys);
     return block;
 }
 
@@ -104,7 +89,7 @@ static void add_blocks(grid *sum, const piece_cost *cost, int64_t count, int64_t
 {
     const double blocks = (double)count;
     const double pieces = (double)pod_ceil_div(keys, cost->compute);
-    const double scores = (double)rows * (double)smaller(cost->compute, keys);
+    const double scores = (double)rows * (double)pod_min_i64(cost->compute, keys);
     const double mxu_s = scores * cost->mxu_s;
     const double vpu_s =
         scores * (cost->vpu_s + (masked ? cost->mask_s : 0)) + (double)rows * cost->row_s;
@@ -125,7 +110,8 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
 {
     const int64_t before = args->keys - args->queries;
     const int64_t nblocks = pod_ceil_div(args->keys, block->keys);
-    const int64_t rows = smaller(pod_round_up(last + 1 - first, SUBLANES), block->queries);
+    const int64_t rows =
+        pod_min_i64(pod_round_up(last + 1 - first, POD_TILE_SUBLANES), block->queries);
     const int64_t rest = args->keys - (nblocks - 1) * block->keys; /* keys of the last block */
     int64_t begin = 0;
     int64_t whole_begin = 0;
@@ -136,10 +122,11 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
         whole_end = before + first + 1 >= args->keys ? nblocks : (before + first + 1) / block->keys;
     }
     if (args->window > 0) {
-        begin = larger(before + first + 1 - args->window, 0) / block->keys;
-        whole_begin = pod_ceil_div(larger(before + last + 1 - args->window, 0), block->keys);
+        begin = pod_max_i64(before + first + 1 - args->window, 0) / block->keys;
+        whole_begin = pod_ceil_div(pod_max_i64(before + last + 1 - args->window, 0), block->keys);
     }
-    const int64_t whole = larger(smaller(whole_end, end) - larger(whole_begin, begin), 0);
+    const int64_t whole =
+        pod_max_i64(pod_min_i64(whole_end, end) - pod_max_i64(whole_begin, begin), 0);
     const int64_t cut = end - begin - whole;
     const bool ragged = end == nblocks && rest < block->keys;
     const bool ragged_whole = ragged && whole > 0 && whole_end == nblocks;
@@ -176,7 +163,7 @@ static grid grid_of_head(const piece_cost *cost, const pod_attention_args *args,
     }
     for (int64_t first = 0; first < args->queries; first += block->queries) {
         add_query_block(&sum, cost, args, block, first,
-                        smaller(first + block->queries, args->queries) - 1);
+                        pod_min_i64(first + block->queries, args->queries) - 1);
     }
     return sum;
 }
@@ -226,27 +213,28 @@ static double kv_bytes(const pod_attention_args *args)
            * pod_dtype_size(args->cache);
 }
 
-static piece_cost cost_of(const pod_chip_spec *worker, const pod_attention_args *args,
-                          const pod_attention_kernel *kernel, const pod_attention_block *block)
+static piece_cost attention_piece_cost(const pod_chip_spec *worker, const pod_attention_args *args,
+                                       const pod_attention_kernel *kernel,
+                                       const pod_attention_block *block)
 {
     const double padded = kernel->qk_products * (double)pod_round_up(args->qk_dim, worker->mxu_dim)
                           + kernel->v_products * (double)pod_round_up(args->v_dim, worker->mxu_dim);
     const double vpu_rate = worker->vpu_ops_per_s * worker->vpu_eff_frac;
     const double width =
-        (double)pod_round_up(kernel->adds_to_dq ? args->qk_dim : args->v_dim, LANES);
+        (double)pod_round_up(kernel->adds_to_dq ? args->qk_dim : args->v_dim, POD_TILE_LANES);
     const bool rescales = kernel->adds_to_dq || !args->max_estimate;
     return (piece_cost){
         .mxu_s = 2 * padded / (worker->peak_ops_per_s[args->dtype] * worker->mxu_eff_frac),
         .vpu_s = kernel->vpu_ops / vpu_rate,
-        .mask_s = MASK_OPS / vpu_rate,
+        .mask_s = ATTENTION_MASK_OPS / vpu_rate,
         .row_s = rescales ? width * kernel->rescale_ops / vpu_rate : 0,
         .step_s = pod_time_to_s(worker->block_step_ps) / worker->cores,
-        .compute = smaller(block->compute, PIECE_KEYS),
+        .compute = pod_min_i64(block->compute, PIECE_KEYS),
     };
 }
 
-static pod_status check_sizes(const pod_attention_args *args, const pod_attention_block *block,
-                              pod_error *err)
+static pod_status attention_check(const pod_attention_args *args, const pod_attention_block *block,
+                                  pod_error *err)
 {
     if (args->sequences < 0 || args->heads < 0 || args->queries < 0 || args->keys < 0
         || args->window < 0 || args->qk_dim < 0 || args->v_dim < 0
@@ -264,7 +252,7 @@ static pod_status check_sizes(const pod_attention_args *args, const pod_attentio
     return POD_OK;
 }
 
-static pod_bound bound_of(const pod_attention_time *time)
+static pod_bound attention_bound(const pod_attention_time *time)
 {
     const pod_time_ps moved_ps = time->hbm_ps + time->copies_ps;
     if (time->hbm_ps > time->grid_ps
@@ -282,13 +270,13 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
                                          pod_attention_time *out, pod_error *err)
 {
     const pod_attention_block block = pod_attention_block_of(args);
-    const pod_status st = check_sizes(args, &block, err);
+    const pod_status st = attention_check(args, &block, err);
     if (st != POD_OK) {
         return st;
     }
     const pod_chip_spec worker = worker_of(chip, args);
     const int workers = args->one_core ? 1 : chip->devices;
-    const piece_cost cost = cost_of(&worker, args, kernel, &block);
+    const piece_cost cost = attention_piece_cost(&worker, args, kernel, &block);
     const grid head = grid_of_head(&cost, args, &block);
     const double heads = (double)args->sequences * (double)args->heads;
     const double share = heads / workers; /* of one device */
@@ -298,7 +286,7 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
     const double hbm_s = passes / hbm_rate(&worker);
     const double seen = heads * seen_of_head(args);
     pod_attention_time time = {
-        .time_ps = pod_time_from_s(largest(grid_s, hbm_s)),
+        .time_ps = pod_time_from_s(pod_max_f64(grid_s, hbm_s)),
         .cores = worker.cores * workers,
         .mxu_ps = pod_time_from_s(share * head.mxu_s),
         .vpu_ps = pod_time_from_s(share * head.vpu_s),
@@ -319,7 +307,7 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
                         "attention of %lld queries to %lld keys lasts over 106 days",
                         (long long)args->queries, (long long)args->keys);
     }
-    time.bound = bound_of(&time);
+    time.bound = attention_bound(&time);
     *out = time;
     return POD_OK;
 }
@@ -382,7 +370,7 @@ pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention
         return pod_fail(err, POD_E_RANGE, "attention of %lld sequences lasts over 106 days",
                         (long long)args->sequences);
     }
-    time.bound = bound_of(&time);
+    time.bound = attention_bound(&time);
     *out = time;
     return POD_OK;
 }

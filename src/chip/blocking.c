@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/blocking.h"
+#include "chip/tile.h"
 
 enum {
-    SUBLANES = 8, /* rows of A come in groups of 8 */
-    LANES = 128,  /* every other side comes in 128s */
-    ACCUMULATOR_BYTES = 4,
     CANDIDATES_MAX = 128,
 };
 
@@ -24,17 +22,12 @@ int pod_matmul_output_size(pod_dtype dtype)
     return wide ? 4 : 2;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct problem problem_of(const pod_matmul_args *part)
 {
     return (struct problem){
-        .m = pod_round_up(part->m, SUBLANES),
-        .k = pod_round_up(part->k, LANES),
-        .n = pod_round_up(part->n, LANES),
+        .m = pod_round_up(part->m, POD_TILE_SUBLANES),
+        .k = pod_round_up(part->k, POD_TILE_LANES),
+        .n = pod_round_up(part->n, POD_TILE_LANES),
         .in_bytes = pod_dtype_size(part->dtype),
         .out_bytes = pod_matmul_output_size(part->dtype),
         .resident = part->weights_in_vmem,
@@ -50,7 +43,7 @@ static double vmem_need(const struct problem *p, const pod_matmul_block *b)
     const double n = (double)b->n;
     const double weights = p->resident ? 0 : k * n * (double)p->in_bytes;
     const double blocks = m * k * (double)p->in_bytes + weights + m * n * (double)p->out_bytes;
-    const double accumulator = b->k < p->k ? m * n * ACCUMULATOR_BYTES : 0;
+    const double accumulator = b->k < p->k ? m * n * POD_TILE_ACCUMULATOR_BYTES : 0;
     return 2 * blocks + accumulator;
 }
 
@@ -96,7 +89,7 @@ static int candidates(int64_t side, int64_t unit, int64_t sizes[CANDIDATES_MAX])
     int count = 0;
     int64_t parts = 1;
     while (count < CANDIDATES_MAX) {
-        const int64_t size = smaller(pod_round_up(pod_ceil_div(side, parts), unit), side);
+        const int64_t size = pod_min_i64(pod_round_up(pod_ceil_div(side, parts), unit), side);
         if (count == 0 || size != sizes[count - 1]) {
             sizes[count++] = size;
         }
@@ -118,22 +111,22 @@ static int64_t widest(const struct problem *p, int64_t m, int64_t k, double budg
     }
     const double size = (double)p->in_bytes;
     const double weights = p->resident ? 0 : 2 * (double)k * size;
-    const double accumulator = k < p->k ? ACCUMULATOR_BYTES : 0;
+    const double accumulator = k < p->k ? POD_TILE_ACCUMULATOR_BYTES : 0;
     const double per_column = weights + (double)m * (2 * (double)p->out_bytes + accumulator);
     const double columns = (budget - 2 * (double)m * (double)k * size) / per_column;
-    if (columns < LANES) {
+    if (columns < POD_TILE_LANES) {
         return 0;
     }
-    const int64_t fits = (int64_t)columns / LANES * LANES;
-    return pod_round_up(pod_ceil_div(p->n, pod_ceil_div(p->n, fits)), LANES);
+    const int64_t fits = (int64_t)columns / POD_TILE_LANES * POD_TILE_LANES;
+    return pod_round_up(pod_ceil_div(p->n, pod_ceil_div(p->n, fits)), POD_TILE_LANES);
 }
 
 static void search(const struct problem *p, double budget, struct pod_blocking *best)
 {
     int64_t rows[CANDIDATES_MAX];
     int64_t depths[CANDIDATES_MAX];
-    const int nrows = candidates(p->m, smaller(p->m, LANES), rows);
-    const int ndepths = candidates(p->k, LANES, depths);
+    const int nrows = candidates(p->m, pod_min_i64(p->m, POD_TILE_LANES), rows);
+    const int ndepths = candidates(p->k, POD_TILE_LANES, depths);
     for (int i = 0; i < nrows * ndepths; i++) {
         const int64_t m = rows[i / ndepths];
         const int64_t k = depths[i % ndepths];
@@ -160,9 +153,9 @@ static pod_status take_given(const pod_chip_spec *core, const struct problem *p,
                              struct pod_blocking *out, pod_error *err)
 {
     const pod_matmul_block block = {
-        .m = smaller(pod_round_up(smaller(given->m, p->m), SUBLANES), p->m),
-        .k = smaller(pod_round_up(smaller(given->k, p->k), LANES), p->k),
-        .n = smaller(pod_round_up(smaller(given->n, p->n), LANES), p->n),
+        .m = pod_min_i64(pod_round_up(pod_min_i64(given->m, p->m), POD_TILE_SUBLANES), p->m),
+        .k = pod_min_i64(pod_round_up(pod_min_i64(given->k, p->k), POD_TILE_LANES), p->k),
+        .n = pod_min_i64(pod_round_up(pod_min_i64(given->n, p->n), POD_TILE_LANES), p->n),
     };
     const double need = vmem_need(p, &block) + weights;
     if (need > (double)core->vmem_bytes) {
@@ -189,7 +182,8 @@ pod_status pod_blocking_choose(const pod_chip_spec *core, const pod_matmul_args 
     search(&p, budget < room ? budget : room, &best);
     if (best.steps == 0) {
         /* Nothing fits the part of VMEM set aside: the smallest block there is. */
-        const pod_matmul_block least = {.m = smaller(p.m, SUBLANES), .k = LANES, .n = LANES};
+        const pod_matmul_block least = {
+            .m = pod_min_i64(p.m, POD_TILE_SUBLANES), .k = POD_TILE_LANES, .n = POD_TILE_LANES};
         best = moved(&p, &least, true);
     }
     *out = best;

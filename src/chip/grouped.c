@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/grouped.h"
 
+#include "chip/tile.h"
+
 #include <math.h>
 #include <stdio.h>
 
 enum {
-    LANES = 128,
-    ROWS_MAX = 1024, /* of a tile that is chosen */
-    SIZES_MAX = 64,  /* tried of one dimension */
-    BUFFERS = 2,
-    ACCUMULATOR_BYTES = 4,
-    MASK_OPS = 4,       /* of an element of an operand: index, compare, select, convert */
-    ACCUMULATE_OPS = 1, /* of an element of the result */
+    ROWS_MAX = 1024,      /* of a tile that is chosen */
+    SIZES_MAX = 64,       /* tried of one dimension */
+    GROUPED_MASK_OPS = 4, /* of an element of an operand: index, compare, select, convert */
 };
-
-static const double exact_max = 4.0e18; /* below 2^62 */
 
 static const char *const op_names[] = {"forward", "rows", "weights"};
 
@@ -22,16 +18,6 @@ const char *pod_grouped_op_name(pod_grouped_op op)
 {
     POD_ASSERT((unsigned)op < sizeof op_names / sizeof op_names[0]);
     return op_names[op];
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static double largest(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- tiles ---- */
@@ -58,11 +44,11 @@ static int result_size(const pod_grouped_args *args)
 }
 
 /* Two buffers of the operands, one of the result beside its accumulator. */
-static double vmem_need(const pod_grouped_args *args, const pod_matmul_block *tile)
+static double grouped_vmem_need(const pod_grouped_args *args, const pod_matmul_block *tile)
 {
     const tile_sizes sizes = sizes_of(args->op, tile);
-    return BUFFERS * pod_dtype_size(args->dtype) * (sizes.left + sizes.right)
-           + (ACCUMULATOR_BYTES + result_size(args)) * sizes.result;
+    return POD_TILE_BUFFERS * pod_dtype_size(args->dtype) * (sizes.left + sizes.right)
+           + (POD_TILE_ACCUMULATOR_BYTES + result_size(args)) * sizes.result;
 }
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -78,7 +64,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 /* Tiles of rows that are visited, again for every group that begins inside one. */
 static int64_t tiles_of(const pod_grouped_args *args, int64_t rows, int64_t tile_m)
 {
-    const int64_t boundaries = smaller(args->groups, rows) - 1;
+    const int64_t boundaries = pod_min_i64(args->groups, rows) - 1;
     int64_t aligned = 0;
     if (args->equal) {
         const int64_t group = rows / args->groups;
@@ -98,27 +84,27 @@ typedef struct step_cost {
     double hbm_rate;
 } step_cost;
 
-typedef struct sums {
+typedef struct grouped_sums {
     double time_s;
     double bytes;
-} sums;
+} grouped_sums;
 
 /* `count` steps that copy `bytes` each. */
-static void add_steps(sums *sum, const step_cost *cost, double count, double bytes)
+static void grouped_sums_add(grouped_sums *sum, const step_cost *cost, double count, double bytes)
 {
-    sum->time_s += count * largest(cost->mxu_s + cost->vpu_s, bytes / cost->hbm_rate);
+    sum->time_s += count * pod_max_f64(cost->mxu_s + cost->vpu_s, bytes / cost->hbm_rate);
     sum->bytes += count * bytes;
 }
 
-static step_cost cost_of(const pod_chip_spec *worker, const pod_grouped_args *args,
-                         const pod_grouped_time *time)
+static step_cost grouped_step_cost(const pod_chip_spec *worker, const pod_grouped_args *args,
+                                   const pod_grouped_time *time)
 {
     const pod_matmul_block *tile = &time->block;
     const tile_sizes sizes = sizes_of(args->op, tile);
     const int64_t dim = worker->mxu_dim;
     const bool uneven = args->op != POD_GROUPED_WEIGHTS && args->k % time->tile.k != 0;
-    const double ops =
-        ACCUMULATE_OPS * sizes.result + (uneven ? MASK_OPS * (sizes.left + sizes.right) : 0);
+    const double ops = POD_TILE_ACCUMULATE_OPS * sizes.result
+                       + (uneven ? GROUPED_MASK_OPS * (sizes.left + sizes.right) : 0);
     return (step_cost){
         .mxu_s = 2.0 * (double)tile->m * (double)pod_round_up(tile->k, dim)
                  * (double)pod_round_up(tile->n, dim)
@@ -132,8 +118,8 @@ static step_cost cost_of(const pod_chip_spec *worker, const pod_grouped_args *ar
 }
 
 /* All steps of a device with `rows` rows. */
-static sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64_t rows,
-                      pod_grouped_time *time)
+static grouped_sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64_t rows,
+                              pod_grouped_time *time)
 {
     const double nk = (double)pod_ceil_div(args->k, time->block.k);
     const double nn = (double)pod_ceil_div(args->n, time->block.n);
@@ -141,33 +127,33 @@ static sums steps_sum(const pod_grouped_args *args, const step_cost *cost, int64
     time->tiles = tiles_of(args, rows, time->block.m);
     const double tiles = (double)time->tiles;
     const double steps = tiles * nk * nn;
-    sums sum = {0};
+    grouped_sums sum = {0};
     if (args->op == POD_GROUPED_WEIGHTS) {
         const double ends = fmin((double)args->groups * nk * nn, steps);
-        add_steps(&sum, cost, steps - ends, operands);
-        add_steps(&sum, cost, ends, operands + cost->result_bytes);
+        grouped_sums_add(&sum, cost, steps - ends, operands);
+        grouped_sums_add(&sum, cost, ends, operands + cost->result_bytes);
     } else if (nk == 1) {
         const double loads = fmin((double)args->groups * nn, steps);
-        add_steps(&sum, cost, steps - loads, cost->left_bytes + cost->result_bytes);
-        add_steps(&sum, cost, loads, operands + cost->result_bytes);
+        grouped_sums_add(&sum, cost, steps - loads, cost->left_bytes + cost->result_bytes);
+        grouped_sums_add(&sum, cost, loads, operands + cost->result_bytes);
     } else {
-        add_steps(&sum, cost, tiles * nn * (nk - 1), operands);
-        add_steps(&sum, cost, tiles * nn, operands + cost->result_bytes);
+        grouped_sums_add(&sum, cost, tiles * nn * (nk - 1), operands);
+        grouped_sums_add(&sum, cost, tiles * nn, operands + cost->result_bytes);
     }
     return sum;
 }
 
 static pod_matmul_block block_of(const pod_grouped_args *args, const pod_matmul_block *tile)
 {
-    return (pod_matmul_block){.m = smaller(tile->m, pod_round_up(args->m, LANES)),
-                              .k = smaller(tile->k, pod_round_up(args->k, LANES)),
-                              .n = smaller(tile->n, pod_round_up(args->n, LANES))};
+    return (pod_matmul_block){.m = pod_min_i64(tile->m, pod_round_up(args->m, POD_TILE_LANES)),
+                              .k = pod_min_i64(tile->k, pod_round_up(args->k, POD_TILE_LANES)),
+                              .n = pod_min_i64(tile->n, pod_round_up(args->n, POD_TILE_LANES))};
 }
 
 /* What a device with `rows` rows needs for its steps with time->tile, and to begin them. */
 typedef struct device_sum {
     step_cost cost;
-    sums sum;
+    grouped_sums sum;
     double steps;
     double step_s; /* of all block steps */
 } device_sum;
@@ -176,7 +162,7 @@ static device_sum device_of(const pod_chip_spec *worker, const pod_grouped_args 
                             pod_grouped_time *time)
 {
     time->block = block_of(args, &time->tile);
-    device_sum device = {.cost = cost_of(worker, args, time)};
+    device_sum device = {.cost = grouped_step_cost(worker, args, time)};
     device.sum = steps_sum(args, &device.cost, rows, time);
     device.steps = (double)time->tiles * (double)pod_ceil_div(args->k, time->block.k)
                    * (double)pod_ceil_div(args->n, time->block.n);
@@ -189,12 +175,12 @@ static device_sum device_of(const pod_chip_spec *worker, const pod_grouped_args 
 static int sizes_find(int64_t dim, int64_t sizes[SIZES_MAX])
 {
     int n = 0;
-    for (int64_t size = LANES; size < dim && n < SIZES_MAX - 1; size += LANES) {
+    for (int64_t size = POD_TILE_LANES; size < dim && n < SIZES_MAX - 1; size += POD_TILE_LANES) {
         if (n == 0 || pod_ceil_div(dim, size) < pod_ceil_div(dim, sizes[n - 1])) {
             sizes[n++] = size;
         }
     }
-    sizes[n++] = pod_round_up(dim, LANES);
+    sizes[n++] = pod_round_up(dim, POD_TILE_LANES);
     return n;
 }
 
@@ -203,7 +189,7 @@ static pod_status check_tile(const pod_chip_spec *worker, const pod_grouped_args
 {
     const double mib = 1024.0 * 1024.0;
     const pod_matmul_block block = block_of(args, &args->tile);
-    const double need = vmem_need(args, &block);
+    const double need = grouped_vmem_need(args, &block);
     return need <= (double)worker->vmem_bytes
                ? POD_OK
                : pod_fail(err, POD_E_NOFIT,
@@ -218,16 +204,16 @@ static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_group
 {
     int64_t k[SIZES_MAX];
     int64_t n[SIZES_MAX];
-    const int nm = (int)pod_ceil_div(smaller(args->m, ROWS_MAX), LANES);
+    const int nm = (int)pod_ceil_div(pod_min_i64(args->m, ROWS_MAX), POD_TILE_LANES);
     const int nk = sizes_find(args->k, k);
     const int nn = sizes_find(args->n, n);
-    pod_matmul_block best = {.m = LANES, .k = LANES, .n = LANES};
+    pod_matmul_block best = {.m = POD_TILE_LANES, .k = POD_TILE_LANES, .n = POD_TILE_LANES};
     double best_s = INFINITY;
     pod_grouped_time time = {0};
     for (int i = 0; i < nm * nk * nn; i++) {
         time.tile = (pod_matmul_block){
-            .m = (i / (nk * nn) + 1) * LANES, .k = k[i / nn % nk], .n = n[i % nn]};
-        if (vmem_need(args, &time.tile) > (double)worker->vmem_bytes) {
+            .m = (i / (nk * nn) + 1) * POD_TILE_LANES, .k = k[i / nn % nk], .n = n[i % nn]};
+        if (grouped_vmem_need(args, &time.tile) > (double)worker->vmem_bytes) {
             continue;
         }
         const device_sum device = device_of(worker, args, rows, &time);
@@ -239,7 +225,7 @@ static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_group
     return best;
 }
 
-static pod_status check_args(const pod_grouped_args *args, int64_t *flops, pod_error *err)
+static pod_status grouped_check(const pod_grouped_args *args, int64_t *flops, pod_error *err)
 {
     if (args->m < 0 || args->k < 0 || args->n < 0 || args->groups < 1) {
         return pod_fail(err, POD_E_RANGE,
@@ -255,10 +241,10 @@ static pod_status check_args(const pod_grouped_args *args, int64_t *flops, pod_e
     }
     int64_t mk = 0;
     const double weights = (double)args->k * (double)args->n * (double)args->groups;
-    const double most = largest(largest((double)args->m * (double)args->n, weights),
-                                (double)args->m * (double)args->k);
+    const double most = pod_max_f64(pod_max_f64((double)args->m * (double)args->n, weights),
+                                    (double)args->m * (double)args->k);
     if (!pod_mul_i64(args->m, args->k, &mk) || !pod_mul_i64(mk, args->n, flops)
-        || !pod_mul_i64(*flops, 2, flops) || most > exact_max / 16) {
+        || !pod_mul_i64(*flops, 2, flops) || most > POD_TILE_TOTAL_MAX / 16) {
         return pod_fail(err, POD_E_RANGE,
                         "a grouped matmul of %lldx%lldx%lld counts over 63 bits; make it smaller",
                         (long long)args->m, (long long)args->k, (long long)args->n);
@@ -266,7 +252,7 @@ static pod_status check_args(const pod_grouped_args *args, int64_t *flops, pod_e
     return POD_OK;
 }
 
-static pod_bound bound_of(const pod_grouped_time *time)
+static pod_bound grouped_bound(const pod_grouped_time *time)
 {
     const pod_time_ps most = time->mxu_ps > time->vpu_ps ? time->mxu_ps : time->vpu_ps;
     if (time->step_ps > most && time->step_ps > time->hbm_ps) {
@@ -282,7 +268,7 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
                                 pod_grouped_time *out, pod_error *err)
 {
     pod_grouped_time time = {.bound = POD_BOUND_HBM};
-    pod_status st = check_args(args, &time.flops, err);
+    pod_status st = grouped_check(args, &time.flops, err);
     if (st != POD_OK) {
         return st;
     }
@@ -305,11 +291,11 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
         time.tile = args->tile.m > 0 ? args->tile : choose_tile(&worker, &own, rows);
         const device_sum device = device_of(&worker, &own, rows, &time);
         const step_cost cost = device.cost;
-        const sums sum = device.sum;
+        const grouped_sums sum = device.sum;
         const double steps = device.steps;
         time.time_ps = pod_time_from_s(sum.time_s + device.step_s);
-        if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > exact_max
-            || steps > exact_max) {
+        if (time.time_ps == POD_TIME_NEVER || sum.bytes * devices > POD_TILE_TOTAL_MAX
+            || steps > POD_TILE_TOTAL_MAX) {
             return pod_fail(err, POD_E_RANGE,
                             "a grouped matmul of %lldx%lldx%lld lasts over 106 days; make it "
                             "smaller or its tiles larger",
@@ -321,7 +307,7 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
         time.vpu_ps = pod_time_from_s(steps * cost.vpu_s);
         time.hbm_ps = pod_time_from_s(sum.bytes / cost.hbm_rate);
         time.step_ps = pod_time_from_s(device.step_s);
-        time.bound = bound_of(&time);
+        time.bound = grouped_bound(&time);
         time.ops_per_s = time.time_ps > 0 ? (double)time.flops / pod_time_to_s(time.time_ps) : 0;
         time.peak_frac = time.ops_per_s / time.peak_ops_per_s;
     }

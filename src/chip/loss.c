@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/loss.h"
+#include "chip/tile.h"
 
 #include <math.h>
 #include <stdio.h>
 
 enum {
-    LANES = 128,
     F32 = 4,
-    ACCUMULATE_OPS = 1,
-    BUFFERS = 2,
     BACKWARD_PRODUCTS = 3,
 };
 
 static const pod_matmul_block default_tile = {.m = 1024, .k = 512, .n = 2048};
-static const double exact_max = 4.0e18; /* below 2^62 */
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static double largest(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- sums over steps, in seconds of one device ---- */
 
@@ -54,7 +41,8 @@ static void add_steps(sums *sum, const rates *rate, double count, const kind *st
     const double mxu_s = step->flops / rate->mxu;
     const double vpu_s = step->ops / rate->vpu;
     sum->time_s +=
-        count * (largest(mxu_s + vpu_s, step->bytes / rate->hbm) + step->exposed_bytes / rate->hbm);
+        count
+        * (pod_max_f64(mxu_s + vpu_s, step->bytes / rate->hbm) + step->exposed_bytes / rate->hbm);
     sum->mxu_s += count * mxu_s;
     sum->vpu_s += count * vpu_s;
     sum->bytes += count * (step->bytes + step->exposed_bytes);
@@ -108,7 +96,7 @@ static sums fused_sums(const pod_chip_spec *worker, const pod_loss_args *args, c
     sums sum = {0};
     const kind logits = {
         .flops = t->padded_flops,
-        .ops = ACCUMULATE_OPS * t->logits,
+        .ops = POD_TILE_ACCUMULATE_OPS * t->logits,
         .bytes = size * (t->head + (t->nk > 1 ? t->rows_k : 0)),
     };
     const kind softmax = {
@@ -119,7 +107,7 @@ static sums fused_sums(const pod_chip_spec *worker, const pod_loss_args *args, c
     if (args->backward) {
         kind gradients = {
             .flops = 2 * t->padded_flops,
-            .ops = ACCUMULATE_OPS * (t->rows_k + t->head),
+            .ops = POD_TILE_ACCUMULATE_OPS * (t->rows_k + t->head),
             .bytes = size * (t->rows_k + t->head) + F32 * t->rows_k,
             .exposed_bytes = F32 * (t->rows_k + t->head),
         };
@@ -159,7 +147,7 @@ static sums chunked_sums(const pod_chip_spec *worker, const pod_loss_args *args,
 
 /* ---- time ---- */
 
-static pod_status check_args(const pod_loss_args *args, int64_t *flops, pod_error *err)
+static pod_status loss_check(const pod_loss_args *args, int64_t *flops, pod_error *err)
 {
     const int64_t products = 2 * (args->backward ? BACKWARD_PRODUCTS : 1);
     int64_t mk = 0;
@@ -182,7 +170,7 @@ static pod_status check_tile(const pod_chip_spec *worker, const pod_loss_args *a
 {
     const double mib = 1024.0 * 1024.0;
     const double derivatives = args->backward ? t->rows_k + t->head : 0;
-    const double need = BUFFERS * pod_dtype_size(args->dtype) * (t->rows_k + t->head)
+    const double need = POD_TILE_BUFFERS * pod_dtype_size(args->dtype) * (t->rows_k + t->head)
                         + F32 * (t->logits + derivatives);
     if (!args->chunked && need > (double)worker->vmem_bytes) {
         return pod_fail(err, POD_E_NOFIT,
@@ -193,7 +181,7 @@ static pod_status check_tile(const pod_chip_spec *worker, const pod_loss_args *a
     return POD_OK;
 }
 
-static pod_bound bound_of(const pod_loss_time *time)
+static pod_bound loss_bound(const pod_loss_time *time)
 {
     const pod_time_ps most = time->mxu_ps > time->vpu_ps ? time->mxu_ps : time->vpu_ps;
     if (time->step_ps > most && time->step_ps > time->hbm_ps) {
@@ -209,9 +197,9 @@ static pod_bound bound_of(const pod_loss_time *time)
 static pod_matmul_block tile_of(const pod_loss_args *args, int64_t rows)
 {
     pod_matmul_block tile = args->tile.m > 0 ? args->tile : default_tile;
-    tile.m = smaller(tile.m, pod_round_up(rows, LANES));
-    tile.k = args->chunked ? args->k : smaller(tile.k, pod_round_up(args->k, LANES));
-    tile.n = smaller(tile.n, pod_round_up(args->n, LANES));
+    tile.m = pod_min_i64(tile.m, pod_round_up(rows, POD_TILE_LANES));
+    tile.k = args->chunked ? args->k : pod_min_i64(tile.k, pod_round_up(args->k, POD_TILE_LANES));
+    tile.n = pod_min_i64(tile.n, pod_round_up(args->n, POD_TILE_LANES));
     return tile;
 }
 
@@ -219,8 +207,8 @@ static pod_status fill(pod_loss_time *time, const sums *sum, const rates *rate, 
                        int devices, pod_error *err)
 {
     time->time_ps = pod_time_from_s(sum->time_s + sum->steps * step_s);
-    if (time->time_ps == POD_TIME_NEVER || sum->bytes * devices > exact_max
-        || sum->steps > exact_max) {
+    if (time->time_ps == POD_TIME_NEVER || sum->bytes * devices > POD_TILE_TOTAL_MAX
+        || sum->steps > POD_TILE_TOTAL_MAX) {
         return pod_fail(err, POD_E_RANGE,
                         "a loss lasts over 106 days; make it smaller or its tiles larger");
     }
@@ -230,7 +218,7 @@ static pod_status fill(pod_loss_time *time, const sums *sum, const rates *rate, 
     time->vpu_ps = pod_time_from_s(sum->vpu_s);
     time->hbm_ps = pod_time_from_s(sum->bytes / rate->hbm);
     time->step_ps = pod_time_from_s(sum->steps * step_s);
-    time->bound = bound_of(time);
+    time->bound = loss_bound(time);
     time->ops_per_s = time->time_ps > 0 ? (double)time->flops / pod_time_to_s(time->time_ps) : 0;
     time->peak_frac = time->ops_per_s / time->peak_ops_per_s;
     return POD_OK;
@@ -240,7 +228,7 @@ pod_status pod_loss_time_get(const pod_chip_spec *chip, const pod_loss_args *arg
                              pod_loss_time *out, pod_error *err)
 {
     pod_loss_time time = {0};
-    pod_status st = check_args(args, &time.flops, err);
+    pod_status st = loss_check(args, &time.flops, err);
     if (st != POD_OK) {
         return st;
     }

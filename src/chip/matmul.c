@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/matmul.h"
+#include "chip/tile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const bound_names[] = {"mxu", "hbm", "vmem", "launch", "vpu"};
-
-static const double exact_max = 4.0e18; /* below 2^62: totals that still fit int64_t */
 
 const char *pod_bound_name(pod_bound bound)
 {
@@ -52,11 +51,6 @@ pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod
     return st;
 }
 
-static double largest(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* What one core does: its part of the product under the best block. Times in seconds. */
 struct core_time {
     struct pod_blocking blocking;
@@ -94,8 +88,9 @@ static struct core_time core_time_of(const pod_chip_spec *core, const pod_matmul
     t.exposed_s = (blocking->first_bytes + blocking->last_bytes) / hbm_rate;
     t.vmem_s = blocking->vmem_bytes / core->vmem_bytes_per_s;
     t.fill_s = 2.0 * core->mxu_dim / core->clock_hz;
-    const double hidden_s = largest(t.hbm_s - t.exposed_s, 0);
-    t.total_s = t.exposed_s + largest(largest(t.mxu_s + t.grid_s, hidden_s), t.vmem_s) + t.fill_s;
+    const double hidden_s = pod_max_f64(t.hbm_s - t.exposed_s, 0);
+    t.total_s =
+        t.exposed_s + pod_max_f64(pod_max_f64(t.mxu_s + t.grid_s, hidden_s), t.vmem_s) + t.fill_s;
     return t;
 }
 
@@ -150,12 +145,12 @@ static struct core_time empty_time(const pod_chip_spec *core, const pod_matmul_a
     return t;
 }
 
-static pod_bound bound_of(const struct core_time *t, double launch_s)
+static pod_bound core_bound(const struct core_time *t, double launch_s)
 {
-    if (launch_s + t->grid_s > largest(largest(t->mxu_s, t->hbm_s), t->vmem_s)) {
+    if (launch_s + t->grid_s > pod_max_f64(pod_max_f64(t->mxu_s, t->hbm_s), t->vmem_s)) {
         return POD_BOUND_LAUNCH;
     }
-    if (t->vmem_s > largest(t->mxu_s, t->hbm_s)) {
+    if (t->vmem_s > pod_max_f64(t->mxu_s, t->hbm_s)) {
         return POD_BOUND_VMEM;
     }
     return t->mxu_s >= t->hbm_s ? POD_BOUND_MXU : POD_BOUND_HBM;
@@ -172,7 +167,9 @@ static pod_status check_sizes(const pod_matmul_args *args, int64_t *flops, pod_e
                       && pod_mul_i64(*flops, 2, flops);
     const double mn = (double)args->m * (double)args->n;
     const double kn = (double)args->k * (double)args->n;
-    if (!fits || largest(largest(mn, kn), (double)args->m * (double)args->k) > exact_max / 16) {
+    if (!fits
+        || pod_max_f64(pod_max_f64(mn, kn), (double)args->m * (double)args->k)
+               > POD_TILE_TOTAL_MAX / 16) {
         return pod_fail(err, POD_E_RANGE,
                         "a matmul of %lldx%lldx%lld counts over 63 bits; make it smaller",
                         (long long)args->m, (long long)args->k, (long long)args->n);
@@ -204,13 +201,13 @@ pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args 
     const double launch_s = pod_time_to_s(launch_ps);
     const double hbm_bytes = t.blocking.hbm_bytes * cores;
     const pod_time_ps time_ps = pod_time_from_s(launch_s + t.total_s);
-    if (time_ps == POD_TIME_NEVER || hbm_bytes > exact_max) {
+    if (time_ps == POD_TIME_NEVER || hbm_bytes > POD_TILE_TOTAL_MAX) {
         return pod_fail(err, POD_E_RANGE, "a matmul of %lldx%lldx%lld lasts over 106 days",
                         (long long)args->m, (long long)args->k, (long long)args->n);
     }
     *out = (pod_matmul_time){
         .time_ps = time_ps,
-        .bound = bound_of(&t, launch_s),
+        .bound = core_bound(&t, launch_s),
         .cores = cores,
         .block = t.blocking.block,
         .flops = flops,

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_MAX = 512, STEPS_MAX = 1 << 24, ALL_TRIED_RANKS_MAX = 64 };
+enum { ALL_REDUCE_RANKS_MAX = 512, STEPS_MAX = 1 << 24, ALL_TRIED_RANKS_MAX = 64 };
 
 static const pod_coll_algorithm *const all_reduces[] = {
     &pod_coll_ring,  &pod_coll_line,   &pod_coll_bucket,
@@ -107,7 +107,7 @@ static const pod_coll_schedule_ops masked_offset_ops = {.steps = masked_steps,
                                                         .slot_offset = masked_slot_offset,
                                                         .free = masked_free};
 
-/* ---- the walk on paper ---- */
+/* ---- the walk_all on paper ---- */
 
 enum { EMPTY = -1 };
 
@@ -141,24 +141,27 @@ static int32_t *holds_at(const walker *w, int32_t part, int32_t rank, int32_t sl
     return &w->holds[w->part_first[part] + (int64_t)rank * w->self->base.parts[part].slots + slot];
 }
 
-static cursor *cursor_at(const walker *w, int32_t channel, int32_t rank)
+static cursor *walker_cursor(const walker *w, int32_t channel, int32_t rank)
 {
     return &w->cursors[(int64_t)channel * w->n + rank];
 }
 
-static bool waits_over(const walker *w, int32_t channel, int32_t rank, const pod_coll_step *step)
+static bool walker_waits_over(const walker *w, int32_t channel, int32_t rank,
+                              const pod_coll_step *step)
 {
-    bool over = cursor_at(w, channel, rank)->next_recv >= step->wait_recv;
+    bool over = walker_cursor(w, channel, rank)->next_recv >= step->wait_recv;
     for (int i = 0; i < POD_COLL_WAITS_MAX; ++i) {
         const pod_coll_wait *wait = &step->wait[i];
         over = over
-               && (wait->channel < 0 || cursor_at(w, wait->channel, rank)->next_recv >= wait->recv);
+               && (wait->channel < 0
+                   || walker_cursor(w, wait->channel, rank)->next_recv >= wait->recv);
     }
     return over;
 }
 
 /* Cut a message down to what of it holds the root's contribution, which lies in one run or is refused. */
-static void post(walker *w, int32_t channel, int32_t rank, int32_t at, const pod_coll_step *step)
+static void walker_post(walker *w, int32_t channel, int32_t rank, int32_t at,
+                        const pod_coll_step *step)
 {
     const int32_t part = w->self->base.channels[channel].part;
     leftover *left = left_at(w->self, channel, rank, at);
@@ -181,8 +184,8 @@ static void post(walker *w, int32_t channel, int32_t rank, int32_t at, const pod
     left->send_slots = to->slots;
 }
 
-static void take(walker *w, int32_t channel, int32_t rank, int32_t at, const pod_coll_step *step,
-                 const parcel *got)
+static void parcel_take(walker *w, int32_t channel, int32_t rank, int32_t at,
+                        const pod_coll_step *step, const parcel *got)
 {
     const int32_t part = w->self->base.channels[channel].part;
     leftover *left = left_at(w->self, channel, rank, at);
@@ -201,19 +204,19 @@ static void take(walker *w, int32_t channel, int32_t rank, int32_t at, const pod
     }
 }
 
-static bool advance(walker *w, int32_t channel, int32_t rank)
+static bool walker_advance(walker *w, int32_t channel, int32_t rank)
 {
     const pod_coll_schedule *s = w->self->whole;
-    cursor *cur = cursor_at(w, channel, rank);
+    cursor *cur = walker_cursor(w, channel, rank);
     pod_coll_step step;
     bool moved = false;
     for (; cur->next_send < cur->steps; ++cur->next_send) {
         s->ops->step(s, &w->places[rank], channel, cur->next_send, &step);
-        if (!waits_over(w, channel, rank, &step)) {
+        if (!walker_waits_over(w, channel, rank, &step)) {
             break;
         }
         if (step.send_to >= 0) {
-            post(w, channel, rank, cur->next_send, &step);
+            walker_post(w, channel, rank, cur->next_send, &step);
         }
         moved = true;
     }
@@ -225,7 +228,7 @@ static bool advance(walker *w, int32_t channel, int32_t rank)
             break;
         }
         if (step.recv_from >= 0) {
-            take(w, channel, rank, cur->next_recv, &step, got);
+            parcel_take(w, channel, rank, cur->next_recv, &step, got);
         }
         moved = true;
     }
@@ -247,7 +250,7 @@ static bool ends_right(const walker *w)
     return true;
 }
 
-static bool walk(walker *w)
+static bool walk_all(walker *w)
 {
     const pod_coll_schedule *base = &w->self->base;
     for (int32_t p = 0; p < base->nparts; ++p) {
@@ -259,7 +262,7 @@ static bool walk(walker *w)
         moved = false;
         for (int32_t c = 0; c < base->nchannels; ++c) {
             for (int32_t rank = 0; rank < w->n; ++rank) {
-                moved = advance(w, c, rank) || moved;
+                moved = walker_advance(w, c, rank) || moved;
             }
         }
     }
@@ -290,7 +293,7 @@ static bool walker_init(walker *w, masked *self, int64_t entries)
     for (int32_t rank = 0; rank < w->n; ++rank) {
         pod_coll_place_make(whole->group, rank, &w->places[rank]);
         for (int32_t c = 0; c < whole->nchannels; ++c) {
-            cursor_at(w, c, rank)->steps = whole->ops->steps(whole, &w->places[rank], c);
+            walker_cursor(w, c, rank)->steps = whole->ops->steps(whole, &w->places[rank], c);
         }
     }
     return w->holds != NULL;
@@ -365,7 +368,7 @@ static pod_status walk_all_reduce(const pod_coll_request *request,
         st = too_large(err, request->group->size);
     } else if (st == POD_OK && (!self->left || !walker_init(&w, self, entries))) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
-    } else if (st == POD_OK && !walk(&w)) {
+    } else if (st == POD_OK && !walk_all(&w)) {
         st = pod_fail(err, POD_E_INVALID,
                       "%s has messages that hold the root's part with gaps; use tree",
                       algorithm->name);
@@ -380,8 +383,9 @@ static pod_status walk_all_reduce(const pod_coll_request *request,
 }
 
 /* With empty messages or without. POD_E_INVALID when this all-reduce can't be cut down. */
-static pod_status follow(const pod_coll_request *request, const pod_coll_algorithm *algorithm,
-                         masked **followed, pod_coll_estimate *best, pod_error *err)
+static pod_status masked_follow(const pod_coll_request *request,
+                                const pod_coll_algorithm *algorithm, masked **followed,
+                                pod_coll_estimate *best, pod_error *err)
 {
     masked *self = NULL;
     pod_status st = walk_all_reduce(request, algorithm, &self, err);
@@ -437,7 +441,7 @@ static pod_status masked_choose(const pod_coll_request *request, pod_coll_schedu
         if (every ? all_reduces[i]->applies(&all, NULL) != POD_OK : i != only) {
             continue;
         }
-        st = follow(request, all_reduces[i], &followed, &estimate, err);
+        st = masked_follow(request, all_reduces[i], &followed, &estimate, err);
         if (st == POD_E_INVALID) {
             st = POD_OK;
         } else if (st == POD_OK && (chosen == NULL || estimate.time_ps < best->time_ps)) {
@@ -470,7 +474,8 @@ static pod_status masked_build(const pod_coll_request *request, pod_coll_schedul
 
 static pod_status masked_applies(const pod_coll_request *request, pod_error *err)
 {
-    return request->group->size <= RANKS_MAX ? POD_OK : too_large(err, request->group->size);
+    return request->group->size <= ALL_REDUCE_RANKS_MAX ? POD_OK
+                                                        : too_large(err, request->group->size);
 }
 
 /* An all-reduce that can't be cut down takes for ever, so that others are chosen. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* More than this is forgotten, all at once. */
-static const int64_t bytes_max = INT64_C(64) << 20;
+static const int64_t choices_bytes_max = INT64_C(64) << 20;
 
 typedef struct choice {
     pod_coll_request asked;
@@ -111,7 +111,7 @@ static void remember(pod_coll_choices *choices, const pod_coll_request *request,
     const pod_group *group = request->group;
     const int32_t chips = pod_group_chips(group);
     const int64_t bytes = (int64_t)sizeof(choice) + 2 * (int64_t)sizeof(int32_t) * chips;
-    if (choices->bytes + bytes > bytes_max) {
+    if (choices->bytes + bytes > choices_bytes_max) {
         forget(choices);
     }
     choice made = {.asked = *request, /* its lists are not looked at */

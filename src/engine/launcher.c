@@ -15,22 +15,22 @@
 #include <unistd.h>
 
 enum {
-    PATH_BYTES = 64,
-    LINE_BYTES = 256,
+    PROC_PATH_BYTES = 64,
+    STATUS_LINE_BYTES = 256,
     DESCRIPTORS_LEAST = 64,
     SEGMENT_BYTES = 4 << 20 /* of each rank: btl_vader_segment_size of Open MPI 4 */
 };
 
-/* The value of `key`, at the start of a line of /proc/PID/status, into text[LINE_BYTES]. */
+/* The value of `key`, at the start of a line of /proc/PID/status, into text[STATUS_LINE_BYTES]. */
 static bool status_read(long pid, const char *key, char *text)
 {
-    char path[PATH_BYTES];
+    char path[PROC_PATH_BYTES];
     (void)snprintf(path, sizeof path, "/proc/%ld/status", pid);
     FILE *file = fopen(path, "r");
     if (file == NULL) {
         return false;
     }
-    char line[LINE_BYTES];
+    char line[STATUS_LINE_BYTES];
     bool found = false;
     while (!found && fgets(line, sizeof line, file) != NULL) {
         found = strncmp(line, key, strlen(key)) == 0;
@@ -38,7 +38,7 @@ static bool status_read(long pid, const char *key, char *text)
     (void)fclose(file);
     if (found) {
         const char *value = line + strlen(key) + strspn(line + strlen(key), " \t");
-        (void)snprintf(text, LINE_BYTES, "%.*s", (int)strcspn(value, "\n"), value);
+        (void)snprintf(text, STATUS_LINE_BYTES, "%.*s", (int)strcspn(value, "\n"), value);
     }
     return found;
 }
@@ -48,8 +48,8 @@ static long launcher_find(void)
 {
     static const char *const names[] = {"mpirun", "mpiexec", "orterun", "prterun", "prte"};
     long pid = (long)getppid();
-    char name[LINE_BYTES];
-    char parent[LINE_BYTES];
+    char name[STATUS_LINE_BYTES];
+    char parent[STATUS_LINE_BYTES];
     if (!status_read(pid, "Name:", name)) {
         return 0;
     }
@@ -94,7 +94,7 @@ pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
     if (launcher == 0) {
         return POD_OK;
     }
-    char path[PATH_BYTES];
+    char path[PROC_PATH_BYTES];
     struct stat there;
     struct statvfs room;
     int fault = 0;
@@ -117,7 +117,7 @@ pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
 
 int pod_launcher_terminal_columns(int descriptor)
 {
-    char path[PATH_BYTES];
+    char path[PROC_PATH_BYTES];
     struct winsize size = {0};
     const long launcher = launcher_find();
     (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", launcher, descriptor);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/memory.h"
 
+#include "base/units.h"
+
 #include "engine/par_mpi.h"
 
 #include <stdio.h>
@@ -57,11 +59,6 @@ static int64_t group_bytes(const char *root, const char *path)
     return left > 0 ? left : 0;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t pod_memory_cgroup_bytes(const char *root, const char *path)
 {
     char group[PATH_BYTES];
@@ -69,7 +66,7 @@ int64_t pod_memory_cgroup_bytes(const char *root, const char *path)
     int64_t left = group_bytes(root, group);
     for (char *slash = strrchr(group, '/'); slash != NULL; slash = strrchr(group, '/')) {
         *slash = '\0';
-        left = least(left, group_bytes(root, group));
+        left = pod_min_i64(left, group_bytes(root, group));
     }
     return left;
 }
@@ -94,7 +91,7 @@ static int64_t cgroups_bytes(void)
         const bool second = controllers[1] == '\0';
         if (second || strstr(controllers + 1, "memory") != NULL) {
             const char *root = second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-            left = least(left, pod_memory_cgroup_bytes(root, path));
+            left = pod_min_i64(left, pod_memory_cgroup_bytes(root, path));
         }
     }
     (void)fclose(file);
@@ -104,7 +101,7 @@ static int64_t cgroups_bytes(void)
 static int64_t node_bytes(void)
 {
     const int64_t kib = number_in("/proc/meminfo", "MemAvailable:");
-    return least(kib >= 0 ? kib * 1024 : INT64_MAX, cgroups_bytes());
+    return pod_min_i64(kib >= 0 ? kib * 1024 : INT64_MAX, cgroups_bytes());
 }
 
 /* What a limit on the address space (ulimit -v) leaves to this process. */
@@ -123,7 +120,7 @@ static int64_t process_bytes(void)
 
 int64_t pod_memory_free_bytes(pod_par *par)
 {
-    int64_t most = least(node_bytes() / par->node_ranks, process_bytes());
+    int64_t most = pod_min_i64(node_bytes() / par->node_ranks, process_bytes());
     pod_par_min_i64(par, &most, 1);
     return most > INT64_MAX / par->size ? INT64_MAX : most * par->size;
 }

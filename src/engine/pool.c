@@ -6,7 +6,7 @@
 #include "engine/pages.h"
 
 /* So many slabs are allocated one by one, since a rank may have few events; then whole blocks. */
-enum { SMALL_SLABS = 8 };
+enum { POOL_SMALL_SLABS = 8 };
 
 #define SLAB_BYTES  (POD_POOL_SLAB_NODES * sizeof(pod_event))
 #define BLOCK_SLABS ((uint32_t)(POD_BLOCK_BYTES / SLAB_BYTES))
@@ -18,7 +18,7 @@ void pod_pool_init(pod_pool *pool)
 
 void pod_pool_fini(pod_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->nslabs; i += i < SMALL_SLABS ? 1 : BLOCK_SLABS) {
+    for (uint32_t i = 0; i < pool->nslabs; i += i < POOL_SMALL_SLABS ? 1 : BLOCK_SLABS) {
         free(pool->slabs[i]);
     }
     free(pool->slabs);
@@ -49,7 +49,7 @@ static bool table_need(pod_pool *pool, uint32_t nslabs)
 
 bool pod_pool_grow(pod_pool *pool)
 {
-    uint32_t added = pool->nslabs < SMALL_SLABS ? 1 : BLOCK_SLABS;
+    uint32_t added = pool->nslabs < POOL_SMALL_SLABS ? 1 : BLOCK_SLABS;
     uint32_t nslabs = pool->nslabs + added;
     if (nslabs > POD_NODE_NONE >> POD_POOL_SLAB_BITS || !table_need(pool, nslabs)) {
         return false;

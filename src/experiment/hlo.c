@@ -181,7 +181,7 @@ static pod_status sums_take(const pod_hlo_emitted *emitted, uint32_t nsums, simu
 }
 
 /* One simulation with these trips. */
-static pod_status simulate(const hlo_run *run, const int64_t *trips, bool first, simulation *s)
+static pod_status hlo_simulate(const hlo_run *run, const int64_t *trips, bool first, simulation *s)
 {
     pod_hlo_emitted emitted;
     *s = (simulation){0};
@@ -267,7 +267,7 @@ static pod_status simulate_all(const hlo_run *run, const uint8_t *place, int64_t
     for (uint32_t i = 0; i < loops->count; i++) {
         trips[i] = place[i] == LOOP_LONG ? stand_in(loops->loop[i].trips) : loops->loop[i].trips;
     }
-    pod_status st = simulate(run, trips, true, &base);
+    pod_status st = hlo_simulate(run, trips, true, &base);
     st = st == POD_OK ? pod_par_agree(run->experiment->par, outcome_begin(run, &base), run->err)
                       : st;
     for (uint32_t i = 0; st == POD_OK && i < loops->count; i++) {
@@ -276,7 +276,7 @@ static pod_status simulate_all(const hlo_run *run, const uint8_t *place, int64_t
             continue;
         }
         trips[i] += STAND_IN_MORE;
-        st = simulate(run, trips, false, &more);
+        st = hlo_simulate(run, trips, false, &more);
         trips[i] -= STAND_IN_MORE;
         if (st == POD_OK) {
             st = outcome_add(run, &base, &more, (loops->loop[i].trips - trips[i]) / STAND_IN_MORE);

@@ -65,7 +65,7 @@ static pod_status weigh(const finder *f, int32_t *chip, int64_t *exposed_ps, int
 }
 
 /* Lay the partitions of `place` on chips counted along the axes, the first of them fastest. */
-static void lay(const finder *f, const int axes[POD_AXES])
+static void axes_lay(const finder *f, const int axes[POD_AXES])
 {
     int32_t at[POD_AXES] = {0};
     for (int32_t i = 0; i < f->slice->nchips; i++) {
@@ -91,7 +91,7 @@ static pod_status try_axes(finder *f)
     for (int i = 0; i < count; i++) {
         int64_t exposed_ps = 0;
         int made = 0;
-        lay(f, orders[i]);
+        axes_lay(f, orders[i]);
         const pod_status st = weigh(f, f->chip, &exposed_ps, &made);
         if (st != POD_OK) {
             return st;

@@ -85,8 +85,8 @@ typedef struct base {
 } base;
 
 /* The step of a changed request. */
-static pod_status simulate(const base *b, const pod_experiment_hlo_request *request,
-                           pod_time_ps *time_ps)
+static pod_status remedy_simulate(const base *b, const pod_experiment_hlo_request *request,
+                                  pod_time_ps *time_ps)
 {
     pod_experiment_hlo_request changed = *request;
     pod_experiment_hlo_outcome outcome;
@@ -112,7 +112,7 @@ static pod_status try_collectives(const base *b, pod_experiment_hlo_remedy *reme
         remedy->count = pod_experiment_hlo_remedy_mark(b->outcome, remedy->kind, change);
     }
     if (st == POD_OK && remedy->count > 0) {
-        st = simulate(b, &changed, &remedy->time_ps);
+        st = remedy_simulate(b, &changed, &remedy->time_ps);
     }
     free(change);
     return st;
@@ -126,7 +126,7 @@ static pod_status try_order(const base *b, pod_experiment_hlo_remedy *remedy)
                                       &remedy->devices, &remedy->count, b->err);
     st = pod_par_agree(b->experiment->par, st, b->err);
     changed.devices = &remedy->devices;
-    return st == POD_OK && remedy->count > 0 ? simulate(b, &changed, &remedy->time_ps) : st;
+    return st == POD_OK && remedy->count > 0 ? remedy_simulate(b, &changed, &remedy->time_ps) : st;
 }
 
 static pod_status try_fusing(const base *b, pod_experiment_hlo_remedy *remedy)
@@ -139,7 +139,7 @@ static pod_status try_fusing(const base *b, pod_experiment_hlo_remedy *remedy)
     remedy->bytes = fusable.total_bytes;
     remedy->count = fusable.results < INT32_MAX ? (int)fusable.results : INT32_MAX;
     if (st == POD_OK && remedy->count > 0) {
-        st = simulate(b, &changed, &remedy->time_ps);
+        st = remedy_simulate(b, &changed, &remedy->time_ps);
     }
     pod_hlo_fusable_fini(&fusable);
     return st;
@@ -263,7 +263,7 @@ static pod_status unknown_try(const base *b, pod_experiment_hlo_unknown *unknown
         changed.cost.ncustom = before + 1;
     }
     st = pod_par_agree(b->experiment->par, st, b->err);
-    st = st == POD_OK ? simulate(b, &changed, &unknown->time_ps) : st;
+    st = st == POD_OK ? remedy_simulate(b, &changed, &unknown->time_ps) : st;
     free(custom);
     free(text);
     return st;

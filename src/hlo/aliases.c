@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { STEPS_MAX = 256 };
+enum { ALIAS_STEPS_MAX = 256 };
 
 pod_status pod_hlo_leaves_new(const pod_hlo_module *module, uint32_t **leaves, pod_error *err)
 {
@@ -116,7 +116,7 @@ static bool is_renamed(const pod_hlo_module *module, const pod_hlo_instruction *
 static const pod_hlo_instruction *renamed(const pod_hlo_module *module,
                                           const pod_hlo_instruction *instruction)
 {
-    for (int i = 0; i < STEPS_MAX && is_renamed(module, instruction); i++) {
+    for (int i = 0; i < ALIAS_STEPS_MAX && is_renamed(module, instruction); i++) {
         instruction = pod_hlo_operand(module, instruction, 0);
     }
     return instruction;

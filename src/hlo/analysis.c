@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool begins(const pod_hlo_instruction *instruction)
-{
-    return instruction->phase == POD_HLO_WHOLE || instruction->phase == POD_HLO_START;
-}
-
 /* async-start on another core, which is a call there. */
 static bool is_offloaded(const pod_hlo_module *module, const pod_hlo_instruction *instruction)
 {
@@ -65,8 +60,9 @@ uint32_t pod_hlo_entered(const pod_hlo_analysis *analysis, const pod_hlo_instruc
         *times = pod_hlo_loop_of(&analysis->loops, number)->trips;
         return pod_hlo_callee(module, instruction, POD_HLO_AT_BODY);
     case POD_HLO_CALL:
-        return begins(instruction) ? pod_hlo_callee(module, instruction, POD_HLO_AT_TO_APPLY)
-                                   : POD_HLO_NONE;
+        return pod_hlo_starts(instruction)
+                   ? pod_hlo_callee(module, instruction, POD_HLO_AT_TO_APPLY)
+                   : POD_HLO_NONE;
     case POD_HLO_ASYNC:
         return is_offloaded(module, instruction)
                    ? pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)
@@ -95,7 +91,7 @@ bool pod_hlo_counts(const pod_hlo_analysis *analysis, const pod_hlo_instruction 
     case POD_HLO_CONDITIONAL:
         return false;
     case POD_HLO_CALL:
-        return !begins(instruction);
+        return !pod_hlo_starts(instruction);
     default:
         return !is_offloaded(analysis->module, instruction);
     }
@@ -122,7 +118,7 @@ static pod_status read_cycles(pod_hlo_analysis *analysis, pod_error *err)
 static bool is_matmul(const pod_hlo_instruction *instruction)
 {
     return pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode) == POD_HLO_CLASS_MATMUL
-           && begins(instruction);
+           && pod_hlo_starts(instruction);
 }
 
 static pod_status find_matmuls(pod_hlo_analysis *analysis, pod_error *err)
@@ -199,7 +195,7 @@ typedef struct counting {
     pod_error *err;
 } counting;
 
-static bool add(int64_t *sum, int64_t value, int64_t times)
+static bool times_add(int64_t *sum, int64_t value, int64_t times)
 {
     int64_t product = 0;
     return pod_mul_i64(value, times, &product) && pod_add_i64(*sum, product, sum)
@@ -216,11 +212,12 @@ static pod_status fail_count(const counting *c, const pod_hlo_instruction *instr
 static pod_status add_totals(const counting *c, const pod_hlo_instruction *instruction,
                              pod_hlo_totals *sum, const pod_hlo_totals *value, int64_t times)
 {
-    if (!add(&sum->flops, value->flops, times)
-        || !add(&sum->flops_all_taps, value->flops_all_taps, times)) {
+    if (!times_add(&sum->flops, value->flops, times)
+        || !times_add(&sum->flops_all_taps, value->flops_all_taps, times)) {
         return fail_count(c, instruction, "FLOPs of the program");
     }
-    return add(&sum->cycles, value->cycles, times) && add(&sum->executed, value->executed, times)
+    return times_add(&sum->cycles, value->cycles, times)
+                   && times_add(&sum->executed, value->executed, times)
                ? POD_OK
                : fail_count(c, instruction, "runs of the program");
 }
@@ -401,7 +398,7 @@ static pod_status count_runs(counting *c)
             int64_t times = 0;
             const uint32_t entered = pod_hlo_entered(analysis, caller, &times);
             if (entered != POD_HLO_NONE
-                && !add(&analysis->runs[entered], analysis->runs[number], times)) {
+                && !times_add(&analysis->runs[entered], analysis->runs[number], times)) {
                 return fail_count(c, caller, "runs of the program");
             }
         }

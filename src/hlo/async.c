@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hlo/async.h"
 
-static int line_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction)
+static int async_line(const pod_hlo_module *module, const pod_hlo_instruction *instruction)
 {
     int line = 0;
     int column = 0;
@@ -26,12 +26,12 @@ static pod_status join(const pod_hlo_module *module, uint32_t number, uint32_t *
         return pod_hlo_fail_instruction(
             module, done, err,
             "a done without a start: its operand '%.*s' (line %d) is none of its kind",
-            pod_hlo_shown(name), module->text + name.begin, line_of(module, before));
+            pod_hlo_shown(name), module->text + name.begin, async_line(module, before));
     }
     if (partner[from] != POD_HLO_NONE) {
         return pod_hlo_fail_instruction(
             module, done, err, "a second done of the start in line %d; the first is in line %d",
-            line_of(module, before), line_of(module, &module->instruction[partner[from]]));
+            async_line(module, before), async_line(module, &module->instruction[partner[from]]));
     }
     partner[from] = number;
     return POD_OK;
@@ -59,7 +59,7 @@ pod_status pod_hlo_async_pair(const pod_hlo_module *module, uint32_t *partner, p
             return pod_hlo_fail_instruction(
                 module, start, err,
                 "a start with no done up to line %d, where its computation ends",
-                line_of(module, &module->instruction[last]));
+                async_line(module, &module->instruction[last]));
         }
     }
     /* Updates drop out: from each start to its done and back. Operands stand before their use, so that

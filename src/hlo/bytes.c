@@ -10,7 +10,7 @@
 
 enum { STEPS_MAX = 256 };
 
-static bool add(int64_t *sum, int64_t value)
+static bool bytes_add(int64_t *sum, int64_t value)
 {
     return pod_add_i64(*sum, value, sum) && *sum <= POD_HLO_COUNT_MAX;
 }
@@ -26,7 +26,7 @@ static pod_status fail_sum(const pod_hlo_module *module, const pod_hlo_instructi
 /* ---- vector operations ---- */
 
 /* Product of factors, or false beyond the limit. */
-static bool product(int64_t *value, int64_t factor)
+static bool bytes_product(int64_t *value, int64_t factor)
 {
     return pod_mul_i64(*value, factor, value) && *value <= POD_HLO_COUNT_MAX;
 }
@@ -56,7 +56,7 @@ static pod_status sort_ops(const pod_hlo_module *module, const pod_hlo_instructi
         levels++;
     }
     *ops = shape->elements;
-    return product(ops, sort->noperands) && product(ops, levels * (levels + 1) / 2)
+    return bytes_product(ops, sort->noperands) && bytes_product(ops, levels * (levels + 1) / 2)
                ? POD_OK
                : fail_sum(module, sort, err);
 }
@@ -90,7 +90,7 @@ static pod_status window_ops(const pod_hlo_module *module, const pod_hlo_instruc
             && holds_all(&dims[i], pod_hlo_dims(module, from)[i],
                          pod_hlo_dims(module, to)[i] <= INT32_MAX ? pod_hlo_dims(module, to)[i]
                                                                   : 0);
-        fits = fits && product(ops, all ? 1 : dims[i].size);
+        fits = fits && bytes_product(ops, all ? 1 : dims[i].size);
     }
     return st == POD_OK && !fits ? fail_sum(module, instruction, err) : st;
 }
@@ -110,8 +110,9 @@ static pod_status ops_of(const pod_hlo_module *module, const pod_hlo_instruction
         return POD_OK;
     case POD_HLO_CLASS_REDUCE:
         for (uint32_t i = 0; i < instruction->noperands / 2; i++) {
-            if (!add(ops,
-                     pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, i))->elements)) {
+            if (!bytes_add(
+                    ops,
+                    pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, i))->elements)) {
                 return fail_sum(module, instruction, err);
             }
         }
@@ -151,9 +152,9 @@ static pod_status use_by(const pod_hlo_bytes *bytes, const pod_hlo_instruction *
     case POD_HLO_GATHER:
         /* indices of a slice are scalars */
         usage->whole = usage->whole || (place > 0 && user->opcode == POD_HLO_GATHER);
-        fits = place > 0 || add(&usage->sliced, result);
+        fits = place > 0 || bytes_add(&usage->sliced, result);
         if (user->opcode == POD_HLO_GATHER && place == 0) {
-            fits = fits && add(&usage->gathered, result);
+            fits = fits && bytes_add(&usage->gathered, result);
         }
         break;
     case POD_HLO_DYNAMIC_UPDATE_SLICE:
@@ -170,7 +171,8 @@ static pod_status use_by(const pod_hlo_bytes *bytes, const pod_hlo_instruction *
         const pod_hlo_usage *inner =
             callee == POD_HLO_NONE ? &whole : &bytes->usage[bytes->first[callee] + place];
         usage->whole = usage->whole || inner->whole;
-        fits = add(&usage->sliced, inner->sliced) && add(&usage->gathered, inner->gathered);
+        fits = bytes_add(&usage->sliced, inner->sliced)
+               && bytes_add(&usage->gathered, inner->gathered);
         break;
     }
     default:
@@ -185,7 +187,7 @@ static pod_status use_by(const pod_hlo_bytes *bytes, const pod_hlo_instruction *
 }
 
 /* The operand that an instruction only renames, or POD_HLO_NONE. */
-static uint32_t renamed(const pod_hlo_bytes *bytes, const pod_hlo_instruction *instruction)
+static uint32_t renamed_number(const pod_hlo_bytes *bytes, const pod_hlo_instruction *instruction)
 {
     const pod_hlo_module *module = bytes->analysis->module;
     pod_hlo_span span;
@@ -220,7 +222,7 @@ static void origins_find(const pod_hlo_bytes *bytes, const pod_hlo_computation *
             origin[i] = instruction->number;
             continue;
         }
-        const uint32_t same = renamed(bytes, instruction);
+        const uint32_t same = renamed_number(bytes, instruction);
         if (same != POD_HLO_NONE) {
             origin[i] = origin[module->operand[instruction->operands + same]];
         }
@@ -279,7 +281,7 @@ static pod_status operands_use(const pod_hlo_bytes *bytes, uint32_t number, cons
 {
     const pod_hlo_module *module = bytes->analysis->module;
     const pod_hlo_instruction *user = &module->instruction[number];
-    const uint32_t same = renamed(bytes, user);
+    const uint32_t same = renamed_number(bytes, user);
     for (uint32_t k = 0; k < user->noperands; k++) {
         const uint32_t operand = module->operand[user->operands + k];
         const pod_hlo_shape *from = pod_hlo_shape_of(module, &module->instruction[operand]);
@@ -344,7 +346,7 @@ static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, const scratc
         }
         st = operands_use(bytes, i, s, err);
         st = st == POD_OK ? ops_inside(bytes, i, &s->usage[i], &ops, err) : st;
-        if (st == POD_OK && !add(&bytes->ops[number], ops)) {
+        if (st == POD_OK && !bytes_add(&bytes->ops[number], ops)) {
             st = fail_sum(module, instruction, err);
         }
     }
@@ -402,12 +404,12 @@ static bool add_to(pod_hlo_traffic *traffic, const pod_hlo_shape *shape, int64_t
 {
     switch (shape->space) {
     case POD_HLO_SPACE_HBM:
-        return add(write ? &traffic->hbm_write : &traffic->hbm_read, bytes);
+        return bytes_add(write ? &traffic->hbm_write : &traffic->hbm_read, bytes);
     case POD_HLO_SPACE_VMEM:
     case POD_HLO_SPACE_CMEM:
-        return add(&traffic->vmem, bytes);
+        return bytes_add(&traffic->vmem, bytes);
     case POD_HLO_SPACE_HOST:
-        return add(&traffic->host, bytes);
+        return bytes_add(&traffic->host, bytes);
     default:
         return true;
     }
@@ -442,7 +444,7 @@ static bool read_operand(const pod_hlo_bytes *bytes, pod_hlo_traffic *traffic,
         return !usage.whole || add_all(module, traffic, operand->shape, false);
     }
     const int64_t gathered = shape->space == POD_HLO_SPACE_HBM ? usage.gathered : 0;
-    return add_to(traffic, shape, usage.sliced, false) && add(&traffic->gather, gathered);
+    return add_to(traffic, shape, usage.sliced, false) && bytes_add(&traffic->gather, gathered);
 }
 
 /* What makes a leaf of a result: through bitcasts, into nested fusions. NULL = a parameter or a
@@ -490,12 +492,13 @@ static bool write_leaf(const pod_hlo_module *module, pod_hlo_traffic *traffic, u
     if (made->opcode == POD_HLO_SCATTER) {
         const uint32_t tables = (made->noperands - 1) / 2;
         for (uint32_t i = tables + 1; i < made->noperands; i++) {
-            if (!add(&sum, pod_hlo_shape_of(module, pod_hlo_operand(module, made, i))->bytes)) {
+            if (!bytes_add(&sum,
+                           pod_hlo_shape_of(module, pod_hlo_operand(module, made, i))->bytes)) {
                 return false;
             }
         }
         return add_to(traffic, s, sum, true)
-               && (s->space != POD_HLO_SPACE_HBM || add(&traffic->gather, sum));
+               && (s->space != POD_HLO_SPACE_HBM || bytes_add(&traffic->gather, sum));
     }
     return add_to(traffic, s, s->bytes, true);
 }
@@ -566,13 +569,6 @@ pod_status pod_hlo_traffic_of(const pod_hlo_bytes *bytes, const pod_hlo_instruct
 
 /* ---- what of a result is used ---- */
 
-static bool only_names(const pod_hlo_instruction *instruction)
-{
-    return instruction->opcode == POD_HLO_BITCAST
-           || instruction->opcode == POD_HLO_GET_TUPLE_ELEMENT
-           || instruction->opcode == POD_HLO_TUPLE;
-}
-
 int64_t pod_hlo_cut_of(const pod_hlo_bytes *bytes, uint32_t instruction)
 {
     const pod_hlo_module *module = bytes->analysis->module;
@@ -591,7 +587,7 @@ int64_t pod_hlo_cut_of(const pod_hlo_bytes *bytes, uint32_t instruction)
             if (operand < c->first || named[operand - c->first] == 0) {
                 continue;
             }
-            if (only_names(user)) {
+            if (pod_hlo_only_names(user)) {
                 named[i - c->first] = 1;
             } else if (use_by(bytes, user, k, &usage, NULL) != POD_OK) {
                 usage.whole = true;

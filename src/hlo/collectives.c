@@ -43,11 +43,6 @@ static bool is_collective(const pod_hlo_instruction *instruction)
     return pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode) == POD_HLO_CLASS_COLLECTIVE;
 }
 
-static bool begins(const pod_hlo_instruction *instruction)
-{
-    return instruction->phase == POD_HLO_WHOLE || instruction->phase == POD_HLO_START;
-}
-
 static bool is_call_of(const finder *f, const pod_hlo_instruction *instruction, const char *target)
 {
     return instruction->opcode == POD_HLO_CUSTOM_CALL
@@ -120,7 +115,7 @@ static pod_status describe(finder *f, uint32_t number, pod_hlo_collective *made)
     return st == POD_OK ? pod_hlo_results_check_collective(module, inner, last, size, f->err) : st;
 }
 
-static pod_status add(finder *f, const pod_hlo_collective *made)
+static pod_status collective_add(finder *f, const pod_hlo_collective *made)
 {
     pod_hlo_collectives *found = f->found;
     const pod_status st =
@@ -205,7 +200,7 @@ static pod_status open_channel(finder *f, const pod_hlo_collective *made)
                                     sizeof *f->open, f->err);
     if (st == POD_OK) {
         f->open[f->nopen++] = (channel){.number = made->channel, .collective = f->found->count};
-        st = add(f, made);
+        st = collective_add(f, made);
     }
     return st;
 }
@@ -249,7 +244,7 @@ static pod_status fused(finder *f, uint32_t fusion, uint32_t inner)
     }
     const bool custom = pod_hlo_attribute_is(f->module, outside, POD_HLO_AT_KIND, "kCustom");
     made.how = custom && made.opcode == POD_HLO_ALL_REDUCE ? POD_HLO_HOW_SCATTER : POD_HLO_HOW_SYNC;
-    return add(f, &made);
+    return collective_add(f, &made);
 }
 
 /* All collectives inside a fusion, nested fusions too, in the order of the text. */
@@ -265,7 +260,7 @@ static pod_status look_inside(finder *f, uint32_t fusion, uint32_t number)
     for (uint32_t i = computation->first; i < computation->first + computation->count; i++) {
         const pod_hlo_instruction *instruction = &f->module->instruction[i];
         const uint32_t callee = pod_hlo_fused(f->module, instruction);
-        if (st == POD_OK && is_collective(instruction) && begins(instruction)) {
+        if (st == POD_OK && is_collective(instruction) && pod_hlo_starts(instruction)) {
             st = fused(f, fusion, i);
         } else if (st == POD_OK && callee != POD_HLO_NONE && f->holds[callee] != 0) {
             st = look_inside(f, fusion, callee);
@@ -286,7 +281,7 @@ static pod_status wrapped(finder *f, uint32_t start)
     for (uint32_t i = computation->first;
          i < computation->first + computation->count && st == POD_OK; i++) {
         const pod_hlo_instruction *inner = &module->instruction[i];
-        if (!is_collective(inner) || !begins(inner)) {
+        if (!is_collective(inner) || !pod_hlo_starts(inner)) {
             continue;
         }
         pod_hlo_collective made;
@@ -294,7 +289,7 @@ static pod_status wrapped(finder *f, uint32_t start)
         made.instruction = start;
         made.done = f->partner[start];
         made.how = POD_HLO_HOW_ASYNC;
-        st = st == POD_OK ? add(f, &made) : st;
+        st = st == POD_OK ? collective_add(f, &made) : st;
     }
     return st;
 }
@@ -302,13 +297,13 @@ static pod_status wrapped(finder *f, uint32_t start)
 static pod_status look_at(finder *f, uint32_t number)
 {
     const pod_hlo_instruction *instruction = &f->module->instruction[number];
-    if (!begins(instruction)) {
+    if (!pod_hlo_starts(instruction)) {
         return POD_OK;
     }
     if (is_collective(instruction)) {
         pod_hlo_collective made;
         const pod_status st = describe(f, number, &made);
-        return st == POD_OK ? add(f, &made) : st;
+        return st == POD_OK ? collective_add(f, &made) : st;
     }
     if (instruction->opcode == POD_HLO_ASYNC) {
         return wrapped(f, number);
@@ -327,7 +322,7 @@ static void find_fused(const pod_hlo_module *module, uint8_t *inside)
 {
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         const pod_hlo_instruction *instruction = &module->instruction[i];
-        const uint32_t callee = instruction->opcode == POD_HLO_ASYNC && begins(instruction)
+        const uint32_t callee = instruction->opcode == POD_HLO_ASYNC && pod_hlo_starts(instruction)
                                     ? pod_hlo_callee(module, instruction, POD_HLO_AT_CALLS)
                                     : pod_hlo_fused(module, instruction);
         if (callee != POD_HLO_NONE) {

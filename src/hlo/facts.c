@@ -106,8 +106,8 @@ static int64_t runs_of(const pod_hlo_analysis *analysis, uint32_t instruction)
     return analysis->runs[analysis->module->instruction[instruction].computation];
 }
 
-static void describe(const pod_hlo_analysis *analysis, const pod_hlo_collective *collective,
-                     pod_text *text)
+static void collective_describe(const pod_hlo_analysis *analysis,
+                                const pod_hlo_collective *collective, pod_text *text)
 {
     pod_text_printf(text, "%s:%s:%" PRId64, pod_hlo_opcode_name((pod_hlo_opcode)collective->opcode),
                     pod_hlo_how_name((pod_hlo_how)collective->how), collective->bytes);
@@ -132,7 +132,7 @@ static pod_status list_collectives(const pod_hlo_analysis *analysis, pod_text *o
         const int64_t runs = runs_of(analysis, collective->instruction);
         if (runs > 0) {
             const size_t begin = list.text.size;
-            describe(analysis, collective, &list.text);
+            collective_describe(analysis, collective, &list.text);
             st = entries_add(&list, begin, collective->bytes, runs, err);
         }
     }

@@ -11,15 +11,15 @@ typedef struct uses {
     uint32_t user; /* the last one */
 } uses;
 
-typedef struct finder {
+typedef struct fuse_finder {
     const pod_hlo_program *program;
     const pod_hlo_module *module;
     uint32_t *cost; /* cost[instruction]: number in program->cost, or POD_HLO_NONE */
     uses *uses;     /* uses[instruction] */
-} finder;
+} fuse_finder;
 
 /* What a bitcast renames. Operands stand before what uses them. */
-static uint32_t named(const pod_hlo_module *module, uint32_t instruction)
+static uint32_t named_value(const pod_hlo_module *module, uint32_t instruction)
 {
     while (module->instruction[instruction].opcode == POD_HLO_BITCAST
            && module->instruction[instruction].noperands > 0) {
@@ -28,24 +28,24 @@ static uint32_t named(const pod_hlo_module *module, uint32_t instruction)
     return instruction;
 }
 
-static void uses_count(const finder *f)
+static void uses_count(const fuse_finder *f)
 {
     const pod_hlo_module *module = f->module;
     for (uint32_t i = 0; i < module->ninstructions; i++) {
         const pod_hlo_instruction *what = &module->instruction[i];
         for (uint32_t k = 0; what->opcode != POD_HLO_BITCAST && k < what->noperands; k++) {
-            uses *of = &f->uses[named(module, module->operand[what->operands + k])];
+            uses *of = &f->uses[named_value(module, module->operand[what->operands + k])];
             of->count++;
             of->user = i;
         }
     }
     for (uint32_t c = 0; c < module->ncomputations; c++) {
-        f->uses[named(module, module->computation[c].root)].count++;
+        f->uses[named_value(module, module->computation[c].root)].count++;
     }
 }
 
 /* An operation that could be part of a fusion; *arithmetic: it is elementwise. */
-static bool may_fuse(const finder *f, uint32_t instruction, bool *arithmetic)
+static bool may_fuse(const fuse_finder *f, uint32_t instruction, bool *arithmetic)
 {
     if (f->cost[instruction] == POD_HLO_NONE) {
         return false;
@@ -55,7 +55,7 @@ static bool may_fuse(const finder *f, uint32_t instruction, bool *arithmetic)
     return *arithmetic || cost->kind == POD_HLO_KIND_MATMUL;
 }
 
-static void look(const finder *f, uint32_t instruction, pod_hlo_fusable *fusable)
+static void look(const fuse_finder *f, uint32_t instruction, pod_hlo_fusable *fusable)
 {
     const pod_hlo_program *program = f->program;
     const pod_hlo_instruction *what = &f->module->instruction[instruction];
@@ -85,10 +85,10 @@ pod_status pod_hlo_fusable_find(const pod_hlo_program *program, pod_hlo_fusable 
 {
     const pod_hlo_module *module = program->analysis->module;
     const size_t count = (size_t)module->ninstructions + 1;
-    finder f = {.program = program,
-                .module = module,
-                .cost = malloc(count * sizeof *f.cost),
-                .uses = calloc(count, sizeof *f.uses)};
+    fuse_finder f = {.program = program,
+                     .module = module,
+                     .cost = malloc(count * sizeof *f.cost),
+                     .uses = calloc(count, sizeof *f.uses)};
     *fusable = (pod_hlo_fusable){.spared = calloc(count, sizeof *fusable->spared)};
     const bool room = f.cost != NULL && f.uses != NULL && fusable->spared != NULL;
     for (uint32_t i = 0; room && i < module->ninstructions; i++) {

@@ -40,7 +40,7 @@ static char peek(pod_hlo_json *json, uint32_t *after)
     }
 }
 
-static bool take(pod_hlo_json *json, char c)
+static bool json_take(pod_hlo_json *json, char c)
 {
     uint32_t after = 0;
     if (json->bad || peek(json, &after) != c || c == '\0') {
@@ -63,7 +63,7 @@ pod_hlo_json pod_hlo_json_of(const char *text, pod_hlo_span value)
 
 bool pod_hlo_json_string(pod_hlo_json *json, pod_hlo_span *inside)
 {
-    if (!take(json, '"')) {
+    if (!json_take(json, '"')) {
         json->bad = true;
         return false;
     }
@@ -85,18 +85,18 @@ bool pod_hlo_json_string(pod_hlo_json *json, pod_hlo_span *inside)
 bool pod_hlo_json_next(pod_hlo_json *json, pod_hlo_span *key)
 {
     const bool first = !json->begun;
-    if (first && !take(json, '{')) {
+    if (first && !json_take(json, '{')) {
         json->bad = true;
     }
     json->begun = true;
-    if (json->bad || take(json, '}')) {
+    if (json->bad || json_take(json, '}')) {
         return false;
     }
-    if (!first && !take(json, ',')) {
+    if (!first && !json_take(json, ',')) {
         json->bad = true;
         return false;
     }
-    if (!pod_hlo_json_string(json, key) || !take(json, ':')) {
+    if (!pod_hlo_json_string(json, key) || !json_take(json, ':')) {
         json->bad = true;
         return false;
     }

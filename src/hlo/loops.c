@@ -9,9 +9,9 @@
 __extension__ typedef __int128 wide;
 
 enum {
-    WHOLE = -1,       /* a parameter that is no tuple, rather than an element of one */
-    STEPS_MAX = 2000, /* instructions looked at for one value */
-    DEPTH_MAX = 256   /* values in values */
+    WHOLE = -1,             /* a parameter that is no tuple, rather than an element of one */
+    VALUE_STEPS_MAX = 2000, /* instructions looked at for one value */
+    DEPTH_MAX = 256         /* values in values */
 };
 
 /* An element of a parameter. */
@@ -93,7 +93,7 @@ static value summarize(evaluator *e, uint32_t computation, int64_t element)
             return e->summary[i - 1].value;
         }
     }
-    int steps = STEPS_MAX;
+    int steps = VALUE_STEPS_MAX;
     const value found = evaluate(e, e->module->computation[computation].root, element, &steps);
     const pod_status st = pod_hlo_reserve(&e->summary, &e->capacity, (uint64_t)e->nsummaries + 1,
                                           sizeof *e->summary, e->err);
@@ -288,7 +288,7 @@ static value resolve(evaluator *e, uint32_t computation, value v)
         } else if (caller->opcode != POD_HLO_CALL || caller->phase != POD_HLO_WHOLE) {
             return unknown;
         }
-        int steps = STEPS_MAX;
+        int steps = VALUE_STEPS_MAX;
         v = apply(e, caller, v, &steps);
         computation = caller->computation;
     }
@@ -298,7 +298,7 @@ static value resolve(evaluator *e, uint32_t computation, value v)
 /* The initial value of an element of a loop's state, if it is a constant. */
 static value initial(evaluator *e, const pod_hlo_instruction *loop, int64_t element)
 {
-    int steps = STEPS_MAX;
+    int steps = VALUE_STEPS_MAX;
     const value v = evaluate(e, e->module->operand[loop->operands], element, &steps);
     return resolve(e, loop->computation, v);
 }
@@ -317,7 +317,7 @@ typedef struct comparison {
 static bool find_compare(const pod_hlo_module *module, uint32_t number, comparison *found)
 {
     found->nframes = 0;
-    for (int steps = 0; steps < STEPS_MAX; steps++) {
+    for (int steps = 0; steps < VALUE_STEPS_MAX; steps++) {
         const pod_hlo_instruction *instruction = &module->instruction[number];
         if (instruction->opcode == POD_HLO_COMPARE) {
             found->compare = instruction;
@@ -344,11 +344,11 @@ static bool find_compare(const pod_hlo_module *module, uint32_t number, comparis
 /* One side of the compare in terms of the loop's state. */
 static value side(evaluator *e, const comparison *found, uint32_t which)
 {
-    int steps = STEPS_MAX;
+    int steps = VALUE_STEPS_MAX;
     const uint32_t number = e->module->operand[found->compare->operands + which];
     value v = evaluate(e, number, WHOLE, &steps);
     for (int i = found->nframes - 1; i >= 0; i--) {
-        steps = STEPS_MAX;
+        steps = VALUE_STEPS_MAX;
         v = apply(e, found->frame[i], v, &steps);
     }
     return v;
@@ -389,7 +389,7 @@ static value step_of(evaluator *e, const pod_hlo_instruction *loop, int64_t elem
 }
 
 /* A side that is no loop variable: a constant, or an element that stays as init sets it. */
-static value bound_of(evaluator *e, const pod_hlo_instruction *loop, value v)
+static value trips_bound(evaluator *e, const pod_hlo_instruction *loop, value v)
 {
     value bound = constant_of(v.constant);
     for (int i = 0; v.known && i < v.nplaces; i++) {
@@ -443,7 +443,7 @@ static int64_t derive(evaluator *e, const pod_hlo_instruction *loop)
         const int64_t element = variable.place[0].element;
         const value step = step_of(e, loop, element);
         const value start = sum(initial(e, loop, element), constant_of(variable.constant));
-        const value bound = bound_of(e, loop, sides[1 - which]);
+        const value bound = trips_bound(e, loop, sides[1 - which]);
         bool up = false;
         bool inclusive = false;
         if (is_constant(step) && step.constant != 0 && is_constant(start) && is_constant(bound)

@@ -162,7 +162,7 @@ typedef struct convolution {
     int64_t k_parts;
 } convolution;
 
-static bool apply(convolution *c, const spatial *s)
+static bool spatial_apply(convolution *c, const spatial *s)
 {
     pod_hlo_matmul *matmul = c->matmul;
     if (!grow(&c->flops, s->v) || !grow(&c->all_taps, s->o) || !grow(&c->all_taps, s->w)) {
@@ -228,7 +228,7 @@ static pod_status take_spatial(const pod_hlo_module *module, const pod_hlo_instr
             return pod_hlo_fail_limit(&scan, instruction->offset, "taps and positions of a window",
                                       INT64_C(1) << 20);
         }
-        if (!apply(c, &s)) {
+        if (!spatial_apply(c, &s)) {
             return fail_flops(module, instruction, err);
         }
     }

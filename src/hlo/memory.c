@@ -275,7 +275,7 @@ static void use(live *l, uint32_t by, uint32_t instruction)
 }
 
 /* Naming a buffer is no use of it: only what reads or writes counts. */
-static bool only_names(const pod_hlo_instruction *instruction)
+static bool needs_no_bytes(const pod_hlo_instruction *instruction)
 {
     return pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode) == POD_HLO_CLASS_NOTHING;
 }
@@ -380,7 +380,7 @@ static pod_status find_peak(live *l, uint32_t computation)
     return POD_OK;
 }
 
-static pod_status look_at(live *l, uint32_t computation)
+static pod_status computation_look_at(live *l, uint32_t computation)
 {
     const pod_hlo_module *module = l->module;
     const pod_hlo_computation *c = &module->computation[computation];
@@ -389,7 +389,7 @@ static pod_status look_at(live *l, uint32_t computation)
     l->memory->first[computation] = l->memory->count;
     for (uint32_t i = c->first; i < c->first + c->count && st == POD_OK; i++) {
         const pod_hlo_instruction *instruction = &module->instruction[i];
-        for (uint32_t k = 0; k < instruction->noperands && !only_names(instruction); k++) {
+        for (uint32_t k = 0; k < instruction->noperands && !needs_no_bytes(instruction); k++) {
             use(l, i, module->operand[instruction->operands + k]);
         }
         st = take_result(l, instruction);
@@ -455,7 +455,7 @@ pod_status pod_hlo_memory_init(pod_hlo_memory *memory, const pod_hlo_analysis *a
     }
     for (uint32_t k = 0; k < module->ncomputations && st == POD_OK; k++) {
         const uint32_t computation = module->callee_first[k];
-        st = analysis->runs[computation] > 0 ? look_at(&l, computation) : POD_OK;
+        st = analysis->runs[computation] > 0 ? computation_look_at(&l, computation) : POD_OK;
     }
     st = st == POD_OK ? sum_up(memory, module, err) : st;
     free(l.leaves);

@@ -160,6 +160,20 @@ void pod_hlo_free(pod_hlo_module *module);
 
 /* ---- what others ask of a module; all local, none fails ---- */
 
+/** It begins here: in one piece, or as the start of an asynchronous pair. */
+static inline bool pod_hlo_starts(const pod_hlo_instruction *instruction)
+{
+    return instruction->phase == POD_HLO_WHOLE || instruction->phase == POD_HLO_START;
+}
+
+/** It gives another name to what is there: bitcast, tuple, an element of one. */
+static inline bool pod_hlo_only_names(const pod_hlo_instruction *instruction)
+{
+    return instruction->opcode == POD_HLO_BITCAST
+           || instruction->opcode == POD_HLO_GET_TUPLE_ELEMENT
+           || instruction->opcode == POD_HLO_TUPLE;
+}
+
 static inline const pod_hlo_instruction *
 pod_hlo_operand(const pod_hlo_module *module, const pod_hlo_instruction *instruction, uint32_t i)
 {

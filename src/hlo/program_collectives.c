@@ -198,7 +198,7 @@ static pod_coll_op op_of(const pod_hlo_collective *collective)
 }
 
 /* Elements of the first operand by their size: only that counts for time. */
-static pod_dtype dtype_of(const pod_hlo_module *module, uint32_t instruction, int64_t bytes)
+static pod_dtype sent_dtype(const pod_hlo_module *module, uint32_t instruction, int64_t bytes)
 {
     const pod_hlo_instruction *what = &module->instruction[instruction];
     int bits = 8;
@@ -277,7 +277,7 @@ static pod_status collective_plan(pod_hlo_program *program, uint32_t number, pod
         run->bytes = (int64_t)((double)run->bytes / factor + 0.5);
         run->gathered_bytes = (int64_t)((double)run->gathered_bytes / factor + 0.5);
     }
-    run->dtype = dtype_of(module, collective->inner, run->bytes);
+    run->dtype = sent_dtype(module, collective->inner, run->bytes);
     if (run->group >= 0 && run->permute < 0) {
         run->bytes = padded(program, run, run->bytes);
         run->gathered_bytes = padded(program, run, run->gathered_bytes);
@@ -331,7 +331,7 @@ static pod_status transfer_plan(pod_hlo_program *program, uint32_t number, pod_e
     *run = (pod_hlo_run_as){.op = POD_ALL_REDUCE,
                             .bytes = (int64_t)((double)transfer->bytes / factor + 0.5),
                             .permute = POD_OP_NONE};
-    run->dtype = dtype_of(program->analysis->module, transfer->instruction, run->bytes);
+    run->dtype = sent_dtype(program->analysis->module, transfer->instruction, run->bytes);
     run->how = (pod_hlo_algorithm){
         .runs = {.name = "auto"},
         .reason = "the text names no algorithm of transfers over DCN; the cheapest"};

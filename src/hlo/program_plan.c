@@ -98,12 +98,6 @@ static uint32_t transfer_of_recv(const planner *p, uint32_t recv)
 
 /* ---- overlapped collectives ---- */
 
-static bool only_names(const pod_hlo_instruction *what)
-{
-    return what->opcode == POD_HLO_BITCAST || what->opcode == POD_HLO_GET_TUPLE_ELEMENT
-           || what->opcode == POD_HLO_TUPLE;
-}
-
 /* The first instruction that needs the result of another one, through names for it; the root of its computation at
  * the latest. */
 static uint32_t first_need(const planner *p, uint32_t instruction)
@@ -119,7 +113,7 @@ static uint32_t first_need(const planner *p, uint32_t instruction)
         for (uint32_t o = 0; o < what->noperands && !uses; o++) {
             uses = p->named[p->module->operand[what->operands + o]] != 0;
         }
-        if (uses && !only_names(what)) {
+        if (uses && !pod_hlo_only_names(what)) {
             return i;
         }
         p->named[i] = uses;

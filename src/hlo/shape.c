@@ -60,7 +60,7 @@ void pod_hlo_shapes_fini(pod_hlo_shapes *shapes)
     memset(shapes, 0, sizeof *shapes);
 }
 
-static pod_status take_dtype(pod_hlo_scan *scan, pod_hlo_dtype *dtype)
+static pod_status dtype_take(pod_hlo_scan *scan, pod_hlo_dtype *dtype)
 {
     pod_hlo_span name;
     const pod_status st = pod_hlo_name(scan, "an element type", &name);
@@ -256,7 +256,7 @@ static bool product(const pod_hlo_shapes *shapes, const pod_hlo_shape *shape,
     return true;
 }
 
-static bool bytes_of(int64_t elements, uint16_t bits, int64_t *bytes)
+static bool bits_bytes(int64_t elements, uint16_t bits, int64_t *bytes)
 {
     const pod_u128 n = ((pod_u128)(uint64_t)elements * bits + 7) / 8;
     *bytes = (int64_t)n;
@@ -268,7 +268,7 @@ static pod_status take_array(pod_hlo_shapes *shapes, pod_hlo_scan *scan, pod_hlo
     pod_hlo_dtype dtype = POD_HLO_TYPE_PRED;
     array_layout layout = {.ntile = 0};
     const uint32_t at = scan->at;
-    pod_status st = take_dtype(scan, &dtype);
+    pod_status st = dtype_take(scan, &dtype);
     if (st == POD_OK) {
         st = take_dims(shapes, scan, shape);
     }
@@ -286,8 +286,8 @@ static pod_status take_array(pod_hlo_shapes *shapes, pod_hlo_scan *scan, pod_hlo
         || !product(shapes, shape, &layout, &padded)) {
         return pod_hlo_fail_limit(scan, at, "elements of a shape", POD_HLO_COUNT_MAX);
     }
-    if (!bytes_of(shape->elements, shape->bits, &shape->payload)
-        || !bytes_of(padded, shape->bits, &shape->bytes)) {
+    if (!bits_bytes(shape->elements, shape->bits, &shape->payload)
+        || !bits_bytes(padded, shape->bits, &shape->bytes)) {
         return pod_hlo_fail_limit(scan, at, "bytes of a shape", POD_HLO_COUNT_MAX);
     }
     return POD_OK;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const keys[] = {"slice",        "wrap",        "mesh",       "dcn_mesh",
-                                   "device_order", "jax",         "libtpu",     "argument_bytes",
-                                   "output_bytes", "alias_bytes", "temp_bytes", "hbm_bytes"};
-enum { KEYS = sizeof keys / sizeof keys[0], TEXTS = 7 };
+static const char *const sidecar_keys[] = {
+    "slice",  "wrap",           "mesh",         "dcn_mesh",    "device_order", "jax",
+    "libtpu", "argument_bytes", "output_bytes", "alias_bytes", "temp_bytes",   "hbm_bytes"};
+enum { KEYS = sizeof sidecar_keys / sizeof sidecar_keys[0], TEXTS = 7 };
 
 static pod_status read_row(pod_hlo_sidecar *sidecar, const pod_table *table, int row,
                            const int columns[2], bool *given, pod_error *err)
@@ -23,11 +23,11 @@ static pod_status read_row(pod_hlo_sidecar *sidecar, const pod_table *table, int
     const char *key = pod_table_text(table, row, columns[0]);
     const char *value = pod_table_text(table, row, columns[1]);
     int which = 0;
-    while (which < KEYS && strcmp(keys[which], key) != 0) {
+    while (which < KEYS && strcmp(sidecar_keys[which], key) != 0) {
         which++;
     }
     if (which == KEYS) {
-        const char *near = pod_nearest_name(key, keys, KEYS);
+        const char *near = pod_nearest_name(key, sidecar_keys, KEYS);
         return pod_table_fail(table, row, columns[0], err, "no key '%s' of a sidecar%s%s", key,
                               near == NULL ? "" : "; did you mean ", near == NULL ? "" : near);
     }

@@ -85,7 +85,7 @@ static pod_status take_figures(pod_hlo_scan *scan, window_field field, pod_hlo_w
     return st;
 }
 
-static pod_status take_field(pod_hlo_scan *scan, pod_hlo_window_dim *dims, int *count)
+static pod_status window_take_field(pod_hlo_scan *scan, pod_hlo_window_dim *dims, int *count)
 {
     pod_hlo_span name;
     pod_status st = pod_hlo_name(scan, "a figure of a window", &name);
@@ -117,7 +117,7 @@ pod_status pod_hlo_window(const pod_hlo_module *module, const pod_hlo_instructio
     pod_hlo_scan scan = pod_hlo_part(module, value, err);
     pod_status st = pod_hlo_expect(&scan, '{', "a window");
     while (st == POD_OK && !pod_hlo_take(&scan, '}')) {
-        st = take_field(&scan, dims, count);
+        st = window_take_field(&scan, dims, count);
     }
     return st == POD_OK ? pod_hlo_end(&scan, "a window") : st;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 64, SHAPE_MAX = 40 };
+enum { NAMES_MAX = 64, SHOWN_MAX = 40 };
 
 static const char *const wrap_names[] = {"pod", "axis", "multiple"};
 static const char *const order_names[] = {"grid", "rings", "hosts", "trays"};
@@ -89,7 +89,7 @@ static size_t size_read(const char *text, size_t length, int64_t *size)
 pod_status pod_shape_parse(const pod_generation *generation, const char *text, size_t length,
                            int32_t dims[POD_AXES], pod_error *err)
 {
-    int shown = (int)(length < SHAPE_MAX ? length : SHAPE_MAX);
+    int shown = (int)(length < SHOWN_MAX ? length : SHOWN_MAX);
     int naxes = 0;
     size_t at = 0;
     dims[0] = dims[1] = dims[2] = 1;

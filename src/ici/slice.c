@@ -301,11 +301,6 @@ pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t
     return POD_OK;
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Faults of slice `number` count, or, with EVERY_SLICE, those that all slices have. */
 enum { EVERY_SLICE = -1 };
 
@@ -321,7 +316,7 @@ double pod_slice_chip_slowness_in(const pod_slice *slice, int32_t number, int32_
         const pod_fault *fault = &slice->faults[i];
         if (fault->kind == POD_FAULT_CHIP_SLOW && fault->chip == chip
             && fault_counts(fault, number)) {
-            slowness = larger(slowness, fault->factor);
+            slowness = pod_max_f64(slowness, fault->factor);
         }
     }
     return slowness;
@@ -340,8 +335,8 @@ double pod_slice_link_slowness_in(const pod_slice *slice, int32_t number, int32_
         return 0;
     }
     int32_t owner = is_minus(direction) ? other : chip;
-    double slowness = larger(pod_slice_chip_slowness_in(slice, number, chip),
-                             pod_slice_chip_slowness_in(slice, number, other));
+    double slowness = pod_max_f64(pod_slice_chip_slowness_in(slice, number, chip),
+                                  pod_slice_chip_slowness_in(slice, number, other));
     for (int i = 0; i < slice->nfaults; i++) {
         const pod_fault *fault = &slice->faults[i];
         bool same_cable = fault->kind != POD_FAULT_CHIP_SLOW && fault->chip == owner
@@ -350,7 +345,7 @@ double pod_slice_link_slowness_in(const pod_slice *slice, int32_t number, int32_
             return 0;
         }
         if (same_cable) {
-            slowness = larger(slowness, fault->factor);
+            slowness = pod_max_f64(slowness, fault->factor);
         }
     }
     return slowness;

@@ -2,7 +2,7 @@
 /** All placements of a mesh.
  *
  *  A placement gives each physical axis a row: how many of its positions each mesh axis has, and in
- *  which order they nest (who has stride 1, who comes next). The search fills row after row; on 4x4
+ *  which order they nest (who has stride 1, who comes next). The order_search fills row after row; on 4x4
  *  with data=4,tensor=4 and splitting:
  *
  *      x            y
@@ -24,7 +24,7 @@ typedef struct row {
     int nested;              /**< mesh axes that have more than one position */
 } row;
 
-typedef struct search {
+typedef struct order_search {
     const pod_slice *slice;
     const pod_logical_mesh *logical;
     int32_t wanted[POD_MESH_AXES]; /**< what is left of the mesh axes */
@@ -33,7 +33,7 @@ typedef struct search {
     int count;
     int64_t room;
     bool out_of_memory;
-} search;
+} order_search;
 
 static bool axes_are_alike(const pod_slice *slice, int p, int q)
 {
@@ -57,7 +57,7 @@ static int row_compare(const row *a, const row *b)
 }
 
 /** True unless an earlier axis that looks the same has a smaller row. */
-static bool row_is_in_order(const search *s, int p)
+static bool row_is_in_order(const order_search *s, int p)
 {
     for (int q = 0; q < p; q++) {
         if (axes_are_alike(s->slice, p, q) && row_compare(&s->rows[q], &s->rows[p]) < 0) {
@@ -67,7 +67,7 @@ static bool row_is_in_order(const search *s, int p)
     return true;
 }
 
-static void add_placement(search *s)
+static void add_placement(order_search *s)
 {
     if (!POD_GROW(s->list, s->room, s->count + 1)) {
         s->out_of_memory = true;
@@ -88,10 +88,10 @@ static void add_placement(search *s)
     }
 }
 
-static void fill_row(search *s, int p, int l, int32_t left);
+static void fill_row(order_search *s, int p, int l, int32_t left);
 
 /** Row p is complete: go on with the next, or keep the placement. */
-static void row_done(search *s, int p)
+static void row_done(order_search *s, int p)
 {
     if (!row_is_in_order(s, p) || s->out_of_memory) {
         return;
@@ -110,7 +110,7 @@ static void row_done(search *s, int p)
 }
 
 /** Every order of the mesh axes nest[from..] of row p. */
-static void nest_row(search *s, int p, int from)
+static void nest_row(order_search *s, int p, int from)
 {
     row *r = &s->rows[p];
     if (from >= r->nested) {
@@ -127,7 +127,7 @@ static void nest_row(search *s, int p, int from)
 }
 
 /** Give mesh axis l and those before it positions of physical axis p, of which `left` are left. */
-static void fill_row(search *s, int p, int l, int32_t left)
+static void fill_row(order_search *s, int p, int l, int32_t left)
 {
     row *r = &s->rows[p];
     if (l < 0) {
@@ -157,7 +157,7 @@ static void fill_row(search *s, int p, int l, int32_t left)
 pod_status pod_placement_list(const pod_slice *slice, const pod_logical_mesh *logical,
                               pod_placement **list, int *count, pod_error *err)
 {
-    search s = {.slice = slice, .logical = logical};
+    order_search s = {.slice = slice, .logical = logical};
     memcpy(s.wanted, logical->size, sizeof s.wanted);
     fill_row(&s, 0, logical->naxes - 1, slice->dims[0]);
     if (s.out_of_memory) {

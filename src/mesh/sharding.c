@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct reader {
+typedef struct sharding_reader {
     const char *text;
     const char *at;
     pod_error *err;
-} reader;
+} sharding_reader;
 
-static void skip_blanks(reader *r)
+static void skip_blanks(sharding_reader *r)
 {
     r->at += strspn(r->at, " ");
 }
 
-static bool accept(reader *r, char c)
+static bool accept(sharding_reader *r, char c)
 {
     skip_blanks(r);
     if (*r->at != c) {
@@ -29,14 +29,14 @@ static bool accept(reader *r, char c)
     return true;
 }
 
-static pod_status fail_syntax(const reader *r, const char *wanted)
+static pod_status fail_syntax(const sharding_reader *r, const char *wanted)
 {
     return pod_fail(r->err, POD_E_USAGE, "'%s' lacks %s at '%s'; write A[I_data, J_{fsdp,tensor}]",
                     r->text, wanted, r->at);
 }
 
 /** A name of letters and digits. */
-static pod_status name_parse(reader *r, char name[POD_SHARDED_NAME_MAX])
+static pod_status name_parse(sharding_reader *r, char name[POD_SHARDED_NAME_MAX])
 {
     size_t length = 0;
     skip_blanks(r);
@@ -52,7 +52,7 @@ static pod_status name_parse(reader *r, char name[POD_SHARDED_NAME_MAX])
     return POD_OK;
 }
 
-static pod_status axis_parse(reader *r, pod_axis_list *list)
+static pod_status axis_parse(sharding_reader *r, pod_axis_list *list)
 {
     skip_blanks(r);
     const size_t length = strspn(r->at, "abcdefghijklmnopqrstuvwxyz");
@@ -71,7 +71,7 @@ static pod_status axis_parse(reader *r, pod_axis_list *list)
 }
 
 /** "data" or "{fsdp,tensor}", what follows an underscore. */
-static pod_status axes_parse(reader *r, pod_axis_list *list)
+static pod_status axes_parse(sharding_reader *r, pod_axis_list *list)
 {
     if (!accept(r, '{')) {
         return axis_parse(r, list);
@@ -85,7 +85,7 @@ static pod_status axes_parse(reader *r, pod_axis_list *list)
     return accept(r, '}') ? POD_OK : fail_syntax(r, "'}'");
 }
 
-static pod_status dims_parse(reader *r, pod_sharding *sharding)
+static pod_status dims_parse(sharding_reader *r, pod_sharding *sharding)
 {
     do {
         if (sharding->ndims == POD_SHARDED_DIMS_MAX) {
@@ -105,7 +105,7 @@ static pod_status dims_parse(reader *r, pod_sharding *sharding)
 }
 
 /** " {U_tensor}", if it is there. */
-static pod_status partial_parse(reader *r, pod_sharding *sharding)
+static pod_status partial_parse(sharding_reader *r, pod_sharding *sharding)
 {
     if (!accept(r, '{')) {
         return POD_OK;
@@ -120,7 +120,7 @@ static pod_status partial_parse(reader *r, pod_sharding *sharding)
     return accept(r, '}') ? POD_OK : fail_syntax(r, "'}'");
 }
 
-static pod_status check_once(const reader *r, const pod_axis_list *list, unsigned *seen)
+static pod_status check_once(const sharding_reader *r, const pod_axis_list *list, unsigned *seen)
 {
     for (int i = 0; i < list->count; i++) {
         const unsigned bit = 1U << list->axis[i];
@@ -134,7 +134,7 @@ static pod_status check_once(const reader *r, const pod_axis_list *list, unsigne
     return POD_OK;
 }
 
-static pod_status check_sharding(const reader *r, const pod_sharding *sharding)
+static pod_status check_sharding(const sharding_reader *r, const pod_sharding *sharding)
 {
     unsigned seen = 0;
     for (int d = 0; d < sharding->ndims; d++) {
@@ -156,7 +156,7 @@ static pod_status check_sharding(const reader *r, const pod_sharding *sharding)
 
 pod_status pod_sharding_parse(const char *text, pod_sharding *sharding, pod_error *err)
 {
-    reader r = {.text = text, .at = text, .err = err};
+    sharding_reader r = {.text = text, .at = text, .err = err};
     *sharding = (pod_sharding){0};
     pod_status st = name_parse(&r, sharding->array);
     if (st != POD_OK) {

@@ -3,11 +3,6 @@
 
 #include "models/model_layer.h"
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static pod_roofline parts(const pod_roofline_args *args, double tokens)
 {
     const double hbm = args->chips * args->hbm_bytes_per_s;
@@ -20,7 +15,7 @@ static pod_roofline parts(const pod_roofline_args *args, double tokens)
 pod_roofline pod_roofline_decode(const pod_roofline_args *args)
 {
     pod_roofline roofline = parts(args, args->sequences);
-    roofline.least_s = roofline.cache_s + larger(roofline.products_s, roofline.weights_s);
+    roofline.least_s = roofline.cache_s + pod_max_f64(roofline.products_s, roofline.weights_s);
     return roofline;
 }
 
@@ -28,7 +23,7 @@ pod_roofline pod_roofline_prefill(const pod_roofline_args *args)
 {
     pod_roofline roofline = parts(args, args->sequences * args->tokens);
     roofline.cache_s = 0;
-    roofline.least_s = larger(roofline.products_s, roofline.weights_s);
+    roofline.least_s = pod_max_f64(roofline.products_s, roofline.weights_s);
     return roofline;
 }
 

@@ -35,8 +35,8 @@ static void link_arm(const pod_net *net, int32_t cell, int port, uint32_t slack_
     }
 }
 
-static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                             pod_payload *payload)
+static pod_time_ps exclusive_link_send(pod_net *net, int32_t cell, int port, int64_t bytes,
+                                       pod_net_tag tag, pod_payload *payload)
 {
     net_ports *ports = ports_at(net, cell);
     net_exclusive *link = &ports->links[port];
@@ -85,7 +85,7 @@ bool pod_net_await(pod_net *net, int32_t cell, int port, int64_t bytes, bool sha
     return true;
 }
 
-static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
+static void exclusive_on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
 {
     pod_net *net = context;
     net_ports *ports = ports_at(net, cell);
@@ -113,7 +113,8 @@ static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_p
     }
 }
 
-static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
+static void exclusive_on_event(void *context, pod_engine *engine, int32_t cell,
+                               const pod_event *event)
 {
     (void)engine;
     const pod_net *net = context;
@@ -124,7 +125,7 @@ static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_
     }
 }
 
-static bool links_new(pod_net *net)
+static bool exclusive_links_new(pod_net *net)
 {
     const size_t bytes = sizeof(net_ports) + (size_t)net->stride * sizeof(net_exclusive);
     net->ports_bytes = pod_whole_lines(bytes);
@@ -132,43 +133,44 @@ static bool links_new(pod_net *net)
     return net->ports != NULL;
 }
 
-static void cell_init(pod_net *net, int32_t local)
+static void exclusive_cell_init(pod_net *net, int32_t local)
 {
     *ports_at(net, net->first + local) =
         (net_ports){.timer_ps = POD_TIME_NEVER, .latest_ps = POD_TIME_NEVER};
 }
 
-static void link_init(pod_net *net, int32_t local, int port, const pod_net_port *made, int32_t wire)
+static void exclusive_link_init(pod_net *net, int32_t local, int port, const pod_net_port *made,
+                                int32_t wire)
 {
     net_ports *ports = ports_at(net, net->first + local);
     ports->links[port] = (net_exclusive){.peer = made->peer};
     ports->wire[port] = (uint16_t)wire;
 }
 
-static void near_add(pod_net *net)
+static void exclusive_near_add(pod_net *net)
 {
     const int32_t bytes = (int32_t)net->ports_bytes;
     pod_engine_near_add(
         net->engine, (pod_engine_near){.base = net->ports, .stride_bytes = bytes, .bytes = bytes});
 }
 
-static void links_free(pod_net *net)
+static void exclusive_links_free(pod_net *net)
 {
     free(net->ports);
 }
 
-static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
+static pod_net_link_record exclusive_record(const pod_net *net, int32_t local, int32_t port)
 {
     const net_exclusive *link = &ports_at(net, net->first + local)->links[port];
     return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->busy_ps};
 }
 
-const net_discipline pod_net_exclusive_links = {.links_new = links_new,
-                                                .cell_init = cell_init,
-                                                .link_init = link_init,
-                                                .near_add = near_add,
-                                                .links_free = links_free,
-                                                .handle = on_event,
-                                                .timer = on_timer,
-                                                .send = link_send,
-                                                .record = record};
+const net_discipline pod_net_exclusive_links = {.links_new = exclusive_links_new,
+                                                .cell_init = exclusive_cell_init,
+                                                .link_init = exclusive_link_init,
+                                                .near_add = exclusive_near_add,
+                                                .links_free = exclusive_links_free,
+                                                .handle = exclusive_on_event,
+                                                .timer = exclusive_on_timer,
+                                                .send = exclusive_link_send,
+                                                .record = exclusive_record};

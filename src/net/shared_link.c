@@ -380,7 +380,7 @@ static void cell_timer_refresh(pod_net *net, int32_t cell, net_cell *state)
     }
 }
 
-static void on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
+static void shared_on_timer(void *context, pod_engine *engine, int32_t cell, pod_time_ps now)
 {
     (void)engine;
     pod_net *net = context;
@@ -582,7 +582,7 @@ static void on_arrive(pod_net *net, int32_t cell, const pod_event *event)
     }
 }
 
-static void on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
+static void shared_on_event(void *context, pod_engine *engine, int32_t cell, const pod_event *event)
 {
     (void)engine;
     pod_net *net = context;
@@ -627,8 +627,8 @@ static void on_soon(void *context, const pod_event *event)
 
 /* ---- sending ---- */
 
-static pod_time_ps link_send(pod_net *net, int32_t cell, int port, int64_t bytes, pod_net_tag tag,
-                             pod_payload *payload)
+static pod_time_ps shared_link_send(pod_net *net, int32_t cell, int port, int64_t bytes,
+                                    pod_net_tag tag, pod_payload *payload)
 {
     const pod_net_hop hop = {.port = port, .peer = -1};
     const net_flow what = {.tag = pod_net_tag_pack(tag),
@@ -672,7 +672,7 @@ void pod_net_send_paths(pod_net *net, int32_t cell, const pod_net_path *paths, i
 
 /* ---- making links ---- */
 
-static bool links_new(pod_net *net)
+static bool shared_links_new(pod_net *net)
 {
     const size_t ncells = (size_t)net->ncells;
     net->links = pod_pages_new(ncells * (size_t)net->stride, sizeof *net->links);
@@ -689,12 +689,13 @@ static bool links_new(pod_net *net)
            && (!net->client.left || net->flow_watch);
 }
 
-static void cell_init(pod_net *net, int32_t local)
+static void shared_cell_init(pod_net *net, int32_t local)
 {
     net->cells[local].free_flows = (1U << NET_OWN_FLOWS) - 1;
 }
 
-static void link_init(pod_net *net, int32_t local, int port, const pod_net_port *made, int32_t wire)
+static void shared_link_init(pod_net *net, int32_t local, int port, const pod_net_port *made,
+                             int32_t wire)
 {
     net->links[local * net->stride + port] = (net_link){.share = {.first = -1},
                                                         .only = -1,
@@ -705,7 +706,7 @@ static void link_init(pod_net *net, int32_t local, int port, const pod_net_port 
 }
 
 /* Links are the largest part of a cell's state. */
-static void near_add(pod_net *net)
+static void shared_near_add(pod_net *net)
 {
     const void *base[] = {net->cells, net->links, net->flows};
     const size_t bytes[] = {NET_CACHE_LINE, (size_t)net->stride * sizeof *net->links,
@@ -718,7 +719,7 @@ static void near_add(pod_net *net)
     }
 }
 
-static void links_free(pod_net *net)
+static void shared_links_free(pod_net *net)
 {
     free(net->flow_watch);
     free(net->flow_order);
@@ -740,19 +741,19 @@ static void links_free(pod_net *net)
     free(net->links);
 }
 
-static pod_net_link_record record(const pod_net *net, int32_t local, int32_t port)
+static pod_net_link_record shared_record(const pod_net *net, int32_t local, int32_t port)
 {
     const net_link *link = &net->links[local * net->stride + port];
     return (pod_net_link_record){.bytes = link->bytes, .busy_ps = link->share.busy_ps};
 }
 
-const net_discipline pod_net_shared_links = {.links_new = links_new,
-                                             .cell_init = cell_init,
-                                             .link_init = link_init,
-                                             .near_add = near_add,
-                                             .links_free = links_free,
-                                             .handle = on_event,
-                                             .timer = on_timer,
+const net_discipline pod_net_shared_links = {.links_new = shared_links_new,
+                                             .cell_init = shared_cell_init,
+                                             .link_init = shared_link_init,
+                                             .near_add = shared_near_add,
+                                             .links_free = shared_links_free,
+                                             .handle = shared_on_event,
+                                             .timer = shared_on_timer,
                                              .soon = on_soon,
-                                             .send = link_send,
-                                             .record = record};
+                                             .send = shared_link_send,
+                                             .record = shared_record};

@@ -146,7 +146,7 @@ void pod_trace_free(pod_trace *trace)
 }
 
 /* What a viewer shows as the name and the place of a process or thread. */
-static void describe(pod_trace *trace, const char *what, pod_trace_thread of, const char *name,
+static void name_row(pod_trace *trace, const char *what, pod_trace_thread of, const char *name,
                      int32_t sort_index)
 {
     line out;
@@ -167,7 +167,7 @@ static void describe(pod_trace *trace, const char *what, pod_trace_thread of, co
 int32_t pod_trace_process(pod_trace *trace, const char *name, int32_t sort_index)
 {
     const int32_t process = ++trace->nprocesses;
-    describe(trace, "process", (pod_trace_thread){process, 0}, name, sort_index);
+    name_row(trace, "process", (pod_trace_thread){process, 0}, name, sort_index);
     return process;
 }
 
@@ -175,7 +175,7 @@ pod_trace_thread pod_trace_thread_add(pod_trace *trace, int32_t process, const c
                                       int32_t sort_index)
 {
     const pod_trace_thread added = {process, ++trace->nthreads};
-    describe(trace, "thread", added, name, sort_index);
+    name_row(trace, "thread", added, name, sort_index);
     return added;
 }
 

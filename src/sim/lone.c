@@ -11,7 +11,7 @@
 enum { LONE_NAME_MAX = 64 };
 
 /* More than this is forgotten, all at once. */
-static const int64_t bytes_max = INT64_C(64) << 20;
+static const int64_t lone_bytes_max = INT64_C(64) << 20;
 
 typedef struct lone_entry {
     int64_t key[POD_LONE_KEY_WORDS];
@@ -46,38 +46,38 @@ typedef struct lone_run {
     lone_entry *entry;
 } lone_run;
 
-static void run_woke(void *context, int32_t cell, uint64_t argument)
+static void lone_woke(void *context, int32_t cell, uint64_t argument)
 {
     lone_run *run = context;
     (void)argument;
     pod_collective_start(run->coll, cell, 0);
 }
 
-static void run_arrived(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload)
+static void lone_arrived(void *context, int32_t cell, pod_net_tag tag, pod_payload *payload)
 {
     lone_run *run = context;
     pod_collective_arrived(run->coll, cell, tag, payload);
 }
 
-static void run_sent(void *context, int32_t cell, pod_net_tag tag)
+static void lone_sent(void *context, int32_t cell, pod_net_tag tag)
 {
     lone_run *run = context;
     pod_collective_sent(run->coll, cell, tag);
 }
 
-static void run_freed(void *context, int32_t cell, int port)
+static void lone_freed(void *context, int32_t cell, int port)
 {
     lone_run *run = context;
     pod_collective_freed(run->coll, cell, port);
 }
 
-static bool run_blocked(void *context, int32_t cell, char *text, size_t size)
+static bool lone_blocked(void *context, int32_t cell, char *text, size_t size)
 {
     const lone_run *run = context;
     return pod_collective_blocked(run->coll, cell, text, size);
 }
 
-static void run_done(void *context, int32_t cell, uint32_t instance)
+static void alone_done(void *context, int32_t cell, uint32_t instance)
 {
     lone_run *run = context;
     (void)instance;
@@ -108,11 +108,11 @@ static pod_status simulate(const pod_lone_question *question, lone_entry *entry,
         schedule->exclusive ? schedule->least_elements * pod_dtype_size(question->dtype) : -1;
     lone_run run = {.entry = entry};
     const pod_net_client client = {.context = &run,
-                                   .arrived = run_arrived,
-                                   .sent = run_sent,
-                                   .freed = run_freed,
-                                   .woke = run_woke,
-                                   .blocked = run_blocked};
+                                   .arrived = lone_arrived,
+                                   .sent = lone_sent,
+                                   .freed = lone_freed,
+                                   .woke = lone_woke,
+                                   .blocked = lone_blocked};
     pod_machine machine = *question->machine;
     machine.progress = NULL;
     pod_status st = pod_machine_net(&machine, &client, exclusive_bytes, &run.net, err);
@@ -122,7 +122,7 @@ static pod_status simulate(const pod_lone_question *question, lone_entry *entry,
                                                 .schedule = schedule,
                                                 .dtype = question->dtype,
                                                 .shared = question->shared,
-                                                .done = run_done,
+                                                .done = alone_done,
                                                 .context = &run};
         st = pod_collective_new(&options, &run.coll, err);
     }
@@ -225,7 +225,7 @@ static pod_status add(pod_lone_table *table, const pod_lone_question *question, 
         (int64_t)sizeof(lone_entry)
         + cells * (int64_t)(2 * sizeof(pod_time_ps) + POD_DIRECTIONS * sizeof(pod_net_link_record));
     lone_entry made;
-    if (table->bytes + bytes > bytes_max) {
+    if (table->bytes + bytes > lone_bytes_max) {
         forget(table);
     }
     pod_status st = entry_init(&made, question, hash, cells, err);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* No more than that is kept. */
-static const int64_t bytes_max = INT64_C(64) << 20;
+static const int64_t replays_bytes_max = INT64_C(64) << 20;
 
 static int64_t bytes_of(const pod_replay *replay)
 {
@@ -70,7 +70,7 @@ void pod_replay_add(pod_replay_list *list, pod_replay *replay)
     for (int64_t i = 0; i < list->count && !known; i++) {
         known = is_same(list->record[i], replay);
     }
-    if (known || list->bytes + bytes_of(replay) > bytes_max
+    if (known || list->bytes + bytes_of(replay) > replays_bytes_max
         || !POD_GROW(list->record, list->room, list->count + 1)) {
         pod_replay_free(replay);
         return;

@@ -4,16 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pod_time_ps later(pod_time_ps a, pod_time_ps b)
-{
-    return a > b ? a : b;
-}
-
-static pod_time_ps sooner(pod_time_ps a, pod_time_ps b)
-{
-    return a < b ? a : b;
-}
-
 /* Bytes that a chip must send on average for a collective inside its slice. */
 static double bytes_sent(const step_run *run, const pod_op *op)
 {
@@ -110,7 +100,7 @@ static void core_op(const stage_path *own, pod_time_ps took_ps)
 {
     pod_time_ps *end_ps = row_of(own, own->next);
     for (int32_t i = 0; i < own->width; i++) {
-        own->core_ps[i] = later(own->ready_ps[i], own->core_ps[i]) + took_ps;
+        own->core_ps[i] = pod_max_i64(own->ready_ps[i], own->core_ps[i]) + took_ps;
         end_ps[i] = own->core_ps[i];
     }
 }
@@ -124,9 +114,9 @@ static void sets_begin(const stage_path *own, const step_kind_bounds *bounds, co
     }
     for (int32_t k = 0; k < own->kinds->count; k++) {
         path_set *set = &sets[set_of[k]];
-        set->first_ps = sooner(set->first_ps, own->ready_ps[k]);
-        set->last_ps = later(set->last_ps, own->ready_ps[k]);
-        set->out_ps = sooner(set->out_ps, bounds->out_ps[k]);
+        set->first_ps = pod_min_i64(set->first_ps, own->ready_ps[k]);
+        set->last_ps = pod_max_i64(set->last_ps, own->ready_ps[k]);
+        set->out_ps = pod_min_i64(set->out_ps, bounds->out_ps[k]);
     }
 }
 
@@ -153,30 +143,32 @@ static void collective_op(const step_run *run, const stage_path *own)
         const path_set *set = &own->sets[bounds->set_of[k]];
         pod_time_ps last_ps = set->last_ps; /* of whom something is waited for */
         if (is_heaviest) {
-            last_ps = later(last_ps, own->ready_ps[kinds->count + kinds->set_of[k]]);
+            last_ps = pod_max_i64(last_ps, own->ready_ps[kinds->count + kinds->set_of[k]]);
         }
-        pod_time_ps end = later(set->first_ps + (bounds->in_step ? whole_ps : bounds->in_ps[k]),
-                                own->ready_ps[k] + bounds->out_ps[k]);
-        end = bounds->whole_sets ? later(end, last_ps + bounds->each_ps) : end;
+        pod_time_ps end =
+            pod_max_i64(set->first_ps + (bounds->in_step ? whole_ps : bounds->in_ps[k]),
+                        own->ready_ps[k] + bounds->out_ps[k]);
+        end = bounds->whole_sets ? pod_max_i64(end, last_ps + bounds->each_ps) : end;
         end_ps[k] = launch_ps + end;
-        all.first_ps = sooner(all.first_ps, own->ready_ps[k]);
-        all.out_ps = sooner(all.out_ps, bounds->out_ps[k]);
-        all.end_ps = later(all.end_ps, end);
+        all.first_ps = pod_min_i64(all.first_ps, own->ready_ps[k]);
+        all.out_ps = pod_min_i64(all.out_ps, bounds->out_ps[k]);
+        all.end_ps = pod_max_i64(all.end_ps, end);
         if (kinds->nsets > 0) {
             path_set *heavy = &own->heavy[kinds->set_of[k]];
-            heavy->end_ps = later(heavy->end_ps, end);
+            heavy->end_ps = pod_max_i64(heavy->end_ps, end);
         }
     }
     for (int32_t i = 0; i < kinds->nsets; i++) {
         const path_set *set = &own->heavy[i];
         const pod_time_ps ready_ps = own->ready_ps[kinds->count + i];
-        pod_time_ps end = later(set->end_ps, ready_ps + set->out_ps);
-        end = is_heaviest ? later(end, set->first_ps + whole_ps) : end;
+        pod_time_ps end = pod_max_i64(set->end_ps, ready_ps + set->out_ps);
+        end = is_heaviest ? pod_max_i64(end, set->first_ps + whole_ps) : end;
         end_ps[kinds->count + i] = launch_ps + end;
-        all.end_ps = later(all.end_ps, end);
+        all.end_ps = pod_max_i64(all.end_ps, end);
     }
     const pod_time_ps last_ps = own->ready_ps[own->width - 1] + all.out_ps;
-    end_ps[own->width - 1] = launch_ps + later(later(all.end_ps, last_ps), all.first_ps + whole_ps);
+    end_ps[own->width - 1] =
+        launch_ps + pod_max_i64(pod_max_i64(all.end_ps, last_ps), all.first_ps + whole_ps);
 }
 
 static void op_follow(const step_run *run, const stage_path *own)
@@ -193,13 +185,13 @@ static void op_follow(const step_run *run, const stage_path *own)
 }
 
 /* When an op's dependencies are done, at the earliest. */
-static void op_ready(const stage_path *own, const pod_op *op)
+static void path_op_ready(const stage_path *own, const pod_op *op)
 {
     memset(own->ready_ps, 0, (size_t)own->width * sizeof *own->ready_ps);
     for (int32_t i = 0; i < op->ndeps; i++) {
         const pod_time_ps *end_ps = row_of(own, own->stage->program->deps[op->first_dep + i]);
         for (int32_t k = 0; k < own->width; k++) {
-            own->ready_ps[k] = later(own->ready_ps[k], end_ps[k]);
+            own->ready_ps[k] = pod_max_i64(own->ready_ps[k], end_ps[k]);
         }
     }
 }
@@ -208,7 +200,7 @@ static void message_send(const stage_path *own, path_message *sent)
 {
     *sent = (path_message){.first_ps = POD_TIME_NEVER, .last_ps = own->ready_ps[own->width - 1]};
     for (int32_t k = 0; k < own->kinds->count; k++) {
-        sent->first_ps = sooner(sent->first_ps, own->ready_ps[k]);
+        sent->first_ps = pod_min_i64(sent->first_ps, own->ready_ps[k]);
     }
 }
 
@@ -216,10 +208,10 @@ static void message_send(const stage_path *own, path_message *sent)
 static void message_take(const stage_path *own, const path_message *sent)
 {
     for (int32_t i = 0; i < own->width; i++) {
-        own->ready_ps[i] = later(own->ready_ps[i], sent->first_ps);
+        own->ready_ps[i] = pod_max_i64(own->ready_ps[i], sent->first_ps);
     }
     pod_time_ps *last_ps = &own->ready_ps[own->width - 1];
-    *last_ps = later(*last_ps, sent->last_ps);
+    *last_ps = pod_max_i64(*last_ps, sent->last_ps);
 }
 
 /* Follow the ops of a stage up to a message that has not been sent. @return whether there were any */
@@ -230,7 +222,7 @@ static bool follow_stage(const step_path *path, int32_t number)
     const int32_t first = own->next;
     for (; own->next < program->nops; own->next++) {
         const pod_op *op = &program->ops[own->next];
-        op_ready(own, op);
+        path_op_ready(own, op);
         if (pod_op_receives(op)) {
             const path_message *sent = sent_at(path, op->to_stage, number, op->message);
             if (sent->first_ps == POD_TIME_NEVER) {
@@ -311,7 +303,7 @@ static pod_status path_bound(const step_run *run, const step_kinds *kinds, pod_t
         const stage_path *own = &path.stages[s];
         POD_ASSERT(own->next == own->stage->program->nops);
         for (int32_t i = 0; i < own->next; i++) {
-            *bound_ps = later(*bound_ps, row_of(own, i)[own->width - 1]);
+            *bound_ps = pod_max_i64(*bound_ps, row_of(own, i)[own->width - 1]);
         }
     }
     path_fini(&path);
@@ -351,10 +343,10 @@ static pod_status groups_bound(const step_run *run, const step_stage *stage, int
         const step_kind_bounds *bounds = &run->schedules[stage->schedule_of[i]].kind_bounds[number];
         pod_time_ps *own_ps = &sum_ps[(size_t)op->group * sums];
         own_ps[kinds] += bounds->links_ps;
-        *bound_ps = later(*bound_ps, own_ps[kinds]);
+        *bound_ps = pod_max_i64(*bound_ps, own_ps[kinds]);
         for (int32_t k = 0; k < kinds; k++) {
             own_ps[k] += bounds->enters_ps[k];
-            *bound_ps = later(*bound_ps, own_ps[k]);
+            *bound_ps = pod_max_i64(*bound_ps, own_ps[k]);
         }
     }
     free(sum_ps);
@@ -373,7 +365,7 @@ pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_
     }
     const int links = most_links(args->machine->slice);
     for (int32_t s = 0; status == POD_OK && s < args->programs->nstages; s++) {
-        *bound_ps = later(*bound_ps, links_bound(&run, &run.stages[s], links));
+        *bound_ps = pod_max_i64(*bound_ps, links_bound(&run, &run.stages[s], links));
         status = groups_bound(&run, &run.stages[s], kinds[s].count, bound_ps, err);
     }
     pod_step_kinds_free(&run, kinds);

@@ -89,11 +89,6 @@ static pod_status stage_kinds(const step_run *run, int32_t stage, const int32_t 
     return POD_OK;
 }
 
-static pod_time_ps least(pod_time_ps a, pod_time_ps b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- sets of kinds ---- */
 
 static int32_t root_of(int32_t *joined, int32_t kind)
@@ -173,9 +168,10 @@ static void chips_join(const pod_coll_chip_bounds *chips, const step_kinds *kind
         if (k >= 0) {
             const pod_time_ps enters_ps = chips->in_ps[chip];
             const pod_time_ps far_ps = chips->far_ps[chip];
-            bounds->in_ps[k] = least(bounds->in_ps[k], enters_ps > far_ps ? enters_ps : far_ps);
-            bounds->out_ps[k] = least(bounds->out_ps[k], chips->out_ps[chip]);
-            bounds->enters_ps[k] = least(bounds->enters_ps[k], enters_ps);
+            bounds->in_ps[k] =
+                pod_min_i64(bounds->in_ps[k], enters_ps > far_ps ? enters_ps : far_ps);
+            bounds->out_ps[k] = pod_min_i64(bounds->out_ps[k], chips->out_ps[chip]);
+            bounds->enters_ps[k] = pod_min_i64(bounds->enters_ps[k], enters_ps);
         }
     }
 }

@@ -317,8 +317,8 @@ static bool room(void **items, int64_t count, size_t size)
     return grown != NULL;
 }
 
-static bool links_extend(const chip_times *times, const pod_step_link_time *links, int64_t nlinks,
-                         pod_step_timeline *full)
+static bool timeline_links_extend(const chip_times *times, const pod_step_link_time *links,
+                                  int64_t nlinks, pod_step_timeline *full)
 {
     stretches s = {.first = links, .count = nlinks};
     void *items = full->links;
@@ -373,8 +373,8 @@ static bool chip_extend(const pod_step_timeline *simulated, const chip_range *ra
         }
         place_all(&times);
         made = ops_extend(&times, ops[range->first_op].watch, full)
-               && links_extend(&times, simulated->links + range->first_link,
-                               range->last_link - range->first_link, full);
+               && timeline_links_extend(&times, simulated->links + range->first_link,
+                                        range->last_link - range->first_link, full);
     }
     times_fini(&times);
     return made;

@@ -245,7 +245,7 @@ static void message_start(traffic_run *run, int32_t chip)
     }
 }
 
-static void run_woke(void *context, int32_t chip, uint64_t argument)
+static void traffic_woke(void *context, int32_t chip, uint64_t argument)
 {
     (void)argument;
     for (int i = 0; i < POD_TRAFFIC_WINDOW; i++) {
@@ -253,13 +253,13 @@ static void run_woke(void *context, int32_t chip, uint64_t argument)
     }
 }
 
-static void run_sent(void *context, int32_t chip, pod_net_tag tag)
+static void traffic_sent(void *context, int32_t chip, pod_net_tag tag)
 {
     (void)tag;
     message_start(context, chip);
 }
 
-static void run_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payload *payload)
+static void traffic_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payload *payload)
 {
     (void)chip;
     (void)tag;
@@ -267,8 +267,8 @@ static void run_arrived(void *context, int32_t chip, pod_net_tag tag, pod_payloa
     run_last(context);
 }
 
-static void run_left(void *context, int32_t chip, int port, pod_net_tag tag, int32_t source,
-                     pod_time_ps joined_ps)
+static void traffic_left(void *context, int32_t chip, int port, pod_net_tag tag, int32_t source,
+                         pod_time_ps joined_ps)
 {
     traffic_run *run = context;
     pod_run_watcher_note(&run->watcher, chip, port, tag, source, joined_ps, pod_net_now(run->net));
@@ -324,10 +324,10 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
         .watcher = {.watch = watch, .traffic = traffic, .message = pod_traffic_message}
     };
     const pod_net_client client = {.context = &run,
-                                   .arrived = run_arrived,
-                                   .sent = run_sent,
-                                   .woke = run_woke,
-                                   .left = watch != NULL ? run_left : NULL};
+                                   .arrived = traffic_arrived,
+                                   .sent = traffic_sent,
+                                   .woke = traffic_woke,
+                                   .left = watch != NULL ? traffic_left : NULL};
     pod_status st = pod_machine_net(machine, &client, -1, &run.net, err);
     if (st != POD_OK) {
         return st;

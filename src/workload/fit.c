@@ -75,8 +75,8 @@ static void remat_add(fit_search *search, const char *what, double frac)
                     what, frac);
 }
 
-static pod_status plan_fits(void *context, pod_remat_plan plan, bool *fits, int64_t *always_bytes,
-                            pod_error *err)
+static pod_status layout_fits(void *context, pod_remat_plan plan, bool *fits, int64_t *always_bytes,
+                              pod_error *err)
 {
     const fit_search *search = context;
     pod_step_request request = *search->request;
@@ -95,7 +95,7 @@ static void try_lists(fit_search *search, const pod_remat_question *question)
     char text[POD_REMAT_NAME_MAX];
     double frac = 0;
     request.remat = POD_REMAT_LIST;
-    if (pod_remat_search(question, plan_fits, search, &request.plan, NULL) == POD_OK
+    if (pod_remat_search(question, layout_fits, search, &request.plan, NULL) == POD_OK
         && request_fits(search, &request, &frac)) {
         remat_add(search, pod_remat_plan_print(request.plan, text, sizeof text), frac);
     }

@@ -68,7 +68,7 @@ static pod_status bucket_applies(const pod_coll_request *request, pod_error *err
     return st;
 }
 
-static int longest_axis(const pod_coll_axes *axes)
+static int bucket_longest_axis(const pod_coll_axes *axes)
 {
     int longest = 0;
     for (int a = 1; a < axes->naxes; ++a) {
@@ -81,7 +81,7 @@ static pod_status build_waves(const pod_coll_request *request, const bucket_plan
                               pod_coll_axes *axes, const pod_coll_shares *shares,
                               pod_coll_schedule **schedule, pod_error *err)
 {
-    const int axis = longest_axis(axes);
+    const int axis = bucket_longest_axis(axes);
     const int32_t length = axes->axis[axis].length;
     const pod_waves_plan waves = {.algorithm = "bucket",
                                   .long_axis = axis,
@@ -131,7 +131,7 @@ static pod_status build_with(const pod_coll_request *request, bucket_plan *plan,
     pod_coll_shares shares;
     pod_status st = pod_coll_axes_init(&axes, request, err);
     if (st == POD_OK) {
-        const int end = plan->waves ? longest_axis(&axes) : -1;
+        const int end = plan->waves ? bucket_longest_axis(&axes) : -1;
         st = pod_coll_shares_get_ending(&axes, plan->even, end, &shares, err);
     }
     if (st != POD_OK) {
@@ -156,7 +156,7 @@ static pod_status follow_waves(const pod_coll_request *request, const pod_coll_s
                                const pod_coll_axes *axes, pod_coll_estimate *estimate,
                                pod_error *err)
 {
-    const int axis = longest_axis(axes);
+    const int axis = bucket_longest_axis(axes);
     pod_coll_fold fold = {.like = malloc((size_t)axes->nranks * sizeof *fold.like),
                           .cells = axes->axis[axis].length,
                           .hops_max = INT64_MAX};
@@ -176,8 +176,8 @@ static bool is_followed(const pod_coll_request *request, const pod_coll_axes *ax
     return pod_coll_axes_symmetric(axes) || request->group->size <= FOLLOWED_RANKS_MAX;
 }
 
-static pod_status follow(const pod_coll_request *request, const pod_coll_axes *axes,
-                         bucket_plan *plan, pod_error *err)
+static pod_status bucket_plan_follow(const pod_coll_request *request, const pod_coll_axes *axes,
+                                     bucket_plan *plan, pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
     pod_status st = build_with(request, plan, &schedule, err);
@@ -205,7 +205,7 @@ static bool waves_may_pay(const pod_coll_request *request, const pod_coll_axes *
         return false;
     }
     const double round_s =
-        pod_time_to_s(request->hop_latency_ps) * (axes->axis[longest_axis(axes)].length / 2);
+        pod_time_to_s(request->hop_latency_ps) * (axes->axis[bucket_longest_axis(axes)].length / 2);
     return round_s >= long_axis_min * plan->link_s && round_s <= long_axis_max * plan->link_s;
 }
 
@@ -218,14 +218,14 @@ static bool is_close(const pod_coll_request *request, const bucket_plan *plan)
 
 /* Follow a plan and keep it if it is the fastest so far, by enough to be worth more messages; one that was
  * followed to its end, before others. */
-static pod_status consider(const pod_coll_request *request, const pod_coll_axes *axes,
-                           bucket_plan plan, bucket_plan *best, pod_error *err)
+static pod_status bucket_plan_consider(const pod_coll_request *request, const pod_coll_axes *axes,
+                                       bucket_plan plan, bucket_plan *best, pod_error *err)
 {
     pod_coll_request asked = *request;
     const bool stands = best->estimate.complete
                         && (asked.enough_ps == 0 || best->estimate.time_ps < asked.enough_ps);
     asked.enough_ps = stands ? best->estimate.time_ps : asked.enough_ps;
-    const pod_status st = follow(&asked, axes, &plan, err);
+    const pod_status st = bucket_plan_follow(&asked, axes, &plan, err);
     const bool known = plan.estimate.complete;
     const bool more = plan.estimate.messages > best->estimate.messages
                       && plan.estimate.messages * request->group->size > few_messages;
@@ -254,7 +254,7 @@ static pod_status try_plans(const pod_coll_request *request, const pod_coll_axes
                 continue;
             }
             const bucket_plan plan = {.even = variant > 0, .waves = waves, .cuts = cuts};
-            const pod_status st = consider(request, axes, plan, best, err);
+            const pod_status st = bucket_plan_consider(request, axes, plan, best, err);
             if (st != POD_OK || is_close(request, best)) {
                 return st;
             }
@@ -264,7 +264,8 @@ static pod_status try_plans(const pod_coll_request *request, const pod_coll_axes
     return POD_OK;
 }
 
-static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best, pod_error *err)
+static pod_status bucket_plan_choose(const pod_coll_request *request, bucket_plan *best,
+                                     pod_error *err)
 {
     pod_coll_axes axes;
     pod_status st = pod_coll_axes_init(&axes, request, err);
@@ -272,7 +273,7 @@ static pod_status choose_plan(const pod_coll_request *request, bucket_plan *best
         st = try_plans(request, &axes, best, err);
     } else if (st == POD_OK) {
         *best = (bucket_plan){.even = true, .cuts = UNFOLLOWED_CUTS};
-        st = follow(request, &axes, best, err);
+        st = bucket_plan_follow(request, &axes, best, err);
     }
     pod_coll_axes_fini(&axes);
     return st;
@@ -298,7 +299,7 @@ static pod_status bucket_build(const pod_coll_request *request, pod_coll_schedul
     if (request->predicted != NULL && request->predicted->planner == &pod_coll_bucket) {
         plan_read(request->predicted->plan, &plan);
     } else {
-        st = choose_plan(request, &plan, err);
+        st = bucket_plan_choose(request, &plan, err);
     }
     return st == POD_OK ? build_with(request, &plan, schedule, err) : st;
 }
@@ -307,7 +308,7 @@ static pod_status bucket_predict(const pod_coll_request *request, pod_coll_predi
                                  pod_error *err)
 {
     bucket_plan plan;
-    const pod_status st = choose_plan(request, &plan, err);
+    const pod_status st = bucket_plan_choose(request, &plan, err);
     if (st == POD_OK) {
         pod_coll_prediction_from(request, &plan.estimate, prediction);
         prediction->planner = &pod_coll_bucket;

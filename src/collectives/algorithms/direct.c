@@ -27,7 +27,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CHANNELS_MAX = 64, GRID_RANKS_MAX = 512, RANKS_MAX = 4096, SAMPLES = 256 };
+enum { DIRECT_CHANNELS_MAX = 64, GRID_RANKS_MAX = 512, DIRECT_RANKS_MAX = 4096, SAMPLES = 256 };
 
 typedef struct direct_schedule {
     pod_coll_schedule base;
@@ -112,7 +112,7 @@ static bool is_lattice(const pod_coll_request *request)
 }
 
 /* Displacements are the same from everywhere. */
-static bool is_uniform(const pod_coll_request *request)
+static bool direct_is_uniform(const pod_coll_request *request)
 {
     const pod_group *group = request->group;
     bool closed = group->ndims > 0;
@@ -170,7 +170,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
                                pod_error *err)
 {
     const int32_t n = request->group->size;
-    const int32_t channels = n - 1 < CHANNELS_MAX ? n - 1 : CHANNELS_MAX;
+    const int32_t channels = n - 1 < DIRECT_CHANNELS_MAX ? n - 1 : DIRECT_CHANNELS_MAX;
     direct_schedule *self = calloc(1, sizeof *self);
     if (!self) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
@@ -187,7 +187,7 @@ static pod_status direct_build(const pod_coll_request *request, pod_coll_schedul
         direct_free(&self->base);
         return st;
     }
-    self->base.uniform = is_uniform(request);
+    self->base.uniform = direct_is_uniform(request);
     pod_coll_frame_slots(&self->base, n, 2 * n);
     pod_coll_frame_repeat(&self->base, request->slice); /* as far from everywhere */
     for (int32_t c = 0; c < channels; ++c) {
@@ -201,7 +201,7 @@ static pod_status direct_applies(const pod_coll_request *request, pod_error *err
 {
     const int32_t n = request->group->size;
     const int32_t most =
-        is_lattice(request) || request->group->ndims == 0 ? RANKS_MAX : GRID_RANKS_MAX;
+        is_lattice(request) || request->group->ndims == 0 ? DIRECT_RANKS_MAX : GRID_RANKS_MAX;
     if (n > most) {
         return pod_fail(err, POD_E_INVALID,
                         "direct sends a message for every pair, here up to %d chips, and these are "

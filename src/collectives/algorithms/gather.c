@@ -52,7 +52,7 @@ typedef struct gather_schedule {
 typedef enum phase_kind { PHASE_SCATTER, PHASE_RELAY, PHASE_GATHER } phase_kind;
 
 /* A channel's share of the work along one axis. */
-typedef struct phase {
+typedef struct gather_phase {
     phase_kind kind;
     int level; /* in the part's order of axes */
     int axis;
@@ -64,7 +64,7 @@ typedef struct phase {
     int32_t at;    /* my position; counted backwards in - direction */
     bool closed;
     bool minus;
-} phase;
+} gather_phase;
 
 static int axis_of(const gather_schedule *self, int32_t part, int level)
 {
@@ -76,7 +76,7 @@ static int32_t reach_of(int32_t length, bool minus)
     return minus ? (length - 1) / 2 : length / 2;
 }
 
-static int32_t phase_steps(const gather_schedule *self, const phase *f, bool minus)
+static int32_t phase_steps(const gather_schedule *self, const gather_phase *f, bool minus)
 {
     const pod_coll_axis *a = &self->axes.axis[f->axis];
     const int32_t reach = reach_of(a->length, minus);
@@ -97,7 +97,7 @@ static int phases_of(const gather_schedule *self)
 }
 
 /* Kind, level and axis of the i-th phase: levels are scattered backwards, relayed and gathered forwards. */
-static void phase_turn(const gather_schedule *self, int32_t part, int i, phase *f)
+static void phase_turn(const gather_schedule *self, int32_t part, int i, gather_phase *f)
 {
     const bool gathers = self->base.op == POD_ALL_GATHER;
     if (!gathers && i < self->numbered) {
@@ -121,9 +121,10 @@ static int32_t gather_steps(const pod_coll_schedule *schedule, const pod_coll_pl
 }
 
 /* The phase that a step is in. */
-static phase phase_at(const gather_schedule *self, int32_t rank, int32_t channel, int32_t step)
+static gather_phase phase_at(const gather_schedule *self, int32_t rank, int32_t channel,
+                             int32_t step)
 {
-    phase f = {.minus = channel % 2 != 0};
+    gather_phase f = {.minus = channel % 2 != 0};
     for (int i = 0; i < phases_of(self); ++i) {
         phase_turn(self, channel / 2, i, &f);
         const int32_t steps = phase_steps(self, &f, f.minus);
@@ -145,8 +146,8 @@ static phase phase_at(const gather_schedule *self, int32_t rank, int32_t channel
 
 /* ---- sending to the next and receiving from the last, in the direction of the channel ---- */
 
-static void send_on(const gather_schedule *self, const phase *f, int32_t rank, int32_t send_step,
-                    pod_coll_step *out)
+static void send_on(const gather_schedule *self, const gather_phase *f, int32_t rank,
+                    int32_t send_step, pod_coll_step *out)
 {
     const pod_coll_hop *next = pod_coll_axes_hop(&self->axes, rank, f->axis, f->minus);
     out->send_to = next->rank;
@@ -154,7 +155,8 @@ static void send_on(const gather_schedule *self, const phase *f, int32_t rank, i
     out->send_step = send_step;
 }
 
-static void take(const gather_schedule *self, const phase *f, int32_t rank, pod_coll_step *out)
+static void phase_take(const gather_schedule *self, const gather_phase *f, int32_t rank,
+                       pod_coll_step *out)
 {
     out->recv_from = pod_coll_axes_hop(&self->axes, rank, f->axis, !f->minus)->rank;
 }
@@ -174,8 +176,8 @@ static int32_t own_slot(const gather_schedule *self, int32_t part, int32_t rank)
 
 /* ---- all-reduce ---- */
 
-static void relay_step(const gather_schedule *self, const phase *f, int32_t rank, int32_t channel,
-                       int32_t step, pod_coll_step *out)
+static void relay_step(const gather_schedule *self, const gather_phase *f, int32_t rank,
+                       int32_t channel, int32_t step, pod_coll_step *out)
 {
     const int32_t part = channel / 2;
     const int32_t sum = own_slot(self, part, rank);
@@ -199,9 +201,9 @@ static void relay_step(const gather_schedule *self, const phase *f, int32_t rank
     out->recv_also = sum;
     if (f->closed) {
         send_on(self, f, rank, step, out);
-        take(self, f, rank, out);
+        phase_take(self, f, rank, out);
     } else if (f->step == 1 && f->at > 0) {
-        take(self, f, rank, out);
+        phase_take(self, f, rank, out);
         out->recv_op = POD_RECV_REDUCE;
     } else if (f->step == 2 && f->at < f->length - 1) {
         send_on(self, f, rank, step - 1, out);
@@ -211,8 +213,8 @@ static void relay_step(const gather_schedule *self, const phase *f, int32_t rank
 /* ---- all-gather and reduce-scatter ---- */
 
 /* The run of slots that belongs to a position (counted as phase.at) along the axis of this phase. */
-static int32_t run_slot(const gather_schedule *self, const phase *f, int32_t part, int32_t rank,
-                        int32_t at, int32_t *slots)
+static int32_t run_slot(const gather_schedule *self, const gather_phase *f, int32_t part,
+                        int32_t rank, int32_t at, int32_t *slots)
 {
     const int32_t wrapped = (at % f->length + f->length) % f->length;
     const int32_t position = f->minus ? f->length - 1 - wrapped : wrapped;
@@ -232,8 +234,8 @@ static int32_t run_slot(const gather_schedule *self, const phase *f, int32_t par
 }
 
 /* Own run first, then what came in the step before. */
-static void gather_run(const gather_schedule *self, const phase *f, int32_t part, int32_t rank,
-                       int32_t step, pod_coll_step *out)
+static void gather_run(const gather_schedule *self, const gather_phase *f, int32_t part,
+                       int32_t rank, int32_t step, pod_coll_step *out)
 {
     const int32_t sent = f->at - f->step;
     if (f->closed || (sent >= 0 && f->at < f->length - 1)) {
@@ -241,15 +243,15 @@ static void gather_run(const gather_schedule *self, const phase *f, int32_t part
         out->send_slot = run_slot(self, f, part, rank, sent, &out->send_slots);
     }
     if (f->closed || sent > 0) {
-        take(self, f, rank, out);
+        phase_take(self, f, rank, out);
         out->recv_slot = run_slot(self, f, part, rank, sent - 1, &out->send_slots);
     }
 }
 
 /* The run for the farthest target first; what is received is passed on in the next step. On a line the
  * first step only receives. */
-static void scatter_run(const gather_schedule *self, const phase *f, int32_t part, int32_t rank,
-                        int32_t step, pod_coll_step *out)
+static void scatter_run(const gather_schedule *self, const gather_phase *f, int32_t part,
+                        int32_t rank, int32_t step, pod_coll_step *out)
 {
     const int32_t sent = f->closed ? f->at + f->reach - f->step : f->length - f->step;
     out->recv_op = POD_RECV_REDUCE;
@@ -258,7 +260,7 @@ static void scatter_run(const gather_schedule *self, const phase *f, int32_t par
         out->send_slot = run_slot(self, f, part, rank, sent, &out->send_slots);
     }
     if (f->closed || (f->at > 0 && sent - 1 >= f->at)) {
-        take(self, f, rank, out);
+        phase_take(self, f, rank, out);
         out->recv_slot = run_slot(self, f, part, rank, sent - 1, &out->send_slots);
     }
 }
@@ -267,7 +269,7 @@ static void gather_step(const pod_coll_schedule *schedule, const pod_coll_place 
                         int32_t channel, int32_t step, pod_coll_step *out)
 {
     const gather_schedule *self = (const gather_schedule *)schedule;
-    const phase f = phase_at(self, me->rank, channel, step);
+    const gather_phase f = phase_at(self, me->rank, channel, step);
     *out = pod_coll_step_idle();
     if (f.kind == PHASE_RELAY) {
         relay_step(self, &f, me->rank, channel, step, out);
@@ -418,7 +420,7 @@ pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan
     for (int32_t c = 0; c < self->base.nchannels; ++c) {
         self->base.channels[c].part = c / 2;
         for (int i = 0; i < phases_of(self); ++i) {
-            phase f = {0};
+            gather_phase f = {0};
             phase_turn(self, c / 2, i, &f);
             self->base.channels[c].max_steps += phase_steps(self, &f, c % 2 != 0);
         }

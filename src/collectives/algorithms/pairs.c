@@ -178,7 +178,7 @@ static int log2_of(int32_t power)
 }
 
 /* The axes take turns, those that are through drop out. */
-static void take_turns(pairs_schedule *self, int32_t part)
+static void pairs_take_turns(pairs_schedule *self, int32_t part)
 {
     const int naxes = self->axes.naxes;
     int sigma[POD_GROUP_DIMS_MAX] = {0};
@@ -242,7 +242,7 @@ static pod_status pairs_fill(pairs_schedule *self, pod_error *err)
         self->rank_at[self->cell_of[r]] = r;
     }
     for (int32_t p = 0; p < self->base.nparts; ++p) {
-        take_turns(self, p);
+        pairs_take_turns(self, p);
         number_slots(self, p, sets);
     }
     free(sets);
@@ -266,7 +266,7 @@ static void cut_in_blocks(pod_coll_schedule *schedule, int32_t n)
 
 /* Swing goes one way from even positions, as far the other way from odd ones; of a doubling's positions every bit
  * counts. */
-static void repeat_fill(pairs_schedule *self, const pod_coll_request *request)
+static void pairs_repeat_fill(pairs_schedule *self, const pod_coll_request *request)
 {
     int32_t every[POD_GROUP_DIMS_MAX];
     for (int a = 0; a < self->axes.naxes; ++a) {
@@ -304,7 +304,7 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
     if (plan->circuits && plan->halving) {
         cut_in_blocks(&self->base, n);
     }
-    repeat_fill(self, request);
+    pairs_repeat_fill(self, request);
     const bool twice = plan->halving && request->op == POD_ALL_REDUCE;
     const int32_t turns = twice ? 2 * self->levels : self->levels;
     for (int32_t c = 0; c < parts; ++c) {

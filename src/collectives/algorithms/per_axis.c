@@ -42,23 +42,23 @@ typedef struct axis_schedule {
     int32_t *rank_at;                  /* rank_at[cell] */
 } axis_schedule;
 
-static int axis_of(const axis_schedule *self, int32_t part, int level)
+static int part_axis(const axis_schedule *self, int32_t part, int level)
 {
     return (int)(part + level) % self->axes.naxes;
 }
 
 static int32_t length_of(const axis_schedule *self, int32_t part, int level)
 {
-    return self->axes.axis[axis_of(self, part, level)].length;
+    return self->axes.axis[part_axis(self, part, level)].length;
 }
 
 static int32_t position_of(const axis_schedule *self, int32_t part, int level, int32_t rank)
 {
-    return self->axes.position[rank * self->axes.naxes + axis_of(self, part, level)];
+    return self->axes.position[rank * self->axes.naxes + part_axis(self, part, level)];
 }
 
 /* Displacements that a direction serves: half a ring (a tie goes with +), or a line. */
-static int32_t reach_of(const pod_coll_axis *axis, bool minus)
+static int32_t axis_reach(const pod_coll_axis *axis, bool minus)
 {
     if (!axis->closed) {
         return axis->length - 1;
@@ -67,9 +67,9 @@ static int32_t reach_of(const pod_coll_axis *axis, bool minus)
 }
 
 /* Steps of a phase; + opens with the copy of what stays. */
-static int32_t phase_steps(const axis_schedule *self, int axis, bool minus)
+static int32_t axis_phase_steps(const axis_schedule *self, int axis, bool minus)
 {
-    return reach_of(&self->axes.axis[axis], minus) + (minus ? 0 : 1);
+    return axis_reach(&self->axes.axis[axis], minus) + (minus ? 0 : 1);
 }
 
 static int32_t axis_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
@@ -89,25 +89,25 @@ static int32_t buffer_slot(const axis_schedule *self, int level)
     return level == self->axes.naxes ? n : (level + 1) * n;
 }
 
-typedef struct phase {
+typedef struct axis_phase {
     int level;
     int axis;
     int32_t first; /* its first step in this channel */
     int32_t other; /* and in the part's other channel */
-} phase;
+} axis_phase;
 
-static phase phase_at(const axis_schedule *self, int32_t channel, int32_t step)
+static axis_phase axis_phase_at(const axis_schedule *self, int32_t channel, int32_t step)
 {
     const bool minus = channel % 2 != 0;
-    phase f = {0};
+    axis_phase f = {0};
     for (f.level = 0; f.level < self->axes.naxes; ++f.level) {
-        f.axis = axis_of(self, channel / 2, f.level);
-        const int32_t steps = phase_steps(self, f.axis, minus);
+        f.axis = part_axis(self, channel / 2, f.level);
+        const int32_t steps = axis_phase_steps(self, f.axis, minus);
         if (step < f.first + steps) {
             break;
         }
         f.first += steps;
-        f.other += phase_steps(self, f.axis, !minus);
+        f.other += axis_phase_steps(self, f.axis, !minus);
     }
     return f;
 }
@@ -131,14 +131,14 @@ static int32_t receives_before(const axis_schedule *self, int32_t channel, int l
 {
     int32_t steps = 0;
     for (int l = 0; l < level; ++l) {
-        steps += phase_steps(self, axis_of(self, channel / 2, l), channel % 2 != 0);
+        steps += axis_phase_steps(self, part_axis(self, channel / 2, l), channel % 2 != 0);
     }
     return steps;
 }
 
 /* A phase begins after the last one of its part in both directions and, in turns, after the part before on
  * this axis. + opens with the copy, which stands for what + waits for when - begins. */
-static void wait_for_phase(const axis_schedule *self, int32_t channel, const phase *f,
+static void wait_for_phase(const axis_schedule *self, int32_t channel, const axis_phase *f,
                            int32_t in_phase, pod_coll_step *out)
 {
     const bool minus = channel % 2 != 0;
@@ -169,7 +169,7 @@ static void axis_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     const int32_t n = schedule->group->size;
     const int32_t part = channel / 2;
     const bool minus = channel % 2 != 0;
-    const phase f = phase_at(self, channel, step);
+    const axis_phase f = axis_phase_at(self, channel, step);
     const int32_t length = self->axes.axis[f.axis].length;
     const int32_t in_phase = step - f.first;
     const int32_t by = displacement(minus, in_phase);
@@ -281,7 +281,7 @@ static const pod_coll_schedule_ops axis_ops = {
 
 /* ---- building ---- */
 
-static pod_status number_cells(axis_schedule *self, pod_error *err)
+static pod_status axis_cells_number(axis_schedule *self, pod_error *err)
 {
     const int32_t n = self->base.group->size;
     self->cell_of = calloc((size_t)n, sizeof *self->cell_of);
@@ -315,7 +315,7 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
     st = st == POD_OK ? pod_coll_frame_init(&self->base, &axis_ops, "per_axis", request,
                                             naxes > 0 ? naxes : 1, 2 * naxes, err)
                       : st;
-    st = st == POD_OK ? number_cells(self, err) : st;
+    st = st == POD_OK ? axis_cells_number(self, err) : st;
     if (st == POD_OK && naxes > 1) {
         pod_exchange_time(request, &self->axes, &self->turns);
     }
@@ -331,7 +331,7 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
     for (int32_t c = 0; c < self->base.nchannels; ++c) {
         self->base.channels[c].part = c / 2;
         for (int axis = 0; axis < naxes; ++axis) {
-            self->base.channels[c].max_steps += phase_steps(self, axis, c % 2 != 0);
+            self->base.channels[c].max_steps += axis_phase_steps(self, axis, c % 2 != 0);
         }
     }
     *schedule = &self->base;

@@ -7,14 +7,14 @@
  *     rank 1: sends to 2, receives from 0     rank 3: sends to 0, receives nothing
  *
  * One message a pair, all at once. A source of several ranks sends to them on channels of its own, in the
- * order of their ranks, up to CHANNELS_MAX at a time. A rank that is its own source copies. */
+ * order of their ranks, up to PERMUTE_CHANNELS_MAX at a time. A rank that is its own source copies. */
 #include "collectives/predict/stepcost.h"
 #include "collectives/schedule/algorithm_list.h"
 #include "collectives/schedule/frame.h"
 
 #include <stdlib.h>
 
-enum { CHANNELS_MAX = 8 };
+enum { PERMUTE_CHANNELS_MAX = 8 };
 
 typedef struct permute_schedule {
     pod_coll_schedule base;
@@ -29,7 +29,7 @@ static int32_t steps_for(const pod_coll_schedule *schedule, int32_t takers, int3
 }
 
 /* The step in which a rank receives, if it does so on this channel; else -1. It is also the sender's. */
-static int32_t recv_step(const permute_schedule *self, int32_t rank, int32_t channel)
+static int32_t permute_recv_step(const permute_schedule *self, int32_t rank, int32_t channel)
 {
     const int32_t turn = self->turn[rank];
     const bool here = turn >= 0 && turn % self->base.nchannels == channel;
@@ -42,7 +42,7 @@ static int32_t permute_steps(const pod_coll_schedule *schedule, const pod_coll_p
     const permute_schedule *self = (const permute_schedule *)schedule;
     const int32_t takers = self->first[me->rank + 1] - self->first[me->rank];
     const int32_t sends = steps_for(schedule, takers, channel);
-    const int32_t receives = recv_step(self, me->rank, channel) + 1;
+    const int32_t receives = permute_recv_step(self, me->rank, channel) + 1;
     return sends > receives ? sends : receives;
 }
 
@@ -57,7 +57,7 @@ static void permute_step(const pod_coll_schedule *schedule, const pod_coll_place
         out->send_step = step;
         out->send_slots = 1;
     }
-    if (recv_step(self, me->rank, channel) == step) {
+    if (permute_recv_step(self, me->rank, channel) == step) {
         out->recv_from = schedule->source_of[me->rank];
         out->recv_slot = 1;
     }
@@ -111,8 +111,8 @@ static pod_status permute_build(const pod_coll_request *request, pod_coll_schedu
     self->first = calloc(n + 1, sizeof *self->first);
     self->takers = calloc(n, sizeof *self->takers);
     self->turn = calloc(n, sizeof *self->turn);
-    pod_status st =
-        pod_coll_frame_init(&self->base, &permute_ops, "permute", request, 1, CHANNELS_MAX, err);
+    pod_status st = pod_coll_frame_init(&self->base, &permute_ops, "permute", request, 1,
+                                        PERMUTE_CHANNELS_MAX, err);
     if (st == POD_OK && (!self->first || !self->takers || !self->turn)) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
@@ -122,7 +122,7 @@ static pod_status permute_build(const pod_coll_request *request, pod_coll_schedu
     }
     pod_coll_frame_slots(&self->base, 1, 2);
     const int32_t most = list_takers(self);
-    self->base.nchannels = most < CHANNELS_MAX ? most : CHANNELS_MAX;
+    self->base.nchannels = most < PERMUTE_CHANNELS_MAX ? most : PERMUTE_CHANNELS_MAX;
     for (int32_t c = 0; c < self->base.nchannels; ++c) {
         self->base.channels[c] =
             (pod_coll_channel){.part = 0, .max_steps = steps_for(&self->base, most, c)};

@@ -11,7 +11,7 @@ enum { PHASES_MAX = 2 * POD_GROUP_DIMS_MAX, BLOCK_ALIGNED_MIN = 128, PRIORITIES 
 enum { LINE_BYTES = 64, LINE_HOPS = LINE_BYTES / sizeof(pod_coll_hop) };
 
 /* One level in one direction, as one channel sees it. */
-typedef struct phase {
+typedef struct ring_phase {
     int level;
     bool gather;
     bool closed;
@@ -29,7 +29,7 @@ typedef struct phase {
     int hop_to;
     int hop_from;
     int digit;
-} phase;
+} ring_phase;
 
 /* What all channels of one order, direction and bias do. */
 typedef struct program {
@@ -39,8 +39,8 @@ typedef struct program {
     int sign;         /* +1 or -1: of the channel */
     int nphases;
     int32_t steps;
-    phase phases[PHASES_MAX];
-    const phase **phase_of; /* [step] */
+    ring_phase phases[PHASES_MAX];
+    const ring_phase **phase_of; /* [step] */
 } program;
 
 typedef struct rings {
@@ -90,7 +90,7 @@ static int32_t rings_steps(const pod_coll_schedule *schedule, const pod_coll_pla
 }
 
 /* Line, seen in the direction of the channel; -1 = nothing to send or receive. */
-static void line_digits(const phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
+static void line_digits(const ring_phase *f, int sign, int32_t mine, int32_t t, int32_t *sent,
                         int32_t *received)
 {
     const int32_t last = f->length - 1;
@@ -113,7 +113,7 @@ static void rings_step(const pod_coll_schedule *schedule, const pod_coll_place *
 {
     const rings *self = (const rings *)schedule;
     const program *p = self->program_of[channel];
-    const phase *f = p->phase_of[step];
+    const ring_phase *f = p->phase_of[step];
     const pod_coll_hop *row = row_at(self, me->rank);
     const pod_coll_hop *to = &row[f->hop_to];
     const pod_ring_digit *mine = row_digits(self, row) + f->digit;
@@ -198,7 +198,7 @@ static pod_ring_order *order_find(rings *self, const pod_ring_stream *stream)
 }
 
 /* Steps and half step of a phase. */
-static pod_ring_leg leg_of(const phase *f, const program *p, int32_t span)
+static pod_ring_leg leg_of(const ring_phase *f, const program *p, int32_t span)
 {
     if (!f->closed) {
         return (pod_ring_leg){.steps = f->gather ? f->length - 1 : f->length, .half_step = -1};
@@ -214,7 +214,7 @@ static bool program_fill(program *p, const rings *self)
     const bool gathers = self->base.op != POD_REDUCE_SCATTER;
     p->nphases = levels * (scatters + gathers);
     for (int i = 0; i < p->nphases; ++i) {
-        phase *f = &p->phases[i];
+        ring_phase *f = &p->phases[i];
         f->gather = !scatters || i >= levels;
         f->level = f->gather ? i % levels : levels - 1 - i;
         f->length = p->order->length[f->level];
@@ -232,7 +232,7 @@ static bool program_fill(program *p, const rings *self)
         f->away = f->gather ? 0 : f->leg.steps;
         p->steps += f->leg.steps;
     }
-    p->phase_of = malloc(((size_t)p->steps + 1) * sizeof(const phase *));
+    p->phase_of = malloc(((size_t)p->steps + 1) * sizeof(const ring_phase *));
     for (int i = 0; p->phase_of && i < p->nphases; ++i) {
         for (int32_t t = 0; t < p->phases[i].leg.steps; ++t) {
             p->phase_of[p->phases[i].first + t] = &p->phases[i];
@@ -313,7 +313,7 @@ static int64_t least_elements(const rings *self)
         const pod_coll_part *part = &self->base.parts[self->base.channels[channel].part];
         const program *p = self->program_of[channel];
         for (int i = 0; i < p->nphases; ++i) {
-            const phase *f = &p->phases[i];
+            const ring_phase *f = &p->phases[i];
             const int32_t slots = f->leg.half_step >= 0 ? f->leg.half_slots : f->span;
             const int64_t elements = part->elements / part->blocks * slots;
             least = elements < least ? elements : least;
@@ -378,7 +378,7 @@ static bool add_streams(rings *self, const pod_rings_plan *plan, bool equal_bloc
 }
 
 /* All ranks do the same: they see the same ways, and blocks are equal. */
-static bool is_uniform(const rings *self, const pod_coll_request *request)
+static bool rings_are_uniform(const rings *self, const pod_coll_request *request)
 {
     bool uniform = request->slice->nfaults == 0 && pod_coll_axes_symmetric(&self->axes);
     for (int axis = 0; uniform && axis < self->axes.naxes; ++axis) {
@@ -431,7 +431,7 @@ pod_status pod_rings_build(const pod_coll_request *request, pod_coll_axes *axes,
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     self->base.least_elements = least_elements(self);
-    self->base.uniform = is_uniform(self, request);
+    self->base.uniform = rings_are_uniform(self, request);
     /* the digit on a ring only chooses the slots */
     pod_coll_axes_repeat(&self->axes, request, NULL, &self->base);
     *schedule = &self->base;

@@ -22,7 +22,7 @@
 #include "collectives/schedule/algorithm_list.h"
 
 /* Beyond this many bytes others win by far, and one plan is enough. */
-static const int64_t bytes_max = INT64_C(16) << 20;
+static const int64_t planned_bytes_max = INT64_C(16) << 20;
 
 static pod_status scatter_relay_applies(const pod_coll_request *request, pod_error *err)
 {
@@ -42,8 +42,8 @@ static pod_status scatter_relay_applies(const pod_coll_request *request, pod_err
 }
 
 /* The plan that is predicted to be the fastest. */
-static pod_status choose_plan(const pod_coll_request *request, pod_relay_plan *best,
-                              pod_coll_prediction *prediction, pod_error *err)
+static pod_status relay_plan_choose(const pod_coll_request *request, pod_relay_plan *best,
+                                    pod_coll_prediction *prediction, pod_error *err)
 {
     pod_coll_axes axes = {0};
     pod_status st = pod_coll_axes_init(&axes, request, err);
@@ -51,7 +51,7 @@ static pod_status choose_plan(const pod_coll_request *request, pod_relay_plan *b
     pod_coll_axes_fini(&axes);
     *best = (pod_relay_plan){.algorithm = "scatter_relay", .turns = naxes, .halved = 1};
     *prediction = (pod_coll_prediction){.total_ps = POD_TIME_NEVER};
-    const bool small = request->elements * request->element_bytes <= bytes_max;
+    const bool small = request->elements * request->element_bytes <= planned_bytes_max;
     for (int turns = small ? 1 : naxes; turns <= naxes && st == POD_OK; ++turns) {
         for (int halved = small ? 1 : naxes - 1; halved < naxes && st == POD_OK; ++halved) {
             const pod_relay_plan plan = {
@@ -78,7 +78,7 @@ static pod_status scatter_relay_build(const pod_coll_request *request, pod_coll_
 {
     pod_relay_plan plan;
     pod_coll_prediction prediction;
-    const pod_status st = choose_plan(request, &plan, &prediction, err);
+    const pod_status st = relay_plan_choose(request, &plan, &prediction, err);
     return st == POD_OK ? pod_relay_build(request, &plan, schedule, err) : st;
 }
 
@@ -86,7 +86,7 @@ static pod_status scatter_relay_predict(const pod_coll_request *request,
                                         pod_coll_prediction *prediction, pod_error *err)
 {
     pod_relay_plan plan;
-    return choose_plan(request, &plan, prediction, err);
+    return relay_plan_choose(request, &plan, prediction, err);
 }
 
 const pod_coll_algorithm pod_coll_scatter_relay = {

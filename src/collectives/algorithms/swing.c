@@ -19,7 +19,7 @@
 #include "collectives/algorithms/pairs.h"
 #include "collectives/schedule/algorithm_list.h"
 
-static const pod_pairs_plan one_port_plan = {
+static const pod_pairs_plan swing_one_port_plan = {
     .algorithm = "swing_latency_1port", .swing = true, .circuits = true};
 static const pod_pairs_plan latency_plan = {
     .algorithm = "swing_latency_2D", .swing = true, .all_ports = true, .circuits = true};
@@ -29,7 +29,7 @@ static const pod_pairs_plan bandwidth_plan = {.algorithm = "swing_bw_2D",
                                               .all_ports = true,
                                               .circuits = true};
 
-POD_PAIRS_FUNCTIONS(one_port, "gather")
+POD_PAIRS_FUNCTIONS(swing_one_port, "gather")
 POD_PAIRS_FUNCTIONS(latency, "gather")
 POD_PAIRS_FUNCTIONS(bandwidth, "bucket")
 
@@ -82,9 +82,9 @@ const pod_coll_algorithm pod_coll_swing_latency_1port = {
     .summary = "Swing with whole vectors, one part (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
     .in_auto = false,
-    .applies = one_port_applies,
-    .predict = one_port_predict,
-    .build = one_port_build,
+    .applies = swing_one_port_applies,
+    .predict = swing_one_port_predict,
+    .build = swing_one_port_build,
 };
 
 const pod_coll_algorithm pod_coll_swing_latency_2D = {

@@ -18,7 +18,7 @@ typedef struct layout {
     bool in_segments;
 } layout;
 
-typedef struct phase {
+typedef struct wave_phase {
     int axis;
     int32_t first; /* step of the channel that starts it */
     int32_t twin_first;
@@ -26,10 +26,10 @@ typedef struct phase {
     int own;
     int32_t run; /* slots; of a wave: times the length of its segment */
     uint8_t priority;
-} phase;
+} wave_phase;
 
 /* A channel: the long axis of a part in segments, one of its waves, or a part with the long axis last. */
-typedef struct lane {
+typedef struct wave_lane {
     int32_t part;
     int32_t segment; /* of a wave, else NO_SEGMENT */
     bool feeds;      /* it is the long axis, whose waves follow it */
@@ -37,8 +37,8 @@ typedef struct lane {
     int32_t twin;
     int32_t main; /* of a wave: the + channel of its long axis */
     int nphases;
-    phase phases[AXES];
-} lane;
+    wave_phase phases[AXES];
+} wave_lane;
 
 typedef struct waves {
     pod_coll_schedule base;
@@ -52,7 +52,7 @@ typedef struct waves {
     int32_t *segment; /* [digit] */
     int32_t *need;    /* [direction][digit][segment]: receives until the segment is here */
     layout *layouts;  /* [part] */
-    lane *lanes;      /* [channel] */
+    wave_lane *lanes; /* [channel] */
 } waves;
 
 static int32_t segment_length(const waves *w, int32_t segment)
@@ -91,7 +91,8 @@ static int32_t waves_steps(const pod_coll_schedule *schedule, const pod_coll_pla
 }
 
 /* First slot of a phase's run when its own digit is `digit`. */
-static int32_t run_slot(const waves *w, const lane *c, const phase *f, int32_t rank, int32_t digit)
+static int32_t waves_run_slot(const waves *w, const wave_lane *c, const wave_phase *f, int32_t rank,
+                              int32_t digit)
 {
     const layout *l = &w->layouts[c->part];
     int32_t z = f->own & OWN_LONG ? position(w, rank, w->long_axis) : 0;
@@ -112,7 +113,7 @@ static int32_t segments_away(const waves *w, int32_t rank, int32_t segment)
     return away < w->segments - away ? away : w->segments - away;
 }
 
-static uint8_t priority_of(const waves *w, const lane *c, const phase *f, int32_t rank)
+static uint8_t priority_of(const waves *w, const wave_lane *c, const wave_phase *f, int32_t rank)
 {
     if (c->segment == NO_SEGMENT) {
         return f->priority;
@@ -123,8 +124,8 @@ static uint8_t priority_of(const waves *w, const lane *c, const phase *f, int32_
 }
 
 /* @param channel  the + channel of the lane's pair */
-static void set_waits(const waves *w, const lane *c, const phase *f, int32_t rank, int32_t channel,
-                      int32_t t, int32_t sent, pod_coll_step *out)
+static void set_waits(const waves *w, const wave_lane *c, const wave_phase *f, int32_t rank,
+                      int32_t channel, int32_t t, int32_t sent, pod_coll_step *out)
 {
     if (c->feeds && !w->gather) {
         /* a digit goes on when its wave has been reduced here */
@@ -149,8 +150,8 @@ static void waves_step(const pod_coll_schedule *schedule, const pod_coll_place *
                        int32_t step, pod_coll_step *out)
 {
     const waves *w = (const waves *)schedule;
-    const lane *c = &w->lanes[channel];
-    const phase *f = &c->phases[c->nphases - 1];
+    const wave_lane *c = &w->lanes[channel];
+    const wave_phase *f = &c->phases[c->nphases - 1];
     while (step < f->first) {
         --f;
     }
@@ -166,14 +167,14 @@ static void waves_step(const pod_coll_schedule *schedule, const pod_coll_place *
     *out = (pod_coll_step){
         .send_to = hops[minus].rank,
         .send_step = step,
-        .send_slot = run_slot(w, c, f, me->rank, sent) + skipped,
+        .send_slot = waves_run_slot(w, c, f, me->rank, sent) + skipped,
         .send_slots = half ? f->leg.half_slots : f->run,
         .send_direction = hops[minus].direction,
         .priority = priority_of(w, c, f, me->rank),
         .wait_recv = step,
         .wait = {{.channel = -1}, {.channel = -1}},
         .recv_from = hops[1 - minus].rank,
-        .recv_slot = run_slot(w, c, f, me->rank, received) + skipped,
+        .recv_slot = waves_run_slot(w, c, f, me->rank, received) + skipped,
         .recv_op = w->gather ? POD_RECV_STORE : POD_RECV_REDUCE,
         .recv_also = -1,
     };
@@ -208,11 +209,12 @@ bool pod_waves_fit(const pod_coll_axes *axes, pod_coll_op op)
 }
 
 /* Phases in the order of an all-gather; a reduce-scatter walks them backwards. */
-static void add_phases(const waves *w, lane *c, int bias, const phase *models, int nmodels)
+static void add_phases(const waves *w, wave_lane *c, int bias, const wave_phase *models,
+                       int nmodels)
 {
     int32_t first = 0;
     for (c->nphases = 0; c->nphases < nmodels; ++c->nphases) {
-        phase *f = &c->phases[c->nphases];
+        wave_phase *f = &c->phases[c->nphases];
         *f = models[w->gather ? c->nphases : nmodels - 1 - c->nphases];
         const int32_t length = w->axes.axis[f->axis].length;
         f->leg = pod_ring_leg_make(length, f->run, c->sign, bias, w->gather);
@@ -222,16 +224,17 @@ static void add_phases(const waves *w, lane *c, int bias, const phase *models, i
 }
 
 /* The + and the - channel of one lane. */
-static void add_lane_pair(waves *w, const lane *model, int bias, const phase *models, int nmodels)
+static void add_lane_pair(waves *w, const wave_lane *model, int bias, const wave_phase *models,
+                          int nmodels)
 {
     const int32_t plus = w->base.nchannels;
     for (int i = 0; i < 2; ++i) {
-        lane *c = &w->lanes[plus + i];
+        wave_lane *c = &w->lanes[plus + i];
         *c = *model;
         c->sign = i == 0 ? 1 : -1;
         c->twin = plus + 1 - i;
         add_phases(w, c, bias, models, nmodels);
-        const phase *last = &c->phases[c->nphases - 1];
+        const wave_phase *last = &c->phases[c->nphases - 1];
         w->base.channels[plus + i] =
             (pod_coll_channel){.part = c->part, .max_steps = last->first + last->leg.steps};
     }
@@ -250,25 +253,26 @@ static void add_part(waves *w, int32_t part, const int *axis, int bias)
     l->b = axis[l->in_segments ? 2 : 1];
     l->la = w->axes.axis[l->a].length;
     if (!l->in_segments) {
-        const phase bulk[AXES] = {
+        const wave_phase bulk[AXES] = {
             {.axis = l->a,         .own = OWN_LONG | OWN_B, .run = 1,     .priority = 1            },
             {.axis = l->b,         .own = OWN_LONG,         .run = l->la, .priority = 2            },
             {.axis = w->long_axis, .own = 0,                .run = w->ab, .priority = BULK_PRIORITY},
         };
-        add_lane_pair(w, &(lane){.part = part, .segment = NO_SEGMENT}, bias, bulk, AXES);
+        add_lane_pair(w, &(wave_lane){.part = part, .segment = NO_SEGMENT}, bias, bulk, AXES);
         return;
     }
     const int32_t main = w->base.nchannels;
-    const phase feed = {.axis = w->long_axis, .own = OWN_A | OWN_B, .run = 1};
-    add_lane_pair(w, &(lane){.part = part, .segment = NO_SEGMENT, .feeds = true}, bias, &feed, 1);
+    const wave_phase feed = {.axis = w->long_axis, .own = OWN_A | OWN_B, .run = 1};
+    add_lane_pair(w, &(wave_lane){.part = part, .segment = NO_SEGMENT, .feeds = true}, bias, &feed,
+                  1);
     for (int32_t g = 0; g < w->segments; ++g) {
         const int32_t n = segment_length(w, g);
-        const phase wave[2] = {
+        const wave_phase wave[2] = {
             {.axis = l->a, .own = OWN_B, .run = n,         .priority = 0},
             {.axis = l->b, .own = 0,     .run = n * l->la, .priority = 1},
         };
-        add_lane_pair(w, &(lane){.part = part, .segment = g, .main = main}, (bias + g) % 2, wave,
-                      2);
+        add_lane_pair(w, &(wave_lane){.part = part, .segment = g, .main = main}, (bias + g) % 2,
+                      wave, 2);
     }
 }
 
@@ -288,7 +292,7 @@ static void fill_needs(waves *w, int32_t plus_steps)
     }
 }
 
-static bool prepare(waves *w)
+static bool waves_prepare(waves *w)
 {
     const size_t parts = (size_t)w->base.nparts;
     const size_t lanes = parts * 2 * (size_t)(1 + w->segments);
@@ -332,7 +336,7 @@ static void add_parts(waves *w, const pod_waves_plan *plan)
 }
 
 /* Along the short axes all do the same; the position on the long one says when waves begin and which goes first. */
-static void repeat_fill(waves *w, const pod_coll_request *request)
+static void waves_repeat_fill(waves *w, const pod_coll_request *request)
 {
     int32_t every[AXES] = {1, 1, 1};
     every[w->long_axis] = w->length;
@@ -362,12 +366,12 @@ pod_status pod_waves_build(const pod_coll_request *request, pod_coll_axes *axes,
                                   .nparts = plan->shares->norders * plan->cuts,
                                   .ordered = true,
                                   .exclusive = pod_coll_axes_linked(&w->axes)};
-    if (!prepare(w)) {
+    if (!waves_prepare(w)) {
         waves_free(&w->base);
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
     add_parts(w, plan);
-    repeat_fill(w, request);
+    waves_repeat_fill(w, request);
     fill_needs(w, pod_ring_leg_make(w->length, 1, 1, 0, true).steps);
     *schedule = &w->base;
     return POD_OK;

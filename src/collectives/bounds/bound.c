@@ -261,7 +261,7 @@ static void bound_distances(pod_bounds *b)
 
 /* ---- all together ---- */
 
-static pod_status allocate(pod_bounds *b, pod_error *err)
+static pod_status bounds_allocate(pod_bounds *b, pod_error *err)
 {
     const size_t boxes = (size_t)b->span.nboxes + 1;
     b->demand = calloc(boxes, sizeof *b->demand);
@@ -276,7 +276,7 @@ static pod_status allocate(pod_bounds *b, pod_error *err)
     return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the bounds; use fewer chips");
 }
 
-static void release(pod_bounds *b)
+static void bounds_release(pod_bounds *b)
 {
     for (int s = 0; s < 2; ++s) {
         free(b->capacity[s]);
@@ -346,7 +346,7 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
     }
     st = st == POD_OK ? pod_span_init(&b.span, request, router, err) : st;
     st = st == POD_OK ? pod_span_distances_init(&b.distances, &b.span, err) : st;
-    st = st == POD_OK ? allocate(&b, err) : st;
+    st = st == POD_OK ? bounds_allocate(&b, err) : st;
     if (st == POD_OK) {
         if (chips != NULL) {
             chips->even = pod_span_periods(&b.span, chips->period) && pod_bound_to_each(&b) > 0.0;
@@ -360,7 +360,7 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
         pod_bound_cuts(&b);
         st = finish(&b, bound, err);
     }
-    release(&b);
+    bounds_release(&b);
     return st;
 }
 

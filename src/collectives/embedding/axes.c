@@ -9,7 +9,7 @@ typedef struct axis_dims {
     int dim[POD_GROUP_DIMS_MAX];
 } axis_dims;
 
-static pod_status allocate(pod_coll_axes *axes, pod_error *err)
+static pod_status axes_allocate(pod_coll_axes *axes, pod_error *err)
 {
     const size_t entries = (size_t)axes->nranks * (size_t)(axes->naxes ? axes->naxes : 1);
     axes->position = calloc(entries, sizeof *axes->position);
@@ -84,7 +84,7 @@ static bool comes_before(const pod_coll_axis *a, const pod_coll_axis *b)
 }
 
 /* Insertion keeps the order of equals. */
-static void sort_axes(pod_coll_axes *axes, axis_dims *joined)
+static void axes_order(pod_coll_axes *axes, axis_dims *joined)
 {
     for (int a = 1; a < axes->naxes; ++a) {
         const pod_coll_axis axis = axes->axis[a];
@@ -149,9 +149,9 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
             axes->axis[a].closed = true;
         }
     } else {
-        sort_axes(axes, joined);
+        axes_order(axes, joined);
     }
-    const pod_status st = allocate(axes, err);
+    const pod_status st = axes_allocate(axes, err);
     if (st != POD_OK) {
         return st;
     }
@@ -196,7 +196,7 @@ pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request
 {
     const int32_t n = request->group->size;
     *axes = (pod_coll_axes){.nranks = n, .naxes = n > 1 ? ncycles : 0};
-    const pod_status st = allocate(axes, err);
+    const pod_status st = axes_allocate(axes, err);
     if (st != POD_OK) {
         return st;
     }

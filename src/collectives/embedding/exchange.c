@@ -31,7 +31,7 @@ static double tail_of(const flows *f, int axis)
     return fmax(f->hop_ps, alone - work_of(f, axis));
 }
 
-static int axis_now(const flows *f, int p)
+static int flow_axis_now(const flows *f, int p)
 {
     return (p + f->flow[p].level) % f->axes->naxes;
 }
@@ -45,7 +45,7 @@ static int sharing(const flows *f, int p, double now)
 {
     int count = 0;
     for (int q = 0; q < f->axes->naxes; ++q) {
-        count += is_busy(f, q, now) && axis_now(f, q) == axis_now(f, p);
+        count += is_busy(f, q, now) && flow_axis_now(f, q) == flow_axis_now(f, p);
     }
     return count;
 }
@@ -79,9 +79,9 @@ static void go_on(flows *f, double now, double step)
         }
         part->left_ps -= done[p];
         if (part->left_ps <= 1e-9 * f->part_ps) {
-            part->ready_ps = now + step + tail_of(f, axis_now(f, p));
+            part->ready_ps = now + step + tail_of(f, flow_axis_now(f, p));
             if (++part->level < f->axes->naxes) {
-                part->left_ps = work_of(f, axis_now(f, p));
+                part->left_ps = work_of(f, flow_axis_now(f, p));
             }
         }
     }

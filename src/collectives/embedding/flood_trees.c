@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = POD_FLOOD_NOBODY };
-
 int32_t pod_flood_search(const int32_t *neighbor, int32_t n, int32_t root, int32_t *hops,
                          int32_t *queue)
 {
     for (int32_t r = 0; r < n; ++r) {
-        hops[r] = NOBODY;
+        hops[r] = POD_FLOOD_NOBODY;
     }
     int32_t found = 0;
     hops[root] = 0;
@@ -18,7 +16,7 @@ int32_t pod_flood_search(const int32_t *neighbor, int32_t n, int32_t root, int32
     for (int32_t i = 0; i < found; ++i) {
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
             const int32_t next = neighbor[queue[i] * POD_DIRECTIONS + d];
-            if (next >= 0 && hops[next] == NOBODY) {
+            if (next >= 0 && hops[next] == POD_FLOOD_NOBODY) {
                 hops[next] = hops[queue[i]] + 1;
                 queue[found++] = next;
             }
@@ -30,7 +28,7 @@ int32_t pod_flood_search(const int32_t *neighbor, int32_t n, int32_t root, int32
 /* The link into `rank` from a rank one hop nearer, with the fewest trees. */
 static int8_t choose_parent(pod_flood_trees *self, const int32_t *hops, int32_t rank)
 {
-    int best = NOBODY;
+    int best = POD_FLOOD_NOBODY;
     int32_t least = INT32_MAX;
     for (int d = 0; d < POD_DIRECTIONS; ++d) {
         const int32_t from = self->neighbor[rank * POD_DIRECTIONS + (d ^ 1)];
@@ -65,15 +63,15 @@ static int32_t grow_first(pod_flood_trees *self)
     int32_t of_direction[POD_DIRECTIONS] = {0};
     for (int32_t i = 1; i < found; ++i) {
         const int32_t rank = self->queue[i];
-        int best = NOBODY;
+        int best = POD_FLOOD_NOBODY;
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
             const int32_t from = self->neighbor[rank * POD_DIRECTIONS + (d ^ 1)];
             if (from >= 0 && self->hops[from] == self->hops[rank] - 1
-                && (best == NOBODY || of_direction[d] < of_direction[best])) {
+                && (best == POD_FLOOD_NOBODY || of_direction[d] < of_direction[best])) {
                 best = d;
             }
         }
-        if (best == NOBODY) { /* a link that works one way only */
+        if (best == POD_FLOOD_NOBODY) { /* a link that works one way only */
             return 0;
         }
         ++of_direction[best];

@@ -49,7 +49,7 @@ static int32_t snake_index(const pod_coll_axes *axes, int e, int32_t r)
     return index;
 }
 
-static void walk(const pod_coll_axes *axes, int e, const int32_t *table, int32_t *cycle)
+static void cycle_walk(const pod_coll_axes *axes, int e, const int32_t *table, int32_t *cycle)
 {
     const int32_t n = axes->axis[e].length;
     const int32_t rest = axes->nranks / n;
@@ -85,7 +85,7 @@ static pod_status cycle_of_grid(const pod_coll_axes *axes, int32_t *cycle, pod_e
         return pod_fail(err, POD_E_NOMEM, "no memory for a ring of %d chips; use fewer",
                         (int)axes->nranks);
     }
-    walk(axes, e, table, cycle);
+    cycle_walk(axes, e, table, cycle);
     free(table);
     return POD_OK;
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { PASSES_MAX = 400, PATIENCE = 3, SEED = 1 };
+enum { PASSES_MAX = 400, PATIENCE = 3, WEAVE_SEED = 1 };
 
 /* Chances that a swap is made that leaves as many cycles as before, or, when patience is over, more. */
 static const double sideways = 0.3;
@@ -106,7 +106,7 @@ static bool is_worth(weave *w, int change, int pass)
         return change < 0;
     }
     const double chance = change == 0 ? sideways : (pass > PATIENCE ? upwards : 0.0);
-    return pod_rng_unit(SEED, 0, w->drawn++) < chance;
+    return pod_rng_unit(WEAVE_SEED, 0, w->drawn++) < chance;
 }
 
 /* Swap the colours of the square at a rank along two axes, if it has two, opposite edges the same, and that helps. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 6, LOAD_WEIGHT = 4, SEED = 1, TIE_BITS = 20 };
+enum { ROUNDS = 6, LOAD_WEIGHT = 4, PACKING_SEED = 1, TIE_BITS = 20 };
 
 /* A link that would join a rank to the growing tree. */
 typedef struct candidate {
@@ -82,7 +82,7 @@ static void offer_links(packer *p, int32_t rank)
             continue;
         }
         const uint64_t cost = (uint64_t)(LOAD_WEIGHT * (int64_t)p->load[link] + p->depth[rank] + 1);
-        const uint64_t tie = pod_rng_below(SEED, 0, p->draws++, UINT64_C(1) << TIE_BITS);
+        const uint64_t tie = pod_rng_below(PACKING_SEED, 0, p->draws++, UINT64_C(1) << TIE_BITS);
         heap_push(p, (candidate){.key = cost << TIE_BITS | tie,
                                  .rank = p->axes->hop[link].rank,
                                  .link = link});

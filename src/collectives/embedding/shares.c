@@ -6,15 +6,15 @@
 #include <math.h>
 #include <string.h>
 
-enum { N = POD_GROUP_DIMS_MAX, ROWS = N + 1 };
+enum { N = POD_GROUP_DIMS_MAX, SHARE_ROWS = N + 1 };
 
-typedef struct program {
+typedef struct share_program {
     int naxes;
     int norders;
     int axis[POD_COLL_ORDERS_MAX][N];
     double load[POD_COLL_ORDERS_MAX][N];
     double links[N];
-} program;
+} share_program;
 
 /* Orders to choose from: all of up to three axes, else the cyclic ones. */
 static int list_orders(int naxes, int end, int axis[POD_COLL_ORDERS_MAX][N])
@@ -42,7 +42,7 @@ static int list_orders(int naxes, int end, int axis[POD_COLL_ORDERS_MAX][N])
 }
 
 /* Gauss with the largest pivot; false when singular. The right-hand side is column `n`. */
-static bool solve(int n, double m[ROWS][ROWS + 1])
+static bool solve(int n, double m[SHARE_ROWS][SHARE_ROWS + 1])
 {
     for (int c = 0; c < n; ++c) {
         int pivot = c;
@@ -70,7 +70,7 @@ static bool solve(int n, double m[ROWS][ROWS + 1])
     return true;
 }
 
-static double busiest(const program *p, const double *w)
+static double shares_busiest(const share_program *p, const double *w)
 {
     double t = 0.0;
     for (int a = 0; a < p->naxes; ++a) {
@@ -93,9 +93,9 @@ static int bits(unsigned set)
 }
 
 /* The shares for which exactly `orders` are used and `tight` axes are equally busy. */
-static bool vertex(const program *p, unsigned orders, unsigned tight, double *w)
+static bool vertex(const share_program *p, unsigned orders, unsigned tight, double *w)
 {
-    double m[ROWS][ROWS + 1] = {{0.0}};
+    double m[SHARE_ROWS][SHARE_ROWS + 1] = {{0.0}};
     const int n = bits(orders) + 1;
     int column = 0;
     for (int o = 0; o < p->norders; ++o) {
@@ -127,7 +127,7 @@ static bool vertex(const program *p, unsigned orders, unsigned tight, double *w)
 }
 
 /* Mean of all optimal vertices, or the first of them that uses the fewest orders. */
-static double optimum(const program *p, bool even, double *share)
+static double optimum(const share_program *p, bool even, double *share)
 {
     double best = (double)INFINITY;
     double count = 0.0;
@@ -139,7 +139,7 @@ static double optimum(const program *p, bool even, double *share)
             if (bits(orders) != bits(tight) || !vertex(p, orders, tight, w)) {
                 continue;
             }
-            const double t = busiest(p, w);
+            const double t = shares_busiest(p, w);
             const bool better = t < best * (1.0 - 1e-9);
             const bool equal = !better && t < best * (1.0 + 1e-9);
             if (better || (equal && !even && bits(orders) < fewest)) {
@@ -164,7 +164,7 @@ static double optimum(const program *p, bool even, double *share)
 pod_status pod_coll_shares_get_ending(const pod_coll_axes *axes, bool even, int end,
                                       pod_coll_shares *shares, pod_error *err)
 {
-    program p = {.naxes = axes->naxes};
+    share_program p = {.naxes = axes->naxes};
     p.norders = list_orders(axes->naxes, end, p.axis);
     *shares = (pod_coll_shares){.norders = 1, .share = {1.0}};
     if (axes->naxes == 0) {

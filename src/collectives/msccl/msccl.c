@@ -17,22 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 16 }; /* of arrival, besides the eager one */
+enum { MSCCL_ORDERS = 16 }; /* of arrival, besides the eager one */
 static const double proof_words_max = 1 << 27;
 
 /* The steps of one chip in one channel, and the step of the file that each stands for (-1 = the last copy). */
-typedef struct lane {
+typedef struct msccl_lane {
     pod_coll_step *steps;
     int32_t *origin;
     int32_t count;
     int64_t room;
     int64_t origin_room;
-} lane;
+} msccl_lane;
 
 typedef struct msccl_schedule {
     pod_coll_schedule base;
     char *name;
-    lane *lanes; /* lanes[rank · nchannels + channel] */
+    msccl_lane *lanes; /* lanes[rank · nchannels + channel] */
 } msccl_schedule;
 
 /* When a step is over: so many receives of a channel of its chip are complete. */
@@ -55,7 +55,7 @@ typedef struct compiler {
 
 /* ---- schedule ---- */
 
-static lane *lane_at(const msccl_schedule *self, int32_t rank, int32_t channel)
+static msccl_lane *lane_at(const msccl_schedule *self, int32_t rank, int32_t channel)
 {
     return &self->lanes[(int64_t)rank * self->base.nchannels + channel];
 }
@@ -119,7 +119,7 @@ static int32_t slot_of(const compiler *c, int32_t rank, msccl_place place)
 static pod_coll_step *emit(compiler *c, int32_t rank, int32_t channel, int32_t origin)
 {
     static pod_coll_step nowhere;
-    lane *l = lane_at(c->schedule, rank, channel);
+    msccl_lane *l = lane_at(c->schedule, rank, channel);
     if (!POD_GROW(l->steps, l->room, l->count + 1)
         || !POD_GROW(l->origin, l->origin_room, l->count + 1)) {
         c->no_memory = true;
@@ -294,7 +294,7 @@ static void emit_last_copies(compiler *c)
         const int32_t to = sums ? 0 : rank * pieces;
         emit_copy(c, rank, last, -1, m->chunks + to, to, false, waits);
         if (!sums) {
-            lane *l = lane_at(c->schedule, rank, last);
+            msccl_lane *l = lane_at(c->schedule, rank, last);
             l->steps[l->count - 1].send_slots = pieces;
         }
     }
@@ -441,11 +441,12 @@ static pod_status prove(const compiler *c, pod_error *err)
     }
     pod_coll_fault fault;
     pod_error detail = {0};
-    const pod_status st = pod_coll_check_orders(&c->schedule->base, ORDERS, &fault, &detail);
+    const pod_status st = pod_coll_check_orders(&c->schedule->base, MSCCL_ORDERS, &fault, &detail);
     if (st != POD_E_CHECK) {
         return st == POD_OK ? st : pod_fail(err, st, "%s", detail.text);
     }
-    const lane *l = fault.channel < 0 ? NULL : lane_at(c->schedule, fault.rank, fault.channel);
+    const msccl_lane *l =
+        fault.channel < 0 ? NULL : lane_at(c->schedule, fault.rank, fault.channel);
     const int32_t origin = l && fault.step < l->count ? l->origin[fault.step] : -1;
     for (int32_t t = 0; t < m->ntbs && origin >= 0; ++t) {
         const msccl_tb *tb = &m->tbs[t];

@@ -115,8 +115,8 @@ static int32_t exchange_steps(const pod_coll_schedule *schedule, const pod_coll_
     return forward < 0 ? self->slices : (self->n - forward + self->forwards - 1) / self->forwards;
 }
 
-static void exchange_step(const pod_coll_schedule *schedule, const pod_coll_place *me,
-                          int32_t channel, int32_t step, pod_coll_step *out)
+static void slices_exchange_step(const pod_coll_schedule *schedule, const pod_coll_place *me,
+                                 int32_t channel, int32_t step, pod_coll_step *out)
 {
     const exchange *self = (const exchange *)schedule;
     const int32_t forward = channel % (1 + self->forwards) - 1;
@@ -136,13 +136,13 @@ static void exchange_free(pod_coll_schedule *schedule)
 }
 
 static const pod_coll_schedule_ops exchange_ops = {.steps = exchange_steps,
-                                                   .step = exchange_step,
+                                                   .step = slices_exchange_step,
                                                    .block_slot = exchange_slot,
                                                    .slot_offset = exchange_offset,
                                                    .free = exchange_free};
 
 /* All ranks do the same: they are as far from others everywhere, and blocks are equal. */
-static bool is_uniform(const exchange *self, const pod_coll_request *request)
+static bool exchange_is_uniform(const exchange *self, const pod_coll_request *request)
 {
     const pod_group *inside = request->group->inside;
     bool uniform = inside->ndims > 0 && request->dcn->nfaults == 0 && request->slice->nfaults == 0;
@@ -176,7 +176,7 @@ pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *
         self->base.channels[ch].part = ch / each;
         self->base.channels[ch].max_steps = exchange_steps(&self->base, NULL, ch);
     }
-    self->base.uniform = is_uniform(self, request);
+    self->base.uniform = exchange_is_uniform(self, request);
     pod_coll_frame_repeat(&self->base, request->slice); /* across, all do the same */
     *schedule = &self->base;
     return POD_OK;

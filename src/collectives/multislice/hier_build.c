@@ -31,7 +31,7 @@
 enum { CHUNK_PRIORITIES = 8, GATHER_PRIORITY = 128 };
 _Static_assert(POD_HIER_CHUNKS_MAX *CHUNK_PRIORITIES <= GATHER_PRIORITY, "priorities fit");
 
-static uint8_t priority_of(int32_t chunk, int phase)
+static uint8_t chunk_priority(int32_t chunk, int phase)
 {
     const int last = CHUNK_PRIORITIES - 1;
     return (uint8_t)(chunk * CHUNK_PRIORITIES + (phase < last ? phase : last));
@@ -110,8 +110,8 @@ static void spread_step(const hier *self, const hier_me *me, int32_t spread, int
 }
 
 /* All-gathers inside first wait for what comes from other slices. */
-static void gather_step(const hier *self, const hier_me *me, const hier_channel *ch, int32_t part,
-                        int32_t step, pod_coll_step *out)
+static void hier_gather_step(const hier *self, const hier_me *me, const hier_channel *ch,
+                             int32_t part, int32_t step, pod_coll_step *out)
 {
     const hier_chunk *chunk = &self->chunk[ch->chunk];
     if (step == 0) {
@@ -121,7 +121,7 @@ static void gather_step(const hier *self, const hier_me *me, const hier_channel 
         return;
     }
     inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
-    out->priority = (uint8_t)(GATHER_PRIORITY + priority_of(ch->chunk, out->priority));
+    out->priority = (uint8_t)(GATHER_PRIORITY + chunk_priority(ch->chunk, out->priority));
 }
 
 /* ---- the schedule ---- */
@@ -160,13 +160,13 @@ static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *p
         return;
     case ROLE_SCATTER:
         inner_step(self, &me, chunk->inner->scatter, ch->inner, chunk->first_scatter, step, 0, out);
-        out->priority = priority_of(ch->chunk, out->priority);
+        out->priority = chunk_priority(ch->chunk, out->priority);
         return;
     case ROLE_CROSS:
         pod_hier_cross_step(self, &me, part, step, out);
         return;
     case ROLE_GATHER:
-        gather_step(self, &me, ch, part, step, out);
+        hier_gather_step(self, &me, ch, part, step, out);
         return;
     }
 }
@@ -307,7 +307,7 @@ static bool is_uniform(const hier *self, const pod_coll_request *request)
 }
 
 /* As far apart as chips do the same in all inner schedules; crossing, they differ in the size of their runs alone. */
-static void repeat_fill(hier *self, const pod_coll_request *request)
+static void hier_repeat_fill(hier *self, const pod_coll_request *request)
 {
     const bool known = request->op != POD_BROADCAST && pod_coll_parts_equal(&self->base);
     for (int axis = 0; axis < POD_AXES && known; ++axis) {
@@ -344,7 +344,7 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
         return st;
     }
     self->base.uniform = is_uniform(self, request);
-    repeat_fill(self, request);
+    hier_repeat_fill(self, request);
     *schedule = &self->base;
     return POD_OK;
 }

@@ -22,11 +22,11 @@
 
 #include <math.h>
 
-enum { FOLLOWED_RANKS_MAX = 512 };
+enum { HIER_RANKS_MAX = 512 };
 
 /* More chunks must gain this much, and all chips together make no more hops than that: messages cost wall
  * time. */
-static const double worth_it = 1.01;
+static const double chunks_worth_it = 1.01;
 static const int64_t hops_max = 10000000;
 
 /* A message makes as many between slices: PCIe, NIC, NIC, PCIe. */
@@ -54,7 +54,7 @@ static pod_status inner_time(const pod_coll_request *request, const pod_hier_inn
     pod_coll_estimate estimate = {.link_ps = pod_time_from_s(inner->link_s)};
     estimate.time_ps = estimate.link_ps + inner->hops_ps;
     pod_status st = POD_OK;
-    if (inner->symmetric || own.group->size <= FOLLOWED_RANKS_MAX) {
+    if (inner->symmetric || own.group->size <= HIER_RANKS_MAX) {
         st = pod_coll_estimate_get(&own, schedule, inner->symmetric, &estimate, err);
     }
     phases->latency_ps += estimate.time_ps - estimate.link_ps;
@@ -155,11 +155,6 @@ int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, in
     return (units / nchunks + (chunk < units % nchunks ? 1 : 0)) * unit + rest;
 }
 
-static pod_time_ps later(pod_time_ps a, pod_time_ps b)
-{
-    return a > b ? a : b;
-}
-
 static void predict(const pod_coll_request *request, const pod_hier_phases *phases,
                     const pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
@@ -171,7 +166,7 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
     /* chunks that are reduced faster than they cross share the NICs with the first one */
     const pod_time_ps sharing = before >= phases->nics_ps ? 1 : cut->window;
     const pod_time_ps first = before + phases->flight_ps + sharing * phases->nics_ps;
-    const pod_time_ps gap = after > 0 ? later(first - chunks * before, 0) : 0;
+    const pod_time_ps gap = after > 0 ? pod_max_i64(first - chunks * before, 0) : 0;
     const pod_time_ps links = chunks * (before + after) + gap;
     const pod_time_ps last = chunks * before + phases->flight_ps + phases->nics_ps + after;
     const pod_time_ps inside = chunks * (before + after);
@@ -180,7 +175,8 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
         .term = {{"launch", request->launch_ps},
                  {"hop latency", phases->latency_ps},
                  {"bytes inside slices", inside},
-                 {"what crossing slices adds", later(later(nics, links), last) - inside}},
+                 {"what crossing slices adds",
+                  pod_max_i64(pod_max_i64(nics, links), last) - inside}},
     };
     for (int i = 0; i < prediction->nterms; ++i) {
         prediction->total_ps += prediction->term[i].time_ps;
@@ -221,7 +217,7 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut
         best_window(request, &phases, &tried, &mine);
         const bool many = chunks * phases.hops > hops_max / request->group->size;
         if ((many && chunks > 1)
-            || (double)mine.total_ps * worth_it >= (double)prediction->total_ps) {
+            || (double)mine.total_ps * chunks_worth_it >= (double)prediction->total_ps) {
             break;
         }
         *prediction = mine;

@@ -72,8 +72,8 @@ static int32_t flat_steps(const pod_coll_schedule *schedule, const pod_coll_plac
 }
 
 /* Place of a rank down the line from the root, along the channel's way. */
-static void broadcast_step(const pod_coll_schedule *schedule, int32_t place, int32_t next,
-                           int32_t previous, int32_t step, pod_coll_step *out)
+static void flat_broadcast_step(const pod_coll_schedule *schedule, int32_t place, int32_t next,
+                                int32_t previous, int32_t step, pod_coll_step *out)
 {
     const int32_t n = schedule->group->size;
     if (place > 0 && step < n) {
@@ -99,7 +99,7 @@ static void flat_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     *out = pod_coll_step_idle();
     if (schedule->op == POD_BROADCAST) {
         const int32_t place = wrapped((int64_t)way * (me->rank - schedule->root), n);
-        broadcast_step(schedule, place, next, previous, step, out);
+        flat_broadcast_step(schedule, place, next, previous, step, out);
         return;
     }
     const bool scatters = schedule->op != POD_ALL_GATHER && step < n - 1;
@@ -202,8 +202,8 @@ static int32_t routed_steps(const pod_coll_schedule *schedule, const pod_coll_pl
     return (others - channel + schedule->nchannels - 1) / schedule->nchannels;
 }
 
-static void permute_step(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
-                         pod_coll_step *out)
+static void flat_permute_step(const pod_coll_schedule *schedule, int32_t rank, int32_t channel,
+                              pod_coll_step *out)
 {
     out->send_to = target_at(schedule, rank, channel);
     out->send_slots = 1;
@@ -230,7 +230,7 @@ static void routed_step(const pod_coll_schedule *schedule, const pod_coll_place 
     *out = pod_coll_step_idle();
     out->send_step = step;
     if (schedule->op == POD_PERMUTE) {
-        permute_step(schedule, me->rank, channel, out);
+        flat_permute_step(schedule, me->rank, channel, out);
         return;
     }
     const int32_t distance = 1 + channel + step * schedule->nchannels;

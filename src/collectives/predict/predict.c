@@ -28,7 +28,7 @@ static bool waits_for_other(predict_run *r, int32_t cell, int32_t c, const pod_c
 
 static void receive(predict_run *r, int32_t cell, int32_t c);
 
-static void advance(predict_run *r, int32_t cell, int32_t c)
+static void predict_advance(predict_run *r, int32_t cell, int32_t c)
 {
     predict_channel *me = predict_channel_at(r, cell, c);
     pod_coll_step step;
@@ -71,7 +71,7 @@ static void receive(predict_run *r, int32_t cell, int32_t c)
         r->woken[r->nwoken++] = w;
     }
     me->first_waiter = -1;
-    advance(r, cell, c);
+    predict_advance(r, cell, c);
 }
 
 /* Channels that waited for what has come get another look, lowest first. */
@@ -84,7 +84,7 @@ static void wake(predict_run *r, int32_t cell)
         }
         const int32_t c = r->woken[first];
         r->woken[first] = r->woken[--r->nwoken];
-        advance(r, cell, c);
+        predict_advance(r, cell, c);
     }
 }
 
@@ -99,7 +99,7 @@ static void left(predict_run *r, int32_t cell, int32_t channel)
         me->direction = -1;
         pod_predict_release(r, cell, direction);
     }
-    advance(r, cell, channel);
+    predict_advance(r, cell, channel);
     wake(r, cell);
 }
 
@@ -118,7 +118,7 @@ static void arrive(predict_run *r, int32_t fragment)
 
 /* ---- the run ---- */
 
-static bool prepare(predict_run *r)
+static bool predict_prepare(predict_run *r)
 {
     const int32_t channels = r->schedule->nchannels;
     const int32_t cells = r->fold->cells;
@@ -180,11 +180,11 @@ static void handle(predict_run *r, const predict_event *e)
     }
 }
 
-static void follow(predict_run *r, pod_time_ps stop_ps)
+static void predict_follow(predict_run *r, pod_time_ps stop_ps)
 {
     for (int32_t cell = 0; cell < r->fold->cells; ++cell) {
         for (int32_t c = 0; c < r->schedule->nchannels; ++c) {
-            advance(r, cell, c);
+            predict_advance(r, cell, c);
         }
         wake(r, cell);
     }
@@ -200,14 +200,14 @@ static bool follow_until(predict_run *r)
 {
     const pod_time_ps enough_ps = r->fold->hops_max == INT64_MAX ? r->request->enough_ps : 0;
     if (enough_ps == 0) {
-        follow(r, POD_TIME_NEVER);
+        predict_follow(r, POD_TIME_NEVER);
         return false;
     }
     const pod_time_ps stop_ps = enough_ps - r->request->launch_ps;
     r->now = pod_coll_first_link_ps(r->request, r->schedule);
     if (r->now < stop_ps) {
         r->now = 0;
-        follow(r, stop_ps);
+        predict_follow(r, stop_ps);
     }
     return r->now >= stop_ps;
 }
@@ -250,7 +250,7 @@ pod_time_ps pod_coll_first_link_ps(const pod_coll_request *request,
     return most_ps < PREDICT_TIME_MAX ? most_ps : 0; /* too long: to be told by who follows it */
 }
 
-static void release(predict_run *r)
+static void predict_release(predict_run *r)
 {
     pod_router_free(r->router);
     free(r->heap);
@@ -275,7 +275,7 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
     predict_run r = {
         .request = request, .schedule = schedule, .fold = fold, .left = left, .status = POD_OK};
     bool stopped = false;
-    if (prepare(&r)) {
+    if (predict_prepare(&r)) {
         stopped = follow_until(&r);
     } else {
         r.status = POD_E_NOMEM;
@@ -298,6 +298,6 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
             }
         }
     }
-    release(&r);
+    predict_release(&r);
     return st;
 }

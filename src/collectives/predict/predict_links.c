@@ -109,7 +109,7 @@ static int direction_at(const pod_path *path, int32_t hop)
     return path->direction[s];
 }
 
-static int32_t neighbor_of(const predict_run *r, int32_t chip, int direction)
+static int32_t link_neighbor(const predict_run *r, int32_t chip, int direction)
 {
     return r->router ? pod_router_neighbor(r->router, chip, direction)
                      : pod_slice_neighbor(r->request->slice, chip, direction);
@@ -158,7 +158,7 @@ static void join(predict_run *r, int32_t fragment, int32_t hop, int32_t chip, bo
                                             .kind = PREDICT_HEAD,
                                             .at = fragment,
                                             .hop = hop + 1,
-                                            .chip = neighbor_of(r, chip, direction)});
+                                            .chip = link_neighbor(r, chip, direction)});
     }
 }
 
@@ -242,7 +242,7 @@ static void fragment_send(predict_run *r, int32_t chip, const predict_fragment *
         pod_predict_push(
             r, (predict_event){
                    .time = begin, .kind = PREDICT_HEAD, .at = fragment, .hop = hop, .chip = chip});
-        chip = neighbor_of(r, chip, direction_at(path, hop));
+        chip = link_neighbor(r, chip, direction_at(path, hop));
     }
 }
 

@@ -85,7 +85,7 @@ static void count_step(counter *c, int32_t at)
     }
 }
 
-static pod_status prepare(counter *c, pod_error *err)
+static pod_status counter_prepare(counter *c, pod_error *err)
 {
     const pod_slice *slice = c->request->slice;
     const pod_status st = pod_router_new(slice, &c->router, err);
@@ -117,7 +117,7 @@ pod_status pod_coll_count_lockstep(const pod_coll_request *request,
                                    pod_error *err)
 {
     counter c = {.request = request, .schedule = schedule};
-    const pod_status st = prepare(&c, err);
+    const pod_status st = counter_prepare(&c, err);
     int32_t steps = 0;
     for (int32_t channel = 0; channel < schedule->nchannels; ++channel) {
         const int32_t most = schedule->channels[channel].max_steps;

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pod_check_message **box_at(const pod_checker *c, int32_t channel, int32_t rank, int32_t step)
+static pod_check_message **check_box_at(const pod_checker *c, int32_t channel, int32_t rank,
+                                        int32_t step)
 {
     const int64_t steps = c->schedule->channels[channel].max_steps;
     return &c->box[c->box_base[channel] + rank * steps + step];
 }
 
-static pod_check_cursor *cursor_at(const pod_checker *c, int32_t channel, int32_t rank)
+static pod_check_cursor *check_cursor_at(const pod_checker *c, int32_t channel, int32_t rank)
 {
     return &c->cursors[(int64_t)channel * c->n + rank];
 }
@@ -30,15 +31,15 @@ static bool range_is_inside(const pod_checker *c, int32_t part, int32_t slot, in
     return slot >= 0 && slots >= 0 && slot <= c->schedule->parts[part].slots - slots;
 }
 
-static bool waits_over(const pod_checker *c, int32_t channel, int32_t rank,
-                       const pod_coll_step *step)
+static bool check_waits_over(const pod_checker *c, int32_t channel, int32_t rank,
+                             const pod_coll_step *step)
 {
-    if (cursor_at(c, channel, rank)->next_recv < step->wait_recv) {
+    if (check_cursor_at(c, channel, rank)->next_recv < step->wait_recv) {
         return false;
     }
     for (int w = 0; w < POD_COLL_WAITS_MAX; ++w) {
         const pod_coll_wait *wait = &step->wait[w];
-        if (wait->channel >= 0 && cursor_at(c, wait->channel, rank)->next_recv < wait->recv) {
+        if (wait->channel >= 0 && check_cursor_at(c, wait->channel, rank)->next_recv < wait->recv) {
             return false;
         }
     }
@@ -46,8 +47,8 @@ static bool waits_over(const pod_checker *c, int32_t channel, int32_t rank,
 }
 
 /* Put what is sent into the mailbox of the step that takes it. */
-static pod_status post(const pod_checker *c, int32_t channel, int32_t rank, int32_t at,
-                       const pod_coll_step *step)
+static pod_status check_post(const pod_checker *c, int32_t channel, int32_t rank, int32_t at,
+                             const pod_coll_step *step)
 {
     const int32_t part = c->schedule->channels[channel].part;
     if (step->send_to >= c->n) {
@@ -58,10 +59,11 @@ static pod_status post(const pod_checker *c, int32_t channel, int32_t rank, int3
     if (pitch < 1 || !range_is_inside(c, part, step->send_slot, reach)) {
         return blame(c, channel, at, rank, "it sends slots outside the work buffer");
     }
-    if (step->send_step < 0 || step->send_step >= cursor_at(c, channel, step->send_to)->steps) {
+    if (step->send_step < 0
+        || step->send_step >= check_cursor_at(c, channel, step->send_to)->steps) {
         return blame(c, channel, at, rank, "the receiver has no such step");
     }
-    pod_check_message **box = box_at(c, channel, step->send_to, step->send_step);
+    pod_check_message **box = check_box_at(c, channel, step->send_to, step->send_step);
     if (*box) {
         return blame(c, channel, at, rank, "the receiver's step gets two messages");
     }
@@ -86,16 +88,16 @@ static pod_status post(const pod_checker *c, int32_t channel, int32_t rank, int3
 static pod_status try_send(const pod_checker *c, int32_t channel, int32_t rank, bool *moved)
 {
     const pod_coll_schedule *s = c->schedule;
-    pod_check_cursor *cur = cursor_at(c, channel, rank);
+    pod_check_cursor *cur = check_cursor_at(c, channel, rank);
     pod_coll_step step;
     while (cur->next_send < cur->steps) {
         const int32_t at = cur->next_send;
         s->ops->step(s, &c->places[rank], channel, at, &step);
-        if (!waits_over(c, channel, rank, &step)) {
+        if (!check_waits_over(c, channel, rank, &step)) {
             return POD_OK;
         }
         if (step.send_to >= 0) {
-            const pod_status st = post(c, channel, rank, at, &step);
+            const pod_status st = check_post(c, channel, rank, at, &step);
             if (st != POD_OK) {
                 return st;
             }
@@ -161,14 +163,14 @@ static pod_status recv_one(const pod_checker *c, int32_t channel, int32_t rank, 
                            bool *moved)
 {
     const pod_coll_schedule *s = c->schedule;
-    pod_check_cursor *cur = cursor_at(c, channel, rank);
+    pod_check_cursor *cur = check_cursor_at(c, channel, rank);
     if (cur->next_recv >= cur->next_send) {
         return POD_OK;
     }
     pod_coll_step step;
     const int32_t at = cur->next_recv;
     s->ops->step(s, &c->places[rank], channel, at, &step);
-    pod_check_message **box = box_at(c, channel, rank, at);
+    pod_check_message **box = check_box_at(c, channel, rank, at);
     if ((step.recv_from >= 0 && !*box) || (held && *box && (*box)->from != rank)) {
         return POD_OK;
     }
@@ -267,7 +269,7 @@ static pod_status verdict(const pod_checker *c)
     const pod_coll_schedule *s = c->schedule;
     for (int32_t ch = 0; ch < s->nchannels; ++ch) {
         for (int32_t r = 0; r < c->n; ++r) {
-            const pod_check_cursor *cur = cursor_at(c, ch, r);
+            const pod_check_cursor *cur = check_cursor_at(c, ch, r);
             if (cur->next_recv < cur->steps) {
                 return blame(c, ch, cur->next_recv, r,
                              cur->next_send > cur->next_recv ? "it waits for ever for a message"
@@ -297,7 +299,7 @@ static pod_status verdict(const pod_checker *c)
     return POD_OK;
 }
 
-static bool prepare(pod_checker *c)
+static bool check_prepare(pod_checker *c)
 {
     const pod_coll_schedule *s = c->schedule;
     const size_t n = (size_t)c->n;
@@ -315,7 +317,7 @@ static bool prepare(pod_checker *c)
         c->box_base[ch] = c->boxes;
         c->boxes += s->channels[ch].max_steps * (int64_t)c->n;
         for (int32_t r = 0; r < c->n; ++r) {
-            cursor_at(c, ch, r)->steps = s->ops->steps(s, &c->places[r], ch);
+            check_cursor_at(c, ch, r)->steps = s->ops->steps(s, &c->places[r], ch);
         }
     }
     c->box = calloc((size_t)c->boxes + 1, sizeof *c->box);
@@ -335,7 +337,7 @@ static bool prepare(pod_checker *c)
     return c->box != NULL;
 }
 
-static void release(pod_checker *c)
+static void check_release(pod_checker *c)
 {
     for (int64_t b = 0; c->box && b < c->boxes; ++b) {
         free(c->box[b]);
@@ -370,14 +372,14 @@ static pod_status check_order(const pod_coll_schedule *schedule, uint64_t order,
     pod_checker c = {.schedule = schedule, .err = err, .where = fault, .n = schedule->group->size};
     c.words = 2 + (c.n + 63) / 64;
     pod_status st = POD_OK;
-    if (!prepare(&c)) {
+    if (!check_prepare(&c)) {
         st = pod_fail(err, POD_E_NOMEM, "no memory to check a schedule; use fewer chips");
     }
     if (st == POD_OK) {
         st = order == 0 ? run(&c) : run_held(&c, order);
     }
     st = st == POD_OK ? verdict(&c) : st;
-    release(&c);
+    check_release(&c);
     return st;
 }
 

@@ -117,7 +117,7 @@ static request read_query(const pod_xla_query *query)
     return req;
 }
 
-static int longest_axis(const request *req)
+static int request_longest_axis(const request *req)
 {
     int longest = 1;
     for (int a = 0; a < POD_XLA_AXES_MAX; a++) {
@@ -145,7 +145,7 @@ static int ring_chips(const request *req, const int order[3], int phase)
     if (!req->rotated) {
         return req->group.chips[order[phase]];
     }
-    int longest = longest_axis(req);
+    int longest = request_longest_axis(req);
     int longs = 0;
     for (int a = 0; a < POD_XLA_AXES_MAX; a++) {
         longs += req->group.chips[a] == longest;
@@ -217,7 +217,7 @@ static void choose_streams(const request *req, pod_xla_choice *choice)
     pod_xla_way way = !small && goes_one_way(req, &colours) ? POD_XLA_ONE : POD_XLA_BOTH;
     take_colours(req, &colours, way, choice);
     print_orders(req, &colours, choice);
-    choice->short_form = small && longest_axis(req) <= SHORT_AXIS_MAX_CHIPS;
+    choice->short_form = small && request_longest_axis(req) <= SHORT_AXIS_MAX_CHIPS;
     choice->emitter = choice->short_form ? SHORT_EMITTER : LONG_EMITTER;
 }
 
@@ -374,7 +374,7 @@ static const char *caveat_of(const request *req, const pod_xla_choice *choice)
     if (req->rotated && !req->traits->twist_seen) {
         return "twisted slices were seen on v4 only";
     }
-    if (req->rotated && longest_axis(req) > ONE_WAY_RING_MAX_CHIPS && streams) {
+    if (req->rotated && request_longest_axis(req) > ONE_WAY_RING_MAX_CHIPS && streams) {
         return "streams of twisted slices were seen up to 8 chips along an axis";
     }
     if (req->query->bytes >= SEEN_LONG_BYTES) {

@@ -34,7 +34,7 @@ static pod_array end_array(pod_mlp *mlp, bool output, const char *name, pod_memo
     return array;
 }
 
-static pod_array mlp_input(pod_stage *stage)
+static pod_array stage_input(pod_stage *stage)
 {
     const pod_array x = end_array(of_stage(stage), false, "x", POD_MEMORY_INPUT);
     pod_stage_tensor(stage, "x", POD_TENSOR_INPUT, &x, true);
@@ -94,13 +94,13 @@ static void mlp_finish(pod_stage *stage, const pod_array *dx)
 
 /* ---- layers and weights ---- */
 
-static pod_array mlp_forward(pod_stage *stage, int32_t layer, const pod_array *x)
+static pod_array stage_forward(pod_stage *stage, int32_t layer, const pod_array *x)
 {
     pod_mlp *mlp = of_stage(stage);
     return mlp->ops->forward(mlp, layer, x);
 }
 
-static pod_array mlp_backward(pod_stage *stage, int32_t layer, const pod_array *dy)
+static pod_array stage_backward(pod_stage *stage, int32_t layer, const pod_array *dy)
 {
     pod_mlp *mlp = of_stage(stage);
     return mlp->ops->backward(mlp, layer, dy);
@@ -133,15 +133,15 @@ static void mlp_update(pod_stage *stage)
     }
 }
 
-static const pod_stage_ops stage_ops = {.weights = mlp_weights,
-                                        .declare = mlp_declare,
-                                        .input = mlp_input,
-                                        .entry = mlp_entry,
-                                        .forward = mlp_forward,
-                                        .output = mlp_output,
-                                        .backward = mlp_backward,
-                                        .finish = mlp_finish,
-                                        .update = mlp_update};
+static const pod_stage_ops mlp_stage_ops = {.weights = mlp_weights,
+                                            .declare = mlp_declare,
+                                            .input = stage_input,
+                                            .entry = mlp_entry,
+                                            .forward = stage_forward,
+                                            .output = mlp_output,
+                                            .backward = stage_backward,
+                                            .finish = mlp_finish,
+                                            .update = mlp_update};
 
 /* ---- the program ---- */
 
@@ -174,7 +174,7 @@ pod_status pod_mlp_program(const pod_step_request *request, pod_step_work *work,
     pod_mlp mlp = {.ops = ops_of(request, &work->layout),
                    .rows = work->rows / request->microbatches};
     pod_build *build = &mlp.stage.build;
-    pod_stage_init(&mlp.stage, &stage_ops, request, work, number, err);
+    pod_stage_init(&mlp.stage, &mlp_stage_ops, request, work, number, err);
     build->dtype = request->dtype == POD_DTYPE_F32 ? POD_DTYPE_F32 : POD_DTYPE_BF16;
     build->st = mlp_alloc(&mlp);
     const pod_status st = build->st == POD_OK ? pod_stage_build(&mlp.stage) : build->st;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
+static pod_sharding mlp_ring_input(const pod_mlp *mlp, int64_t size[2])
 {
     const pod_sharding x = pod_mlp_activations(mlp, "X", false);
     size[0] = mlp->rows;
@@ -17,7 +17,7 @@ static pod_sharding ring_input(const pod_mlp *mlp, int64_t size[2])
     return pod_pieces_cut(mlp, &x);
 }
 
-static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
+static pod_array mlp_ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
 {
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
@@ -44,7 +44,7 @@ static pod_array ring_forward(pod_mlp *mlp, int32_t layer, const pod_array *x)
     return pod_pieces_scatter(mlp, &scatter);
 }
 
-static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
+static pod_array mlp_ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 {
     const pod_piece_ring ring = pod_pieces_of(mlp).ring;
     pod_array *xs = pod_mlp_saved(mlp, layer, 0);
@@ -80,9 +80,9 @@ static pod_array ring_backward(pod_mlp *mlp, int32_t layer, const pod_array *dy)
 
 const pod_mlp_ops pod_mlp_ring_ops = {.weights_per_layer = POD_MLP_WEIGHTS,
                                       .saved = pod_pieces_saved,
-                                      .input = ring_input,
-                                      .output = ring_input,
+                                      .input = mlp_ring_input,
+                                      .output = mlp_ring_input,
                                       .weight = pod_mlp_weight_make,
                                       .use = pod_mlp_use,
-                                      .forward = ring_forward,
-                                      .backward = ring_backward};
+                                      .forward = mlp_ring_forward,
+                                      .backward = mlp_ring_backward};

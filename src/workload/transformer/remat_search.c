@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 3, BYTES = 2, SCORE_BYTES = 6, QKV = POD_KEEP_QUERY };
+enum { PLACES = 3, BF16_BYTES = 2, SCORE_BYTES = 6, QKV_AS_ONE = POD_KEEP_QUERY };
 
 /* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180 GB (v6e) a chip. */
 static const double HOST_BYTES_MAX = 100e9;
@@ -63,7 +63,7 @@ static pod_keep keep_of(const pod_layer_matmul *matmul)
 {
     switch (matmul->role) {
     case POD_ROLE_PROJECTION:
-        return (pod_keep)QKV;
+        return (pod_keep)QKV_AS_ONE;
     case POD_ROLE_OUT:
         return POD_KEEP_OUT;
     case POD_ROLE_UP:
@@ -87,7 +87,7 @@ static void matmul_add(remat_costs *costs, const pod_remat_question *question,
     const bool read = m->role != POD_ROLE_DOWN || question->request->model->post_norms > 0;
     remat_item *item = &costs->item[keep_of(m)];
     if (m->kept != 0 && read) {
-        item->bytes += rows * n * BYTES;
+        item->bytes += rows * n * BF16_BYTES;
         item->again_s += matmul_s(question, rows, k, n);
     }
 }
@@ -108,12 +108,12 @@ static void layer_add(remat_costs *costs, const pod_remat_question *question,
     for (int i = 0; i < layer->nmatmuls; i++) {
         matmul_add(costs, question, layer, &layer->matmul[i]);
     }
-    costs->item[POD_KEEP_INPUT].bytes += tokens * d * BYTES;
-    costs->item[POD_KEEP_CONTEXT].bytes += tokens * heads * (double)layer->v_dim * BYTES;
+    costs->item[POD_KEEP_INPUT].bytes += tokens * d * BF16_BYTES;
+    costs->item[POD_KEEP_CONTEXT].bytes += tokens * heads * (double)layer->v_dim * BF16_BYTES;
     costs->item[POD_KEEP_CONTEXT].again_s += attention_s(question, layer);
     costs->item[POD_KEEP_NORMS].bytes +=
-        tokens * (6 * d + hidden * matrices / (matrices - 1)) * BYTES;
-    costs->item[POD_KEEP_NORMS].again_s += tokens * (4 * d + 2 * qkv) * BYTES / hbm;
+        tokens * (6 * d + hidden * matrices / (matrices - 1)) * BF16_BYTES;
+    costs->item[POD_KEEP_NORMS].again_s += tokens * (4 * d + 2 * qkv) * BF16_BYTES / hbm;
     costs->item[POD_KEEP_SCORES].bytes +=
         question->request->attention == POD_ATTENTION_PLAIN
             ? tokens * heads * (double)question->request->seq * SCORE_BYTES

@@ -12,8 +12,6 @@
 
 #include <stdlib.h>
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
 /* ---- sizes ---- */
 
 static pod_status ulysses_check(const pod_tf *tf, pod_error *err)
@@ -78,7 +76,7 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
 
 /** Rows of a table that is cut along its columns: picked everywhere by a product with a 0-1 matrix, as MaxText's
  * recipes do, then exchanged. */
-static void exchange(pod_tf *tf, const char *name, int32_t x)
+static void embedding_exchange(pod_tf *tf, const char *name, int32_t x)
 {
     const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     const pod_axis_list *cut = &table->cut;
@@ -87,7 +85,7 @@ static void exchange(pod_tf *tf, const char *name, int32_t x)
                                   POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE)));
 }
 
-static pod_tf *of_stage(pod_stage *stage)
+static pod_tf *tf_of(pod_stage *stage)
 {
     return (pod_tf *)stage; /* its first member */
 }
@@ -100,7 +98,7 @@ static pod_array array_of(const pod_tf *tf, int32_t buffer)
 
 static pod_array tf_input(pod_stage *stage)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     const int64_t d = tf->model->d_model;
     const int32_t x = pod_tf_activation(tf, "x", d);
     enum { IDS = 4 }; /* token, target, position, segment: 4 bytes each */
@@ -109,7 +107,7 @@ static pod_array tf_input(pod_stage *stage)
     tf->layer = -1;
     pod_tf_matmul(tf, "fwd.matmul.embed", (const int64_t[3]){tf->tokens, vocab, d}, 1,
                   TOUCH(x, NONE, NONE, NONE));
-    exchange(tf, "fwd.exchange.embedding", x);
+    embedding_exchange(tf, "fwd.exchange.embedding", x);
     tf->rows_cut = false;
     return array_of(tf, x);
 }
@@ -117,7 +115,7 @@ static pod_array tf_input(pod_stage *stage)
 /** Backward, what is on the host of the last layer comes back meanwhile. */
 static pod_array tf_entry(pod_stage *stage, bool backward)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     const int32_t buffer = pod_tf_row_buffer(tf, backward ? "dy" : "x", tf->model->d_model);
     tf->rows_cut = tf->pieces;
     if (backward) {
@@ -230,7 +228,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
 
 static pod_array tf_output(pod_stage *stage, const pod_array *x)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     tf->layer = -1;
     if (stage->request->mode == POD_STEP_TRAIN) {
         pod_tf_load(tf, stage->first_layer + stage->layers - 1);
@@ -242,7 +240,7 @@ static pod_array tf_output(pod_stage *stage, const pod_array *x)
 
 static pod_array tf_forward(pod_stage *stage, int32_t layer, const pod_array *x)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, x->op);
     tf->layer = layer;
     const int32_t y = pod_tf_layer_forward(tf, x->buffer);
@@ -251,7 +249,7 @@ static pod_array tf_forward(pod_stage *stage, int32_t layer, const pod_array *x)
 
 static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *dy)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, dy->op);
     tf->layer = layer;
     if (layer > stage->first_layer) {
@@ -264,12 +262,12 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
 /** Rows of the embedding's gradient. */
 static void tf_finish(pod_stage *stage, const pod_array *derivative)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     const int32_t dx = pod_tf_whole_buffer(tf, "dx", derivative->buffer, tf->model->d_model);
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
     pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
-    exchange(tf, "bwd.exchange.embedding", dx);
+    embedding_exchange(tf, "bwd.exchange.embedding", dx);
     if (table->there && table->gradient == NONE) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
                                         tf->stage.build.dtype, table->shard, 1);
@@ -288,35 +286,35 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
 
 static void tf_declare(pod_stage *stage, int32_t layer, bool backward)
 {
-    pod_tf_layer_declare(of_stage(stage), layer, backward);
+    pod_tf_layer_declare(tf_of(stage), layer, backward);
 }
 
 static void tf_declare_output(pod_stage *stage)
 {
-    pod_tf *tf = of_stage(stage);
+    pod_tf *tf = tf_of(stage);
     pod_tf_use_declare(tf, pod_tf_bundle_of(tf, 0, POD_TF_HEAD), "fwd");
 }
 
 static void tf_weights(pod_stage *stage)
 {
-    pod_tf_bundles_make(of_stage(stage));
+    pod_tf_bundles_make(tf_of(stage));
 }
 
 static void tf_update(pod_stage *stage)
 {
-    pod_tf_update(of_stage(stage));
+    pod_tf_update(tf_of(stage));
 }
 
-static const pod_stage_ops stage_ops = {.weights = tf_weights,
-                                        .declare = tf_declare,
-                                        .declare_output = tf_declare_output,
-                                        .input = tf_input,
-                                        .entry = tf_entry,
-                                        .forward = tf_forward,
-                                        .output = tf_output,
-                                        .backward = tf_backward,
-                                        .finish = tf_finish,
-                                        .update = tf_update};
+static const pod_stage_ops tf_stage_ops = {.weights = tf_weights,
+                                           .declare = tf_declare,
+                                           .declare_output = tf_declare_output,
+                                           .input = tf_input,
+                                           .entry = tf_entry,
+                                           .forward = tf_forward,
+                                           .output = tf_output,
+                                           .backward = tf_backward,
+                                           .finish = tf_finish,
+                                           .update = tf_update};
 
 static pod_status tf_alloc(pod_tf *tf, pod_error *err)
 {
@@ -349,7 +347,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         .layer = -1
     };
     pod_build *build = &tf.stage.build;
-    pod_stage_init(&tf.stage, &stage_ops, request, work, number, err);
+    pod_stage_init(&tf.stage, &tf_stage_ops, request, work, number, err);
     build->dtype = POD_DTYPE_BF16;
     build->gather = pod_tf_use_gather;
     build->gather_context = &tf;

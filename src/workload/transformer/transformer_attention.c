@@ -10,7 +10,7 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 
-enum { NONE = POD_OP_NONE, SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
+enum { SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 
 /* ---- sizes ---- */
 

@@ -6,8 +6,6 @@
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
 /** HBM passes over the rows: see the model. */
 enum {
     SEND = 3,
@@ -19,7 +17,7 @@ enum {
     SEND_BACK = 5
 };
 
-static int32_t activation(pod_tf *tf, const char *name, int64_t rows, int64_t width)
+static int32_t rows_buffer(pod_tf *tf, const char *name, int64_t rows, int64_t width)
 {
     return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, rows, width);
 }
@@ -111,7 +109,7 @@ static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer
 {
     const int64_t d = tf->model->d_model;
     const int64_t rows = pod_tf_expert_rows(tf, layer);
-    const int32_t sent = activation(tf, "rows", rows, d);
+    const int32_t sent = rows_buffer(tf, "rows", rows, d);
     if (drops(tf)) {
         pod_tf_matmul(tf, names[0], (const int64_t[3]){rows / tf->sequences, tf->seq, d},
                       tf->sequences, TOUCH(x, sent, NONE, NONE));
@@ -121,7 +119,7 @@ static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer
     if (tf->expert == 1) {
         return sent;
     }
-    const int32_t here = activation(tf, "rows", rows, d);
+    const int32_t here = rows_buffer(tf, "rows", rows, d);
     rows_exchange(tf, names[1], layer, sent, here);
     return here;
 }
@@ -212,7 +210,7 @@ void pod_tf_experts_output(pod_tf *tf, const pod_layer *layer, int32_t h, int32_
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_EXPERTS_DOWN);
     const int64_t passes = tf->stage.request->settings.narrow_weight_sum ? RETURN_NARROW : RETURN;
     const int32_t out = pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
-    const int32_t rows = activation(tf, "rows", pod_tf_expert_rows(tf, layer), m->n);
+    const int32_t rows = rows_buffer(tf, "rows", pod_tf_expert_rows(tf, layer), m->n);
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * pod_layer_matmul_k(m, tf->tensor), h);
     experts_matmul(tf, "fwd.matmul.experts.out", layer, m, POD_GROUPED_FORWARD,
                    TOUCH(h, out, rows, NONE));
@@ -266,9 +264,9 @@ void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf
     static const char *const return_names[2] = {"bwd.return.rows", "bwd.exchange.derivatives"};
     const int64_t d = tf->model->d_model;
     const int64_t here = pod_tf_expert_rows(tf, layer);
-    const int32_t rows =
-        mlp->in_used ? activation(tf, "rows", here, d) : rows_send(tf, send_names, layer, SEND, xn);
-    const int32_t drows = activation(tf, "rows", here, d);
+    const int32_t rows = mlp->in_used ? rows_buffer(tf, "rows", here, d)
+                                      : rows_send(tf, send_names, layer, SEND, xn);
+    const int32_t drows = rows_buffer(tf, "rows", here, d);
     for (int i = 0; i < 2; i++) {
         const pod_layer_matmul *m = matmul_of(layer, ups[i]);
         if (m != NULL) {

@@ -26,8 +26,6 @@
 #include "workload/transformer/transformer_experts.h"
 #include "workload/transformer/transformer_ops.h"
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
 /** How attention of a layer is cut. */
 typedef struct attention_cut {
     int64_t kv;       /**< heads of the cache */
@@ -48,12 +46,7 @@ typedef struct infer {
     int32_t pending; /**< the last collective */
 } infer;
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int32_t activation(infer *in, const char *name, int64_t width)
+static int32_t infer_activation(infer *in, const char *name, int64_t width)
 {
     return pod_tf_buffer(in->tf, name, POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, in->tf->tokens,
                          width);
@@ -103,7 +96,7 @@ static attention_cut cut_find(const infer *in, const pod_layer *layer)
     const int64_t pieces = tf->tensor * in->fsdp;
     const bool latent = tf->model->kv_lora > 0;
     attention_cut cut = {.kv = latent ? 1 : layer->kv_heads};
-    cut.groups = smaller(cut.kv, pieces);
+    cut.groups = pod_min_i64(cut.kv, pieces);
     cut.spread = pod_ceil_div(pieces, cut.groups);
     cut.by_sequence = tf->sequences >= cut.spread;
     for (int i = 0; i < layer->nmatmuls; i++) {
@@ -116,19 +109,19 @@ static attention_cut cut_find(const infer *in, const pod_layer *layer)
 }
 
 /** Attention of one chip, and its part of the cache. */
-static pod_attention_args attention_args(infer *in, const pod_layer *layer,
-                                         const attention_cut *cut)
+static pod_attention_args infer_attention_args(infer *in, const pod_layer *layer,
+                                               const attention_cut *cut)
 {
     pod_tf *tf = in->tf;
     const int64_t seq = tf->stage.request->seq;
-    const int64_t kept = layer->window > 0 ? smaller(seq, layer->window) : seq;
+    const int64_t kept = layer->window > 0 ? pod_min_i64(seq, layer->window) : seq;
     const int64_t kv = pod_ceil_div(cut->kv, cut->groups);
     const int64_t heads =
         pod_ceil_div(layer->heads, cut->by_sequence ? cut->groups : tf->tensor * in->fsdp);
     pod_attention_args args = {
         .sequences = cut->by_sequence ? pod_ceil_div(tf->sequences, cut->spread) : tf->sequences,
         .heads = heads,
-        .kv_heads = smaller(heads, pod_ceil_div(layer->kv_heads, cut->groups)),
+        .kv_heads = pod_min_i64(heads, pod_ceil_div(layer->kv_heads, cut->groups)),
         .queries = seq,
         .keys = seq,
         .window = layer->window,
@@ -157,12 +150,12 @@ static pod_attention_args attention_args(infer *in, const pod_layer *layer,
 }
 
 /** Rows of `width` columns to where their sequences are, or back. */
-static void rows_exchange(infer *in, const char *name, const attention_cut *cut, int64_t width,
-                          int32_t buffer)
+static void infer_rows_exchange(infer *in, const char *name, const attention_cut *cut,
+                                int64_t width, int32_t buffer)
 {
     pod_tf *tf = in->tf;
     const int64_t elements = pod_ceil_div(tf->tokens, in->fsdp) * width;
-    const int64_t sharing = pod_ceil_div(tf->tensor, smaller(cut->groups, tf->tensor));
+    const int64_t sharing = pod_ceil_div(tf->tensor, pod_min_i64(cut->groups, tf->tensor));
     if (!cut->by_sequence || sharing == 1) {
         return;
     }
@@ -208,10 +201,10 @@ static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t q
 static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t qkv)
 {
     pod_tf *tf = in->tf;
-    const pod_attention_args args = attention_args(in, layer, cut);
+    const pod_attention_args args = infer_attention_args(in, layer, cut);
     const int64_t context = pod_ceil_div(layer->heads, tf->tensor) * layer->v_dim;
     const int64_t width = cut->q_width + cut->kv_width;
-    rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
+    infer_rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
     elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
     if (in->context > 1) {
         const int64_t elements = args.sequences * tf->stage.request->seq * args.kv_heads
@@ -222,7 +215,7 @@ static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cu
     }
     pod_tf_attention_pieces(tf, "fwd.attention", &args, in->decode ? 1 : in->context,
                             TOUCH(qkv, NONE, NONE, NONE));
-    rows_exchange(in, "fwd.exchange.context", cut, context, qkv);
+    infer_rows_exchange(in, "fwd.exchange.context", cut, context, qkv);
     return context;
 }
 
@@ -318,7 +311,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut
 {
     pod_tf *tf = in->tf;
     const pod_axis_list *fsdp = &tf->layout->fsdp;
-    const int32_t qkv = activation(in, "qkv", cut->q_width + cut->kv_width);
+    const int32_t qkv = infer_activation(in, "qkv", cut->q_width + cut->kv_width);
     residual_gather(in, x);
     qkv_products(in, layer, x, qkv);
     qkv_sum(in, cut, 0, qkv);
@@ -327,7 +320,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut
     out_product(in, context, qkv, x);
     residual_sum(in, "fwd.sum.out", x);
     const int64_t f = hidden_of(in, layer) + layer->top_k * (layer->moe_d_ff / tf->tensor);
-    const int32_t h = activation(in, "hidden", matrices_of(in) * f);
+    const int32_t h = infer_activation(in, "hidden", matrices_of(in) * f);
     residual_gather(in, x);
     in_products(in, layer, x, h);
     if (layer->d_ff > 0) {
@@ -346,7 +339,8 @@ static void layer_side_by_side(infer *in, const pod_layer *layer, const attentio
 {
     pod_tf *tf = in->tf;
     const int64_t f = hidden_of(in, layer);
-    const int32_t qkv = activation(in, "qkv", cut->q_width + cut->kv_width + matrices_of(in) * f);
+    const int32_t qkv =
+        infer_activation(in, "qkv", cut->q_width + cut->kv_width + matrices_of(in) * f);
     residual_gather(in, x);
     qkv_products(in, layer, x, qkv);
     in_products(in, layer, x, qkv);
@@ -404,7 +398,7 @@ static pod_status divisors_check(const pod_tf *tf, pod_error *err)
     return st;
 }
 
-static pod_status sizes_find(infer *in, pod_error *err)
+static pod_status infer_sizes_find(infer *in, pod_error *err)
 {
     pod_tf *tf = in->tf;
     const pod_work_layout *layout = tf->layout;
@@ -444,11 +438,11 @@ static pod_status sizes_find(infer *in, pod_error *err)
 pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
 {
     infer in = {.tf = tf, .pending = NONE};
-    tf->stage.build.st = sizes_find(&in, err);
+    tf->stage.build.st = infer_sizes_find(&in, err);
     if (tf->stage.build.st != POD_OK) {
         return tf->stage.build.st;
     }
-    const int32_t x = activation(&in, "x", in.d);
+    const int32_t x = infer_activation(&in, "x", in.d);
     for (int32_t l = 0; l < tf->stage.layers; l++) {
         const pod_layer layer = pod_model_layer(tf->model, l);
         const attention_cut cut = cut_find(&in, &layer);

@@ -4,8 +4,6 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 
-enum { NONE = POD_OP_NONE };
-
 bool pod_tf_is_kept(const pod_tf *tf, unsigned mask)
 {
     return (~(tf->plan.hbm | tf->plan.host) & mask) == 0;

@@ -19,8 +19,6 @@
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
 /** Attention and MLP have one norm, and backward doesn't need what attention gives. */
 static bool is_parallel(const pod_tf *tf)
 {

@@ -13,13 +13,6 @@
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
-static int32_t activation(pod_tf *tf, const char *name, int64_t rows, int64_t width)
-{
-    return pod_tf_buffer(tf, name, POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, rows, width);
-}
-
 /* ---- forward ---- */
 
 static void function_forward(pod_tf *tf, const char *name, const pod_layer *layer, int32_t wi,
@@ -35,7 +28,7 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
 {
     const int64_t d = tf->model->d_model;
     const int64_t matrices = tf->model->mlp_matrices - 1;
-    const int32_t wi = activation(tf, "hidden", tf->tokens, pod_tf_hidden_width(tf, layer));
+    const int32_t wi = pod_tf_activation(tf, "hidden", pod_tf_hidden_width(tf, layer));
     const int32_t weights = pod_tf_use_part(tf, POD_PART_IN);
     const bool gather = tf->rows_cut && tf->model->parallel == 0; /* else attention gathered them */
     if (layer->d_ff > 0) {
@@ -62,11 +55,11 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
     static const char *const scatter_names[2] = {"fwd.scatter.mlp", "fwd.sum.mlp"};
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->d_ff / tf->tensor;
-    const int32_t h = activation(tf, "h", tf->tokens, pod_tf_function_width(tf, layer));
+    const int32_t h = pod_tf_activation(tf, "h", pod_tf_function_width(tf, layer));
     function_forward(tf, "fwd.function", layer, wi, h);
     const int32_t y = pod_tf_row_buffer(tf, "y", d);
     const bool apart = tf->pieces && layer->experts > 0;
-    const int32_t partial = apart ? activation(tf, "y.partial", tf->tokens, d) : y;
+    const int32_t partial = apart ? pod_tf_activation(tf, "y.partial", d) : y;
     if (layer->experts > 0) {
         pod_tf_experts_output(tf, layer, h, partial, again);
     }
@@ -101,7 +94,7 @@ int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
     if (output_is_read(tf, layer) && layer->experts == 0) {
         /* y itself becomes the input of the next layer */
         pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO,
-                    activation(tf, "kept", tf->tokens, tf->model->d_model));
+                    pod_tf_activation(tf, "kept", tf->model->d_model));
     }
     return y;
 }
@@ -228,17 +221,17 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
     const int64_t d = tf->model->d_model;
     const bool use = !mlp->in_used;
     const int32_t wi = mlp->wi;
-    const int32_t dh = activation(tf, "dh", tf->tokens, pod_tf_function_width(tf, layer));
+    const int32_t dh = pod_tf_activation(tf, "dh", pod_tf_function_width(tf, layer));
     out_backward(tf, layer, mlp, dh, dy);
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     /* in place of what is before the function, unless that is a slice of what a loop keeps */
     const int32_t dwi =
-        mlp->in_used ? wi : activation(tf, "dhidden", tf->tokens, pod_tf_hidden_width(tf, layer));
+        mlp->in_used ? wi : pod_tf_activation(tf, "dhidden", pod_tf_hidden_width(tf, layer));
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
     const int32_t dxn = pod_tf_row_buffer(tf, "dnorm", d);
     const bool apart = tf->pieces && (layer->experts > 0 || tf->model->parallel > 0);
-    const int32_t partial = apart ? activation(tf, "dnorm.partial", tf->tokens, d) : dxn;
+    const int32_t partial = apart ? pod_tf_activation(tf, "dnorm.partial", d) : dxn;
     if (layer->experts > 0) {
         pod_tf_experts_in_backward(tf, layer, mlp, xn, dwi, partial);
     }

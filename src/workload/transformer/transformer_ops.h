@@ -7,6 +7,9 @@
 
 #include "workload/transformer/transformer_state.h"
 
+/** No buffer, no op; bytes of an element of bf16. */
+enum { NONE = POD_OP_NONE, BYTES = 2 };
+
 /** A buffer of this chip. */
 int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
                       int64_t rows, int64_t columns);

@@ -5,8 +5,6 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 
-enum { NONE = POD_OP_NONE, BYTES = 2 };
-
 int64_t pod_tf_rows(const pod_tf *tf)
 {
     return tf->rows_cut ? tf->tokens / tf->tensor : tf->tokens;
@@ -40,7 +38,7 @@ static int32_t pass(pod_tf *tf, const pod_tf_products *products, int32_t shift, 
     return op;
 }
 
-static void multiply(pod_tf *tf, const pod_tf_products *products, int64_t rows)
+static void rows_multiply(pod_tf *tf, const pod_tf_products *products, int64_t rows)
 {
     const int64_t tiles = products->tiles > 1 ? products->tiles : 1;
     for (int i = 0; i < products->count; i++) {
@@ -59,7 +57,7 @@ void pod_tf_multiply(pod_tf *tf, const pod_tf_products *products, bool gather)
     const int32_t made = tf->last_core;
     int32_t passed[2] = {NONE, NONE};
     if (!gather) {
-        multiply(tf, products, tf->tokens);
+        rows_multiply(tf, products, tf->tokens);
         return;
     }
     for (int32_t k = 0; k < ring.n; k++) {
@@ -75,7 +73,7 @@ void pod_tf_multiply(pod_tf *tf, const pod_tf_products *products, bool gather)
             passed[DOWN] = pass(tf, products, ring.n - 1, made, arrived);
         }
         pod_tf_wait(tf, arrived);
-        multiply(tf, products, tf->tokens / tf->tensor);
+        rows_multiply(tf, products, tf->tokens / tf->tensor);
     }
 }
 
@@ -87,7 +85,7 @@ static void piece_sum(pod_tf *tf, pod_tf_summing *s)
     const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
     const int side = s->other_way ? 1 : 0;
     pod_tf_wait(tf, s->waits[side]);
-    multiply(tf, s->products, tf->tokens / tf->tensor);
+    rows_multiply(tf, s->products, tf->tokens / tf->tensor);
     s->waits[side] =
         pass(tf, s->products, s->other_way ? 1 : ring.n - 1, tf->last_core, POD_OP_NONE);
     s->other_way = !s->other_way && s->away <= ring.down;
@@ -111,7 +109,7 @@ pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products)
         s.away = pod_piece_ring_of((int32_t)tf->tensor).up;
         piece_sum(tf, &s);
     } else {
-        multiply(tf, products, tf->tokens);
+        rows_multiply(tf, products, tf->tokens);
         s.waits[0] = pod_tf_sum(tf, products->sum, products->buffer, tf->model->d_model);
     }
     return s;
@@ -160,7 +158,7 @@ void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *s)
     if (!tf->pieces) {
         return;
     }
-    multiply(tf, s->products, tf->tokens / tf->tensor);
+    rows_multiply(tf, s->products, tf->tokens / tf->tensor);
     if (tf->tensor > 2) { /* the sum from the other side; fused but for reading it */
         pod_tf_wait(tf, s->waits[1]);
         pod_tf_vector(tf, "pieces.add", (double)elements, elements * BYTES,

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 2 };
-
 /* ---- sizes ---- */
 
 static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_part part)
