@@ -10,7 +10,7 @@ static const pod_coll_algorithm *named(const char *name)
     return algorithm;
 }
 
-Test(as_all_reduce, brings_the_vector_to_everyone, .timeout = 120)
+Test(as_all_reduce, brings_the_vector_to_everyone)
 {
     for (int s = 0; s < ALL_SHAPES; s += sample_step(3)) {
         fixture f;
@@ -35,7 +35,7 @@ Test(as_all_reduce, brings_the_vector_to_everyone, .timeout = 120)
 
 /* An all-reduce to which only the root contributes is a broadcast: auto never does worse, up to the order of messages
  * that come in the same moment. */
-Test(as_all_reduce, makes_a_broadcast_no_slower_than_an_all_reduce, .timeout = 120)
+Test(as_all_reduce, makes_a_broadcast_no_slower_than_an_all_reduce)
 {
     static const int64_t sizes[] = {32768, 262144};
     for (int s = 0; s < ALL_SHAPES; s += sample_step(3)) {

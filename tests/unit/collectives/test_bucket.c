@@ -22,7 +22,7 @@ static double bound_fraction(const char *name, const shape *s, pod_coll_op op, i
 }
 
 /* 1 GiB at 90 GB/s: 0.97 on closed and twisted slices up to 1,024 chips (the plan aims at 0.98). */
-Test(collectives_bucket, comes_near_the_bound_on_closed_slices, .timeout = 100)
+Test(collectives_bucket, comes_near_the_bound_on_closed_slices)
 {
     static const struct {
         int32_t dims[3];
@@ -261,7 +261,7 @@ static void check_choice(const shape *s, pod_coll_op op, int64_t elements)
 }
 
 /* Also where a choice stops looking at one that is known to be slower, before it has its prediction. */
-Test(collectives_bucket, auto_takes_the_cheapest_prediction, .timeout = 100)
+Test(collectives_bucket, auto_takes_the_cheapest_prediction)
 {
     static const shape slices[] = {
         {{4, 4, 4}, "xyz", false, 7, 0, {{0}}},

@@ -4,7 +4,7 @@
 
 #include "collectives/bounds/bound.h"
 
-Test(exchange, brings_every_block_to_its_rank, .timeout = 60)
+Test(exchange, brings_every_block_to_its_rank)
 {
     static const char *const names[] = {"direct", "per_axis"};
     int proved = 0;

@@ -23,7 +23,7 @@ static void prove(const fixture *f)
     pod_coll_schedule_free(schedule);
 }
 
-Test(gather, moves_every_contribution_once, .timeout = 60)
+Test(gather, moves_every_contribution_once)
 {
     for (int s = 0; s < ALL_SHAPES; ++s) {
         for (int o = 0; o < 3; ++o) {

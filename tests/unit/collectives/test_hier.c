@@ -79,7 +79,7 @@ static void prove(const joined *j, const pod_coll_algorithm *algorithm)
     pod_coll_schedule_free(schedule);
 }
 
-Test(collectives_hier, move_every_contribution_once, .timeout = 100)
+Test(collectives_hier, move_every_contribution_once)
 {
     int proved = 0;
     for (int s = 0; s < JOINED_SHAPES; ++s) {

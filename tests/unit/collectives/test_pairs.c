@@ -23,7 +23,7 @@ static bool is_of_pairs(const char *name)
     return false;
 }
 
-Test(pairs, move_every_contribution_once, .timeout = 60)
+Test(pairs, move_every_contribution_once)
 {
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
     int proved = 0;
@@ -63,7 +63,7 @@ Test(pairs, refuse_axes_that_are_no_power_of_two_and_name_what_works)
     fixture_fini(&f);
 }
 
-Test(pairs, in_lockstep_cost_what_the_table_says, .timeout = 60)
+Test(pairs, in_lockstep_cost_what_the_table_says)
 {
     int pairs = 0;
     for (int i = 0; i < COST_TABLE_ROWS; ++i) {

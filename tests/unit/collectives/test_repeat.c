@@ -212,7 +212,7 @@ static bool random_case(dice *d, fixture *f, char wrap[4])
 static const char *const tellers[] = {"ring",   "line",     "bucket", "swing",
                                       "gather", "per_axis", "direct"};
 
-Test(collectives_repeat, chips_do_the_same_where_schedules_say_so, .timeout = 300)
+Test(collectives_repeat, chips_do_the_same_where_schedules_say_so)
 {
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
     for (int number = 0; number < CASES; number += sample_step(3)) {
@@ -242,7 +242,7 @@ Test(collectives_repeat, chips_do_the_same_where_schedules_say_so, .timeout = 30
     free(tallies);
 }
 
-Test(collectives_repeat, chips_do_the_same_over_several_slices, .timeout = 300)
+Test(collectives_repeat, chips_do_the_same_over_several_slices)
 {
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
     int beyond = 0;
@@ -330,7 +330,7 @@ static void compare_estimates(const fixture *f, const pod_coll_schedule *schedul
 }
 
 /* What line's prediction rests on: of ranks that do the same along closed axes it follows one, to the picosecond. */
-Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all, .timeout = 300)
+Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all)
 {
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
     const pod_coll_algorithm *line = fixture_find("line");

@@ -14,7 +14,7 @@ static bool is_mine(const pod_coll_algorithm *algorithm)
            && (algorithm->ops & 1U << POD_ALL_GATHER) != 0;
 }
 
-Test(collectives_rings, move_every_contribution_once, .timeout = 100)
+Test(collectives_rings, move_every_contribution_once)
 {
     int proved = 0;
     for (int s = 0; s < ALL_SHAPES; ++s) {

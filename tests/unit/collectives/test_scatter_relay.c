@@ -25,7 +25,7 @@ static void prove_plan(const fixture *f, int turns, int halved)
     pod_coll_schedule_free(schedule);
 }
 
-Test(collectives_scatter_relay, moves_every_contribution_once_however_planned, .timeout = 100)
+Test(collectives_scatter_relay, moves_every_contribution_once_however_planned)
 {
     int proved = 0;
     for (int s = 0; s < ALL_SHAPES; ++s) {

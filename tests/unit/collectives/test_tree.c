@@ -21,7 +21,7 @@ static void prove(const fixture *f)
     pod_coll_schedule_free(schedule);
 }
 
-Test(collectives_tree, reduces_and_broadcasts_on_every_shape, .timeout = 100)
+Test(collectives_tree, reduces_and_broadcasts_on_every_shape)
 {
     for (int s = 0; s < ALL_SHAPES; ++s) {
         for (int op = 0; op < 2; ++op) {

@@ -77,7 +77,7 @@ Test(collectives_waves, a_line_of_ranks_stands_for_all)
 }
 
 /* 4x4x244: without waves 0.94 of the bound, however finely it is cut. */
-Test(collectives_waves, hide_the_way_round_a_long_axis, .timeout = 100)
+Test(collectives_waves, hide_the_way_round_a_long_axis)
 {
     static const shape s = {
         {4,    4, 244},

@@ -26,7 +26,7 @@ static void run_all(joined *j, int64_t bytes)
     cr_assert_eq(ran, 6 + 2 * 5 + 4 + 2);
 }
 
-Test(sim_dcn, moves_the_right_numbers, .timeout = 120)
+Test(sim_dcn, moves_the_right_numbers)
 {
     static const struct {
         int32_t x, y, slices;
@@ -57,7 +57,7 @@ Test(sim_dcn, moves_the_right_numbers, .timeout = 120)
 }
 
 /* joined_run simulates these once more, one server for all, and wants the same time. */
-Test(sim_dcn, one_server_stands_for_all_that_do_the_same, .timeout = 120)
+Test(sim_dcn, one_server_stands_for_all_that_do_the_same)
 {
     static const int32_t slices[] = {2, 3, 5};
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
@@ -103,7 +103,7 @@ static double inside_us(joined *j, pod_coll_op op, const char *name, int64_t byt
 /* The closed form: reduce-scatter inside, exchange, all-gather inside, one after the other. On a closed
  * 16x16 every chip takes in 255/256 of the vector over 4 links of 45 GB/s, 16 hops of 1 us away; of its host's
  * cards it has 3.125 GB/s; S = 2 swaps runs in one flight of 50 us, more slices need two. */
-Test(sim_dcn, takes_the_sum_of_the_phases_within_two_percent, .timeout = 120)
+Test(sim_dcn, takes_the_sum_of_the_phases_within_two_percent)
 {
     for (int32_t slices = 2; slices <= 5; slices++) {
         joined joined_case;
