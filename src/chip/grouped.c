@@ -184,8 +184,8 @@ static int sizes_find(int64_t dim, int64_t sizes[SIZES_MAX])
     return n;
 }
 
-static pod_status check_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
-                             pod_error *err)
+static pod_status grouped_check_tile(const pod_chip_spec *worker, const pod_grouped_args *args,
+                                     pod_error *err)
 {
     const double mib = 1024.0 * 1024.0;
     const pod_matmul_block block = block_of(args, &args->tile);
@@ -274,7 +274,7 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
     }
     int devices = 1;
     const pod_chip_spec worker = pod_chip_kernel_device(chip, args->cores, &devices);
-    st = check_tile(&worker, args, err);
+    st = grouped_check_tile(&worker, args, err);
     if (st != POD_OK) {
         return st;
     }
