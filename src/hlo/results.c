@@ -371,8 +371,8 @@ static pod_status check_tuple(const pod_hlo_module *module, const pod_hlo_instru
     return fits ? POD_OK : fail_other(module, instruction, "its operands", err);
 }
 
-static pod_status check_element(const pod_hlo_module *module,
-                                const pod_hlo_instruction *instruction, pod_error *err)
+static pod_status check_element_result(const pod_hlo_module *module,
+                                       const pod_hlo_instruction *instruction, pod_error *err)
 {
     const pod_hlo_shape *tuple = operand_shape(module, instruction, 0);
     return same(module, instruction->shape, pod_hlo_member(module, tuple, instruction->number))
@@ -398,8 +398,8 @@ static pod_status check_callee(const pod_hlo_module *module, const pod_hlo_instr
                : fail_other(module, caller, "the root of the computation that it calls", err);
 }
 
-static pod_status check_callees(const pod_hlo_module *module,
-                                const pod_hlo_instruction *instruction, pod_error *err)
+static pod_status check_callees_results(const pod_hlo_module *module,
+                                        const pod_hlo_instruction *instruction, pod_error *err)
 {
     pod_status st = POD_OK;
     uint32_t branch = 0;
@@ -484,12 +484,12 @@ static pod_status check_one(const pod_hlo_module *module, const pod_hlo_instruct
     case POD_HLO_TUPLE:
         return check_tuple(module, instruction, err);
     case POD_HLO_GET_TUPLE_ELEMENT:
-        return check_element(module, instruction, err);
+        return check_element_result(module, instruction, err);
     case POD_HLO_FUSION:
     case POD_HLO_CALL:
     case POD_HLO_WHILE:
     case POD_HLO_CONDITIONAL:
-        return check_callees(module, instruction, err);
+        return check_callees_results(module, instruction, err);
     default:
         return POD_OK;
     }
