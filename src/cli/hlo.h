@@ -35,6 +35,7 @@ typedef struct pod_hlo_texts {
     const char *what_if;
     bool exact;
     const char *top;
+    const char *by;
     const char *ops;
     const char *collectives;
     const char *memory;
@@ -85,12 +86,20 @@ typedef struct pod_hlo_report {
     bool hbm_of_compiler;
     int64_t argument_bytes;
     int top;
+    bool grouped; /**< by pod_hlo_by_names[by] */
+    int by;
     char module[POD_HLO_NAME_MAX + 1];
     bool advised; /**< for a table: what else was simulated */
     pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
     pod_experiment_hlo_unknown unknown[POD_HLO_UNKNOWNS_MAX];
     int nunknown;
 } pod_hlo_report;
+
+/** `--by`: what takes the time by source line, kind, … instead of the row (hlo_by.c). */
+pod_status pod_hlo_by(pod_cli *cli, const pod_hlo_report *report, pod_error *err);
+/** Names of --by, in the order of its rows. */
+enum { POD_HLO_BYS = 4 };
+extern const char *const pod_hlo_by_names[POD_HLO_BYS];
 
 /** The row, and below the table what takes the time. */
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
@@ -115,3 +124,7 @@ const char *pod_hlo_print_name(const pod_hlo_module *module, uint32_t instructio
                                size_t size);
 const char *pod_hlo_print_op_name(const pod_hlo_module *module, uint32_t instruction, char *buf,
                                   size_t size);
+/** "FILE:LINE" that it comes from, cut, into buf, "" if the text doesn't tell. @param size  at least POD_HLO_CELL_MAX
+ *  @return buf */
+const char *pod_hlo_print_source(const pod_hlo_module *module, uint32_t instruction, char *buf,
+                                 size_t size);

@@ -2,6 +2,7 @@
 /* `--ops`, `--collectives`, `--memory`, `--links`. */
 #include "base/file.h"
 #include "cli/hlo.h"
+#include "experiment/hlo_ops.h"
 #include "hlo/transfers.h"
 
 #include <stdlib.h>
@@ -27,46 +28,6 @@ static double total_s(const pod_hlo_report *report, const int64_t *sums, uint32_
 }
 
 /* ---- operations ---- */
-
-/* One row: an instruction that takes time. `cost` POD_HLO_NONE: a collective or transfer. */
-typedef struct op_row {
-    int64_t time_ps;
-    uint32_t instruction;
-    uint32_t sum; /* place in outcome->time_ps */
-    uint32_t cost;
-} op_row;
-
-static int row_compare(const void *a, const void *b)
-{
-    const op_row *one = a;
-    const op_row *two = b;
-    if (one->time_ps != two->time_ps) {
-        return one->time_ps > two->time_ps ? -1 : 1;
-    }
-    return (one->sum > two->sum) - (one->sum < two->sum);
-}
-
-static uint32_t rows_collect(const pod_hlo_report *report, op_row *rows)
-{
-    const pod_experiment_hlo_outcome *outcome = report->outcome;
-    const pod_hlo_program *program = outcome->program;
-    const pod_hlo_collectives *all = &program->analysis->collectives;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < program->ncosts; i++) {
-        const uint32_t instruction = program->cost_instruction[i];
-        rows[count++] = (op_row){outcome->time_ps[instruction], instruction, instruction, i};
-    }
-    for (uint32_t i = 0; i < program->nrun_as; i++) {
-        const uint32_t instruction = i < all->count ? all->collective[i].instruction
-                                                    : all->transfer[i - all->count].instruction;
-        const uint32_t sum = pod_experiment_hlo_sum(program, i);
-        if (outcome->ran[i].algorithm[0] != '\0') {
-            rows[count++] = (op_row){outcome->time_ps[sum], instruction, sum, POD_HLO_NONE};
-        }
-    }
-    qsort(rows, count, sizeof *rows, row_compare);
-    return count;
-}
 
 static void emit_none(pod_emit *emit, int count)
 {
@@ -101,7 +62,7 @@ static void emit_cost(pod_emit *emit, const pod_hlo_report *report, const pod_hl
     }
 }
 
-static void emit_op(pod_emit *emit, const pod_hlo_report *report, const op_row *row)
+static void emit_op(pod_emit *emit, const pod_hlo_report *report, const pod_experiment_hlo_op *row)
 {
     char text[POD_HLO_CELL_MAX];
     const pod_hlo_module *module = report->text->module;
@@ -109,21 +70,15 @@ static void emit_op(pod_emit *emit, const pod_hlo_report *report, const op_row *
     const pod_hlo_instruction *what = &module->instruction[row->instruction];
     const pod_hlo_cost *cost =
         row->cost == POD_HLO_NONE ? NULL : &outcome->program->cost[row->cost];
-    const int64_t runs = pod_experiment_hlo_runs(outcome->program, row->instruction);
-    const double time_s = total_s(report, outcome->time_ps, row->sum);
+    const int64_t runs = row->runs;
+    const double time_s = row->time_s;
     const pod_hlo_span opcode = pod_hlo_name_of(module, what->opcode_name);
     const pod_hlo_span computation =
         pod_hlo_name_of(module, module->computation[what->computation].name);
-    pod_hlo_kind kind = POD_HLO_KIND_COLLECTIVE;
-    if (cost != NULL) {
-        kind = cost->kind;
-    } else if (what->opcode == POD_HLO_SEND) {
-        kind = POD_HLO_KIND_TRANSFER;
-    }
     pod_emit_text(emit, pod_hlo_print_name(module, row->instruction, text, sizeof text));
     (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(opcode), module->text + opcode.begin);
     pod_emit_text(emit, text);
-    pod_emit_text(emit, pod_hlo_kind_name(kind));
+    pod_emit_text(emit, pod_hlo_kind_name(row->kind));
     (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(computation),
                    module->text + computation.begin);
     pod_emit_text(emit, text);
@@ -139,7 +94,8 @@ static void emit_op(pod_emit *emit, const pod_hlo_report *report, const op_row *
     } else {
         emit_cost(emit, report, cost);
     }
-    pod_emit_double(emit, us_of(total_s(report, outcome->exposed_ps, row->sum)));
+    pod_emit_double(emit, us_of(row->exposed_s));
+    pod_emit_text(emit, pod_hlo_print_source(module, row->instruction, text, sizeof text));
 }
 
 static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_error *err)
@@ -165,15 +121,17 @@ static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_
                                               {.name = "hbm_write_bytes"},
                                               {.name = "vmem_bytes"},
                                               {.name = "compiler_us"},
-                                              {.name = "exposed_us"}};
-    const pod_hlo_program *program = report->outcome->program;
+                                              {.name = "exposed_us"},
+                                              {.name = "source"}};
     pod_emit *emit = NULL;
-    op_row *rows = calloc((size_t)program->ncosts + program->nrun_as + 1, sizeof *rows);
-    pod_status st = rows != NULL ? pod_emit_new(POD_FORMAT_CSV, "hlo", columns,
-                                                sizeof columns / sizeof columns[0], &emit, err)
-                                 : pod_fail(err, POD_E_NOMEM, "no memory for %s", path);
-    const uint32_t count = st == POD_OK ? rows_collect(report, rows) : 0;
-    for (uint32_t i = 0; i < count; i++) {
+    pod_experiment_hlo_op *rows = NULL;
+    uint32_t count = 0;
+    pod_status st = pod_experiment_hlo_ops(report->outcome, &rows, &count, err);
+    if (st == POD_OK) {
+        st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0], &emit,
+                          err);
+    }
+    for (uint32_t i = 0; st == POD_OK && i < count; i++) {
         emit_op(emit, report, &rows[i]);
     }
     if (st == POD_OK) {

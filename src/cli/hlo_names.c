@@ -3,6 +3,7 @@
 #include "cli/hlo.h"
 #include "hlo/attributes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A piece of the text; bytes that aren't ASCII become '?', so that the output is UTF-8. */
@@ -31,4 +32,21 @@ const char *pod_hlo_print_op_name(const pod_hlo_module *module, uint32_t instruc
     (void)pod_hlo_field(module, &module->instruction[instruction], POD_HLO_AT_METADATA, "op_name",
                         &name);
     return print_span(module->text, name, buf, size);
+}
+
+const char *pod_hlo_print_source(const pod_hlo_module *module, uint32_t instruction, char *buf,
+                                 size_t size)
+{
+    enum { LINE_MAX_DIGITS = 24 };
+    pod_hlo_span file = {0};
+    int64_t line = 0;
+    if (!pod_hlo_source_line(module, &module->instruction[instruction], &file, &line)) {
+        file = (pod_hlo_span){0};
+    }
+    (void)print_span(module->text, file, buf, size - LINE_MAX_DIGITS);
+    if (line > 0) {
+        const size_t used = strlen(buf);
+        (void)snprintf(buf + used, size - used, ":%lld", (long long)line);
+    }
+    return buf;
 }

@@ -27,6 +27,7 @@ typedef struct question {
     pod_what_if what;
     bool what_if;
     int top;
+    int by;
 } question;
 
 /* ---- options ---- */
@@ -92,6 +93,13 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
     }
     if (st == POD_OK && texts->top != NULL) {
         st = pod_parse_i64(texts->top, "--top", 0, TOP_MAX, &top, err);
+    }
+    if (st == POD_OK) {
+        st =
+            pod_cli_choice_parse(texts->by, "--by", pod_hlo_by_names, POD_HLO_BYS, &asked->by, err);
+    }
+    if (st == POD_OK && texts->by != NULL && texts->what_if != NULL) {
+        st = pod_fail(err, POD_E_USAGE, "--by and --what-if each print their own rows; give one");
     }
     if (st == POD_OK && texts->what_if != NULL) {
         asked->what_if = true;
@@ -300,15 +308,8 @@ static void say_kernels(const pod_cli *cli, const pod_hlo_program *program, bool
 static void say_program(const pod_cli *cli, const pod_hlo_report *report, bool full)
 {
     const pod_hlo_program *program = report->outcome->program;
-    const pod_hlo_collectives *all = &program->analysis->collectives;
     const double usable = (double)report->chip->hbm_usable_bytes;
     say_kernels(cli, program, full);
-    for (uint32_t i = 0; i < all->count; i++) {
-        if (all->collective[i].opcode == POD_HLO_RAGGED_ALL_TO_ALL) {
-            pod_cli_say(cli, "ragged-all-to-alls are taken as full");
-            break;
-        }
-    }
     if (program->sparse_calls > 0) {
         pod_cli_say(cli, "%d SparseCore call%s run beside the core at the HBM's rate",
                     program->sparse_calls, program->sparse_calls == 1 ? "" : "s");
@@ -468,13 +469,15 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
                                                                       : memory->bytes,
                              .hbm_of_compiler = inputs->known.hbm_bytes > 0,
                              .argument_bytes = memory->argument_bytes,
-                             .top = asked->top};
+                             .top = asked->top,
+                             .grouped = texts->by != NULL,
+                             .by = asked->by};
     (void)snprintf(report.module, sizeof report.module, "%.*s",
                    (int)(report.text->module->name.end - report.text->module->name.begin),
                    report.text->module->text + report.text->module->name.begin);
     outcome = (pod_experiment_hlo_outcome){.program = NULL};
     /* The other step first: so just one program is there at a time. */
-    pod_status st = asked->what_if && asked->what.all
+    pod_status st = (asked->what_if && asked->what.all) || report.grouped
                         ? POD_OK
                         : other_cost(cli, asked, &chip, &report.other_ps, err);
     if (st == POD_OK) {
@@ -485,6 +488,8 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
     }
     if (st == POD_OK && asked->what_if && asked->what.all) {
         st = what_if_all(cli, asked, outcome.result.time_ps, err);
+    } else if (st == POD_OK && report.grouped) {
+        st = pod_hlo_by(cli, &report, err);
     } else if (st == POD_OK) {
         st = print(cli, asked, &report, err);
     }

@@ -64,6 +64,19 @@ static int64_t operand_bytes(const pod_hlo_module *module, const pod_hlo_instruc
     return bytes;
 }
 
+/* Rows that are sent, if the text tells their numbers, at most all. */
+static int64_t ragged_bytes(const pod_hlo_module *module, const pod_hlo_instruction *inner)
+{
+    enum { SEND_SIZES = 3 };
+    const pod_hlo_shape *from = pod_hlo_shape_of(module, pod_hlo_operand(module, inner, 0));
+    const int64_t rows =
+        from->dtype == POD_HLO_TYPE_TUPLE || from->count == 0 ? 0 : pod_hlo_dims(module, from)[0];
+    int64_t sum = 0;
+    const bool known =
+        pod_hlo_constant_sum(module, pod_hlo_operand(module, inner, SEND_SIZES), &sum);
+    return known && sum < rows ? from->payload / rows * sum : from->payload;
+}
+
 /* Bytes by podsim's convention; -1 beyond the limit. */
 static int64_t bytes_of(const pod_hlo_module *module, const pod_hlo_instruction *inner,
                         int64_t result_bytes)
@@ -73,6 +86,7 @@ static int64_t bytes_of(const pod_hlo_module *module, const pod_hlo_instruction 
     case POD_HLO_ALL_GATHER:
         return result_bytes;
     case POD_HLO_RAGGED_ALL_TO_ALL:
+        return ragged_bytes(module, inner);
     case POD_HLO_COLLECTIVE_BROADCAST:
         return operand_bytes(module, inner, 1);
     case POD_HLO_COLLECTIVE_PERMUTE:

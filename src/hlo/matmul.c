@@ -292,7 +292,7 @@ static pod_status convolution_of(const pod_hlo_module *module,
 
 /* ---- dot ---- */
 
-enum { BATCH = 1, CONTRACTING = 2, DOT_DIMS_MAX = 64 };
+enum { BATCH = 1, CONTRACTING = 2, GROUP = 3, DOT_DIMS_MAX = 64 };
 
 /* Marks the dims of one side that a list names: in range, each once. */
 static pod_status mark(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
@@ -342,29 +342,77 @@ static pod_status pair(const pod_hlo_module *module, const pod_hlo_instruction *
                     pod_hlo_attribute_name(keys[0]), pod_hlo_attribute_name(keys[1]));
 }
 
-/* The result has the batch dims, then what is left of both sides. */
-static pod_status check_dot(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
-                            char marks[2][DOT_DIMS_MAX], pod_error *err)
+/* The dim of the left side that the groups of a ragged dot cut; -1 of a plain one. Marks groups of the right side. */
+static pod_status take_ragged(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                              char marks[2][DOT_DIMS_MAX], int64_t *dim, pod_error *err)
 {
-    int64_t dims[3 * DOT_DIMS_MAX];
+    int64_t sizes[DOT_DIMS_MAX];
+    int count = 0;
+    const pod_hlo_shape *lhs = pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0));
+    const pod_hlo_shape *rhs = pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 1));
+    *dim = -1;
+    if (instruction->opcode != POD_HLO_RAGGED_DOT) {
+        return POD_OK;
+    }
+    pod_status st =
+        pod_hlo_list(module, instruction, POD_HLO_AT_LHS_RAGGED, sizes, DOT_DIMS_MAX, &count, err);
+    if (st == POD_OK && (count != 1 || sizes[0] >= lhs->count)) {
+        return pod_hlo_fail_instruction(module, instruction, err,
+                                        "lhs_ragged_dims isn't one dim of the left operand");
+    }
+    *dim = sizes[0];
+    return st == POD_OK ? mark(module, instruction, POD_HLO_AT_RHS_GROUP, rhs, marks[1], GROUP,
+                               sizes, &count, err)
+                        : st;
+}
+
+/* Rows, contraction or batch of a ragged dot are as many as its groups have together, at most all. */
+static void apply_groups(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                         char as, int64_t dim, pod_hlo_matmul *matmul)
+{
+    int64_t sum = 0;
+    int64_t *of = as == BATCH ? &matmul->count : as == CONTRACTING ? &matmul->k : &matmul->m;
+    const int64_t all = pod_hlo_dims(
+        module, pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0)))[dim];
+    matmul->at_most = !pod_hlo_constant_sum(module, pod_hlo_operand(module, instruction, 2), &sum);
+    if (!matmul->at_most && sum < all) {
+        *of = *of / all * sum;
+    }
+}
+
+/* The result has the batch dims, then what is left of both sides; one by group in front of them where groups cut the
+ * contraction. */
+static pod_status check_dot(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
+                            char marks[2][DOT_DIMS_MAX], int64_t ragged, pod_error *err)
+{
+    int64_t dims[3 * DOT_DIMS_MAX + 1];
+    int64_t *after = dims;
     int count = 0;
     const int64_t *lhs =
         pod_hlo_dims(module, pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0)));
+    if (ragged >= 0 && marks[0][ragged] == CONTRACTING) {
+        const pod_hlo_shape *sizes =
+            pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 2));
+        *after++ = sizes->dtype == POD_HLO_TYPE_TUPLE || sizes->count == 0
+                       ? 0
+                       : pod_hlo_dims(module, sizes)[sizes->count - 1];
+    }
     pod_status st =
-        pod_hlo_list(module, instruction, POD_HLO_AT_LHS_BATCH, dims, DOT_DIMS_MAX, &count, err);
+        pod_hlo_list(module, instruction, POD_HLO_AT_LHS_BATCH, after, DOT_DIMS_MAX, &count, err);
     for (int i = 0; st == POD_OK && i < count; i++) {
-        dims[i] = lhs[dims[i]];
+        after[i] = lhs[after[i]];
     }
     for (uint32_t side = 0; side < 2; side++) {
         const pod_hlo_shape *shape =
             pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, side));
         for (uint32_t i = 0; i < shape->count; i++) {
             if (marks[side][i] == 0) {
-                dims[count++] = pod_hlo_dims(module, shape)[i];
+                after[count++] = pod_hlo_dims(module, shape)[i];
             }
         }
     }
-    return st == POD_OK ? pod_hlo_results_expect(module, instruction, dims, (uint32_t)count, err)
+    return st == POD_OK ? pod_hlo_results_expect(module, instruction, dims,
+                                                 (uint32_t)(count + (after - dims)), err)
                         : st;
 }
 
@@ -390,6 +438,10 @@ static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction
     if (st == POD_OK) {
         st = pair(module, instruction, contracting, marks, &matmul->k, err);
     }
+    int64_t ragged = -1;
+    if (st == POD_OK) {
+        st = take_ragged(module, instruction, marks, &ragged, err);
+    }
     for (int side = 0; side < 2 && st == POD_OK; side++) {
         const pod_hlo_shape *shape =
             pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, (uint32_t)side));
@@ -400,6 +452,9 @@ static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction
             }
         }
     }
+    if (st == POD_OK && ragged >= 0) {
+        apply_groups(module, instruction, marks[0][ragged], ragged, matmul);
+    }
     matmul->flops = 2;
     if (st == POD_OK
         && (!grow(&matmul->flops, matmul->count) || !grow(&matmul->flops, matmul->m)
@@ -407,7 +462,7 @@ static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction
         st = fail_flops(module, instruction, err);
     }
     matmul->flops_all_taps = matmul->flops;
-    return st == POD_OK ? check_dot(module, instruction, marks, err) : st;
+    return st == POD_OK ? check_dot(module, instruction, marks, ragged, err) : st;
 }
 
 pod_status pod_hlo_matmul_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
@@ -415,6 +470,7 @@ pod_status pod_hlo_matmul_of(const pod_hlo_module *module, const pod_hlo_instruc
 {
     *matmul = (pod_hlo_matmul){.instruction = (uint32_t)(instruction - module->instruction)};
     take_dtype(module, instruction, matmul);
-    return instruction->opcode == POD_HLO_DOT ? dot_of(module, instruction, matmul, err)
-                                              : convolution_of(module, instruction, matmul, err);
+    return instruction->opcode == POD_HLO_CONVOLUTION
+               ? convolution_of(module, instruction, matmul, err)
+               : dot_of(module, instruction, matmul, err);
 }

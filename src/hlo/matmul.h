@@ -38,10 +38,11 @@ typedef struct pod_hlo_matmul {
     int64_t flops;          /**< of one run */
     int64_t flops_all_taps; /**< the same if every tap hit: Π(o·w) instead of Πv */
     pod_dtype dtype;        /**< that the MXU computes in: int8, fp8 or bf16 */
-    int passes;             /**< of bf16: 1, or 3 and 6 for f32 of high and highest precision */
+    bool at_most; /**< a ragged dot, the sizes of whose groups aren't in the text: all of it */
+    int passes;   /**< of bf16: 1, or 3 and 6 for f32 of high and highest precision */
 } pod_hlo_matmul;
 
-/** @param instruction  a convolution or dot */
+/** @param instruction  a convolution, dot or ragged dot */
 pod_status pod_hlo_matmul_of(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                              pod_hlo_matmul *matmul, pod_error *err);
 

@@ -19,6 +19,9 @@ void pod_hlo_free(pod_hlo_module *module)
     free(module->call);
     free(module->callee_first);
     free(module->unknown);
+    for (int i = 0; i < POD_HLO_TABLES; i++) {
+        free(module->row[i]);
+    }
     free(module->own_text);
     free(module);
 }

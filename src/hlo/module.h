@@ -47,6 +47,8 @@
     X(POD_HLO_AT_RHS_CONTRACTING, "rhs_contracting_dims")                                          \
     X(POD_HLO_AT_LHS_BATCH, "lhs_batch_dims")                                                      \
     X(POD_HLO_AT_RHS_BATCH, "rhs_batch_dims")                                                      \
+    X(POD_HLO_AT_LHS_RAGGED, "lhs_ragged_dims")                                                    \
+    X(POD_HLO_AT_RHS_GROUP, "rhs_group_dims")                                                      \
     X(POD_HLO_AT_SLICE, "slice")                                                                   \
     X(POD_HLO_AT_DYNAMIC_SLICE_SIZES, "dynamic_slice_sizes")                                       \
     X(POD_HLO_AT_SLICE_SIZES, "slice_sizes")                                                       \
@@ -105,6 +107,20 @@ typedef struct pod_hlo_computation {
     uint32_t nparameters;
 } pod_hlo_computation;
 
+/** Tables of source lines before the computations, those of which something is looked up. */
+typedef enum pod_hlo_table {
+    POD_HLO_FILE_NAMES,
+    POD_HLO_FILE_LOCATIONS,
+    POD_HLO_STACK_FRAMES,
+    POD_HLO_TABLES
+} pod_hlo_table;
+
+/** "3 {file_name_id=1 line=42}": number and rest of a line. */
+typedef struct pod_hlo_row {
+    int64_t id;
+    pod_hlo_span value;
+} pod_hlo_row;
+
 typedef struct pod_hlo_module {
     const char *file;
     const char *text; /**< as given, or own_text */
@@ -132,7 +148,10 @@ typedef struct pod_hlo_module {
     uint32_t noperands;
     uint32_t nattributes;
     uint32_t ncalls;
-    uint32_t capacity[5]; /**< of the five arrays above, in their order */
+    uint32_t capacity[5];             /**< of the five arrays above, in their order */
+    pod_hlo_row *row[POD_HLO_TABLES]; /**< row[table][nrows[table]] */
+    uint32_t nrows[POD_HLO_TABLES];
+    uint32_t rows_capacity[POD_HLO_TABLES];
     uint32_t *
         unknown; /**< unknown[nunknown]: names of opcodes that aren't known, each once, in their order */
     uint32_t nunknown;

@@ -43,6 +43,7 @@ typedef enum pod_hlo_class {
     X(ADD_DEPENDENCY, "add-dependency", 2, 2, NOTHING)                     \
     X(CONVOLUTION, "convolution", 2, 2, MATMUL)                            \
     X(DOT, "dot", 2, 2, MATMUL)                                            \
+    X(RAGGED_DOT, "ragged-dot", 3, 3, MATMUL)                              \
     X(FUSION, "fusion", 0, -1, CALL)                                       \
     X(CALL, "call", 0, -1, CALL)                                           \
     X(WHILE, "while", 1, 1, CALL)                                          \

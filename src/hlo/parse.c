@@ -108,39 +108,57 @@ static pod_status take_header(pod_hlo_parser *parser)
     return st;
 }
 
-/* "FileNames" and the like on a line of its own; then lines that begin with a number. */
-static bool skip_table(pod_hlo_scan *scan)
+/* A row of a table, of which the number is taken. */
+static pod_status take_row(pod_hlo_parser *parser, int table, int64_t id)
 {
-    static const char *const tables[] = {"FileNames", "FunctionNames", "FileLocations",
-                                         "StackFrames"};
+    pod_hlo_module *module = parser->module;
+    pod_hlo_scan *scan = &parser->scan;
+    const char *end = memchr(scan->text + scan->at, '\n', scan->size - scan->at);
+    const pod_hlo_span value = {.begin = scan->at,
+                                .end = end == NULL ? scan->size : (uint32_t)(end - scan->text)};
+    scan->at = value.end;
+    if (table >= POD_HLO_TABLES) {
+        return POD_OK;
+    }
+    const pod_status st =
+        pod_hlo_reserve(&module->row[table], &module->rows_capacity[table],
+                        (uint64_t)module->nrows[table] + 1, sizeof *module->row[table], scan->err);
+    if (st == POD_OK) {
+        module->row[table][module->nrows[table]++] = (pod_hlo_row){.id = id, .value = value};
+    }
+    return st;
+}
+
+/* "FileNames" and the like on a line of its own; then lines that begin with a number. */
+static pod_status take_table(pod_hlo_parser *parser, bool *is_table)
+{
+    static const char *const tables[] = {[POD_HLO_FILE_NAMES] = "FileNames",
+                                         [POD_HLO_FILE_LOCATIONS] = "FileLocations",
+                                         [POD_HLO_STACK_FRAMES] = "StackFrames",
+                                         [POD_HLO_TABLES] = "FunctionNames"};
+    pod_hlo_scan *scan = &parser->scan;
     pod_hlo_scan ahead = *scan;
     pod_hlo_span word;
-    bool is_table = false;
+    int table = 0;
     (void)pod_hlo_try_name(&ahead, &word);
-    for (int i = 0; i < 4; i++) {
-        is_table = is_table || pod_hlo_is(scan->text, word, tables[i]);
+    while (table <= POD_HLO_TABLES && !pod_hlo_is(scan->text, word, tables[table])) {
+        table++;
     }
     while (ahead.at < ahead.size && strchr(" \t\r", scan->text[ahead.at]) != NULL) {
         ahead.at++;
     }
-    if (!is_table || (ahead.at < ahead.size && scan->text[ahead.at] != '\n')) {
-        return false;
+    *is_table = table <= POD_HLO_TABLES && (ahead.at == ahead.size || scan->text[ahead.at] == '\n');
+    pod_status st = POD_OK;
+    for (bool more = *is_table; more && st == POD_OK;) {
+        int64_t id = 0;
+        pod_hlo_scan number = ahead;
+        number.err = NULL;
+        more = pod_hlo_number(&number, "", POD_HLO_COUNT_MAX, &id) == POD_OK;
+        scan->at = more ? number.at : ahead.at;
+        st = more ? take_row(parser, table, id) : POD_OK;
+        ahead.at = scan->at;
     }
-    for (;;) {
-        pod_hlo_blank(&ahead);
-        scan->at = ahead.at;
-        pod_hlo_span number;
-        (void)pod_hlo_try_name(&ahead, &number);
-        bool digits = number.end > number.begin;
-        for (uint32_t i = number.begin; i < number.end; i++) {
-            digits = digits && scan->text[i] >= '0' && scan->text[i] <= '9';
-        }
-        if (!digits) {
-            return true;
-        }
-        const char *end = memchr(scan->text + ahead.at, '\n', scan->size - ahead.at);
-        ahead.at = end == NULL ? scan->size : (uint32_t)(end - scan->text);
-    }
+    return st;
 }
 
 /* ---- computations ---- */
@@ -325,7 +343,9 @@ static pod_status take_module(pod_hlo_parser *parser)
         st = take_header(parser);
     }
     while (st == POD_OK && pod_hlo_peek(scan) != '\0') {
-        st = skip_table(scan) ? POD_OK : take_computation(parser);
+        bool is_table = false;
+        st = take_table(parser, &is_table);
+        st = st == POD_OK && !is_table ? take_computation(parser) : st;
     }
     if (st == POD_OK && scan->at < scan->size) {
         st = pod_hlo_fail(scan, scan->at, "a zero byte in the text");

@@ -55,6 +55,17 @@ static const struct {
     {"f32[8,4,4] dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0}", NULL},
     {"f32[8] dot(a, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}",
      NULL},
+    {"f32[8,6] ragged-dot(a, w, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
+     "rhs_group_dims={0}", NULL},
+    {"f32[3,8,6] ragged-dot(a, w, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, "
+     "rhs_group_dims={0}", "dims [3,8,6]; [8,6] follows"},
+    {"f32[3,8,6] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}", NULL},
+    {"f32[8,6] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}",
+     "dims [8,6]; [3,8,6] follows"},
+    {"f32[8,4,4] ragged-dot(a, a, g), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_ragged_dims={0}", NULL},
+    {"f32[8,6] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "isn't one dim of the left"},
+    {"f32[8,6] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={2}",
+     "isn't one dim of the left"},
     {"f32[8,6] convolution(a, b), dim_labels=bf_io->bf", NULL},
     {"f32[8,7] convolution(a, b), dim_labels=bf_io->bf", "batch and features of the result"},
     {"f32[8,4] call(a), to_apply=f", NULL},
@@ -95,6 +106,7 @@ Test(hlo_results, follow_from_operands_groups_and_dimensions)
                              "ENTRY e {\n a = f32[8,4] parameter(0)\n b = f32[4,6] parameter(1)\n"
                              " v = f32[8] parameter(2)\n s = f32[] parameter(3)\n"
                              " i = s32[] parameter(4)\n t = (f32[8,4], f32[8]) parameter(5)\n"
+                             " w = f32[3,4,6] parameter(6)\n g = s32[3] parameter(7)\n"
                              " ROOT r = %s\n}\n",
                         cases[i].instruction);
         const pod_status st = status_of(text.data, text.size, &err);
