@@ -125,6 +125,11 @@ static void add_query_block(grid *sum, const piece_cost *cost, const pod_attenti
         begin = pod_max_i64(before + first + 1 - args->window, 0) / block->keys;
         whole_begin = pod_ceil_div(pod_max_i64(before + last + 1 - args->window, 0), block->keys);
     }
+    if (args->chunk > 0) {
+        begin = pod_max_i64(begin, (before + first) / args->chunk * args->chunk / block->keys);
+        whole_begin = pod_max_i64(
+            whole_begin, pod_ceil_div((before + last) / args->chunk * args->chunk, block->keys));
+    }
     const int64_t whole =
         pod_max_i64(pod_min_i64(whole_end, end) - pod_max_i64(whole_begin, begin), 0);
     const int64_t cut = end - begin - whole;
@@ -176,10 +181,22 @@ static double sum_of_positive(int64_t a, int64_t count)
     return (last > 0 ? last * (last + 1) / 2 : 0) - (before > 0 ? before * (before + 1) / 2 : 0);
 }
 
+/* Of all rows up to one: each sees those of its chunk that are not after it. */
+static double seen_in_chunks(int64_t rows, int64_t chunk)
+{
+    const double whole = (double)(rows / chunk);
+    const double size = (double)chunk;
+    const double rest = (double)(rows % chunk);
+    return whole * size * (size + 1) / 2 + rest * (rest + 1) / 2;
+}
+
 /* Scores of one head that the mask leaves. */
 static double seen_of_head(const pod_attention_args *args)
 {
     const int64_t before = args->keys - args->queries;
+    if (args->chunk > 0 && args->causal) {
+        return seen_in_chunks(args->keys, args->chunk) - seen_in_chunks(before, args->chunk);
+    }
     const double ends = args->causal ? sum_of_positive(before + 1, args->queries)
                                      : (double)args->queries * (double)args->keys;
     return args->window > 0 ? ends - sum_of_positive(before + 1 - args->window, args->queries)

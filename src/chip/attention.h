@@ -2,7 +2,7 @@
 /** @file chip/attention.h  How long attention takes on one chip, done block by block in VMEM (flash attention).
  *
  *  Model: a kernel is a grid of blocks. Scores of queries with keys are never written to HBM: of one head, blocks of
- *  queries meet blocks of keys; blocks that the mask (causal, window) leaves empty are skipped, those that
+ *  queries meet blocks of keys; blocks that the mask (causal, window, chunk) leaves empty are skipped, those that
  *  its edge cuts are *masked*, the others are *full*. A block is computed in pieces of at most 512 keys. Of a piece
  *  of q x c scores
  *
@@ -52,6 +52,8 @@ typedef struct pod_attention_args {
     int64_t queries; /**< of a sequence; the last of its keys */
     int64_t keys;
     int64_t window; /**< keys that a query sees, itself included; 0 = all before it */
+    int64_t
+        chunk; /**< a query sees only keys of its own of consecutive chunks; 0 = there are none */
     int64_t qk_dim; /**< of a query or key of one head */
     int64_t v_dim;  /**< of a value */
     bool causal;

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "collectives/registry.h"
+#include "models/catalog.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,9 +33,6 @@ static const listing listings[] = {
                "link_vendor_GBps", "link_book_GBps", "hop_latency_us", "dcn_chip_GBps", NULL}},
     {.name = "slices",
      .shown = {"chip", "accelerator_type", "shape", "chips", "hosts", "wrap", "twisted", NULL}},
-    {.name = "models",
-     .shown = {"model", "layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab",
-               "experts", "top_k", NULL}},
     {.name = "recipes", .shown = {"recipe", "chip", "source", NULL}},
 };
 /* clang-format on */
@@ -102,9 +100,72 @@ static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
     if (st != POD_OK) {
         return st;
     }
-    const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices, cli->tables->models,
+    const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices,
                                        cli->tables->recipes};
     return emit_table(cli, list, tables[list - listings], err);
+}
+
+/* A row of the list of models: the sizes up to `parallel` were there first, params_B and source follow them. */
+static void emit_model(pod_emit *emit, const pod_catalog_row *row)
+{
+    enum { FIRST_SIZES = 31 };
+    int64_t value = 0;
+    pod_emit_text(emit, row->name);
+    for (int i = 0; pod_model_size(&row->model, i, &value) != NULL; i++) {
+        if (i == FIRST_SIZES) {
+            emit_field(emit, row->params_B);
+            pod_emit_text(emit, row->source);
+        }
+        pod_emit_i64(emit, value);
+    }
+    pod_emit_double(emit, (double)pod_model_weights(&row->model) / 1e9);
+}
+
+/* The columns of those rows. @return their number */
+static int model_columns(pod_emit_column *columns)
+{
+    enum { FIRST_SIZES = 31, SHOWN_SIZES = 7 };
+    const pod_model none = {.kind = POD_MODEL_TRANSFORMER};
+    const char *name = NULL;
+    int64_t value = 0;
+    int count = 0;
+    columns[count++] = (pod_emit_column){.name = "model"};
+    for (int i = 0; (name = pod_model_size(&none, i, &value)) != NULL; i++) {
+        if (i == FIRST_SIZES) {
+            columns[count++] = (pod_emit_column){.name = "params_B", .table_hidden = true};
+            columns[count++] = (pod_emit_column){.name = "source", .table_hidden = true};
+        }
+        const bool shown =
+            i < SHOWN_SIZES || strcmp(name, "experts") == 0 || strcmp(name, "top_k") == 0;
+        columns[count++] = (pod_emit_column){.name = name, .table_hidden = !shown};
+    }
+    columns[count++] =
+        (pod_emit_column){.name = "counted_B", .title = "weights", .unit = "1e9", .decimals = 2};
+    return count;
+}
+
+static pod_status list_models(pod_cli *cli, pod_error *err)
+{
+    pod_emit_column columns[COLUMNS_MAX];
+    pod_catalog_row *rows = NULL;
+    pod_emit *emit = NULL;
+    int count = 0;
+    pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
+    if (st == POD_OK) {
+        st = pod_catalog_list(&cli->tables->maxtext, &rows, &count, err);
+    }
+    if (st == POD_OK) {
+        st = pod_emit_new(cli->common.format, "list", columns, model_columns(columns), &emit, err);
+    }
+    for (int i = 0; i < count && st == POD_OK; i++) {
+        emit_model(emit, &rows[i]);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_finish(cli, emit, err);
+    }
+    pod_emit_free(emit);
+    free(rows);
+    return st;
 }
 
 static pod_status list_algorithms(pod_cli *cli, pod_error *err)
@@ -161,6 +222,9 @@ pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *er
         if (strcmp(what, listings[i].name) == 0) {
             return list_table(cli, &listings[i], err);
         }
+    }
+    if (strcmp(what, "models") == 0) {
+        return list_models(cli, err);
     }
     return strcmp(what, "algorithms") == 0
                ? list_algorithms(cli, err)

@@ -78,6 +78,7 @@ typedef struct pod_cli_said {
     int count;
     pod_cli_strings **strings;             /**< own what values point to */
     const char *text[POD_CLI_OPTIONS_MAX]; /**< NULL = it wasn't given; "" of a flag that was */
+    pod_cli_list list; /**< of shared options: what the repeatable one among them was given */
 } pod_cli_said;
 
 /** What was said of an option of the table (POD_ASSERT that it has this one), or NULL. */

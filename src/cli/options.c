@@ -190,7 +190,7 @@ static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usa
     set_add(&line->set, said_init(own, cli, usage->options, usage->noptions), usage->fields);
     if (usage->shared != NULL) {
         usage->shared->strings = &cli->strings;
-        set_add(&line->set, usage->shared, NULL);
+        set_add(&line->set, usage->shared, usage->shared);
     }
     set_add(&line->set, said_init(&line->common_said, cli, line->common, ncommon), cli);
     set_add(&line->set, said_init(&line->help_said, cli, help, 1), cli);

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/tables.h"
 #include "experiment/recipe.h"
+#include "models/catalog.h"
 
 #include <string.h>
 
@@ -56,9 +57,11 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"recipe", 0, POD_CLI_TEXT, 0, 0, "NAME",
      "a published run whose settings are the defaults of all options (podsim list recipes)",
      .group = "Model", .matters = true},
-    {"maxtext", 0, POD_CLI_TEXT, 0, 0, "SETTINGS|@FILE",
-     "likewise settings of MaxText, 'key=value ...' or a file of them or of YAML; they win over "
-     "the recipe's", .group = "Model"},
+    {"maxtext", 0, POD_CLI_MANY, .offset = offsetof(pod_cli_said, list), 0, "SETTINGS|@FILE",
+     "likewise settings of MaxText, 'key=value ...', a file of them or of YAML, or a run script; "
+     "repeatable, the later win, and all win over the recipe's", .group = "Model"},
+    {"strict", 0, POD_CLI_FLAG, 0, 0, NULL,
+     "settings that change time or memory and aren't modelled are an error", .group = "Model"},
     {"model", 0, POD_CLI_TEXT, 0, 0, "MODEL",
      "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes",
      .group = "Model", .matters = true},
@@ -240,7 +243,7 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     const char *name = pod_step_text(texts, "model");
     POD_TRY(pod_cli_require(name, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err));
     POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
-    POD_TRY(pod_model_parse(name, cli->tables->models, &model, err));
+    POD_TRY(pod_catalog_model(&cli->tables->maxtext, name, &model, err));
     *request = pod_experiment_step_request_of(&model);
     POD_TRY(data_check(request, cli, err));
     POD_TRY(apply_recipe(request, texts, recipe, err));

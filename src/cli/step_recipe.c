@@ -5,24 +5,78 @@
 #include "cli/step.h"
 #include "cli/tables.h"
 #include "experiment/recipe.h"
+#include "models/settings_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 void pod_step_recipe_fini(pod_step_recipe *own)
 {
     pod_settings_fini(&own->settings);
 }
 
-/* Settings of --maxtext, which win over those of the recipe. */
-static pod_status read_maxtext(pod_settings *settings, const char *text, const pod_cli_file *file,
+/* `other` beside the file at `path`, kept by the command line. */
+static const char *path_beside(const char *path, const char *other, pod_cli *cli)
+{
+    const char *slash = strrchr(path, '/');
+    const int folder = slash != NULL && other[0] != '/' ? (int)(slash - path) + 1 : 0;
+    char *joined = NULL;
+    const size_t size = (size_t)folder + strlen(other) + 1;
+    joined = malloc(size);
+    if (joined != NULL) {
+        (void)snprintf(joined, size, "%.*s%s", folder, path, other);
+    }
+    return pod_cli_strings_keep(&cli->strings, joined) ? joined : NULL;
+}
+
+static bool is_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash != NULL ? slash + 1 : path, "base.yml") == 0;
+}
+
+/* A file of settings, over the one that its base_config names. MaxText's base.yml may be missing: its values are the
+ * defaults anyway. Collective. */
+static pod_status read_file(pod_settings *settings, const char *path, int depth, pod_cli *cli,
+                            pod_error *err)
+{
+    enum { DEPTH_MAX = 16 };
+    pod_cli_file file = {.path = path};
+    pod_settings own = {0};
+    pod_status st = pod_cli_read(cli, &file, 1, err);
+    if (st == POD_E_IO && depth > 0 && is_base(path)) {
+        pod_error_clear(err);
+        return POD_OK;
+    }
+    if (st == POD_OK) {
+        st = pod_settings_file(&own, file.data, file.size, path, err);
+    }
+    pod_cli_files_free(&file, 1);
+    const pod_setting *base = pod_settings_find(&own, "base_config");
+    if (st == POD_OK && base != NULL && base->value[0] != '\0') {
+        const char *next = path_beside(path, base->value, cli);
+        st = depth == DEPTH_MAX
+                 ? pod_setting_fail(base, err, "is followed %d times; end the chain", DEPTH_MAX)
+             : next == NULL ? pod_fail(err, POD_E_NOMEM, "no memory for the settings")
+                            : read_file(settings, next, depth + 1, cli, err);
+    }
+    if (st == POD_OK) {
+        st = pod_settings_override(settings, &own, err);
+    }
+    pod_settings_fini(&own);
+    return st;
+}
+
+/* One --maxtext, which wins over the recipe and those before it. Collective. */
+static pod_status read_maxtext(pod_settings *settings, const char *text, pod_cli *cli,
                                pod_error *err)
 {
     pod_settings over = {0};
-    pod_status st = file->path != NULL
-                        ? pod_settings_file(&over, file->data, file->size, file->path, err)
-                        : pod_settings_words(&over, text, NULL, err);
+    pod_status st = text[0] == '@' ? read_file(&over, text + 1, 0, cli, err)
+                                   : pod_settings_words(&over, text, NULL, err);
     if (st == POD_OK) {
         st = pod_settings_override(settings, &over, err);
     }
@@ -34,33 +88,73 @@ static pod_status read_settings(pod_step_recipe *own, const pod_step_texts *text
                                 pod_error *err)
 {
     const char *recipe = pod_step_text(texts, "recipe");
-    const char *maxtext = pod_step_text(texts, "maxtext");
-    const bool from_file = maxtext != NULL && maxtext[0] == '@';
-    pod_cli_file file = {.path = from_file ? maxtext + 1 : NULL};
-    pod_status st = pod_cli_tables_load(cli, &file, from_file ? 1 : 0, err);
+    const pod_cli_list *maxtext = &texts->said.list;
+    pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
     if (st == POD_OK && recipe != NULL) {
         st = pod_experiment_recipe_find(cli->tables->recipes, recipe, &own->settings, &own->chip,
                                         err);
     }
-    if (st == POD_OK && maxtext != NULL) {
-        st = read_maxtext(&own->settings, maxtext, &file, err);
+    for (int i = 0; st == POD_OK && i < maxtext->count; i++) {
+        st = read_maxtext(&own->settings, maxtext->text[i], cli, err);
     }
-    pod_cli_files_free(&file, 1);
-    return st == POD_OK ? pod_recipe_read(&own->settings, &own->recipe, err) : st;
+    return st == POD_OK ? pod_recipe_read(&own->settings, &cli->tables->maxtext, &own->recipe, err)
+                        : st;
 }
 
-/* The keys of one fate, in one line. */
-static void say_keys(const pod_cli *cli, const pod_settings *settings, pod_setting_fate fate,
-                     const char *what)
+/* What is without effect, under -v. */
+static void say_idle(const pod_cli *cli, const pod_settings *settings)
 {
     pod_text keys = {0};
     for (int i = 0; i < settings->count; i++) {
-        if (settings->setting[i].fate == fate) {
-            pod_text_printf(&keys, "%s%s", keys.size > 0 ? ", " : "", settings->setting[i].key);
+        const pod_setting *setting = &settings->setting[i];
+        if (setting->fate == POD_SETTING_NO_EFFECT && setting->source != POD_SETTING_FROM_MODEL) {
+            pod_text_printf(&keys, "%s%s", keys.size > 0 ? ", " : "", setting->key);
         }
     }
     if (keys.size > 0) {
-        pod_cli_say(cli, "%s: %s", what, keys.data);
+        pod_cli_detail(cli, "settings without effect on time and memory: %s", keys.data);
+    }
+    pod_text_free(&keys);
+}
+
+/* What would change time or memory and isn't modelled: a warning each, or with --strict an error. */
+static pod_status say_unmodelled(const pod_cli *cli, const pod_settings *settings, bool strict,
+                                 pod_error *err)
+{
+    for (int i = 0; i < settings->count; i++) {
+        const pod_setting *setting = &settings->setting[i];
+        if (setting->fate != POD_SETTING_NOT_MODELLED
+            || setting->source == POD_SETTING_FROM_MODEL) {
+            continue;
+        }
+        if (strict) {
+            return pod_setting_fail(setting, err,
+                                    "not modelled (%s), and --strict is given; leave one of both "
+                                    "out",
+                                    setting->instead);
+        }
+        pod_cli_warn(cli, "not modelled: %s=%.40s: %s", setting->key, setting->value,
+                     setting->instead);
+    }
+    return POD_OK;
+}
+
+/* Words that make another model of a named one. */
+static void say_overrides(const pod_cli *cli, const pod_settings *settings)
+{
+    const pod_setting *allowed = pod_settings_find(settings, "override_model_config");
+    const pod_setting *name = pod_settings_find(settings, "model_name");
+    pod_text keys = {0};
+    for (int i = 0; i < settings->count; i++) {
+        if (settings->setting[i].overrides) {
+            pod_text_printf(&keys, "%s%s=%s", keys.size > 0 ? ", " : "", settings->setting[i].key,
+                            settings->setting[i].value);
+        }
+    }
+    if (keys.size > 0 && name != NULL) {
+        const bool on = allowed != NULL && strcasecmp(allowed->value, "true") == 0;
+        pod_cli_say(cli, "other values than %s has: %s%s", name->value, keys.data,
+                    on ? "" : " (MaxText takes them with override_model_config=True)");
     }
     pod_text_free(&keys);
 }
@@ -128,8 +222,11 @@ pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod
                                 pod_error *err)
 {
     own->given = pod_step_text(texts, "recipe") != NULL || pod_step_text(texts, "maxtext") != NULL;
+    const bool strict = pod_step_text(texts, "strict") != NULL;
     if (!own->given) {
-        return POD_OK;
+        return strict ? pod_fail(err, POD_E_USAGE,
+                                 "--strict is about settings; give --maxtext or --recipe, too")
+                      : POD_OK;
     }
     pod_status st = read_settings(own, texts, cli, err);
     if (st == POD_OK) {
@@ -142,8 +239,11 @@ pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod
                                                              : "--maxtext");
     }
     if (st == POD_OK) {
-        say_keys(cli, &own->settings, POD_SETTING_NOT_MODELLED, "not modelled");
-        say_keys(cli, &own->settings, POD_SETTING_NO_EFFECT, "of no effect beside the others");
+        st = say_unmodelled(cli, &own->settings, strict, err);
+    }
+    if (st == POD_OK) {
+        say_overrides(cli, &own->settings);
+        say_idle(cli, &own->settings);
     }
     return st;
 }
@@ -158,7 +258,7 @@ static pod_status states_of_slice(const pod_step_recipe *own, const pod_step_tex
     pod_recipe recipe;
     pod_status st = pod_experiment_recipe_states(
         cli->tables->recipes, pod_step_text(texts, "recipe"), &own->settings, chips, &added, err);
-    st = st == POD_OK && added.count > 0 ? pod_recipe_read(&added, &recipe, err) : st;
+    st = st == POD_OK && added.count > 0 ? pod_recipe_read(&added, NULL, &recipe, err) : st;
     if (st == POD_OK && added.count > 0) {
         const pod_step_settings states = pod_experiment_recipe_settings(&recipe);
         request->settings.narrow_weights = states.narrow_weights;

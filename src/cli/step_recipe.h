@@ -21,9 +21,9 @@ typedef struct pod_step_recipe {
 
 struct pod_step_texts;
 
-/** Read both, say on stderr what is not modelled, and fill in the texts of options that are NULL. Loads podsim's
- *  tables. Collective.
- *  @return POD_E_USAGE, POD_E_IO, POD_E_NOMEM */
+/** Read both, warn of what isn't modelled, and fill in the texts of options that are NULL. Loads podsim's tables.
+ *  Collective.
+ *  @return POD_E_USAGE; POD_E_INVALID: an unknown model; POD_E_IO, POD_E_NOMEM */
 pod_status pod_step_recipe_read(pod_step_recipe *own, struct pod_step_texts *texts, pod_cli *cli,
                                 pod_error *err);
 void pod_step_recipe_fini(pod_step_recipe *own);

@@ -47,7 +47,7 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     for (int key = 0; key < POD_WHAT_IF_KEYS; key++) {
         value[key] = all->probe[key].elasticity;
     }
-    (void)snprintf(title, sizeof title, "%s on %s: what would make the step faster",
+    (void)snprintf(title, sizeof title, "%.160s on %s: what would make the step faster",
                    all->run_case->asked->model.name, all->run_case->setup->slice.name);
     return pod_plot_elasticities(plot, title, pod_experiment_what_if_key, value, POD_WHAT_IF_KEYS,
                                  err);

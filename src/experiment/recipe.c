@@ -4,6 +4,7 @@
 #include "chip/grouped.h"
 
 #include "base/names.h"
+#include "models/settings_shell.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES] = {
-    "topologies/chips.csv", "topologies/slices.csv", "models/models.csv", "models/recipes.csv",
-    "validation/figures.csv"};
+    "topologies/chips.csv",      "topologies/slices.csv",  "models/models.csv",
+    "models/recipes.csv",        "validation/figures.csv", "models/maxtext_keys.csv",
+    "models/maxtext_models.csv", "models/names.csv"};
 
 void pod_experiment_tables_fini(pod_experiment_tables *tables)
 {
@@ -20,6 +21,9 @@ void pod_experiment_tables_fini(pod_experiment_tables *tables)
     pod_table_free(tables->slices);
     pod_table_free(tables->recipes);
     pod_table_free(tables->figures);
+    pod_table_free(tables->maxtext_keys);
+    pod_table_free(tables->maxtext_models);
+    pod_table_free(tables->names);
     pod_table_free(tables->models);
     pod_table_free(tables->chips);
     *tables = (pod_experiment_tables){0};
@@ -29,7 +33,8 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
                                        const pod_experiment_file *files, pod_error *err)
 {
     pod_table **const parsed[POD_EXPERIMENT_TABLES] = {
-        &tables->chips, &tables->slices, &tables->models, &tables->recipes, &tables->figures};
+        &tables->chips,   &tables->slices,       &tables->models,         &tables->recipes,
+        &tables->figures, &tables->maxtext_keys, &tables->maxtext_models, &tables->names};
     pod_status st = POD_OK;
     *tables = (pod_experiment_tables){0};
     for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
@@ -41,6 +46,13 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
     }
     if (st == POD_OK) {
         st = pod_models_check(tables->models, err);
+    }
+    if (st == POD_OK) {
+        tables->maxtext = (pod_maxtext){.keys = tables->maxtext_keys,
+                                        .models = tables->maxtext_models,
+                                        .names = tables->names,
+                                        .own = tables->models};
+        st = pod_maxtext_check(&tables->maxtext, err);
     }
     if (st == POD_OK) {
         st = pod_experiment_recipes_check(tables->recipes, err);

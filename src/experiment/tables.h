@@ -7,6 +7,7 @@
 
 #include "base/table.h"
 #include "ici/spec.h"
+#include "models/maxtext.h"
 
 typedef struct pod_experiment_tables {
     pod_table *chips;           /**< topologies/chips.csv, checked */
@@ -14,10 +15,14 @@ typedef struct pod_experiment_tables {
     pod_table *models;          /**< models/models.csv */
     pod_table *recipes;         /**< models/recipes.csv */
     pod_table *figures;         /**< validation/figures.csv, checked: what published rows fix */
+    pod_table *maxtext_keys;    /**< models/maxtext_keys.csv */
+    pod_table *maxtext_models;  /**< models/maxtext_models.csv */
+    pod_table *names;           /**< models/names.csv */
+    pod_maxtext maxtext;        /**< the last three, with models */
     pod_slice_catalog *catalog; /**< the same as slices */
 } pod_experiment_tables;
 
-enum { POD_EXPERIMENT_TABLES = 5 };
+enum { POD_EXPERIMENT_TABLES = 8 };
 /** Where they are below podsim's data: path[POD_EXPERIMENT_TABLES], in the order of the struct. */
 extern const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES];
 

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PARAMETERS_MAX = 32, TOKEN_MAX = 64 };
+/* COLUMNS: the parameters that are columns of models.csv, too. */
+enum { PARAMETERS_MAX = 48, TOKEN_MAX = 64, COLUMNS = 31 };
 
 /** A number of a model: its name, where it goes, whether it may be left out. */
 typedef struct parameter_row {
@@ -44,13 +45,16 @@ static const kind_row kinds[] = {
     {"mlp", POD_MODEL_MLP, 3,
      {OWN(layers), OWN(d_model), OWN(d_ff)},
      "mlp:layers=2,d_model=512,d_ff=2048"},
-    {"transformer", POD_MODEL_TRANSFORMER, 31,
+    {"transformer", POD_MODEL_TRANSFORMER, 44,
      {OWN(layers), OWN(d_model), OWN(d_ff), OWN(heads), OWN(kv_heads), OWN(head_dim), OWN(vocab),
       OWN(mlp_matrices), MAY(tied), MAY(window), MAY(global_every), MAY(global_head_dim),
       MAY(global_kv_heads), MAY(experts), MAY(top_k), MAY(moe_d_ff), MAY(shared_d_ff),
       MAY(dense_layers), MAY(moe_every), MAY(capacity_percent), MAY(q_lora), MAY(kv_lora),
       MAY(rope_dim), MAY(v_head_dim), MAY(shared_kv), MAY(kv_shared_layers), MAY(wide_layers),
-      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding), MAY(parallel)},
+      MAY(qk_norms), MAY(post_norms), MAY(layer_embedding), MAY(parallel), MAY(positions),
+      MAY(chunked), MAY(expert_d_model), MAY(index_top_k), MAY(index_heads), MAY(index_dim),
+      MAY(gated), MAY(delta_k_heads), MAY(delta_v_heads), MAY(delta_k_dim), MAY(delta_v_dim),
+      MAY(delta_conv), MAY(delta_chunk)},
      "transformer:layers=32,d_model=4096,d_ff=14336,heads=32,kv_heads=8,head_dim=128,"
      "vocab=128256,mlp_matrices=3"},
 };
@@ -115,6 +119,23 @@ static pod_status transformer_check(const pod_model *model, pod_error *err)
         return pod_fail(err, POD_E_USAGE,
                         "%s has experts beside attention; leave out experts or parallel",
                         model->name);
+    }
+    if (model->delta_v_heads > 0
+        && (model->delta_k_heads < 1 || model->delta_v_heads % model->delta_k_heads != 0
+            || model->delta_k_dim < 1 || model->delta_v_dim < 1 || model->delta_chunk < 1)) {
+        return pod_fail(
+            err, POD_E_USAGE,
+            "%s has the gated delta rule: give delta_v_heads as a multiple of delta_k_heads, "
+            "delta_k_dim, delta_v_dim and delta_chunk",
+            model->name);
+    }
+    if (model->index_top_k > 0
+        && (model->kv_lora < 1 || model->index_heads < 1 || model->index_dim < 1)) {
+        return pod_fail(
+            err, POD_E_USAGE,
+            "%s has an indexer: give index_heads and index_dim, and latent attention by "
+            "kv_lora",
+            model->name);
     }
     return POD_OK;
 }
@@ -181,7 +202,7 @@ static pod_status row_read(const pod_table *table, int row, pod_model *model, po
 {
     const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
     model->kind = kind->kind;
-    for (int i = 0; i < kind->nparameters; i++) {
+    for (int i = 0; i < COLUMNS; i++) {
         const parameter_row *parameter = &kind->parameter[i];
         const int column = pod_table_column(table, parameter->name);
         int64_t *field = (int64_t *)(void *)((char *)model + parameter->offset);
@@ -201,11 +222,11 @@ static pod_status row_read(const pod_table *table, int row, pod_model *model, po
 static pod_status columns_check(const pod_table *table, pod_error *err)
 {
     const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
-    const char *names[PARAMETERS_MAX + 3] = {"model", "params_B", "source"};
-    for (int i = 0; i < kind->nparameters; i++) {
+    const char *names[COLUMNS + 3] = {"model", "params_B", "source"};
+    for (int i = 0; i < COLUMNS; i++) {
         names[i + 3] = kind->parameter[i].name;
     }
-    return pod_table_expect(table, names, kind->nparameters + 3, false, err);
+    return pod_table_expect(table, names, COLUMNS + 3, false, err);
 }
 
 static pod_status table_row_check(const pod_table *table, int row, pod_error *err)
@@ -262,23 +283,49 @@ static pod_status name_unknown(const char *name, const pod_table *table, pod_err
     return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count);
 }
 
+/** The kind that a text begins with, or NULL. */
+static const kind_row *kind_of(const char *text)
+{
+    const size_t length = strcspn(text, ":");
+    for (int i = 0; i < NKINDS; i++) {
+        if (strlen(kinds[i].name) == length && strncmp(text, kinds[i].name, length) == 0) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+bool pod_model_is_inline(const char *text)
+{
+    return kind_of(text) != NULL;
+}
+
+const char *pod_model_size(const pod_model *model, int place, int64_t *value)
+{
+    const kind_row *kind = &kinds[POD_MODEL_TRANSFORMER];
+    if (place >= kind->nparameters) {
+        return NULL;
+    }
+    *value = *(const int64_t *)(const void *)((const char *)model + kind->parameter[place].offset);
+    return kind->parameter[place].name;
+}
+
 pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *model,
                            pod_error *err)
 {
-    char name[TOKEN_MAX];
+    const kind_row *kind = kind_of(text);
     const size_t length = strcspn(text, ":");
     *model = (pod_model){0};
     (void)snprintf(model->name, sizeof model->name, "%s", text);
-    (void)snprintf(name, sizeof name, "%.*s", (int)(length < TOKEN_MAX ? length : TOKEN_MAX - 1),
-                   text);
-    for (int i = 0; i < NKINDS; i++) {
-        if (strcmp(name, kinds[i].name) == 0) {
-            return inline_parse(&kinds[i], text[length] == ':' ? text + length + 1 : text + length,
-                                model, err);
-        }
+    if (kind != NULL) {
+        return inline_parse(kind, text[length] == ':' ? text + length + 1 : text + length, model,
+                            err);
     }
     const int column = table != NULL ? pod_table_column(table, "model") : -1;
     const int row = column >= 0 ? pod_table_find(table, column, text) : -1;
+    char name[TOKEN_MAX];
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length < TOKEN_MAX ? length : TOKEN_MAX - 1),
+                   text);
     return row >= 0 ? row_read(table, row, model, err) : name_unknown(name, table, err);
 }
 
@@ -304,9 +351,13 @@ int64_t pod_model_weights(const pod_model *model)
 }
 
 /** Keys that a token sees, on average over a sequence. */
-static double keys_seen(int64_t window, const pod_model_flops_args *args)
+static double keys_seen(const pod_layer *layer, const pod_model_flops_args *args)
 {
     const double seq = (double)args->seq;
+    const int64_t window = layer->window;
+    if (layer->chunked && window < args->seq) {
+        return args->causal ? ((double)window + 1) / 2 : (double)window;
+    }
     const double width = window > 0 && window < args->seq ? (double)window : seq;
     return args->causal ? width * (seq - (width - 1) / 2) / seq : width;
 }
@@ -314,12 +365,17 @@ static double keys_seen(int64_t window, const pod_model_flops_args *args)
 /** Forward, of one token. */
 static double transformer_flops(const pod_model *model, const pod_model_flops_args *args)
 {
+    static const pod_layer whole = {.window = 0};
     double flops = 2.0 * (double)model->vocab * (double)model->d_model;
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
         flops += 2.0 * (double)pod_layer_weights(model, &layer, true)
-                 + 2.0 * keys_seen(layer.window, args) * (double)layer.heads
-                       * (double)(layer.qk_dim + layer.v_dim);
+                 + (layer.delta_chunk > 0 ? pod_layer_delta_flops(&layer)
+                                          : 2.0 * keys_seen(&layer, args) * (double)layer.heads
+                                                * (double)(layer.qk_dim + layer.v_dim));
+        flops += layer.index_heads > 0 ? 2.0 * keys_seen(&whole, args) * (double)layer.index_heads
+                                             * (double)layer.index_dim
+                                       : 0;
     }
     return flops;
 }

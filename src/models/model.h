@@ -9,8 +9,8 @@
  *      llama3.1-8b, …                     a row of models/models.csv: a transformer by name
  *
  *  A transformer embeds tokens, passes them through L layers (models/model_layer.h says what one
- *  consists of) and multiplies by a head of vocab columns. The columns of models.csv are the keys of
- *  `transformer:`; those it may leave out are 0 then.
+ *  consists of) and multiplies by a head of vocab columns. The columns of models.csv are keys of
+ *  `transformer:`; those it may leave out are 0 then. Further names are in models/catalog.h.
  *
  *  FLOPs are those the model needs: 2 per active weight and token forward, 4 backward (gradients of the weights
  *  and of the input), and 4 · keys · heads · head_dim of attention a layer and token forward, twice that
@@ -36,6 +36,12 @@ pod_status pod_models_check(const pod_table *table, pod_error *err);
  *          whole number >= 1; POD_E_RANGE: too many weights; POD_E_TABLE */
 pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *model,
                            pod_error *err);
+
+/** Whether a text begins with a kind of model, as "mlp:…". */
+bool pod_model_is_inline(const char *text);
+
+/** A size of transformers by its place, in the order of `transformer:`. @return its name, NULL after the last one */
+const char *pod_model_size(const pod_model *model, int place, int64_t *value);
 
 /** Weights of the whole model. */
 int64_t pod_model_weights(const pod_model *model);

@@ -5,10 +5,19 @@
 
 #include <stddef.h>
 
+static bool is_last_of(int64_t every, int64_t index)
+{
+    return every > 0 && (index + 1) % every == 0;
+}
+
 static bool layer_is_global(const pod_model *model, int64_t index)
 {
-    return model->window == 0
-           || (model->global_every > 0 && (index + 1) % model->global_every == 0);
+    return model->window == 0 || is_last_of(model->global_every, index);
+}
+
+static bool layer_has_delta_rule(const pod_model *model, int64_t index)
+{
+    return model->delta_v_heads > 0 && !is_last_of(model->global_every, index);
 }
 
 static bool layer_has_experts(const pod_model *model, int64_t index)
@@ -55,12 +64,48 @@ static void latent_attention(const pod_model *model, pod_layer *layer)
     } else {
         project(layer, "query", (const int64_t[2]){d, q}, layer->heads, QUERY);
     }
-    project(layer, "kv.latent", (const int64_t[2]){d, layer->kv_width}, 0, KEY | VALUE);
+    if (model->index_top_k > 0) {
+        const int64_t from = model->q_lora > 0 ? model->q_lora : d;
+        layer->index_heads = model->index_heads;
+        layer->index_dim = model->index_dim;
+        layer->window = model->index_top_k;
+        layer->kv_width += model->index_dim;
+        project(layer, "index.query",
+                (const int64_t[2]){from, model->index_heads * model->index_dim}, model->index_heads,
+                QUERY);
+        project(layer, "index.key", (const int64_t[2]){d, model->index_dim}, 0, KEY);
+        project(layer, "index.weights", (const int64_t[2]){d, model->index_heads},
+                model->index_heads, QUERY);
+    }
+    project(layer, "kv.latent", (const int64_t[2]){d, model->kv_lora + model->rope_dim}, 0,
+            KEY | VALUE);
     project(layer, "kv", (const int64_t[2]){model->kv_lora, kv}, layer->heads, KEY | VALUE);
+}
+
+/** The gated delta rule: queries, keys, values and their gates, and two numbers a head that decay and write. */
+static void delta_rule(const pod_model *model, pod_layer *layer)
+{
+    const int64_t keys = model->delta_k_heads * model->delta_k_dim;
+    const int64_t values = model->delta_v_heads * model->delta_v_dim;
+    layer->heads = model->delta_v_heads;
+    layer->kv_heads = model->delta_k_heads;
+    layer->qk_dim = model->delta_k_dim;
+    layer->v_dim = model->delta_v_dim;
+    layer->delta_chunk = model->delta_chunk;
+    layer->delta_conv = model->delta_conv;
+    project(layer, "query", (const int64_t[2]){model->d_model, keys}, layer->kv_heads, QUERY);
+    project(layer, "key", (const int64_t[2]){model->d_model, keys}, layer->kv_heads, KEY);
+    project(layer, "value", (const int64_t[2]){model->d_model, 2 * values}, layer->heads, VALUE);
+    project(layer, "decay", (const int64_t[2]){model->d_model, 2 * layer->heads}, layer->heads,
+            VALUE);
 }
 
 static void projections(const pod_model *model, int64_t index, pod_layer *layer)
 {
+    if (layer_has_delta_rule(model, index)) {
+        delta_rule(model, layer);
+        return;
+    }
     const bool global = layer_is_global(model, index);
     const bool own_kv = index < model->layers - model->kv_shared_layers;
     const int64_t dim =
@@ -69,6 +114,7 @@ static void projections(const pod_model *model, int64_t index, pod_layer *layer)
     layer->kv_heads =
         global && model->global_kv_heads > 0 ? model->global_kv_heads : model->kv_heads;
     layer->window = global ? 0 : model->window;
+    layer->chunked = layer->window > 0 && model->chunked > 0;
     layer->qk_dim = dim;
     layer->v_dim = model->v_head_dim > 0 ? model->v_head_dim : dim;
     if (model->kv_lora > 0) {
@@ -77,8 +123,9 @@ static void projections(const pod_model *model, int64_t index, pod_layer *layer)
     }
     const int64_t kv[2] = {model->d_model, layer->kv_heads * dim};
     layer->kv_width = own_kv ? 2 * layer->kv_heads * dim : 0;
-    project(layer, "query", (const int64_t[2]){model->d_model, layer->heads * dim}, layer->heads,
-            QUERY);
+    const int64_t halves = model->gated > 0 ? 2 : 1;
+    project(layer, "query", (const int64_t[2]){model->d_model, halves * layer->heads * dim},
+            layer->heads, QUERY);
     if (own_kv && global && model->shared_kv > 0) {
         project(layer, "key", kv, layer->kv_heads, KEY | VALUE);
     } else if (own_kv) {
@@ -94,7 +141,7 @@ static void attention(const pod_model *model, int64_t index, pod_layer *layer)
                                   .role = POD_ROLE_OUT,
                                   .part = POD_PART_ATTENTION,
                                   .k = layer->heads * layer->v_dim,
-                                  .n = model->d_model,
+                                  .n = layer->expert_d_model,
                                   .count = 1,
                                   .k_units = layer->heads,
                                   .kept = 1U << POD_KEEP_OUT});
@@ -106,6 +153,7 @@ static void mlp_add(const pod_model *model, pod_layer *layer, pod_layer_role rol
 {
     const bool down = role == POD_ROLE_DOWN || role == POD_ROLE_EXPERTS_DOWN;
     const bool experts = role == POD_ROLE_EXPERTS_UP || role == POD_ROLE_EXPERTS_DOWN;
+    const int64_t d = experts ? layer->expert_d_model : model->d_model;
     const char *const names[2][2] = {
         {"in",         "down"        },
         {"experts.in", "experts.down"}
@@ -113,8 +161,8 @@ static void mlp_add(const pod_model *model, pod_layer *layer, pod_layer_role rol
     add(layer, (pod_layer_matmul){.name = names[experts][down],
                                   .role = role,
                                   .part = part,
-                                  .k = down ? d_ff : model->d_model,
-                                  .n = down ? model->d_model : d_ff,
+                                  .k = down ? d_ff : d,
+                                  .n = down ? d : d_ff,
                                   .count = down || experts ? 1 : model->mlp_matrices - 1,
                                   .k_units = down ? d_ff : 0,
                                   .n_units = down ? 0 : d_ff,
@@ -127,7 +175,7 @@ static void mlp(const pod_model *model, pod_layer *layer)
     add(layer, (pod_layer_matmul){.name = "router",
                                   .role = POD_ROLE_ROUTER,
                                   .part = POD_PART_IN,
-                                  .k = model->d_model,
+                                  .k = layer->expert_d_model,
                                   .n = layer->experts,
                                   .count = 1});
     for (int64_t i = 2; i < model->mlp_matrices; i++) {
@@ -136,11 +184,20 @@ static void mlp(const pod_model *model, pod_layer *layer)
     mlp_add(model, layer, POD_ROLE_EXPERTS_UP, POD_PART_EXPERTS_IN, layer->moe_d_ff);
     mlp_add(model, layer, POD_ROLE_EXPERTS_DOWN, POD_PART_EXPERTS_OUT, layer->moe_d_ff);
     mlp_add(model, layer, POD_ROLE_DOWN, POD_PART_OUT, layer->d_ff);
+    if (layer->expert_d_model < model->d_model) {
+        add(layer, (pod_layer_matmul){.name = "widen",
+                                      .role = POD_ROLE_WIDEN,
+                                      .part = POD_PART_OUT,
+                                      .k = layer->expert_d_model,
+                                      .n = model->d_model,
+                                      .count = 1});
+    }
 }
 
 pod_layer pod_model_layer(const pod_model *model, int64_t index)
 {
-    pod_layer layer = {.heads = 0};
+    pod_layer layer = {.expert_d_model =
+                           model->expert_d_model > 0 ? model->expert_d_model : model->d_model};
     attention(model, index, &layer);
     if (layer_has_experts(model, index)) {
         layer.experts = model->experts;
@@ -223,9 +280,19 @@ int64_t pod_layer_weights(const pod_model *model, const pod_layer *layer, bool a
     return weights;
 }
 
+double pod_layer_delta_flops(const pod_layer *layer)
+{
+    const double chunk = (double)layer->delta_chunk;
+    const double keys = (double)layer->qk_dim;
+    const double values = (double)layer->v_dim;
+    /* of a token and head: K·Kᵀ, Q·Kᵀ and its product with the values, the triangular system; Q·S, K·S, Kᵀ·V */
+    return (double)layer->heads
+           * (2 * chunk * (2 * keys + values) + chunk * (keys + values) + 6 * keys * values);
+}
+
 int64_t pod_model_embeddings(const pod_model *model)
 {
-    const int64_t one = model->tied ? 0 : model->vocab * model->d_model;
+    const int64_t one = (model->positions + (model->tied ? 0 : model->vocab)) * model->d_model;
     return one + model->layers * model->vocab * model->layer_embedding;
 }
 
@@ -240,7 +307,8 @@ static int64_t common_multiple(int64_t a, int64_t b)
 
 pod_layer_pattern pod_model_pattern(const pod_model *model)
 {
-    const int64_t global = model->window > 0 && model->global_every > 0 ? model->global_every : 1;
+    const bool mixed = model->window > 0 || model->delta_v_heads > 0;
+    const int64_t global = mixed && model->global_every > 0 ? model->global_every : 1;
     const int64_t moe = model->experts > 0 && model->moe_every > 0 ? model->moe_every : 1;
     return (pod_layer_pattern){.periodic = model->kv_shared_layers == 0 && model->wide_layers == 0,
                                .prefix = model->experts > 0 ? model->dense_layers : 0,

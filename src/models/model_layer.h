@@ -5,7 +5,9 @@
  *
  *      attention   projections of the input to queries, keys and values, scores of each query with the
  *                  keys it sees, and a projection back
- *      latent attention (DeepSeek)  queries and keys with values each through a narrow matrix first
+ *      latent attention (DeepSeek)  queries and keys with values each through a narrow matrix first; with an
+ *                  indexer a query sees the keys of its best scores only
+ *      gated delta rule (Qwen3-Next)  in place of attention: a state of qk_dim x v_dim a head, chunk by chunk
  *      MLP         up (and gate), elementwise, down; or a router, top_k of `experts` such MLPs for each
  *                  token, and one that all tokens pass
  *
@@ -63,10 +65,11 @@ typedef enum pod_layer_role {
     POD_ROLE_ROUTER,
     POD_ROLE_EXPERTS_UP,
     POD_ROLE_EXPERTS_DOWN,
-    POD_ROLE_DOWN
+    POD_ROLE_DOWN,
+    POD_ROLE_WIDEN /**< from what experts give to d_model, where that is narrower */
 } pod_layer_role;
 
-enum { POD_LAYER_MATMULS_MAX = 12 };
+enum { POD_LAYER_MATMULS_MAX = 14 };
 
 /** `count` matmuls [rows, k] · [k, n]; of experts `count` for each of them. */
 typedef struct pod_layer_matmul {
@@ -84,12 +87,20 @@ typedef struct pod_layer_matmul {
 typedef struct pod_layer {
     int64_t heads;
     int64_t kv_heads;
-    int64_t qk_dim;   /**< of a query or key of one head */
-    int64_t v_dim;    /**< of a value of one head */
-    int64_t kv_width; /**< elements a token adds to a KV cache */
-    int64_t window;   /**< 0 = sees all keys */
-    int64_t d_ff;     /**< of the dense MLP, or of the shared experts; 0 = none */
-    int64_t experts;  /**< 0 = none */
+    int64_t qk_dim;      /**< of a query or key of one head */
+    int64_t v_dim;       /**< of a value of one head */
+    int64_t kv_width;    /**< elements a token adds to a KV cache */
+    int64_t window;      /**< 0 = sees all keys */
+    bool chunked;        /**< the window doesn't slide: a token sees those before it in its own */
+    int64_t index_heads; /**< of the scorer that chooses `window` keys for each query; 0 = none */
+    int64_t index_dim;
+    int64_t
+        delta_chunk; /**< tokens of a chunk of the gated delta rule, in place of attention; 0 = attention.
+                              heads, v_dim: of values; kv_heads, qk_dim: of queries and keys */
+    int64_t delta_conv;
+    int64_t expert_d_model; /**< columns that experts read and give: d_model, or fewer */
+    int64_t d_ff;           /**< of the dense MLP, or of the shared experts; 0 = none */
+    int64_t experts;        /**< 0 = none */
     int64_t top_k;
     int64_t moe_d_ff;
     int nmatmuls;
@@ -113,7 +124,9 @@ int64_t pod_layer_projection_width(const pod_layer *layer, int64_t tensor);
 int64_t pod_layer_attention_weights(const pod_layer *layer);
 /** Weights of a layer; `active`: those that a token passes. */
 int64_t pod_layer_weights(const pod_model *model, const pod_layer *layer, bool active);
-/** Weights of the embeddings that aren't multiplied with. */
+/** FLOPs of the gated delta rule, of a token forward; linear in the length. */
+double pod_layer_delta_flops(const pod_layer *layer);
+/** Weights of the embeddings and positions that aren't multiplied with. */
 int64_t pod_model_embeddings(const pod_model *model);
 
 typedef struct pod_layer_pattern {

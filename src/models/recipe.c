@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/recipe.h"
 
+#include "base/names.h"
 #include "base/units.h"
+#include "models/decoder.h"
 #include "models/recipe_keys.h"
 
 #include <math.h>
@@ -9,143 +11,148 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names of models ---- */
+/* ---- the model ---- */
 
-/** MaxText's name of a model, and that of models.csv. */
-static const char *const model_names[][2] = {
-    {"deepseek3-671b",            "deepseek-v3"    },
-    {"deepseek3-671b-batchsplit", "deepseek-v3"    },
-    {"deepseek3-671b-2dfsdp",     "deepseek-v3"    },
-    {"gemma4-e2b",                "gemma4-2b"      },
-    {"gemma4-e4b",                "gemma4-4b"      },
-    {"llama3-8b",                 "llama3.1-8b"    },
-    {"llama3-70b",                "llama3.1-70b"   },
-    {"llama3.3-70b",              "llama3.1-70b"   },
-    {"llama3-405b",               "llama3.1-405b"  },
-    {"llama4-17b-16e",            "llama4-scout"   },
-    {"llama4-17b-128e",           "llama4-maverick"},
-};
-
-static const char *name_of_model(const char *maxtext)
+/** All that the settings say, over base.yml's defaults. */
+static pod_status sizes_read(pod_settings *settings, pod_recipe_draft *draft, pod_error *err)
 {
-    for (size_t i = 0; i < sizeof model_names / sizeof model_names[0]; i++) {
-        if (strcmp(model_names[i][0], maxtext) == 0) {
-            return model_names[i][1];
-        }
+    pod_status st = POD_OK;
+    *draft = pod_recipe_draft_default();
+    for (int i = 0; i < settings->count && st == POD_OK; i++) {
+        st = pod_recipe_key_read(&settings->setting[i], draft, err);
     }
-    return maxtext;
+    return st;
 }
 
-/* ---- a model described by its sizes ---- */
-
-/** Multiply the sizes by global_parameter_scale, a power of 2: heads with MLPs, width, layers in turn. */
-static void sizes_scale(pod_recipe_sizes *sizes)
+/** The name that settings give to a model, or NULL. */
+static const char *name_of(const pod_settings *settings)
 {
-    int64_t *const turns[][4] = {
-        {&sizes->query_heads, &sizes->kv_heads, &sizes->mlp_dim, &sizes->moe_mlp_dim},
-        {&sizes->emb_dim,     NULL,             NULL,            NULL               },
-        {&sizes->layers,      NULL,             NULL,            NULL               },
-    };
-    int turn = 0;
-    for (int64_t scale = sizes->scale; scale > 1; scale /= 2) {
-        for (int i = 0; i < 4 && turns[turn][i] != NULL; i++) {
-            *turns[turn][i] *= *turns[turn][i] > 0 ? 2 : 1;
-        }
-        turn = (turn + 1) % 3;
+    const pod_setting *name = pod_settings_find(settings, "model_name");
+    const bool is_name =
+        name != NULL && name->value[0] != '\0' && strcmp(name->value, "default") != 0;
+    return is_name ? name->value : NULL;
+}
+
+/** What only the name of MaxText's file tells. */
+static void name_note(pod_recipe_sizes *sizes, const pod_settings *of_model)
+{
+    const char *name = name_of(of_model);
+    sizes->named = name != NULL;
+    sizes->short_cycle = name != NULL && strcmp(name, "gemma4-e2b") == 0;
+}
+
+/** What a model's own settings describe. */
+static pod_status model_print(pod_settings *of_model, char *text, size_t size, pod_error *err)
+{
+    pod_recipe_draft draft;
+    pod_status st = sizes_read(of_model, &draft, err);
+    name_note(&draft.sizes, of_model);
+    return st == POD_OK ? pod_decoder_print(of_model, &draft.sizes, 0, text, size, err) : st;
+}
+
+pod_status pod_recipe_model(const pod_maxtext *maxtext, const char *name, char *text, size_t size,
+                            bool *found, pod_error *err)
+{
+    pod_settings of_model = {0};
+    pod_status st = pod_maxtext_model(maxtext, name, &of_model, found, err);
+    if (st == POD_OK && *found) {
+        st = model_print(&of_model, text, size, err);
     }
+    pod_settings_fini(&of_model);
+    return st;
 }
 
-/** A further size of a model, where there is room for it. */
-typedef struct size_row {
-    const char *name;
-    int64_t value; /**< 0 = leave it out */
-} size_row;
-
-/** "transformer:layers=…" @return false if it doesn't fit */
-static bool sizes_print(const pod_recipe_sizes *sizes, char *buf, size_t size)
+static bool is_own(const pod_maxtext *maxtext, const char *name)
 {
-    const bool moe = sizes->experts > 1;
-    const int64_t moe_mlp_dim = sizes->moe_mlp_dim > 0 ? sizes->moe_mlp_dim : sizes->mlp_dim;
-    const size_row rows[] = {
-        {"layers",       sizes->layers                                                       },
-        {"d_model",      sizes->emb_dim                                                      },
-        {"d_ff",         sizes->mlp_dim                                                      },
-        {"heads",        sizes->query_heads                                                  },
-        {"kv_heads",     sizes->kv_heads                                                     },
-        {"head_dim",     sizes->latent == 1 ? sizes->nope_dim : sizes->head_dim              },
-        {"vocab",        sizes->vocab                                                        },
-        {"mlp_matrices", sizes->mlp_matrices                                                 },
-        {"tied",         sizes->tied                                                         },
-        {"window",       sizes->window                                                       },
-        {"experts",      moe ? sizes->experts : 0                                            },
-        {"top_k",        moe ? sizes->top_k : 0                                              },
-        {"moe_d_ff",     moe ? moe_mlp_dim : 0                                               },
-        {"shared_d_ff",  moe ? sizes->shared_experts * moe_mlp_dim : 0                       },
-        {"dense_layers", moe ? sizes->dense_layers : 0                                       },
-        {"moe_every",    moe && sizes->moe_every > 1 ? sizes->moe_every : 0                  },
-        {"q_lora",       sizes->latent == 1 ? sizes->q_lora : 0                              },
-        {"kv_lora",      sizes->latent == 1 ? sizes->kv_lora : 0                             },
-        {"rope_dim",     sizes->latent == 1 ? sizes->rope_dim : 0                            },
-        {"v_head_dim",   sizes->latent == 1 ? sizes->v_dim : 0                               },
-        {"qk_norms",     sizes->qk_norms                                                     },
-        {"post_norms",   sizes->post_attention_norm == 1 && sizes->post_mlp_norm == 1 ? 1 : 0},
-    };
-    size_t length = (size_t)snprintf(buf, size, "transformer:");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && length < size; i++) {
-        if (rows[i].value != 0) {
-            length += (size_t)snprintf(buf + length, size - length, "%s%s=%lld", i > 0 ? "," : "",
-                                       rows[i].name, (long long)rows[i].value);
-        }
+    const pod_table *own = maxtext->own;
+    return own != NULL && pod_table_find(own, pod_table_column(own, "model"), name) >= 0;
+}
+
+static pod_status no_such_name(const pod_settings *settings, const pod_maxtext *maxtext,
+                               pod_error *err)
+{
+    enum { NAMES_MAX = 512 };
+    const char *names[NAMES_MAX];
+    const pod_setting *setting = pod_settings_find(settings, "model_name");
+    const int count = pod_maxtext_names(maxtext, names, NAMES_MAX);
+    const char *nearest = pod_nearest_name(setting->value, names, count);
+    (void)pod_setting_fail(setting, err,
+                           "unknown model '%s'; %s%s%sgive its file by --maxtext @FILE",
+                           setting->value, nearest != NULL ? "did you mean '" : "",
+                           nearest != NULL ? nearest : "", nearest != NULL ? "'? Or " : "");
+    if (err != NULL) {
+        err->status = POD_E_INVALID;
     }
-    return length < size;
+    return POD_E_INVALID;
 }
 
-/** A setting that describes a model: the first such, for messages. */
-static pod_status sizes_fail(const pod_settings *settings, const char *key, const char *what,
-                             pod_error *err)
+/** Take a key of the model's file: it wins over YAML, words win over it. */
+static pod_status merge_key(pod_settings *settings, const pod_setting *of_model, pod_error *err)
 {
-    const pod_setting none = {.key = (char *)(uintptr_t)key};
-    const pod_setting *setting = pod_settings_find(settings, key);
-    return pod_setting_fail(setting != NULL ? setting : &none, err, "%s", what);
-}
-
-/** Whether the sizes say nothing beside a name: a file may list base.yml's. */
-static bool sizes_are_default(const pod_recipe_sizes *sizes)
-{
-    const pod_recipe_sizes base = pod_recipe_draft_default().sizes;
-    return memcmp(&base, sizes, offsetof(pod_recipe_sizes, given)) == 0;
-}
-
-static pod_status model_make(const pod_settings *settings, pod_recipe_draft *draft, pod_error *err)
-{
-    pod_recipe_sizes *sizes = &draft->sizes;
-    if (draft->model_name != NULL && !sizes_are_default(sizes)) {
-        return sizes_fail(settings, "model_name",
-                          "names a model whose sizes other keys give; leave out one of both", err);
-    }
-    if (draft->model_name != NULL) {
-        const char *name = name_of_model(draft->model_name);
-        if (strlen(name) >= sizeof draft->recipe.model) {
-            return sizes_fail(settings, "model_name", "is too long for a name of a model", err);
-        }
-        (void)snprintf(draft->recipe.model, sizeof draft->recipe.model, "%s", name);
+    pod_setting *known = pod_settings_find(settings, of_model->key);
+    if (known != NULL && known->source == POD_SETTING_FROM_WORDS) {
+        known->overrides = strcmp(known->value, of_model->value) != 0;
         return POD_OK;
     }
-    if (!sizes->given) {
+    return pod_settings_set(settings, of_model, err);
+}
+
+/** The settings of the named model among the others.
+ *  @param[out] of_model  the model's file alone, empty if it has none
+ *  @param[out] text      what it describes, "" likewise */
+static pod_status model_merge(pod_settings *settings, const pod_maxtext *maxtext,
+                              pod_settings *of_model, char *text, size_t size, pod_error *err)
+{
+    const char *name = name_of(settings);
+    bool found = false;
+    text[0] = '\0';
+    if (name == NULL || maxtext == NULL || is_own(maxtext, name)) {
         return POD_OK;
     }
-    if ((sizes->scale & (sizes->scale - 1)) != 0) {
-        return sizes_fail(settings, "global_parameter_scale", "is no power of 2; give one", err);
+    pod_status st = pod_maxtext_model(maxtext, name, of_model, &found, err);
+    if (st == POD_OK && !found) {
+        st = no_such_name(settings, maxtext, err);
     }
-    if (sizes->post_attention_norm != sizes->post_mlp_norm) {
-        return sizes_fail(settings, "use_post_attn_norm",
-                          "goes with use_post_ffw_norm here; set both or none", err);
+    if (st == POD_OK) {
+        st = model_print(of_model, text, size, err);
     }
-    sizes_scale(sizes);
-    return sizes_print(sizes, draft->recipe.model, sizeof draft->recipe.model)
-               ? POD_OK
-               : sizes_fail(settings, "base_emb_dim",
-                            "begins a model too long to write out; use fewer of its sizes", err);
+    for (int i = 0; i < of_model->count && st == POD_OK; i++) {
+        if (strcmp(of_model->setting[i].key, "model_name") != 0) {
+            st = merge_key(settings, &of_model->setting[i], err);
+        }
+    }
+    return st;
+}
+
+/** By its name, unless other keys make another model of it.
+ *  @param of_model  the settings of its file
+ *  @param named     what they describe, "" if there is no file */
+static pod_status model_make(const pod_settings *settings, const pod_settings *of_model,
+                             const char *named, pod_recipe_draft *draft, pod_error *err)
+{
+    const char *name = name_of(settings);
+    pod_recipe *recipe = &draft->recipe;
+    name_note(&draft->sizes, of_model);
+    if (name != NULL && strlen(name) >= sizeof recipe->model) {
+        return pod_setting_fail(pod_settings_find(settings, "model_name"), err,
+                                "is too long for a name of a model");
+    }
+    if (name != NULL && named[0] == '\0') { /* no file describes it */
+        (void)snprintf(recipe->model, sizeof recipe->model, "%s", name);
+        return POD_OK;
+    }
+    if (name == NULL && !draft->sizes.given) {
+        return POD_OK;
+    }
+    char text[POD_MODEL_NAME_MAX];
+    pod_status st = pod_decoder_print(settings, &draft->sizes, 0, text, sizeof text, err);
+    const bool same = name != NULL && strcmp(text, named) == 0;
+    if (st == POD_OK && !same) {
+        st = pod_decoder_print(settings, &draft->sizes, pod_recipe_capacity_percent(recipe), text,
+                               sizeof text, err);
+    }
+    (void)snprintf(recipe->model, sizeof recipe->model, "%s", same ? name : text);
+    return st;
 }
 
 /* ---- flags of the compiler ---- */
@@ -158,8 +165,7 @@ static pod_status flag_unmodelled(pod_settings *settings, const char *flag, size
     char value[] = "";
     (void)snprintf(key, sizeof key, "xla_flags --%.*s", (int)length, flag);
     return pod_settings_add(
-        settings, &(pod_setting){.key = key, .value = value, .fate = POD_SETTING_NOT_MODELLED},
-        err);
+        settings, &(pod_setting){.key = key, .value = value, .fate = POD_SETTING_NO_EFFECT}, err);
 }
 
 /** Flags as "--xla_a=true --xla_b=1", the dashes may be missing. */
@@ -185,9 +191,10 @@ static pod_status flags_read(pod_settings *settings, const char *flags, pod_reci
 
 static pod_status all_flags_read(pod_settings *settings, pod_recipe *recipe, pod_error *err)
 {
-    static const char *const keys[] = {"xla_flags", "LIBTPU_INIT_ARGS", "compile_xla_flags"};
+    static const char *const keys[] = {"xla_flags", "LIBTPU_INIT_ARGS", "XLA_FLAGS",
+                                       "compile_xla_flags"};
     pod_status st = POD_OK;
-    for (int i = 0; i < 3 && st == POD_OK; i++) {
+    for (int i = 0; i < 4 && st == POD_OK; i++) {
         pod_setting *setting = pod_settings_find(settings, keys[i]);
         if (setting != NULL) {
             setting->fate = POD_SETTING_USED;
@@ -201,12 +208,14 @@ static pod_status all_flags_read(pod_settings *settings, pod_recipe *recipe, pod
 
 /** The name of an axis, as in ici_NAME_parallelism, and what it cuts, as in --mesh. */
 static const char *const axis_names[POD_RECIPE_AXES][2] = {
+    [POD_RECIPE_DILOCO] = {"diloco",                 "data"    },
     [POD_RECIPE_DATA] = {"data",                   "data"    },
     [POD_RECIPE_PIPELINE] = {"pipeline",               "pipeline"},
     [POD_RECIPE_FSDP] = {"fsdp",                   "fsdp"    },
     [POD_RECIPE_FSDP_TRANSPOSE] = {"fsdp_transpose",         "fsdp"    },
     [POD_RECIPE_SEQUENCE] = {"sequence",               "sequence"},
     [POD_RECIPE_CONTEXT] = {"context",                "sequence"},
+    [POD_RECIPE_CONTEXT_ULYSSES] = {"context_usp_ulysses",    "sequence"},
     [POD_RECIPE_CONTEXT_AUTOREGRESSIVE] = {"context_autoregressive", "sequence"},
     [POD_RECIPE_TENSOR] = {"tensor",                 "tensor"  },
     [POD_RECIPE_TENSOR_TRANSPOSE] = {"tensor_transpose",       "tensor"  },
@@ -236,33 +245,44 @@ static pod_status rest_check(const int64_t sizes[POD_RECIPE_AXES], const char *p
     return POD_OK;
 }
 
-static void set_fate(const pod_settings *settings, const char *key, pod_setting_fate fate)
+static void set_idle_key(const pod_settings *settings, const char *key)
 {
     pod_setting *setting = pod_settings_find(settings, key);
     if (setting != NULL) {
-        setting->fate = fate;
+        setting->fate = POD_SETTING_NO_EFFECT;
+    }
+}
+
+static void set_unmodelled(const pod_settings *settings, const char *key, const char *instead)
+{
+    pod_setting *setting = pod_settings_find(settings, key);
+    if (setting != NULL) {
+        setting->fate = POD_SETTING_NOT_MODELLED;
+        setting->instead = instead;
     }
 }
 
 /** Gate and up are kept together or not at all, and of a model's dense and expert layers the same way. */
 static void fates_of_parts(const pod_settings *settings, const pod_recipe *recipe)
 {
+    static const char together[] = "gate and up are kept together: computed again";
+    static const char same[] = "experts keep what dense layers do";
     const int64_t *place = recipe->place;
     if (place[POD_RECIPE_MLPWI] == POD_RECIPE_REMAT
         && place[POD_RECIPE_MLPWI_0] != place[POD_RECIPE_MLPWI_1]) {
-        set_fate(settings, "mlpwi_0", POD_SETTING_NOT_MODELLED);
-        set_fate(settings, "mlpwi_1", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "mlpwi_0", together);
+        set_unmodelled(settings, "mlpwi_1", together);
     }
     const bool dense_wi = place[POD_RECIPE_MLPWI] != POD_RECIPE_REMAT
                           || (place[POD_RECIPE_MLPWI_0] != POD_RECIPE_REMAT
                               && place[POD_RECIPE_MLPWI_0] == place[POD_RECIPE_MLPWI_1]);
     if (dense_wi || place[POD_RECIPE_MOE_MLPWI_0] != place[POD_RECIPE_MOE_MLPWI_1]) {
-        set_fate(settings, "moe_mlpwi_0", POD_SETTING_NOT_MODELLED);
-        set_fate(settings, "moe_mlpwi_1", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "moe_mlpwi_0", dense_wi ? same : together);
+        set_unmodelled(settings, "moe_mlpwi_1", dense_wi ? same : together);
     }
     if (place[POD_RECIPE_MLPWO] != POD_RECIPE_REMAT
         && place[POD_RECIPE_MOE_MLPWO] != place[POD_RECIPE_MLPWO]) {
-        set_fate(settings, "moe_mlpwo", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "moe_mlpwo", same);
     }
 }
 
@@ -270,38 +290,47 @@ static void fates_of_parts(const pod_settings *settings, const pod_recipe *recip
 static void fates_of_dq(const pod_settings *settings, const pod_recipe_blocks *blocks,
                         const char *queries, const char *keys)
 {
+    static const char instead[] = "both backward kernels have the blocks of dkv";
     if (blocks->q_dq != blocks->q_dkv) {
-        set_fate(settings, queries, POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, queries, instead);
     }
     if (blocks->kv_dq != blocks->kv_dkv) {
-        set_fate(settings, keys, POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, keys, instead);
     }
 }
 
 /** Values that podsim's steps don't have. */
 static void fates_of_values(const pod_settings *settings, const pod_recipe *recipe)
 {
+    const pod_setting *optimizer = pod_settings_find(settings, "opt_type");
     if (recipe->grad_dtype != POD_DTYPE_BF16) {
-        set_fate(settings, "grad_dtype", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "grad_dtype", "gradients are kept and summed in bfloat16");
+    }
+    if (recipe->gradient_scaling != recipe->activation_scaling) {
+        set_unmodelled(settings, "bwd_quantization_calibration_method",
+                       "gradients are scaled as activations are");
+    }
+    if (optimizer != NULL && strcmp(optimizer->value, "muon") == 0) {
+        set_unmodelled(settings, "opt_type", "weights are updated as by adamw");
     }
     fates_of_parts(settings, recipe);
     fates_of_dq(settings, &recipe->blocks, "sa_block_q_dq", "sa_block_kv_dq");
     fates_of_dq(settings, &recipe->local_blocks, "local_sa_block_q_dq", "local_sa_block_kv_dq");
     if (recipe->pipeline_repeats != 1) {
-        set_fate(settings, "num_pipeline_repeats", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "num_pipeline_repeats", "a microbatch passes each stage once");
     }
     if (recipe->sparse_matmul == 1 && recipe->megablox == 0 && recipe->tokamax_gmm == 0) {
-        set_fate(settings, "megablox", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "megablox", "grouped matmuls are megablox");
     }
     if (recipe->sparse_matmul == 0 && recipe->capacity_factor < 0) {
-        set_fate(settings, "sparse_matmul", POD_SETTING_NOT_MODELLED);
+        set_unmodelled(settings, "sparse_matmul", "experts are grouped matmuls");
     }
 }
 
 static void set_idle(const pod_settings *settings, const char *const *keys, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        set_fate(settings, keys[i], POD_SETTING_NO_EFFECT);
+        set_idle_key(settings, keys[i]);
     }
 }
 
@@ -310,8 +339,8 @@ static bool is_tile(const char *key)
     return strncmp(key, "wi_tile_", 8) == 0 || strncmp(key, "wo_tile_", 8) == 0;
 }
 
-/** Settings that others make idle. @param named  the model is: its sizes are those of the table */
-static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe, bool named)
+/** Settings that others make idle. */
+static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe)
 {
     static const char *const places[] = {
         "decoder_layer_input",
@@ -342,10 +371,7 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
     set_idle(settings, recipe->fused_qkv == 1 ? separate : fused, recipe->fused_qkv == 1 ? 3 : 1);
     for (int i = 0; i < settings->count; i++) {
         pod_setting *setting = &settings->setting[i];
-        const bool tile =
-            strncmp(setting->key, "wi_tile_", 8) == 0 || strncmp(setting->key, "wo_tile_", 8) == 0;
-        if ((named && pod_recipe_key_is_size(setting->key))
-            || (tile && recipe->sparse_matmul == 0)) {
+        if (is_tile(setting->key) && recipe->sparse_matmul == 0) {
             setting->fate = POD_SETTING_NO_EFFECT;
         }
     }
@@ -356,7 +382,7 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
         set_idle(settings, split, sizeof split / sizeof split[0]);
     }
     if (recipe->sparse_matmul == 1) {
-        set_fate(settings, "capacity_factor", POD_SETTING_NO_EFFECT);
+        set_idle_key(settings, "capacity_factor");
     }
 }
 
@@ -384,7 +410,8 @@ static void tiles_choose(const pod_settings *settings, pod_recipe *recipe)
     }
 }
 
-static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, pod_error *err)
+static pod_status draft_finish(pod_settings *settings, const pod_settings *of_model,
+                               const char *named, pod_recipe_draft *draft, pod_error *err)
 {
     pod_recipe *recipe = &draft->recipe;
     recipe->matmul_dtype = (pod_dtype)draft->matmul_dtype;
@@ -405,13 +432,13 @@ static pod_status draft_finish(pod_settings *settings, pod_recipe_draft *draft, 
         st = rest_check(recipe->dcn, "dcn", err);
     }
     if (st == POD_OK) {
-        st = model_make(settings, draft, err);
+        st = model_make(settings, of_model, named, draft, err);
     }
     if (st == POD_OK) {
         st = all_flags_read(settings, recipe, err);
     }
     fates_of_values(settings, recipe);
-    fates_of_idle(settings, recipe, draft->model_name != NULL);
+    fates_of_idle(settings, recipe);
     return st;
 }
 
@@ -423,19 +450,42 @@ pod_recipe pod_recipe_default(void)
     return draft.recipe;
 }
 
-pod_status pod_recipe_read(pod_settings *settings, pod_recipe *recipe, pod_error *err)
+/** Keys that have no figure: known and without effect, not modelled, or unknown. */
+static pod_status keys_rest(pod_settings *settings, const pod_maxtext *maxtext, pod_error *err)
 {
-    pod_recipe_draft draft = pod_recipe_draft_default();
+    enum { NAMES_MAX = 512 };
+    const char *names[NAMES_MAX];
+    const int count = pod_recipe_key_names(names, NAMES_MAX);
     pod_status st = POD_OK;
     for (int i = 0; i < settings->count && st == POD_OK; i++) {
-        st = pod_recipe_key_read(&settings->setting[i], &draft, err);
+        pod_setting *setting = &settings->setting[i];
+        if (!pod_recipe_key_is_known(setting->key)) {
+            st = pod_maxtext_key(maxtext, setting, names, count, err);
+        }
+    }
+    return st;
+}
+
+pod_status pod_recipe_read(pod_settings *settings, const pod_maxtext *maxtext, pod_recipe *recipe,
+                           pod_error *err)
+{
+    char named[POD_MODEL_NAME_MAX] = "";
+    pod_settings of_model = {0};
+    pod_recipe_draft draft;
+    pod_status st = model_merge(settings, maxtext, &of_model, named, sizeof named, err);
+    if (st == POD_OK && maxtext != NULL) {
+        st = keys_rest(settings, maxtext, err);
     }
     if (st == POD_OK) {
-        st = draft_finish(settings, &draft, err);
+        st = sizes_read(settings, &draft, err);
+    }
+    if (st == POD_OK) {
+        st = draft_finish(settings, &of_model, named, &draft, err);
     }
     if (st == POD_OK) {
         *recipe = draft.recipe;
     }
+    pod_settings_fini(&of_model);
     return st;
 }
 

@@ -17,12 +17,16 @@
  *          sequence, context, context_autoregressive     sequence
  *          tensor, tensor_transpose, tensor_sequence, autoregressive   tensor
  *
- *  A key that podsim has no use for, or none yet, gets the fate POD_SETTING_NOT_MODELLED; one that others
- *  make idle POD_SETTING_NO_EFFECT (`query_proj` under `remat_policy=full`).
+ *  Order, the later wins: base.yml, YAML, the file of the model that model_name names (models/maxtext.h), words
+ *  of a command line or script. With keys that make another model of a named one it is described by its sizes.
+ *
+ *  Every setting gets a fate: used; without effect, as it changes neither time nor memory or others make it idle
+ *  (`query_proj` under `remat_policy=full`); or not modelled, with what is done in its place.
  *
  *  Ownership: plain values. Threads: none. Errors: POD_E_USAGE with the key and what would be right. */
 #pragma once
 
+#include "models/maxtext.h"
 #include "models/recipe_figures.h"
 #include "models/settings.h"
 
@@ -30,10 +34,19 @@
 pod_recipe pod_recipe_default(void);
 
 /** Read settings over the defaults, and note the fate of each.
- *  @param settings  flags of xla_flags and LIBTPU_INIT_ARGS that aren't modelled are appended as
- *                   "xla_flags --NAME"
- *  @return POD_E_USAGE: a value that isn't one, two ways to say the model, two sizes of -1; POD_E_NOMEM */
-pod_status pod_recipe_read(pod_settings *settings, pod_recipe *recipe, pod_error *err);
+ *  @param settings  those of a named model are merged in; flags of xla_flags and LIBTPU_INIT_ARGS that have no
+ *                   effect are appended as "xla_flags --NAME"
+ *  @param maxtext   NULL: no model files, and no key is unknown
+ *  @return POD_E_USAGE: a key that MaxText doesn't have, a value that isn't one, two sizes of -1; POD_E_INVALID: an
+ *          unknown model_name or decoder_block; POD_E_NOMEM */
+pod_status pod_recipe_read(pod_settings *settings, const pod_maxtext *maxtext, pod_recipe *recipe,
+                           pod_error *err);
+
+/** What a name stands for, "transformer:layers=…".
+ *  @param[out] found  whether MaxText or names.csv has it
+ *  @return POD_E_INVALID: its decoder_block is refused; POD_E_TABLE; POD_E_NOMEM */
+pod_status pod_recipe_model(const pod_maxtext *maxtext, const char *name, char *text, size_t size,
+                            bool *found, pod_error *err);
 
 /** The sizes of one of ici, dcn as `--mesh` takes it, "data=4,fsdp=-1": axes that cut the same multiplied,
  *  those of 1 left out, "" if none is left. @return buf */

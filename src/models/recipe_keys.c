@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/recipe_keys.h"
 
+#include "models/decoder.h"
+
 #include "base/names.h"
 #include "base/units.h"
 
@@ -34,9 +36,8 @@ typedef struct word_row {
 typedef struct key_row {
     const char *key;
     value_kind kind;
-    size_t offset;   /**< in pod_recipe_draft */
-    bool is_size;    /**< describes the model */
-    bool unmodelled; /**< read, but nothing makes use of it yet */
+    size_t offset; /**< in pod_recipe_draft */
+    bool is_size;  /**< describes the model */
     const word_row *words;
 } key_row;
 
@@ -68,6 +69,7 @@ static const word_row strategies[] = {
 static const word_row optimizers[] = {
     {"adamw",    0},
     {"adam_pax", 0},
+    {"muon",     0},
     {"sgd",      1},
     {NULL,       0}
 };
@@ -75,24 +77,24 @@ static const word_row attention_types[] = {
     {"global",        0},
     {"full",          0},
     {"local_sliding", 0},
+    {"chunk",         0},
     {"mla",           1},
     {NULL,            0}
 };
 
-#define OF(member)    offsetof(pod_recipe_draft, recipe.member)
-#define USED(member)  OF(member), .unmodelled = false
-#define DRAFT(member) offsetof(pod_recipe_draft, member)
+#define OF(member)    offsetof(pod_recipe_draft, recipe.member), .is_size = false
+#define DRAFT(member) offsetof(pod_recipe_draft, member), .is_size = false
 #define SIZE(member)  offsetof(pod_recipe_draft, sizes.member), .is_size = true
 /* clang-format off */
 #define AXIS_ROWS(name, axis)                                                                      \
-    {"ici_" name "_parallelism", AXIS, USED(ici[axis])}, {"dcn_" name "_parallelism", AXIS, USED(dcn[axis])}
+    {"ici_" name "_parallelism", AXIS, OF(ici[axis])}, {"dcn_" name "_parallelism", AXIS, OF(dcn[axis])}
 #define BLOCK_ROWS(name, member)                                                                   \
-    {"sa_block_" name, COUNT, USED(blocks.member)},                                                \
-    {"local_sa_block_" name, BLOCK, USED(local_blocks.member)}
+    {"sa_block_" name, COUNT, OF(blocks.member)},                                                \
+    {"local_sa_block_" name, BLOCK, OF(local_blocks.member)}
 #define TILE_ROWS(name, weights, product)                                                          \
-    {name "_batch_seq", COUNT, USED(tile[weights][product].batch_seq)},          \
-    {name "_embed_dim", COUNT, USED(tile[weights][product].embed)},              \
-    {name "_mlp_dim", COUNT, USED(tile[weights][product].mlp)}
+    {name "_batch_seq", COUNT, OF(tile[weights][product].batch_seq)},          \
+    {name "_embed_dim", COUNT, OF(tile[weights][product].embed)},              \
+    {name "_mlp_dim", COUNT, OF(tile[weights][product].mlp)}
 #define PLACE_ROW(name, tensor) {name, WORD, OF(place[tensor]), .words = places}
 
 static const key_row keys[] = {
@@ -118,33 +120,57 @@ static const key_row keys[] = {
     {"qk_rope_head_dim", COUNT, SIZE(rope_dim)},
     {"v_head_dim", COUNT, SIZE(v_dim)},
     {"sliding_window_size", NATURAL, SIZE(window)},
+    {"chunk_attn_window_size", NATURAL, SIZE(chunk)},
+    {"nope_layer_interval", OR_MINUS, SIZE(nope_interval)},
+    {"inhomogeneous_layer_cycle_interval", COUNT, SIZE(cycle)},
+    {"global_head_dim", NATURAL, SIZE(global_head_dim)},
+    {"global_num_kv_heads", NATURAL, SIZE(global_kv_heads)},
+    {"share_kv_projections", SWITCH, SIZE(shared_kv)},
+    {"num_kv_shared_layers", NATURAL, SIZE(kv_shared_layers)},
+    {"use_double_wide_mlp", SWITCH, SIZE(double_wide)},
+    {"hidden_size_per_layer_input", NATURAL, SIZE(layer_embedding)},
+    {"trainable_position_size", OR_MINUS, SIZE(positions)},
+    {"attention_output_dim", OR_MINUS, SIZE(attention_out)},
+    {"moe_expert_input_dim", OR_MINUS, SIZE(expert_in)},
+    {"use_indexer", SWITCH, SIZE(indexer)},
+    {"indexer_topk", COUNT, SIZE(indexer_top_k)},
+    {"indexer_n_heads", COUNT, SIZE(indexer_heads)},
+    {"indexer_head_dim", COUNT, SIZE(indexer_dim)},
+    {"gdn_num_key_heads", COUNT, SIZE(delta_k_heads)},
+    {"gdn_num_value_heads", COUNT, SIZE(delta_v_heads)},
+    {"gdn_key_head_dim", COUNT, SIZE(delta_k_dim)},
+    {"gdn_value_head_dim", COUNT, SIZE(delta_v_dim)},
+    {"gdn_conv_kernel_dim", COUNT, SIZE(delta_conv)},
+    {"gdn_chunk_size", COUNT, SIZE(delta_chunk)},
     {"use_qk_norm", SWITCH, SIZE(qk_norms)},
     {"use_post_attn_norm", SWITCH, SIZE(post_attention_norm)},
     {"use_post_ffw_norm", SWITCH, SIZE(post_mlp_norm)},
 
-    {"max_target_length", COUNT, USED(seq)},
+    {"max_target_length", COUNT, OF(seq)},
+    AXIS_ROWS("diloco", POD_RECIPE_DILOCO),
     AXIS_ROWS("data", POD_RECIPE_DATA),
     AXIS_ROWS("pipeline", POD_RECIPE_PIPELINE),
     AXIS_ROWS("fsdp", POD_RECIPE_FSDP),
     AXIS_ROWS("fsdp_transpose", POD_RECIPE_FSDP_TRANSPOSE),
     AXIS_ROWS("sequence", POD_RECIPE_SEQUENCE),
     AXIS_ROWS("context", POD_RECIPE_CONTEXT),
+    AXIS_ROWS("context_usp_ulysses", POD_RECIPE_CONTEXT_ULYSSES),
     AXIS_ROWS("context_autoregressive", POD_RECIPE_CONTEXT_AUTOREGRESSIVE),
     AXIS_ROWS("tensor", POD_RECIPE_TENSOR),
     AXIS_ROWS("tensor_transpose", POD_RECIPE_TENSOR_TRANSPOSE),
     AXIS_ROWS("tensor_sequence", POD_RECIPE_TENSOR_SEQUENCE),
     AXIS_ROWS("expert", POD_RECIPE_EXPERT),
     AXIS_ROWS("autoregressive", POD_RECIPE_AUTOREGRESSIVE),
-    {"allow_split_physical_axes", SWITCH, USED(split_axes)},
+    {"allow_split_physical_axes", SWITCH, OF(split_axes)},
 
-    {"dtype", FLOAT_TYPE, USED(dtype)},
-    {"weight_dtype", FLOAT_TYPE, USED(weight_dtype)},
-    {"mu_dtype", FLOAT_TYPE, USED(mu_dtype)},
-    {"grad_dtype", FLOAT_TYPE, USED(grad_dtype)},
+    {"dtype", FLOAT_TYPE, OF(dtype)},
+    {"weight_dtype", FLOAT_TYPE, OF(weight_dtype)},
+    {"mu_dtype", FLOAT_TYPE, OF(mu_dtype)},
+    {"grad_dtype", FLOAT_TYPE, OF(grad_dtype)},
     {"quantization", WORD, DRAFT(matmul_dtype), .words = quantizations},
-    {"weight_quantization_calibration_method", SCALING, USED(weight_scaling)},
-    {"act_quantization_calibration_method", SCALING, USED(activation_scaling)},
-    {"bwd_quantization_calibration_method", SCALING, OF(gradient_scaling), .unmodelled = true},
+    {"weight_quantization_calibration_method", SCALING, OF(weight_scaling)},
+    {"act_quantization_calibration_method", SCALING, OF(activation_scaling)},
+    {"bwd_quantization_calibration_method", SCALING, OF(gradient_scaling)},
 
     PLACE_ROW("decoder_layer_input", POD_RECIPE_INPUT),
     PLACE_ROW("query_proj", POD_RECIPE_QUERY),
@@ -161,7 +187,7 @@ static const key_row keys[] = {
     PLACE_ROW("moe_mlpwi_1", POD_RECIPE_MOE_MLPWI_1),
     PLACE_ROW("moe_mlpwo", POD_RECIPE_MOE_MLPWO),
 
-    {"fused_qkv", SWITCH, USED(fused_qkv)},
+    {"fused_qkv", SWITCH, OF(fused_qkv)},
 
     {"attention", WORD, OF(plain_attention), .words = attentions},
     BLOCK_ROWS("q", q),
@@ -172,33 +198,32 @@ static const key_row keys[] = {
     BLOCK_ROWS("kv_dkv_compute", kv_dkv_compute),
     BLOCK_ROWS("q_dq", q_dq),
     BLOCK_ROWS("kv_dq", kv_dq),
-    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash), .unmodelled = false},
-    {"sa_use_fused_bwd_kernel", SWITCH, USED(blocks.fused)},
-    {"context_parallel_load_balance", SWITCH, USED(context_balance)},
+    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash)},
+    {"sa_use_fused_bwd_kernel", SWITCH, OF(blocks.fused)},
+    {"context_parallel_load_balance", SWITCH, OF(context_balance)},
     {"context_parallel_strategy", WORD, DRAFT(context_strategy), .words = strategies},
 
-    {"megablox", SWITCH, USED(megablox)},
-    {"sparse_matmul", SWITCH, USED(sparse_matmul)},
-    {"use_tokamax_gmm", SWITCH, USED(tokamax_gmm)},
+    {"megablox", SWITCH, OF(megablox)},
+    {"sparse_matmul", SWITCH, OF(sparse_matmul)},
+    {"use_tokamax_gmm", SWITCH, OF(tokamax_gmm)},
     TILE_ROWS("wi_tile_fwd", POD_RECIPE_WI, POD_RECIPE_FORWARD),
     TILE_ROWS("wi_tile_dlhs", POD_RECIPE_WI, POD_RECIPE_DLHS),
     TILE_ROWS("wi_tile_drhs", POD_RECIPE_WI, POD_RECIPE_DRHS),
     TILE_ROWS("wo_tile_fwd", POD_RECIPE_WO, POD_RECIPE_FORWARD),
     TILE_ROWS("wo_tile_dlhs", POD_RECIPE_WO, POD_RECIPE_DLHS),
     TILE_ROWS("wo_tile_drhs", POD_RECIPE_WO, POD_RECIPE_DRHS),
-    {"use_random_routing", SWITCH, USED(random_routing)},
-    {"float32_weight_sum", SWITCH, USED(f32_weight_sum)},
-    {"shard_exp_on_fsdp", SWITCH, USED(shard_experts_on_fsdp)},
+    {"use_random_routing", SWITCH, OF(random_routing)},
+    {"float32_weight_sum", SWITCH, OF(f32_weight_sum)},
+    {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp)},
 
-    {"num_vocab_tiling", COUNT, USED(vocab_tiling)},
-    {"gradient_accumulation_steps", COUNT, USED(gradient_accumulation)},
-    {"num_pipeline_microbatches", OR_MINUS, USED(pipeline_microbatches)},
-    {"num_pipeline_repeats", OR_MINUS, USED(pipeline_repeats)},
+    {"num_vocab_tiling", COUNT, OF(vocab_tiling)},
+    {"gradient_accumulation_steps", COUNT, OF(gradient_accumulation)},
+    {"num_pipeline_microbatches", OR_MINUS, OF(pipeline_microbatches)},
+    {"num_pipeline_repeats", OR_MINUS, OF(pipeline_repeats)},
     {"opt_type", WORD, OF(sgd), .words = optimizers},
 };
 /* clang-format on */
 #undef OF
-#undef USED
 #undef DRAFT
 #undef SIZE
 #undef AXIS_ROWS
@@ -335,11 +360,12 @@ static pod_status read_value(const pod_setting *setting, const key_row *row, voi
 
 /* ---- keys with a rule of their own ---- */
 
+/** models/recipe.c merges its file in. */
 static pod_status read_model_name(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
 {
+    (void)setting;
+    (void)draft;
     (void)err;
-    const bool named = setting->value[0] != '\0' && strcmp(setting->value, "default") != 0;
-    draft->model_name = named ? setting->value : NULL;
     return POD_OK;
 }
 
@@ -437,6 +463,17 @@ static pod_status read_policy(pod_setting *setting, pod_recipe_draft *draft, pod
     return pod_setting_fail(setting, err, "%s", text);
 }
 
+static pod_status read_decoder(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
+{
+    const int block = pod_decoder_find(setting->value);
+    if (block < 0) {
+        return pod_decoder_refuse(setting, err);
+    }
+    draft->sizes.decoder = block;
+    draft->sizes.given = true;
+    return POD_OK;
+}
+
 /** A key whose value is more than a number or a word. */
 typedef struct special_row {
     const char *key;
@@ -450,6 +487,7 @@ static const special_row specials[] = {
     {"use_max_logit_estimate", read_estimate   },
     {"mlp_activations",        read_activations},
     {"remat_policy",           read_policy     },
+    {"decoder_block",          read_decoder    },
 };
 enum { NSPECIALS = sizeof specials / sizeof specials[0] };
 
@@ -470,34 +508,61 @@ static const char *present_name(const char *key)
     return key;
 }
 
-bool pod_recipe_key_is_size(const char *key)
+static const key_row *row_of(const char *key)
 {
     for (int i = 0; i < NKEYS; i++) {
         if (strcmp(keys[i].key, key) == 0) {
-            return keys[i].is_size;
+            return &keys[i];
         }
     }
-    return strcmp(key, "mlp_activations") == 0;
+    return NULL;
+}
+
+static const special_row *special_of(const char *key)
+{
+    for (int i = 0; i < NSPECIALS; i++) {
+        if (strcmp(specials[i].key, key) == 0) {
+            return &specials[i];
+        }
+    }
+    return NULL;
+}
+
+bool pod_recipe_key_is_known(const char *key)
+{
+    key = present_name(key);
+    return row_of(key) != NULL || special_of(key) != NULL;
+}
+
+int pod_recipe_key_names(const char **names, int max)
+{
+    int count = 0;
+    for (int i = 0; i < NKEYS && count < max; i++) {
+        names[count++] = keys[i].key;
+    }
+    for (int i = 0; i < NSPECIALS && count < max; i++) {
+        names[count++] = specials[i].key;
+    }
+    return count;
 }
 
 pod_status pod_recipe_key_read(pod_setting *setting, pod_recipe_draft *draft, pod_error *err)
 {
     const char *key = present_name(setting->key);
+    const special_row *special = special_of(key);
+    const key_row *row = row_of(key);
+    if (special == NULL && row == NULL) {
+        return POD_OK;
+    }
     setting->fate = POD_SETTING_USED;
-    for (int i = 0; i < NSPECIALS; i++) {
-        if (strcmp(specials[i].key, key) == 0) {
-            return specials[i].read(setting, draft, err);
-        }
+    if (setting->problem != NULL) {
+        return pod_setting_fail(setting, err, "%s", setting->problem);
     }
-    for (int i = 0; i < NKEYS; i++) {
-        if (strcmp(keys[i].key, key) == 0) {
-            draft->sizes.given = draft->sizes.given || keys[i].is_size;
-            setting->fate = keys[i].unmodelled ? POD_SETTING_NOT_MODELLED : POD_SETTING_USED;
-            return read_value(setting, &keys[i], (char *)draft + keys[i].offset, err);
-        }
+    if (special != NULL) {
+        return special->read(setting, draft, err);
     }
-    setting->fate = POD_SETTING_NOT_MODELLED;
-    return POD_OK;
+    draft->sizes.given = draft->sizes.given || row->is_size;
+    return read_value(setting, row, (char *)draft + row->offset, err);
 }
 
 /* ---- base.yml ---- */
@@ -523,23 +588,7 @@ pod_recipe_draft pod_recipe_draft_default(void)
                    .gradient_accumulation = 1,
                    .pipeline_microbatches = -1,
                    .pipeline_repeats = -1},
-        .sizes = {.scale = 1,
-                   .emb_dim = 2048,
-                   .query_heads = 16,
-                   .kv_heads = 16,
-                   .mlp_dim = 7168,
-                   .layers = 16,
-                   .head_dim = 128,
-                   .vocab = 32000,
-                   .mlp_matrices = 3,
-                   .experts = 1,
-                   .top_k = 1,
-                   .moe_mlp_dim = -1,
-                   .moe_every = 1,
-                   .kv_lora = 512,
-                   .nope_dim = 128,
-                   .rope_dim = 64,
-                   .v_dim = 128             },
+        .sizes = pod_decoder_sizes_default(),
         .matmul_dtype = POD_DTYPE_BF16,
     };
     for (int i = 0; i < POD_RECIPE_AXES; i++) {

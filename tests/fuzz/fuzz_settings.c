@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "models/recipe.h"
+#include "models/settings_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pod_error err = {0};
     pod_status st = pod_settings_file(&settings, text, size, "settings", &err);
     if (st == POD_OK) {
-        st = pod_recipe_read(&settings, &recipe, &err);
+        st = pod_recipe_read(&settings, NULL, &recipe, &err);
     }
     if (st != POD_OK) {
-        POD_ASSERT(st == POD_E_USAGE && err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
+        POD_ASSERT((st == POD_E_USAGE || st == POD_E_INVALID) && err.text[0] != '\0'
+                   && strchr(err.text, '\n') == NULL);
     }
     pod_settings_fini(&settings);
     free(text);

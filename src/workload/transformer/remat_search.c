@@ -72,6 +72,7 @@ static pod_keep keep_of(const pod_layer_matmul *matmul)
         return POD_KEEP_MLPWI;
     case POD_ROLE_EXPERTS_DOWN:
     case POD_ROLE_DOWN:
+    case POD_ROLE_WIDEN:
         break;
     }
     return POD_KEEP_MLPWO;

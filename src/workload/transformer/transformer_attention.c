@@ -42,7 +42,8 @@ static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *laye
                                 .kv_heads = kv_heads(tf, layer),
                                 .queries = tf->stage.request->seq,
                                 .keys = tf->stage.request->seq,
-                                .window = layer->window,
+                                .window = layer->chunked ? 0 : layer->window,
+                                .chunk = layer->chunked ? layer->window : 0,
                                 .qk_dim = layer->qk_dim,
                                 .v_dim = layer->v_dim,
                                 .causal = true,
@@ -82,6 +83,58 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
     part.queries = tokens - half;
     part.keys = args->keys - half;
     pod_tf_attention(tf, name, &part, touch);
+}
+
+/* ---- in place of attention, and before it ---- */
+
+/** MXU time of `count` products, 0 without a chip. */
+static double products_s(const pod_tf *tf, int64_t m, int64_t k, int64_t n, double count)
+{
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    const pod_matmul_args args = {.m = m, .k = k, .n = n, .dtype = POD_DTYPE_BF16};
+    return chip != NULL ? count * pod_matmul_mxu_s(chip, &args) : 0;
+}
+
+void pod_tf_delta_rule(pod_tf *tf, const char *const names[2], const pod_layer *layer,
+                       int64_t sequences, bool backward, const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    enum { READ_WRITE = 2, CONV_PASSES = 3, BACKWARD = 2 };
+    const int64_t seq = tf->stage.request->seq;
+    const int64_t chunk = layer->delta_chunk < seq ? layer->delta_chunk : seq;
+    const int64_t heads = pod_ceil_div(layer->heads, tf->tensor);
+    const int64_t keys = layer->qk_dim;
+    const int64_t values = layer->v_dim;
+    const double count = (double)sequences * (double)heads * (double)pod_ceil_div(seq, chunk)
+                         / (double)context_chips(tf);
+    const int64_t width = 2 * kv_heads(tf, layer) * keys + heads * values;
+    const int64_t times = backward ? BACKWARD : 1;
+    /* K·Kᵀ and Q·Kᵀ; half of a square for the triangular system; the scores' product with the values; Q·S, K·S, Kᵀ·V */
+    const double unit_s = 2 * products_s(tf, chunk, keys, chunk, count)
+                          + products_s(tf, chunk, pod_ceil_div(chunk, 2), keys + values, count)
+                          + products_s(tf, chunk, chunk, values, count)
+                          + 3 * products_s(tf, chunk, keys, values, count);
+    pod_tf_vector(tf, names[0], (double)(tf->tokens * width * layer->delta_conv),
+                  times * CONV_PASSES * tf->tokens * width * BYTES, touch);
+    pod_tf_compute(tf, names[1], (double)times * unit_s,
+                   times * READ_WRITE * tf->tokens * (width + heads * values) * BYTES, touch);
+}
+
+/** The indexer: products of its heads with one key over all pairs that the mask leaves, and the best of each query's
+ *  scores, in f32. */
+static void index_scores(pod_tf *tf, const char *const names[2], const pod_layer *layer,
+                         const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    enum { SCORE_BYTES = 8 }; /* written and read */
+    const int64_t seq = tf->stage.request->seq;
+    const int64_t heads = pod_ceil_div(layer->index_heads, tf->tensor);
+    const int64_t mean = pod_ceil_div(seq + 1, 2);
+    if (layer->index_heads == 0 || seq <= layer->window) {
+        return;
+    }
+    pod_tf_compute(tf, names[0], products_s(tf, tf->tokens, layer->index_dim, mean, (double)heads),
+                   tf->tokens * mean * SCORE_BYTES / 2, touch);
+    pod_tf_vector(tf, names[1], (double)(tf->tokens * mean), tf->tokens * mean * SCORE_BYTES,
+                  touch);
 }
 
 /* ---- keys and values of other chips ---- */
@@ -262,6 +315,8 @@ static void plain_backward(pod_tf *tf, const pod_attention_args *args, int32_t q
 pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool again)
 {
     static const char *const ring_names[3] = {"fwd.attention", "fwd.pass.kv", ""};
+    static const char *const index_names[2] = {"fwd.index.scores", "fwd.index.best"};
+    static const char *const index_again[2] = {"bwd.index.scores.again", "bwd.index.best.again"};
     pod_tf_scores of = {
         .context = pod_tf_activation(tf, "context", pod_tf_context_width(tf, layer)),
         .probabilities = NONE,
@@ -273,6 +328,12 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, false);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of.context, NONE, NONE};
+    if (layer->delta_chunk > 0) {
+        static const char *const delta_names[2] = {"fwd.convolution", "fwd.delta.rule"};
+        pod_tf_delta_rule(tf, delta_names, layer, tf->sequences, false, touch);
+        return of;
+    }
+    index_scores(tf, again ? index_again : index_names, layer, touch);
     if (chips > 1 && way == POD_CONTEXT_RING) {
         ring(tf, ring_names, layer, &args, touch);
         return of;
@@ -316,6 +377,11 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
     const int64_t chips = context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, true);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of->context, dcontext, dqkv};
+    if (layer->delta_chunk > 0) {
+        static const char *const delta_names[2] = {"bwd.convolution", "bwd.delta.rule"};
+        pod_tf_delta_rule(tf, delta_names, layer, tf->sequences, true, touch);
+        return;
+    }
     if (chips > 1 && way == POD_CONTEXT_RING) {
         ring(tf, ring_names, layer, &args, touch);
         return;

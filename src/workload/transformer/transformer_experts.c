@@ -90,7 +90,7 @@ static void experts_matmul(pod_tf *tf, const char *name, const pod_layer *layer,
 static void rows_move(pod_tf *tf, const char *name, const pod_layer *layer, int64_t passes,
                       int32_t from, int32_t to)
 {
-    const int64_t elements = pod_tf_expert_rows(tf, layer) * tf->model->d_model;
+    const int64_t elements = pod_tf_expert_rows(tf, layer) * layer->expert_d_model;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                   TOUCH(from, to, NONE, NONE));
 }
@@ -98,7 +98,7 @@ static void rows_move(pod_tf *tf, const char *name, const pod_layer *layer, int6
 static void rows_exchange(pod_tf *tf, const char *name, const pod_layer *layer, int32_t from,
                           int32_t to)
 {
-    const int64_t elements = pod_tf_expert_rows(tf, layer) * tf->model->d_model;
+    const int64_t elements = pod_tf_expert_rows(tf, layer) * layer->expert_d_model;
     pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->layout->expert, elements,
                                       POD_DTYPE_BF16, NONE, TOUCH(from, to, NONE, NONE)));
 }
@@ -107,7 +107,7 @@ static void rows_exchange(pod_tf *tf, const char *name, const pod_layer *layer, 
 static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer *layer,
                          int64_t passes, int32_t x)
 {
-    const int64_t d = tf->model->d_model;
+    const int64_t d = layer->expert_d_model;
     const int64_t rows = pod_tf_expert_rows(tf, layer);
     const int32_t sent = rows_buffer(tf, "rows", rows, d);
     if (drops(tf)) {
@@ -128,7 +128,7 @@ static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer
 static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer *layer,
                         int64_t passes, const int32_t from_to[2])
 {
-    const int64_t d = tf->model->d_model;
+    const int64_t d = layer->expert_d_model;
     const int64_t rows = pod_tf_expert_rows(tf, layer);
     if (tf->expert > 1) {
         rows_exchange(tf, names[1], layer, from_to[0], NONE);
@@ -190,7 +190,7 @@ void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
     };
     route(tf, layer, xn, pod_tf_bundle_of(tf, tf->layer, POD_PART_IN)->gathered);
     const int32_t rows = rows_send(tf, names[again], layer, SEND, xn);
-    pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * tf->model->d_model, rows);
+    pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * layer->expert_d_model, rows);
     for (int i = 0; i < 2; i++) {
         const pod_layer_matmul *m = matmul_of(layer, ups[i]);
         if (m != NULL) {
@@ -262,7 +262,7 @@ void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf
 {
     static const char *const send_names[2] = {"bwd.send.rows", "bwd.exchange.rows"};
     static const char *const return_names[2] = {"bwd.return.rows", "bwd.exchange.derivatives"};
-    const int64_t d = tf->model->d_model;
+    const int64_t d = layer->expert_d_model;
     const int64_t here = pod_tf_expert_rows(tf, layer);
     const int32_t rows = mlp->in_used ? rows_buffer(tf, "rows", here, d)
                                       : rows_send(tf, send_names, layer, SEND, xn);

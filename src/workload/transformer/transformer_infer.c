@@ -124,7 +124,8 @@ static pod_attention_args infer_attention_args(infer *in, const pod_layer *layer
         .kv_heads = pod_min_i64(heads, pod_ceil_div(layer->kv_heads, cut->groups)),
         .queries = seq,
         .keys = seq,
-        .window = layer->window,
+        .window = layer->chunked ? 0 : layer->window,
+        .chunk = layer->chunked ? layer->window : 0,
         .qk_dim = layer->qk_dim,
         .v_dim = layer->v_dim,
         .causal = true,
@@ -136,6 +137,7 @@ static pod_attention_args infer_attention_args(infer *in, const pod_layer *layer
         args.queries = pod_ceil_div(heads, kv);
         args.keys = kept;
         args.window = 0;
+        args.chunk = 0;
         args.causal = false;
     }
     if (in->decode && tf->model->kv_lora > 0) {
@@ -197,12 +199,32 @@ static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t q
     }
 }
 
+/** In place of attention: a prompt in chunks; in decode each sequence reads and writes its state, in f32. */
+static void delta_rule(infer *in, const pod_layer *layer, int32_t qkv)
+{
+    enum { F32 = 4 };
+    static const char *const names[2] = {"fwd.convolution", "fwd.delta.rule"};
+    pod_tf *tf = in->tf;
+    const int64_t heads = pod_ceil_div(layer->heads, tf->tensor * in->fsdp);
+    const int64_t state = tf->sequences * heads * layer->qk_dim * layer->v_dim;
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, POD_DTYPE_F32, state, 1);
+    if (in->decode) {
+        pod_tf_vector(tf, names[1], (double)state, 2 * state * F32, TOUCH(qkv, NONE, NONE, NONE));
+    } else {
+        pod_tf_delta_rule(tf, names, layer, tf->sequences, false, TOUCH(qkv, NONE, NONE, NONE));
+    }
+}
+
 /** From queries, keys and values to the context of this chip's heads. @return its columns */
 static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t qkv)
 {
     pod_tf *tf = in->tf;
-    const pod_attention_args args = infer_attention_args(in, layer, cut);
     const int64_t context = pod_ceil_div(layer->heads, tf->tensor) * layer->v_dim;
+    if (layer->delta_chunk > 0) {
+        delta_rule(in, layer, qkv);
+        return context;
+    }
+    const pod_attention_args args = infer_attention_args(in, layer, cut);
     const int64_t width = cut->q_width + cut->kv_width;
     infer_rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
     elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
@@ -251,6 +273,17 @@ static void down_product(infer *in, const pod_layer *layer, int32_t h, int32_t x
     }
 }
 
+/** From what experts give to d_model, where that is narrower. */
+static void widen_product(infer *in, const pod_layer *layer, int32_t x)
+{
+    const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_WIDEN);
+    if (m != NULL) {
+        pod_tf_matmul(in->tf, "fwd.matmul.widen",
+                      (const int64_t[3]){in->tf->tokens, pod_ceil_div(m->k, in->fsdp), m->n}, 1,
+                      TOUCH(x, NONE, NONE, NONE));
+    }
+}
+
 static void function(infer *in, int64_t elements, int32_t h)
 {
     elementwise(in, "fwd.function", pod_ceil_div(elements, in->fsdp), matrices_of(in) + 1, h);
@@ -272,18 +305,19 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     const int64_t rows = tf->tokens * layer->top_k;
     const int64_t here = layer->experts / tf->expert;
     const int64_t f = layer->moe_d_ff / tf->tensor;
-    pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, in->d, layer->experts}, 1,
+    const int64_t d = pod_ceil_div(layer->expert_d_model, in->fsdp);
+    pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, d, layer->experts}, 1,
                   TOUCH(x, NONE, NONE, NONE));
     (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
                 tf->tokens * layer->experts, x);
-    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * in->d, h);
+    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * d, h);
     pod_tf_experts_product(tf, "fwd.matmul.experts.in", POD_ROLE_EXPERTS_UP, POD_GROUPED_FORWARD,
-                           here, (const int64_t[3]){rows, in->d, matrices_of(in) * f},
+                           here, (const int64_t[3]){rows, d, matrices_of(in) * f},
                            TOUCH(h, NONE, NONE, NONE));
     hidden_sum(in, rows * f, h);
     pod_tf_experts_product(tf, "fwd.matmul.experts.out", POD_ROLE_EXPERTS_DOWN, POD_GROUPED_FORWARD,
-                           here, (const int64_t[3]){rows, f, in->d}, TOUCH(h, NONE, NONE, NONE));
-    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * in->d, h);
+                           here, (const int64_t[3]){rows, f, d}, TOUCH(h, NONE, NONE, NONE));
+    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * d, h);
 }
 
 /* ---- layers ---- */
@@ -293,16 +327,17 @@ static void layer_weights(infer *in, const pod_layer *layer)
     pod_tf *tf = in->tf;
     const int64_t all = pod_layer_weights(tf->model, layer, false);
     const int64_t of_experts =
-        layer->experts * tf->model->mlp_matrices * tf->model->d_model * layer->moe_d_ff;
+        layer->experts * tf->model->mlp_matrices * layer->expert_d_model * layer->moe_d_ff;
     const int64_t cut = tf->tensor * in->fsdp;
     (void)pod_tf_buffer(
         tf, "weights", POD_MEMORY_WEIGHTS, tf->stage.build.compute,
         pod_ceil_div(all - of_experts, cut) + pod_ceil_div(of_experts, cut * tf->expert), 1);
 }
 
-static void out_product(infer *in, int64_t context, int32_t qkv, int32_t x)
+static void out_product(infer *in, const pod_layer *layer, int64_t context, int32_t qkv, int32_t x)
 {
-    pod_tf_matmul(in->tf, "fwd.matmul.out", (const int64_t[3]){in->tf->tokens, context, in->d}, 1,
+    const int64_t n = pod_ceil_div(pod_layer_find(layer, POD_ROLE_OUT)->n, in->fsdp);
+    pod_tf_matmul(in->tf, "fwd.matmul.out", (const int64_t[3]){in->tf->tokens, context, n}, 1,
                   TOUCH(qkv, x, NONE, NONE));
 }
 
@@ -317,7 +352,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut
     qkv_sum(in, cut, 0, qkv);
     const int64_t context = attend(in, layer, cut, qkv);
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", fsdp, tf->tokens * context, qkv);
-    out_product(in, context, qkv, x);
+    out_product(in, layer, context, qkv, x);
     residual_sum(in, "fwd.sum.out", x);
     const int64_t f = hidden_of(in, layer) + layer->top_k * (layer->moe_d_ff / tf->tensor);
     const int32_t h = infer_activation(in, "hidden", matrices_of(in) * f);
@@ -330,6 +365,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut
     if (layer->experts > 0) {
         experts(in, layer, x, h);
     }
+    widen_product(in, layer, x);
     residual_sum(in, "fwd.sum.mlp", x);
 }
 
@@ -349,7 +385,7 @@ static void layer_side_by_side(infer *in, const pod_layer *layer, const attentio
     const int64_t context = attend(in, layer, cut, qkv);
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", &tf->layout->fsdp,
                 tf->tokens * (context + f), qkv);
-    out_product(in, context, qkv, x);
+    out_product(in, layer, context, qkv, x);
     down_product(in, layer, qkv, x);
     residual_sum(in, "fwd.sum.mlp", x);
 }

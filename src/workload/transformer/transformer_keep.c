@@ -21,9 +21,11 @@ pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
 
 static const char *slot_name(pod_tf_slot slot)
 {
-    static const char *const names[POD_TF_SLOTS] = {
-        "input", "qkv", "qkv", "qkv", "qkv", "context", "out", "mlpwi", "mlpwo", "norms", "scores"};
-    return names[slot];
+    static const char *const names[] = {"context", "out", "mlpwi", "mlpwo", "norms", "scores"};
+    if (slot >= POD_TF_SLOT_CONTEXT) {
+        return names[slot - POD_TF_SLOT_CONTEXT];
+    }
+    return slot == POD_TF_SLOT_INPUT ? "input" : "qkv";
 }
 
 void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)

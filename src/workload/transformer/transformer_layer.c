@@ -97,7 +97,7 @@ static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t
 
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
 {
-    const int64_t d = tf->model->d_model;
+    const int64_t d = pod_layer_find(layer, POD_ROLE_OUT)->n;
     const int64_t width = pod_tf_context_width(tf, layer);
     const int32_t out =
         is_parallel(tf) ? pod_tf_activation(tf, "out", d) : pod_tf_row_buffer(tf, "out", d);
@@ -138,10 +138,12 @@ static bool context_is_kept(const pod_tf *tf)
 }
 
 /** A norm of what attention or the MLP gives, for models that have it. */
-static void post_norm(pod_tf *tf, const char *name, int passes, int32_t y)
+static void post_norm(pod_tf *tf, const char *name, int passes, bool of_mlp, int32_t y)
 {
+    enum { OF_MLP = 2, OF_ATTENTION = 3 };
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
-    if (tf->model->post_norms > 0) {
+    const int64_t norms = tf->model->post_norms;
+    if (norms > 0 && norms != (of_mlp ? OF_ATTENTION : OF_MLP)) {
         pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                       TOUCH(y, NONE, NONE, NONE));
     }
@@ -174,7 +176,7 @@ void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
 /** Between attention and MLP. @return the norm of their sum */
 static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
 {
-    post_norm(tf, "fwd.norm.post", 2, out);
+    post_norm(tf, "fwd.norm.post", 2, false, out);
     residual(tf, "fwd.residual", x, out);
     pod_tf_keep(tf, POD_TF_SLOT_OUT, 1U << POD_KEEP_OUT, out);
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
@@ -212,7 +214,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
         pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
                     pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
     }
-    post_norm(tf, "fwd.norm.post", 2, y);
+    post_norm(tf, "fwd.norm.post", 2, true, y);
     residual(tf, "fwd.residual", out, y);
     return y;
 }
@@ -257,7 +259,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
                  ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
                  : out_forward(tf, layer, s->attended.context, weights);
     if (!norms) {
-        post_norm(tf, "bwd.norm.post.again", 2, s->out);
+        post_norm(tf, "bwd.norm.post.again", 2, false, s->out);
     }
     s->xn2 = norms ? s->xn : pod_tf_activation(tf, "norm", d);
     if (!norms) {
@@ -310,7 +312,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     derivatives.product[derivatives.count++] = (pod_tf_product){
         "bwd.matmul.dout",
         pod_tf_context_width(tf, layer),
-        tf->model->d_model,
+        pod_layer_find(layer, POD_ROLE_OUT)->n,
         1,
         {s->attended.context, partial, NONE, NONE}
     };
@@ -325,14 +327,17 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int64_t d = tf->model->d_model;
     const int64_t width = pod_tf_context_width(tf, layer);
     const int32_t dcontext = pod_tf_activation(tf, "dcontext", width);
-    post_norm(tf, "bwd.norm.post", 4, dy);
+    post_norm(tf, "bwd.norm.post", 4, false, dy);
     pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, d);
-    const pod_tf_products products = {
-        .pass = "bwd.pass.out",
-        .buffer = all,
-        .count = 1,
-        .product = {{"bwd.matmul.out", d, width, 1, {all, weights, dcontext, NONE}}}};
+    const pod_tf_products products = {.pass = "bwd.pass.out",
+                                      .buffer = all,
+                                      .count = 1,
+                                      .product = {{"bwd.matmul.out",
+                                                   pod_layer_find(layer, POD_ROLE_OUT)->n,
+                                                   width,
+                                                   1,
+                                                   {all, weights, dcontext, NONE}}}};
     pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf)); /* else the MLP gathered it */
     const int32_t dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
     pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
@@ -356,7 +361,7 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
     tf->program->recomputes = false;
     tf->rows_cut = rows_cut;
-    post_norm(tf, "bwd.norm.post", 4, dy);
+    post_norm(tf, "bwd.norm.post", 4, true, dy);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
     if (!is_parallel(tf)) {
         dy = norm_backward(tf, s.out, dxn2, dy);

@@ -49,6 +49,34 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
     return wi;
 }
 
+/** From what experts give to d_model, in place of a sum over tensor's chips each: linear either way. */
+static void widen_forward(pod_tf *tf, const pod_layer *layer, int32_t y)
+{
+    const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_WIDEN);
+    if (m != NULL) {
+        const int32_t weights = pod_tf_use_part(tf, POD_PART_OUT);
+        pod_tf_matmul(tf, "fwd.matmul.widen", (const int64_t[3]){tf->tokens, m->k, m->n}, 1,
+                      TOUCH(y, weights, NONE, NONE));
+    }
+}
+
+/** And back, with the derivative by the weights. */
+static void widen_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp, int32_t dy)
+{
+    const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_WIDEN);
+    if (m != NULL) {
+        pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
+        const int32_t weights =
+            mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
+        const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
+        pod_tf_matmul(tf, "bwd.matmul.widen", (const int64_t[3]){tf->tokens, m->n, m->k}, 1,
+                      TOUCH(dy, weights, NONE, NONE));
+        pod_tf_matmul(tf, "bwd.matmul.dwiden", (const int64_t[3]){m->k, tf->tokens, m->n}, 1,
+                      TOUCH(dy, partial, NONE, NONE));
+        pod_tf_gradient(tf, bundle, partial);
+    }
+}
+
 /** The function and the down projection, summed over tensor. */
 static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bool again)
 {
@@ -64,6 +92,7 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
         pod_tf_experts_output(tf, layer, h, partial, again);
     }
     if (layer->d_ff == 0) {
+        widen_forward(tf, layer, partial);
         pod_tf_sum_rows(tf, scatter_names, partial);
         return y;
     }
@@ -83,7 +112,9 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
 /** Whether backward reads what the down projection gives: a norm follows it, or a weighted sum of experts' rows. */
 static bool output_is_read(const pod_tf *tf, const pod_layer *layer)
 {
-    return tf->model->post_norms > 0 || (layer->experts > 0 && tf->model->capacity_percent == 0);
+    enum { OF_ATTENTION = 3 };
+    return (tf->model->post_norms > 0 && tf->model->post_norms != OF_ATTENTION)
+           || (layer->experts > 0 && tf->model->capacity_percent == 0);
 }
 
 int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
@@ -160,7 +191,9 @@ static void out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *m
         pod_tf_gather_rows(tf, "bwd.gather.rows", all);
         pod_tf_experts_out_backward(tf, layer, mlp, dh, all);
     }
-    if (layer->d_ff > 0) {
+    if (layer->d_ff == 0) {
+        widen_backward(tf, layer, mlp, all);
+    } else {
         pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
         const int32_t out = mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
         pod_tf_summing none = {.products = NULL};

@@ -133,6 +133,16 @@ void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *ar
     core_op(tf, &op, touch);
 }
 
+void pod_tf_compute(pod_tf *tf, const char *name, double unit_s, int64_t bytes,
+                    const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    pod_op op = pod_op_make(POD_OP_COMPUTE, name, tf->layer);
+    op.dtype = POD_DTYPE_BF16;
+    op.unit_ps = pod_time_from_s(unit_s);
+    op.hbm_bytes = bytes;
+    core_op(tf, &op, touch);
+}
+
 int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,
                           int64_t elements, pod_dtype dtype, int32_t after,
                           const int32_t touch[POD_OP_TOUCHES_MAX])

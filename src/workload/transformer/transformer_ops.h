@@ -35,6 +35,9 @@ void pod_tf_vector(pod_tf *tf, const char *name, double elements, int64_t bytes,
                    const int32_t touch[POD_OP_TOUCHES_MAX]);
 void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *args,
                       const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** A kernel of several products: the longer of the MXUs' time and that of the bytes. */
+void pod_tf_compute(pod_tf *tf, const char *name, double unit_s, int64_t bytes,
+                    const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** A collective after the last core op, and after `after`. @return its op, or POD_OP_NONE when the
  *  axes are one chip @param elements  of the full buffer */
 int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const pod_axis_list *axes,

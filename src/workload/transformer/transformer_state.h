@@ -38,7 +38,7 @@ enum { POD_TF_SCATTERS = 3 };
 typedef enum pod_tf_slot {
     POD_TF_SLOT_INPUT,
     POD_TF_SLOT_PROJECTION, /**< queries, keys and values together, or the first projection */
-    POD_TF_SLOT_CONTEXT = POD_TF_SLOT_PROJECTION + 4,
+    POD_TF_SLOT_CONTEXT = POD_TF_SLOT_PROJECTION + 7,
     POD_TF_SLOT_OUT,
     POD_TF_SLOT_MLPWI,
     POD_TF_SLOT_MLPWO,

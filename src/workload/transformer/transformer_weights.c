@@ -108,7 +108,9 @@ void pod_tf_bundles_make(pod_tf *tf)
     embedding->layer = -1;
     head->layer = -1;
     bundle_make(tf, embedding, "embedding",
-                first ? (own_table ? table : 0) + further * model->layers : 0);
+                first ? (own_table ? table : 0) + further * model->layers
+                            + model->positions * model->d_model
+                      : 0);
     bundle_make(tf, head, "head", last ? table : 0);
 }
 

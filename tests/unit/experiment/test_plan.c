@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds of a pipeline, automatic microbatches, and the best layout of a slice. */
 #include "fixture.h"
+#include "models/catalog.h"
 
 #include "experiment/plan.h"
 
@@ -8,7 +9,7 @@ static pod_experiment_step_request request_of(world *w, const char *model, int64
                                               int64_t seq)
 {
     pod_model parsed;
-    OK(pod_model_parse(model, w->tables.models, &parsed, &w->err));
+    OK(pod_catalog_model(&w->tables.maxtext, model, &parsed, &w->err));
     pod_experiment_step_request request = pod_experiment_step_request_of(&parsed);
     request.batch = batch;
     request.seq = seq;

@@ -5,6 +5,7 @@
 
 #include "experiment/recipe.h"
 #include "experiment/tables.h"
+#include "models/settings_file.h"
 
 static pod_recipe recipe_of(const char *text)
 {
@@ -12,7 +13,7 @@ static pod_recipe recipe_of(const char *text)
     pod_recipe recipe;
     pod_error err = {0};
     cr_assert_eq(pod_settings_words(&settings, text, NULL, &err), POD_OK, "%s", err.text);
-    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_recipe_read(&settings, NULL, &recipe, &err), POD_OK, "%s", err.text);
     pod_settings_fini(&settings);
     return recipe;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps by structs: against the time of one kernel, against each other, and what is refused. */
 #include "fixture.h"
+#include "models/catalog.h"
 
 #include "chip/matmul.h"
 #include "experiment/search.h"
@@ -13,7 +14,7 @@
 static pod_experiment_step_request request_of(world *w, const char *model, int64_t batch)
 {
     pod_model parsed;
-    OK(pod_model_parse(model, w->tables.models, &parsed, &w->err));
+    OK(pod_catalog_model(&w->tables.maxtext, model, &parsed, &w->err));
     pod_experiment_step_request request = pod_experiment_step_request_of(&parsed);
     request.batch = batch;
     return request;

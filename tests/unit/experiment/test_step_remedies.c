@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The remedy that is said, against a step with that change. */
 #include "fixture.h"
+#include "models/catalog.h"
 
 #include "experiment/step_remedies.h"
 
@@ -13,7 +14,7 @@ static void find(world *w, const char *model, const char *mesh, int64_t batch, i
     pod_logical_mesh logical;
     pod_experiment_step_case run_case;
     pod_step_result result = {0};
-    OK(pod_model_parse(model, w->tables.models, &parsed, &w->err));
+    OK(pod_catalog_model(&w->tables.maxtext, model, &parsed, &w->err));
     OK(pod_logical_mesh_parse(mesh, NULL, &logical, &w->err));
     pod_experiment_step_request request = pod_experiment_step_request_of(&parsed);
     request.batch = batch;

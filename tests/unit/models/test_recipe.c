@@ -6,18 +6,65 @@
 
 #include "base/file.h"
 #include "base/table.h"
-#include "models/model.h"
+#include "base/text.h"
+#include "models/catalog.h"
 #include "models/recipe.h"
+#include "models/settings_file.h"
 
-static pod_recipe recipe_of(const char *text)
+static pod_table *table_of(const char *name)
+{
+    char path[512];
+    char *data = NULL;
+    size_t size = 0;
+    pod_table *table = NULL;
+    cr_assert_eq(pod_data_path(name, path, sizeof path, NULL), POD_OK);
+    cr_assert_eq(pod_file_read(path, &data, &size, NULL), POD_OK);
+    cr_assert_eq(pod_table_parse(name, data, size, &table, NULL), POD_OK);
+    free(data);
+    return table;
+}
+
+typedef struct tables {
+    pod_table *table[4];
+    pod_maxtext maxtext;
+} tables;
+
+static tables tables_load(void)
+{
+    tables t = {
+        .table = {table_of("models/maxtext_keys.csv"), table_of("models/maxtext_models.csv"),
+                  table_of("models/names.csv"), table_of("models/models.csv")}
+    };
+    pod_error err = {0};
+    t.maxtext = (pod_maxtext){
+        .keys = t.table[0], .models = t.table[1], .names = t.table[2], .own = t.table[3]};
+    cr_assert_eq(pod_maxtext_check(&t.maxtext, &err), POD_OK, "%s", err.text);
+    return t;
+}
+
+static void tables_free(tables *t)
+{
+    for (int i = 0; i < 4; i++) {
+        pod_table_free(t->table[i]);
+    }
+}
+
+static pod_recipe recipe_with(const pod_maxtext *maxtext, const char *text)
 {
     pod_settings settings = {0};
     pod_recipe recipe = {0};
     pod_error err = {0};
-    cr_assert_eq(pod_settings_words(&settings, text, NULL, &err), POD_OK, "%s: %s", text, err.text);
-    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s: %s", text, err.text);
+    cr_assert_eq(pod_settings_file(&settings, text, strlen(text), "f", &err), POD_OK, "%s: %s",
+                 text, err.text);
+    cr_assert_eq(pod_recipe_read(&settings, maxtext, &recipe, &err), POD_OK, "%s: %s", text,
+                 err.text);
     pod_settings_fini(&settings);
     return recipe;
+}
+
+static pod_recipe recipe_of(const char *text)
+{
+    return recipe_with(NULL, text);
 }
 
 static pod_setting_fate fate_of(const char *text, const char *key)
@@ -26,7 +73,7 @@ static pod_setting_fate fate_of(const char *text, const char *key)
     pod_recipe recipe;
     pod_error err = {0};
     cr_assert_eq(pod_settings_words(&settings, text, NULL, &err), POD_OK);
-    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s: %s", text, err.text);
+    cr_assert_eq(pod_recipe_read(&settings, NULL, &recipe, &err), POD_OK, "%s: %s", text, err.text);
     const pod_setting *setting = pod_settings_find(&settings, key);
     cr_assert(setting != NULL, "%s in %s", key, text);
     const pod_setting_fate fate = setting->fate;
@@ -92,7 +139,7 @@ Test(recipe, a_copy_of_base_yml_reads)
     pod_error err = {0};
     cr_assert_eq(pod_settings_file(&settings, text, strlen(text), "base.yml", &err), POD_OK, "%s",
                  err.text);
-    cr_assert_eq(pod_recipe_read(&settings, &recipe, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_recipe_read(&settings, NULL, &recipe, &err), POD_OK, "%s", err.text);
     pod_recipe base = pod_recipe_default();
     cr_assert_str_eq(recipe.model, "llama2-7b");
     memset(recipe.model, 0, sizeof recipe.model);
@@ -263,12 +310,12 @@ Test(recipe, wrong_values_name_the_key_and_what_is_right)
         {"sa_block_q=None", "sa_block_q: 'None'"},
         {"context_parallel_strategy=usp", "give one of all_gather, ring, ulysses"},
         {"capacity_factor=0", "capacity_factor: '0'"},
-        {"opt_type=muon", "opt_type: 'muon' is unknown here; give one of adamw, adam_pax, sgd"},
+        {"opt_type=lion", "opt_type: 'lion' is unknown here; give one of adamw, adam_pax, muon, sgd"},
         {"mlp_activations=[]", "mlp_activations: '[]'"},
-        {"model_name=llama2-7b base_mlp_dim=11008",
-         "model_name: names a model whose sizes other keys give"},
+        {"base_num_query_heads=12 base_num_kv_heads=5", "base_num_query_heads: is no multiple"},
+        {"decoder_block=qwen3_custom_moe attention_output_dim=5", "attention_output_dim: is what"},
+        {"steps=10 max_target_length=$LENGTH", "max_target_length: cannot expand $LENGTH"},
         {"global_parameter_scale=3", "global_parameter_scale: is no power of 2"},
-        {"base_emb_dim=1024 use_post_ffw_norm=True", "use_post_attn_norm: goes with"},
         {"use_max_logit_estimate=none", "use_max_logit_estimate: 'none'"},
         {"num_vocab_tiling=0", "num_vocab_tiling: '0'"},
         {"gradient_accumulation_steps=1.5", "gradient_accumulation_steps: '1.5'"},
@@ -279,19 +326,11 @@ Test(recipe, wrong_values_name_the_key_and_what_is_right)
         pod_recipe recipe;
         pod_error err = {0};
         cr_assert_eq(pod_settings_words(&settings, cases[i].text, NULL, &err), POD_OK);
-        cr_expect_eq(pod_recipe_read(&settings, &recipe, &err), POD_E_USAGE, "%s", cases[i].text);
+        cr_expect_eq(pod_recipe_read(&settings, NULL, &recipe, &err), POD_E_USAGE, "%s",
+                     cases[i].text);
         cr_expect(strstr(err.text, cases[i].says) != NULL, "%s: %s", cases[i].text, err.text);
         pod_settings_fini(&settings);
     }
-}
-
-Test(recipe, names_of_maxtext_are_those_of_the_table)
-{
-    cr_assert_str_eq(recipe_of("model_name=deepseek3-671b").model, "deepseek-v3");
-    cr_assert_str_eq(recipe_of("model_name=gemma4-e2b").model, "gemma4-2b");
-    cr_assert_str_eq(recipe_of("model_name=llama4-17b-128e").model, "llama4-maverick");
-    cr_assert_str_eq(recipe_of("model_name=llama3.1-70b").model, "llama3.1-70b");
-    cr_assert_str_eq(recipe_of("model_name=default").model, "");
 }
 
 /* src/maxtext/configs/tpu/v4/22B.sh; sizes that it leaves out are base.yml's. */
@@ -450,7 +489,8 @@ Test(recipe, tokamax_chooses_tiles_in_bf16)
 
 Test(recipe, keys_that_do_nothing_have_that_fate)
 {
-    cr_assert_eq(fate_of("steps=10", "steps"), POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("grad_dtype=float32", "grad_dtype"), POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("opt_type=muon", "opt_type"), POD_SETTING_NOT_MODELLED);
     cr_assert_eq(fate_of("model_name=llama2-7b", "model_name"), POD_SETTING_USED);
     cr_assert_eq(fate_of("remat_policy=full out_proj=device", "out_proj"), POD_SETTING_NO_EFFECT);
     cr_assert_neq(fate_of("remat_policy=custom out_proj=device", "out_proj"),
@@ -459,8 +499,6 @@ Test(recipe, keys_that_do_nothing_have_that_fate)
                  POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("act_quantization_calibration_method=absmax",
                          "act_quantization_calibration_method"),
-                 POD_SETTING_NO_EFFECT);
-    cr_assert_eq(fate_of("model_name=llama2-7b vocab_size=32_000", "vocab_size"),
                  POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("sparse_matmul=False capacity_factor=1 wi_tile_fwd_mlp_dim=512",
                          "wi_tile_fwd_mlp_dim"),
@@ -483,37 +521,155 @@ Test(recipe, keys_that_do_nothing_have_that_fate)
     cr_assert_eq(fate_of("megablox=False use_tokamax_gmm=True", "megablox"), POD_SETTING_USED);
     cr_assert_eq(fate_of("sparse_matmul=False", "sparse_matmul"), POD_SETTING_NOT_MODELLED);
     cr_assert_eq(fate_of("weight_dtype=float32", "weight_dtype"), POD_SETTING_USED);
-    cr_assert_eq(fate_of("xla_flags='--xla_x=1'", "xla_flags --xla_x"), POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("xla_flags='--xla_x=1'", "xla_flags --xla_x"), POD_SETTING_NO_EFFECT);
     cr_assert_eq(fate_of("xla_flags='--xla_x=1'", "xla_flags"), POD_SETTING_USED);
 }
 
-/* models/recipes.csv: every row reads, and what it names is in models.csv. */
+/* models/recipes.csv: every row reads with keys that MaxText has, and its model is there. */
 Test(recipe, all_recipes_of_the_table_read)
 {
-    char path[2][512];
-    pod_table *table[2] = {NULL, NULL};
-    static const char *const name[2] = {"models/recipes.csv", "models/models.csv"};
-    for (int i = 0; i < 2; i++) {
-        char *data = NULL;
-        size_t size = 0;
-        cr_assert_eq(pod_data_path(name[i], path[i], sizeof path[i], NULL), POD_OK);
-        cr_assert_eq(pod_file_read(path[i], &data, &size, NULL), POD_OK);
-        cr_assert_eq(pod_table_parse(name[i], data, size, &table[i], NULL), POD_OK);
-        free(data);
-    }
+    pod_table *recipes = table_of("models/recipes.csv");
+    tables t = tables_load();
     int named = 0;
-    for (int row = 0; row < pod_table_rows(table[0]); row++) {
-        const pod_recipe recipe =
-            recipe_of(pod_table_text(table[0], row, pod_table_column(table[0], "settings")));
+    for (int row = 0; row < pod_table_rows(recipes); row++) {
+        const char *text = pod_table_text(recipes, row, pod_table_column(recipes, "settings"));
+        const pod_recipe recipe = recipe_with(&t.maxtext, text);
         pod_model model;
         pod_error err = {0};
         named += recipe.model[0] != '\0';
         cr_expect(recipe.model[0] == '\0'
-                      || pod_model_parse(recipe.model, table[1], &model, &err) == POD_OK,
+                      || pod_catalog_model(&t.maxtext, recipe.model, &model, &err) == POD_OK,
                   "%s", err.text);
     }
-    cr_assert_eq(pod_table_rows(table[0]), 48);
+    cr_assert_eq(pod_table_rows(recipes), 48);
     cr_assert_eq(named, 34);
-    pod_table_free(table[0]);
-    pod_table_free(table[1]);
+    pod_table_free(recipes);
+    tables_free(&t);
+}
+
+/* Each of MaxText's model files says the same by its name, as YAML and as words. */
+Test(recipe, a_model_is_what_its_file_says)
+{
+    tables t = tables_load();
+    const pod_table *models = t.maxtext.models;
+    const int rows = pod_table_rows(models);
+    int count = 0;
+    for (int first = 0, row = 0; first < rows; first = row, count++) {
+        const char *name = pod_table_text(models, first, 0);
+        pod_text yaml = {0};
+        pod_text words = {0};
+        for (row = first; row < rows && strcmp(pod_table_text(models, row, 0), name) == 0; row++) {
+            pod_text_printf(&yaml, "%s: %s\n", pod_table_text(models, row, 1),
+                            pod_table_text(models, row, 2));
+            pod_text_printf(&words, "%s=%s\n", pod_table_text(models, row, 1),
+                            pod_table_text(models, row, 2));
+        }
+        pod_model named;
+        pod_error err = {0};
+        if (strcmp(name, "deepseek4-284b") == 0) {
+            cr_expect_eq(pod_catalog_model(&t.maxtext, name, &named, &err), POD_E_INVALID);
+        } else {
+            pod_model described[2];
+            cr_assert_eq(pod_catalog_model(&t.maxtext, name, &named, &err), POD_OK, "%s", err.text);
+            named.capacity_percent = 0; /* mixtral-8x7b's; settings say their own */
+            for (int i = 0; i < 2; i++) {
+                const pod_recipe recipe = recipe_with(&t.maxtext, i == 0 ? yaml.data : words.data);
+                cr_assert_eq(pod_catalog_model(&t.maxtext, recipe.model, &described[i], &err),
+                             POD_OK, "%s", err.text);
+                memcpy(described[i].name, named.name, sizeof named.name);
+                cr_expect_eq(memcmp(&named, &described[i], sizeof named), 0, "%s: %s", name,
+                             recipe.model);
+            }
+        }
+        pod_text_free(&yaml);
+        pod_text_free(&words);
+    }
+    cr_assert_eq(count, 53);
+    tables_free(&t);
+}
+
+/* base.yml < YAML < the model's file < words. */
+Test(recipe, words_win_over_the_models_file_and_it_over_yaml)
+{
+    tables t = tables_load();
+    pod_model model;
+    cr_assert_str_eq(recipe_with(&t.maxtext, "model_name: llama2-7b\nbase_mlp_dim: 7\n").model,
+                     "llama2-7b");
+    cr_assert_str_eq(recipe_with(&t.maxtext, "model_name=llama2-7b base_mlp_dim=11_008").model,
+                     "llama2-7b");
+    cr_assert_str_eq(recipe_with(&t.maxtext, "model_name=deepseek3-671b").model, "deepseek3-671b");
+    const pod_recipe recipe =
+        recipe_with(&t.maxtext, "model_name=llama2-7b base_num_decoder_layers=2");
+    cr_assert_eq(pod_catalog_model(&t.maxtext, recipe.model, &model, NULL), POD_OK);
+    cr_assert_eq(model.layers, 2);
+    cr_assert_eq(model.d_ff, 11008);
+    tables_free(&t);
+}
+
+Test(recipe, unknown_keys_and_names_say_the_nearest)
+{
+    static const struct {
+        const char *text;
+        pod_status status;
+        const char *says;
+    } cases[] = {
+        {"steps=1\n per_device_batch_sz=4", POD_E_USAGE,
+         "per_device_batch_sz: unknown key; did you mean 'per_device_batch_size'?"               },
+        {"zebra=4",                         POD_E_USAGE,   "zebra: unknown key: MaxText's"       },
+        {"model_name=llama2-8b",            POD_E_INVALID,
+         "model_name: unknown model 'llama2-8b'; did you mean 'llama2-7b'? Or give its file"     },
+        {"model_name=zebra",                POD_E_INVALID, "unknown model 'zebra'; give its file"},
+        {"decoder_block=lama2",             POD_E_INVALID,
+         "decoder_block: unknown decoder block 'lama2'; did you mean 'llama2'?"                  },
+        {"decoder_block=simple",            POD_E_INVALID, "it has no attention"                 },
+        {"mtp_num_layers=$N",               POD_E_USAGE,   "mtp_num_layers: cannot expand $N"    },
+    };
+    tables t = tables_load();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pod_settings settings = {0};
+        pod_recipe recipe;
+        pod_error err = {0};
+        const char *text = cases[i].text;
+        cr_assert_eq(pod_settings_file(&settings, text, strlen(text), "f", &err), POD_OK);
+        cr_expect_eq(pod_recipe_read(&settings, &t.maxtext, &recipe, &err), cases[i].status, "%s",
+                     text);
+        cr_expect(strstr(err.text, cases[i].says) != NULL, "%s: %s", text, err.text);
+        cr_expect_eq(err.status, cases[i].status);
+        cr_expect_eq(err.line, i == 0 ? 2 : 1);
+        cr_expect_eq(err.column, i == 0 ? 2 : 1);
+        pod_settings_fini(&settings);
+    }
+    tables_free(&t);
+}
+
+/* Keys beside those with a figure: without effect, or not modelled where they say something else than base.yml. */
+Test(recipe, keys_not_modelled_say_what_is_done_instead)
+{
+    tables t = tables_load();
+    pod_settings settings = {0};
+    pod_recipe recipe;
+    cr_assert_eq(pod_settings_words(&settings,
+                                    "steps=$STEPS rope_max_timescale=1e6 mtp_num_layers=1 "
+                                    "scan_layers=True logits_dot_in_fp32=true moba=FALSE",
+                                    NULL, NULL),
+                 POD_OK);
+    cr_assert_eq(pod_recipe_read(&settings, &t.maxtext, &recipe, NULL), POD_OK);
+    static const struct {
+        const char *key;
+        pod_setting_fate fate;
+    } cases[] = {
+        {"steps",              POD_SETTING_NO_EFFECT   },
+        {"rope_max_timescale", POD_SETTING_NO_EFFECT   },
+        {"mtp_num_layers",     POD_SETTING_NOT_MODELLED},
+        {"scan_layers",        POD_SETTING_NO_EFFECT   },
+        {"logits_dot_in_fp32", POD_SETTING_NOT_MODELLED},
+        {"moba",               POD_SETTING_NO_EFFECT   },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const pod_setting *setting = pod_settings_find(&settings, cases[i].key);
+        cr_expect_eq(setting->fate, cases[i].fate, "%s", cases[i].key);
+        cr_expect_eq(setting->instead != NULL, cases[i].fate == POD_SETTING_NOT_MODELLED);
+    }
+    pod_settings_fini(&settings);
+    tables_free(&t);
 }

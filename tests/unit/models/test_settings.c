@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/settings.h"
+#include "base/text.h"
+#include "models/settings_file.h"
 
 static const char *value_of(const pod_settings *settings, const char *key)
 {
@@ -159,4 +160,127 @@ Test(settings, an_empty_file_has_no_settings)
     cr_assert_eq(pod_settings_file(&settings, "a=1\0b=2", 7, "f", NULL), POD_E_USAGE);
     cr_assert_eq(settings.count, 0);
     pod_settings_fini(&settings);
+}
+
+/* As a shell joins lines, in a word and in quotes, too. */
+Test(settings, a_backslash_joins_lines)
+{
+    pod_settings settings = {0};
+    pod_error err = {0};
+    cr_assert_eq(pod_settings_words(
+                     &settings,
+                     "model_name=llama2-7b per_device_batch_size=4\\\n"
+                     "  remat_policy=full a=1\\\n2 b=\"x\\\ny\" c='z\\\nz' d=e\\ f\\\r\n g=h\\",
+                     "f", &err),
+                 POD_OK, "%s", err.text);
+    cr_assert_str_eq(value_of(&settings, "per_device_batch_size"), "4");
+    cr_assert_str_eq(value_of(&settings, "remat_policy"), "full");
+    cr_assert_str_eq(value_of(&settings, "a"), "12");
+    cr_assert_str_eq(value_of(&settings, "b"), "xy");
+    cr_assert_str_eq(value_of(&settings, "c"), "z\\\nz");
+    cr_assert_str_eq(value_of(&settings, "d"), "e f");
+    cr_assert_str_eq(value_of(&settings, "g"), "h");
+    cr_assert_eq(pod_settings_find(&settings, "remat_policy")->line, 2);
+    cr_assert_eq(pod_settings_find(&settings, "remat_policy")->column, 3);
+    pod_settings_fini(&settings);
+}
+
+/* Of the forms that MaxText's own launch scripts have. */
+Test(settings, a_script_runs_as_far_as_it_can_be_read)
+{
+    static const char text[] =
+        "echo \"Running it\"  # a comment with an \"open quote\n"
+        "set -e\n"
+        "export EXECUTABLE=\"train.py\" # or another\n"
+        "DATASET=synthetic; LAYERS=\"base_num_decoder_layers=2 head_dim=64\"\n"
+        "for ARGUMENT in \"$@\"; do\n"
+        "    IFS='=' read -r KEY VALUE <<< \"$ARGUMENT\"\n"
+        "    export \"$KEY\"=\"$VALUE\"\n"
+        "done\n"
+        "if [ -n \"$RUN_NAME\" ];\nthen\n    export M_RUN_NAME=$RUN_NAME\nfi\n"
+        "cat <<END\nper_device_batch_size=7 'an open quote\nEND\n"
+        "export LIBTPU_INIT_ARGS=\"--xla_a=true --xla_b=false\"\n"
+        "python3 MaxText/$EXECUTABLE \"${DIR:-${ROOT:-$PWD}/configs}\"/base.yml "
+        "model_name=llama2-7b\\\n"
+        "  base_output_directory=$OUTPUT run_name=\"$(date +%s) x\" steps=${STEPS:-30}\\\n"
+        "  dataset_type=$DATASET $LAYERS tokenizer_path=${DATASET:+there} \"$@\" 2>&1 | tee log\n"
+        "  fused_qkv=True fused_mlp=True\\\n";
+    pod_settings settings = {0};
+    pod_error err = {0};
+    cr_assert_eq(pod_settings_file(&settings, text, strlen(text), "run.sh", &err), POD_OK, "%s",
+                 err.text);
+    cr_assert_eq(settings.count, 9);
+    cr_assert_str_eq(value_of(&settings, "model_name"), "llama2-7b");
+    cr_assert_str_eq(value_of(&settings, "steps"), "30");
+    cr_assert_str_eq(value_of(&settings, "dataset_type"), "synthetic");
+    cr_assert_str_eq(value_of(&settings, "base_num_decoder_layers"), "2");
+    cr_assert_str_eq(value_of(&settings, "head_dim"), "64");
+    cr_assert_str_eq(value_of(&settings, "tokenizer_path"), "there");
+    cr_assert_str_eq(value_of(&settings, "LIBTPU_INIT_ARGS"), "--xla_a=true --xla_b=false");
+    cr_assert_str_eq(pod_settings_find(&settings, "base_output_directory")->problem,
+                     "cannot expand $OUTPUT: nothing before it sets it; write its value");
+    cr_assert_str_eq(pod_settings_find(&settings, "run_name")->problem,
+                     "cannot expand $(…): write what the command gives");
+    cr_assert(pod_settings_find(&settings, "steps")->problem == NULL);
+    pod_settings_fini(&settings);
+}
+
+Test(settings, a_command_in_quotes_is_a_script_of_its_own)
+{
+    pod_settings settings = {0};
+    pod_error err = {0};
+    cr_assert_eq(
+        pod_settings_words(
+            &settings,
+            "bash -c \"export A=3; python3 -m MaxText.train base.yml a=\\$A \\\n b='c d'\"", "f",
+            &err),
+        POD_OK, "%s", err.text);
+    cr_assert_str_eq(value_of(&settings, "a"), "3");
+    cr_assert_str_eq(value_of(&settings, "b"), "c d");
+    pod_settings_fini(&settings);
+}
+
+Test(settings, what_a_script_does_otherwise_is_refused_where_it_stands)
+{
+    static const struct {
+        const char *text;
+        int line;
+        int column;
+        const char *says;
+    } cases[] = {
+        {"python3 t.py base.yml a=1\npython3 t.py base.yml b=1", 2, 14, "runs MaxText again"   },
+        {"python3 t.py configs/other.yml a=1",                   1, 14, "isn't base.yml"       },
+        {"python3 t.py base.yml a=1 $MORE",                      1, 27, "cannot expand $MORE"  },
+        {"python3 t.py base.yml a=1 --b",                        1, 27, "'--b' is no setting"  },
+        {"python3 t.py base.yml a=${B:-1",                       1, 27, "left open"            },
+        {"if x; then A=1; fi\npython3 t.py base.yml $A",         2, 23, "under a condition"    },
+        {"A=$(cat x)\npython3 t.py base.yml ${A}",               2, 23, "cannot expand $(…)" },
+        {"python3 t.py base.yml ${A%x}",                         1, 23, "cannot expand ${A…}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pod_settings settings = {0};
+        pod_error err = {0};
+        const char *text = cases[i].text;
+        cr_expect_eq(pod_settings_file(&settings, text, strlen(text), "f", &err), POD_E_USAGE, "%s",
+                     text);
+        cr_expect(strstr(err.text, cases[i].says) != NULL, "%s: %s", text, err.text);
+        cr_expect_eq(err.line, cases[i].line, "%s: line %d", text, err.line);
+        cr_expect_eq(err.column, cases[i].column, "%s: column %d", text, err.column);
+        pod_settings_fini(&settings);
+    }
+}
+
+/* Keys are found by their hash. */
+Test(settings, many_keys_are_read_once)
+{
+    pod_text text = {0};
+    pod_settings settings = {0};
+    for (int i = 0; i < 20000; i++) {
+        pod_text_printf(&text, "key_%d=%d\n", i, i);
+    }
+    cr_assert_eq(pod_settings_words(&settings, text.data, "f", NULL), POD_OK);
+    cr_assert_eq(settings.count, 20000);
+    cr_assert_str_eq(value_of(&settings, "key_19999"), "19999");
+    pod_settings_fini(&settings);
+    pod_text_free(&text);
 }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/catalog.h"
+
+#include "base/names.h"
+#include "models/recipe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MAX = 512 };
+
+static bool is_in(const pod_table *table, const char *name)
+{
+    return table != NULL && pod_table_find(table, pod_table_column(table, "model"), name) >= 0;
+}
+
+/** Neither a name nor a kind: a word before a colon is meant as one. */
+static pod_status no_such_model(const pod_maxtext *maxtext, const char *text, pod_error *err)
+{
+    char name[POD_MODEL_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    static const char *const kinds[] = {"matmul", "mlp", "transformer"};
+    const char *names[NAMES_MAX + 3];
+    const int count = pod_maxtext_names(maxtext, names, NAMES_MAX);
+    memcpy(&names[count], kinds, sizeof kinds);
+    return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count + 3);
+}
+
+/** What experts drop by names.csv. */
+static pod_status capacity_read(const pod_maxtext *maxtext, const char *name, pod_model *model,
+                                pod_error *err)
+{
+    const pod_table *names = maxtext->names;
+    const int row = pod_table_find(names, pod_table_column(names, "model"), name);
+    const int column = pod_table_column(names, "capacity_percent");
+    return row >= 0 && pod_table_text(names, row, column)[0] != '\0'
+               ? pod_table_i64(names, row, column, 1, INT32_MAX, &model->capacity_percent, err)
+               : POD_OK;
+}
+
+pod_status pod_catalog_model(const pod_maxtext *maxtext, const char *text, pod_model *model,
+                             pod_error *err)
+{
+    char described[POD_MODEL_NAME_MAX];
+    bool found = false;
+    if (pod_model_is_inline(text) || is_in(maxtext->own, text)) {
+        return pod_model_parse(text, maxtext->own, model, err);
+    }
+    pod_status st = pod_recipe_model(maxtext, text, described, sizeof described, &found, err);
+    if (st != POD_OK || !found) {
+        return st != POD_OK ? st : no_such_model(maxtext, text, err);
+    }
+    st = pod_model_parse(described, NULL, model, err);
+    (void)snprintf(model->name, sizeof model->name, "%s", text);
+    return st == POD_OK ? capacity_read(maxtext, text, model, err) : st;
+}
+
+static const char *text_of(const pod_maxtext *maxtext, const char *name, const char *column)
+{
+    const pod_table *const tables[2] = {maxtext->names, maxtext->own};
+    for (int i = 0; i < 2; i++) {
+        if (is_in(tables[i], name)) {
+            const int row = pod_table_find(tables[i], pod_table_column(tables[i], "model"), name);
+            return pod_table_text(tables[i], row, pod_table_column(tables[i], column));
+        }
+    }
+    return "";
+}
+
+pod_status pod_catalog_list(const pod_maxtext *maxtext, pod_catalog_row **rows, int *count,
+                            pod_error *err)
+{
+    const char *names[NAMES_MAX];
+    const int all = pod_maxtext_names(maxtext, names, NAMES_MAX);
+    pod_catalog_row *list = calloc((size_t)all + 1, sizeof *list);
+    pod_status st =
+        list != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the list of models");
+    *count = 0;
+    for (int i = 0; i < all && st == POD_OK; i++) {
+        pod_error refused = {.status = POD_OK};
+        pod_catalog_row *row = &list[*count];
+        st = pod_catalog_model(maxtext, names[i], &row->model, &refused);
+        if (st == POD_E_INVALID) {
+            st = POD_OK;
+            continue;
+        }
+        if (st != POD_OK && err != NULL) {
+            *err = refused;
+        }
+        row->name = names[i];
+        row->params_B = text_of(maxtext, names[i], "params_B");
+        row->source = text_of(maxtext, names[i], "source");
+        (*count)++;
+    }
+    if (st != POD_OK) {
+        free(list);
+        list = NULL;
+    }
+    *rows = list;
+    return st;
+}
