@@ -30,7 +30,8 @@ typedef struct cell {
 typedef struct column {
     char *name;
     char *title;
-    char *unit; /* "(us)", or "" */
+    char *unit;       /* "(us)", or "" */
+    char *plain_unit; /* "us", or "" */
     int decimals;
     bool percent;
     bool table_hidden;
@@ -52,6 +53,7 @@ struct pod_emit {
     pod_text headings;
     pod_text notes;
     pod_text output;
+    pod_text member; /* of json: ,"findings":[…] */
     struct layout *
         settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
     bool started; /* the lines above the rows have been put */
@@ -74,10 +76,11 @@ static bool copy_column(column *to, const pod_emit_column *from)
     to->name = strdup(from->name);
     to->title = strdup(from->title != NULL ? from->title : from->name);
     to->unit = malloc(unit_size);
+    to->plain_unit = strdup(unit);
     if (to->unit != NULL) {
         (void)snprintf(to->unit, unit_size, unit[0] != '\0' ? "(%s)" : "%s", unit);
     }
-    return to->name != NULL && to->title != NULL && to->unit != NULL;
+    return to->name != NULL && to->title != NULL && to->unit != NULL && to->plain_unit != NULL;
 }
 
 pod_status pod_emit_new(pod_format format, const char *command, const pod_emit_column *columns,
@@ -122,6 +125,7 @@ void pod_emit_free(pod_emit *emit)
         free(emit->columns[i].name);
         free(emit->columns[i].title);
         free(emit->columns[i].unit);
+        free(emit->columns[i].plain_unit);
     }
     free(emit->cells);
     free(emit->settled);
@@ -130,6 +134,7 @@ void pod_emit_free(pod_emit *emit)
     pod_text_free(&emit->headings);
     pod_text_free(&emit->notes);
     pod_text_free(&emit->output);
+    pod_text_free(&emit->member);
     free(emit);
 }
 
@@ -597,7 +602,7 @@ static void render_table(pod_emit *emit)
 static pod_status memory_check(const pod_emit *emit, pod_error *err)
 {
     return emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
-                   || emit->output.out_of_memory
+                   || emit->output.out_of_memory || emit->member.out_of_memory
                ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
                : POD_OK;
 }
@@ -671,44 +676,79 @@ static void render_csv(pod_emit *emit)
 
 /* Numbers are pod_format_double's, because jansson 2.14 prints 0.1 with 17 digits where csv has 0.1, and
  * later releases don't. */
-static void put_json_string(pod_emit *emit, const char *text)
+static void put_json_string(pod_emit *emit, pod_text *out, const char *text)
 {
-    if (!pod_json_string(&emit->output, text)) {
+    if (!pod_json_string(out, text)) {
         emit->not_utf8 = true;
     }
 }
 
-static void put_json_cell(pod_emit *emit, const cell *value)
+static void put_json_cell(pod_emit *emit, pod_text *out, const cell *value)
 {
     switch (value->kind) {
     case CELL_NONE:
-        pod_text_add(&emit->output, "null");
+        pod_text_add(out, "null");
         break;
     case CELL_TEXT:
-        put_json_string(emit, value->text);
+        put_json_string(emit, out, value->text);
         break;
     case CELL_NUMBER:
-        pod_text_add(&emit->output, value->text);
+        pod_text_add(out, value->text);
         break;
     }
+}
+
+/* A list of rows, each on a line of its own below the first. */
+static void put_json_rows(pod_emit *emit, pod_text *out)
+{
+    pod_text_add(out, "[");
+    for (size_t i = 0; i < emit->ncells; i++) {
+        const size_t index = i % (size_t)emit->ncolumns;
+        const char *row_start = i == 0 ? "\n{" : ",\n{";
+        pod_text_add(out, index == 0 ? row_start : ",");
+        put_json_string(emit, out, emit->columns[index].name);
+        pod_text_add(out, ":");
+        put_json_cell(emit, out, &emit->cells[i]);
+        pod_text_add(out, index + 1 == (size_t)emit->ncolumns ? "}" : "");
+    }
+    pod_text_add(out, "\n]");
 }
 
 static void render_json(pod_emit *emit)
 {
     pod_text *out = &emit->output;
     pod_text_printf(out, "{\"schema\":%d,\"command\":", POD_EMIT_SCHEMA);
-    put_json_string(emit, emit->command);
-    pod_text_add(out, ",\"rows\":[");
-    for (size_t i = 0; i < emit->ncells; i++) {
-        const size_t index = i % (size_t)emit->ncolumns;
-        const char *row_start = i == 0 ? "\n{" : ",\n{";
-        pod_text_add(out, index == 0 ? row_start : ",");
-        put_json_string(emit, emit->columns[index].name);
-        pod_text_add(out, ":");
-        put_json_cell(emit, &emit->cells[i]);
-        pod_text_add(out, index + 1 == (size_t)emit->ncolumns ? "}" : "");
+    put_json_string(emit, out, emit->command);
+    pod_text_add(out, ",\"rows\":");
+    put_json_rows(emit, out);
+    pod_text_append(out, emit->member.data, emit->member.size);
+    pod_text_add(out, "}\n");
+}
+
+void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8)
+{
+    if (emit->format == POD_FORMAT_JSON) {
+        pod_text_printf(&emit->member, ",\"%s\":[%s]", name, items);
+        emit->not_utf8 = emit->not_utf8 || !utf8;
     }
-    pod_text_add(out, "\n]}\n");
+}
+
+bool pod_emit_table_json(pod_emit *emit, pod_text *out)
+{
+    POD_ASSERT(emit->format == POD_FORMAT_JSON);
+    for (int i = 0; i < emit->ncolumns; i++) {
+        pod_text_add(out, i == 0 ? ",\"columns\":[{\"name\":" : ",{\"name\":");
+        put_json_string(emit, out, emit->columns[i].name);
+        pod_text_add(out, ",\"title\":");
+        put_json_string(emit, out, emit->columns[i].title);
+        pod_text_add(out, ",\"unit\":");
+        put_json_string(emit, out, emit->columns[i].plain_unit);
+        pod_text_add(out, "}");
+    }
+    pod_text_add(out, "],\"rows\":");
+    put_json_rows(emit, out);
+    out->out_of_memory = out->out_of_memory || emit->out_of_memory;
+    return !emit->not_utf8;
 }
 
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err)

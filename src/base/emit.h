@@ -8,7 +8,7 @@
  *    (pod_emit_heading) it reads as that of nccl-tests: all lines but the rows begin with "#", and
  *    columns whose value those lines give can stay out of it (`table_hidden`).
  *  - csv: one header line, then the rows, quoted where RFC 4180 asks for it.
- *  - json: {"schema":1,"command":…,"rows":[{…}]}, a row per line.
+ *  - json: {"schema":1,"command":…,"rows":[{…}]}, a row per line, and what pod_emit_member adds.
  *  - a table that must fit a terminal (pod_emit_fit) leaves out columns without any figure and minor ones, cuts texts,
  *    breaks the other lines at blanks, and says which columns are missing.
  *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
@@ -21,6 +21,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,6 +89,13 @@ __attribute__((format(printf, 2, 3))) void pod_emit_heading(pod_emit *emit, cons
                                                             ...);
 /** A free line below the table; ignored in csv and json. */
 __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const char *format, ...);
+
+/** A further member of the object that json is, "rows" apart: a list. Once; ignored in table and csv.
+ *  @param items  its items, as JSON, copied; @param utf8  false: they hold a text that isn't UTF-8 */
+void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8);
+/** Columns and rows of a json emitter as members of an object that is being written:
+ *  `,"columns":[…],"rows":[…]`. @return false if a text isn't UTF-8 */
+bool pod_emit_table_json(pod_emit *emit, pod_text *out);
 
 enum { POD_EMIT_WIDE = -1 };
 

@@ -35,6 +35,23 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
                                      : POD_OK;
 }
 
+bool pod_cli_wants_findings(const pod_cli *cli)
+{
+    return cli->common.format != POD_FORMAT_CSV && cli->figure == NULL;
+}
+
+pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, const pod_findings *findings,
+                          pod_error *err)
+{
+    POD_TRY(pod_findings_print(findings, emit, err));
+    for (int i = 0; i < findings->count; i++) {
+        if (findings->list[i].place == POD_FINDING_AFTER) {
+            pod_cli_say_last(cli, "%s", findings->list[i].text.data);
+        }
+    }
+    return pod_cli_finish(cli, emit, err);
+}
+
 /* Whole at once. */
 static pod_status put_output(const char *text, size_t size, pod_error *err)
 {

@@ -21,6 +21,7 @@
 #include "cli/strings.h"
 #include "experiment/experiment.h"
 #include "experiment/tables.h"
+#include "report/findings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,6 +87,11 @@ void pod_cli_fini(pod_cli *cli);
 
 /** The finished emitter's text becomes the output; or the figure that was asked for is taken from its only row. */
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
+/** A run says more than its rows: not as CSV, and not where one figure is asked for. */
+bool pod_cli_wants_findings(const pod_cli *cli);
+/** Findings, and then as pod_cli_finish; those of POD_FINDING_AFTER go to stderr. */
+pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, const pod_findings *findings,
+                          pod_error *err);
 /** Rows of a table may come while the command works: it goes to a terminal. The same on every call; of this rank. */
 bool pod_cli_rows_come(const pod_cli *cli);
 /** What has been added to a settled emitter goes to the terminal at once, in place of progress. Not collective.

@@ -47,6 +47,7 @@ typedef struct collective_run {
     pod_cli *cli;
     const pod_cli_collective *options;
     pod_emit *emit;
+    pod_findings findings;
     pod_cli_plot plot;
     pod_cli_trace trace;
     pod_collective_trace timeline;
@@ -91,9 +92,9 @@ static pod_status compare_healthy(collective_run *run, pod_experiment_collective
     const double us = pod_time_to_us(row->result.time_ps);
     const double healthy_us = pod_time_to_us(sound.result.time_ps);
     const double more = healthy_us > 0 ? 100 * (us / healthy_us - 1) : 0;
-    pod_emit_note(run->emit,
-                  "faults: %lld bytes take %.2f us (%s), without faults %.2f us (%s): %+.1f %%",
-                  (long long)row->bytes, us, row->algorithm, healthy_us, sound.algorithm, more);
+    pod_findings_say(&run->findings, POD_FINDING_BELOW, "healthy",
+                     "faults: %lld bytes take %.2f us (%s), without faults %.2f us (%s): %+.1f %%",
+                     (long long)row->bytes, us, row->algorithm, healthy_us, sound.algorithm, more);
     pod_cli_explain(run->cli,
                     "  faults cost %.9g us - %.9g us (%s on the healthy slice) = %+.1f %%", us,
                     healthy_us, sound.algorithm, more);
@@ -184,7 +185,7 @@ static pod_status run_size(collective_run *run, pod_experiment_collective_case *
     return st;
 }
 
-static void add_origins(const pod_cli *cli, pod_emit *emit,
+static void add_origins(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_collective_case *run_case)
 {
     const pod_chip_spec *chip = &run_case->setup->chip;
@@ -203,35 +204,37 @@ static void add_origins(const pod_cli *cli, pod_emit *emit,
         names[n++] = "dcn_eff_frac";
         names[n++] = "dcn_latency_us";
     }
-    pod_cli_heading_origins(cli, chip, names, n, emit);
+    pod_cli_heading_origins(cli, chip, names, n, findings);
 }
 
-static void add_heading(const pod_cli *cli, pod_emit *emit,
+static void add_heading(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_collective_case *run_case)
 {
     const pod_slice *slice = &run_case->setup->slice;
     const pod_chip_spec *chip = &run_case->setup->chip;
     const int32_t groups = slice->nchips * slice->nslices / run_case->group.size;
-    pod_emit_heading(emit, "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s",
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
+                     "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s",
                      pod_coll_op_name(run_case->request->op), slice->name,
                      slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
                      groups, pod_cli_plural(groups), run_case->group.size, run_case->axes);
-    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+    pod_findings_say(findings, POD_FINDING_ABOVE, "rates",
+                     "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,
                      pod_time_to_us(chip->hop_latency_ps), pod_time_to_us(run_case->launch_ps));
     if (slice->nslices > 1) {
-        pod_emit_heading(emit, "DCN: %g GB/s a chip one way, latency %g us",
-                         chip->dcn_bytes_per_s * chip->dcn_eff_frac / 1e9,
-                         pod_time_to_us(chip->dcn_latency_ps));
+        pod_findings_say(
+            findings, POD_FINDING_ABOVE, "rates", "DCN: %g GB/s a chip one way, latency %g us",
+            chip->dcn_bytes_per_s * chip->dcn_eff_frac / 1e9, pod_time_to_us(chip->dcn_latency_ps));
     }
-    add_origins(cli, emit, run_case);
+    add_origins(cli, findings, run_case);
 }
 
-/* The comparison without faults is shown in the table and by --explain, so only they need it. */
+/* The comparison without faults is a finding, and --explain shows it: only they need it. */
 static bool wants_healthy(const pod_cli *cli, const pod_experiment_setup *setup)
 {
     return pod_experiment_setup_faults(setup) > 0
-           && (cli->common.format == POD_FORMAT_TABLE || cli->common.explain);
+           && (pod_cli_wants_findings(cli) || cli->common.explain);
 }
 
 static pod_status run_setup(collective_run *run, const pod_experiment_setup *setup, pod_error *err)
@@ -252,7 +255,7 @@ static pod_status run_setup(collective_run *run, const pod_experiment_setup *set
     }
     st = pod_par_agree(run->cli->par, st, err);
     if (st == POD_OK) {
-        add_heading(run->cli, run->emit, &run_case);
+        add_heading(run->cli, &run->findings, &run_case);
     }
     for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
         st = run_size(run, &run_case, compare ? &healthy_case : NULL, options->sizes.bytes[i], err);
@@ -291,7 +294,7 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
         st = run_setup(&run, &targets.setup[i], err);
     }
     if (st == POD_OK) {
-        st = pod_cli_finish(cli, run.emit, err);
+        st = pod_cli_report(cli, run.emit, &run.findings, err);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_write(cli, &run.trace, err);
@@ -308,6 +311,7 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
                       "reference in every bit",
                       (long long)run.wrong);
     }
+    pod_findings_fini(&run.findings);
     pod_emit_free(run.emit);
     pod_cli_targets_fini(&targets);
     return st;

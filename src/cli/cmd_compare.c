@@ -100,19 +100,6 @@ static const char *status_word(const pod_experiment_step_outcome *outcome)
                                             : "can't run";
 }
 
-static void emit_reason(pod_emit *emit, const pod_experiment_step_outcome *outcome)
-{
-    char text[64];
-    if (outcome->slower != 0) {
-        (void)snprintf(text, sizeof text, "at least %.6g s", pod_time_to_s(outcome->bound_ps));
-        pod_emit_text(emit, text);
-    } else if (outcome->status == POD_OK) {
-        pod_emit_none(emit);
-    } else {
-        pod_emit_text(emit, outcome->reason);
-    }
-}
-
 /* ---- what a terminal gets instead of rows without figures ---- */
 
 /* Which of them: those that are slower, don't fit, can't run. */
@@ -168,32 +155,35 @@ static pod_status check_any_runs(const comparison *c, pod_error *err)
                           c->count, first->mesh, first->reason);
 }
 
-static void note_rows(const comparison *c, pod_emit *emit)
+static void note_rows(const comparison *c, pod_findings *findings)
 {
     const pod_experiment_step_outcome *first = NULL;
     static const double GB = 1e9;
     int count = count_rows(c, is_slower, &first);
     if (count > 0) {
-        pod_emit_note(emit, "%d layout%s not simulated: %s at least %.6g s", count,
-                      count > 1 ? "s are" : " is", count > 1 ? "each takes" : "it takes",
-                      pod_time_to_s(first->bound_ps));
+        pod_findings_say(findings, POD_FINDING_BELOW, "slower",
+                         "%d layout%s not simulated: %s at least %.6g s", count,
+                         count > 1 ? "s are" : " is", count > 1 ? "each takes" : "it takes",
+                         pod_time_to_s(first->bound_ps));
     }
     count = count_rows(c, does_not_fit, &first);
     if (count > 0 && first->needs_bytes > 0) {
-        pod_emit_note(emit, "%d layout%s not fit: %s%s needs %.1f GB of %.1f%s", count,
-                      count > 1 ? "s do" : " does", count > 1 ? "nearest " : "", first->mesh,
-                      (double)first->needs_bytes / GB, (double)c->setup->chip.hbm_usable_bytes / GB,
-                      count > 1 ? "; --wide lists each" : "; --wide says more");
+        pod_findings_say(findings, POD_FINDING_BELOW, "unfit",
+                         "%d layout%s not fit: %s%s needs %.1f GB of %.1f%s", count,
+                         count > 1 ? "s do" : " does", count > 1 ? "nearest " : "", first->mesh,
+                         (double)first->needs_bytes / GB,
+                         (double)c->setup->chip.hbm_usable_bytes / GB,
+                         count > 1 ? "; --wide lists each" : "; --wide says more");
     }
     count = count_rows(c, cannot_run, &first);
     if (count > 0) {
-        pod_emit_note(emit, "%d layout%s can't run: %s: %s", count, count > 1 ? "s" : "",
-                      first->mesh, first->reason);
+        pod_findings_say(findings, POD_FINDING_BELOW, "stuck", "%d layout%s can't run: %s: %s",
+                         count, count > 1 ? "s" : "", first->mesh, first->reason);
     }
 }
 
 /* Why the first comes before the second. */
-static void say_why(const comparison *c)
+static void say_why(const comparison *c, pod_findings *findings)
 {
     const pod_experiment_step_outcome *o = c->outcomes;
     if (c->count < 2 || !has_figures(&o[0]) || !has_figures(&o[1])) {
@@ -212,57 +202,71 @@ static void say_why(const comparison *c)
         pod_text_printf(&text, "; recomputation %s against %s", o[0].remat, o[1].remat);
     }
     if (text.data != NULL) {
-        pod_cli_say_last(c->cli, "%s", text.data);
+        pod_findings_say(findings, POD_FINDING_AFTER, "why", "%s", text.data);
     }
     pod_text_free(&text);
 }
 
 /* ---- the table ---- */
 
+/* What a row shows beside the columns of a step. */
+typedef struct compare_row {
+    int64_t rank;
+    const char *status;
+    const char *reason;
+    pod_time_ps bound_ps;
+    const char *limit;
+} compare_row;
+
+enum { STATUS_MINOR = 8 };
+#define AT(field) POD_FIELD(compare_row, field)
+/* clang-format off */
+static const pod_emit_column rank_column = {.name = "rank", AT(rank)};
+static const pod_emit_column own_columns[OWN_COLUMNS] = {
+    {.name = "status", .minor = STATUS_MINOR, AT(status)},
+    {.name = "reason", .minor = STATUS_MINOR, AT(reason)},
+    {.name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true,
+     POD_TIME_FIELD(compare_row, bound_ps, S)},
+    {.name = "limit", AT(limit)},
+};
+/* clang-format on */
+#undef AT
+
 /* @param limit  what limits it, if it has figures */
 static void emit_row(const comparison *c, pod_emit *emit, int rank,
                      const pod_experiment_step_outcome *outcome, const char *limit)
 {
-    if (has_figures(outcome)) {
-        pod_emit_i64(emit, rank);
-    } else {
-        pod_emit_none(emit);
-    }
+    char slower[64];
+    const bool timed = has_figures(outcome);
+    (void)snprintf(slower, sizeof slower, "at least %.6g s", pod_time_to_s(outcome->bound_ps));
+    const compare_row row = {.rank = timed ? rank : INT64_MIN,
+                             .status = status_word(outcome),
+                             .reason = outcome->slower != 0        ? slower
+                                       : outcome->status != POD_OK ? outcome->reason
+                                                                   : NULL,
+                             .bound_ps = outcome->bound_ps > 0 ? outcome->bound_ps : INT64_MIN,
+                             .limit = timed ? limit : NULL};
+    pod_emit_fields(emit, &row, 1);
     pod_step_emit(emit, c->request, &c->setup->slice, outcome);
-    pod_emit_text(emit, status_word(outcome));
-    emit_reason(emit, outcome);
-    if (outcome->bound_ps > 0) {
-        pod_emit_double(emit, pod_time_to_s(outcome->bound_ps));
-    } else {
-        pod_emit_none(emit);
-    }
-    if (has_figures(outcome)) {
-        pod_emit_text(emit, limit);
-    } else {
-        pod_emit_none(emit);
-    }
+    pod_emit_fields(emit, &row, OWN_COLUMNS);
 }
 
 static pod_status table_new(const comparison *c, pod_emit **emit, pod_error *err)
 {
-    enum { STATUS_MINOR = 8 };
-    pod_emit_column columns[COLUMNS] = {{.name = "rank"}};
+    pod_emit_column columns[COLUMNS] = {rank_column};
+    pod_step_columns(columns + 1, c->request, c->setup->slice.nslices > 1);
+    memcpy(columns + COLUMNS - OWN_COLUMNS, own_columns, sizeof own_columns);
+    return pod_emit_new(c->cli->common.format, "compare", columns, COLUMNS, emit, err);
+}
+
+static void say_settings(const comparison *c, pod_findings *findings)
+{
     const pod_slice *slice = &c->setup->slice;
-    pod_step_columns(columns + 1, c->request, slice->nslices > 1);
-    columns[COLUMNS - 4] = (pod_emit_column){.name = "status", .minor = STATUS_MINOR};
-    columns[COLUMNS - 3] = (pod_emit_column){.name = "reason", .minor = STATUS_MINOR};
-    columns[COLUMNS - 2] = (pod_emit_column){
-        .name = "bound_s", .title = "bound", .unit = "s", .decimals = 6, .table_hidden = true};
-    columns[COLUMNS - 1] = (pod_emit_column){.name = "limit"};
-    const pod_status st =
-        pod_emit_new(c->cli->common.format, "compare", columns, COLUMNS, emit, err);
-    if (st == POD_OK) {
-        pod_emit_heading(*emit, "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
-                         slice->nchips * slice->nslices,
-                         pod_cli_plural(slice->nchips * slice->nslices), c->request->model.name,
-                         pod_dtype_name(c->request->dtype), pod_step_mode_name(c->request->mode));
-    }
-    return st;
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
+                     "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
+                     slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
+                     c->request->model.name, pod_dtype_name(c->request->dtype),
+                     pod_step_mode_name(c->request->mode));
 }
 
 /* The table, or what of it has not come yet. */
@@ -270,28 +274,30 @@ static pod_status print(comparison *c, pod_error *err)
 {
     const bool narrow = pod_cli_is_narrow(c->cli);
     const bool come = c->shown > 0;
-    pod_emit *emit = c->emit;
+    pod_findings findings = {0};
     pod_status st = c->row_status;
     if (st != POD_OK && err != NULL) {
         *err = c->row_error;
     }
-    if (st == POD_OK && emit == NULL) {
-        st = table_new(c, &emit, err);
+    if (st == POD_OK && c->emit == NULL) {
+        say_settings(c, &findings);
+        st = table_new(c, &c->emit, err);
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         const bool timed = has_figures(&c->outcomes[i]);
         if (timed ? !come : !narrow) {
-            emit_row(c, emit, i + 1, &c->outcomes[i], pod_experiment_step_limit(&c->outcomes[i]));
+            emit_row(c, c->emit, i + 1, &c->outcomes[i],
+                     pod_experiment_step_limit(&c->outcomes[i]));
         }
     }
-    if (st == POD_OK && narrow) {
-        note_rows(c, emit);
-    }
     if (st == POD_OK) {
-        st = pod_cli_finish(c->cli, emit, err);
+        if (narrow) {
+            note_rows(c, &findings);
+        }
+        say_why(c, &findings);
+        st = pod_cli_report(c->cli, c->emit, &findings, err);
     }
-    pod_emit_free(emit);
-    c->emit = NULL;
+    pod_findings_fini(&findings);
     return st;
 }
 
@@ -330,7 +336,13 @@ static void emit_sample(const comparison *c, const pod_experiment_step_outcome *
 static void hear_bounds(void *context, const pod_experiment_step_outcome *outcomes, int count)
 {
     comparison *c = context;
+    pod_findings findings = {0};
     c->row_status = table_new(c, &c->emit, &c->row_error);
+    if (c->row_status == POD_OK) {
+        say_settings(c, &findings);
+        c->row_status = pod_findings_print(&findings, c->emit, &c->row_error);
+    }
+    pod_findings_fini(&findings);
     if (c->row_status != POD_OK) {
         return;
     }
@@ -425,7 +437,6 @@ static pod_status compare(comparison *c, pod_error *err)
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
         st = print(c, err);
-        say_why(c);
     }
     if (st == POD_OK) {
         st = check_any_runs(c, err);

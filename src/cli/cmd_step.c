@@ -74,7 +74,7 @@ static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case
 }
 
 /* Figures in force that no row of this chip fixes. */
-static void add_origins(const pod_cli *cli, pod_emit *emit,
+static void add_origins(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_step_case *run_case)
 {
     const bool transformer = run_case->asked->model.kind == POD_MODEL_TRANSFORMER;
@@ -102,20 +102,47 @@ static void add_origins(const pod_cli *cli, pod_emit *emit,
         names[n++] = "dcn_latency_us";
         names[n++] = "slice_jitter_frac";
     }
-    pod_cli_heading_origins(cli, &run_case->setup->chip, names, n, emit);
+    pod_cli_heading_origins(cli, &run_case->setup->chip, names, n, findings);
 }
 
 /* What --remat came to. */
-static void note_kept(pod_emit *emit, const pod_experiment_step_case *run_case,
+static void note_kept(pod_findings *findings, const pod_experiment_step_case *run_case,
                       const pod_experiment_step_outcome *outcome)
 {
     const pod_experiment_step_request *asked = run_case->asked;
     if (asked->model.kind == POD_MODEL_TRANSFORMER && asked->mode == POD_STEP_TRAIN
         && outcome->remat[0] != '\0') {
-        pod_emit_note(
-            emit, "%s: %s%s", asked->remat == POD_REMAT_AUTO ? "--remat auto chose" : "Remat",
-            outcome->remat, strcmp(outcome->remat, "none") == 0 ? ", nothing is recomputed" : "");
+        pod_findings_say(findings, POD_FINDING_BELOW, "remat", "%s: %s%s",
+                         asked->remat == POD_REMAT_AUTO ? "--remat auto chose" : "Remat",
+                         outcome->remat,
+                         strcmp(outcome->remat, "none") == 0 ? ", nothing is recomputed" : "");
     }
+}
+
+/* What the run has to say. */
+static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
+                       const pod_chip_spec *chip, const pod_step_result *result,
+                       const pod_experiment_step_outcome *outcome, const pod_what_if *what,
+                       pod_findings *findings, pod_error *err)
+{
+    pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
+    if (pod_cli_wants_findings(cli)) {
+        POD_TRY(pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy,
+                                                err));
+    }
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
+                     "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s",
+                     run_case->setup->slice.name, run_case->mesh.ndevices,
+                     pod_cli_plural(run_case->mesh.ndevices), run_case->asked->model.name,
+                     (long long)outcome->batch, pod_dtype_name(run_case->asked->dtype),
+                     pod_step_mode_name(run_case->asked->mode));
+    if (what != NULL) {
+        pod_findings_say(findings, POD_FINDING_ABOVE, "what_if", "as if %s were %g times faster",
+                         pod_experiment_what_if_key[what->key], what->factor);
+    }
+    add_origins(cli, findings, run_case);
+    note_kept(findings, run_case, outcome);
+    return pod_step_notes(findings, run_case, chip, result, &remedy, err);
 }
 
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
@@ -127,33 +154,19 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     enum { COLUMNS = POD_STEP_COLUMNS + 1 };
     pod_emit_column columns[COLUMNS] = {[POD_STEP_COLUMNS] = {.name = "limit"}};
     pod_emit *emit = NULL;
-    pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
+    pod_findings findings = {0};
     pod_step_columns(columns, run_case->asked, slice->nslices > 1);
     pod_status st = pod_emit_new(cli->common.format, "step", columns, COLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
-    if (st == POD_OK && cli->common.format == POD_FORMAT_TABLE) {
-        st =
-            pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy, err);
+    if (st == POD_OK) {
+        st = find(cli, run_case, chip, result, outcome, what, &findings, err);
     }
     if (st == POD_OK) {
-        pod_emit_heading(emit, "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s", slice->name,
-                         run_case->mesh.ndevices, pod_cli_plural(run_case->mesh.ndevices),
-                         run_case->asked->model.name, (long long)outcome->batch,
-                         pod_dtype_name(run_case->asked->dtype),
-                         pod_step_mode_name(run_case->asked->mode));
-        if (what != NULL) {
-            pod_emit_heading(emit, "as if %s were %g times faster",
-                             pod_experiment_what_if_key[what->key], what->factor);
-        }
-        add_origins(cli, emit, run_case);
         pod_step_emit(emit, run_case->asked, slice, outcome);
         pod_emit_text(emit, pod_experiment_step_limit(outcome));
-        note_kept(emit, run_case, outcome);
-        st = pod_step_notes(emit, run_case, chip, result, &remedy, err);
+        st = pod_cli_report(cli, emit, &findings, err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    pod_findings_fini(&findings);
     pod_emit_free(emit);
     return st;
 }

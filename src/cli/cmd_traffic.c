@@ -179,13 +179,14 @@ static pod_status check_room(const pod_cli *cli, const pod_machine *machine,
     return pod_experiment_room_fail(what, needed, room, remedy, err);
 }
 
-static void add_heading(const pod_cli *cli, pod_emit *emit, const pod_experiment_setup *setup,
-                        const traffic_request *request)
+static void add_heading(const pod_cli *cli, pod_findings *findings,
+                        const pod_experiment_setup *setup, const traffic_request *request)
 {
-    pod_emit_heading(emit, "podsim traffic: %s, %d chip%s, %s", setup->slice.name,
-                     setup->slice.nchips, pod_cli_plural(setup->slice.nchips),
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings", "podsim traffic: %s, %d chip%s, %s",
+                     setup->slice.name, setup->slice.nchips, pod_cli_plural(setup->slice.nchips),
                      pod_traffic_name(request->pattern));
-    pod_emit_heading(emit, "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+    pod_findings_say(findings, POD_FINDING_ABOVE, "rates",
+                     "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
                      pod_time_to_us(setup->chip.hop_latency_ps),
                      pod_time_to_us(pod_chip_launch_ps(&setup->chip, request->inside)));
@@ -199,11 +200,12 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     const int32_t ends[] = {pair ? request->from : 0, request->to};
     pod_run_watch watch = {.nchips = trace->watch.nchips, .chips = trace->watch.chips};
     pod_collective_trace timeline;
+    pod_findings findings = {0};
     if (watch.nchips == 0) {
         watch.nchips = pair ? 2 : 1;
         watch.chips = ends;
     }
-    add_heading(cli, emit, setup, request);
+    add_heading(cli, &findings, setup, request);
     pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
     const pod_machine machine = pod_experiment_machine(
@@ -236,7 +238,11 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
     }
     pod_collective_trace_fini(&timeline);
     pod_experiment_progress_end(&cli->experiment);
-    return st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
+    if (st == POD_OK) {
+        st = pod_cli_report(cli, emit, &findings, err);
+    }
+    pod_findings_fini(&findings);
+    return st;
 }
 
 #define AT(field) POD_CLI_FIELD(traffic_request, field)

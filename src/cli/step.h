@@ -10,6 +10,7 @@
 #include "cli/target.h"
 #include "experiment/step_outcome.h"
 #include "experiment/step_remedies.h"
+#include "report/findings.h"
 
 enum { POD_STEP_SHARED_OPTIONS = 29 };
 /** Options that step, compare and plan share; those with a field set it in a pod_experiment_step_request. */
@@ -69,13 +70,13 @@ void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_reques
 void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
                    const pod_slice *slice, const pod_experiment_step_outcome *outcome);
 
-/** What the table of step shows below its row. Local. POD_E_NOMEM. */
-pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_case,
+/** What a step has to say below its row. Local. POD_E_NOMEM. */
+pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result,
                           const pod_experiment_step_remedy *remedy, pod_error *err);
 
 /** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
-void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
+void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result);
 void pod_step_dcn_explain(const pod_cli *cli, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result);

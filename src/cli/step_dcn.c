@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "experiment/step_dcn.h"
 
-void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
+void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result)
 {
     if (!pod_experiment_step_crosses(result)) {
@@ -14,19 +14,20 @@ void pod_step_dcn_note(pod_emit *emit, const pod_experiment_step_case *run_case,
     char bytes[POD_FORMAT_MAX];
     char hosts[POD_FORMAT_MAX];
     const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
-    pod_emit_note(
-        emit,
+    pod_findings_say(
+        findings, POD_FINDING_BELOW, "dcn",
         "DCN: %s a chip; to overlap fully it has to give each chip %.3f GB/s, and it gives "
         "%.3f (slack %.2f)%s",
         pod_format_bytes(need.chip_bytes, bytes, sizeof bytes), need.required_bytes_per_s / 1e9,
         need.available_bytes_per_s / 1e9, need.slack,
         need.slack < 1 ? ": the step is DCN-bound" : "");
-    pod_emit_note(emit, "  busiest NIC: slice %d, %s, busy %.3f us of %.3f us (%.1f %%)",
-                  result->links.dcn_busiest_slice,
-                  pod_dcn_server_text(&run_case->setup->dcn, result->links.dcn_busiest_server,
-                                      hosts, sizeof hosts),
-                  pod_time_to_us(result->links.dcn_busy_ps), pod_time_to_us(result->time_ps),
-                  100 * need.busy_frac);
+    pod_findings_say(findings, POD_FINDING_BELOW, "busiest_nic",
+                     "  busiest NIC: slice %d, %s, busy %.3f us of %.3f us (%.1f %%)",
+                     result->links.dcn_busiest_slice,
+                     pod_dcn_server_text(&run_case->setup->dcn, result->links.dcn_busiest_server,
+                                         hosts, sizeof hosts),
+                     pod_time_to_us(result->links.dcn_busy_ps), pod_time_to_us(result->time_ps),
+                     100 * need.busy_frac);
 }
 
 static void explain_input(const pod_cli *cli, const pod_experiment_step_case *run_case,

@@ -12,90 +12,170 @@
 
 enum { TOP_COLLECTIVES = 5 };
 
-static void note_mesh(pod_emit *emit, const pod_mesh *mesh)
+/* ---- collectives ---- */
+
+typedef struct collective_row {
+    pod_collective_line line;
+    double time_us;
+    double exposed_us;
+} collective_row;
+
+/* clang-format off */
+static const pod_emit_column collective_columns[] = {
+    {.name = "name", POD_FIELD(collective_row, line.name)},
+    {.name = "op", POD_FIELD(collective_row, line.op)},
+    {.name = "mesh_axis", .title = "over", POD_FIELD(collective_row, line.axes)},
+    {.name = "group", POD_FIELD(collective_row, line.group)},
+    {.name = "bytes", .title = "size", .unit = "B", POD_FIELD(collective_row, line.bytes)},
+    {.name = "count", POD_FIELD(collective_row, line.count)},
+    {.name = "time_us", .title = "time", .unit = "us", POD_FIELD(collective_row, time_us)},
+    {.name = "exposed_us", .title = "exposed", .unit = "us", POD_FIELD(collective_row, exposed_us)},
+};
+/* clang-format on */
+enum { COLLECTIVE_COLUMNS = sizeof collective_columns / sizeof *collective_columns };
+
+static collective_row collective_row_of(const pod_collective_line *line)
 {
+    return (collective_row){*line, line->time_s * 1e6, line->exposed_s * 1e6};
+}
+
+/* ---- tables ---- */
+
+typedef struct mesh_row {
+    const char *axis;
+    pod_mesh_axis_info info;
+} mesh_row;
+
+static void note_mesh(pod_findings *findings, const pod_mesh *mesh)
+{
+    /* clang-format off */
+    static const pod_emit_column columns[] = {
+        {.name = "axis", POD_FIELD(mesh_row, axis)},
+        {.name = "size", POD_FIELD(mesh_row, info.size)},
+        {.name = "physical", POD_FIELD(mesh_row, info.physical)},
+        {.name = "closed", POD_FIELD(mesh_row, info.closed)},
+        {.name = "links", .title = "links a chip", POD_FIELD(mesh_row, info.links)},
+    };
+    /* clang-format on */
+    pod_findings_table(findings, "mesh", columns, sizeof columns / sizeof *columns, "Mesh:");
     for (int i = 0; i < mesh->naxes; i++) {
-        const pod_mesh_axis_info *axis = &mesh->axis[i];
-        pod_emit_note(emit, "  %-9s %5d  on %s, %s, %d link%s a chip",
-                      pod_mesh_axis_name(axis->axis), axis->size, axis->physical,
-                      axis->closed ? "closed" : "open", axis->links, axis->links == 1 ? "" : "s");
+        const mesh_row row = {pod_mesh_axis_name(mesh->axis[i].axis), mesh->axis[i]};
+        pod_findings_row(findings, &row, "  %-9s %5d  on %s, %s, %d link%s a chip", row.axis,
+                         row.info.size, row.info.physical, row.info.closed ? "closed" : "open",
+                         row.info.links, row.info.links == 1 ? "" : "s");
     }
 }
 
-static void note_part(pod_emit *emit, const char *what, double part_s, double step_s)
+typedef struct part_row {
+    const char *what;
+    double time_us;
+    double share_percent;
+} part_row;
+
+static void note_part(pod_findings *findings, const char *what, double part_s, double step_s)
 {
-    pod_emit_note(emit, "  %-28s %12.3f us  %5.1f %%", what, part_s * 1e6, 100 * part_s / step_s);
+    const part_row row = {what, part_s * 1e6, 100 * part_s / step_s};
+    pod_findings_row(findings, &row, "  %-28s %12.3f us  %5.1f %%", row.what, row.time_us,
+                     row.share_percent);
 }
 
-static void note_breakdown(pod_emit *emit, const pod_breakdown *b)
+static void note_breakdown(pod_findings *findings, const pod_breakdown *b)
 {
+    /* clang-format off */
+    static const pod_emit_column columns[] = {
+        {.name = "what", POD_FIELD(part_row, what)},
+        {.name = "time_us", .title = "time", .unit = "us", POD_FIELD(part_row, time_us)},
+        {.name = "share_percent", .title = "share", .unit = "%", POD_FIELD(part_row, share_percent)},
+    };
+    /* clang-format on */
+    pod_findings_table(findings, "time", columns, sizeof columns / sizeof *columns,
+                       "Where the time goes, mean over chips:");
     if (b->step_s <= 0) {
         return;
     }
-    note_part(emit, "matmuls", b->matmul_s, b->step_s);
-    note_part(emit, "elementwise", b->vector_s, b->step_s);
-    note_part(emit, "(of these bound by HBM)", b->hbm_bound_s, b->step_s);
+    note_part(findings, "matmuls", b->matmul_s, b->step_s);
+    note_part(findings, "elementwise", b->vector_s, b->step_s);
+    note_part(findings, "(of these bound by HBM)", b->hbm_bound_s, b->step_s);
     for (int i = 0; i < b->naxes; i++) {
         char what[POD_PROGRAM_AXES_MAX + 16];
         (void)snprintf(what, sizeof what, "exposed over %s", b->axis[i].axes);
-        note_part(emit, what, b->axis[i].exposed_s, b->step_s);
+        note_part(findings, what, b->axis[i].exposed_s, b->step_s);
     }
     if (b->exposed_host_s > 0) {
-        note_part(emit, "exposed to the host", b->exposed_host_s, b->step_s);
+        note_part(findings, "exposed to the host", b->exposed_host_s, b->step_s);
     }
-    note_part(emit, "idle", b->idle_s, b->step_s);
-    pod_emit_note(emit, "  MXU utilisation %.1f %%", 100 * b->mxu_frac);
+    note_part(findings, "idle", b->idle_s, b->step_s);
+    pod_findings_say(findings, POD_FINDING_BELOW, "mxu", "  MXU utilisation %.1f %%",
+                     100 * b->mxu_frac);
 }
 
-static pod_status note_collectives(pod_emit *emit, const pod_experiment_step_case *run_case,
+static pod_status note_collectives(pod_findings *findings, const pod_experiment_step_case *run_case,
                                    const pod_step_result *result, pod_error *err)
 {
     pod_collective_line *lines = NULL;
     int count = 0;
-    const pod_status st =
-        pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_collective_lines(&run_case->work.programs, result, &lines, &count, err));
     pod_collective_lines_sort(lines, count);
     if (count > 0) {
-        pod_emit_note(emit, "Collectives, the most exposed first:");
+        pod_findings_table(findings, "collectives", collective_columns, COLLECTIVE_COLUMNS,
+                           "Collectives, the most exposed first:");
     }
     for (int i = 0; i < count && i < TOP_COLLECTIVES; i++) {
         char bytes[POD_FORMAT_MAX];
-        pod_emit_note(emit, "  %-24s %-14s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
-                      lines[i].name, lines[i].op, lines[i].axes, (long long)lines[i].count,
-                      pod_format_bytes(lines[i].bytes, bytes, sizeof bytes), lines[i].time_s * 1e6,
-                      lines[i].exposed_s * 1e6);
+        const collective_row row = collective_row_of(&lines[i]);
+        pod_findings_row(
+            findings, &row, "  %-24s %-14s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
+            lines[i].name, lines[i].op, lines[i].axes, (long long)lines[i].count,
+            pod_format_bytes(lines[i].bytes, bytes, sizeof bytes), row.time_us, row.exposed_us);
     }
     free(lines);
     return POD_OK;
 }
 
+typedef struct links_row {
+    const char *axis;
+    int64_t bytes[2];
+    double busy_percent[2];
+} links_row;
+
 /* What the links of each direction carry, mean over chips. */
-static void note_links(pod_emit *emit, const pod_slice *slice, const pod_step_result *result)
+static void note_links(pod_findings *findings, const pod_slice *slice,
+                       const pod_step_result *result)
 {
+    static const char *const names[POD_AXES] = {"x", "y", "z"};
+    /* clang-format off */
+    static const pod_emit_column columns[] = {
+        {.name = "axis", POD_FIELD(links_row, axis)},
+        {.name = "ahead_bytes", .title = "+", .unit = "B", POD_FIELD(links_row, bytes[0])},
+        {.name = "ahead_busy_percent", .title = "busy", .unit = "%", POD_FIELD(links_row, busy_percent[0])},
+        {.name = "back_bytes", .title = "-", .unit = "B", POD_FIELD(links_row, bytes[1])},
+        {.name = "back_busy_percent", .title = "busy", .unit = "%", POD_FIELD(links_row, busy_percent[1])},
+    };
+    /* clang-format on */
     const double cells = (double)result->cells;
-    const double step_ps = (double)result->time_ps;
-    pod_emit_note(emit, "Links, mean over chips:");
+    pod_findings_table(findings, "links", columns, sizeof columns / sizeof *columns,
+                       "Links, mean over chips:");
     for (int axis = 0; axis < POD_AXES; axis++) {
+        links_row row = {.axis = names[axis]};
+        char text[2][POD_FORMAT_MAX];
         if (slice->dims[axis] == 1) {
             continue;
         }
-        const int64_t *bytes = &result->links.direction_bytes[2 * axis];
-        const pod_time_ps *busy_ps = &result->links.direction_busy_ps[2 * axis];
-        char text[2][POD_FORMAT_MAX];
         for (int way = 0; way < 2; way++) {
-            (void)pod_format_bytes((int64_t)((double)bytes[way] / cells + 0.5), text[way],
-                                   sizeof text[way]);
+            const int direction = 2 * axis + way;
+            row.bytes[way] =
+                (int64_t)((double)result->links.direction_bytes[direction] / cells + 0.5);
+            row.busy_percent[way] = 100 * (double)result->links.direction_busy_ps[direction] / cells
+                                    / (double)result->time_ps;
+            (void)pod_format_bytes(row.bytes[way], text[way], sizeof text[way]);
         }
-        pod_emit_note(emit, "  +%c %10s, busy %5.1f %%    -%c %10s, busy %5.1f %%", "xyz"[axis],
-                      text[0], 100 * (double)busy_ps[0] / cells / step_ps, "xyz"[axis], text[1],
-                      100 * (double)busy_ps[1] / cells / step_ps);
+        pod_findings_row(findings, &row, "  +%s %10s, busy %5.1f %%    -%s %10s, busy %5.1f %%",
+                         row.axis, text[0], row.busy_percent[0], row.axis, text[1],
+                         row.busy_percent[1]);
     }
 }
 
-static void note_link(pod_emit *emit, const pod_experiment_step_case *run_case,
+static void note_link(pod_findings *findings, const pod_experiment_step_case *run_case,
                       const pod_step_result *result)
 {
     const pod_slice *slice = &run_case->setup->slice;
@@ -103,31 +183,49 @@ static void note_link(pod_emit *emit, const pod_experiment_step_case *run_case,
     if (links->busiest_chip < 0 || result->time_ps == 0) {
         return;
     }
-    note_links(emit, slice, result);
+    note_links(findings, slice, result);
     char at[40];
     char bytes[POD_FORMAT_MAX];
     const double busy_s = pod_time_to_s(links->busy_ps);
-    pod_emit_note(emit, "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
-                  pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
-                  pod_direction_name(links->busiest_direction),
-                  pod_format_bytes(links->max_bytes, bytes, sizeof bytes), busy_s * 1e6,
-                  pod_time_to_us(result->time_ps), 100 * busy_s / pod_time_to_s(result->time_ps));
+    pod_findings_say(findings, POD_FINDING_BELOW, "busiest_link",
+                     "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
+                     pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
+                     pod_direction_name(links->busiest_direction),
+                     pod_format_bytes(links->max_bytes, bytes, sizeof bytes), busy_s * 1e6,
+                     pod_time_to_us(result->time_ps),
+                     100 * busy_s / pod_time_to_s(result->time_ps));
 }
 
-static void note_memory(pod_emit *emit, const pod_memory_use *use, const pod_chip_spec *chip)
+typedef struct memory_row {
+    const char *kind;
+    int64_t bytes;
+} memory_row;
+
+/* clang-format off */
+static const pod_emit_column memory_columns[] = {
+    {.name = "kind", POD_FIELD(memory_row, kind)},
+    {.name = "bytes", .unit = "B", POD_FIELD(memory_row, bytes)},
+};
+/* clang-format on */
+
+static void note_memory(pod_findings *findings, const pod_memory_use *use,
+                        const pod_chip_spec *chip)
 {
     char bytes[POD_FORMAT_MAX];
     char usable[POD_FORMAT_MAX];
-    pod_emit_note(emit, "Memory: %s a chip of %s usable",
-                  pod_format_bytes(use->peak_bytes, bytes, sizeof bytes),
-                  pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable));
+    pod_findings_table(findings, "memory", memory_columns, 2, "Memory: %s a chip of %s usable",
+                       pod_format_bytes(use->peak_bytes, bytes, sizeof bytes),
+                       pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable));
     for (int k = 0; k < POD_MEMORY_KINDS; k++) {
-        if (use->by_kind[k] > 0) {
-            pod_emit_note(emit, "  %-12s %s", pod_memory_kind_name((pod_memory_kind)k),
-                          pod_format_bytes(use->by_kind[k], bytes, sizeof bytes));
+        const memory_row row = {pod_memory_kind_name((pod_memory_kind)k), use->by_kind[k]};
+        if (row.bytes > 0) {
+            pod_findings_row(findings, &row, "  %-12s %s", row.kind,
+                             pod_format_bytes(row.bytes, bytes, sizeof bytes));
         }
     }
 }
+
+/* ---- remedies ---- */
 
 /* The options of a step of twice the batch: of what was asked for those that say how much a batch is. */
 static void twice_the_batch_text(const pod_experiment_step_request *asked, int64_t batch, char *buf,
@@ -202,24 +300,25 @@ static void remedy_text(const pod_experiment_step_case *run_case,
     }
 }
 
-static void note_remedy(pod_emit *emit, const pod_experiment_step_case *run_case,
+static void note_remedy(pod_findings *findings, const pod_experiment_step_case *run_case,
                         const pod_chip_spec *chip, const pod_experiment_step_remedy *remedy)
 {
     char text[320];
     remedy_text(run_case, remedy, text, sizeof text);
     if (remedy->change == POD_CHANGE_SIZES) {
-        pod_emit_note(emit,
-                      "First remedy: %s, sizes of a shard in multiples of %d: matmuls fill the "
-                      "array; %.1f %% less time a FLOP (simulated)",
-                      text, chip->mxu_dim, 100 * remedy->gain_frac);
+        pod_findings_say(findings, POD_FINDING_BELOW, "remedy",
+                         "First remedy: %s, sizes of a shard in multiples of %d: matmuls fill the "
+                         "array; %.1f %% less time a FLOP (simulated)",
+                         text, chip->mxu_dim, 100 * remedy->gain_frac);
     } else if (remedy->change != POD_CHANGE_NONE) {
-        pod_emit_note(emit, "First remedy: %s; %.1f %% less time a token (simulated)", text,
-                      100 * remedy->gain_frac);
+        pod_findings_say(findings, POD_FINDING_BELOW, "remedy",
+                         "First remedy: %s; %.1f %% less time a token (simulated)", text,
+                         100 * remedy->gain_frac);
     }
 }
 
 /** Of prefill and decode: the least time by a closed form. */
-static void note_roofline(pod_emit *emit, const pod_experiment_step_case *run_case,
+static void note_roofline(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result)
 {
     const pod_step_request *request = &run_case->request;
@@ -236,31 +335,29 @@ static void note_roofline(pod_emit *emit, const pod_experiment_step_case *run_ca
     if (decode) {
         (void)snprintf(cache, sizeof cache, "cache %.3f us, ", r.cache_s * 1e6);
     }
-    pod_emit_note(emit,
-                  "Roofline of all chips: %sweights %.3f us, matmuls %.3f us: at least %.3f us, "
-                  "%.1f %% of the step",
-                  cache, r.weights_s * 1e6, r.products_s * 1e6, r.least_s * 1e6,
-                  100 * r.least_s / step_s);
+    pod_findings_say(findings, POD_FINDING_BELOW, "roofline",
+                     "Roofline of all chips: %sweights %.3f us, matmuls %.3f us: at least %.3f us, "
+                     "%.1f %% of the step",
+                     cache, r.weights_s * 1e6, r.products_s * 1e6, r.least_s * 1e6,
+                     100 * r.least_s / step_s);
 }
 
-pod_status pod_step_notes(pod_emit *emit, const pod_experiment_step_case *run_case,
+pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result,
                           const pod_experiment_step_remedy *remedy, pod_error *err)
 {
     pod_breakdown breakdown;
     pod_breakdown_get(&run_case->work.programs, result,
                       chip->peak_ops_per_s[run_case->request.dtype], &breakdown);
-    pod_emit_note(emit, "Mesh:");
-    note_mesh(emit, &run_case->mesh);
-    pod_emit_note(emit, "Where the time goes, mean over chips:");
-    note_breakdown(emit, &breakdown);
-    const pod_status st = note_collectives(emit, run_case, result, err);
-    note_link(emit, run_case, result);
-    pod_step_dcn_note(emit, run_case, chip, result);
-    note_memory(emit, &run_case->work.memory, chip);
-    note_roofline(emit, run_case, chip, result);
-    note_remedy(emit, run_case, chip, remedy);
-    return st;
+    note_mesh(findings, &run_case->mesh);
+    note_breakdown(findings, &breakdown);
+    POD_TRY(note_collectives(findings, run_case, result, err));
+    note_link(findings, run_case, result);
+    pod_step_dcn_note(findings, run_case, chip, result);
+    note_memory(findings, &run_case->work.memory, chip);
+    note_roofline(findings, run_case, chip, result);
+    note_remedy(findings, run_case, chip, remedy);
+    return POD_OK;
 }
 
 /* ---- files ---- */
@@ -276,26 +373,17 @@ static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err
 static pod_status write_collectives(const char *path, const pod_experiment_step_case *run_case,
                                     const pod_step_result *result, pod_error *err)
 {
-    static const pod_emit_column columns[] = {
-        {.name = "name"},  {.name = "op"},    {.name = "mesh_axis"}, {.name = "group"},
-        {.name = "bytes"}, {.name = "count"}, {.name = "time_us"},   {.name = "exposed_us"}};
     pod_collective_line *lines = NULL;
     int count = 0;
     pod_emit *emit = NULL;
     pod_status st = pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
     if (st == POD_OK) {
-        st = pod_emit_new(POD_FORMAT_CSV, "step", columns, sizeof columns / sizeof columns[0],
-                          &emit, err);
+        st = pod_emit_new(POD_FORMAT_CSV, "step", collective_columns, COLLECTIVE_COLUMNS, &emit,
+                          err);
     }
     for (int i = 0; st == POD_OK && i < count; i++) {
-        pod_emit_text(emit, lines[i].name);
-        pod_emit_text(emit, lines[i].op);
-        pod_emit_text(emit, lines[i].axes);
-        pod_emit_i64(emit, lines[i].group);
-        pod_emit_i64(emit, lines[i].bytes);
-        pod_emit_i64(emit, lines[i].count);
-        pod_emit_double(emit, lines[i].time_s * 1e6);
-        pod_emit_double(emit, lines[i].exposed_s * 1e6);
+        const collective_row row = collective_row_of(&lines[i]);
+        pod_emit_fields(emit, &row, COLLECTIVE_COLUMNS);
     }
     if (st == POD_OK) {
         st = write_emitted(path, emit, err);
@@ -307,16 +395,13 @@ static pod_status write_collectives(const char *path, const pod_experiment_step_
 
 static pod_status write_memory(const char *path, const pod_memory_use *use, pod_error *err)
 {
-    static const pod_emit_column columns[] = {{.name = "kind"}, {.name = "bytes"}};
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(POD_FORMAT_CSV, "step", columns, 2, &emit, err);
-    for (int k = 0; st == POD_OK && k < POD_MEMORY_KINDS; k++) {
-        pod_emit_text(emit, pod_memory_kind_name((pod_memory_kind)k));
-        pod_emit_i64(emit, use->by_kind[k]);
+    POD_TRY(pod_emit_new(POD_FORMAT_CSV, "step", memory_columns, 2, &emit, err));
+    for (int k = 0; k < POD_MEMORY_KINDS; k++) {
+        const memory_row row = {pod_memory_kind_name((pod_memory_kind)k), use->by_kind[k]};
+        pod_emit_fields(emit, &row, 2);
     }
-    if (st == POD_OK) {
-        st = write_emitted(path, emit, err);
-    }
+    const pod_status st = write_emitted(path, emit, err);
     pod_emit_free(emit);
     return st;
 }

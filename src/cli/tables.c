@@ -188,7 +188,7 @@ void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
 }
 
 void pod_cli_heading_origins(const pod_cli *cli, const pod_chip_spec *chip,
-                             const char *const *names, int nnames, pod_emit *emit)
+                             const char *const *names, int nnames, pod_findings *findings)
 {
     const pod_table *chips = cli->tables->chips;
     const int row = pod_chips_find(chips, chip->name, NULL);
@@ -205,7 +205,8 @@ void pod_cli_heading_origins(const pod_cli *cli, const pod_chip_spec *chip,
         }
     }
     if (text.size > 0) {
-        pod_emit_heading(emit, "no row of %s fixes %s", chip->name, text.data);
+        pod_findings_say(findings, POD_FINDING_ABOVE, "origins", "no row of %s fixes %s",
+                         chip->name, text.data);
     }
     pod_text_free(&text);
     pod_cli_explain_origins(cli, chip, names, nnames);

@@ -35,7 +35,7 @@ pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip
 void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
                              const char *const *names, int nnames);
 
-/** The same as one heading of a table, "no row of v5p fixes hop_latency_us 1, multi_axis_eff_frac 0.706 (v6e:1)", and
+/** The same as one heading, "no row of v5p fixes hop_latency_us 1, multi_axis_eff_frac 0.706 (v6e:1)", and
  *  as `--explain` lines. Nothing if rows of this chip fix all. Not collective. */
 void pod_cli_heading_origins(const pod_cli *cli, const pod_chip_spec *chip,
-                             const char *const *names, int nnames, pod_emit *emit);
+                             const char *const *names, int nnames, pod_findings *findings);
