@@ -297,8 +297,9 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
     const grid head = grid_of_head(&cost, args, &block);
     const double heads = (double)args->sequences * (double)args->heads;
     const double share = heads / workers; /* of one device */
+    const double kv = kv_bytes(args) / (args->paged ? worker.paged_eff_frac : 1);
     const double passes =
-        (q_bytes(args, args->qk_dim + args->v_dim) + kv_bytes(args)) / workers * kernel->hbm_passes;
+        (q_bytes(args, args->qk_dim + args->v_dim) + kv) / workers * kernel->hbm_passes;
     const double grid_s = share * head.total_s;
     const double hbm_s = passes / hbm_rate(&worker);
     const double seen = heads * seen_of_head(args);

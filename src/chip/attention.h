@@ -65,6 +65,7 @@ typedef struct pod_attention_args {
     bool shared_kv;    /**< values are (part of) the keys and read with them */
     pod_dtype dtype;   /**< of queries, keys, values */
     pod_dtype cache;   /**< of keys and values in HBM */
+    bool paged;        /**< they lie in pages, which are read at paged_eff_frac of the HBM's rate */
     pod_attention_block block;
 } pod_attention_args;
 

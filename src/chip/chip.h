@@ -65,6 +65,7 @@ typedef struct pod_chip_spec {
     double hbm_bytes_per_s;   /**< nominal; times hbm_eff_frac is what is reached */
     double hbm_eff_frac;
     pod_time_ps copy_launch_ps; /**< an HBM copy run alone */
+    double paged_eff_frac;      /**< of the rate at which HBM is read: of a KV cache in pages */
     double gather_hbm_ratio;    /**< HBM bytes moved for each byte of gathered weights or scattered
                                gradients: 1 is the receipt, more what passes on and lays out anew */
     int64_t vmem_bytes;

@@ -87,7 +87,7 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
         names[n++] = "mxu_step_frac";
         names[n++] = "block_step_us";
         names[n++] = "attention_rescale_ops";
-        names[n++] = "gather_hbm_ratio";
+        names[n++] = pod_step_page(&run_case->request) > 0 ? "paged_eff_frac" : "gather_hbm_ratio";
     } else {
         names[n++] = "mxu_eff_frac";
     }
@@ -140,6 +140,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
         pod_findings_say(findings, POD_FINDING_ABOVE, "what_if", "as if %s were %g times faster",
                          pod_experiment_what_if_key[what->key], what->factor);
     }
+    pod_step_serving_heading(findings, run_case->asked);
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
     return pod_step_notes(findings, run_case, chip, result, &remedy, err);

@@ -12,7 +12,7 @@
 #include "experiment/step_remedies.h"
 #include "report/findings.h"
 
-enum { POD_STEP_SHARED_OPTIONS = 29 };
+enum { POD_STEP_SHARED_OPTIONS = 34 };
 /** Options that step, compare and plan share; those with a field set it in a pod_experiment_step_request. */
 extern const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS];
 
@@ -75,6 +75,11 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
                           const pod_chip_spec *chip, const pod_step_result *result,
                           const pod_experiment_step_remedy *remedy, pod_error *err);
 
+/** Of inference: whose time the table shows; and below it times a token, rates, and the least time by a closed form.
+ * Local. */
+void pod_step_serving_heading(pod_findings *findings, const pod_experiment_step_request *asked);
+void pod_step_serving_note(pod_findings *findings, const pod_experiment_step_case *run_case,
+                           const pod_chip_spec *chip, const pod_step_result *result);
 /** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
 void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result);

@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "models/roofline.h"
 #include "report/breakdown.h"
 
 #include <stdio.h>
@@ -317,31 +316,6 @@ static void note_remedy(pod_findings *findings, const pod_experiment_step_case *
     }
 }
 
-/** Of prefill and decode: the least time by a closed form. */
-static void note_roofline(pod_findings *findings, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, const pod_step_result *result)
-{
-    const pod_step_request *request = &run_case->request;
-    const double step_s = pod_time_to_s(result->time_ps);
-    if (request->mode != POD_STEP_PREFILL && request->mode != POD_STEP_DECODE) {
-        return;
-    }
-    const pod_roofline_args args =
-        pod_roofline_args_of(request->model, chip, request->dtype, request->batch, request->seq,
-                             run_case->mesh.ndevices);
-    const bool decode = request->mode == POD_STEP_DECODE;
-    const pod_roofline r = decode ? pod_roofline_decode(&args) : pod_roofline_prefill(&args);
-    char cache[POD_FORMAT_MAX + 32] = "";
-    if (decode) {
-        (void)snprintf(cache, sizeof cache, "cache %.3f us, ", r.cache_s * 1e6);
-    }
-    pod_findings_say(findings, POD_FINDING_BELOW, "roofline",
-                     "Roofline of all chips: %sweights %.3f us, matmuls %.3f us: at least %.3f us, "
-                     "%.1f %% of the step",
-                     cache, r.weights_s * 1e6, r.products_s * 1e6, r.least_s * 1e6,
-                     100 * r.least_s / step_s);
-}
-
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result,
                           const pod_experiment_step_remedy *remedy, pod_error *err)
@@ -355,7 +329,7 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
     note_link(findings, run_case, result);
     pod_step_dcn_note(findings, run_case, chip, result);
     note_memory(findings, &run_case->work.memory, chip);
-    note_roofline(findings, run_case, chip, result);
+    pod_step_serving_note(findings, run_case, chip, result);
     note_remedy(findings, run_case, chip, remedy);
     return POD_OK;
 }

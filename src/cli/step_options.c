@@ -11,8 +11,9 @@
 
 enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000, BALANCE_MAX = 1000 };
 
-/* The group of options that only transformers know. */
+/* The groups of options that only transformers know, and only prefill, decode and serve. */
 static const char TRANSFORMERS[] = "Transformers";
+static const char INFERENCE[] = "Inference";
 
 typedef pod_experiment_step_request request_fields;
 
@@ -51,6 +52,24 @@ static pod_status read_host_ms(const char *text, void *field, pod_error *err)
     return st;
 }
 
+/* A server works before each step, while the chips wait. */
+static pod_status read_server_ms(const char *text, void *field, pod_error *err)
+{
+    double host_ms = 0;
+    const pod_status st = pod_parse_double(text, "--host-ms", 0, HOST_MS_MAX, &host_ms, err);
+    pod_step_input *input = field;
+    input->host_ps = pod_time_from_s(host_ms / 1e3);
+    input->prefetch = 0;
+    return st;
+}
+
+static pod_status read_cache_dtype(const char *text, void *field, pod_error *err)
+{
+    pod_step_serving *serving = field;
+    serving->has_cache = true;
+    return read_dtype(text, &serving->cache, err);
+}
+
 #define AT(field) POD_CLI_FIELD(request_fields, field)
 /* clang-format off */
 const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
@@ -85,8 +104,9 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"attention", 0, POD_CLI_CHOICE, AT(attention), "flash|plain",
      "a kernel that keeps scores in VMEM (default), or scores and logits whole in HBM, in f32",
      .group = "Model"},
-    {"mode", 0, POD_CLI_CHOICE, AT(mode), "train|forward|prefill|decode",
-     "a training step (default), forward only, or inference with a KV cache (transformers)",
+    {"mode", 0, POD_CLI_CHOICE, AT(mode), "train|forward|prefill|decode|serve",
+     "a training step (default), forward only, or inference with a KV cache (transformers): prompts, a token of "
+     "each sequence, or both in one step",
      .what = "mode", .group = "Model", .matters = true},
     {"optimizer", 0, POD_CLI_CHOICE, AT(optimizer), "sgd|adam",
      "(default: adam with f32 weights for transformers, sgd for matmul and mlp)",
@@ -130,6 +150,19 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
      .group = TRANSFORMERS},
     {"mfu", 0, POD_CLI_CHOICE, AT(settings.full_scores), "causal|full",
      "scores that MFU counts: those that the mask leaves (default), or all", .group = TRANSFORMERS},
+    {"cached", 0, POD_CLI_COUNT, AT(serving.cached), "N",
+     "tokens of a prompt that the cache has already, before those of the step (prefill, serve; default 0)",
+     .max = INT32_MAX, .group = INFERENCE},
+    {"prefill-tokens", 0, POD_CLI_COUNT, AT(serving.prefill_tokens), "N",
+     "tokens of prompts that a step takes besides one of each sequence of the batch (serve; default 0)",
+     .max = INT32_MAX, .group = INFERENCE},
+    {"page", 0, POD_CLI_COUNT, AT(serving.page), "N",
+     "tokens of a page of the cache (default: 16 in serve, else a sequence lies in one piece)",
+     .min = 1, .max = INT32_MAX, .group = INFERENCE},
+    {"cache-dtype", 0, POD_CLI_READ, AT(serving), "bf16|int8|fp8",
+     "of keys and values in the cache (default: --dtype)", .read = read_cache_dtype, .group = INFERENCE},
+    {"host-ms", 0, POD_CLI_READ, AT(input), "T",
+     "milliseconds of the server before each step (default 0)", .read = read_server_ms, .group = INFERENCE},
 };
 /* clang-format on */
 #undef AT
@@ -179,6 +212,36 @@ static pod_status input_check(const pod_step_texts *texts, pod_error *err)
                : POD_OK;
 }
 
+/* Options of inference, and those of the modes that they are for. */
+static pod_status serving_check(const pod_experiment_step_request *request,
+                                const pod_step_texts *texts, pod_error *err)
+{
+    const pod_step_mode mode = request->mode;
+    for (int i = 0; i < POD_STEP_SHARED_OPTIONS && mode <= POD_STEP_FORWARD; i++) {
+        if (texts->said.text[i] != NULL && pod_step_shared_option[i].group == INFERENCE) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--%s is for --mode prefill, decode and serve; leave it out of %s",
+                            pod_step_shared_option[i].name, pod_step_mode_name(mode));
+        }
+    }
+    if (is_said(texts, "host-ms")
+        && (is_said(texts, "host-ms-per-batch") || is_said(texts, "prefetch"))) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--host-ms is the server's time before a step; leave --host-ms-per-batch "
+                        "and --prefetch out");
+    }
+    if (is_said(texts, "prefill-tokens") && mode != POD_STEP_SERVE) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--prefill-tokens is for --mode serve; the tokens of prefill are --batch "
+                        "times --seq, and decode has none");
+    }
+    return is_said(texts, "cached") && mode == POD_STEP_DECODE
+               ? pod_fail(err, POD_E_USAGE,
+                          "--cached is for --mode prefill and serve; decode has --seq tokens in "
+                          "the cache")
+               : POD_OK;
+}
+
 /* Options whose other values these models have no use for. */
 static pod_status model_check(const pod_experiment_step_request *request,
                               const pod_step_texts *texts, pod_error *err)
@@ -200,6 +263,7 @@ static pod_status model_check(const pod_experiment_step_request *request,
     if (!transformer && request->attention == POD_ATTENTION_PLAIN) {
         return pod_fail(err, POD_E_USAGE, "--attention plain is for transformers; leave it out");
     }
+    POD_TRY(serving_check(request, texts, err));
     return request->collective_matmul && transformer && request->mode > POD_STEP_FORWARD
                ? pod_fail(err, POD_E_USAGE,
                           "--collective-matmul on is for --mode train and forward; leave it out")

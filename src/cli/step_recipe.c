@@ -192,7 +192,8 @@ static void fill(pod_step_texts *texts, const char *option, const char *value)
 
 static bool is_inference(const char *mode)
 {
-    return mode != NULL && (strcmp(mode, "prefill") == 0 || strcmp(mode, "decode") == 0);
+    pod_step_mode of = POD_STEP_TRAIN;
+    return mode != NULL && pod_step_mode_parse(mode, &of, NULL) == POD_OK && of > POD_STEP_FORWARD;
 }
 
 static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_error *err)

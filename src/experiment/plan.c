@@ -42,7 +42,7 @@ static pod_logical_mesh wish_of(const space *s)
     const pod_experiment_step_request *request = s->question->request;
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
     const bool sequences = transformer && request->batch < pod_experiment_setup_chips(s->setup)
-                           && request->mode != POD_STEP_DECODE;
+                           && request->mode < POD_STEP_DECODE;
     const bool stages = transformer && request->mode == POD_STEP_TRAIN;
     const int32_t inside = s->stages ? POD_MESH_REST : 1;
     pod_logical_mesh wish = {.split_axes = s->question->split_axes};

@@ -79,6 +79,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .microbatches = asked->microbatches,
         .gather_ahead = asked->gather_ahead,
         .input = asked->input,
+        .serving = asked->serving,
         .plain = asked->plain,
         .collective_matmul = asked->collective_matmul,
     };

@@ -32,7 +32,8 @@ typedef struct pod_experiment_step_request {
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool exact; /**< simulate every chip and layer, instead of one for all that do the same */
     pod_step_input input;
-    const char *placement; /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
+    pod_step_serving serving; /**< inference */
+    const char *placement;    /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
 } pod_experiment_step_request;
 
 /** A training step of a model in bf16, with what podsim does when nothing else is said; the batch is missing. */

@@ -235,8 +235,11 @@ static pod_status run_hidden(extrapolation *x, bool *beyond, pod_error *err)
 static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result *result,
                                bool *done, pod_error *err)
 {
-    /* hosts that make batches could bound a step of few layers and not one of all */
-    *done = !x->run_case->asked->exact && !pod_experiment_step_has_input(x->run_case->asked)
+    /* hosts that make batches meanwhile could bound a step of few layers and not one of all */
+    const pod_step_input *input = &x->run_case->asked->input;
+    const bool meanwhile = pod_experiment_step_has_input(x->run_case->asked)
+                           && (input->prefetch > 0 || input->bytes > 0);
+    *done = !x->run_case->asked->exact && !meanwhile
             && pod_periodic_find(x->run_case->request.model, x->run_case->work.programs.nstages,
                                  &x->periodic);
     if (!*done) {

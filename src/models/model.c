@@ -350,16 +350,25 @@ int64_t pod_model_weights(const pod_model *model)
     return model->layers * matrices * model->d_model * model->d_ff;
 }
 
+/** Keys that the first `tokens` of a sequence see, all together. */
+static double keys_seen_by(const pod_layer *layer, int64_t tokens)
+{
+    const int64_t window = layer->window;
+    if (layer->chunked && window < tokens) {
+        return (double)tokens * ((double)window + 1) / 2;
+    }
+    const double width = (double)(window > 0 && window < tokens ? window : tokens);
+    return width * ((double)tokens - (width - 1) / 2);
+}
+
 /** Keys that a token sees, on average over a sequence. */
 static double keys_seen(const pod_layer *layer, const pod_model_flops_args *args)
 {
-    const double seq = (double)args->seq;
-    const int64_t window = layer->window;
-    if (layer->chunked && window < args->seq) {
-        return args->causal ? ((double)window + 1) / 2 : (double)window;
+    const int64_t all = args->cached + args->seq;
+    if (!args->causal) {
+        return (double)(layer->window > 0 && layer->window < all ? layer->window : all);
     }
-    const double width = window > 0 && window < args->seq ? (double)window : seq;
-    return args->causal ? width * (seq - (width - 1) / 2) / seq : width;
+    return (keys_seen_by(layer, all) - keys_seen_by(layer, args->cached)) / (double)args->seq;
 }
 
 /** Forward, of one token. */

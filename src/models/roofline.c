@@ -14,7 +14,7 @@ static pod_roofline parts(const pod_roofline_args *args, double tokens)
 
 pod_roofline pod_roofline_decode(const pod_roofline_args *args)
 {
-    pod_roofline roofline = parts(args, args->sequences);
+    pod_roofline roofline = parts(args, args->sequences + args->prompt_tokens);
     roofline.least_s = roofline.cache_s + pod_max_f64(roofline.products_s, roofline.weights_s);
     return roofline;
 }

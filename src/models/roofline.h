@@ -7,6 +7,7 @@
  *      decode    B · K / (N · HBM) + max(2 · B · P / (N · peak), W / (N · HBM))
  *      prefill   of T tokens each: max(2 · B · T · P / (N · peak), W / (N · HBM))
  *
+ *  A server's step is a decode step in which T tokens of prompts are multiplied as well: B + T in the products.
  *  Attention of a decode step is bound by the cache, whatever the batch. No communication, no losses. Of experts,
  *  those that some token goes to are read, evenly spread.
  *
@@ -18,10 +19,11 @@
 
 typedef struct pod_roofline_args {
     double sequences;
-    double tokens;       /**< of each sequence, in prefill */
-    double cache_bytes;  /**< of one sequence */
-    double weights;      /**< that work on a token */
-    double weight_bytes; /**< read in a step */
+    double tokens;        /**< of each sequence, in prefill */
+    double prompt_tokens; /**< of prompts, beside those that a step decodes */
+    double cache_bytes;   /**< of one sequence */
+    double weights;       /**< that work on a token */
+    double weight_bytes;  /**< read in a step */
     double chips;
     double hbm_bytes_per_s; /**< of a chip */
     double peak_flops_per_s;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const mode_names[] = {"train", "forward", "prefill", "decode"};
+static const char *const mode_names[] = {"train", "forward", "prefill", "decode", "serve"};
 static const char *const optimizer_names[] = {"sgd", "adam"};
 
 const char *pod_step_mode_name(pod_step_mode mode)
@@ -39,7 +39,7 @@ static pod_status name_find(const char *what, const char *text, const char *cons
 pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error *err)
 {
     int index = 0;
-    const pod_status st = name_find("mode", text, mode_names, 4, &index, err);
+    const pod_status st = name_find("mode", text, mode_names, POD_STEP_SERVE + 1, &index, err);
     *mode = (pod_step_mode)index;
     return st;
 }
@@ -95,8 +95,10 @@ static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_
         return pod_fail(err, POD_E_USAGE, "%s needs a batch; give --batch or --batch-per-chip",
                         model->name);
     }
-    const int64_t each = request->mode == POD_STEP_DECODE ? 1 : request->seq;
-    if (!pod_mul_i64(batch, each, rows) || *rows > INT64_MAX / 8 / model->d_ff
+    const bool decodes = request->mode >= POD_STEP_DECODE;
+    if (!pod_mul_i64(batch, decodes ? 1 : request->seq, rows)
+        || *rows > INT64_MAX - request->serving.prefill_tokens
+        || (*rows += request->serving.prefill_tokens) > INT64_MAX / 8 / model->d_ff
         || *rows > INT64_MAX / 8 / model->d_model) {
         return pod_fail(err, POD_E_RANGE, "a batch of %" PRId64 " is too large", batch);
     }
@@ -220,12 +222,21 @@ static pod_status work_start(const pod_step_request *request, pod_step_work *wor
     if (st != POD_OK) {
         return st;
     }
-    const pod_model_flops_args flops = {.rows = work->rows,
-                                        .seq = request->seq,
-                                        .train = request->mode == POD_STEP_TRAIN,
-                                        .causal = request->mode != POD_STEP_DECODE
-                                                  && !request->settings.full_scores};
+    const pod_step_serving *serving = &request->serving;
+    const bool decodes = request->mode >= POD_STEP_DECODE;
+    pod_model_flops_args flops = {.rows = work->rows - serving->prefill_tokens,
+                                  .seq = request->seq,
+                                  .cached = decodes ? 0 : serving->cached,
+                                  .train = request->mode == POD_STEP_TRAIN,
+                                  .causal = !decodes && !request->settings.full_scores};
     work->model_flops = pod_model_flops(request->model, &flops);
+    if (serving->prefill_tokens > 0) {
+        flops.rows = serving->prefill_tokens;
+        flops.seq = serving->prefill_tokens;
+        flops.cached = serving->cached;
+        flops.causal = !request->settings.full_scores;
+        work->model_flops += pod_model_flops(request->model, &flops);
+    }
     return plan_choose(request, work, measured, err);
 }
 

@@ -20,7 +20,8 @@ typedef enum pod_step_mode {
     POD_STEP_TRAIN,
     POD_STEP_FORWARD,
     POD_STEP_PREFILL, /**< of transformers: prompts of seq tokens into a KV cache */
-    POD_STEP_DECODE   /**< of transformers: one token after seq others */
+    POD_STEP_DECODE,  /**< of transformers: one token after seq others */
+    POD_STEP_SERVE    /**< of transformers: decode, and a piece of a prompt beside it */
 } pod_step_mode;
 typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
 
@@ -50,6 +51,17 @@ typedef struct pod_step_input {
     int32_t prefetch;
 } pod_step_input;
 
+/** What inference finds in its KV cache, and what a server's step takes besides the tokens that it decodes. */
+typedef struct pod_step_serving {
+    int64_t cached; /**< prefill and serve: tokens of the prompt that the cache has already */
+    int64_t prefill_tokens; /**< serve: tokens of prompts; chips along data take a prompt each */
+    int64_t page;           /**< tokens of a page of the cache; 0 = as pod_step_page says */
+    pod_dtype cache;        /**< of keys and values in the cache, if has_cache; else the step's */
+    bool has_cache;
+} pod_step_serving;
+
+enum { POD_PAGE_DEFAULT = 16 };
+
 typedef struct pod_step_request {
     const pod_model *model;
     const pod_slice *slice;
@@ -69,7 +81,21 @@ typedef struct pod_step_request {
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
     pod_step_input input;
+    pod_step_serving serving; /**< inference */
 } pod_step_request;
+
+/** Tokens of a page of the cache; 0 = a sequence lies in one piece. */
+static inline int64_t pod_step_page(const pod_step_request *request)
+{
+    const int64_t page = request->serving.page;
+    return page > 0 || request->mode != POD_STEP_SERVE ? page : POD_PAGE_DEFAULT;
+}
+
+/** The dtype of keys and values in the cache. */
+static inline pod_dtype pod_step_cache_dtype(const pod_step_request *request)
+{
+    return request->serving.has_cache ? request->serving.cache : request->dtype;
+}
 
 typedef struct pod_step_work {
     pod_work_layout layout;

@@ -351,7 +351,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
     build->dtype = POD_DTYPE_BF16;
     build->gather = pod_tf_use_gather;
     build->gather_context = &tf;
-    if (request->mode == POD_STEP_PREFILL || request->mode == POD_STEP_DECODE) {
+    if (request->mode > POD_STEP_FORWARD) {
         build->st = pod_tf_infer(&tf, err);
     } else {
         build->st = sizes_find(&tf, err);

@@ -78,7 +78,7 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
         return;
     }
     part.queries = half;
-    part.keys = 2 * half;
+    part.keys = args->keys - args->queries + 2 * half;
     pod_tf_attention(tf, name, &part, touch);
     part.queries = tokens - half;
     part.keys = args->keys - half;
@@ -96,27 +96,27 @@ static double products_s(const pod_tf *tf, int64_t m, int64_t k, int64_t n, doub
 }
 
 void pod_tf_delta_rule(pod_tf *tf, const char *const names[2], const pod_layer *layer,
-                       int64_t sequences, bool backward, const int32_t touch[POD_OP_TOUCHES_MAX])
+                       const pod_tf_delta *of, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     enum { READ_WRITE = 2, CONV_PASSES = 3, BACKWARD = 2 };
-    const int64_t seq = tf->stage.request->seq;
-    const int64_t chunk = layer->delta_chunk < seq ? layer->delta_chunk : seq;
+    const int64_t tokens = of->sequences * of->seq / context_chips(tf);
+    const int64_t chunk = pod_min_i64(layer->delta_chunk, of->seq);
     const int64_t heads = pod_ceil_div(layer->heads, tf->tensor);
     const int64_t keys = layer->qk_dim;
     const int64_t values = layer->v_dim;
-    const double count = (double)sequences * (double)heads * (double)pod_ceil_div(seq, chunk)
-                         / (double)context_chips(tf);
+    const double count = (double)of->sequences * (double)heads
+                         * (double)pod_ceil_div(of->seq, chunk) / (double)context_chips(tf);
     const int64_t width = 2 * kv_heads(tf, layer) * keys + heads * values;
-    const int64_t times = backward ? BACKWARD : 1;
+    const int64_t times = of->backward ? BACKWARD : 1;
     /* K·Kᵀ and Q·Kᵀ; half of a square for the triangular system; the scores' product with the values; Q·S, K·S, Kᵀ·V */
     const double unit_s = 2 * products_s(tf, chunk, keys, chunk, count)
                           + products_s(tf, chunk, pod_ceil_div(chunk, 2), keys + values, count)
                           + products_s(tf, chunk, chunk, values, count)
                           + 3 * products_s(tf, chunk, keys, values, count);
-    pod_tf_vector(tf, names[0], (double)(tf->tokens * width * layer->delta_conv),
-                  times * CONV_PASSES * tf->tokens * width * BYTES, touch);
+    pod_tf_vector(tf, names[0], (double)(tokens * width * layer->delta_conv),
+                  times * CONV_PASSES * tokens * width * BYTES, touch);
     pod_tf_compute(tf, names[1], (double)times * unit_s,
-                   times * READ_WRITE * tf->tokens * (width + heads * values) * BYTES, touch);
+                   times * READ_WRITE * tokens * (width + heads * values) * BYTES, touch);
 }
 
 /** The indexer: products of its heads with one key over all pairs that the mask leaves, and the best of each query's
@@ -330,7 +330,11 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of.context, NONE, NONE};
     if (layer->delta_chunk > 0) {
         static const char *const delta_names[2] = {"fwd.convolution", "fwd.delta.rule"};
-        pod_tf_delta_rule(tf, delta_names, layer, tf->sequences, false, touch);
+        pod_tf_delta_rule(tf, delta_names, layer,
+                          &(pod_tf_delta){.sequences = tf->sequences,
+                                          .seq = tf->stage.request->seq,
+                                          .backward = false},
+                          touch);
         return of;
     }
     index_scores(tf, again ? index_again : index_names, layer, touch);
@@ -379,7 +383,11 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of->context, dcontext, dqkv};
     if (layer->delta_chunk > 0) {
         static const char *const delta_names[2] = {"bwd.convolution", "bwd.delta.rule"};
-        pod_tf_delta_rule(tf, delta_names, layer, tf->sequences, true, touch);
+        pod_tf_delta_rule(tf, delta_names, layer,
+                          &(pod_tf_delta){.sequences = tf->sequences,
+                                          .seq = tf->stage.request->seq,
+                                          .backward = true},
+                          touch);
         return;
     }
     if (chips > 1 && way == POD_CONTEXT_RING) {

@@ -26,12 +26,19 @@ typedef struct pod_tf_scores {
     bool gathered;         /**< done again: keys and values of all tokens are at hand */
 } pod_tf_scores;
 
+/** What a gated delta rule works on. */
+typedef struct pod_tf_delta {
+    int64_t sequences;
+    int64_t seq; /**< tokens of each, all chips of sequence together */
+    bool backward;
+} pod_tf_delta;
+
 /** The gated delta rule of a layer, after a convolution: chunk by chunk, C tokens of a head with keys of dk and values
  *  of dv take K·Kᵀ and Q·Kᵀ (C·C·dk each), a triangular system of C rows for dk + dv columns, the scores' product with
  *  the values (C·C·dv), and the state's Q·S, K·S and Kᵀ·V (C·dk·dv each); backward twice that. Chunks follow each
  *  other, and a chip works on those of all its heads. @param names  of the convolution and of the rule */
 void pod_tf_delta_rule(pod_tf *tf, const char *const names[2], const pod_layer *layer,
-                       int64_t sequences, bool backward, const int32_t touch[POD_OP_TOUCHES_MAX]);
+                       const pod_tf_delta *of, const int32_t touch[POD_OP_TOUCHES_MAX]);
 
 /** One kernel, or two for the pieces of a chip. @param args  of all queries of a sequence
  *  @param pieces  chips that a sequence lies on */

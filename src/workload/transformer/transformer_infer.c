@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inference of a transformer: prefill (all tokens of a prompt, logits of the last) and decode (one token for each
- * sequence, whose `seq` earlier tokens are in a KV cache). Weights stay where they are (Pope et al. 2022,
- * "Efficiently scaling transformer inference"): cut over tensor along heads and d_ff, and over fsdp along
- * d_model, the second dimension of 2D weight-stationary layouts; experts over expert. Sequences are cut over data
- * and expert, and the tokens of a prompt over sequence, whose chips hold the same weights, gather keys and values of
- * the whole prompt, and keep those of their own tokens. With X = fsdp, Y = tensor, T tokens of a chip, and a hidden
- * width of f (gate and up: 2 f):
+/* Inference of a transformer: prefill (tokens of prompts, after those that the KV cache has already; logits of the
+ * last), decode (one token for each sequence, whose `seq` earlier tokens are in the cache), and a server's step,
+ * which has sequences of both kinds: their tokens go through the same products, and each through its own attention.
+ * Weights stay where they are (Pope et al. 2022, "Efficiently scaling transformer inference"): cut over tensor along
+ * heads and d_ff, and over fsdp along d_model, the second dimension of 2D weight-stationary layouts; experts over
+ * expert. Sequences are cut over data and expert, and the tokens of a prompt over sequence, whose chips hold the
+ * same weights, gather keys and values of the whole prompt, and keep those of their own tokens. With X = fsdp, Y =
+ * tensor, T tokens of a chip, and a hidden width of f (gate and up: 2 f):
  *
  *      x[T, d/(X Y)]            gathered over Y                         without X x[T, d] is whole everywhere
  *      x[T, d/X] · W[d/X, f/Y]  partial sums, reduce-scattered over X   function on T·f/(X Y) elements
@@ -22,6 +23,7 @@
  * Weights and cache have the dtype of the step: int8 halves both. */
 #include "workload/transformer/transformer_infer.h"
 
+#include "workload/build/input.h"
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_experts.h"
 #include "workload/transformer/transformer_ops.h"
@@ -32,19 +34,37 @@ typedef struct attention_cut {
     int64_t groups;   /**< pieces by kv heads */
     int64_t spread;   /**< chips that share a kv head */
     bool by_sequence; /**< they cut sequences, not heads of queries */
-    int64_t q_width;  /**< columns of queries on this chip, after the products */
-    int64_t kv_width; /**< of keys and values */
 } attention_cut;
+
+/** Sequences of a chip that do the same. */
+typedef struct infer_part {
+    int64_t sequences;
+    int64_t queries; /**< tokens of each in the step */
+    int64_t keys;    /**< that the last of them sees */
+    bool decode;     /**< the token is not among the keys: it sees all of them */
+    bool paged;      /**< keys come from the cache */
+} infer_part;
+
+enum { PARTS_MAX = 2 };
 
 typedef struct infer {
     pod_tf *tf;
+    infer_part part[PARTS_MAX];
+    int nparts;
     int64_t context; /**< chips that the tokens of a prompt lie on */
     int64_t fsdp;    /**< pieces of d_model */
     int64_t d;       /**< d_model on this chip */
-    bool decode;
     bool parallel;   /**< attention and MLP side by side */
     int32_t pending; /**< the last collective */
 } infer;
+
+/** How attention of a layer is cut, of each part. */
+typedef struct layer_cut {
+    attention_cut part[PARTS_MAX];
+    int64_t q_width;  /**< columns of queries on this chip, after the products */
+    int64_t kv_width; /**< of keys and values */
+    bool everywhere;  /**< some keys and values are on all chips that share a kv head */
+} layer_cut;
 
 static int32_t infer_activation(infer *in, const char *name, int64_t width)
 {
@@ -90,15 +110,20 @@ static void residual_sum(infer *in, const char *name, int32_t x)
 
 /* ---- attention ---- */
 
-static attention_cut cut_find(const infer *in, const pod_layer *layer)
+static layer_cut cut_find(const infer *in, const pod_layer *layer)
 {
     const pod_tf *tf = in->tf;
     const int64_t pieces = tf->tensor * in->fsdp;
     const bool latent = tf->model->kv_lora > 0;
-    attention_cut cut = {.kv = latent ? 1 : layer->kv_heads};
-    cut.groups = pod_min_i64(cut.kv, pieces);
-    cut.spread = pod_ceil_div(pieces, cut.groups);
-    cut.by_sequence = tf->sequences >= cut.spread;
+    layer_cut cut = {.q_width = 0};
+    for (int p = 0; p < in->nparts; p++) {
+        attention_cut *part = &cut.part[p];
+        part->kv = latent ? 1 : layer->kv_heads;
+        part->groups = pod_min_i64(part->kv, pieces);
+        part->spread = pod_ceil_div(pieces, part->groups);
+        part->by_sequence = in->part[p].sequences >= part->spread;
+        cut.everywhere = cut.everywhere || (!part->by_sequence && part->spread > 1);
+    }
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         const bool query = m->kept == 1U << POD_KEEP_QUERY;
@@ -109,29 +134,36 @@ static attention_cut cut_find(const infer *in, const pod_layer *layer)
 }
 
 /** Attention of one chip, and its part of the cache. */
-static pod_attention_args infer_attention_args(infer *in, const pod_layer *layer,
-                                               const attention_cut *cut)
+static pod_attention_args infer_attention_args(infer *in, const infer_part *part,
+                                               const pod_layer *layer, const attention_cut *cut)
 {
     pod_tf *tf = in->tf;
-    const int64_t seq = tf->stage.request->seq;
-    const int64_t kept = layer->window > 0 ? pod_min_i64(seq, layer->window) : seq;
+    const pod_dtype dtype = pod_step_cache_dtype(tf->stage.request);
+    const bool local = layer->window > 0;
+    const int64_t kept = local ? pod_min_i64(part->keys, layer->window) : part->keys;
+    const int64_t before = part->keys - part->queries;
+    const int64_t seen = layer->chunked ? part->keys - before / layer->window * layer->window
+                         : local        ? pod_min_i64(part->keys, layer->window - 1 + part->queries)
+                                        : part->keys;
     const int64_t kv = pod_ceil_div(cut->kv, cut->groups);
     const int64_t heads =
         pod_ceil_div(layer->heads, cut->by_sequence ? cut->groups : tf->tensor * in->fsdp);
     pod_attention_args args = {
-        .sequences = cut->by_sequence ? pod_ceil_div(tf->sequences, cut->spread) : tf->sequences,
+        .sequences =
+            cut->by_sequence ? pod_ceil_div(part->sequences, cut->spread) : part->sequences,
         .heads = heads,
         .kv_heads = pod_min_i64(heads, pod_ceil_div(layer->kv_heads, cut->groups)),
-        .queries = seq,
-        .keys = seq,
+        .queries = part->queries,
+        .keys = seen,
         .window = layer->chunked ? 0 : layer->window,
         .chunk = layer->chunked ? layer->window : 0,
         .qk_dim = layer->qk_dim,
         .v_dim = layer->v_dim,
         .causal = true,
         .shared_kv = tf->model->shared_kv > 0 && layer->window == 0,
-        .cache = tf->stage.build.compute};
-    if (in->decode) {
+        .cache = dtype,
+        .paged = part->paged};
+    if (part->decode) {
         args.heads = kv;
         args.kv_heads = kv;
         args.queries = pod_ceil_div(heads, kv);
@@ -140,23 +172,30 @@ static pod_attention_args infer_attention_args(infer *in, const pod_layer *layer
         args.chunk = 0;
         args.causal = false;
     }
-    if (in->decode && tf->model->kv_lora > 0) {
+    if (part->decode && tf->model->kv_lora > 0) {
         args.qk_dim = layer->kv_width;
         args.v_dim = tf->model->kv_lora;
         args.shared_kv = true;
     }
-    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, tf->stage.build.compute,
-                        args.sequences * pod_ceil_div(kept, in->context),
+    const int64_t page = pod_step_page(tf->stage.request);
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, dtype,
+                        args.sequences
+                            * pod_round_up(pod_ceil_div(kept, in->context), page > 0 ? page : 1),
                         pod_ceil_div(layer->kv_width, cut->groups));
     return args;
 }
 
-/** Rows of `width` columns to where their sequences are, or back. */
-static void infer_rows_exchange(infer *in, const char *name, const attention_cut *cut,
-                                int64_t width, int32_t buffer)
+static int64_t part_tokens(const infer *in, const infer_part *part)
+{
+    return part->sequences * part->queries / in->context;
+}
+
+/** Rows of `width` columns of a part to where their sequences are, or back. */
+static void infer_rows_exchange(infer *in, const char *name, const infer_part *part,
+                                const attention_cut *cut, int64_t width, int32_t buffer)
 {
     pod_tf *tf = in->tf;
-    const int64_t elements = pod_ceil_div(tf->tokens, in->fsdp) * width;
+    const int64_t elements = pod_ceil_div(part_tokens(in, part), in->fsdp) * width;
     const int64_t sharing = pod_ceil_div(tf->tensor, pod_min_i64(cut->groups, tf->tensor));
     if (!cut->by_sequence || sharing == 1) {
         return;
@@ -173,13 +212,12 @@ static void infer_rows_exchange(infer *in, const char *name, const attention_cut
 }
 
 /** Partial sums over fsdp of queries, keys and values, and of `more` columns beside them. */
-static void qkv_sum(infer *in, const attention_cut *cut, int64_t more, int32_t qkv)
+static void qkv_sum(infer *in, const layer_cut *cut, int64_t more, int32_t qkv)
 {
     pod_tf *tf = in->tf;
-    const bool everywhere = !cut->by_sequence && cut->spread > 1;
-    const int64_t width = cut->q_width + (everywhere ? 0 : cut->kv_width) + more;
+    const int64_t width = cut->q_width + (cut->everywhere ? 0 : cut->kv_width) + more;
     (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.qkv", &tf->layout->fsdp, tf->tokens * width, qkv);
-    if (everywhere) {
+    if (cut->everywhere) {
         (void)cross(in, POD_ALL_REDUCE, "fwd.sum.kv", &tf->layout->fsdp, tf->tokens * cut->kv_width,
                     qkv);
     }
@@ -206,17 +244,23 @@ static void delta_rule(infer *in, const pod_layer *layer, int32_t qkv)
     static const char *const names[2] = {"fwd.convolution", "fwd.delta.rule"};
     pod_tf *tf = in->tf;
     const int64_t heads = pod_ceil_div(layer->heads, tf->tensor * in->fsdp);
-    const int64_t state = tf->sequences * heads * layer->qk_dim * layer->v_dim;
-    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, POD_DTYPE_F32, state, 1);
-    if (in->decode) {
-        pod_tf_vector(tf, names[1], (double)state, 2 * state * F32, TOUCH(qkv, NONE, NONE, NONE));
-    } else {
-        pod_tf_delta_rule(tf, names, layer, tf->sequences, false, TOUCH(qkv, NONE, NONE, NONE));
+    for (int p = 0; p < in->nparts; p++) {
+        const infer_part *part = &in->part[p];
+        const int64_t state = part->sequences * heads * layer->qk_dim * layer->v_dim;
+        (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, POD_DTYPE_F32, state, 1);
+        if (part->decode) {
+            pod_tf_vector(tf, names[1], (double)state, 2 * state * F32,
+                          TOUCH(qkv, NONE, NONE, NONE));
+        } else {
+            pod_tf_delta_rule(tf, names, layer,
+                              &(pod_tf_delta){.sequences = part->sequences, .seq = part->queries},
+                              TOUCH(qkv, NONE, NONE, NONE));
+        }
     }
 }
 
 /** From queries, keys and values to the context of this chip's heads. @return its columns */
-static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t qkv)
+static int64_t attend(infer *in, const pod_layer *layer, const layer_cut *cut, int32_t qkv)
 {
     pod_tf *tf = in->tf;
     const int64_t context = pod_ceil_div(layer->heads, tf->tensor) * layer->v_dim;
@@ -224,20 +268,27 @@ static int64_t attend(infer *in, const pod_layer *layer, const attention_cut *cu
         delta_rule(in, layer, qkv);
         return context;
     }
-    const pod_attention_args args = infer_attention_args(in, layer, cut);
     const int64_t width = cut->q_width + cut->kv_width;
-    infer_rows_exchange(in, "fwd.exchange.qkv", cut, width, qkv);
-    elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
-    if (in->context > 1) {
-        const int64_t elements = args.sequences * tf->stage.request->seq * args.kv_heads
-                                 * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
-        const int32_t all =
-            pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, elements, 1);
-        (void)cross(in, POD_ALL_GATHER, "fwd.gather.kv", &tf->sequence, elements, all);
+    for (int p = 0; p < in->nparts; p++) {
+        infer_rows_exchange(in, "fwd.exchange.qkv", &in->part[p], &cut->part[p], width, qkv);
     }
-    pod_tf_attention_pieces(tf, "fwd.attention", &args, in->decode ? 1 : in->context,
-                            TOUCH(qkv, NONE, NONE, NONE));
-    infer_rows_exchange(in, "fwd.exchange.context", cut, context, qkv);
+    elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
+    for (int p = 0; p < in->nparts; p++) {
+        const infer_part *part = &in->part[p];
+        const pod_attention_args args = infer_attention_args(in, part, layer, &cut->part[p]);
+        if (in->context > 1) {
+            const int64_t elements = args.sequences * args.keys * args.kv_heads
+                                     * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
+            const int32_t all =
+                pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, elements, 1);
+            (void)cross(in, POD_ALL_GATHER, "fwd.gather.kv", &tf->sequence, elements, all);
+        }
+        pod_tf_attention_pieces(tf, "fwd.attention", &args, in->context,
+                                TOUCH(qkv, NONE, NONE, NONE));
+    }
+    for (int p = 0; p < in->nparts; p++) {
+        infer_rows_exchange(in, "fwd.exchange.context", &in->part[p], &cut->part[p], context, qkv);
+    }
     return context;
 }
 
@@ -342,7 +393,7 @@ static void out_product(infer *in, const pod_layer *layer, int64_t context, int3
 }
 
 /** Attention, then the MLP. */
-static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut *cut, int32_t x)
+static void layer_in_turn(infer *in, const pod_layer *layer, const layer_cut *cut, int32_t x)
 {
     pod_tf *tf = in->tf;
     const pod_axis_list *fsdp = &tf->layout->fsdp;
@@ -370,8 +421,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const attention_cut
 }
 
 /** Both at once. */
-static void layer_side_by_side(infer *in, const pod_layer *layer, const attention_cut *cut,
-                               int32_t x)
+static void layer_side_by_side(infer *in, const pod_layer *layer, const layer_cut *cut, int32_t x)
 {
     pod_tf *tf = in->tf;
     const int64_t f = hidden_of(in, layer);
@@ -428,10 +478,46 @@ static pod_status divisors_check(const pod_tf *tf, pod_error *err)
         }
     }
     pod_status st = pod_work_divides(layout, "batch", tf->stage.request->batch, &rows, err);
+    if (st == POD_OK) {
+        st = pod_work_divides(layout, "prefill-tokens", tf->stage.request->serving.prefill_tokens,
+                              &rows, err);
+    }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && st == POD_OK; i++) {
         st = pod_work_divides(layout, sizes[i].what, sizes[i].size, sizes[i].axes, err);
     }
     return st;
+}
+
+/** Sequences and tokens of a chip. @param pieces  that the sequences of the step are cut into */
+static void parts_find(infer *in, int64_t pieces)
+{
+    pod_tf *tf = in->tf;
+    const pod_step_request *request = tf->stage.request;
+    const pod_step_serving *serving = &request->serving;
+    const bool paged = pod_step_page(request) > 0;
+    const int64_t batch = request->batch / pieces;
+    const int64_t prompt = serving->prefill_tokens / pieces;
+    const infer_part prefill = {.sequences = batch,
+                                .queries = request->seq,
+                                .keys = serving->cached + request->seq,
+                                .paged = paged && serving->cached > 0};
+    const infer_part decode = {
+        .sequences = batch, .queries = 1, .keys = request->seq, .decode = true, .paged = paged};
+    const infer_part piece = {.sequences = 1,
+                              .queries = prompt,
+                              .keys = serving->cached + prompt,
+                              .paged = paged && serving->cached > 0};
+    in->nparts = 0;
+    if (batch > 0) {
+        in->part[in->nparts++] = request->mode == POD_STEP_PREFILL ? prefill : decode;
+    }
+    if (prompt > 0) {
+        in->part[in->nparts++] = piece;
+    }
+    for (int p = 0; p < in->nparts; p++) {
+        tf->sequences += in->part[p].sequences;
+        tf->tokens += part_tokens(in, &in->part[p]);
+    }
 }
 
 static pod_status infer_sizes_find(infer *in, pod_error *err)
@@ -439,24 +525,27 @@ static pod_status infer_sizes_find(infer *in, pod_error *err)
     pod_tf *tf = in->tf;
     const pod_work_layout *layout = tf->layout;
     in->context = layout->size[POD_MESH_SEQUENCE];
-    in->decode = tf->stage.request->mode == POD_STEP_DECODE;
-    if (tf->stage.count > 1 || (in->context > 1 && in->decode)) {
+    const pod_step_request *request = tf->stage.request;
+    const bool decode = request->mode >= POD_STEP_DECODE;
+    if (tf->stage.count > 1 || (in->context > 1 && decode)) {
         return pod_fail(err, POD_E_INVALID,
                         "%s has no use for %s; use tensor, fsdp (the second dimension of weights), "
                         "expert and data%s",
-                        in->decode ? "decode" : "prefill",
+                        !decode                           ? "prefill"
+                        : request->mode == POD_STEP_SERVE ? "serve"
+                                                          : "decode",
                         tf->stage.count > 1 ? "pipeline" : "sequence",
-                        in->decode ? "" : ", and sequence");
+                        decode ? "" : ", and sequence");
     }
     if (in->context > 1) {
         tf->sequence = (pod_axis_list){.count = 1, .axis = {POD_MESH_SEQUENCE}};
         const pod_status divides =
-            pod_work_divides(layout, "seq", tf->stage.request->seq, &tf->sequence, err);
+            pod_work_divides(layout, "seq", request->seq, &tf->sequence, err);
         if (divides != POD_OK) {
             return divides;
         }
     }
-    if (tf->stage.request->microbatches > 1) {
+    if (request->microbatches > 1) {
         return pod_fail(err, POD_E_USAGE,
                         "inference takes its batch as a whole; leave --microbatches out");
     }
@@ -465,9 +554,7 @@ static pod_status infer_sizes_find(infer *in, pod_error *err)
     in->parallel = tf->model->parallel > 0;
     tf->tensor = layout->size[POD_MESH_TENSOR];
     tf->expert = layout->size[POD_MESH_EXPERT];
-    tf->sequences = tf->stage.request->batch / (layout->size[POD_MESH_DATA] * tf->expert);
-    tf->seq = in->decode ? 1 : tf->stage.request->seq / in->context;
-    tf->tokens = tf->sequences * tf->seq;
+    parts_find(in, layout->size[POD_MESH_DATA] * tf->expert);
     return divisors_check(tf, err);
 }
 
@@ -478,10 +565,11 @@ pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
     if (tf->stage.build.st != POD_OK) {
         return tf->stage.build.st;
     }
+    pod_build_input(&tf->stage.build, &tf->stage.request->input);
     const int32_t x = infer_activation(&in, "x", in.d);
     for (int32_t l = 0; l < tf->stage.layers; l++) {
         const pod_layer layer = pod_model_layer(tf->model, l);
-        const attention_cut cut = cut_find(&in, &layer);
+        const layer_cut cut = cut_find(&in, &layer);
         tf->layer = l;
         layer_weights(&in, &layer);
         if (in.parallel) {
