@@ -105,9 +105,9 @@ extern const char *const pod_hlo_by_names[POD_HLO_BYS];
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
                          pod_error *err);
 /** What else was simulated: remedies, kernels that aren't known (hlo_advice.c). */
-void pod_hlo_note_advice(pod_emit *emit, const pod_hlo_report *report);
+void pod_hlo_note_advice(pod_findings *findings, const pod_hlo_report *report);
 /** Where the time goes, top operations, loops (hlo_notes.c). */
-pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err);
+pod_status pod_hlo_notes(pod_findings *findings, const pod_hlo_report *report, pod_error *err);
 
 /** `--ops`, `--collectives`, `--memory`, `--links`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
 pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report, pod_error *err);

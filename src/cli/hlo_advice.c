@@ -62,7 +62,7 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
     }
 }
 
-static void note_remedies(pod_emit *emit, const pod_hlo_report *report)
+static void note_remedies(pod_findings *findings, const pod_hlo_report *report)
 {
     static const double least = 0.001;
     const double step = (double)report->outcome->result.time_ps;
@@ -75,39 +75,41 @@ static void note_remedies(pod_emit *emit, const pod_hlo_report *report)
             continue;
         }
         if (!any) {
-            pod_emit_note(emit, "Remedies, each simulated by itself:");
+            pod_findings_say(findings, POD_FINDING_BELOW, "remedies",
+                             "Remedies, each simulated by itself:");
         }
         any = true;
         remedy_print(remedy, text, sizeof text);
-        pod_emit_note(emit, "  %s, step %.6g s, %.1f %% less", text, pod_time_to_s(remedy->time_ps),
-                      gain * 100);
+        pod_findings_say(findings, POD_FINDING_BELOW, "remedy", "  %s, step %.6g s, %.1f %% less",
+                         text, pod_time_to_s(remedy->time_ps), gain * 100);
     }
 }
 
-static void note_unknowns(pod_emit *emit, const pod_hlo_report *report)
+static void note_unknowns(pod_findings *findings, const pod_hlo_report *report)
 {
     const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(report->outcome->program);
     if (totals.unknown_calls == 0) {
         return;
     }
-    pod_emit_note(emit, "Not known: %lld run%s of custom calls, %.6g s as a lower bound",
-                  (long long)totals.unknown_calls, totals.unknown_calls == 1 ? "" : "s",
-                  totals.unknown_s);
+    pod_findings_say(findings, POD_FINDING_BELOW, "unknown",
+                     "Not known: %lld run%s of custom calls, %.6g s as a lower bound",
+                     (long long)totals.unknown_calls, totals.unknown_calls == 1 ? "" : "s",
+                     totals.unknown_s);
     for (int i = 0; i < report->nunknown; i++) {
         char name[POD_HLO_CELL_MAX];
         const pod_experiment_hlo_unknown *unknown = &report->unknown[i];
         (void)pod_hlo_print_name(report->text->module, unknown->instruction, name, sizeof name);
-        pod_emit_note(emit,
-                      "  %s: %lld x at least %.6g us; with %d times that the step takes %.6g s "
-                      "(--custom-call %s=%.6gus)",
-                      name, (long long)unknown->runs, pod_time_to_s(unknown->bound_ps) * 1e6,
-                      POD_HLO_UNKNOWN_TIMES, pod_time_to_s(unknown->time_ps), name,
-                      pod_time_to_s(unknown->given_ps) * 1e6);
+        pod_findings_say(findings, POD_FINDING_BELOW, "unknown",
+                         "  %s: %lld x at least %.6g us; with %d times that the step takes %.6g s "
+                         "(--custom-call %s=%.6gus)",
+                         name, (long long)unknown->runs, pod_time_to_s(unknown->bound_ps) * 1e6,
+                         POD_HLO_UNKNOWN_TIMES, pod_time_to_s(unknown->time_ps), name,
+                         pod_time_to_s(unknown->given_ps) * 1e6);
     }
 }
 
-void pod_hlo_note_advice(pod_emit *emit, const pod_hlo_report *report)
+void pod_hlo_note_advice(pod_findings *findings, const pod_hlo_report *report)
 {
-    note_remedies(emit, report);
-    note_unknowns(emit, report);
+    note_remedies(findings, report);
+    note_unknowns(findings, report);
 }

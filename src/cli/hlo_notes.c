@@ -2,6 +2,7 @@
 /* What the table of `podsim hlo` shows below its row: where the time goes, top operations, loops, memory. */
 #include "cli/hlo.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,27 @@ static bool on_core(const pod_hlo_cost *cost)
     return cost->kind != POD_HLO_KIND_COPY && cost->kind != POD_HLO_KIND_SPARSECORE;
 }
 
-static void note_parts(pod_emit *emit, const pod_hlo_report *report)
+typedef struct part_row {
+    const char *what;
+    double total_s;
+    double forward_s;
+    double recompute_s;
+    double backward_s;
+    double update_s;
+} part_row;
+
+/* clang-format off */
+static const pod_emit_column part_columns[] = {
+    {.name = "what", POD_FIELD(part_row, what)},
+    {.name = "total_s", .title = "total", .unit = "s", POD_FIELD(part_row, total_s)},
+    {.name = "forward_s", .title = "forward", .unit = "s", POD_FIELD(part_row, forward_s)},
+    {.name = "recompute_s", .title = "recompute", .unit = "s", POD_FIELD(part_row, recompute_s)},
+    {.name = "backward_s", .title = "backward", .unit = "s", POD_FIELD(part_row, backward_s)},
+    {.name = "update_s", .title = "update", .unit = "s", POD_FIELD(part_row, update_s)},
+};
+/* clang-format on */
+
+static void note_parts(pod_findings *findings, const pod_hlo_report *report)
 {
     static const char *const names[PARTS] = {"matmuls", "attention", "other kernels",
                                              "elementwise and the rest", "copies, slices, zeros"};
@@ -50,18 +71,24 @@ static void note_parts(pod_emit *emit, const pod_hlo_report *report)
                 pod_experiment_hlo_mean_s(outcome, outcome->time_ps[instruction]);
         }
     }
-    pod_emit_note(emit,
-                  "Where the time goes (s):        total    forward  recompute   backward     "
-                  "update");
+    pod_findings_table(findings, "time", part_columns, sizeof part_columns / sizeof *part_columns,
+                       "Where the time goes (s):        total    forward  recompute   backward     "
+                       "update");
     for (int p = 0; p < PARTS; p++) {
         double sum = 0;
         for (int pass = 0; pass < POD_HLO_PASSES; pass++) {
             sum += time_s[p][pass];
         }
         if (sum > 0) {
-            pod_emit_note(emit, "  %-26s %9.6f  %9.6f  %9.6f  %9.6f  %9.6f", names[p], sum,
-                          time_s[p][POD_HLO_FORWARD], time_s[p][POD_HLO_RECOMPUTE],
-                          time_s[p][POD_HLO_BACKWARD], time_s[p][POD_HLO_UPDATE_PASS]);
+            const part_row row = {names[p],
+                                  sum,
+                                  time_s[p][POD_HLO_FORWARD],
+                                  time_s[p][POD_HLO_RECOMPUTE],
+                                  time_s[p][POD_HLO_BACKWARD],
+                                  time_s[p][POD_HLO_UPDATE_PASS]};
+            pod_findings_row(findings, &row, "  %-26s %9.6f  %9.6f  %9.6f  %9.6f  %9.6f", row.what,
+                             row.total_s, row.forward_s, row.recompute_s, row.backward_s,
+                             row.update_s);
         }
     }
 }
@@ -120,7 +147,15 @@ static void exposure_add(exposure *list, int *count, const exposure *more)
     }
 }
 
-static void note_exposed(pod_emit *emit, const pod_hlo_report *report)
+/* clang-format off */
+static const pod_emit_column exposure_columns[] = {
+    {.name = "what", POD_FIELD(exposure, what)},
+    {.name = "exposed_s", .title = "exposed", .unit = "s", POD_FIELD(exposure, exposed_s)},
+    {.name = "algorithm", POD_FIELD(exposure, algorithm)},
+};
+/* clang-format on */
+
+static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
 {
     exposure list[EXPOSURES_MAX];
     int count = 0;
@@ -135,9 +170,13 @@ static void note_exposed(pod_emit *emit, const pod_hlo_report *report)
         }
     }
     qsort(list, (size_t)count, sizeof *list, exposure_compare);
+    if (count > 0) {
+        pod_findings_table(findings, "exposed", exposure_columns,
+                           sizeof exposure_columns / sizeof *exposure_columns, "%s", "");
+    }
     for (int i = 0; i < count && i < EXPOSURES_SHOWN; i++) {
-        pod_emit_note(emit, "  %-44s %9.6f  by %s", list[i].what, list[i].exposed_s,
-                      list[i].algorithm);
+        pod_findings_row(findings, &list[i], "  %-44s %9.6f  by %s", list[i].what,
+                         list[i].exposed_s, list[i].algorithm);
     }
 }
 
@@ -165,10 +204,35 @@ static const char *last_part(const char *op_name)
     return slash != NULL ? slash + 1 : op_name;
 }
 
-static void note_top_row(pod_emit *emit, const pod_hlo_report *report, const top_row *row)
+typedef struct operation_row {
+    char name[48];
+    const char *op;
+    const char *pass;
+    int64_t runs;
+    double each_us;
+    double total_s;
+    double share_percent;
+    const char *bound;
+    double compiler_us; /* of one; NaN: it says nothing */
+} operation_row;
+
+/* clang-format off */
+static const pod_emit_column operation_columns[] = {
+    {.name = "name", POD_FIELD(operation_row, name)},
+    {.name = "op", POD_FIELD(operation_row, op)},
+    {.name = "pass", POD_FIELD(operation_row, pass)},
+    {.name = "runs", POD_FIELD(operation_row, runs)},
+    {.name = "each_us", .title = "each", .unit = "us", POD_FIELD(operation_row, each_us)},
+    {.name = "total_s", .title = "total", .unit = "s", POD_FIELD(operation_row, total_s)},
+    {.name = "share_percent", .title = "share", .unit = "%", POD_FIELD(operation_row, share_percent)},
+    {.name = "bound", POD_FIELD(operation_row, bound)},
+    {.name = "compiler_us", .title = "compiler", .unit = "us", POD_FIELD(operation_row, compiler_us)},
+};
+/* clang-format on */
+
+static void note_top_row(pod_findings *findings, const pod_hlo_report *report, const top_row *row)
 {
     static const double much = 1.5;
-    char name[48];
     char op_name[POD_HLO_CELL_MAX];
     char compiler[64] = "";
     const pod_hlo_program *program = report->outcome->program;
@@ -187,16 +251,25 @@ static void note_top_row(pod_emit *emit, const pod_hlo_report *report, const top
                        : ratio > 1 ? "  <- the compiler says longer"
                                    : "  <- the compiler says shorter");
     }
-    (void)pod_hlo_print_name(module, instruction, name, sizeof name);
     (void)pod_hlo_print_op_name(module, instruction, op_name, sizeof op_name);
-    pod_emit_note(emit, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s", name,
-                  last_part(op_name), pod_hlo_pass_name(report->text->pass[instruction]),
-                  (long long)runs, each_s * 1e6, row->time_s,
-                  step_s > 0 ? row->time_s / step_s * 100 : 0, pod_hlo_bound_name(cost->bound),
-                  compiler);
+    operation_row shown = {.op = last_part(op_name),
+                           .pass = pod_hlo_pass_name(report->text->pass[instruction]),
+                           .runs = runs,
+                           .each_us = each_s * 1e6,
+                           .total_s = row->time_s,
+                           .share_percent = step_s > 0 ? row->time_s / step_s * 100 : 0,
+                           .bound = pod_hlo_bound_name(cost->bound),
+                           .compiler_us = NAN};
+    if (cost->compiler_ps >= 0) {
+        shown.compiler_us = (double)cost->compiler_ps / (double)POD_PS_PER_US;
+    }
+    (void)pod_hlo_print_name(module, instruction, shown.name, sizeof shown.name);
+    pod_findings_row(findings, &shown, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s",
+                     shown.name, shown.op, shown.pass, (long long)runs, shown.each_us,
+                     shown.total_s, shown.share_percent, shown.bound, compiler);
 }
 
-static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_error *err)
+static pod_status note_top(pod_findings *findings, const pod_hlo_report *report, pod_error *err)
 {
     const pod_experiment_hlo_outcome *outcome = report->outcome;
     const pod_hlo_program *program = outcome->program;
@@ -214,11 +287,13 @@ static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_err
     }
     qsort(rows, count, sizeof *rows, top_compare);
     if (report->top > 0 && count > 0) {
-        pod_emit_note(emit, "Top operations:%39s%15s %10s %10s %6s %-6s%10s", "", "runs",
-                      "each (us)", "total (s)", "(%)", "bound", "compiler");
+        pod_findings_table(findings, "operations", operation_columns,
+                           sizeof operation_columns / sizeof *operation_columns,
+                           "Top operations:%39s%15s %10s %10s %6s %-6s%10s", "", "runs",
+                           "each (us)", "total (s)", "(%)", "bound", "compiler");
     }
     for (uint32_t i = 0; i < count && i < (uint32_t)report->top; i++) {
-        note_top_row(emit, report, &rows[i]);
+        note_top_row(findings, report, &rows[i]);
     }
     free(rows);
     return POD_OK;
@@ -226,7 +301,7 @@ static pod_status note_top(pod_emit *emit, const pod_hlo_report *report, pod_err
 
 /* ---- loops and memory ---- */
 
-static void note_loops(pod_emit *emit, const pod_hlo_report *report)
+static void note_loops(pod_findings *findings, const pod_hlo_report *report)
 {
     char line[256] = "";
     size_t used = 0;
@@ -249,27 +324,30 @@ static void note_loops(pod_emit *emit, const pod_hlo_report *report)
         used += (size_t)size;
     }
     if (line[0] != '\0') {
-        pod_emit_note(emit, "Loops:%s", line);
+        pod_findings_say(findings, POD_FINDING_BELOW, "loops", "Loops:%s", line);
     }
 }
 
-static void note_memory(pod_emit *emit, const pod_hlo_report *report)
+static void note_memory(pod_findings *findings, const pod_hlo_report *report)
 {
     const double gib = (double)(1 << 30);
-    pod_emit_note(emit, "HBM: %.4g GiB by the text%s, of %.4g that a program may use",
-                  (double)report->memory->bytes / gib, report->hbm_of_compiler ? "" : " (estimate)",
-                  (double)report->chip->hbm_usable_bytes / gib);
+    pod_findings_say(findings, POD_FINDING_BELOW, "memory",
+                     "HBM: %.4g GiB by the text%s, of %.4g that a program may use",
+                     (double)report->memory->bytes / gib,
+                     report->hbm_of_compiler ? "" : " (estimate)",
+                     (double)report->chip->hbm_usable_bytes / gib);
     if (report->hbm_of_compiler) {
-        pod_emit_note(emit, "     %.4g GiB by the compiler", (double)report->hbm_bytes / gib);
+        pod_findings_say(findings, POD_FINDING_BELOW, "memory_by_compiler",
+                         "     %.4g GiB by the compiler", (double)report->hbm_bytes / gib);
     }
 }
 
-pod_status pod_hlo_notes(pod_emit *emit, const pod_hlo_report *report, pod_error *err)
+pod_status pod_hlo_notes(pod_findings *findings, const pod_hlo_report *report, pod_error *err)
 {
-    note_parts(emit, report);
-    note_exposed(emit, report);
-    const pod_status st = note_top(emit, report, err);
-    note_loops(emit, report);
-    note_memory(emit, report);
+    note_parts(findings, report);
+    note_exposed(findings, report);
+    const pod_status st = note_top(findings, report, err);
+    note_loops(findings, report);
+    note_memory(findings, report);
     return st;
 }

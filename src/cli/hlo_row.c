@@ -6,37 +6,66 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef struct hlo_row {
+    const char *slice;
+    const char *module;
+    int64_t partitions;
+    const char *order;
+    const char *cost;
+    const char *algorithm;
+    pod_time_ps step_ps;
+    double compute_s;
+    double exposed_ici_s;
+    double exposed_dcn_s;
+    double exposed_hbm_s;
+    double exposed_host_s;
+    double idle_s;
+    pod_time_ps other_ps;
+    pod_experiment_hlo_totals totals;
+    double mxu_frac;
+    int64_t hbm_bytes;
+    double hbm_frac;
+    const char *hbm_source;
+    int64_t argument_bytes;
+    int64_t instructions;
+    int64_t executed;
+    const char *data;
+} hlo_row;
+
+#define AT(field) POD_FIELD(hlo_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "slice", .table_hidden = true},
-    {.name = "module", .table_hidden = true},
-    {.name = "partitions"},
-    {.name = "device_order", .table_hidden = true},
-    {.name = "cost", .table_hidden = true},
-    {.name = "algorithm", .table_hidden = true},
-    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 6},
-    {.name = "compute_s", .title = "compute", .unit = "s", .decimals = 6},
-    {.name = "exposed_ici_s", .title = "exposed ICI", .unit = "s", .decimals = 6},
-    {.name = "exposed_dcn_s", .title = "exposed DCN", .unit = "s", .decimals = 6, .minor = 2},
-    {.name = "exposed_hbm_s", .title = "exposed HBM", .unit = "s", .decimals = 6, .minor = 1},
-    {.name = "exposed_host_s", .table_hidden = true},
-    {.name = "idle_s", .title = "idle", .unit = "s", .decimals = 6},
-    {.name = "compiler_s", .title = "other cost", .unit = "s", .decimals = 6, .minor = 3},
-    {.name = "mxu_flops_per_chip", .table_hidden = true},
-    {.name = "mxu_frac", .title = "MXU", .unit = "%", .decimals = 1, .percent = true},
-    {.name = "hbm_read_bytes", .table_hidden = true},
-    {.name = "hbm_write_bytes", .table_hidden = true},
-    {.name = "hbm_bytes_per_chip", .table_hidden = true},
-    {.name = "hbm_frac", .title = "HBM used", .unit = "%", .decimals = 1, .percent = true},
-    {.name = "hbm_source", .table_hidden = true},
-    {.name = "argument_bytes", .table_hidden = true},
-    {.name = "unknown_calls", .table_hidden = true},
-    {.name = "unknown_s", .table_hidden = true},
-    {.name = "instructions", .table_hidden = true},
-    {.name = "executed", .table_hidden = true},
-    {.name = "data", .table_hidden = true},
+    {.name = "slice", .table_hidden = true, AT(slice)},
+    {.name = "module", .table_hidden = true, AT(module)},
+    {.name = "partitions", AT(partitions)},
+    {.name = "device_order", .table_hidden = true, AT(order)},
+    {.name = "cost", .table_hidden = true, AT(cost)},
+    {.name = "algorithm", .table_hidden = true, AT(algorithm)},
+    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 6, POD_TIME_FIELD(hlo_row, step_ps, S)},
+    {.name = "compute_s", .title = "compute", .unit = "s", .decimals = 6, AT(compute_s)},
+    {.name = "exposed_ici_s", .title = "exposed ICI", .unit = "s", .decimals = 6, AT(exposed_ici_s)},
+    {.name = "exposed_dcn_s", .title = "exposed DCN", .unit = "s", .decimals = 6, .minor = 2, AT(exposed_dcn_s)},
+    {.name = "exposed_hbm_s", .title = "exposed HBM", .unit = "s", .decimals = 6, .minor = 1, AT(exposed_hbm_s)},
+    {.name = "exposed_host_s", .table_hidden = true, AT(exposed_host_s)},
+    {.name = "idle_s", .title = "idle", .unit = "s", .decimals = 6, AT(idle_s)},
+    {.name = "compiler_s", .title = "other cost", .unit = "s", .decimals = 6, .minor = 3,
+     POD_TIME_FIELD(hlo_row, other_ps, S)},
+    {.name = "mxu_flops_per_chip", .table_hidden = true, AT(totals.mxu_flops)},
+    {.name = "mxu_frac", .title = "MXU", .unit = "%", .decimals = 1, .percent = true, AT(mxu_frac)},
+    {.name = "hbm_read_bytes", .table_hidden = true, AT(totals.hbm_read_bytes)},
+    {.name = "hbm_write_bytes", .table_hidden = true, AT(totals.hbm_write_bytes)},
+    {.name = "hbm_bytes_per_chip", .table_hidden = true, AT(hbm_bytes)},
+    {.name = "hbm_frac", .title = "HBM used", .unit = "%", .decimals = 1, .percent = true, AT(hbm_frac)},
+    {.name = "hbm_source", .table_hidden = true, AT(hbm_source)},
+    {.name = "argument_bytes", .table_hidden = true, AT(argument_bytes)},
+    {.name = "unknown_calls", .table_hidden = true, AT(totals.unknown_calls)},
+    {.name = "unknown_s", .table_hidden = true, AT(totals.unknown_s)},
+    {.name = "instructions", .table_hidden = true, AT(instructions)},
+    {.name = "executed", .table_hidden = true, AT(executed)},
+    {.name = "data", .table_hidden = true, AT(data)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 /* FLOP/s of a chip in the type that most of the program's FLOPs are computed in. */
@@ -77,53 +106,74 @@ static int64_t argument_bytes(const pod_hlo_module *module)
     return bytes;
 }
 
-static void emit_times(pod_emit *emit, const pod_hlo_report *report)
-{
-    const pod_step_result *result = &report->outcome->result;
-    pod_emit_double(emit, pod_time_to_s(result->time_ps));
-    pod_emit_double(emit, mean(report, result->compute_ps));
-    pod_emit_double(emit, mean(report, result->exposed_ici_ps));
-    pod_emit_double(emit, mean(report, result->exposed_dcn_ps));
-    pod_emit_double(emit, mean(report, result->exposed_hbm_ps));
-    pod_emit_double(emit, mean(report, result->exposed_host_ps));
-    pod_emit_double(emit, mean(report, result->idle_ps));
-    pod_emit_double(emit, pod_time_to_s(report->other_ps));
-}
-
 static void emit_row(pod_emit *emit, const pod_hlo_report *report)
 {
     const pod_experiment_hlo_request *request = report->request;
     const pod_hlo_module *module = report->text->module;
-    const pod_experiment_hlo_totals totals = pod_experiment_hlo_totals_of(report->outcome->program);
-    const double step_s = pod_time_to_s(report->outcome->result.time_ps);
-    pod_emit_text(emit, report->setup->slice.name);
-    pod_emit_text(emit, report->module);
-    pod_emit_i64(emit, module->partitions);
-    pod_emit_text(emit, pod_hlo_order_name(request->devices->order));
-    pod_emit_text(emit, request->cost.compiler ? "compiler" : "shapes");
-    pod_emit_text(emit, request->algorithms.text ? "text" : request->algorithms.name);
-    emit_times(emit, report);
-    pod_emit_double(emit, totals.mxu_flops);
-    pod_emit_double(emit, step_s > 0 ? totals.mxu_flops / (peak_of(report) * step_s) : 0);
-    pod_emit_i64(emit, totals.hbm_read_bytes);
-    pod_emit_i64(emit, totals.hbm_write_bytes);
-    pod_emit_i64(emit, report->hbm_bytes);
-    pod_emit_double(emit, (double)report->hbm_bytes / (double)report->chip->hbm_usable_bytes);
-    pod_emit_text(emit, report->hbm_of_compiler ? "compiler" : "text");
-    pod_emit_i64(emit, argument_bytes(module));
-    pod_emit_i64(emit, totals.unknown_calls);
-    pod_emit_double(emit, totals.unknown_s);
-    pod_emit_i64(emit, module->ninstructions);
-    pod_emit_i64(emit, report->text->analysis.inside[module->entry].executed);
-    pod_emit_text(emit, "none");
+    const pod_step_result *result = &report->outcome->result;
+    const double step_s = pod_time_to_s(result->time_ps);
+    hlo_row row = {
+        .slice = report->setup->slice.name,
+        .module = report->module,
+        .partitions = module->partitions,
+        .order = pod_hlo_order_name(request->devices->order),
+        .cost = request->cost.compiler ? "compiler" : "shapes",
+        .algorithm = request->algorithms.text ? "text" : request->algorithms.name,
+        .step_ps = result->time_ps,
+        .compute_s = mean(report, result->compute_ps),
+        .exposed_ici_s = mean(report, result->exposed_ici_ps),
+        .exposed_dcn_s = mean(report, result->exposed_dcn_ps),
+        .exposed_hbm_s = mean(report, result->exposed_hbm_ps),
+        .exposed_host_s = mean(report, result->exposed_host_ps),
+        .idle_s = mean(report, result->idle_ps),
+        .other_ps = report->other_ps,
+        .totals = pod_experiment_hlo_totals_of(report->outcome->program),
+        .hbm_bytes = report->hbm_bytes,
+        .hbm_frac = (double)report->hbm_bytes / (double)report->chip->hbm_usable_bytes,
+        .hbm_source = report->hbm_of_compiler ? "compiler" : "text",
+        .argument_bytes = argument_bytes(module),
+        .instructions = module->ninstructions,
+        .executed = report->text->analysis.inside[module->entry].executed,
+        .data = "none",
+    };
+    row.mxu_frac = step_s > 0 ? row.totals.mxu_flops / (peak_of(report) * step_s) : 0;
+    pod_emit_fields(emit, &row, NCOLUMNS);
+}
+
+/* What the run has to say. */
+static pod_status find(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
+                       pod_findings *findings, pod_error *err)
+{
+    const pod_hlo_module *module = report->text->module;
+    const int chips = pod_experiment_setup_chips(report->setup);
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
+                     "podsim hlo: %s, %d chip%s, %s, %u instructions, %lld executed, cost from %s",
+                     report->setup->slice.name, chips, chips == 1 ? "" : "s", report->module,
+                     module->ninstructions,
+                     (long long)report->text->analysis.inside[module->entry].executed,
+                     report->request->cost.compiler ? "the compiler" : "shapes");
+    if (module->replicas > 1) {
+        pod_findings_say(findings, POD_FINDING_ABOVE, "replicas",
+                         "%lld replicas of %lld partition%s", (long long)module->replicas,
+                         (long long)module->partitions, module->partitions == 1 ? "" : "s");
+    }
+    if (what_if[0] != '\0') {
+        pod_findings_say(findings, POD_FINDING_ABOVE, "what_if", "%s", what_if);
+    }
+    if (pod_cli_wants_findings(cli)) {
+        POD_TRY(pod_hlo_notes(findings, report, err));
+    }
+    if (report->advised) {
+        pod_hlo_note_advice(findings, report);
+    }
+    return POD_OK;
 }
 
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
                          pod_error *err)
 {
     pod_emit *emit = NULL;
-    const pod_hlo_module *module = report->text->module;
-    const int chips = pod_experiment_setup_chips(report->setup);
+    pod_findings findings = {0};
     pod_emit_column own[NCOLUMNS];
     memcpy(own, columns, sizeof own);
     for (int i = 0; i < NCOLUMNS; i++) {
@@ -134,33 +184,13 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
             own[i].table_hidden = true;
         }
     }
-    pod_status st = pod_emit_new(cli->common.format, "hlo", own, NCOLUMNS, &emit, err);
+    POD_TRY(pod_emit_new(cli->common.format, "hlo", own, NCOLUMNS, &emit, err));
+    emit_row(emit, report);
+    pod_status st = find(cli, report, what_if, &findings, err);
     if (st == POD_OK) {
-        pod_emit_heading(emit,
-                         "podsim hlo: %s, %d chip%s, %s, %u instructions, %lld executed, cost "
-                         "from %s",
-                         report->setup->slice.name, chips, chips == 1 ? "" : "s", report->module,
-                         module->ninstructions,
-                         (long long)report->text->analysis.inside[module->entry].executed,
-                         report->request->cost.compiler ? "the compiler" : "shapes");
-        if (module->replicas > 1) {
-            pod_emit_heading(emit, "%lld replicas of %lld partition%s", (long long)module->replicas,
-                             (long long)module->partitions, module->partitions == 1 ? "" : "s");
-        }
-        if (what_if[0] != '\0') {
-            pod_emit_heading(emit, "%s", what_if);
-        }
-        emit_row(emit, report);
-        if (cli->common.format == POD_FORMAT_TABLE) {
-            st = pod_hlo_notes(emit, report, err);
-        }
+        st = pod_cli_report(cli, emit, &findings, err);
     }
-    if (st == POD_OK && report->advised) {
-        pod_hlo_note_advice(emit, report);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    pod_findings_fini(&findings);
     pod_emit_free(emit);
     return st;
 }

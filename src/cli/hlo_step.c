@@ -5,12 +5,12 @@
 #include "cli/step.h"
 #include "collectives/registry.h"
 #include "experiment/hlo_remedies.h"
+#include "experiment/hlo_what_if.h"
 #include "experiment/step_what_if.h"
 #include "hlo/devices.h"
 #include "hlo/kernels.h"
 #include "mesh/device_mesh.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,42 +330,6 @@ static void say_program(const pod_cli *cli, const pod_hlo_report *report, bool f
 
 /* ---- running ---- */
 
-static pod_status other_cost(pod_cli *cli, const question *asked, const pod_chip_spec *chip,
-                             pod_time_ps *time_ps, pod_error *err)
-{
-    pod_experiment_hlo_request other = asked->request;
-    pod_experiment_hlo_outcome outcome;
-    other.cost.compiler = !other.cost.compiler;
-    other.link_records = false;
-    const pod_status st = pod_experiment_hlo(&cli->experiment, &other, chip, &outcome, err);
-    *time_ps = outcome.result.time_ps;
-    pod_experiment_hlo_outcome_fini(&outcome);
-    return st;
-}
-
-static pod_status what_if_all(pod_cli *cli, const question *asked, pod_time_ps base_ps,
-                              pod_error *err)
-{
-    static const double factor = 1.1;
-    pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
-    pod_status st = POD_OK;
-    for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
-        pod_experiment_hlo_outcome outcome;
-        const pod_chip_spec faster =
-            pod_experiment_what_if_chip(&asked->request.setup->chip, key, factor);
-        st = pod_experiment_hlo(&cli->experiment, &asked->request, &faster, &outcome, err);
-        const pod_time_ps time_ps = outcome.result.time_ps;
-        probe[key] = (pod_experiment_what_if){
-            .factor = factor,
-            .time_ps = time_ps,
-            .elasticity = st == POD_OK && time_ps > 0 && base_ps > 0
-                              ? log((double)base_ps / (double)time_ps) / log(factor)
-                              : 0};
-        pod_experiment_hlo_outcome_fini(&outcome);
-    }
-    return st == POD_OK ? pod_what_if_print(cli, "hlo", base_ps, probe, err) : st;
-}
-
 static pod_status print(pod_cli *cli, const question *asked, pod_hlo_report *report, pod_error *err)
 {
     char what[64] = "";
@@ -374,7 +338,7 @@ static pod_status print(pod_cli *cli, const question *asked, pod_hlo_report *rep
         (void)snprintf(what, sizeof what, "as if %s were %g times faster",
                        pod_experiment_what_if_key[asked->what.key], asked->what.factor);
     }
-    report->advised = cli->common.format == POD_FORMAT_TABLE;
+    report->advised = pod_cli_wants_findings(cli);
     if (report->advised) {
         st = pod_experiment_hlo_remedies(&cli->experiment, &asked->request, report->chip,
                                          report->outcome, report->remedies, err);
@@ -479,7 +443,8 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
     /* The other step first: so just one program is there at a time. */
     pod_status st = (asked->what_if && asked->what.all) || report.grouped
                         ? POD_OK
-                        : other_cost(cli, asked, &chip, &report.other_ps, err);
+                        : pod_experiment_hlo_other_cost(&cli->experiment, &asked->request, &chip,
+                                                        &report.other_ps, err);
     if (st == POD_OK) {
         st = pod_experiment_hlo(&cli->experiment, &asked->request, &chip, &outcome, err);
     }
@@ -487,7 +452,10 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
         say_program(cli, &report, asked->request.cost.full_attention);
     }
     if (st == POD_OK && asked->what_if && asked->what.all) {
-        st = what_if_all(cli, asked, outcome.result.time_ps, err);
+        pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
+        const pod_time_ps base_ps = outcome.result.time_ps;
+        st = pod_experiment_hlo_what_if_all(&cli->experiment, &asked->request, base_ps, probe, err);
+        st = st == POD_OK ? pod_what_if_print(cli, "hlo", base_ps, probe, err) : st;
     } else if (st == POD_OK && report.grouped) {
         st = pod_hlo_by(cli, &report, err);
     } else if (st == POD_OK) {
