@@ -11,25 +11,42 @@
 
 #include <stdio.h>
 
+/* What a row shows. */
+typedef struct collective_row {
+    const char *slice;
+    const char *op;
+    const char *axes;
+    int32_t group;
+    const char *dtype;
+    const char *limit;
+    const char *data;
+    int64_t wrong;
+    pod_experiment_collective_row row;
+} collective_row;
+
+#define AT(field) POD_FIELD(collective_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "slice",        .table_hidden = true},
-    {.name = "op",           .table_hidden = true},
-    {.name = "axes",         .table_hidden = true},
-    {.name = "group",        .table_hidden = true},
-    {.name = "algorithm"   },
-    {.name = "dtype",       .title = "type", .minor = 4},
-    {.name = "bytes",       .title = "size", .unit = "B"},
-    {.name = "time_us",      .title = "time",          .unit = "us", .decimals = 2},
-    {.name = "algbw_GBps",         .title = "algbw",      .unit = "GB/s", .decimals = 2},
-    {.name = "busbw_GBps",.title = "busbw",                             .unit = "GB/s", .decimals = 2},
-    {.name = "bound_us",                      .title = "bound",.unit = "us", .decimals = 2},
-    {.name = "bound_frac",        .title = "bound/time",                       .decimals = 4, .minor = 2},
-    {.name = "limit"    },
-    {.name = "data", .minor = 5},
-    {.name = "wrong",.title = "#wrong", .minor = 3},
+    {.name = "slice", .table_hidden = true, AT(slice)},
+    {.name = "op", .table_hidden = true, AT(op)},
+    {.name = "axes", .table_hidden = true, AT(axes)},
+    {.name = "group", .table_hidden = true, AT(group)},
+    {.name = "algorithm", AT(row.algorithm)},
+    {.name = "dtype", .title = "type", .minor = 4, AT(dtype)},
+    {.name = "bytes", .title = "size", .unit = "B", AT(row.bytes)},
+    {.name = "time_us", .title = "time", .unit = "us", .decimals = 2,
+     POD_TIME_FIELD(collective_row, row.result.time_ps, US)},
+    {.name = "algbw_GBps", .title = "algbw", .unit = "GB/s", .decimals = 2, AT(row.algbw_GBps)},
+    {.name = "busbw_GBps", .title = "busbw", .unit = "GB/s", .decimals = 2, AT(row.busbw_GBps)},
+    {.name = "bound_us", .title = "bound", .unit = "us", .decimals = 2,
+     POD_TIME_FIELD(collective_row, row.bound.time_ps, US)},
+    {.name = "bound_frac", .title = "bound/time", .decimals = 4, .minor = 2, AT(row.bound_frac)},
+    {.name = "limit", AT(limit)},
+    {.name = "data", .minor = 5, AT(data)},
+    {.name = "wrong", .title = "#wrong", .minor = 3, AT(wrong)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -57,25 +74,16 @@ typedef struct collective_run {
 static void add_row(pod_emit *emit, const pod_experiment_collective_case *run_case,
                     const pod_experiment_collective_row *row)
 {
-    pod_emit_text(emit, run_case->setup->slice.name);
-    pod_emit_text(emit, pod_coll_op_name(run_case->request->op));
-    pod_emit_text(emit, run_case->axes);
-    pod_emit_i64(emit, run_case->group.size);
-    pod_emit_text(emit, row->algorithm);
-    pod_emit_text(emit, pod_dtype_name(row->dtype));
-    pod_emit_i64(emit, row->bytes);
-    pod_emit_double(emit, pod_time_to_us(row->result.time_ps));
-    pod_emit_double(emit, row->algbw_GBps);
-    pod_emit_double(emit, row->busbw_GBps);
-    pod_emit_double(emit, pod_time_to_us(row->bound.time_ps));
-    pod_emit_double(emit, row->bound_frac);
-    pod_emit_text(emit, pod_limit_name(row->bound.limit));
-    pod_emit_text(emit, row->data ? "real" : "none");
-    if (row->data) {
-        pod_emit_i64(emit, row->result.wrong);
-    } else {
-        pod_emit_none(emit);
-    }
+    const collective_row shown = {.slice = run_case->setup->slice.name,
+                                  .op = pod_coll_op_name(run_case->request->op),
+                                  .axes = run_case->axes,
+                                  .group = run_case->group.size,
+                                  .dtype = pod_dtype_name(row->dtype),
+                                  .limit = pod_limit_name(row->bound.limit),
+                                  .data = row->data ? "real" : "none",
+                                  .wrong = row->data ? row->result.wrong : INT64_MIN,
+                                  .row = *row};
+    pod_emit_fields(emit, &shown, NCOLUMNS);
 }
 
 /* What the faults cost: the same on the slice without them. */

@@ -12,28 +12,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct plan_row {
+    int64_t rank;
+    const char *slice;
+    int64_t chips;
+    const char *over_slices;
+    pod_experiment_step_outcome best;
+    double tokens_per_s;
+    double cost;
+    double days;
+    const char *limit;
+    int64_t candidates;
+    const char *status;
+} plan_row;
+
+#define AT(field) POD_FIELD(plan_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "rank"},
-    {.name = "slice"},
-    {.name = "chips"},
-    {.name = "mesh"},
-    {.name = "dcn_mesh", .title = "over slices"},
-    {.name = "remat", .table_hidden = true},
-    {.name = "microbatches", .table_hidden = true},
-    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 4},
-    {.name = "tokens_per_s", .title = "tokens/s", .decimals = 0, .minor = 2},
-    {.name = "tokens_per_s_per_chip", .table_hidden = true},
-    {.name = "mfu_frac", .title = "MFU", .unit = "%", .decimals = 1, .percent = true},
-    {.name = "hbm_frac", .title = "HBM used", .unit = "%", .decimals = 1, .percent = true},
-    {.name = "cost_per_million_tokens", .title = "cost", .unit = "per M tokens", .decimals = 6},
-    {.name = "days", .decimals = 1},
-    {.name = "limit"},
-    {.name = "bound_s", .table_hidden = true},
-    {.name = "candidates", .title = "layouts", .minor = 3},
-    {.name = "status", .table_hidden = true},
+    {.name = "rank", AT(rank)},
+    {.name = "slice", AT(slice)},
+    {.name = "chips", AT(chips)},
+    {.name = "mesh", AT(best.mesh)},
+    {.name = "dcn_mesh", .title = "over slices", AT(over_slices)},
+    {.name = "remat", .table_hidden = true, AT(best.remat)},
+    {.name = "microbatches", .table_hidden = true, AT(best.microbatches)},
+    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 4, AT(best.figures.step_time_s)},
+    {.name = "tokens_per_s", .title = "tokens/s", .decimals = 0, .minor = 2, AT(tokens_per_s)},
+    {.name = "tokens_per_s_per_chip", .table_hidden = true, AT(best.figures.tokens_per_s_per_chip)},
+    {.name = "mfu_frac", .title = "MFU", .unit = "%", .decimals = 1, .percent = true, AT(best.figures.mfu_frac)},
+    {.name = "hbm_frac", .title = "HBM used", .unit = "%", .decimals = 1, .percent = true, AT(best.figures.hbm_frac)},
+    {.name = "cost_per_million_tokens", .title = "cost", .unit = "per M tokens", .decimals = 6, AT(cost)},
+    {.name = "days", .decimals = 1, AT(days)},
+    {.name = "limit", AT(limit)},
+    {.name = "bound_s", .table_hidden = true, POD_TIME_FIELD(plan_row, best.bound_ps, S)},
+    {.name = "candidates", .title = "layouts", .minor = 3, AT(candidates)},
+    {.name = "status", .table_hidden = true, AT(status)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -103,29 +119,18 @@ static void sort_rows(pod_plan *p)
 static void emit_row(const pod_plan *p, pod_emit *emit, int rank,
                      const pod_experiment_plan_row *row)
 {
-    const pod_experiment_step_outcome *best = &row->best;
-    pod_emit_i64(emit, rank);
-    pod_emit_text(emit, row->setup->slice.name);
-    pod_emit_i64(emit, row->chips);
-    pod_emit_text(emit, best->mesh);
-    pod_emit_text(emit, best->dcn_mesh[0] != '\0' ? best->dcn_mesh : "-");
-    pod_emit_text(emit, best->remat);
-    pod_emit_i64(emit, best->microbatches);
-    pod_emit_double(emit, best->figures.step_time_s);
-    pod_emit_double(emit, pod_plan_tokens_per_s(row));
-    pod_emit_double(emit, best->figures.tokens_per_s_per_chip);
-    pod_emit_double(emit, best->figures.mfu_frac);
-    pod_emit_double(emit, best->figures.hbm_frac);
-    pod_emit_double(emit, pod_plan_cost(p, row));
-    if (p->tokens > 0) {
-        pod_emit_double(emit, pod_plan_days(p, row));
-    } else {
-        pod_emit_none(emit);
-    }
-    pod_emit_text(emit, pod_experiment_step_limit(best));
-    pod_emit_double(emit, pod_time_to_s(best->bound_ps));
-    pod_emit_i64(emit, row->candidates);
-    pod_emit_text(emit, "ok");
+    const plan_row shown = {.rank = rank,
+                            .slice = row->setup->slice.name,
+                            .chips = row->chips,
+                            .over_slices = row->best.dcn_mesh[0] != '\0' ? row->best.dcn_mesh : "-",
+                            .best = row->best,
+                            .tokens_per_s = pod_plan_tokens_per_s(row),
+                            .cost = pod_plan_cost(p, row),
+                            .days = p->tokens > 0 ? pod_plan_days(p, row) : (double)NAN,
+                            .limit = pod_experiment_step_limit(&row->best),
+                            .candidates = row->candidates,
+                            .status = "ok"};
+    pod_emit_fields(emit, &shown, NCOLUMNS);
 }
 
 static pod_status print(pod_plan *p, pod_error *err)
@@ -137,7 +142,8 @@ static pod_status print(pod_plan *p, pod_error *err)
     shown[13].table_hidden = p->tokens == 0;
     pod_status status = pod_emit_new(p->cli->common.format, "plan", shown, NCOLUMNS, &emit, err);
     if (status == POD_OK) {
-        pod_emit_heading(emit, "podsim plan: %s, batch %lld, %s, %d slices, cost in %s",
+        pod_findings_say(p->findings, POD_FINDING_ABOVE, "settings",
+                         "podsim plan: %s, batch %lld, %s, %d slices, cost in %s",
                          p->question.request->model.name, (long long)p->question.request->batch,
                          pod_step_mode_name(p->question.request->mode), p->slices.count,
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
@@ -148,7 +154,7 @@ static pod_status print(pod_plan *p, pod_error *err)
         }
     }
     if (status == POD_OK) {
-        status = pod_cli_finish(p->cli, emit, err);
+        status = pod_cli_report(p->cli, emit, p->findings, err);
     }
     pod_emit_free(emit);
     return status;
@@ -238,6 +244,8 @@ static pod_status refuse_layout(const pod_step_texts *texts, pod_error *err)
 static pod_status search(pod_plan *p, pod_error *err)
 {
     pod_status status = POD_OK;
+    pod_findings findings = {0};
+    p->findings = &findings;
     p->rows = calloc((size_t)p->slices.count + 1, sizeof *p->rows);
     if (p->rows == NULL) {
         status = pod_fail(err, POD_E_NOMEM, "no memory for %d slices", p->slices.count);
@@ -260,6 +268,7 @@ static pod_status search(pod_plan *p, pod_error *err)
     if (status == POD_OK) {
         status = pod_cli_plot_write(p->cli, pod_plan_plot, p, err);
     }
+    pod_findings_fini(&findings);
     free(p->rows);
     return status;
 }
@@ -281,10 +290,16 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
             "missing --batch; give the sequences of a step over all chips, as in --batch 512");
     }
     p->cli = cli;
+    p->market = (pod_experiment_market){
+        .tables = cli->tables,
+        .request = {.rates = cli->common.rates,
+                    .settings = {cli->common.settings.count, cli->common.settings.text}}
+    };
     p->question.request = &request;
     p->question.split_axes = pod_step_text(texts, "split-axes") != NULL;
     POD_TRY(pod_plan_prices_read(&p->prices, cli, own->price, err));
-    pod_status status = pod_plan_slices_init(&p->slices, cli, own->slices, own->max_chips, err);
+    pod_status status =
+        pod_plan_slices_init(&p->slices, &p->market, own->slices, own->max_chips, err);
     if (status == POD_OK) {
         status = pod_plan_prices_check(&p->prices, &p->slices, err);
     }

@@ -8,22 +8,43 @@
 #include "cli/tables.h"
 #include "experiment/measurement.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What a row shows. */
+typedef struct validate_row {
+    pod_experiment_measurement published;
+    pod_experiment_measured measured;
+    int32_t within;
+    const char *status;
+} validate_row;
+
+#define AT(field) POD_FIELD(validate_row, field)
 /* clang-format off */
 static const pod_emit_column columns[] = {
-    {.name = "id"},
-    {.name = "class", .minor = 2},
-    {.name = "metric"},
-    {.name = "unit"},
-    {.name = "published", .decimals = -1},
-    {.name = "predicted", .decimals = 4},
-    {.name = "error_frac", .title = "error", .decimals = 4},
-    {.name = "within", .minor = 1},
-    {.name = "status"},
+    {.name = "id", AT(published.id)},
+    {.name = "class", .minor = 2, AT(published.class_name)},
+    {.name = "metric", AT(published.metric)},
+    {.name = "unit", AT(published.unit)},
+    {.name = "published", .decimals = -1, AT(published.value)},
+    {.name = "predicted", .decimals = 4, AT(measured.predicted)},
+    {.name = "error_frac", .title = "error", .decimals = 4, AT(measured.error_frac)},
+    {.name = "within", .minor = 1, AT(within)},
+    {.name = "status", AT(status)},
+};
+
+static const pod_emit_column class_columns[] = {
+    {.name = "class", POD_FIELD(pod_experiment_class, name)},
+    {.name = "rows", POD_FIELD(pod_experiment_class, rows)},
+    {.name = "median_error_frac", POD_FIELD(pod_experiment_class, median_error_frac)},
+    {.name = "worst_error_frac", POD_FIELD(pod_experiment_class, worst_error_frac)},
+    {.name = "worst", POD_FIELD(pod_experiment_class, worst_id)},
+    {.name = "off", POD_FIELD(pod_experiment_class, off)},
+    {.name = "unsupported", POD_FIELD(pod_experiment_class, unsupported)},
 };
 /* clang-format on */
+#undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 
 static const char about[] =
@@ -78,22 +99,35 @@ static pod_status summarize(const pod_cli *cli, const pod_experiment_measurement
 static void emit_row(pod_emit *emit, const pod_experiment_measurement *row,
                      const pod_experiment_measured *measured)
 {
-    pod_emit_text(emit, row->id);
-    pod_emit_text(emit, row->class_name);
-    pod_emit_text(emit, row->metric);
-    pod_emit_text(emit, row->unit);
-    pod_emit_double(emit, row->value);
-    if (measured->supported) {
-        pod_emit_double(emit, measured->predicted);
-        pod_emit_double(emit, measured->error_frac);
-        pod_emit_i64(emit, measured->within ? 1 : 0);
-        pod_emit_text(emit, measured->within ? "ok" : "off");
-    } else {
-        pod_emit_none(emit);
-        pod_emit_none(emit);
-        pod_emit_none(emit);
-        pod_emit_text(emit, "unsupported");
+    validate_row shown = {.published = *row,
+                          .measured = *measured,
+                          .within = measured->within ? 1 : 0,
+                          .status = measured->within ? "ok" : "off"};
+    if (!measured->supported) {
+        shown.measured.predicted = NAN;
+        shown.measured.error_frac = NAN;
+        shown.within = INT32_MIN;
+        shown.status = "unsupported";
     }
+    pod_emit_fields(emit, &shown, NCOLUMNS);
+}
+
+/* A summary per class; stderr says it, too. */
+static pod_status find(const pod_experiment_measurement *rows,
+                       const pod_experiment_measured *measured, int count, pod_findings *findings,
+                       pod_error *err)
+{
+    pod_experiment_class *classes = NULL;
+    int nclasses = 0;
+    POD_TRY(pod_experiment_classes(rows, measured, count, &classes, &nclasses, err));
+    pod_findings_table(findings, "classes", class_columns,
+                       sizeof class_columns / sizeof *class_columns, "Classes:");
+    for (int i = 0; i < nclasses; i++) {
+        pod_findings_row(findings, &classes[i], "%s", classes[i].name);
+    }
+    pod_findings_data_only(findings);
+    free(classes);
+    return POD_OK;
 }
 
 /* What the picture shows. */
@@ -124,6 +158,7 @@ static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows,
                            pod_error *err)
 {
     pod_emit *emit = NULL;
+    pod_findings findings = {0};
     pod_experiment_measured *measured = calloc((size_t)count, sizeof *measured);
     pod_status st = measured != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for results");
     st = pod_par_agree(cli->par, st, err);
@@ -138,7 +173,10 @@ static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows,
         emit_row(emit, &rows[i], &measured[i]);
     }
     if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
+        st = find(rows, measured, count, &findings, err);
+    }
+    if (st == POD_OK) {
+        st = pod_cli_report(cli, emit, &findings, err);
     }
     if (st == POD_OK) {
         const comparisons all = {.rows = rows, .measured = measured, .count = count};
@@ -147,6 +185,7 @@ static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows,
     if (st == POD_OK) {
         st = summarize(cli, rows, measured, count, err);
     }
+    pod_findings_fini(&findings);
     pod_emit_free(emit);
     free(measured);
     return st;

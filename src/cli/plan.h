@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/plan_slices.h"
-#include "experiment/plan.h"
+#include "experiment/market.h"
 #include "report/plot.h"
 
 typedef enum pod_plan_objective {
@@ -17,6 +17,7 @@ typedef enum pod_plan_objective {
 typedef struct pod_plan {
     pod_cli *cli;
     pod_experiment_plan_question question;
+    pod_experiment_market market;
     pod_plan_slices slices;
     pod_plan_prices prices;
     pod_plan_objective objective;
@@ -25,6 +26,7 @@ typedef struct pod_plan {
     int64_t top;
     pod_experiment_plan_row
         *rows; /**< rows[slices.count]; sorted at the end: those that run, the best first */
+    pod_findings *findings;
 } pod_plan;
 
 /** Figures of a row that runs. */
@@ -39,7 +41,7 @@ bool pod_plan_has_row(const pod_plan *plan, const pod_experiment_plan_row *row);
 /** "v5p:4x4x8 with fsdp=128", with what goes over slices. @return text */
 const char *pod_plan_name(const pod_experiment_plan_row *row, char *text, size_t size);
 
-/** What is said below the table: of each generation the best slice, what limits it, what twice the chips would give,
+/** What is said after the table: of each generation the best slice, what limits it, what twice the chips would give,
  *  and why the next is slower; then the slices that no other beats in both time and cost. Collective.
  *  @return what pod_experiment_plan_slice says */
 pod_status pod_plan_say(pod_plan *plan, pod_error *err);

@@ -12,7 +12,7 @@ enum { DEFAULT_MAX_CHIPS = 256, ITEM_MAX = 96 };
 /* What the list is read with. */
 typedef struct reader {
     pod_plan_slices *slices;
-    const pod_cli *cli;
+    const pod_experiment_market *market;
     int64_t max_chips;
     int capacity;
 } reader;
@@ -29,24 +29,13 @@ static bool known(const pod_plan_slices *slices, const char *name)
     return false;
 }
 
-pod_status pod_plan_setup_init(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
-                               pod_error *err)
-{
-    const pod_experiment_setup_request request = {
-        .slice = spec,
-        .rates = cli->common.rates,
-        .settings = {.count = cli->common.settings.count, .text = cli->common.settings.text},
-    };
-    return pod_experiment_setup_init(setup, &request, cli->tables, err);
-}
-
 /* Setups must not move once they are made, so there is room for all from the start. */
 static pod_status add_spec(reader *r, const char *spec, bool limited, pod_error *err)
 {
     pod_plan_slices *slices = r->slices;
     POD_ASSERT(slices->count < r->capacity);
     pod_experiment_setup *setup = &slices->setup[slices->count];
-    const pod_status status = pod_plan_setup_init(setup, r->cli, spec, err);
+    const pod_status status = pod_experiment_market_setup(r->market, spec, setup, err);
     if (status != POD_OK || known(slices, setup->slice.name)
         || (limited && pod_experiment_setup_chips(setup) > r->max_chips)) {
         pod_experiment_setup_fini(setup);
@@ -59,7 +48,7 @@ static pod_status add_spec(reader *r, const char *spec, bool limited, pod_error 
 /* All rows of a generation, or of all (chip NULL), `count` slices of each. */
 static pod_status add_rows(reader *r, const char *count, const char *chip, pod_error *err)
 {
-    const pod_slice_catalog *catalog = r->cli->tables->catalog;
+    const pod_slice_catalog *catalog = r->market->tables->catalog;
     pod_status status = POD_OK;
     for (int i = 0; status == POD_OK && i < pod_slice_catalog_rows(catalog); i++) {
         pod_slice slice;
@@ -95,7 +84,7 @@ static pod_status add_item(reader *r, const char *item, pod_error *err)
     const pod_generation *generation = NULL;
     const size_t length = pattern ? (size_t)(colon - name) : strlen(name);
     const pod_status status = pod_generations_find(
-        pod_slice_catalog_generations(r->cli->tables->catalog), name, length, &generation, err);
+        pod_slice_catalog_generations(r->market->tables->catalog), name, length, &generation, err);
     return status == POD_OK ? add_rows(r, count, generation->name, err) : status;
 }
 
@@ -120,19 +109,19 @@ static pod_status add_list(reader *r, const char *list, pod_error *err)
 }
 
 /* The most slices that a list can name. */
-static int room_of(const pod_cli *cli, const char *list)
+static int room_of(const pod_experiment_market *market, const char *list)
 {
     int items = 1;
     for (const char *c = list; c != NULL && *c != '\0'; c++) {
         items += *c == ',' ? 1 : 0;
     }
-    return items * (pod_slice_catalog_rows(cli->tables->catalog) + 1);
+    return items * (pod_slice_catalog_rows(market->tables->catalog) + 1);
 }
 
-pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, const char *list,
-                                const char *max_chips, pod_error *err)
+pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_experiment_market *market,
+                                const char *list, const char *max_chips, pod_error *err)
 {
-    reader r = {.slices = slices, .cli = cli, .max_chips = DEFAULT_MAX_CHIPS};
+    reader r = {.slices = slices, .market = market, .max_chips = DEFAULT_MAX_CHIPS};
     *slices = (pod_plan_slices){0};
     pod_status status =
         max_chips != NULL ? pod_parse_i64(max_chips, "--max-chips", 1, INT32_MAX, &r.max_chips, err)
@@ -140,7 +129,7 @@ pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, con
     if (status != POD_OK) {
         return status;
     }
-    r.capacity = room_of(cli, list);
+    r.capacity = room_of(market, list);
     slices->setup = calloc((size_t)r.capacity, sizeof *slices->setup);
     if (slices->setup == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
@@ -152,16 +141,6 @@ pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, con
                           (long long)r.max_chips);
     }
     return status;
-}
-
-bool pod_plan_slices_have(const pod_plan_slices *slices, const char *chip)
-{
-    for (int i = 0; i < slices->count; i++) {
-        if (strcmp(slices->setup[i].slice.chip_name, chip) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void pod_plan_slices_fini(pod_plan_slices *slices)

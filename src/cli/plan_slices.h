@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "experiment/setup.h"
+#include "experiment/market.h"
 
 typedef struct pod_plan_slices {
     int count;
@@ -14,19 +14,12 @@ typedef struct pod_plan_slices {
 
 /** Slices that a list names: specs ("v5p:4x4x8", "2*v6e:16x16", "v5p-128"), generations ("v5e": all its rows of
  *  slices.csv) and patterns ("v5p:*", "2*v5e:*"). Each once, in the list's order, those of a pattern as in
- *  slices.csv. The tables must be loaded. Not collective.
+ *  slices.csv. Not collective.
  *  @param list       NULL = all rows of slices.csv
  *  @param max_chips  NULL = 256 for generations and patterns; specs are taken as they are
  *  @return POD_E_USAGE (unknown generation; nothing within max_chips), what pod_experiment_setup_init says */
-pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_cli *cli, const char *list,
-                                const char *max_chips, pod_error *err);
-/** A slice under the options' rates and settings. Not collective.
- *  @param[out] setup  for pod_experiment_setup_fini, also after an error
- *  @return what pod_experiment_setup_init says */
-pod_status pod_plan_setup_init(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
-                               pod_error *err);
-/** Whether any is of a generation. */
-bool pod_plan_slices_have(const pod_plan_slices *slices, const char *chip);
+pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_experiment_market *market,
+                                const char *list, const char *max_chips, pod_error *err);
 void pod_plan_slices_fini(pod_plan_slices *slices);
 
 enum { POD_PLAN_PRICES_MAX = 16 };

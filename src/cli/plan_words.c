@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, SPEC_MAX = 96, LEFT_OUT_NAMED = 8 };
+enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, LEFT_OUT_NAMED = 8 };
 
 static const char NOTHING_LIES[] = "no layout of these axes lies on it";
 
@@ -48,45 +48,13 @@ static bool same_chip(const pod_experiment_plan_row *a, const pod_experiment_pla
 
 /* ---- twice the chips ---- */
 
-/* The squarest slice of a generation with so many chips; NULL: none is rented. */
-static const char *squarest(const pod_slice_catalog *catalog, const char *chip, int64_t chips,
-                            char *spec, size_t size)
-{
-    int32_t least = INT32_MAX;
-    for (int i = 0; i < pod_slice_catalog_rows(catalog); i++) {
-        pod_slice slice;
-        const char *type = NULL;
-        pod_slice_catalog_row(catalog, i, &slice, &type);
-        const int32_t edges = slice.dims[0] + slice.dims[1] + slice.dims[2];
-        if (strcmp(slice.chip_name, chip) == 0 && slice.nchips == chips && edges < least) {
-            least = edges;
-            (void)snprintf(spec, size, "%s", slice.name);
-        }
-    }
-    return least < INT32_MAX ? spec : NULL;
-}
-
-/* The slice with twice the chips of a row: a larger one, or twice as many. */
-static void doubled_spec(const pod_plan *plan, const pod_experiment_plan_row *row, char *spec,
-                         size_t size)
-{
-    const pod_slice *slice = &row->setup->slice;
-    const char *star = strchr(slice->name, '*');
-    if (slice->nslices > 1
-        || squarest(plan->cli->tables->catalog, slice->chip_name, 2 * row->chips, spec, size)
-               == NULL) {
-        (void)snprintf(spec, size, "%d*%.64s", 2 * slice->nslices,
-                       star != NULL ? star + 1 : slice->name);
-    }
-}
-
 static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row,
                         const pod_experiment_plan_row *doubled)
 {
     char name[NAME_MAX];
     if (!pod_plan_runs(doubled)) {
-        pod_cli_say_last(plan->cli, "  twice the chips, %s: no layout runs: %s",
-                         doubled->setup->slice.name,
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "doubled",
+                         "  twice the chips, %s: no layout runs: %s", doubled->setup->slice.name,
                          doubled->best.reason[0] != '\0' ? doubled->best.reason : NOTHING_LIES);
         return;
     }
@@ -99,7 +67,7 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
         (void)snprintf(more, sizeof more, "%.2g %% %s", 100 * (cost < 1 ? 1 - cost : cost - 1),
                        cost < 1 ? "less" : "more");
     }
-    pod_cli_say_last(plan->cli,
+    pod_findings_say(plan->findings, POD_FINDING_AFTER, "doubled",
                      "  twice the chips, %s: %.4g s a step, %.3g times as fast; a token costs "
                      "%s; limited by %s",
                      pod_plan_name(doubled, name, sizeof name), doubled->best.figures.step_time_s,
@@ -109,8 +77,8 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
 /* What twice the chips would give: from the rows, or searched. */
 static pod_status try_doubled(pod_plan *plan, const pod_experiment_plan_row *row, pod_error *err)
 {
-    char spec[SPEC_MAX];
-    doubled_spec(plan, row, spec, sizeof spec);
+    char spec[POD_EXPERIMENT_SPEC_MAX];
+    pod_experiment_market_doubled(&plan->market, row, spec, sizeof spec);
     for (int i = 0; i < plan->slices.count; i++) {
         if (strcmp(plan->rows[i].setup->slice.name, spec) == 0) {
             say_doubled(plan, row, &plan->rows[i]);
@@ -119,12 +87,8 @@ static pod_status try_doubled(pod_plan *plan, const pod_experiment_plan_row *row
     }
     pod_experiment_setup setup;
     pod_experiment_plan_row doubled;
-    pod_status status = pod_plan_setup_init(&setup, plan->cli, spec, err);
-    status = pod_par_agree(plan->cli->par, status, err);
-    if (status == POD_OK) {
-        status = pod_experiment_plan_slice(&plan->cli->experiment, &plan->question, &setup,
-                                           &doubled, err);
-    }
+    const pod_status status = pod_experiment_market_plan(
+        &plan->cli->experiment, &plan->market, &plan->question, spec, &setup, &doubled, err);
     if (status == POD_OK) {
         say_doubled(plan, row, &doubled);
     }
@@ -160,7 +124,8 @@ static void say_next_slice(const pod_plan *plan, const pod_experiment_plan_row *
         pod_cli_why(&text, &first, &second,
                     plan->objective == POD_PLAN_BY_COST ? "a M tokens" : "s");
     }
-    pod_cli_say_last(plan->cli, "  %s", text.data != NULL ? text.data : "");
+    pod_findings_say(plan->findings, POD_FINDING_AFTER, "why", "  %s",
+                     text.data != NULL ? text.data : "");
     pod_text_free(&text);
 }
 
@@ -183,7 +148,8 @@ static void say_next_layout(const pod_plan *plan, const pod_experiment_plan_row 
     } else {
         pod_cli_why(&text, &first, &second, "s");
     }
-    pod_cli_say_last(plan->cli, "  %s", text.data != NULL ? text.data : "");
+    pod_findings_say(plan->findings, POD_FINDING_AFTER, "why", "  %s",
+                     text.data != NULL ? text.data : "");
     pod_text_free(&text);
 }
 
@@ -210,8 +176,9 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
         (void)snprintf(run, sizeof run, "; all tokens: %.4g days, %.4g%s", pod_plan_days(plan, row),
                        cost * plan->tokens / 1e6, plan->prices.count > 0 ? "" : " chip-hours");
     }
-    pod_cli_say_last(
-        plan->cli, "best of %s: %s, %.4g s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
+    pod_findings_say(
+        plan->findings, POD_FINDING_AFTER, "best",
+        "best of %s: %s, %.4g s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
         chip_of(row), pod_plan_name(row, name, sizeof name), row->best.figures.step_time_s,
         100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best), cost,
         plan->prices.count > 0 ? "" : "chip-hours ", run);
@@ -252,7 +219,8 @@ static void say_front(const pod_plan *plan)
         }
     }
     if (count > 0 && plan->slices.count > 1 && pod_plan_has_row(plan, &plan->rows[1])) {
-        pod_cli_say_last(plan->cli, "no other slice is both faster and cheaper than%s", text.data);
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "front",
+                         "no other slice is both faster and cheaper than%s", text.data);
     }
     pod_text_free(&text);
 }
@@ -277,13 +245,16 @@ static void say_left_out(const pod_plan *plan, bool late)
         pod_text_printf(&names, " and %d more", count - LEFT_OUT_NAMED);
     }
     if (count > 0 && late) {
-        pod_cli_say_last(plan->cli, "%d %s longer than the deadline: %s", count,
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "late",
+                         "%d %s longer than the deadline: %s", count,
                          count == 1 ? "slice takes" : "slices take", names.data);
     } else if (count == 1) {
-        pod_cli_say_last(plan->cli, "no layout runs on %s: %s", names.data,
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "left_out", "no layout runs on %s: %s",
+                         names.data,
                          only->best.reason[0] != '\0' ? only->best.reason : NOTHING_LIES);
     } else if (count > 1) {
-        pod_cli_say_last(plan->cli, "no layout runs on %d slices: %s", count, names.data);
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "left_out",
+                         "no layout runs on %d slices: %s", count, names.data);
     }
     pod_text_free(&names);
 }
@@ -291,7 +262,7 @@ static void say_left_out(const pod_plan *plan, bool late)
 pod_status pod_plan_say(pod_plan *plan, pod_error *err)
 {
     pod_status status = POD_OK;
-    if (plan->cli->common.quiet) {
+    if (plan->cli->common.quiet && plan->cli->common.format != POD_FORMAT_JSON) {
         return POD_OK;
     }
     for (int i = 0;
@@ -311,60 +282,6 @@ pod_status pod_plan_say(pod_plan *plan, pod_error *err)
 
 /* ---- nothing fits ---- */
 
-/* The least number of chips above `chips` of a slice of a considered generation; INT32_MAX: there is none. */
-static int32_t next_chips(const pod_plan *plan, int32_t chips)
-{
-    const pod_slice_catalog *catalog = plan->cli->tables->catalog;
-    int32_t next = INT32_MAX;
-    for (int i = 0; i < pod_slice_catalog_rows(catalog); i++) {
-        pod_slice slice;
-        const char *type = NULL;
-        pod_slice_catalog_row(catalog, i, &slice, &type);
-        if (pod_plan_slices_have(&plan->slices, slice.chip_name) && slice.nchips > chips) {
-            next = slice.nchips < next ? slice.nchips : next;
-        }
-    }
-    return next;
-}
-
-/* The first slice of so many chips that holds a layout into spec, which stays empty if none does. */
-static pod_status find_holder_of(const pod_plan *plan, int32_t chips, char *spec, size_t size,
-                                 pod_error *err)
-{
-    const pod_slice_catalog *catalog = plan->cli->tables->catalog;
-    pod_status status = POD_OK;
-    for (int i = 0; status == POD_OK && spec[0] == '\0' && i < pod_slice_catalog_rows(catalog);
-         i++) {
-        pod_slice slice;
-        pod_experiment_setup setup;
-        const char *type = NULL;
-        bool holds = false;
-        pod_slice_catalog_row(catalog, i, &slice, &type);
-        if (slice.nchips != chips || !pod_plan_slices_have(&plan->slices, slice.chip_name)) {
-            continue;
-        }
-        status = pod_plan_setup_init(&setup, plan->cli, slice.name, err);
-        if (status == POD_OK) {
-            status = pod_experiment_plan_holds(&plan->question, &setup, &holds, err);
-        }
-        pod_experiment_setup_fini(&setup);
-        (void)snprintf(spec, size, "%s", holds ? slice.name : "");
-    }
-    return status;
-}
-
-/* The smallest slice of slices.csv of a considered generation that holds a layout. */
-static pod_status find_holder(const pod_plan *plan, char *spec, size_t size, pod_error *err)
-{
-    pod_status status = POD_OK;
-    int32_t chips = next_chips(plan, 0);
-    while (status == POD_OK && chips < INT32_MAX && spec[0] == '\0') {
-        status = find_holder_of(plan, chips, spec, size, err);
-        chips = next_chips(plan, chips);
-    }
-    return status;
-}
-
 pod_status pod_plan_fits_nowhere(const pod_plan *plan, pod_error *err)
 {
     const pod_experiment_plan_row *nearest = NULL;
@@ -382,8 +299,10 @@ pod_status pod_plan_fits_nowhere(const pod_plan *plan, pod_error *err)
                         largest->setup->slice.name,
                         largest->best.reason[0] != '\0' ? largest->best.reason : NOTHING_LIES);
     }
-    char spec[SPEC_MAX] = "";
-    const pod_status status = find_holder(plan, spec, sizeof spec, err);
+    char spec[POD_EXPERIMENT_SPEC_MAX] = "";
+    const pod_status status =
+        pod_experiment_market_holder(&plan->market, &plan->question, plan->slices.setup,
+                                     plan->slices.count, spec, sizeof spec, err);
     if (status != POD_OK) {
         return status;
     }

@@ -72,6 +72,13 @@ void pod_findings_row(pod_findings *findings, const void *row, const char *forma
     pod_emit_fields(said->table, row, said->ncolumns);
 }
 
+void pod_findings_data_only(pod_findings *findings)
+{
+    if (findings->count > 0) {
+        findings->list[findings->count - 1].place = POD_FINDING_DATA;
+    }
+}
+
 /* ---- printing ---- */
 
 static void print_lines(pod_emit *emit, const pod_finding *said)
@@ -81,20 +88,34 @@ static void print_lines(pod_emit *emit, const pod_finding *said)
     } else if (said->text.size > 0 && said->place == POD_FINDING_BELOW) {
         pod_emit_note(emit, "%s", said->text.data);
     }
-    for (const char *line = said->lines.data; line != NULL && *line != '\0';) {
+    const char *lines = said->place == POD_FINDING_DATA ? NULL : said->lines.data;
+    for (const char *line = lines; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         pod_emit_note(emit, "%.*s", (int)length, line);
         line += length + 1;
     }
 }
 
+/* A sentence without its indent, a heading without the titles of columns that follow it. */
+static bool print_text_json(pod_text *out, const pod_finding *said)
+{
+    const char *text = said->text.data != NULL ? said->text.data : "";
+    text += strspn(text, " ");
+    const char *titles = said->table != NULL ? strstr(text, "  ") : NULL;
+    pod_text own = {0};
+    pod_text_append(&own, text, titles != NULL ? (size_t)(titles - text) : strlen(text));
+    const bool utf8 = pod_json_string(out, own.data != NULL ? own.data : "");
+    out->out_of_memory = out->out_of_memory || own.out_of_memory;
+    pod_text_free(&own);
+    return utf8;
+}
+
 static bool print_json(pod_text *out, const pod_finding *said, bool first)
 {
     pod_text_add(out, first ? "\n{\"id\":" : ",\n{\"id\":");
     bool utf8 = pod_json_string(out, said->id);
-    const char *text = said->text.data != NULL ? said->text.data : "";
     pod_text_add(out, ",\"text\":");
-    utf8 = pod_json_string(out, text + strspn(text, " ")) && utf8;
+    utf8 = print_text_json(out, said) && utf8;
     if (said->table != NULL) {
         utf8 = pod_emit_table_json(said->table, out) && utf8;
     }

@@ -22,7 +22,8 @@
 typedef enum pod_finding_place {
     POD_FINDING_ABOVE, /**< heading of the results */
     POD_FINDING_BELOW, /**< below them */
-    POD_FINDING_AFTER  /**< on stderr after them (the caller says it) */
+    POD_FINDING_AFTER, /**< on stderr after them (the caller says it) */
+    POD_FINDING_DATA   /**< nowhere: only JSON has it */
 } pod_finding_place;
 
 typedef struct pod_finding {
@@ -55,6 +56,9 @@ pod_findings_table(pod_findings *findings, const char *id, const pod_emit_column
 /** A row of the table that was begun last, and how it reads. */
 __attribute__((format(printf, 3, 4))) void pod_findings_row(pod_findings *findings, const void *row,
                                                             const char *format, ...);
+
+/** The finding that was added last is said elsewhere: only JSON has it here. */
+void pod_findings_data_only(pod_findings *findings);
 
 /** Headings, notes and the key "findings" into an emitter. POD_E_NOMEM. */
 pod_status pod_findings_print(const pod_findings *findings, pod_emit *emit, pod_error *err);
