@@ -123,6 +123,10 @@ static pod_status find(const pod_experiment_measurement *rows,
     pod_findings_table(findings, "classes", class_columns,
                        sizeof class_columns / sizeof *class_columns, "Classes:");
     for (int i = 0; i < nclasses; i++) {
+        if (classes[i].worst_id == NULL) { /* none ran */
+            classes[i].median_error_frac = NAN;
+            classes[i].worst_error_frac = NAN;
+        }
         pod_findings_row(findings, &classes[i], "%s", classes[i].name);
     }
     pod_findings_data_only(findings);
