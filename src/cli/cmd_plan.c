@@ -24,6 +24,8 @@ typedef struct plan_row {
     const char *limit;
     int64_t candidates;
     const char *status;
+    int64_t batch;
+    double run_cost;
 } plan_row;
 
 #define AT(field) POD_FIELD(plan_row, field)
@@ -47,7 +49,11 @@ static const pod_emit_column columns[] = {
     {.name = "bound_s", .table_hidden = true, POD_TIME_FIELD(plan_row, best.bound_ps, S)},
     {.name = "candidates", .title = "layouts", .minor = 3, AT(candidates)},
     {.name = "status", .table_hidden = true, AT(status)},
+    {.name = "batch", .minor = 1, AT(batch)},
+    {.name = "run_cost", .title = "all tokens", .decimals = 2, AT(run_cost)},
 };
+/* Of those columns, what not every table shows. */
+enum { DAYS = 13, BATCH = 18, RUN_COST = 19 };
 /* clang-format on */
 #undef AT
 enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
@@ -129,7 +135,9 @@ static void emit_row(const pod_plan *p, pod_emit *emit, int rank,
                             .days = p->tokens > 0 ? pod_plan_days(p, row) : (double)NAN,
                             .limit = pod_experiment_step_limit(&row->best),
                             .candidates = row->candidates,
-                            .status = "ok"};
+                            .status = "ok",
+                            .batch = row->batch,
+                            .run_cost = p->tokens > 0 ? pod_plan_run_cost(p, row) : (double)NAN};
     pod_emit_fields(emit, &shown, NCOLUMNS);
 }
 
@@ -139,12 +147,16 @@ static pod_status print(pod_plan *p, pod_error *err)
     pod_emit_column shown[NCOLUMNS];
     int rank = 0;
     memcpy(shown, columns, sizeof columns);
-    shown[13].table_hidden = p->tokens == 0;
+    char batch[POD_PLAN_BATCH_MAX];
+    shown[DAYS].table_hidden = p->tokens == 0;
+    shown[BATCH].table_hidden = p->question.recipe == NULL;
+    shown[RUN_COST].table_hidden = p->tokens == 0;
     pod_status status = pod_emit_new(p->cli->common.format, "plan", shown, NCOLUMNS, &emit, err);
     if (status == POD_OK) {
         pod_findings_say(p->findings, POD_FINDING_ABOVE, "settings",
-                         "podsim plan: %s, batch %lld, %s, %d slices, cost in %s",
-                         p->question.request->model.name, (long long)p->question.request->batch,
+                         "podsim plan: %s, %s, %s, %d slices, cost in %s",
+                         p->question.request->model.name,
+                         pod_plan_batch_text(p, batch, sizeof batch),
                          pod_step_mode_name(p->question.request->mode), p->slices.count,
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
     }
@@ -171,9 +183,27 @@ static pod_status check_rows(const pod_plan *p, pod_error *err)
         return POD_OK;
     }
     const pod_experiment_plan_row *fastest = first;
+    const pod_experiment_plan_row *cheapest = first;
     for (int i = 1; i < p->slices.count && pod_plan_runs(&p->rows[i]); i++) {
+        cheapest =
+            pod_plan_cost(p, &p->rows[i]) < pod_plan_cost(p, cheapest) ? &p->rows[i] : cheapest;
         fastest = pod_plan_tokens_per_s(&p->rows[i]) > pod_plan_tokens_per_s(fastest) ? &p->rows[i]
                                                                                       : fastest;
+    }
+    if (!pod_plan_in_budget(p, cheapest)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "no slice meets the budget of %.6g%s; the cheapest, %s with %s, costs %.6g",
+                        p->budget, p->prices.count > 0 ? "" : " chip-hours",
+                        cheapest->setup->slice.name, cheapest->best.mesh,
+                        pod_plan_run_cost(p, cheapest));
+    }
+    if (pod_plan_in_time(p, fastest)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "no slice meets both the deadline and the budget; the fastest, %s, takes "
+                        "%.4g days and costs %.6g; the cheapest, %s, %.4g and %.6g",
+                        fastest->setup->slice.name, pod_plan_days(p, fastest),
+                        pod_plan_run_cost(p, fastest), cheapest->setup->slice.name,
+                        pod_plan_days(p, cheapest), pod_plan_run_cost(p, cheapest));
     }
     return pod_fail(err, POD_E_INVALID,
                     "no slice meets the deadline of %.4g days; the fastest, %s with %s, takes %.4g",
@@ -198,6 +228,11 @@ static pod_status read_days(const char *text, void *field, pod_error *err)
                     "--deadline is a time in days or hours, as 30d or 12h; not '%s'", text);
 }
 
+static pod_status read_budget(const char *text, void *field, pod_error *err)
+{
+    return pod_parse_double(text, "--budget", 1e-9, 1e18, field, err);
+}
+
 /* "15T", "300G", "1e12". */
 static pod_status read_tokens(const char *text, void *field, pod_error *err)
 {
@@ -220,6 +255,10 @@ static pod_status own_check(const pod_plan *p, pod_error *err)
 {
     if (p->top < 1) {
         return pod_fail(err, POD_E_USAGE, "--top is how many slices to show, from 1");
+    }
+    if (p->budget > 0 && p->tokens == 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--budget needs --tokens T: how many tokens for that much");
     }
     return p->deadline_days > 0 && p->tokens == 0 ? pod_fail(
                err, POD_E_USAGE, "--deadline needs --tokens T: how many tokens in that time")
@@ -284,7 +323,8 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
     POD_TRY(pod_step_request_read(&request, texts, recipe, cli, err));
     request.plain = true;
     request.microbatches = pod_step_text(texts, "microbatches") == NULL ? 0 : request.microbatches;
-    if (request.batch == 0) {
+    p->question.recipe = recipe->given && request.batch == 0 ? &recipe->recipe : NULL;
+    if (request.batch == 0 && p->question.recipe == NULL) {
         return pod_fail(
             err, POD_E_USAGE,
             "missing --batch; give the sequences of a step over all chips, as in --batch 512");
@@ -325,6 +365,9 @@ static const pod_cli_option options[] = {
      .group = "Cost", .matters = true},
     {"deadline", 0, POD_CLI_READ, AT(plan.deadline_days), "TIME",
      "leave out what takes longer for --tokens, as 30d", .read = read_days, .group = "Cost"},
+    {"budget", 0, POD_CLI_READ, AT(plan.budget), "X",
+     "leave out what costs more for --tokens, in the unit of --price, else chip-hours",
+     .read = read_budget, .group = "Cost", .matters = true},
     {"tokens", 0, POD_CLI_READ, AT(plan.tokens), "T", "tokens of the whole run, as 15T: gives days",
      .read = read_tokens, .group = "Cost"},
     {"top", 0, POD_CLI_COUNT, AT(plan.top), "K", "slices to show (default: 10)", .group = "Output"},

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <popt.h>
+
 enum { WORDS_MAX = 128 };
 
 /* What a row may run, and which options of its own it leaves to us. */
@@ -73,10 +75,27 @@ static bool has_option(const words *line, const char *option)
     return false;
 }
 
-/* The words of one command line. @param text  cut into words in place */
-static pod_status split(const pod_cli *cli, const char *command, char *text, words *line,
-                        pod_error *err)
+/* Whether all quotes are closed; popt takes the end of the text for one. */
+static bool quotes_close(const char *text)
 {
+    char open = '\0';
+    for (; *text != '\0'; text++) {
+        if (*text == '\\' && open != '\'' && text[1] != '\0') {
+            text++;
+        } else if (open != '\0') {
+            open = *text == open ? '\0' : open;
+        } else if (*text == '\'' || *text == '"') {
+            open = *text;
+        }
+    }
+    return open == '\0';
+}
+
+/* The words of one command line, in shell quotes where needed. @param[out] parsed  owns them, to be freed */
+static pod_status split(const pod_cli *cli, const char *command, const char *text, words *line,
+                        const char ***parsed, pod_error *err)
+{
+    int count = 0;
     const runnable *found = NULL;
     pod_status st = find_runnable(command, &found, err);
     if (st != POD_OK) {
@@ -90,10 +109,12 @@ static pod_status split(const pod_cli *cli, const char *command, char *text, wor
             add_word(line, cli->common.settings.text[i]);
         }
     }
-    char *rest = NULL;
-    for (char *word = strtok_r(text, " \t", &rest); word != NULL;
-         word = strtok_r(NULL, " \t", &rest)) {
-        add_word(line, word);
+    const int code = poptParseArgvString(text, &count, parsed);
+    if ((code != 0 && code != POPT_ERROR_NOARG) || !quotes_close(text)) {
+        return pod_fail(err, POD_E_USAGE, "a quote in args is left open; close it");
+    }
+    for (int i = 0; i < count; i++) {
+        add_word(line, (*parsed)[i]);
     }
     if (has_option(line, "--output") || has_option(line, "--help")) {
         return pod_fail(err, POD_E_USAGE, "--output and --help leave nothing to compare; omit it");
@@ -134,14 +155,11 @@ pod_status pod_cli_figure_of(void *cli, pod_par *self, const char *command, cons
                              const char *metric, double *value, pod_error *err)
 {
     words line = {.count = 0};
-    char *text = strdup(args);
-    if (text == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for a command line");
-    }
-    pod_status st = split(cli, command, text, &line, err);
+    const char **parsed = NULL;
+    pod_status st = split(cli, command, args, &line, &parsed, err);
     if (st == POD_OK) {
         st = run_words(cli, self, &line, metric, value, err);
     }
-    free(text);
+    free(parsed);
     return st;
 }

@@ -23,6 +23,7 @@ typedef struct pod_plan {
     pod_plan_objective objective;
     double deadline_days; /**< 0 = none */
     double tokens;        /**< 0 = not given */
+    double budget;        /**< of the whole run, 0 = none */
     int64_t top;
     pod_experiment_plan_row
         *rows; /**< rows[slices.count]; sorted at the end: those that run, the best first */
@@ -35,8 +36,17 @@ double pod_plan_tokens_per_s(const pod_experiment_plan_row *row);
 double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row);
 /** Of a million tokens: in the currency of --price, else in chip-hours. */
 double pod_plan_cost(const pod_plan *plan, const pod_experiment_plan_row *row);
-/** It runs and meets the deadline, if there is one. Rows of the table, words and picture: first once sorted. */
+/** Of all tokens. */
+double pod_plan_run_cost(const pod_plan *plan, const pod_experiment_plan_row *row);
+/** It meets the deadline, if there is one; likewise the budget. */
+bool pod_plan_in_time(const pod_plan *plan, const pod_experiment_plan_row *row);
+bool pod_plan_in_budget(const pod_plan *plan, const pod_experiment_plan_row *row);
+/** It runs and meets both. Rows of the table, words and picture: first once sorted. */
 bool pod_plan_has_row(const pod_plan *plan, const pod_experiment_plan_row *row);
+
+enum { POD_PLAN_BATCH_MAX = 64 };
+/** "batch 512", or "4 sequences a device". @return text */
+const char *pod_plan_batch_text(const pod_plan *plan, char *text, size_t size);
 
 /** "v5p:4x4x8 with fsdp=128", with what goes over slices. @return text */
 const char *pod_plan_name(const pod_experiment_plan_row *row, char *text, size_t size);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/plan.h"
 
+#include <stdio.h>
+
 bool pod_plan_runs(const pod_experiment_plan_row *row)
 {
     return row->best.status == POD_OK;
@@ -22,8 +24,34 @@ double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row)
     return plan->tokens / pod_plan_tokens_per_s(row) / 86400;
 }
 
+double pod_plan_run_cost(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    return pod_plan_cost(plan, row) * plan->tokens / 1e6;
+}
+
+bool pod_plan_in_time(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    return plan->deadline_days == 0 || pod_plan_days(plan, row) <= plan->deadline_days;
+}
+
+bool pod_plan_in_budget(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    return plan->budget == 0 || pod_plan_run_cost(plan, row) <= plan->budget;
+}
+
 bool pod_plan_has_row(const pod_plan *plan, const pod_experiment_plan_row *row)
 {
-    return pod_plan_runs(row)
-           && (plan->deadline_days == 0 || pod_plan_days(plan, row) <= plan->deadline_days);
+    return pod_plan_runs(row) && pod_plan_in_time(plan, row) && pod_plan_in_budget(plan, row);
+}
+
+const char *pod_plan_batch_text(const pod_plan *plan, char *text, size_t size)
+{
+    const pod_recipe *recipe = plan->question.recipe;
+    if (recipe != NULL) {
+        (void)snprintf(text, size, "%g sequences a device",
+                       recipe->per_device_batch * (double)recipe->gradient_accumulation);
+    } else {
+        (void)snprintf(text, size, "batch %lld", (long long)plan->question.request->batch);
+    }
+    return text;
 }

@@ -174,7 +174,7 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
     const double cost = pod_plan_cost(plan, row);
     if (plan->tokens > 0) {
         (void)snprintf(run, sizeof run, "; all tokens: %.4g days, %.4g%s", pod_plan_days(plan, row),
-                       cost * plan->tokens / 1e6, plan->prices.count > 0 ? "" : " chip-hours");
+                       pod_plan_run_cost(plan, row), plan->prices.count > 0 ? "" : " chip-hours");
     }
     pod_findings_say(
         plan->findings, POD_FINDING_AFTER, "best",
@@ -225,15 +225,28 @@ static void say_front(const pod_plan *plan)
     pod_text_free(&text);
 }
 
-/* The slices that have no row, and why: those that run no layout, or those that miss the deadline. */
-static void say_left_out(const pod_plan *plan, bool late)
+/* Why slices have no row. */
+typedef enum left_out { RUNS_NOWHERE, LATE, TOO_DEAR, IN_THE_TABLE } left_out;
+
+static left_out why_left_out(const pod_plan *plan, const pod_experiment_plan_row *row)
+{
+    if (!pod_plan_runs(row)) {
+        return RUNS_NOWHERE;
+    }
+    return !pod_plan_in_time(plan, row)     ? LATE
+           : !pod_plan_in_budget(plan, row) ? TOO_DEAR
+                                            : IN_THE_TABLE;
+}
+
+/* The slices that have no row for one reason. */
+static void say_left_out(const pod_plan *plan, left_out why)
 {
     const pod_experiment_plan_row *only = NULL;
     pod_text names = {0};
     int count = 0;
     for (int i = 0; i < plan->slices.count; i++) {
         const pod_experiment_plan_row *row = &plan->rows[i];
-        if (!pod_plan_has_row(plan, row) && late == pod_plan_runs(row)) {
+        if (why == why_left_out(plan, row)) {
             only = row;
             if (count < LEFT_OUT_NAMED) {
                 pod_text_printf(&names, "%s%s", count > 0 ? ", " : "", row->setup->slice.name);
@@ -244,10 +257,14 @@ static void say_left_out(const pod_plan *plan, bool late)
     if (count > LEFT_OUT_NAMED) {
         pod_text_printf(&names, " and %d more", count - LEFT_OUT_NAMED);
     }
-    if (count > 0 && late) {
+    if (count > 0 && why == LATE) {
         pod_findings_say(plan->findings, POD_FINDING_AFTER, "late",
                          "%d %s longer than the deadline: %s", count,
                          count == 1 ? "slice takes" : "slices take", names.data);
+    } else if (count > 0 && why == TOO_DEAR) {
+        pod_findings_say(plan->findings, POD_FINDING_AFTER, "too_dear",
+                         "%d %s more than the budget: %s", count,
+                         count == 1 ? "slice costs" : "slices cost", names.data);
     } else if (count == 1) {
         pod_findings_say(plan->findings, POD_FINDING_AFTER, "left_out", "no layout runs on %s: %s",
                          names.data,
@@ -275,8 +292,9 @@ pod_status pod_plan_say(pod_plan *plan, pod_error *err)
         status = seen ? POD_OK : say_generation(plan, i, err);
     }
     say_front(plan);
-    say_left_out(plan, false);
-    say_left_out(plan, true);
+    for (int why = RUNS_NOWHERE; why < IN_THE_TABLE; why++) {
+        say_left_out(plan, (left_out)why);
+    }
     return status;
 }
 
@@ -337,8 +355,9 @@ pod_status pod_plan_plot(pod_plot *plot, const void *figures, pod_error *err)
                                            .time_s = row->best.figures.step_time_s,
                                            .front = on_front(plan, row)};
     }
-    (void)snprintf(title, sizeof title, "%.128s, batch %lld", plan->question.request->model.name,
-                   (long long)plan->question.request->batch);
+    char batch[POD_PLAN_BATCH_MAX];
+    (void)snprintf(title, sizeof title, "%.128s, %s", plan->question.request->model.name,
+                   pod_plan_batch_text(plan, batch, sizeof batch));
     const pod_status status = pod_plot_front(
         plot, title,
         plan->prices.count > 0 ? "cost of a million tokens" : "chip-hours of a million tokens",

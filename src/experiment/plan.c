@@ -17,6 +17,8 @@ typedef struct space {
     const pod_experiment_setup *setup;
     pod_experiment_step_request request[COUNTS];
     int counts;
+    pod_status status; /* of the batch: what the slice's number of devices makes of it */
+    pod_error why;
     bool stages; /* pipeline stages inside a slice, too */
 } space;
 
@@ -29,8 +31,13 @@ static space space_of(const pod_experiment_plan_question *question,
         && request->model.kind == POD_MODEL_TRANSFORMER && request->mode == POD_STEP_TRAIN) {
         s.counts = COUNTS;
     }
+    int64_t batch = request->batch;
+    if (question->recipe != NULL) {
+        s.status = pod_experiment_recipe_batch(question->recipe, &setup->slice, &batch, &s.why);
+    }
     for (int i = 0; i < s.counts; i++) {
         s.request[i] = *request;
+        s.request[i].batch = batch;
         s.request[i].microbatches_doublings = i;
     }
     return s;
@@ -41,7 +48,7 @@ static pod_logical_mesh wish_of(const space *s)
 {
     const pod_experiment_step_request *request = s->question->request;
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
-    const bool sequences = transformer && request->batch < pod_experiment_setup_chips(s->setup)
+    const bool sequences = transformer && s->request[0].batch < pod_experiment_setup_chips(s->setup)
                            && request->mode < POD_STEP_DECODE;
     const bool stages = transformer && request->mode == POD_STEP_TRAIN;
     const int32_t inside = s->stages ? POD_MESH_REST : 1;
@@ -201,7 +208,14 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
                                      pod_experiment_plan_row *row, pod_error *err)
 {
     space s = space_of(question, setup);
-    *row = (pod_experiment_plan_row){.setup = setup, .chips = pod_experiment_setup_chips(setup)};
+    *row = (pod_experiment_plan_row){
+        .setup = setup, .chips = pod_experiment_setup_chips(setup), .batch = s.request[0].batch};
+    if (s.status != POD_OK) {
+        row->best.status = s.status;
+        row->next.status = s.status;
+        (void)snprintf(row->best.reason, sizeof row->best.reason, "%s", s.why.text);
+        return POD_OK;
+    }
     if (fits_never(&s, row)) {
         return POD_OK;
     }
@@ -381,7 +395,7 @@ pod_status pod_experiment_plan_holds(const pod_experiment_plan_question *questio
     int count = 0;
     s.stages = true;
     *holds = false;
-    if (least_bytes(&s) > setup->chip.hbm_usable_bytes) {
+    if (s.status != POD_OK || least_bytes(&s) > setup->chip.hbm_usable_bytes) {
         return POD_OK;
     }
     const pod_status status = list_candidates(&s, &candidates, &count, err);

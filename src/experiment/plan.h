@@ -11,12 +11,14 @@
  *  Ownership: plain values. Threads: one per rank. */
 #pragma once
 
+#include "experiment/recipe.h"
 #include "experiment/search.h"
 
 /** The best of a slice. */
 typedef struct pod_experiment_plan_row {
     const pod_experiment_setup *setup;
     int64_t chips;                    /**< of all its slices */
+    int64_t batch;                    /**< sequences of a step */
     int64_t candidates;               /**< layouts considered */
     pod_experiment_step_outcome best; /**< status: why none runs, of the layout that lacks least */
     pod_experiment_step_outcome
@@ -25,9 +27,10 @@ typedef struct pod_experiment_plan_row {
 
 typedef struct pod_experiment_plan_question {
     const pod_experiment_step_request
-        *request;    /**< its global batch is given; microbatches 0 = to be searched */
-    bool split_axes; /**< mesh axes may share a physical axis */
-    bool exhaustive; /**< simulate every candidate */
+        *request;             /**< its global batch is given; microbatches 0 = to be searched */
+    const pod_recipe *recipe; /**< NULL, or its sequences a device are each slice's batch */
+    bool split_axes;          /**< mesh axes may share a physical axis */
+    bool exhaustive;          /**< simulate every candidate */
 } pod_experiment_plan_question;
 
 /** Find the best layout of one slice. Collective.
