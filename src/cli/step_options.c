@@ -148,6 +148,9 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"dcn-overlap", 0, POD_CLI_CHOICE, AT(settings.dcn_after), "on|off",
      "gradients are summed over slices beside the backward pass (default), or after it",
      .group = TRANSFORMERS},
+    {"pipeline-repeats", 0, POD_CLI_COUNT, AT(settings.circular.repeats), "R",
+     "a circular pipeline: microbatches go R times round the stages, all forward passes before the "
+     "backward ones (default: once, 1F1B)", .min = 1, .max = INT32_MAX, .group = TRANSFORMERS},
     {"mfu", 0, POD_CLI_CHOICE, AT(settings.full_scores), "causal|full",
      "scores that MFU counts: those that the mask leaves (default), or all", .group = TRANSFORMERS},
     {"cached", 0, POD_CLI_COUNT, AT(serving.cached), "N",
@@ -249,10 +252,11 @@ static pod_status model_check(const pod_experiment_step_request *request,
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
     for (int i = 0; i < POD_STEP_SHARED_OPTIONS && !transformer; i++) {
         if (texts->said.text[i] != NULL && pod_step_shared_option[i].group == TRANSFORMERS) {
-            return pod_fail(err, POD_E_USAGE,
-                            "--context-parallel, --context-balance, --vocab-tiling, "
-                            "--expert-balance, --quantization, --dcn-overlap and --mfu are for "
-                            "transformers; leave them out");
+            return pod_fail(
+                err, POD_E_USAGE,
+                "--context-parallel, --context-balance, --vocab-tiling, "
+                "--expert-balance, --quantization, --dcn-overlap, --pipeline-repeats and "
+                "--mfu are for transformers; leave them out");
         }
     }
     if (!transformer && request->remat > POD_REMAT_NONE) {
@@ -268,6 +272,19 @@ static pod_status model_check(const pod_experiment_step_request *request,
                ? pod_fail(err, POD_E_USAGE,
                           "--collective-matmul on is for --mode train and forward; leave it out")
                : POD_OK;
+}
+
+/** A circular pipeline by option has as many layers a visit as that leaves, and by default a microbatch a stage. */
+static void rounds_set(pod_experiment_step_request *request, const pod_step_texts *texts)
+{
+    pod_circular *circular = &request->settings.circular;
+    if (is_said(texts, "pipeline-repeats")) {
+        circular->on = true;
+        circular->layers = 0;
+    }
+    if (circular->on && !is_said(texts, "microbatches")) {
+        request->microbatches = POD_MICROBATCHES_OF_STAGES;
+    }
 }
 
 /** Transformers are timed only. */
@@ -314,6 +331,7 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     POD_TRY(batch_check(request, texts, recipe->given, err));
     POD_TRY(input_check(texts, err));
     POD_TRY(pod_cli_said_store(&texts->said, request, err));
+    rounds_set(request, texts);
     POD_TRY(seq_check(request, texts, err));
     return model_check(request, texts, err);
 }

@@ -6,6 +6,7 @@
 #include "cli/tables.h"
 #include "experiment/recipe.h"
 #include "models/settings_file.h"
+#include "workload/build/visits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -159,13 +160,12 @@ static void say_overrides(const pod_cli *cli, const pod_settings *settings)
     pod_text_free(&keys);
 }
 
-/* Each stage works on so many parts of the batch, or a chip adds up the gradients of so many. */
+/* Each stage works on so many parts of the batch, or a chip adds up the gradients of so many.
+ * @param[out] microbatches  -1: as the stages say */
 static pod_status microbatches_of(const pod_recipe *recipe, int64_t *microbatches, pod_error *err)
 {
-    const int64_t inside = recipe->ici[POD_RECIPE_PIPELINE];
-    const int64_t across = recipe->dcn[POD_RECIPE_PIPELINE];
     *microbatches = recipe->gradient_accumulation;
-    if (inside == 1 && across == 1) {
+    if (!pod_recipe_has_pipeline(recipe)) {
         return POD_OK;
     }
     if (recipe->gradient_accumulation > 1) {
@@ -173,14 +173,7 @@ static pod_status microbatches_of(const pod_recipe *recipe, int64_t *microbatche
                         "gradient_accumulation_steps: stages add up their microbatches already; "
                         "give 1, or num_pipeline_microbatches");
     }
-    if (recipe->pipeline_microbatches < 0
-        && (inside == POD_RECIPE_REST || across == POD_RECIPE_REST)) {
-        return pod_fail(err, POD_E_USAGE,
-                        "num_pipeline_microbatches: as many as stages, whose number is the rest; "
-                        "give it");
-    }
-    *microbatches =
-        recipe->pipeline_microbatches > 0 ? recipe->pipeline_microbatches : inside * across;
+    *microbatches = recipe->pipeline_microbatches;
     return POD_OK;
 }
 
@@ -211,7 +204,7 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     fill(texts, "dtype", pod_dtype_name(recipe->matmul_dtype));
     fill(texts, "attention", recipe->plain_attention == 1 ? "plain" : "flash");
     fill(texts, "optimizer", recipe->sgd == 1 ? "sgd" : "adam");
-    fill(texts, "microbatches", own->microbatches);
+    fill(texts, "microbatches", microbatches > 0 ? own->microbatches : NULL);
     if (recipe->collective_matmul == 1 && !is_inference(pod_step_text(texts, "mode"))) {
         fill(texts, "collective-matmul", "on");
     }
@@ -294,6 +287,22 @@ pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_t
     return pod_experiment_recipe_batch(&recipe->recipe, slice, &request->batch, err);
 }
 
+/* Microbatches, and of a pipeline its rounds. @return buf */
+static const char *parts_print(const pod_experiment_step_request *request,
+                               const pod_logical_mesh *logical, char *buf, size_t size)
+{
+    const int32_t stages = pod_logical_mesh_size(logical, POD_MESH_PIPELINE);
+    const pod_step_request step = {.model = &request->model, .settings = request->settings};
+    const pod_visits visits = pod_circular_visits(&step, stages);
+    const int32_t microbatches = pod_experiment_step_microbatches(request, stages);
+    const int used = snprintf(buf, size, "--microbatches %" PRId32, microbatches);
+    if (pod_circular_is_on(&step, stages)) {
+        (void)snprintf(buf + used, size - (size_t)used, " --pipeline-repeats %" PRId32,
+                       visits.repeats);
+    }
+    return buf;
+}
+
 void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts *texts,
                              const pod_cli *cli, const pod_experiment_step_request *request,
                              const pod_logical_mesh *logical)
@@ -306,18 +315,19 @@ void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts
     (void)pod_logical_mesh_print(logical, mesh, sizeof mesh);
     (void)pod_logical_mesh_print_dcn(logical, dcn_mesh, sizeof dcn_mesh);
     char batch[POD_FORMAT_MAX] = "";
+    char parts[2 * POD_FORMAT_MAX];
     (void)snprintf(batch, sizeof batch, "%" PRId64,
                    request->batch_per_chip > 0 ? request->batch_per_chip : request->batch);
-    pod_cli_explain(cli,
-                    "settings as options: --model %s --mesh %s%s%s%s --batch%s %s --seq %s --dtype "
-                    "%s --remat %s --attention %s --optimizer %s --microbatches %s%s",
-                    pod_step_text(texts, "model"), mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "",
-                    dcn_mesh, logical->split_axes ? " --split-axes" : "",
-                    request->batch_per_chip > 0 ? "-per-chip" : "", batch,
-                    pod_step_text(texts, "seq"), pod_step_text(texts, "dtype"),
-                    pod_step_text(texts, "remat"), pod_step_text(texts, "attention"),
-                    pod_step_text(texts, "optimizer"), pod_step_text(texts, "microbatches"),
-                    request->collective_matmul ? " --collective-matmul on" : "");
+    pod_cli_explain(
+        cli,
+        "settings as options: --model %s --mesh %s%s%s%s --batch%s %s --seq %s --dtype "
+        "%s --remat %s --attention %s --optimizer %s %s%s",
+        pod_step_text(texts, "model"), mesh, dcn_mesh[0] != '\0' ? " --dcn-mesh " : "", dcn_mesh,
+        logical->split_axes ? " --split-axes" : "", request->batch_per_chip > 0 ? "-per-chip" : "",
+        batch, pod_step_text(texts, "seq"), pod_step_text(texts, "dtype"),
+        pod_step_text(texts, "remat"), pod_step_text(texts, "attention"),
+        pod_step_text(texts, "optimizer"), parts_print(request, logical, parts, sizeof parts),
+        request->collective_matmul ? " --collective-matmul on" : "");
 }
 
 pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_texts *texts,

@@ -212,6 +212,12 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         .quantize_weights = quantization_of(recipe->weight_scaling),
         .quantize_activations = quantization_of(recipe->activation_scaling),
         .narrow_gathers = recipe->shard_experts_on_fsdp == 1,
+        .circular = {.on = true,
+                     .layers = (int32_t)recipe->pipeline_layers,
+                     .repeats =
+                         recipe->pipeline_repeats > 0 ? (int32_t)recipe->pipeline_repeats : 0,
+                     .delayed = recipe->pipeline_delay == 1,
+                     .gather_once = recipe->pipeline_gather_once == 1},
     };
     tiles_of(recipe, settings.expert_tile);
     return settings;

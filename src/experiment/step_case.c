@@ -53,6 +53,19 @@ static pod_status lay(pod_experiment_step_case *run_case, const pod_logical_mesh
     return pod_mesh_init_placed(&run_case->mesh, slice, logical, placement, err);
 }
 
+static int32_t stages_of(const pod_experiment_step_case *run_case)
+{
+    const int l = pod_mesh_find(&run_case->mesh, POD_MESH_PIPELINE);
+    return l >= 0 ? run_case->mesh.axis[l].size : 1;
+}
+
+int32_t pod_experiment_step_microbatches(const pod_experiment_step_request *asked, int32_t stages)
+{
+    const bool twice = stages > 1 && asked->settings.circular.delayed;
+    return asked->microbatches == POD_MICROBATCHES_OF_STAGES ? stages * (twice ? 2 : 1)
+                                                             : asked->microbatches;
+}
+
 static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *err)
 {
     const pod_experiment_step_request *asked = run_case->asked;
@@ -76,7 +89,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .attention = asked->attention,
         .settings = asked->settings,
         .chip = &run_case->setup->chip,
-        .microbatches = asked->microbatches,
+        .microbatches = pod_experiment_step_microbatches(asked, stages_of(run_case)),
         .gather_ahead = asked->gather_ahead,
         .input = asked->input,
         .serving = asked->serving,
@@ -96,12 +109,6 @@ static pod_status measure(pod_experiment_step_case *run_case, int32_t microbatch
     run_case->work = (pod_step_work){.rows = 0};
     run_case->request.microbatches = microbatches;
     return pod_step_measure(&run_case->request, &run_case->work, err);
-}
-
-static int32_t stages_of(const pod_experiment_step_case *run_case)
-{
-    const int l = pod_mesh_find(&run_case->mesh, POD_MESH_PIPELINE);
-    return l >= 0 ? run_case->mesh.axis[l].size : 1;
 }
 
 /* The fewest from which on more are tried. */
@@ -202,8 +209,9 @@ pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
     if (st == POD_OK) {
         st = fill_request(run_case, err);
     }
-    if (st == POD_OK && (request->microbatches > 0 || one)) {
-        st = measure(run_case, request->microbatches > 0 ? request->microbatches : 1, err);
+    const int32_t microbatches = st == POD_OK ? run_case->request.microbatches : 0;
+    if (st == POD_OK && (microbatches > 0 || one)) {
+        st = measure(run_case, microbatches > 0 ? microbatches : 1, err);
     } else if (st == POD_OK) {
         run_case->request.plain = true;
         st = build_auto(run_case, err);

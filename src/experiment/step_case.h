@@ -12,6 +12,8 @@
 #include "mesh/device_mesh.h"
 #include "workload/step_request.h"
 
+enum { POD_MICROBATCHES_OF_STAGES = -1 };
+
 typedef struct pod_experiment_step_request {
     pod_model model;
     int64_t batch;          /**< 0 = not given */
@@ -24,7 +26,9 @@ typedef struct pod_experiment_step_request {
     pod_remat_plan remat_plan; /**< of POD_REMAT_LIST */
     pod_attention_kind attention;
     pod_step_settings settings;
-    int32_t microbatches;           /**< 0 = auto: as few as fit (pod_experiment_step_case_init) */
+    int32_t
+        microbatches; /**< POD_MICROBATCHES_OF_STAGES: as many as a circular pipeline has stages, delayed twice as
+                               many; 0 = auto: as few as fit (pod_experiment_step_case_init) */
     int32_t microbatches_doublings; /**< of auto: so many times twice as many */
     int32_t microbatches_fewest; /**< of auto: the fewest that fit, where they are known; else 0 */
     int32_t gather_ahead;
@@ -38,6 +42,9 @@ typedef struct pod_experiment_step_request {
 
 /** A training step of a model in bf16, with what podsim does when nothing else is said; the batch is missing. */
 pod_experiment_step_request pod_experiment_step_request_of(const pod_model *model);
+
+/** Microbatches of a step of so many stages; 0 = auto. */
+int32_t pod_experiment_step_microbatches(const pod_experiment_step_request *asked, int32_t stages);
 
 /** Hosts have something to do for the step. */
 bool pod_experiment_step_has_input(const pod_experiment_step_request *request);

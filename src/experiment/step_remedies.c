@@ -2,6 +2,7 @@
 #include "experiment/step_remedies.h"
 
 #include "mesh/search.h"
+#include "workload/build/visits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,9 +179,10 @@ static void pipeline_trials(trials *t)
     const int32_t stages = t->run_case->work.layout.stages;
     const int32_t microbatches = request->microbatches;
     if (stages > 1) {
-        const double slots = microbatches + stages - 1;
+        const double passes = (double)microbatches * pod_circular_visits(request, stages).repeats;
+        const double slots = passes + stages - 1;
         trial *more = trial_add(t, POD_CHANGE_MORE_MICROBATCHES,
-                                (double)t->result->idle_ps * (1 - slots / (slots + microbatches)));
+                                (double)t->result->idle_ps * (1 - slots / (slots + passes)));
         if (more != NULL) {
             more->request.microbatches = 2 * microbatches;
         }

@@ -8,7 +8,7 @@
  *
  *      gather ahead      weights gathered only when they are used (E over fsdp): min(E, C)
  *      microbatches      a pipeline of S stages idles (S - 1)/(M + S - 1) of its slots; of twice the
- *                        microbatches M: I (1 - (M + S - 1)/(2M + S - 1))
+ *                        microbatches M: I (1 - (M + S - 1)/(2M + S - 1)); of R rounds with R·M for M
  *      fewer of them     ops that HBM bounds read weights once for twice the rows: half their time
  *      batch             twice: E over other axes than tensor is the same for twice the rows, so is reading weights;
  *                        hosts make and send twice as much

@@ -27,8 +27,7 @@ static bool crosses(const pod_programs *programs, const pod_slice *slice, int32_
     while (programs->stage_of[chip] != stage) {
         chip++;
     }
-    const int32_t peer = op->to_stage > stage ? programs->next_stage_chip[chip]
-                                              : programs->previous_stage_chip[chip];
+    const int32_t peer = pod_programs_stage_chip(programs, chip, op->to_stage);
     return chip / slice->nchips != peer / slice->nchips;
 }
 

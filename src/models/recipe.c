@@ -316,9 +316,6 @@ static void fates_of_values(const pod_settings *settings, const pod_recipe *reci
     fates_of_parts(settings, recipe);
     fates_of_dq(settings, &recipe->blocks, "sa_block_q_dq", "sa_block_kv_dq");
     fates_of_dq(settings, &recipe->local_blocks, "local_sa_block_q_dq", "local_sa_block_kv_dq");
-    if (recipe->pipeline_repeats != 1) {
-        set_unmodelled(settings, "num_pipeline_repeats", "a microbatch passes each stage once");
-    }
     if (recipe->sparse_matmul == 1 && recipe->megablox == 0 && recipe->tokamax_gmm == 0) {
         set_unmodelled(settings, "megablox", "grouped matmuls are megablox");
     }
@@ -365,6 +362,12 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
     static const char *const scalings[] = {"weight_quantization_calibration_method",
                                            "act_quantization_calibration_method",
                                            "bwd_quantization_calibration_method"};
+    static const char *const pipelines[] = {
+        "num_pipeline_microbatches", "num_pipeline_repeats", "num_layers_per_pipeline_stage",
+        "pipeline_delay_activation_forwarding", "pipeline_fsdp_ag_once"};
+    if (!pod_recipe_has_pipeline(recipe)) {
+        set_idle(settings, pipelines, sizeof pipelines / sizeof pipelines[0]);
+    }
     if (strcmp(recipe->remat_policy, "custom") != 0) {
         set_idle(settings, places, sizeof places / sizeof places[0]);
     }
@@ -440,6 +443,11 @@ static pod_status draft_finish(pod_settings *settings, const pod_settings *of_mo
     fates_of_values(settings, recipe);
     fates_of_idle(settings, recipe);
     return st;
+}
+
+bool pod_recipe_has_pipeline(const pod_recipe *recipe)
+{
+    return recipe->ici[POD_RECIPE_PIPELINE] != 1 || recipe->dcn[POD_RECIPE_PIPELINE] != 1;
 }
 
 pod_recipe pod_recipe_default(void)

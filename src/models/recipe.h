@@ -61,5 +61,8 @@ const char *pod_recipe_remat_print(const pod_recipe *recipe, char *buf, size_t s
 pod_status pod_recipe_batch(const pod_recipe *recipe, int64_t ndevices, int64_t *batch,
                             pod_error *err);
 
+/** Whether there are stages, or may be. */
+bool pod_recipe_has_pipeline(const pod_recipe *recipe);
+
 /** Capacity of an expert in % of its fair share of tokens, as pod_model has it: 0 = nothing is dropped. */
 int64_t pod_recipe_capacity_percent(const pod_recipe *recipe);

@@ -131,6 +131,9 @@ typedef struct pod_recipe {
     int64_t gradient_accumulation;
     int64_t pipeline_microbatches; /**< -1: as many as stages */
     int64_t pipeline_repeats;      /**< -1: as layers and stages say */
+    int64_t pipeline_layers;       /**< of a visit to a stage */
+    int64_t pipeline_delay;        /**< 1: activations are forwarded beside the next pass */
+    int64_t pipeline_gather_once;  /**< 1: weights are gathered once for all passes */
     int64_t sgd;                   /**< 1: sgd, 0: adam */
     int64_t collective_matmul;     /**< xla_flags ask for it */
 } pod_recipe;

@@ -220,6 +220,9 @@ static const key_row keys[] = {
     {"gradient_accumulation_steps", COUNT, OF(gradient_accumulation)},
     {"num_pipeline_microbatches", OR_MINUS, OF(pipeline_microbatches)},
     {"num_pipeline_repeats", OR_MINUS, OF(pipeline_repeats)},
+    {"num_layers_per_pipeline_stage", COUNT, OF(pipeline_layers)},
+    {"pipeline_delay_activation_forwarding", SWITCH, OF(pipeline_delay)},
+    {"pipeline_fsdp_ag_once", SWITCH, OF(pipeline_gather_once)},
     {"opt_type", WORD, OF(sgd), .words = optimizers},
 };
 /* clang-format on */
@@ -587,7 +590,8 @@ pod_recipe_draft pod_recipe_draft_default(void)
                    .vocab_tiling = 1,
                    .gradient_accumulation = 1,
                    .pipeline_microbatches = -1,
-                   .pipeline_repeats = -1},
+                   .pipeline_repeats = -1,
+                   .pipeline_layers = 1},
         .sizes = pod_decoder_sizes_default(),
         .matmul_dtype = POD_DTYPE_BF16,
     };

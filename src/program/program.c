@@ -108,8 +108,8 @@ void pod_programs_fini(pod_programs *programs)
     free(programs->algorithms);
     free(programs->permutes);
     free(programs->stage_of);
-    free(programs->next_stage_chip);
-    free(programs->previous_stage_chip);
+    free(programs->place_of);
+    free(programs->chip_at);
     *programs = (pod_programs){0};
 }
 

@@ -224,10 +224,11 @@ typedef struct pod_programs {
     pod_program_algorithm *algorithms;
     int32_t npermutes;
     pod_program_permute *permutes;
-    /* by chip of all slices, slice after slice; NULL when nstages is 1 */
-    int32_t *stage_of;
-    int32_t *next_stage_chip; /**< chip of the next stage with the same other coordinates */
-    int32_t *previous_stage_chip;
+    /* of the chips of all slices, slice after slice; NULL when nstages is 1 */
+    int32_t *stage_of; /**< stage_of[chip] */
+    int32_t *
+        place_of; /**< place_of[chip]: the same for the chips of all stages with equal other coordinates */
+    int32_t *chip_at; /**< chip_at[place · nstages + stage] */
 } pod_programs;
 
 /* ---- building ---- */
@@ -241,6 +242,13 @@ void pod_programs_fini(pod_programs *programs);
 static inline int32_t pod_program_group_slices(const pod_program_group *group)
 {
     return group->group.slices > 1 ? group->group.slices : 1;
+}
+
+/** The chip of a stage that exchanges messages with a chip of another. */
+static inline int32_t pod_programs_stage_chip(const pod_programs *programs, int32_t chip,
+                                              int32_t stage)
+{
+    return programs->chip_at[programs->place_of[chip] * programs->nstages + stage];
 }
 
 /** Mesh axes that a communicating op spans, "pipeline" for messages between stages; NULL of other ops. */

@@ -66,7 +66,7 @@ typedef struct stage_path {
     path_set *sets;        /* sets[set], scratch */
     path_set *heavy;       /* heavy[set of the heaviest group], scratch */
     int32_t next;          /* the first op that is not followed yet */
-    path_message *sent;    /* sent[message * 2 + (to a later stage)] */
+    path_message *sent;    /* sent[message * nstages + receiving stage] */
     int32_t messages;
 } stage_path;
 
@@ -80,7 +80,7 @@ static path_message *sent_at(const step_path *path, int32_t from, int32_t to, in
 {
     const stage_path *sender = &path->stages[from];
     POD_ASSERT(message >= 0 && message < sender->messages);
-    return &sender->sent[2 * (size_t)message + (to > from ? 1 : 0)];
+    return &sender->sent[(size_t)message * (size_t)path->nstages + (size_t)to];
 }
 
 static pod_time_ps *row_of(const stage_path *own, int32_t op)
@@ -254,8 +254,9 @@ static bool stage_path_init(stage_path *own, const step_run *run, const step_kin
     own->ready_ps = calloc(width, sizeof *own->ready_ps);
     own->sets = calloc(width, sizeof *own->sets);
     own->heavy = calloc(width, sizeof *own->heavy);
-    own->sent = calloc(2 * (size_t)own->messages + 1, sizeof *own->sent);
-    for (int32_t i = 0; own->sent != NULL && i < 2 * own->messages; i++) {
+    const size_t sent = (size_t)own->messages * (size_t)run->args->programs->nstages;
+    own->sent = calloc(sent + 1, sizeof *own->sent);
+    for (size_t i = 0; own->sent != NULL && i < sent; i++) {
         own->sent[i].first_ps = POD_TIME_NEVER;
     }
     return own->end_ps && own->core_ps && own->ready_ps && own->sets && own->heavy && own->sent;

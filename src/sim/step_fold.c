@@ -12,6 +12,7 @@ typedef struct fold {
     int32_t slices;           /* of which one or more have cells */
     int32_t period[POD_AXES]; /* found so far; dims for axes still to come */
     bool *uniform; /* uniform[schedule]: a ring on which every chip does the same; NULL = none */
+    bool *meets;   /* meets[stage * nstages + other]: they exchange messages */
     int32_t *left; /* left[nleft]: schedules that must be compared step by step */
     int32_t nleft;
     int32_t suspect; /* the schedule that differed last, and may again */
@@ -291,12 +292,28 @@ static bool same_stage(const fold *f, int32_t a, int32_t b)
     if (programs->stage_of[b] != stage) {
         return false;
     }
-    return (stage == programs->nstages - 1
-            || same_offset(f->slice, a, programs->next_stage_chip[a], b,
-                           programs->next_stage_chip[b]))
-           && (stage == 0
-               || same_offset(f->slice, a, programs->previous_stage_chip[a], b,
-                              programs->previous_stage_chip[b]));
+    for (int32_t to = 0; to < programs->nstages; to++) {
+        if (f->meets[stage * programs->nstages + to]
+            && !same_offset(f->slice, a, pod_programs_stage_chip(programs, a, to), b,
+                            pod_programs_stage_chip(programs, b, to))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void meetings_find(fold *f)
+{
+    const pod_programs *programs = f->run->args->programs;
+    for (int32_t s = 0; f->meets != NULL && s < programs->nstages; s++) {
+        const pod_program *program = &programs->stages[s];
+        for (int32_t i = 0; i < program->nops; i++) {
+            const pod_op *op = &program->ops[i];
+            if (op->kind == POD_OP_SEND || op->kind == POD_OP_RECV) {
+                f->meets[s * programs->nstages + op->to_stage] = true;
+            }
+        }
+    }
 }
 
 static bool same_chips(fold *f, int32_t a, int32_t b, int open_axis)
@@ -482,15 +499,19 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
 {
     const pod_slice *slice = machine->slice;
     const pod_dcn *dcn = machine->dcn;
+    const int32_t nstages = run->args->programs->nstages;
     fold f = {.run = run,
               .slice = slice,
               .slices = dcn ? slice->nslices : 1,
+              .meets = calloc((size_t)nstages * (size_t)nstages, sizeof *f.meets),
               .left = calloc((size_t)run->nschedules + 1, sizeof *f.left)};
     memcpy(f.period, slice->dims, sizeof f.period);
+    meetings_find(&f);
     if (run->args->fold_rings) {
         rings_find(&f);
     }
-    const bool plain = slice->nfaults == 0 && (!dcn || dcn->nfaults == 0) && f.left != NULL;
+    const bool plain =
+        slice->nfaults == 0 && (!dcn || dcn->nfaults == 0) && f.left != NULL && f.meets != NULL;
     machine->fold_slices = plain && f.slices > 1 && slices_repeat(&f);
     f.slices = machine->fold_slices ? 1 : f.slices;
     if (plain) {
@@ -499,6 +520,7 @@ void pod_step_fold(const step_run *run, pod_machine *machine)
         } while (rings_drop(&f, machine));
     }
     memcpy(machine->period, f.period, sizeof machine->period);
+    free(f.meets);
     free(f.left);
     free(f.uniform);
 }

@@ -9,10 +9,8 @@
 /* The chip of another stage that a chip exchanges messages with. */
 int32_t pod_step_stage_peer(const step_run *run, int32_t cell, int32_t stage)
 {
-    const pod_programs *programs = run->args->programs;
-    const int32_t chip = pod_machine_chip(run->args->machine, cell);
-    return stage > programs->stage_of[chip] ? programs->next_stage_chip[chip]
-                                            : programs->previous_stage_chip[chip];
+    return pod_programs_stage_chip(run->args->programs, pod_machine_chip(run->args->machine, cell),
+                                   stage);
 }
 
 /* What an op that the core of a cell waits for is charged to. */

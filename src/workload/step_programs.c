@@ -2,6 +2,7 @@
 #include "workload/step_programs.h"
 
 #include "program/exec.h"
+#include "workload/build/visits.h"
 #include "workload/mlp/mlp_program.h"
 #include "workload/transformer/periodic.h"
 #include "workload/transformer/transformer.h"
@@ -233,6 +234,7 @@ static pod_status memory_periodic(const pod_step_request *request, pod_step_work
     /* gathers far ahead begin layers before their own */
     *done = request->model->kind == POD_MODEL_TRANSFORMER && request->mode == POD_STEP_TRAIN
             && request->gather_ahead <= POD_GATHER_AHEAD_DEFAULT
+            && !pod_circular_is_on(request, stages)
             && (search.layers_repeat || microbatches_repeat(&search));
     if (!*done) {
         return POD_OK;

@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "mesh/search.h"
+#include "workload/build/visits.h"
 #include "workload/step_programs.h"
 #include "workload/transformer/periodic.h"
 #include "workload/transformer/remat_search.h"
@@ -109,10 +110,8 @@ static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_
 static pod_status request_check(const pod_step_request *request, const pod_step_work *work,
                                 pod_error *err)
 {
-    const pod_axis_list pipeline = {.count = 1, .axis = {POD_MESH_PIPELINE}};
     POD_ASSERT(request->microbatches >= 1 && request->gather_ahead >= 0 && request->seq >= 1);
-    const pod_status st =
-        pod_work_divides(&work->layout, "layers", request->model->layers, &pipeline, err);
+    const pod_status st = pod_circular_check(request, &work->layout, err);
     if (st != POD_OK) {
         return st;
     }
@@ -137,19 +136,21 @@ static pod_status stages_place(pod_step_work *work, pod_error *err)
         return POD_OK;
     }
     programs->stage_of = calloc((size_t)nchips, sizeof *programs->stage_of);
-    programs->next_stage_chip = calloc((size_t)nchips, sizeof *programs->next_stage_chip);
-    programs->previous_stage_chip = calloc((size_t)nchips, sizeof *programs->previous_stage_chip);
-    if (!programs->stage_of || !programs->next_stage_chip || !programs->previous_stage_chip) {
+    programs->place_of = calloc((size_t)nchips, sizeof *programs->place_of);
+    programs->chip_at = calloc((size_t)nchips, sizeof *programs->chip_at);
+    if (!programs->stage_of || !programs->place_of || !programs->chip_at) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for the stages of %d chips", (int)nchips);
     }
-    const int32_t last = work->layout.stages - 1;
+    const int32_t stages = work->layout.stages;
+    int32_t places = 0;
     for (int32_t chip = 0; chip < nchips; chip++) {
-        const int32_t stage = pod_work_layout_stage(&work->layout, chip);
-        programs->stage_of[chip] = stage;
-        programs->next_stage_chip[chip] =
-            pod_work_layout_stage_chip(&work->layout, chip, stage < last ? stage + 1 : stage);
-        programs->previous_stage_chip[chip] =
-            pod_work_layout_stage_chip(&work->layout, chip, stage > 0 ? stage - 1 : stage);
+        programs->stage_of[chip] = pod_work_layout_stage(&work->layout, chip);
+        for (int32_t s = 0; s < stages && programs->stage_of[chip] == 0; s++) {
+            const int32_t peer = pod_work_layout_stage_chip(&work->layout, chip, s);
+            programs->place_of[peer] = places;
+            programs->chip_at[places * stages + s] = peer;
+        }
+        places += programs->stage_of[chip] == 0 ? 1 : 0;
     }
     return POD_OK;
 }
@@ -194,7 +195,8 @@ static pod_status plan_choose(const pod_step_request *request, pod_step_work *wo
         return POD_OK;
     }
     pod_periodic periodic;
-    context.repeats = pod_periodic_find(request->model, work->layout.stages, &periodic);
+    context.repeats = !pod_circular_is_on(request, work->layout.stages)
+                      && pod_periodic_find(request->model, work->layout.stages, &periodic);
     const pod_remat_question question = pod_remat_question_of(request, work);
     pod_remat_plan chosen = work->plan;
     const pod_status st = pod_remat_search(&question, plan_fits, &context, &chosen, err);

@@ -192,19 +192,19 @@ pod_array pod_build_vector(pod_build *build, const pod_elementwise *what, const 
     return result;
 }
 
-void pod_build_send(pod_build *build, const char *name, const pod_array *array, int32_t stage,
-                    int32_t message)
+int32_t pod_build_send(pod_build *build, const char *name, const pod_array *array, int32_t stage,
+                       int32_t message)
 {
     pod_op op = pod_op_make(POD_OP_SEND, name, -1);
     if (build->st != POD_OK) {
-        return;
+        return POD_OP_NONE;
     }
     op.in[0] = array->buffer;
     op.dtype = array->dtype;
     op.bytes = pod_buffer_bytes(&build->program->buffers[array->buffer]);
     op.to_stage = stage;
     op.message = message;
-    pod_program_op(build->program, &op, &array->op, 1);
+    return pod_program_op(build->program, &op, &array->op, 1);
 }
 
 pod_array pod_build_recv(pod_build *build, const char *name, const pod_array *empty, int32_t stage,

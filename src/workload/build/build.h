@@ -88,8 +88,8 @@ typedef struct pod_elementwise {
 /** out = function(in …); out may be one of them. @return out, made by the new op */
 pod_array pod_build_vector(pod_build *build, const pod_elementwise *what, const pod_array *out);
 
-/** Message to, or from, another stage. */
-void pod_build_send(pod_build *build, const char *name, const pod_array *array, int32_t stage,
-                    int32_t message);
+/** Message to, or from, another stage. @return the op that sends it */
+int32_t pod_build_send(pod_build *build, const char *name, const pod_array *array, int32_t stage,
+                       int32_t message);
 pod_array pod_build_recv(pod_build *build, const char *name, const pod_array *empty, int32_t stage,
                          int32_t message);

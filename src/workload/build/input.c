@@ -2,16 +2,17 @@
 #include "workload/build/input.h"
 
 /** Bytes that one chip gets, rounded up. */
-static int64_t chip_bytes(const pod_build *build, int64_t bytes)
+static int64_t chip_bytes(const pod_build *build, int64_t bytes, int32_t stages)
 {
-    const int64_t pieces = pod_work_layout_pieces(build->layout, &build->layout->rows);
+    const int64_t pieces =
+        (int64_t)stages * pod_work_layout_pieces(build->layout, &build->layout->rows);
     return bytes / pieces + (bytes % pieces > 0 ? 1 : 0);
 }
 
-void pod_build_input(pod_build *build, const pod_step_input *input)
+void pod_build_input(pod_build *build, const pod_step_input *input, int32_t stages)
 {
     pod_program *program = build->program;
-    const int64_t bytes = chip_bytes(build, input->bytes);
+    const int64_t bytes = chip_bytes(build, input->bytes, stages);
     int32_t made = POD_OP_NONE;
     int32_t last = POD_OP_NONE;
     if (input->host_ps > 0) {

@@ -44,7 +44,18 @@ typedef enum pod_quantization {
     POD_QUANTIZATION_DYNAMIC
 } pod_quantization;
 
+/** A circular pipeline (workload/build/circular.h) instead of 1F1B. */
+typedef struct pod_circular {
+    bool on;
+    int32_t layers;  /**< of a visit to a stage; 0: as repeats say */
+    int32_t repeats; /**< how often a microbatch goes round the stages; 0: as layers say */
+    bool
+        delayed; /**< a stage's output is used two passes later, so that messages overlap with a pass */
+    bool gather_once; /**< weights are gathered once for all passes */
+} pod_circular;
+
 typedef struct pod_step_settings {
+    pod_circular circular;
     pod_attention_blocks blocks;       /**< of attention that sees all keys */
     pod_attention_blocks local_blocks; /**< of layers with a window; 0 = the same */
     bool split_backward;               /**< two backward kernels instead of one */

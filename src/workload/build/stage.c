@@ -49,19 +49,23 @@ static void part_forward(pod_stage *stage)
     if (is_last(stage)) {
         stage->ends[stage->part] = stage->ops->output(stage, &x);
     } else {
-        pod_build_send(&stage->build, "fwd.send", &x, stage->number + 1, stage->part);
+        (void)pod_build_send(&stage->build, "fwd.send", &x, stage->number + 1, stage->part);
     }
 }
 
 static void part_backward(pod_stage *stage)
 {
     const int32_t parts = stage->request->microbatches;
+    if (!is_last(stage) && stage->ops->prepare != NULL) {
+        stage->ops->prepare(stage, stage->first_layer + stage->layers - 1);
+    }
     pod_array dy = is_last(stage) ? stage->ends[stage->part] : receive(stage, true);
     for (int32_t l = stage->layers - 1; l >= 0; l--) {
         dy = stage->ops->backward(stage, stage->first_layer + l, &dy);
     }
     if (stage->number > 0) {
-        pod_build_send(&stage->build, "bwd.send", &dy, stage->number - 1, parts + stage->part);
+        (void)pod_build_send(&stage->build, "bwd.send", &dy, stage->number - 1,
+                             parts + stage->part);
     } else {
         stage->ops->finish(stage, &dy);
     }
@@ -108,13 +112,15 @@ void pod_stage_init(pod_stage *stage, const pod_stage_ops *ops, const pod_step_r
                     pod_step_work *work, int32_t number, pod_error *err)
 {
     const int32_t count = work->layout.stages;
-    const int32_t layers = (int32_t)request->model->layers / count;
+    const pod_visits visits = pod_circular_visits(request, count);
     *stage = (pod_stage){.ops = ops,
                          .request = request,
                          .number = number,
                          .count = count,
-                         .first_layer = number * layers,
-                         .layers = layers};
+                         .layers = visits.outer + visits.repeats * visits.layers,
+                         .visits = visits,
+                         .circular = pod_circular_is_on(request, count)};
+    stage->first_layer = pod_stage_layer(stage, 0);
     pod_build_init(&stage->build, &work->layout, &work->programs, &work->programs.stages[number],
                    &work->tensors, err);
     stage->build.compute = request->dtype;
@@ -124,26 +130,33 @@ void pod_stage_init(pod_stage *stage, const pod_stage_ops *ops, const pod_step_r
 void pod_stage_fini(pod_stage *stage)
 {
     pod_build_fini(&stage->build);
+    free(stage->starts);
     free(stage->ends);
+    stage->starts = NULL;
     stage->ends = NULL;
 }
 
 pod_status pod_stage_build(pod_stage *stage)
 {
+    stage->starts = calloc((size_t)stage->request->microbatches, sizeof *stage->starts);
     stage->ends = calloc((size_t)stage->request->microbatches, sizeof *stage->ends);
-    if (stage->ends == NULL) {
+    if (stage->starts == NULL || stage->ends == NULL) {
         return pod_fail(stage->build.err, POD_E_NOMEM, "out of memory for %d microbatches",
                         (int)stage->request->microbatches);
     }
-    if (stage->number == 0) {
-        pod_build_input(&stage->build, &stage->request->input);
+    if (pod_stage_has_input(stage)) {
+        pod_build_input(&stage->build, &stage->request->input, stage->circular ? stage->count : 1);
     }
     stage->ops->weights(stage);
     if (stage->build.st != POD_OK) {
         return stage->build.st;
     }
-    parts_visit(stage, part_declare);
-    parts_visit(stage, part_run);
+    if (stage->order != NULL) {
+        stage->order(stage);
+    } else {
+        parts_visit(stage, part_declare);
+        parts_visit(stage, part_run);
+    }
     if (stage->request->mode == POD_STEP_TRAIN) {
         stage->ops->update(stage);
     }

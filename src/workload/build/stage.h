@@ -8,6 +8,8 @@
  *      microbatches                in 1F1B order: forward through all layers, backward through all layers
  *      update                      of all weights
  *
+ *  or, of a circular pipeline, in the order of workload/build/circular.h.
+ *
  *  The first stage begins with the input and ends with what follows its derivative, the last one has the output and
  *  the loss; between stages activations go on and their derivatives come back as messages. Weights come to their
  *  uses in the order in which pod_stage_ops.declare names them, `gather_ahead` uses ahead (workload/build/uses.h).
@@ -18,8 +20,7 @@
 
 #include "workload/build/build.h"
 #include "workload/build/request.h"
-
-typedef struct pod_stage pod_stage;
+#include "workload/build/visits.h"
 
 /** What a model does, of the microbatch stage->part where there is one. Arrays that are passed on are of the
  *  stage's own program; .op is the op that makes them. */
@@ -35,6 +36,12 @@ typedef struct pod_stage_ops {
     /** Room for what another stage sends: activations, or, backward, the derivative by the output. */
     pod_array (*entry)(pod_stage *stage, bool backward);
     pod_array (*forward)(pod_stage *stage, int32_t layer, const pod_array *x);
+    /** The stage now turns to so many microbatches at once. NULL: it always has one. */
+    void (*resize)(pod_stage *stage, int32_t parts);
+    /** What follows waits for an op, too. NULL: nothing ever does. */
+    void (*wait)(pod_stage *stage, int32_t op);
+    /** Before the backward pass through some layers, of which this is the last; NULL: nothing. */
+    void (*prepare)(pod_stage *stage, int32_t layer);
     /** Of the last stage: output and loss. @return the derivative by `x` when training */
     pod_array (*output)(pod_stage *stage, const pod_array *x);
     /** @return the derivative by the layer's input */
@@ -51,9 +58,16 @@ struct pod_stage {
     int32_t number;
     int32_t count;       /**< stages */
     int32_t first_layer; /**< layers are counted over all stages */
-    int32_t layers;
-    int32_t part;    /**< microbatch under way */
-    pod_array *ends; /**< ends[part]: derivative by the output of the last layer */
+    int32_t layers;      /**< local ones */
+    pod_visits visits;
+    void (*order)(pod_stage *stage); /**< of all but weights and update; NULL: 1F1B */
+    bool circular;     /**< all stages share what stands before the pipeline and after it */
+    bool outside;      /**< the stage is at its share of that */
+    int32_t visit;     /**< under way */
+    int32_t sent;      /**< circular: op that sends the latest output */
+    int32_t part;      /**< microbatch under way */
+    pod_array *starts; /**< circular: starts[part]: input of the first layer, then its derivative */
+    pod_array *ends;   /**< ends[part]: output of the last layer, then the derivative by it */
 };
 
 /** @param number  of the stage in work->programs */

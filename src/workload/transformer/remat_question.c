@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/remat_question.h"
 
+#include "workload/build/visits.h"
+
 pod_remat_question pod_remat_question_of(const pod_step_request *request, const pod_step_work *work)
 {
     const pod_work_layout *layout = &work->layout;
-    const int32_t parts =
-        layout->stages < request->microbatches ? layout->stages : request->microbatches;
+    const bool all =
+        pod_circular_is_on(request, layout->stages) || request->microbatches < layout->stages;
+    const int32_t parts = all ? request->microbatches : layout->stages;
     return (pod_remat_question){
         .request = request,
         .layers = request->model->layers / layout->stages,

@@ -2,6 +2,7 @@
 /* The order of a transformer's step in one stage: embedding, layers, head and loss, and back. */
 #include "workload/transformer/transformer.h"
 
+#include "workload/build/circular.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_layer.h"
@@ -63,7 +64,8 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
             "%lld sequences of a chip do not divide into %d microbatches; use a divisor",
             (long long)sequences, (int)tf->stage.request->microbatches);
     }
-    tf->sequences = sequences / tf->stage.request->microbatches;
+    tf->part_sequences = sequences / tf->stage.request->microbatches;
+    tf->sequences = tf->part_sequences;
     tf->seq = tf->stage.request->seq / pod_work_layout_pieces(layout, &tf->sequence);
     tf->tokens = tf->sequences * tf->seq;
     tf->pieces = tf->stage.request->collective_matmul && tf->tensor > 1;
@@ -112,15 +114,17 @@ static pod_array tf_input(pod_stage *stage)
     return array_of(tf, x);
 }
 
-/** Backward, what is on the host of the last layer comes back meanwhile. */
+/** What is on the host of the last layer comes back while the derivative does. */
+static void tf_prepare(pod_stage *stage, int32_t layer)
+{
+    pod_tf_load(tf_of(stage), layer);
+}
+
 static pod_array tf_entry(pod_stage *stage, bool backward)
 {
     pod_tf *tf = tf_of(stage);
     const int32_t buffer = pod_tf_row_buffer(tf, backward ? "dy" : "x", tf->model->d_model);
     tf->rows_cut = tf->pieces;
-    if (backward) {
-        pod_tf_load(tf, stage->first_layer + stage->layers - 1);
-    }
     return (pod_array){.buffer = buffer, .op = NONE, .dtype = stage->build.dtype};
 }
 
@@ -230,7 +234,7 @@ static pod_array tf_output(pod_stage *stage, const pod_array *x)
 {
     pod_tf *tf = tf_of(stage);
     tf->layer = -1;
-    if (stage->request->mode == POD_STEP_TRAIN) {
+    if (stage->request->mode == POD_STEP_TRAIN && !stage->circular) {
         pod_tf_load(tf, stage->first_layer + stage->layers - 1);
     }
     return array_of(tf, part_loss(tf, x->buffer));
@@ -252,7 +256,7 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
     pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, dy->op);
     tf->layer = layer;
-    if (layer > stage->first_layer) {
+    if (layer > pod_stage_first_layer(stage)) {
         pod_tf_load(tf, layer - 1);
     }
     const int32_t dx = pod_tf_layer_backward(tf, dy->buffer);
@@ -276,7 +280,7 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
                   (const int64_t[3]){(tf->model->vocab + tf->tensor - 1) / tf->tensor, tf->tokens,
                                      tf->model->d_model},
                   1, TOUCH(dx, table->gradient, NONE, NONE));
-    if (table->there && tf->stage.part == tf->stage.request->microbatches - 1) {
+    if (table->there && pod_stage_part_is_last(stage)) {
         table->gradient_op = tf->last_core;
         pod_tf_gradient_complete(tf, table);
     }
@@ -298,6 +302,7 @@ static void tf_declare_output(pod_stage *stage)
 static void tf_weights(pod_stage *stage)
 {
     pod_tf_bundles_make(tf_of(stage));
+    pod_tf_gather_once(tf_of(stage));
 }
 
 static void tf_update(pod_stage *stage)
@@ -305,9 +310,24 @@ static void tf_update(pod_stage *stage)
     pod_tf_update(tf_of(stage));
 }
 
+static void tf_resize(pod_stage *stage, int32_t parts)
+{
+    pod_tf *tf = tf_of(stage);
+    tf->sequences = tf->part_sequences * parts;
+    tf->tokens = tf->sequences * tf->seq;
+}
+
+static void tf_wait(pod_stage *stage, int32_t op)
+{
+    pod_tf_wait(tf_of(stage), op);
+}
+
 static const pod_stage_ops tf_stage_ops = {.weights = tf_weights,
                                            .declare = tf_declare,
                                            .declare_output = tf_declare_output,
+                                           .resize = tf_resize,
+                                           .wait = tf_wait,
+                                           .prepare = tf_prepare,
                                            .input = tf_input,
                                            .entry = tf_entry,
                                            .forward = tf_forward,
@@ -348,6 +368,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
     };
     pod_build *build = &tf.stage.build;
     pod_stage_init(&tf.stage, &tf_stage_ops, request, work, number, err);
+    tf.stage.order = tf.stage.circular ? pod_circular_build : NULL;
     build->dtype = POD_DTYPE_BF16;
     build->gather = pod_tf_use_gather;
     build->gather_context = &tf;

@@ -565,7 +565,7 @@ pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
     if (tf->stage.build.st != POD_OK) {
         return tf->stage.build.st;
     }
-    pod_build_input(&tf->stage.build, &tf->stage.request->input);
+    pod_build_input(&tf->stage.build, &tf->stage.request->input, 1);
     const int32_t x = infer_activation(&in, "x", in.d);
     for (int32_t l = 0; l < tf->stage.layers; l++) {
         const pod_layer layer = pod_model_layer(tf->model, l);

@@ -16,7 +16,7 @@ bool pod_tf_qkv_is_whole(const pod_tf *tf)
 
 pod_tf_saved *pod_tf_saved_of(const pod_tf *tf, int32_t layer)
 {
-    return &tf->saved[tf->stage.part * tf->stage.layers + layer - tf->stage.first_layer];
+    return &tf->saved[tf->stage.part * tf->stage.layers + pod_stage_local(&tf->stage, layer)];
 }
 
 static const char *slot_name(pod_tf_slot slot)
@@ -54,8 +54,8 @@ void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
                           || (slot >= POD_TF_SLOT_PROJECTION && slot < POD_TF_SLOT_CONTEXT
                               && !pod_tf_qkv_is_whole(tf));
         saved->buffer[slot] = buffer;
-        kept->stack = tf->stage.part;
-        kept->made = copy ? tf->last_core : NONE; /* no op touches a copy */
+        kept->stack = tf->stage.circular ? 0 : tf->stage.part; /* of all passes one */
+        kept->made = copy ? tf->last_core : NONE;              /* no op touches a copy */
     }
 }
 

@@ -19,6 +19,7 @@ typedef struct pod_tf_bundle {
     int32_t layer;
     bool there;
     bool experts;       /**< gathered over fsdp only */
+    bool shared;        /**< all stages of a circular pipeline have it */
     int64_t shard;      /**< elements a chip stores */
     int64_t whole;      /**< elements a chip uses */
     pod_axis_list cut;  /**< over which it is gathered */
@@ -28,6 +29,8 @@ typedef struct pod_tf_bundle {
     int32_t gradient;
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
+    int32_t once;        /**< buffer gathered once for all passes, POD_OP_NONE */
+    int32_t sum;         /**< of its gradients, whole, until the last pass; POD_OP_NONE */
 } pod_tf_bundle;
 
 /** Whole gradients that may wait to be scattered: those of one dense layer. Then the next one's room is that of the
@@ -67,7 +70,8 @@ typedef struct pod_tf {
     const pod_work_layout *layout;
     pod_remat_plan plan;
     pod_program *program;
-    /* of a chip and microbatch */
+    /* of a chip */
+    int64_t part_sequences; /**< of a microbatch; of what is under way: */
     int64_t sequences;
     int64_t seq;    /**< tokens of a sequence on this chip */
     int64_t tokens; /**< sequences · seq */

@@ -2,6 +2,7 @@
 /* Weights of a transformer: stored, gathered, their gradients, their update. */
 #include "workload/transformer/transformer_weights.h"
 
+#include "workload/build/circular.h"
 #include "workload/build/uses.h"
 #include "workload/transformer/transformer_ops.h"
 
@@ -65,6 +66,8 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->gradient = POD_OP_NONE;
     bundle->gathered = POD_OP_NONE;
     bundle->gradient_op = POD_OP_NONE;
+    bundle->once = POD_OP_NONE;
+    bundle->sum = POD_OP_NONE;
     if (!bundle->there) {
         return;
     }
@@ -92,21 +95,24 @@ void pod_tf_bundles_make(pod_tf *tf)
         return;
     }
     for (int32_t l = 0; l < tf->stage.layers; l++) {
-        const pod_layer layer = pod_model_layer(model, tf->stage.first_layer + l);
+        const pod_layer layer = pod_model_layer(model, pod_stage_layer(&tf->stage, l));
         for (int part = 0; part < POD_LAYER_PARTS; part++) {
             pod_tf_bundle *bundle = &tf->bundles[l * POD_LAYER_PARTS + part];
-            bundle->layer = tf->stage.first_layer + l;
+            bundle->layer = pod_stage_layer(&tf->stage, l);
+            bundle->shared = tf->stage.circular && bundle->layer < tf->stage.visits.outer;
             bundle->experts = part >= POD_PART_EXPERTS_GATE;
             bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_layer_part)part));
         }
     }
     pod_tf_bundle *embedding = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
-    const bool first = tf->stage.number == 0;
-    const bool last = tf->stage.number == tf->stage.count - 1;
+    const bool first = pod_stage_has_input(&tf->stage);
+    const bool last = pod_stage_has_output(&tf->stage);
     const bool own_table = first && !(model->tied && last);
     embedding->layer = -1;
+    embedding->shared = tf->stage.circular;
     head->layer = -1;
+    head->shared = tf->stage.circular;
     bundle_make(tf, embedding, "embedding",
                 first ? (own_table ? table : 0) + further * model->layers
                             + model->positions * model->d_model
@@ -116,8 +122,9 @@ void pod_tf_bundles_make(pod_tf *tf)
 
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
 {
-    const int32_t first = part < POD_LAYER_PARTS ? (layer - tf->stage.first_layer) * POD_LAYER_PARTS
-                                                 : (tf->stage.layers - 1) * POD_LAYER_PARTS;
+    const int32_t first = part < POD_LAYER_PARTS
+                              ? pod_stage_local(&tf->stage, layer) * POD_LAYER_PARTS
+                              : (tf->stage.layers - 1) * POD_LAYER_PARTS;
     return &tf->bundles[first + part];
 }
 
@@ -137,9 +144,16 @@ static bool travels_narrow(const pod_tf *tf, const pod_tf_bundle *bundle)
            && tf->stage.build.compute != POD_DTYPE_BF16;
 }
 
-void pod_tf_use_gather(void *context, pod_use *use)
+/** Whether its weights are gathered once for all passes, and its gradients scattered once. */
+static bool moves_once(const pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    pod_tf *tf = context;
+    return tf->stage.circular && tf->stage.request->settings.circular.gather_once
+           && !bundle->shared;
+}
+
+/** Gather weights for a use of them. @param after  another op that it waits for */
+static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
+{
     pod_tf_bundle *bundle = use->weight;
     const int32_t layer = tf->layer;
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
@@ -166,8 +180,20 @@ void pod_tf_use_gather(void *context, pod_use *use)
     char name[POD_BUILD_NAME_MAX];
     pod_build_name(name, use->phase, "gather", bundle->name);
     use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
-                                         bundle->shard * pieces, dtype, POD_OP_NONE, touch);
+                                         bundle->shard * pieces, dtype, after, touch);
     tf->layer = layer;
+}
+
+void pod_tf_use_gather(void *context, pod_use *use)
+{
+    pod_tf *tf = context;
+    const pod_tf_bundle *bundle = use->weight;
+    if (bundle->once != POD_OP_NONE) {
+        use->gathered.buffer = bundle->once;
+        use->gathered.op = POD_OP_NONE;
+    } else {
+        use_gather(tf, use, POD_OP_NONE);
+    }
 }
 
 /** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
@@ -179,6 +205,26 @@ static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, 
     const double bytes = ratio * (double)(bundle->whole * size);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
     pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
+}
+
+void pod_tf_gather_once(pod_tf *tf)
+{
+    int32_t last = POD_OP_NONE;
+    for (int32_t i = 0; i < tf->nbundles && tf->stage.build.st == POD_OK; i++) {
+        pod_tf_bundle *bundle = &tf->bundles[i];
+        pod_use use = {.weight = bundle, .phase = "fwd"};
+        if (bundle->there && moves_once(tf, bundle)) {
+            use_gather(tf, &use, last);
+            last = use.gathered.op;
+            bundle->once = use.gathered.buffer;
+        }
+    }
+    pod_tf_wait(tf, last);
+    for (int32_t i = 0; i < tf->nbundles && last != POD_OP_NONE; i++) {
+        if (tf->bundles[i].once != POD_OP_NONE) {
+            relayout(tf, "relayout.weights", &tf->bundles[i], tf->bundles[i].once);
+        }
+    }
 }
 
 pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
@@ -225,6 +271,45 @@ static bool crosses_slices(const pod_tf *tf, const pod_tf_bundle *bundle)
     return bundle->late.count > 0 && pod_mesh_slices_of(tf->layout->mesh, mask) > 1;
 }
 
+/** Round a ring of the stages, in as many pieces: each adds to what comes, then passes on what is done. All stages do
+ *  so for the weights that all have. */
+static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    const int32_t stages = tf->stage.count;
+    const int32_t next = (tf->stage.number + 1) % stages;
+    const int32_t before = (tf->stage.number + stages - 1) % stages;
+    const int32_t first =
+        pod_circular_messages(&tf->stage) + 2 * stages * (int32_t)(bundle - tf->bundles);
+    const int64_t elements = pod_ceil_div(bundle->shard, stages);
+    const int32_t piece =
+        pod_tf_buffer(tf, "piece", POD_MEMORY_GRADIENTS, tf->stage.build.dtype, elements, 1);
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, piece, POD_OP_NONE, POD_OP_NONE};
+    pod_array moving = {.buffer = piece, .op = bundle->gradient_op, .dtype = tf->stage.build.dtype};
+    char name[POD_BUILD_NAME_MAX];
+    pod_build_name(name, "bwd", "sum", bundle->name);
+    for (int32_t step = 0; step < 2 * (stages - 1); step++) {
+        (void)pod_build_send(&tf->stage.build, name, &moving, next, first + step);
+        moving = pod_build_recv(&tf->stage.build, name, &moving, before, first + step);
+        if (step < stages - 1) {
+            pod_tf_wait(tf, moving.op);
+            pod_tf_vector(tf, "bwd.add", (double)elements, 6 * elements, touch);
+            moving.op = tf->last_core;
+        }
+    }
+    bundle->gradient_op = moving.op;
+}
+
+/** Of the weights that all stages have, when all else is done. */
+static void shared_sum(pod_tf *tf)
+{
+    for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
+        if (tf->bundles[i].there && tf->bundles[i].shared && tf->stage.build.st == POD_OK) {
+            tf->layer = tf->bundles[i].layer;
+            stages_sum(tf, &tf->bundles[i]);
+        }
+    }
+}
+
 static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
 {
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, POD_OP_NONE, POD_OP_NONE,
@@ -242,11 +327,30 @@ void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
     }
 }
 
+/** Whole gradients of all passes add up. @return whether the last one is there */
+static bool gradient_add_whole(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
+{
+    if (bundle->sum == POD_OP_NONE) {
+        bundle->sum = partial;
+    } else {
+        pod_tf_vector(
+            tf, "bwd.add", (double)bundle->whole, 6 * bundle->whole,
+            (const int32_t[POD_OP_TOUCHES_MAX]){partial, bundle->sum, POD_OP_NONE, POD_OP_NONE});
+    }
+    return pod_stage_part_is_last(&tf->stage);
+}
+
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
 {
+    if (moves_once(tf, bundle)) {
+        if (!gradient_add_whole(tf, bundle, partial)) {
+            return;
+        }
+        partial = bundle->sum;
+    }
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
     const bool first = bundle->gradient == POD_OP_NONE;
-    const bool last = tf->stage.part == tf->stage.request->microbatches - 1;
+    const bool last = pod_stage_part_is_last(&tf->stage);
     const int32_t layer = tf->layer;
     char name[POD_BUILD_NAME_MAX];
     tf->layer = bundle->layer;
@@ -297,6 +401,7 @@ void pod_tf_update(pod_tf *tf)
     const bool adam = tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
     tf->layer = -1;
     gradients_cross(tf);
+    shared_sum(tf);
     for (int pass = adam ? 0 : 1; pass < 2; pass++) {
         for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
             pod_tf_bundle *bundle = &tf->bundles[i];

@@ -16,6 +16,8 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf);
 int32_t pod_tf_use_part(pod_tf *tf, int part);
 /** pod_build.gather: round a bundle's shard to the dtype of activations and gather it; context is a pod_tf. */
 void pod_tf_use_gather(void *context, pod_use *use);
+/** Where a circular pipeline gathers its weights once: before all passes. */
+void pod_tf_gather_once(pod_tf *tf);
 /** Products of a gradient: the collectives that complete it. @param partial  buffer of the product */
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);
 /** A gradient that needs no products any more: sum it over data, now or after the last layer. */

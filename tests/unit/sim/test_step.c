@@ -163,12 +163,11 @@ static void stages_build(world *w, int32_t stages, int32_t parts, double t_us)
 {
     world_init(w, stages, 1, stages);
     w->programs.stage_of = calloc((size_t)stages, sizeof(int32_t));
-    w->programs.next_stage_chip = calloc((size_t)stages, sizeof(int32_t));
-    w->programs.previous_stage_chip = calloc((size_t)stages, sizeof(int32_t));
+    w->programs.place_of = calloc((size_t)stages, sizeof(int32_t)); /* all 0 */
+    w->programs.chip_at = calloc((size_t)stages, sizeof(int32_t));
     for (int32_t s = 0; s < stages; s++) {
         w->programs.stage_of[s] = s;
-        w->programs.next_stage_chip[s] = s + 1 < stages ? s + 1 : s;
-        w->programs.previous_stage_chip[s] = s > 0 ? s - 1 : s;
+        w->programs.chip_at[s] = s;
         for (int32_t part = 0; part < parts; part++) {
             int32_t from = POD_OP_NONE;
             if (s > 0) {

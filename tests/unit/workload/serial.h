@@ -175,9 +175,7 @@ static inline bool serial_take(const serial_run *run, int32_t stage, const pod_o
         }
         for (int32_t chip = 0; chip < run->slice->nchips; chip++) {
             if (serial_stage(run, chip) == stage) {
-                const int32_t from = recv->to_stage < stage
-                                         ? run->programs->previous_stage_chip[chip]
-                                         : run->programs->next_stage_chip[chip];
+                const int32_t from = pod_programs_stage_chip(run->programs, chip, recv->to_stage);
                 memcpy(serial_data(run, chip, recv->out), serial_data(run, from, op->in[0]),
                        (size_t)op->bytes);
             }

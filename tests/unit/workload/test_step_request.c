@@ -219,10 +219,10 @@ Test(step_request, pipelines_run_one_forward_one_backward)
     cr_assert_str_eq(order[0], "FFBFBFBB");
     cr_assert_str_eq(order[1], "FBFBFBFB");
     for (int32_t chip = 0; chip < 64; chip++) {
-        const int32_t next = c.work.programs.next_stage_chip[chip];
+        const int32_t next = pod_programs_stage_chip(&c.work.programs, chip, 1);
         if (c.work.programs.stage_of[chip] == 0) {
             cr_assert_eq(c.work.programs.stage_of[next], 1);
-            cr_assert_eq(c.work.programs.previous_stage_chip[next], chip);
+            cr_assert_eq(pod_programs_stage_chip(&c.work.programs, next, 0), chip);
         }
     }
     step_free(&c);
