@@ -147,6 +147,33 @@ static pod_status write_and_rename(const char *target, const char *path, mode_t 
     return status;
 }
 
+/* The folder that a path is in, or would be, into folder[PATH_MAX]. */
+static const char *folder_of(const char *path, char *folder)
+{
+    const char *slash = strrchr(path, '/');
+    const int length = slash == NULL ? 1 : (int)(slash - path) + 1;
+    (void)snprintf(folder, PATH_MAX, "%.*s", length, slash == NULL ? "." : path);
+    return folder;
+}
+
+bool pod_file_same(const char *a, const char *b)
+{
+    struct stat one;
+    struct stat two;
+    const bool there = stat(a, &one) == 0;
+    if (there != (stat(b, &two) == 0)) {
+        return false;
+    }
+    if (there) {
+        return S_ISREG(one.st_mode) && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+    }
+    char folder[PATH_MAX];
+    const char *names[2] = {strrchr(a, '/'), strrchr(b, '/')};
+    return strcmp(names[0] == NULL ? a : names[0] + 1, names[1] == NULL ? b : names[1] + 1) == 0
+           && stat(folder_of(a, folder), &one) == 0 && stat(folder_of(b, folder), &two) == 0
+           && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 pod_status pod_file_write_check(const char *path, pod_error *err)
 {
     struct stat info;
@@ -164,11 +191,9 @@ pod_status pod_file_write_check(const char *path, pod_error *err)
             err, POD_E_IO,
             "can't write '%s': this link leads nowhere; make what it names, or remove it", path);
     }
-    const char *slash = strrchr(path, '/');
-    const int length = slash == NULL ? 1 : (int)(slash - path) + 1;
-    (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
-    return path[0] != '\0' && access(folder, W_OK | X_OK) == 0 ? POD_OK
-                                                               : fail_io(err, "write", path);
+    return path[0] != '\0' && access(folder_of(path, folder), W_OK | X_OK) == 0
+               ? POD_OK
+               : fail_io(err, "write", path);
 }
 
 pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err)

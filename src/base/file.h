@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
+
 enum { POD_FILE_BYTES_MAX = 256 << 20 };
 
 /** Read a whole file of at most POD_FILE_BYTES_MAX, else POD_E_TABLE. *data is heap memory of the caller
@@ -24,6 +26,9 @@ pod_status pod_file_read_most(const char *path, size_t most, char **data, size_t
 /** Could `path` be written now? For asking before long work. POD_E_IO with the reason: a folder, a file
  *  that may not be written, no such folder, or one that may not be written. */
 pod_status pod_file_write_check(const char *path, pod_error *err);
+
+/** Do two paths name one file, whether it is there or would be made? Devices and pipes are never one. */
+bool pod_file_same(const char *a, const char *b);
 
 /** Write a whole file so that it appears complete or not at all (temporary file, fsync, rename; signals
  *  that end the program wait until it is done). A symbolic link is followed; a device or pipe is

@@ -59,6 +59,13 @@ typedef struct pod_cli_figure {
     bool there; /**< it has been found */
 } pod_cli_figure;
 
+/** A file that an option names to be written. */
+typedef struct pod_cli_write {
+    const char *option; /**< without dashes */
+    const char *path;
+} pod_cli_write;
+enum { POD_CLI_WRITES_MAX = 16 };
+
 typedef struct pod_cli pod_cli;
 
 /** A command: its name is argv[0]. Collective. */
@@ -70,6 +77,8 @@ struct pod_cli {
     pod_experiment
         experiment; /**< on par, under --data and --seed; notes and progress go to stderr */
     pod_cli_common common;
+    pod_cli_write writes[POD_CLI_WRITES_MAX];
+    int nwrites;
     bool help; /**< --help was given: output holds it, and the command has nothing to do */
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */

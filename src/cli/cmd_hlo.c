@@ -339,12 +339,12 @@ static const pod_cli_option options[] = {
     {"top", 0, POD_CLI_TEXT, AT(top), "N", "operations that the table shows (default 20)"},
     {"by", 0, POD_CLI_TEXT, AT(by), "source|op_name|kind|phase",
      "print what takes the time by source line, name, kind or pass instead of the row"},
-    {"ops", 0, POD_CLI_TEXT, AT(ops), "FILE", "write every operation to a CSV file"},
-    {"collectives", 0, POD_CLI_TEXT, AT(collectives), "FILE",
+    {"ops", 0, POD_CLI_TARGET, AT(ops), "FILE", "write every operation to a CSV file"},
+    {"collectives", 0, POD_CLI_TARGET, AT(collectives), "FILE",
      "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs"},
-    {"memory", 0, POD_CLI_TEXT, AT(memory), "FILE",
+    {"memory", 0, POD_CLI_TARGET, AT(memory), "FILE",
      "write arguments and the buffers alive at the peak to a CSV file"},
-    {"links", 0, POD_CLI_TEXT, AT(links), "FILE", "write what each link carried to a CSV file"},
+    {"links", 0, POD_CLI_TARGET, AT(links), "FILE", "write what each link carried to a CSV file"},
 };
 /* clang-format on */
 #undef AT

@@ -248,22 +248,6 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     return st == POD_OK ? pod_experiment_step_verdict(&outcome, err) : st;
 }
 
-/* A file that is named twice would hold only what is written last. */
-static pod_status files_check(const pod_cli *cli, const pod_step_texts *texts, pod_error *err)
-{
-    const char *const option[] = {"--collectives", "--memory", "--output"};
-    const char *const path[] = {texts->collectives, texts->memory, cli->common.output_path};
-    for (int i = 0; i < 3; i++) {
-        for (int j = i + 1; j < 3; j++) {
-            if (path[i] != NULL && path[j] != NULL && strcmp(path[i], path[j]) == 0) {
-                return pod_fail(err, POD_E_USAGE, "%s and %s both name %s; give each its own file",
-                                option[i], option[j], path[i]);
-            }
-        }
-    }
-    return POD_OK;
-}
-
 static pod_status lay(pod_cli *cli, const pod_logical_mesh *logical,
                       const pod_experiment_step_request *request, const pod_experiment_setup *setup,
                       pod_experiment_step_case *run_case, pod_error *err)
@@ -289,9 +273,6 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
-    }
-    if (st == POD_OK) {
-        st = files_check(cli, texts, err);
     }
     if (st == POD_OK && texts->what_if != NULL) {
         st = pod_what_if_parse(texts->what_if, &what, err);
@@ -326,9 +307,9 @@ static const pod_cli_option options[] = {
     {"what-if", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, what_if), "KEY=FACTOR|all",
      "the step if a resource were FACTOR times faster, or the elasticity of each",
      .group = "Simulation", .matters = true},
-    {"collectives", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
+    {"collectives", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
      "write every collective of the step to a CSV file", .group = "Output"},
-    {"memory", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
+    {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
      "write HBM by kind to a CSV file", .group = "Output"},
 };
 /* clang-format on */

@@ -9,6 +9,7 @@
 #include "experiment/step_what_if.h"
 #include "hlo/devices.h"
 #include "hlo/kernels.h"
+#include "ici/spec.h"
 #include "mesh/device_mesh.h"
 
 #include <stdio.h>
@@ -34,18 +35,6 @@ typedef struct question {
 
 static pod_status contradictions(const pod_cli *cli, const pod_hlo_texts *texts, pod_error *err)
 {
-    const char *const option[] = {"--ops", "--collectives", "--memory", "--links", "--output"};
-    const char *const path[] = {texts->ops, texts->collectives, texts->memory, texts->links,
-                                cli->common.output_path};
-    enum { FILES = sizeof path / sizeof path[0] };
-    for (int i = 0; i < FILES; i++) {
-        for (int j = i + 1; j < FILES; j++) {
-            if (path[i] != NULL && path[j] != NULL && strcmp(path[i], path[j]) == 0) {
-                return pod_fail(err, POD_E_USAGE, "%s and %s both name %s; give each its own file",
-                                option[i], option[j], path[i]);
-            }
-        }
-    }
     if (texts->device_order != NULL && texts->mesh != NULL) {
         return pod_fail(err, POD_E_USAGE,
                         "--device-order and --mesh both say the order of devices; give one");
@@ -123,13 +112,14 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
 
 /* ---- slice ---- */
 
-/* The generation that a slice is of, as far as the text of it tells. */
-static bool same_generation(const char *slice, const char *chip)
+/* Is this the slice that the text was compiled for? Its shape decides, however it is written. */
+static bool same_slice(const pod_cli *cli, const char *known, const pod_slice *slice)
 {
-    const char *star = strchr(slice, '*');
-    const char *name = star != NULL ? star + 1 : slice;
-    const size_t size = strlen(chip);
-    return strncmp(name, chip, size) == 0 && (name[size] == ':' || name[size] == '-');
+    pod_slice compiled;
+    bool listed = false;
+    return strcmp(known, slice->name) == 0
+           || (pod_slice_parse(cli->tables->catalog, known, &compiled, &listed, NULL) == POD_OK
+               && strcmp(compiled.name, slice->name) == 0);
 }
 
 static pod_status slice_load(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
@@ -166,7 +156,7 @@ static pod_status slice_load(pod_cli *cli, const pod_hlo_texts *texts, const pod
                       "doesn't run yet; use a slice of v4, v5e, v5p or v6e",
                       setup->chip.name);
     }
-    if (st == POD_OK && known->slice != NULL && !same_generation(known->slice, setup->chip.name)) {
+    if (st == POD_OK && known->slice != NULL && !same_slice(cli, known->slice, &setup->slice)) {
         pod_cli_say(cli, "compiled for %s: its program runs on %s as it is", known->slice,
                     setup->slice.name);
     }

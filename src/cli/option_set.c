@@ -86,6 +86,7 @@ static pod_status option_store(const pod_cli_option *option, const char *dashed,
         int_store(field, option->size, 1);
         break;
     case POD_CLI_TEXT:
+    case POD_CLI_TARGET:
         *(const char **)field = text;
         break;
     case POD_CLI_MANY: /* stored as it comes */

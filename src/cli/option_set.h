@@ -17,8 +17,9 @@
 #include <stdint.h>
 
 typedef enum pod_cli_kind {
-    POD_CLI_FLAG,   /**< bool: true when given */
-    POD_CLI_TEXT,   /**< const char * */
+    POD_CLI_FLAG, /**< bool: true when given */
+    POD_CLI_TEXT, /**< const char * */
+    POD_CLI_TARGET, /**< const char *: a file that is written, which no other one may be, nor one that is read */
     POD_CLI_MANY,   /**< pod_cli_list; the option may be repeated */
     POD_CLI_COUNT,  /**< int32_t or int64_t, from `min` to `max` */
     POD_CLI_SIZE,   /**< int64_t, at least 1 */

@@ -197,14 +197,28 @@ static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usa
 }
 
 /* Values into their fields: first what is common. */
+/* Files that are to be written. */
+static void writes_note(pod_cli *cli, const pod_cli_said *said)
+{
+    for (int i = 0; said != NULL && i < said->count; i++) {
+        if (said->options[i].kind == POD_CLI_TARGET && said->text[i] != NULL) {
+            POD_ASSERT(cli->nwrites < POD_CLI_WRITES_MAX);
+            cli->writes[cli->nwrites++] =
+                (pod_cli_write){.option = said->options[i].name, .path = said->text[i]};
+        }
+    }
+}
+
 static pod_status line_store(const command_line *line, pod_cli *cli, const pod_cli_usage *usage,
                              pod_error *err)
 {
+    const pod_cli_said *own = usage->said != NULL ? usage->said : &line->own_said;
+    writes_note(cli, own);
+    writes_note(cli, &line->common_said);
     POD_TRY(pod_cli_said_store(&line->slice_said, cli, err));
     POD_TRY(pod_cli_said_store(&line->common_said, cli, err));
     POD_TRY(pod_cli_common_check(cli, err));
-    return pod_cli_said_store(usage->said != NULL ? usage->said : &line->own_said, usage->fields,
-                              err);
+    return pod_cli_said_store(own, usage->fields, err);
 }
 
 pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, const char **argv,

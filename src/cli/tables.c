@@ -30,6 +30,13 @@ static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *er
         }
         name = path;
     }
+    for (int i = 0; i < cli->nwrites; i++) {
+        if (pod_file_same(cli->writes[i].path, name)) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--%s names %s, which is read here; give another file",
+                            cli->writes[i].option, cli->writes[i].path);
+        }
+    }
     const pod_status st = file->most > 0
                               ? pod_file_read_most(name, file->most, &file->data, &file->size, err)
                               : pod_file_read(name, &file->data, &file->size, err);
@@ -94,19 +101,19 @@ pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error
 }
 
 /* Files that the options name can be written, and each is named once. */
-static pod_status outputs_check(const pod_cli_common *common, pod_error *err)
+static pod_status outputs_check(const pod_cli *cli, pod_error *err)
 {
-    const char *const option[] = {"--output", "--trace", "--plot"};
-    const char *const path[] = {common->output_path, common->trace_path, common->plot_path};
     pod_status st = POD_OK;
-    for (int i = 0; i < 3 && st == POD_OK; i++) {
-        for (int j = 0; j < i && path[i] != NULL; j++) {
-            if (path[j] != NULL && strcmp(path[i], path[j]) == 0) {
-                return pod_fail(err, POD_E_USAGE, "%s and %s both name %s; give each its own file",
-                                option[j], option[i], path[i]);
+    for (int i = 0; i < cli->nwrites && st == POD_OK; i++) {
+        const pod_cli_write *write = &cli->writes[i];
+        for (int j = 0; j < i; j++) {
+            if (pod_file_same(cli->writes[j].path, write->path)) {
+                return pod_fail(err, POD_E_USAGE,
+                                "--%s and --%s both name %s; give each its own file",
+                                cli->writes[j].option, write->option, write->path);
             }
         }
-        st = path[i] != NULL ? pod_file_write_check(path[i], err) : POD_OK;
+        st = pod_file_write_check(write->path, err);
     }
     return st;
 }
@@ -129,7 +136,7 @@ pod_status pod_cli_tables_load(pod_cli *cli, pod_cli_file *files, int nfiles, po
     }
     pod_status st = POD_OK;
     if (pod_par_rank(cli->par) == 0) {
-        st = outputs_check(&cli->common, err);
+        st = outputs_check(cli, err);
     }
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {
