@@ -61,6 +61,9 @@ static pod_status put_output(const char *text, size_t size, pod_error *err)
     }
     errno = 0;
     if (fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0) {
+        if (errno == EPIPE) { /* whoever read has read enough, as head does */
+            return POD_OK;
+        }
         return pod_fail(err, POD_E_IO,
                         "cannot write to standard output: %s; give it somewhere to go, or "
                         "--output FILE",

@@ -79,7 +79,10 @@ struct pod_cli {
     pod_cli_common common;
     pod_cli_write writes[POD_CLI_WRITES_MAX];
     int nwrites;
-    bool help; /**< --help was given: output holds it, and the command has nothing to do */
+    const char *summary; /**< of the command that runs; NULL = of none */
+    bool
+        help; /**< --help or --help-all was given: output holds it, and the command has nothing to do */
+    bool help_all; /**< it was --help-all */
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */
     bool output_stays;        /**< the output says what the error is about: it is delivered, too */

@@ -249,6 +249,9 @@ pod_status pod_cmd_attention(pod_cli *cli, int argc, const char **argv, pod_erro
     pod_cli_said said;
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --queries Q --heads H --qk-dim D [--op backward] [--causal]",
+        .examples = "--chip v5p --queries 4096 --heads 32 --qk-dim 128 --causal\n"
+                    "--chip v6e --queries 8192 --heads 32 --kv-heads 8 --qk-dim 128 --op backward\n"
+                    "--chip v5e --queries 1 --keys 8192 --heads 32 --kv-heads 8 --qk-dim 128\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
         .options = options,

@@ -329,24 +329,24 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"op", 0, POD_CLI_TEXT, AT(op), "OP",
-     "all-reduce, all-gather, reduce-scatter, all-to-all, permute or broadcast"},
+     "all-reduce, all-gather, reduce-scatter, all-to-all, permute or broadcast", .matters = true},
     {"bytes", 0, POD_CLI_TEXT, AT(bytes), "LIST",
-     "the full buffer per chip: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)"},
+     "the full buffer per chip: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)", .matters = true},
     {"axes", 0, POD_CLI_TEXT, AT(axes), "AXES",
-     "physical axes that a group spans, as x or xyz (default: all)"},
+     "physical axes that a group spans, as x or xyz (default: all)", .matters = true},
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "a logical mesh laid on the slice; with --axis it says what a group is"},
+     "a logical mesh laid on the slice; with --axis it says what a group is", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...",
      "how mesh axes lie on several slices"},
     {"axis", 0, POD_CLI_TEXT, AT(mesh_axis), "NAME",
-     "axes of the mesh that a group spans, as tensor or fsdp,tensor"},
+     "axes of the mesh that a group spans, as tensor or fsdp,tensor", .matters = true},
     {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
      "mesh axes may share a physical axis"},
     {"algorithm", 0, POD_CLI_TEXT, AT(algorithm), "NAME",
      "auto (cheapest predicted), all, one of podsim list algorithms, or file:my.xml "
-     "(default: auto)"},
+     "(default: auto)", .matters = true},
     {"dtype", 0, POD_CLI_TEXT, AT(dtype), "TYPE",
-     "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)"},
+     "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)", .matters = true},
     {"root", 0, POD_CLI_TEXT, AT(root), "X,Y,Z",
      "of a broadcast (default: 0,0,0)"},
     {"pairs", 0, POD_CLI_TEXT, AT(pairs), "PAIRS",
@@ -362,6 +362,10 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
     pod_collective_texts texts = {0};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --op OP --bytes LIST",
+        .examples =
+            "--slice v5p:4x4x4 --op all-reduce --bytes 1KiB:1GiB:16 --data none\n"
+            "--slice v5e:8x8 --op all-gather --bytes 64MiB --algorithm all --data none\n"
+            "--slice v5e:4x4 --op all-reduce --bytes 1MiB --mesh fsdp=4,tensor=4 --axis fsdp\n",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,

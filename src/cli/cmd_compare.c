@@ -514,6 +514,10 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
     pod_step_recipe recipe = {0};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --batch N [--mesh AXIS=N,... ...]",
+        .examples =
+            "--slice v5p:4x4x4 --model llama3.1-8b --batch 256 --seq 4096\n"
+            "--slice v5p:2x2x4 --model llama3.1-8b --batch 64 --seq 2048 --split-axes\n"
+            "--slice v5e:4x4 --model mlp:layers=2,d_model=512,d_ff=2048 --batch 512 --data none\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_PLOT,

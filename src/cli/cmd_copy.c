@@ -100,6 +100,9 @@ pod_status pod_cmd_copy(pod_cli *cli, int argc, const char **argv, pod_error *er
     copy_options own = {.chip = NULL};
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --bytes LIST",
+        .examples = "--chip v5e --bytes 64MiB\n"
+                    "--chip tpu7x --bytes 1KiB:1GiB:4\n"
+                    "--chip v5p --bytes 1GiB --rates vendor --explain\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
         .options = options,

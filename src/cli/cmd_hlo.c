@@ -305,11 +305,11 @@ static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs
 #define AT(field) POD_CLI_FIELD(pod_hlo_texts, field)
 /* clang-format off */
 static const pod_cli_option options[] = {
-    {"facts", 0, POD_CLI_FLAG, AT(facts), NULL, "print what follows from the text alone; no --slice"},
+    {"facts", 0, POD_CLI_FLAG, AT(facts), NULL, "print what follows from the text alone; no --slice", .matters = true},
     {"schedule", 0, POD_CLI_TEXT, AT(schedule), "text",
      "run a text that isn't scheduled in its own order"},
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "mesh of one slice that the program was compiled for: the order in which JAX lays its devices"},
+     "mesh of one slice that the program was compiled for: the order in which JAX lays its devices", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...", "how many slices along which axes"},
     {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL, "mesh axes may share a physical axis"},
     {"device-order", 0, POD_CLI_TEXT, AT(device_order), "LIST|FILE",
@@ -333,15 +333,15 @@ static const pod_cli_option options[] = {
     {"branch", 0, POD_CLI_MANY, AT(branches), "NAME=K",
      "branch of a conditional, from 0 (default: the dearest; repeatable)"},
     {"what-if", 0, POD_CLI_TEXT, AT(what_if), "KEY=FACTOR|all",
-     "the step if a resource were FACTOR times faster, or the elasticity of each"},
+     "the step if a resource were FACTOR times faster, or the elasticity of each", .matters = true},
     {"exact", 0, POD_CLI_FLAG, AT(exact), NULL,
      "run every iteration of every loop, instead of a few that stand for the rest"},
-    {"top", 0, POD_CLI_TEXT, AT(top), "N", "operations that the table shows (default 20)"},
+    {"top", 0, POD_CLI_TEXT, AT(top), "N", "operations that the table shows (default 20)", .matters = true},
     {"by", 0, POD_CLI_TEXT, AT(by), "source|op_name|kind|phase",
-     "print what takes the time by source line, name, kind or pass instead of the row"},
-    {"ops", 0, POD_CLI_TARGET, AT(ops), "FILE", "write every operation to a CSV file"},
+     "print what takes the time by source line, name, kind or pass instead of the row", .matters = true},
+    {"ops", 0, POD_CLI_TARGET, AT(ops), "FILE", "write every operation to a CSV file", .matters = true},
     {"collectives", 0, POD_CLI_TARGET, AT(collectives), "FILE",
-     "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs"},
+     "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs", .matters = true},
     {"memory", 0, POD_CLI_TARGET, AT(memory), "FILE",
      "write arguments and the buffers alive at the peak to a CSV file"},
     {"links", 0, POD_CLI_TARGET, AT(links), "FILE", "write what each link carried to a CSV file"},
@@ -405,6 +405,9 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
     pod_hlo_texts texts = {.file = NULL};
     const pod_cli_usage usage = {
         .synopsis = "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts",
+        .examples = "topologies/examples/hlo/mlp_v5p_64.hlo.txt\n"
+                    "topologies/examples/hlo/mlp_v5p_64.hlo.txt --by source\n"
+                    "topologies/examples/hlo/mlp_v5p_64.hlo.txt --facts\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_EXPLAIN | POD_CLI_TRACE,

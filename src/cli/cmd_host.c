@@ -91,6 +91,9 @@ pod_status pod_cmd_host(pod_cli *cli, int argc, const char **argv, pod_error *er
     static const pod_emit_column columns[] = {{.name = "key"}, {.name = "value"}};
     const pod_cli_usage usage = {
         .synopsis = "[--slice SPEC]",
+        .examples = "\n"
+                    "--slice v5p:4x4x4\n"
+                    "--format json\n",
         .about = about,
         .groups = POD_CLI_SLICE,
     };

@@ -207,6 +207,9 @@ pod_status pod_cmd_list(pod_cli *cli, int argc, const char **argv, pod_error *er
     const char *what = NULL;
     const pod_cli_usage usage = {
         .synopsis = "chips|slices|models|recipes|algorithms",
+        .examples = "models\n"
+                    "chips --format csv\n"
+                    "slices\n",
         .about = about,
         .positional = &what,
     };

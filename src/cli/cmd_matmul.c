@@ -203,6 +203,9 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
     pod_matmul_options own = {.dtype = POD_DTYPE_BF16};
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --m M --k K --n N",
+        .examples = "--chip v5e --m 4096 --k 4096 --n 4096\n"
+                    "--chip tpu7x --m 8192 --k 4096 --n 4096 --dtype fp8 --explain\n"
+                    "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
         .options = options,

@@ -125,6 +125,9 @@ pod_status pod_cmd_mesh(pod_cli *cli, int argc, const char **argv, pod_error *er
     mesh_options own = {.mesh = NULL};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --mesh AXIS=N,...",
+        .examples = "--slice v5p:4x4x4 --mesh data=16,tensor=4\n"
+                    "--slice v5e:16x16 --mesh fsdp=-1,tensor=16\n"
+                    "--slice v5e:4x4 --mesh data=4,tensor=4 --ids\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_EXPLAIN,
         .options = options,

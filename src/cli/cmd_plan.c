@@ -384,6 +384,10 @@ pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *er
     plan_options own = {.plan = {.top = 10}};
     const pod_cli_usage usage = {
         .synopsis = "--model MODEL --batch N [--slices LIST]",
+        .examples =
+            "--model llama3.1-8b --batch 512 --slices v5e:8x16,v6e:8x16 --price v5e=1.2,v6e=2.7\n"
+            "--model llama3.1-8b --batch 256 --slices v5p --max-chips 64 --objective cost\n"
+            "--model llama3.1-8b --batch 512 --slices v6e:8x16 --tokens 1T --deadline 60d\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_PLOT,
         .options = options,

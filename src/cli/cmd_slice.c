@@ -222,11 +222,11 @@ static pod_status texts_check(const pod_cli *cli, const slice_texts *texts, pod_
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "with --plot: colour the cables by the mesh axis that they serve"},
+     "with --plot: colour the cables by the mesh axis that they serve", .matters = true},
     {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
      "mesh axes may share a physical axis"},
     {"load", 0, POD_CLI_TEXT, AT(load), "OP:BYTES",
-     "with --plot: colour the cables by how busy a collective keeps them, as all-reduce:64MiB"},
+     "with --plot: colour the cables by how busy a collective keeps them, as all-reduce:64MiB", .matters = true},
 };
 /* clang-format on */
 #undef AT
@@ -236,6 +236,9 @@ pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *e
     slice_texts texts = {0};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC",
+        .examples = "--slice v5p:4x4x8\n"
+                    "--slice v5e:8x8 --slice v5p:4x4x4 --format csv\n"
+                    "--slice v4:4x4x4 --fail-link 0,0,0:+x\n",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_EXPLAIN
                   | POD_CLI_PLOT,

@@ -320,6 +320,10 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     pod_step_recipe recipe = {0};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --model MODEL --mesh AXIS=N,... --batch N",
+        .examples = "--slice v5p:4x4x4 --model llama3.1-8b --mesh fsdp=64 --batch 256 --seq 4096\n"
+                    "--slice v5e:2x4 --model llama3.1-8b --mesh tensor=8 --batch 8 --seq 512 "
+                    "--mode decode\n"
+                    "--slice tpu7x:4x4x4 --recipe tpu7x-llama3.1-70b --what-if all\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,

@@ -270,6 +270,9 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     traffic_request request = {.from = -1, .to = -1};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --pattern NAME --bytes LIST",
+        .examples = "--slice v5e:8x8 --pattern transpose --bytes 1MiB\n"
+                    "--slice v5e:4x4 --pattern pair --from 0,0 --to 3,3 --bytes 16MiB\n"
+                    "--slice v4:4x4x4 --pattern uniform --bytes 1KiB:1MiB:32\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_SEED
                   | POD_CLI_EXPLAIN | POD_CLI_TRACE,

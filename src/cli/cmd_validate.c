@@ -227,9 +227,9 @@ typedef struct validate_options {
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"measurements", 0, POD_CLI_TEXT, AT(path), "FILE",
-     "the measurements (default: those that come with podsim)"},
+     "the measurements (default: those that come with podsim)", .matters = true},
     {"class", 0, POD_CLI_TEXT, AT(class_name), "CLASS",
-     "only rows of this class, as collective-large (default: all)"},
+     "only rows of this class, as collective-large (default: all)", .matters = true},
 };
 /* clang-format on */
 #undef AT
@@ -239,6 +239,9 @@ pod_status pod_cmd_validate(pod_cli *cli, int argc, const char **argv, pod_error
     validate_options own = {.path = NULL};
     const pod_cli_usage usage = {
         .synopsis = "[--measurements FILE] [--class CLASS]",
+        .examples = "--class matmul\n"
+                    "--class collective-large\n"
+                    "--class topology --format csv\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_PLOT,
         .options = options,

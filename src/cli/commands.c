@@ -27,37 +27,54 @@ static void print_commands(pod_text *out)
     for (int i = 0; i < NCOMMANDS; i++) {
         pod_text_printf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
     }
-    pod_text_add(out, "\npodsim COMMAND --help prints the options of a command, podsim --version\n"
-                      "the version. Values take units (64KiB, 1GB, 90GB/s, 1us): K/M/G = 10^3…,\n"
-                      "Ki/Mi/Gi = 2^10…. Times are simulated; bandwidths are one way; sizes of\n"
-                      "collectives are the full buffer per chip.\n"
-                      "Exit codes: 0 done, 1 a check failed, 2 usage, 3 the request can't be met,\n"
-                      "4 file or system error, 70 internal error.\n");
+    pod_text_add(out,
+                 "\npodsim help COMMAND prints examples and options of a command, podsim version\n"
+                 "the version. Values take units (64KiB, 1GB, 90GB/s, 1us): K/M/G = 10^3…,\n"
+                 "Ki/Mi/Gi = 2^10…. Times are simulated; bandwidths are one way; sizes of\n"
+                 "collectives are the full buffer per chip.\n"
+                 "Exit codes: 0 done, 1 a check failed, 2 usage, 3 the request can't be met,\n"
+                 "4 file or system error, 70 internal error.\n");
+}
+
+/* Is it one of the forms of a question that no command answers? */
+static bool is_one_of(const char *text, const char *const forms[3])
+{
+    return strcmp(text, forms[0]) == 0 || strcmp(text, forms[1]) == 0
+           || strcmp(text, forms[2]) == 0;
 }
 
 pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
+    static const char *const help[] = {"help", "--help", "-h"};
+    static const char *const version[] = {"version", "--version", "-V"};
     if (argc < 1) {
-        return pod_fail(err, POD_E_USAGE, "no command; podsim --help lists them");
+        print_commands(&cli->output);
+        cli->output_stays = true;
+        return pod_fail(err, POD_E_USAGE, "no command; podsim help COMMAND explains one");
     }
-    if (strcmp(argv[0], "--version") == 0) {
+    if (is_one_of(argv[0], version)) {
         pod_text_add(&cli->output, "podsim " PODSIM_VERSION "\n");
         return POD_OK;
     }
-    if (strcmp(argv[0], "--help") == 0) {
+    const bool asked = is_one_of(argv[0], help);
+    if (asked && argc < 2) {
         print_commands(&cli->output);
         return POD_OK;
     }
+    const char *const name = argv[asked ? 1 : 0];
+    const char *helped[] = {name, "--help", NULL};
     const char *names[NCOMMANDS];
     for (int i = 0; i < NCOMMANDS; i++) {
         names[i] = commands[i].name;
-        if (strcmp(argv[0], names[i]) == 0) {
-            return commands[i].run(cli, argc, argv, err);
+        if (strcmp(name, names[i]) == 0) {
+            cli->summary = commands[i].summary;
+            return asked ? commands[i].run(cli, 2, helped, err)
+                         : commands[i].run(cli, argc, argv, err);
         }
     }
-    if (argv[0][0] == '-') {
+    if (name[0] == '-') {
         static const char *const before[] = {"--help", "--version"};
-        return pod_fail_unknown(err, POD_E_USAGE, "option before the command", argv[0], before, 2);
+        return pod_fail_unknown(err, POD_E_USAGE, "option before the command", name, before, 2);
     }
-    return pod_fail_unknown(err, POD_E_USAGE, "command", argv[0], names, NCOMMANDS);
+    return pod_fail_unknown(err, POD_E_USAGE, "command", name, names, NCOMMANDS);
 }

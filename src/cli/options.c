@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "cli/common.h"
+#include "cli/help.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,28 +136,6 @@ static pod_status read_options(pod_cli *cli, poptContext context, const pod_cli_
     }
 }
 
-/* ---- help ---- */
-
-static pod_status print_help(pod_cli *cli, poptContext context, const pod_cli_usage *usage,
-                             pod_error *err)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (memory == NULL) {
-        return out_of_memory(err);
-    }
-    poptSetOtherOptionHelp(context, usage->synopsis);
-    poptPrintHelp(context, memory, 0);
-    (void)fprintf(memory, "\n%s", usage->about);
-    const bool ok = fclose(memory) == 0;
-    if (ok) {
-        pod_text_append(&cli->output, text, size);
-    }
-    free(text);
-    return ok && !cli->output.out_of_memory ? POD_OK : out_of_memory(err);
-}
-
 /* The options of a command line and what it says of them. */
 typedef struct command_line {
     pod_cli_option slice[1];
@@ -178,7 +157,10 @@ static pod_cli_said *said_init(pod_cli_said *said, pod_cli *cli, const pod_cli_o
 static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usage)
 {
     static const pod_cli_option help[] = {
-        {"help", 0, POD_CLI_FLAG, POD_CLI_FIELD(pod_cli, help), NULL, "print this and end"}
+        {"help",     'h', POD_CLI_FLAG, POD_CLI_FIELD(pod_cli, help),     NULL,
+         "print what matters most and end",                                                           .group = "Help"},
+        {"help-all", 0,   POD_CLI_FLAG, POD_CLI_FIELD(pod_cli, help_all), NULL, "print this and end",
+         .group = "Help"                                                                                             },
     };
     const unsigned slices = POD_CLI_SLICE | POD_CLI_SLICES;
     const int nslices = pod_cli_common_options(usage->groups & slices, line->slice);
@@ -193,7 +175,7 @@ static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usa
         set_add(&line->set, usage->shared, usage->shared);
     }
     set_add(&line->set, said_init(&line->common_said, cli, line->common, ncommon), cli);
-    set_add(&line->set, said_init(&line->help_said, cli, help, 1), cli);
+    set_add(&line->set, said_init(&line->help_said, cli, help, sizeof help / sizeof *help), cli);
 }
 
 /* Values into their fields: first what is common. */
@@ -246,10 +228,13 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
         return out_of_memory(err);
     }
     pod_status st = read_options(cli, context, usage, &line->set, err);
-    cli->help = line->help_said.text[0] != NULL;
+    cli->help_all = line->help_said.text[1] != NULL;
+    cli->help = cli->help_all || line->help_said.text[0] != NULL;
     if (cli->help) {
         pod_error_clear(err);
-        st = print_help(cli, context, usage, err);
+        pod_cli_help_add(&cli->output, cli, usage, argv[0], line->set.option, line->set.count,
+                         cli->help_all);
+        st = cli->output.out_of_memory ? out_of_memory(err) : POD_OK;
     } else if (st == POD_OK) {
         st = line_store(line, cli, usage, err);
     }

@@ -3,7 +3,7 @@
  *
  *  Model: a command has a table of its own options (cli/option_set.h) and names the groups of common options that it
  *  uses; an option outside these is unknown to it, so nothing is accepted that does nothing. An
- *  option given twice must say the same both times unless it is a list. `--help` prints the table.
+ *  option given twice must say the same both times unless it is a list. `--help` prints those that matter, `--help-all` all.
  *
  *  Threads: none. Errors: POD_E_USAGE, one line. */
 #pragma once
@@ -15,7 +15,9 @@
 
 typedef struct pod_cli_usage {
     const char *synopsis; /**< of the options that matter, "--slice SPEC --op OP --bytes LIST" */
-    const char *about;    /**< below the table of options in --help */
+    const char *
+        examples; /**< three command lines that work, without "podsim COMMAND", each with its end; or NULL */
+    const char *about; /**< what the columns are: below the options in --help-all */
     unsigned groups;
     const pod_cli_option *options; /**< options[noptions] */
     int noptions;
@@ -26,7 +28,7 @@ typedef struct pod_cli_usage {
 } pod_cli_usage;
 
 /** Parse a command's arguments. Not collective; the same on every rank.
- *  On --help, cli->help is set and cli->output holds the text.
+ *  On --help and --help-all, cli->help is set and cli->output holds the text.
  *  @param argv  argv[0] is the command's name */
 pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, const char **argv,
                          pod_error *err);

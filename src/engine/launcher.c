@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,20 +67,14 @@ static long launcher_find(void)
     return 0;
 }
 
-/* errno of what writing to this device or pipe would give; 0 = it works, or who knows. */
+/* errno of what writing to this device would give; 0 = it works, or who knows. */
 static int device_fault(const char *path)
 {
     const int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    int fault = 0;
-    if (poll(&ready, 1, 0) == 1 && (ready.revents & POLLERR) != 0) {
-        fault = EPIPE;
-    } else if (write(fd, "", 0) < 0 && errno != EAGAIN) {
-        fault = errno;
-    }
+    const int fault = write(fd, "", 0) < 0 && errno != EAGAIN ? errno : 0;
     (void)close(fd);
     return fault;
 }
@@ -102,7 +95,7 @@ pod_status pod_launcher_output_check(int64_t bytes, pod_error *err)
     if (stat(path, &there) != 0) {
         return POD_OK;
     }
-    if (S_ISCHR(there.st_mode) || S_ISFIFO(there.st_mode)) {
+    if (S_ISCHR(there.st_mode)) {
         fault = device_fault(path);
     } else if (S_ISREG(there.st_mode) && statvfs(path, &room) == 0
                && (double)room.f_bavail * (double)room.f_frsize < (double)bytes) {

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 100, NAME_WIDTH = 34, FEW = 10, SYNTAX_MAX = 96, GROUPS_MAX = 16 };
+
+/* "  -q, --quiet" or "      --slice=SPEC" */
+static void syntax_of(const pod_cli_option *option, char text[SYNTAX_MAX])
+{
+    char letter[] = "    ";
+    if (option->letter != 0) {
+        (void)snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    }
+    (void)snprintf(text, SYNTAX_MAX, "  %s--%s%s%s", letter, option->name,
+                   option->argument != NULL ? "=" : "",
+                   option->argument != NULL ? option->argument : "");
+}
+
+static void option_add(pod_text *out, const pod_cli_option *option)
+{
+    char syntax[SYNTAX_MAX];
+    char line[2 * SYNTAX_MAX];
+    char indent[NAME_WIDTH + 1];
+    memset(indent, ' ', NAME_WIDTH);
+    indent[NAME_WIDTH] = '\0';
+    syntax_of(option, syntax);
+    if (pod_text_width(syntax, strlen(syntax)) + 2 > NAME_WIDTH) {
+        pod_text_printf(out, "%s\n", syntax);
+        syntax[0] = '\0';
+    }
+    const size_t used = pod_text_width(syntax, strlen(syntax));
+    (void)snprintf(line, sizeof line, "%s%*s", syntax, (int)(NAME_WIDTH - used), "");
+    pod_text whole = {0};
+    pod_text_printf(&whole, "%s%s", line, option->help);
+    if (whole.out_of_memory) {
+        out->out_of_memory = true;
+    } else {
+        pod_text_wrap(out, whole.data, whole.size, WIDTH, indent);
+    }
+    pod_text_free(&whole);
+}
+
+static const char *group_of(const pod_cli_option *option)
+{
+    return option->group != NULL ? option->group : "Options";
+}
+
+/* Options by the headings of their groups, in the order in which these come up. */
+static void groups_add(pod_text *out, const pod_cli_option *const *options, int noptions)
+{
+    const char *groups[GROUPS_MAX];
+    int ngroups = 0;
+    for (int i = 0; i < noptions; i++) {
+        int at = 0;
+        while (at < ngroups && strcmp(groups[at], group_of(options[i])) != 0) {
+            at++;
+        }
+        if (at == ngroups) {
+            POD_ASSERT(ngroups < GROUPS_MAX);
+            groups[ngroups++] = group_of(options[i]);
+        }
+    }
+    for (int g = 0; g < ngroups; g++) {
+        pod_text_printf(out, "\n%s:\n", groups[g]);
+        for (int i = 0; i < noptions; i++) {
+            if (strcmp(groups[g], group_of(options[i])) == 0) {
+                option_add(out, options[i]);
+            }
+        }
+    }
+}
+
+static void few_add(pod_text *out, const pod_cli_option *const *options, int noptions)
+{
+    int shown = 0;
+    pod_text_add(out, "\nOptions:\n");
+    for (int i = 0; i < noptions && shown < FEW; i++) {
+        if (options[i]->matters) {
+            option_add(out, options[i]);
+            shown++;
+        }
+    }
+}
+
+static void examples_add(pod_text *out, const char *command, const char *examples)
+{
+    if (examples == NULL) {
+        return;
+    }
+    pod_text_add(out, "\nExamples:\n");
+    for (const char *at = examples; *at != '\0';) {
+        const size_t size = strcspn(at, "\n") + 1;
+        pod_text_printf(out, "  podsim %s %.*s", command, (int)size, at);
+        at += size;
+    }
+}
+
+void pod_cli_help_add(pod_text *out, const pod_cli *cli, const pod_cli_usage *usage,
+                      const char *command, const pod_cli_option *const *options, int noptions,
+                      bool all)
+{
+    pod_text_printf(out, "Usage: podsim %s %s\n", command, usage->synopsis);
+    if (cli->summary != NULL) {
+        pod_text_printf(out, "\nAnswers: %s.\n", cli->summary);
+    }
+    examples_add(out, command, usage->examples);
+    if (all) {
+        groups_add(out, options, noptions);
+        pod_text_printf(out, "\n%s", usage->about);
+        return;
+    }
+    few_add(out, options, noptions);
+    pod_text_printf(
+        out, "\npodsim %s --help-all has all %d options by group, and what the columns are.\n",
+        command, noptions);
+}
