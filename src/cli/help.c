@@ -97,22 +97,20 @@ static void examples_add(pod_text *out, const char *command, const char *example
     }
 }
 
-void pod_cli_help_add(pod_text *out, const pod_cli *cli, const pod_cli_usage *usage,
-                      const char *command, const pod_cli_option *const *options, int noptions,
-                      bool all)
+void pod_cli_help_add(pod_text *out, const pod_cli_help *help, bool all)
 {
-    pod_text_printf(out, "Usage: podsim %s %s\n", command, usage->synopsis);
-    if (cli->summary != NULL) {
-        pod_text_printf(out, "\nAnswers: %s.\n", cli->summary);
+    pod_text_printf(out, "Usage: podsim %s %s\n", help->command, help->synopsis);
+    if (help->summary != NULL) {
+        pod_text_printf(out, "\nAnswers: %s.\n", help->summary);
     }
-    examples_add(out, command, usage->examples);
+    examples_add(out, help->command, help->examples);
     if (all) {
-        groups_add(out, options, noptions);
-        pod_text_printf(out, "\n%s", usage->about);
+        groups_add(out, help->options, help->noptions);
+        pod_text_printf(out, "\n%s", help->about);
         return;
     }
-    few_add(out, options, noptions);
+    few_add(out, help->options, help->noptions);
     pod_text_printf(
         out, "\npodsim %s --help-all has all %d options by group, and what the columns are.\n",
-        command, noptions);
+        help->command, help->noptions);
 }

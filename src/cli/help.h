@@ -4,12 +4,20 @@
  *  Threads: none. Errors: stick in the text. */
 #pragma once
 
-#include "cli/options.h"
+#include "base/text.h"
+#include "cli/option_set.h"
+
+typedef struct pod_cli_help {
+    const char *command;
+    const char *summary;  /**< NULL = none */
+    const char *synopsis; /**< of the options that matter */
+    const char *examples; /**< command lines without "podsim COMMAND", each with its end; or NULL */
+    const char *about;    /**< what the columns are */
+    const pod_cli_option *const *options; /**< options[noptions], of the command and common ones */
+    int noptions;
+} pod_cli_help;
 
 /** Add the help of a command to `out`.
- *  @param options  options[noptions], of the command and common ones
- *  @param all      every option, by group, and what the columns are; else the ten options that matter most, in
- *                  forty lines at most */
-void pod_cli_help_add(pod_text *out, const pod_cli *cli, const pod_cli_usage *usage,
-                      const char *command, const pod_cli_option *const *options, int noptions,
-                      bool all);
+ *  @param all  every option, by group, and what the columns are; else the ten options that matter most, in forty lines
+ *              at most */
+void pod_cli_help_add(pod_text *out, const pod_cli_help *help, bool all);

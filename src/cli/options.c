@@ -232,8 +232,16 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     cli->help = cli->help_all || line->help_said.text[0] != NULL;
     if (cli->help) {
         pod_error_clear(err);
-        pod_cli_help_add(&cli->output, cli, usage, argv[0], line->set.option, line->set.count,
-                         cli->help_all);
+        const pod_cli_help help = {
+            .command = argv[0],
+            .summary = cli->summary,
+            .synopsis = usage->synopsis,
+            .examples = usage->examples,
+            .about = usage->about,
+            .options = line->set.option,
+            .noptions = line->set.count,
+        };
+        pod_cli_help_add(&cli->output, &help, cli->help_all);
         st = cli->output.out_of_memory ? out_of_memory(err) : POD_OK;
     } else if (st == POD_OK) {
         st = line_store(line, cli, usage, err);

@@ -3,7 +3,8 @@
  *
  *  Model: a command has a table of its own options (cli/option_set.h) and names the groups of common options that it
  *  uses; an option outside these is unknown to it, so nothing is accepted that does nothing. An
- *  option given twice must say the same both times unless it is a list. `--help` prints those that matter, `--help-all` all.
+ *  option given twice must say the same both times unless it is a list. `--help` prints those that
+ *  matter, `--help-all` all.
  *
  *  Threads: none. Errors: POD_E_USAGE, one line. */
 #pragma once
