@@ -18,6 +18,7 @@
     X(mesh, "how a logical mesh lies on a slice") \
     X(step, "a training step under one layout, and where its time goes") \
     X(compare, "a step under many layouts, fastest first") \
+    X(serve, "a server under load: tokens a second, time to the first token and between tokens") \
     X(plan, "which slice, and which layout on it") \
     X(hlo, "a program that the TPU compiler wrote: its step time, and where it goes") \
     X(validate, "published measurements rerun, and how far off they come out") \

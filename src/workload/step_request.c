@@ -92,7 +92,7 @@ static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_
         }
         batch = model->m;
     }
-    if (batch < 1) {
+    if (batch < 1 && request->serving.prefill_tokens == 0) {
         return pod_fail(err, POD_E_USAGE, "%s needs a batch; give --batch or --batch-per-chip",
                         model->name);
     }

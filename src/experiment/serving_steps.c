@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/serving_steps.h"
+
+#include "base/grow.h"
+#include "base/units.h"
+#include "collectives/choices.h"
+#include "experiment/step_best.h"
+
+#include <stdlib.h>
+
+enum { SERVING_LENGTHS = 4 }; /* intervals of the answer between simulated lengths */
+
+/* The sizes of a mix into the request. */
+static void mix_sizes_set(pod_serving_steps *s, int64_t batch, int64_t seq, int64_t piece,
+                          int64_t cached)
+{
+    s->request.batch = batch;
+    s->request.seq = seq;
+    s->request.serving.prefill_tokens = piece * s->groups;
+    s->request.serving.cached = cached;
+}
+
+/* ---- room ---- */
+
+/* Bytes of a chip when so many requests have all their tokens, and a prompt its last chunk. */
+static pod_status serving_peak_find(pod_serving_steps *s, int64_t batch, int64_t *bytes,
+                                    pod_error *err)
+{
+    const pod_serving_args *args = s->args;
+    const int64_t piece = args->chunk < args->input ? args->chunk : args->input;
+    pod_experiment_step_case run_case = {.asked = NULL};
+    mix_sizes_set(s, batch, args->input + args->output, piece, args->input - piece);
+    const pod_status st =
+        pod_experiment_step_lay(s->experiment, &run_case, &s->request, s->setup, s->mesh, err);
+    if (st == POD_OK) {
+        *bytes = run_case.work.memory.peak_bytes;
+        s->groups =
+            run_case.work.layout.size[POD_MESH_DATA] * run_case.work.layout.size[POD_MESH_EXPERT];
+    }
+    pod_experiment_step_case_fini(&run_case);
+    return st;
+}
+
+/* A cache that grows by so many bytes for each further request of every group. */
+static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args, pod_error *err)
+{
+    const int64_t usable = s->setup->chip.hbm_usable_bytes;
+    const int64_t wanted = args->rate > 0 ? INT32_MAX : args->concurrency;
+    const int64_t most = args->room > 0 && args->room < wanted ? args->room : wanted;
+    int64_t one = 0;
+    int64_t two = 0;
+    int64_t each = 1;
+    POD_TRY(serving_peak_find(s, s->groups, &one, err));
+    const pod_status st = serving_peak_find(s, 2 * (int64_t)s->groups, &two, NULL);
+    if (st == POD_OK) {
+        const int64_t more = two > one ? two - one : 1;
+        each = 1 + (usable - one) / more;
+    } else if (st != POD_E_NOFIT) {
+        return serving_peak_find(s, 2 * (int64_t)s->groups, &two, err);
+    }
+    const int64_t needed = pod_ceil_div(most, s->groups);
+    each = each < needed ? each : needed;
+    while (each > 1 && serving_peak_find(s, each * s->groups, &two, NULL) == POD_E_NOFIT) {
+        each--;
+    }
+    args->room = each * s->groups < most ? each * s->groups : most;
+    args->prompts = s->groups;
+    return POD_OK;
+}
+
+pod_status pod_serving_steps_init(pod_serving_steps *steps, pod_experiment *experiment,
+                                  const pod_experiment_step_request *request,
+                                  const pod_experiment_setup *setup, const pod_logical_mesh *mesh,
+                                  pod_serving_args *args, pod_error *err)
+{
+    *steps = (pod_serving_steps){.experiment = experiment,
+                                 .setup = setup,
+                                 .mesh = mesh,
+                                 .request = *request,
+                                 .args = args,
+                                 .groups = 1};
+    steps->request.mode = POD_STEP_SERVE;
+    steps->request.plain = true;
+    for (int a = 0; a < mesh->naxes; a++) {
+        const bool cut = mesh->axis[a] == POD_MESH_DATA || mesh->axis[a] == POD_MESH_EXPERT;
+        steps->groups *= cut && mesh->size[a] > 0 ? mesh->size[a] * mesh->dcn_size[a] : 1;
+    }
+    POD_TRY(pod_par_agree(experiment->par, pod_coll_choices_new(&steps->choices, err), err));
+    return serving_room_find(steps, args, err);
+}
+
+void pod_serving_steps_fini(pod_serving_steps *steps)
+{
+    pod_coll_choices_free(steps->choices);
+    free(steps->known);
+}
+
+/* ---- times ---- */
+
+static pod_status mix_simulate(pod_serving_steps *s, pod_serving_known *mix, pod_error *err)
+{
+    pod_experiment own = *s->experiment;
+    pod_experiment_step_case run_case = {.asked = NULL};
+    pod_experiment_step_outcome outcome = {0};
+    pod_step_result result = {0};
+    own.choices = s->choices;
+    mix_sizes_set(s, mix->batch, mix->seq, mix->piece, mix->cached);
+    pod_status st = pod_experiment_step_lay(&own, &run_case, &s->request, s->setup, s->mesh, err);
+    if (st == POD_OK) {
+        st = pod_experiment_step(&own, &run_case, &s->setup->chip, NULL, &result, &outcome, err);
+    }
+    if (st == POD_OK) {
+        mix->step.time_ps = outcome.time_ps;
+        pod_experiment_step_parts(&outcome, mix->step.part_s);
+    }
+    pod_step_result_fini(&result);
+    pod_experiment_step_case_fini(&run_case);
+    return st;
+}
+
+static pod_status mix_known(pod_serving_steps *s, pod_serving_known mix, pod_serving_step *step,
+                            pod_error *err)
+{
+    for (int64_t i = 0; i < s->nknown; i++) {
+        const pod_serving_known *k = &s->known[i];
+        if (k->batch == mix.batch && k->seq == mix.seq && k->piece == mix.piece
+            && k->cached == mix.cached) {
+            *step = k->step;
+            return POD_OK;
+        }
+    }
+    POD_TRY(mix_simulate(s, &mix, err));
+    if (!POD_GROW(s->known, s->known_room, s->nknown + 1)) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the times of steps");
+    }
+    s->known[s->nknown++] = mix;
+    *step = mix.step;
+    return POD_OK;
+}
+
+static void mix_blend(pod_serving_step *step, const pod_serving_step *other, double share)
+{
+    step->time_ps += (pod_time_ps)(share * (double)(other->time_ps - step->time_ps) + 0.5);
+    for (int p = 0; p < POD_STEP_PARTS; p++) {
+        step->part_s[p] += share * (other->part_s[p] - step->part_s[p]);
+    }
+}
+
+/* Of a length of running requests: between none and the most of the prompt that the cache has. */
+static pod_status mix_time(pod_serving_steps *s, pod_serving_known mix, pod_serving_step *step,
+                           pod_error *err)
+{
+    const int64_t cached = mix.cached;
+    const int64_t most = s->args->input - mix.piece;
+    mix.cached = 0;
+    POD_TRY(mix_known(s, mix, step, err));
+    if (cached > 0) {
+        pod_serving_step other;
+        mix.cached = most;
+        POD_TRY(mix_known(s, mix, &other, err));
+        mix_blend(step, &other, (double)cached / (double)most);
+    }
+    return POD_OK;
+}
+
+/* So many, padded. */
+static int64_t mix_padded(const pod_serving_steps *s, int64_t decoding)
+{
+    int64_t size = decoding > 0 ? s->groups : 0;
+    while (size < decoding) {
+        size *= 2;
+    }
+    const int64_t most = pod_round_up(s->args->room, s->groups);
+    return size < most ? size : most;
+}
+
+pod_status pod_serving_steps_time(void *steps, const pod_serving_mix *mix, pod_serving_step *step,
+                                  pod_error *err)
+{
+    pod_serving_steps *s = steps;
+    const int64_t input = s->args->input;
+    const int64_t output = s->args->output;
+    const int64_t intervals = output < SERVING_LENGTHS ? output : SERVING_LENGTHS;
+    const double beyond = (mix->cached - (double)input) * (double)intervals / (double)output;
+    int64_t at = mix->decoding > 0 ? (int64_t)beyond : 0;
+    at = at < intervals ? at : intervals - 1;
+    pod_serving_known known = {.batch = mix_padded(s, mix->decoding),
+                               .seq = mix->decoding > 0 ? input + output * at / intervals : 1,
+                               .piece = mix->piece,
+                               .cached = mix->piece_cached};
+    POD_TRY(mix_time(s, known, step, err));
+    const int64_t next = input + output * (at + 1) / intervals;
+    if (mix->decoding > 0 && mix->cached > (double)known.seq) {
+        pod_serving_step other;
+        const double share = (mix->cached - (double)known.seq) / (double)(next - known.seq);
+        known.seq = next;
+        POD_TRY(mix_time(s, known, &other, err));
+        mix_blend(step, &other, share);
+    }
+    return POD_OK;
+}
