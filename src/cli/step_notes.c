@@ -190,7 +190,7 @@ static void note_link(pod_findings *findings, const pod_experiment_step_case *ru
                      "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
                      pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
                      pod_direction_name(links->busiest_direction),
-                     pod_format_bytes(links->max_bytes, bytes, sizeof bytes), busy_s * 1e6,
+                     pod_format_bytes(links->busiest_bytes, bytes, sizeof bytes), busy_s * 1e6,
                      pod_time_to_us(result->time_ps),
                      100 * busy_s / pod_time_to_s(result->time_ps));
 }
