@@ -45,7 +45,7 @@ typedef struct pod_breakdown {
 void pod_breakdown_get(const pod_programs *programs, const pod_step_result *result,
                        double peak_ops_per_s, pod_breakdown *breakdown);
 
-/** Of a step with faults: what its axes and the host are exposed, and chips idle, longer than without them becomes wait_s.
+/** Of a step with faults: what is exposed and idle longer than without them becomes wait_s.
  *  @param healthy  of the same step without faults */
 void pod_breakdown_wait(pod_breakdown *breakdown, const pod_breakdown *healthy);
 
