@@ -188,7 +188,7 @@ static pod_status list_algorithms(pod_cli *cli, pod_error *err)
             }
         }
         pod_emit_text(emit, algorithm->name);
-        pod_emit_text(emit, algorithm->in_auto ? "yes" : "no");
+        pod_emit_text(emit, algorithm->auto_ops != 0 ? "yes" : "no");
         pod_emit_text(emit, ops.size > 0 ? ops.data : "");
         pod_emit_text(emit, algorithm->summary);
         pod_text_free(&ops);

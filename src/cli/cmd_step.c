@@ -119,31 +119,17 @@ static void note_kept(pod_findings *findings, const pod_experiment_step_case *ru
     }
 }
 
-/* What faults cost; where repairing them gains nothing, what else would help. */
-static pod_status advise(pod_cli *cli, const pod_experiment_step_case *run_case,
-                         const pod_chip_spec *chip, const pod_step_result *result,
-                         pod_experiment_step_faults *faults, pod_experiment_step_remedy *remedy,
-                         pod_error *err)
-{
-    POD_TRY(pod_experiment_step_faults_find(&cli->experiment, run_case, chip, result->time_ps,
-                                            faults, err));
-    return pod_faults_are_remedied(&faults->found)
-               ? POD_OK
-               : pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, remedy,
-                                                 err);
-}
-
 /* What the run has to say. */
 static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result,
                        const pod_experiment_step_outcome *outcome, const pod_what_if *what,
                        pod_findings *findings, pod_error *err)
 {
-    pod_experiment_step_faults faults = {.found = {.count = 0}};
     pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
-    pod_status st = pod_cli_wants_findings(cli)
-                        ? advise(cli, run_case, chip, result, &faults, &remedy, err)
-                        : POD_OK;
+    if (pod_cli_wants_findings(cli)) {
+        POD_TRY(pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy,
+                                                err));
+    }
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s",
                      run_case->setup->slice.name, run_case->mesh.ndevices,
@@ -157,11 +143,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_step_serving_heading(findings, run_case->asked);
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
-    if (st == POD_OK) {
-        st = pod_step_notes(findings, run_case, chip, result, &faults, &remedy, err);
-    }
-    pod_experiment_step_faults_fini(&faults);
-    return st;
+    return pod_step_notes(findings, run_case, chip, result, &remedy, err);
 }
 
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,

@@ -13,11 +13,13 @@
  *       1   to 3     to 2     .        .
  *
  * An all-reduce in two phases becomes a scatter from the root and a gather. What the steps of an all-reduce bring keeps
- * its channels abreast. Here most bring nothing, and the root would finish one channel before it starts the next: so
- * earlier steps go first on a link, or what is left out is sent empty and waited for as before, whichever is faster. */
+ * its channels abreast. Here most bring nothing, and the root would finish one channel before it starts the next. Where
+ * the all-reduce has its links to itself, they carry what is left in the same order (turns.h). Else what is
+ * left out is left out, or sent empty and waited for as before, whichever is faster. */
 #include "collectives/predict/predict.h"
 #include "collectives/schedule/algorithm_list.h"
 #include "collectives/schedule/frame.h"
+#include "collectives/schedule/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +28,9 @@
 enum { ALL_REDUCE_RANKS_MAX = 512, STEPS_MAX = 1 << 24, ALL_TRIED_RANKS_MAX = 64 };
 
 static const pod_coll_algorithm *const all_reduces[] = {
-    &pod_coll_ring,  &pod_coll_line,   &pod_coll_bucket,
-    &pod_coll_swing, &pod_coll_gather, &pod_coll_scatter_relay,
+    &pod_coll_ring,          &pod_coll_line,        &pod_coll_bucket,
+    &pod_coll_tree,          &pod_coll_swing,       &pod_coll_gather,
+    &pod_coll_scatter_relay, &pod_coll_swing_bw_2D, &pod_coll_xla,
 };
 enum { ALL_REDUCES = sizeof all_reduces / sizeof *all_reduces };
 
@@ -39,13 +42,20 @@ typedef struct leftover {
     bool receives;
 } leftover;
 
+/* How links know what comes next. */
+typedef enum form {
+    FORM_EARLIEST, /* of what is ready, the earlier step */
+    FORM_PACED, /* messages with nothing left are sent empty, so that steps wait as in the all-reduce */
+    FORM_TIMED /* the order of the all-reduce, where its links carry one message at a time */
+} form;
+
 typedef struct masked {
     pod_coll_schedule base;
     pod_coll_schedule *whole; /* the all-reduce */
     int64_t *first;           /* first[channel]: of its entries, [rank][step] */
     leftover *left;
-    bool
-        paced; /* messages with nothing left are sent empty, so that steps wait as in the all-reduce */
+    pod_coll_turns turns; /* timed: of what is left */
+    bool paced;
 } masked;
 
 static leftover *left_at(const masked *self, int32_t channel, int32_t rank, int32_t step)
@@ -74,7 +84,9 @@ static void masked_step(const pod_coll_schedule *schedule, const pod_coll_place 
     }
     out->send_slots = left->send_slots;
     out->send_gap = 0;
-    if (self->whole->sequential && !self->paced) {
+    if (self->base.timed && out->send_to >= 0 && out->send_to != me->rank) {
+        out->turn = *pod_coll_turn_at(&self->turns, me->rank, channel, step);
+    } else if (self->whole->sequential && !self->paced) {
         out->priority = (uint8_t)(step * UINT8_MAX / self->base.channels[channel].max_steps);
     }
     out->recv_from = left->receives || self->paced ? out->recv_from : -1;
@@ -94,6 +106,7 @@ static void masked_free(pod_coll_schedule *schedule)
 {
     masked *self = (masked *)schedule;
     pod_coll_schedule_free(self->whole);
+    pod_coll_turns_fini(&self->turns);
     free(self->left);
     free(self->first);
     pod_coll_frame_fini(&self->base);
@@ -382,7 +395,74 @@ static pod_status walk_all_reduce(const pod_coll_request *request,
     return POD_OK;
 }
 
-/* With empty messages or without. POD_E_INVALID when this all-reduce can't be cut down. */
+/* The turns of what is left, counted anew. @param order  room for the sends over a link, as (channel, step) */
+static void turns_close_up(masked *self, const pod_coll_place *me, int direction, int64_t *order)
+{
+    const pod_coll_schedule *whole = self->whole;
+    int32_t count = 0;
+    for (int32_t c = 0; c < whole->nchannels; ++c) {
+        const int32_t steps = whole->ops->steps(whole, me, c);
+        for (int32_t s = 0; s < steps; ++s) {
+            pod_coll_step step;
+            whole->ops->step(whole, me, c, s, &step);
+            const int32_t turn = *pod_coll_turn_at(&self->turns, me->rank, c, s);
+            if (turn >= 0 && step.send_direction == direction) {
+                order[turn] = (int64_t)c << 32 | s;
+                count = turn + 1 > count ? turn + 1 : count;
+            }
+        }
+    }
+    int32_t left = 0;
+    for (int32_t i = 0; i < count; ++i) {
+        const int32_t channel = (int32_t)(order[i] >> 32);
+        const int32_t step = (int32_t)(order[i] & INT32_MAX);
+        if (left_at(self, channel, me->rank, step)->send_slots > 0) {
+            pod_coll_turn_note(&self->turns, me->rank, channel, step, left++);
+        }
+    }
+}
+
+/* Follow the all-reduce, every rank by itself, and keep the order of its links. */
+static pod_status turns_find(const pod_coll_request *request, masked *self, pod_error *err)
+{
+    pod_coll_request all = *request;
+    all.op = POD_ALL_REDUCE;
+    all.enough_ps = 0;
+    const int32_t n = request->group->size;
+    const pod_coll_fold fold = {.cells = n, .hops_max = INT64_MAX, .turns = &self->turns};
+    pod_coll_estimate estimate;
+    if (!pod_coll_turns_init(&self->turns, self->whole, STEPS_MAX)) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+    }
+    const pod_status st = pod_coll_estimate_folded(&all, self->whole, &fold, &estimate, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    int64_t most = 0; /* steps of a rank */
+    for (int32_t c = 0; c < self->whole->nchannels; ++c) {
+        most += self->whole->channels[c].max_steps;
+    }
+    int64_t *order = malloc(((size_t)most + 1) * sizeof *order);
+    for (int32_t rank = 0; order != NULL && rank < n; ++rank) {
+        pod_coll_place me;
+        pod_coll_place_make(self->whole->group, rank, &me);
+        for (int direction = 0; direction < POD_DIRECTIONS; ++direction) {
+            turns_close_up(self, &me, direction, order);
+        }
+    }
+    const bool ok = order != NULL;
+    free(order);
+    return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
+}
+
+static void form_take(masked *self, form f)
+{
+    self->base.timed = f == FORM_TIMED;
+    self->paced = f == FORM_PACED;
+}
+
+/* In the order of the all-reduce; else with empty messages or without. POD_E_INVALID when this all-reduce can't be
+ * cut down. */
 static pod_status masked_follow(const pod_coll_request *request,
                                 const pod_coll_algorithm *algorithm, masked **followed,
                                 pod_coll_estimate *best, pod_error *err)
@@ -393,34 +473,42 @@ static pod_status masked_follow(const pod_coll_request *request,
         return st;
     }
     POD_ASSERT(self != NULL);
-    pod_coll_estimate paced = {0};
-    st = pod_coll_estimate_get(request, &self->base, false, best, err);
-    self->paced = true;
-    st = st == POD_OK ? pod_coll_estimate_get(request, &self->base, false, &paced, err) : st;
+    const bool exclusive = self->whole->exclusive;
+    form fastest = FORM_EARLIEST;
+    pod_coll_request asked = *request;
+    st = exclusive ? turns_find(request, self, err) : POD_OK;
+    for (int turn = 0; st == POD_OK && turn < 2; ++turn) {
+        const form second = exclusive ? FORM_TIMED : FORM_PACED;
+        pod_coll_estimate estimate = {0};
+        form_take(self, turn == 0 ? FORM_EARLIEST : second);
+        st = pod_coll_estimate_get(&asked, &self->base, false, &estimate, err);
+        if (turn == 0 || estimate.time_ps < best->time_ps) {
+            fastest = turn == 0 ? FORM_EARLIEST : second;
+            *best = estimate;
+            asked.enough_ps = estimate.time_ps;
+        }
+    }
     if (st != POD_OK) {
         masked_free(&self->base);
         return st;
     }
-    self->paced = paced.time_ps < best->time_ps;
-    *best = self->paced ? paced : *best;
+    form_take(self, fastest);
     *followed = self;
     return POD_OK;
 }
 
-/* The fastest all-reduce as predicted. @return its place in the list, or ALL_REDUCES if none applies */
-static int fastest_all_reduce(const pod_coll_request *request)
+/* The fastest all-reduce as predicted, or NULL if none applies. */
+static const pod_coll_algorithm *fastest_all_reduce(const pod_coll_request *request)
 {
     pod_coll_request all = *request;
-    all.op = POD_ALL_REDUCE;
-    int fastest = ALL_REDUCES;
-    pod_time_ps least = POD_TIME_NEVER;
+    const pod_coll_algorithm *fastest = NULL;
     for (int i = 0; i < ALL_REDUCES; ++i) {
         pod_coll_prediction prediction;
         if (all_reduces[i]->applies(&all, NULL) == POD_OK
             && all_reduces[i]->predict(&all, &prediction, NULL) == POD_OK
-            && prediction.total_ps < least) {
-            least = prediction.total_ps;
-            fastest = i;
+            && (fastest == NULL || prediction.total_ps < all.enough_ps)) {
+            all.enough_ps = prediction.total_ps;
+            fastest = all_reduces[i];
         }
     }
     return fastest;
@@ -431,17 +519,21 @@ static pod_status masked_choose(const pod_coll_request *request, pod_coll_schedu
 {
     pod_coll_request all = *request;
     all.op = POD_ALL_REDUCE;
+    all.enough_ps = 0;
+    all.predicted = NULL;
     const bool every = request->group->size <= ALL_TRIED_RANKS_MAX;
-    const int only = every ? -1 : fastest_all_reduce(request);
+    const pod_coll_algorithm *fastest = every ? NULL : fastest_all_reduce(&all);
+    pod_coll_request asked = *request;
     masked *chosen = NULL;
     pod_status st = POD_OK;
-    for (int i = 0; i < ALL_REDUCES && st == POD_OK; ++i) {
+    for (int i = 0; i < (every ? ALL_REDUCES : 1) && st == POD_OK; ++i) {
+        const pod_coll_algorithm *algorithm = every ? all_reduces[i] : fastest;
         masked *followed = NULL;
         pod_coll_estimate estimate = {0};
-        if (every ? all_reduces[i]->applies(&all, NULL) != POD_OK : i != only) {
+        if (algorithm == NULL || (every && algorithm->applies(&all, NULL) != POD_OK)) {
             continue;
         }
-        st = masked_follow(request, all_reduces[i], &followed, &estimate, err);
+        st = masked_follow(&asked, algorithm, &followed, &estimate, err);
         if (st == POD_E_INVALID) {
             st = POD_OK;
         } else if (st == POD_OK && (chosen == NULL || estimate.time_ps < best->time_ps)) {
@@ -449,6 +541,9 @@ static pod_status masked_choose(const pod_coll_request *request, pod_coll_schedu
             chosen = followed;
             followed = slower;
             *best = estimate;
+            asked.enough_ps = asked.enough_ps == 0 || estimate.time_ps < asked.enough_ps
+                                  ? estimate.time_ps
+                                  : asked.enough_ps;
         }
         if (followed != NULL) {
             masked_free(&followed->base);
@@ -500,7 +595,7 @@ const pod_coll_algorithm pod_coll_as_all_reduce = {
     .name = "as_all_reduce",
     .summary = "broadcast as an all-reduce to which only the root contributes",
     .ops = 1U << POD_BROADCAST,
-    .in_auto = true,
+    .auto_ops = POD_COLL_EVERY_OP,
     .applies = masked_applies,
     .predict = masked_predict,
     .build = masked_build,

@@ -62,8 +62,9 @@ bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll
 static pod_status candidate_check(int row, const pod_coll_request *request, bool *fits,
                                   pod_error *err)
 {
+    const bool asked = (rows[row]->auto_ops >> request->op & 1U) != 0;
     const pod_status st =
-        rows[row]->in_auto ? pod_coll_algorithm_applies(rows[row], request, NULL) : POD_E_INVALID;
+        asked ? pod_coll_algorithm_applies(rows[row], request, NULL) : POD_E_INVALID;
     *fits = st == POD_OK;
     return st == POD_E_NOMEM ? pod_fail(err, st, "no memory to choose an algorithm") : POD_OK;
 }
@@ -86,10 +87,10 @@ pod_status pod_coll_only_candidate(const pod_coll_request *request, const pod_co
     return POD_OK;
 }
 
-/* Where no prediction is made of several others. */
+/* Where predictions follow messages. */
 static bool has_enough(const pod_coll_request *request)
 {
-    return request->group->slices <= 1 && request->op != POD_BROADCAST;
+    return request->group->slices <= 1;
 }
 
 pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algorithm **algorithm,

@@ -43,7 +43,7 @@ static int algorithm_number(const pod_coll_algorithm *algorithm)
 }
 
 /* Predictions take longer than all else on a small slice, so rank 0 decides; the others hear the
- * algorithm and build the schedule; whose blocks the bound is for, which rank 0 finds too. Collective. */
+ * algorithm and its plan and build the schedule; whose blocks the bound is for, which rank 0 finds too. Collective. */
 static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
                           const pod_experiment_collective_case *run_case,
                           const pod_coll_algorithm *algorithm, const pod_coll_request *request,
@@ -57,9 +57,18 @@ static pod_status prepare(pod_experiment_collective_row *row, pod_par *par,
     if (st != POD_OK) {
         return st;
     }
-    int number = pod_par_rank(par) == 0 ? algorithm_number(algorithm) : 0;
-    pod_par_bcast(par, &number, sizeof number);
-    st = pod_coll_algorithm_at(number)->build(request, schedule, err);
+    int32_t chosen[3] = {0}; /* the algorithm, whether it has a plan, and which */
+    if (pod_par_rank(par) == 0) {
+        chosen[0] = algorithm_number(algorithm);
+        chosen[1] = row->predicted && row->prediction.planner == algorithm;
+        chosen[2] = row->prediction.plan;
+    }
+    pod_par_bcast(par, chosen, sizeof chosen);
+    algorithm = pod_coll_algorithm_at(chosen[0]);
+    const pod_coll_prediction plan = {.planner = algorithm, .plan = chosen[2]};
+    pod_coll_request planned = *request;
+    planned.predicted = chosen[1] != 0 ? &plan : NULL;
+    st = algorithm->build(&planned, schedule, err);
     if (st == POD_OK && pod_par_rank(par) == 0) {
         st = pod_coll_bound_schedule(request, run_case->setup->router, *schedule, &row->bound, err);
     }

@@ -68,9 +68,26 @@ static pod_net_tag tag_make(const place *at, int32_t step)
                          .shared = at->coll->options.shared};
 }
 
+/* The channel whose message waits for the turn that has come on a link of a timed schedule, or -1. */
+static int32_t timed_next(const place *here, int direction)
+{
+    const pod_collective *coll = here->coll;
+    const uint64_t *bits = ready_bits(coll, here->chip, direction);
+    for (int32_t word = 0; word < coll->nwords; word++) {
+        for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
+            const place other = place_beside(here, word * 64 + __builtin_ctzll(rest));
+            if (rare_of(&other)->turn == here->chip->turn[direction]) {
+                return other.channel;
+            }
+        }
+    }
+    return -1;
+}
+
 static void ordered_start(const place *at, int direction, int32_t step, int64_t bytes)
 {
     coll_channel *ch = at->ch;
+    at->chip->turn[direction]++;
     pod_payload **held =
         at->coll->held ? &at->coll->held[channel_number(at->coll, at->cell, at->channel)] : NULL;
     ch->queued = false;
@@ -84,18 +101,24 @@ static void ordered_start(const place *at, int direction, int32_t step, int64_t 
     if (ch->awaits) {
         (void)pod_net_await(at->coll->options.net, at->cell, direction, 0, false);
     }
+    const int32_t next = at->coll->schedule->timed ? timed_next(at, direction) : -1;
+    if (next >= 0) {
+        (void)pod_net_await(at->coll->options.net, at->cell, direction,
+                            at->chip->channels[next].send.bytes, at->coll->options.shared);
+    }
 }
 
 /* Give the link of `here`, any channel of the chip, the ready message that comes first, or leave it idle. */
 static void ordered_next(const place *here, int direction)
 {
     const pod_collective *coll = here->coll;
+    const bool timed = coll->schedule->timed;
     uint64_t *bits = ready_bits(coll, here->chip, direction);
-    int32_t first = -1;
-    int32_t count = 0;
+    int32_t first = timed ? timed_next(here, direction) : -1;
+    int32_t count = first >= 0 ? 1 : 0;
     int priority = 0;
     int64_t least_bytes = INT64_MAX;
-    for (int32_t word = 0; word < coll->nwords; word++) {
+    for (int32_t word = 0; word < coll->nwords && !timed; word++) {
         for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
             const int32_t channel = word * 64 + __builtin_ctzll(rest);
             const coll_channel *ch = &here->chip->channels[channel];
@@ -129,13 +152,18 @@ static void ordered_send(const place *at, const pod_coll_step *step, int64_t byt
     if (at->coll->held) {
         at->coll->held[channel_number(at->coll, at->cell, at->channel)] = payload;
     }
-    const bool busy = at->coll->exclusive
+    const bool early = at->coll->schedule->timed && step->turn != at->chip->turn[direction];
+    const bool busy = early ? true
+                      : at->coll->exclusive
                           ? pod_net_await(at->coll->options.net, at->cell, direction, bytes,
                                           at->coll->options.shared)
                           : ((unsigned)at->chip->busy >> direction & 1U) != 0;
     if (!busy) {
         ordered_start(at, direction, step->send_step, bytes);
         return;
+    }
+    if (at->coll->schedule->timed) {
+        rare_of(at)->turn = step->turn;
     }
     ch->priority = step->priority;
     ch->ready_step = step->send_step;

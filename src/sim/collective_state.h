@@ -39,6 +39,7 @@ typedef struct coll_rare {
     int32_t next_watcher;  /* and the one after this among those that wait for the same */
     int32_t due_recv; /* coll_channel.waits: receives of the other channel after which it is due */
     int32_t due_across; /* issued steps before this one may still receive from another slice */
+    int32_t turn;       /* queued: of a timed schedule */
     uint16_t later;     /* arrived ones beyond the bits, kept in the map */
     bool crossing;      /* as options.crossing was told last */
     bool sends_across;  /* the last send goes to another slice */
@@ -54,6 +55,7 @@ typedef struct coll_chip {
     bool woken; /* channels may be due */
     uint8_t
         busy; /* bit d: the link of direction d has a message of this collective (ordered, not exclusive) */
+    int32_t turn[POD_DIRECTIONS]; /* messages that a link has been given (ordered) */
     int32_t
         serving[POD_DIRECTIONS]; /* exclusive: the channel whose message a link has carried last */
     coll_channel channels[];

@@ -75,7 +75,7 @@ static bool same_waits(const pod_coll_step *a, const pod_coll_step *b)
             return false;
         }
     }
-    return a->wait_recv == b->wait_recv && a->priority == b->priority
+    return a->wait_recv == b->wait_recv && a->priority == b->priority && a->turn == b->turn
            && (a->recv_from >= 0) == (b->recv_from >= 0);
 }
 

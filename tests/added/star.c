@@ -87,7 +87,6 @@ const pod_coll_algorithm pod_coll_star = {
     .name = "star",
     .summary = "the root sends to every rank in turn",
     .ops = 1U << POD_BROADCAST,
-    .in_auto = false,
     .applies = star_applies,
     .predict = star_predict,
     .build = star_build,

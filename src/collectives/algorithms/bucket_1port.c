@@ -44,7 +44,6 @@ const pod_coll_algorithm pod_coll_bucket_1port = {
     .name = "bucket_1port",
     .summary = "one axis at a time, one way (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .in_auto = false,
     .applies = port1_applies,
     .predict = port1_predict,
     .build = port1_build,

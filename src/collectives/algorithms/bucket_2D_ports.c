@@ -52,7 +52,6 @@ const pod_coll_algorithm pod_coll_bucket_2D_ports = {
     .name = "bucket_2D_ports",
     .summary = "all axes at once, both directions, equal shares (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .in_auto = false,
     .applies = ports_applies,
     .predict = ports_predict,
     .build = ports_build,

@@ -36,7 +36,7 @@
 
 #include <stdlib.h>
 
-enum { FLOOD_TRIED_RANKS_MAX = 64 };
+enum { FLOOD_TRIED_RANKS_MAX = 128 };
 
 /* Bytes over the links of a corner, as a multiple of the hops of a diameter, between which floods are tried. */
 static const double FLOOD_WORK_MIN = 0.02;
@@ -528,7 +528,7 @@ const pod_coll_algorithm pod_coll_gather = {
     .name = "gather",
     .summary = "one diameter for small vectors: relays along axes both ways, or floods",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .in_auto = true,
+    .auto_ops = POD_COLL_EVERY_OP,
     .applies = gather_applies,
     .predict = gather_predict,
     .build = gather_build,

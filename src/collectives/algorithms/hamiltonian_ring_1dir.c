@@ -51,7 +51,6 @@ const pod_coll_algorithm pod_coll_hamiltonian_ring_1dir = {
     .name = "hamiltonian_ring_1dir",
     .summary = "one ring through all chips, one way (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
-    .in_auto = false,
     .applies = ring1_applies,
     .predict = ring1_predict,
     .build = ring1_build,

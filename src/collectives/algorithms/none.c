@@ -90,7 +90,6 @@ const pod_coll_algorithm pod_coll_none = {
     .name = "none",
     .summary = "nothing to move: one chip or zero bytes",
     .ops = (1U << POD_COLL_OP_COUNT) - 1,
-    .in_auto = false,
     .applies = none_applies,
     .predict = none_predict,
     .build = none_build,

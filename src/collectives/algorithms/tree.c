@@ -5,7 +5,8 @@
  * meshes or beside dead links, this beats reduce-scatter then all-gather: the corner of a mesh has half the links of
  * its middle, and those two must each bring every other chip's block through them, while a tree passes a
  * corner once. Time S/b · busiest/K, and filling: 2 · depth · (alpha + chunk).
- * A broadcast does the second half alone, from its root; one tree and one chunk suffice for small ones.
+ * A broadcast does the second half alone, from its root; one tree and one chunk suffice for small ones. How many trees
+ * and chunks are best is found by trying, where messages are few.
  *
  * Channels: per tree one up, and one down for each child index, so that a slow child holds back no other.
  *
@@ -26,6 +27,7 @@
 #include "collectives/predict/predict.h"
 #include "collectives/schedule/algorithm_list.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -36,14 +38,32 @@ enum {
     MESSAGES_MAX = 1 << 22,        /* of disjoint trees, in all, by more than CHUNKS_MAX */
     PACKED_RANKS_MAX = 512,        /* larger groups use few trees, */
     PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
+    FEW_RANKS_MAX = 128,           /* of groups for which two and four are tried */
     FOLLOWED_MESSAGES_MAX = 1000000,
-    CONTESTED_MESSAGES_MAX = 4096
+    TRIED_MESSAGES_MAX = 1 << 16
 };
 
-/* Many trees must be this much faster than one, by the formula; closer than that to each other, both are followed
- * if their messages are few: chunks of several trees meet on links, which the formula doesn't see. */
-static const double worth_it = 1.02;
+/* Chunks of several trees meet on links, which the formula doesn't see: of all plans that it thinks not so much slower
+ * than its best one, those of few messages are followed. */
 static const double contested_ratio = 1.5;
+
+/* So many packed trees; as many as load the busiest link least; disjoint ones. Each with the chunks of the formula,
+ * half or twice as many. */
+static const int few_trees[] = {1, 2, 4, 8, 12, 16, 24, 36};
+enum {
+    TREES_LIGHTEST = sizeof few_trees / sizeof *few_trees,
+    TREES_DISJOINT,
+    TREE_KINDS,
+    CHUNK_VARIANTS = 3
+};
+
+/* Trees and chunks, and what they take. */
+typedef struct tree_plan {
+    int kind;
+    int variant; /* of the chunks */
+    bool followed;
+    pod_coll_estimate estimate; /* else the time is that of the formula */
+} tree_plan;
 
 typedef struct tree_channel {
     int tree;
@@ -276,6 +296,16 @@ static int32_t root_of(const pod_coll_request *request)
     return request->op == POD_BROADCAST ? request->root : -1;
 }
 
+/* What a hop of depth takes, in times of one tree over a link, with as many chunks as chunks_of says. */
+static double tree_hop_load(const pod_coll_request *request, int ntrees)
+{
+    const double alpha = pod_time_to_s(request->hop_latency_ps);
+    const double tree_s = (double)request->elements * request->element_bytes
+                          / request->link_rate.bytes_per_s / ntrees;
+    const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
+    return tree_s > 0.0 ? phases * (alpha + fmin(alpha / 4.0, tree_s)) / tree_s : 0.0;
+}
+
 static double packing_load(const pod_coll_packing *packing)
 {
     return (double)packing->busiest / packing->ntrees;
@@ -283,12 +313,15 @@ static double packing_load(const pod_coll_packing *packing)
 
 /* The number of trees that loads the busiest link least; few for few elements or many ranks. */
 static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
-                               int most_trees, pod_coll_packing *best, pod_error *err)
+                               int least_trees, int most_trees, pod_coll_packing *best,
+                               pod_error *err)
 {
-    const bool many = most_trees > TREES_MIN;
-    for (int trees = many ? TREES_MIN : most_trees; trees <= most_trees; trees += 2) {
+    for (int trees = least_trees; trees <= most_trees; trees += 2) {
         const pod_coll_packing_args args = {
-            .ntrees = trees, .both_ways = request->op == POD_ALL_REDUCE, .root = root_of(request)};
+            .ntrees = trees,
+            .both_ways = request->op == POD_ALL_REDUCE,
+            .root = root_of(request),
+            .hop_load = least_trees == most_trees ? tree_hop_load(request, trees) : 0.0};
         pod_coll_packing packing;
         const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
         if (st != POD_OK) {
@@ -315,56 +348,54 @@ static int chunks_max(const pod_coll_packing *packing)
     return most < DISJOINT_CHUNKS_MAX ? most : DISJOINT_CHUNKS_MAX;
 }
 
-/* Time by the formula above, with chunks that take a quarter of a hop latency. */
-static double estimate_s(const pod_coll_request *request, const pod_coll_packing *packing,
-                         int32_t *chunks)
+/* Chunks that take a quarter of a hop latency, a half or an eighth. */
+static int32_t tree_chunks(const pod_coll_request *request, const pod_coll_packing *packing,
+                           int variant)
+{
+    static const double factors[CHUNK_VARIANTS] = {1.0, 0.5, 2.0};
+    const double alpha = pod_time_to_s(request->hop_latency_ps);
+    const double bytes = (double)request->elements * request->element_bytes / packing->ntrees;
+    const double tree_s = bytes / request->link_rate.bytes_per_s;
+    const double wanted = alpha > 0.0 ? factors[variant] * 4.0 * tree_s / alpha : CHUNKS_MAX;
+    const int most = pod_coll_cuts_max(request, bytes, chunks_max(packing));
+    return wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
+}
+
+/* Time by the formula above. */
+static double tree_formula_s(const pod_coll_request *request, const pod_coll_packing *packing,
+                             int32_t chunks)
 {
     const double alpha = pod_time_to_s(request->hop_latency_ps);
     const double tree_s = (double)request->elements * request->element_bytes
                           / request->link_rate.bytes_per_s / packing->ntrees;
-    const double wanted = alpha > 0.0 ? 4.0 * tree_s / alpha : CHUNKS_MAX;
-    const int most =
-        pod_coll_cuts_max(request, tree_s * request->link_rate.bytes_per_s, chunks_max(packing));
-    *chunks = wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
-    return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / *chunks);
+    return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / chunks);
 }
 
-/* Take the other packing where the formula says that it is faster. */
-static void take_faster(const pod_coll_request *request, pod_coll_packing *packing,
-                        pod_coll_packing *other)
+/* Many packed trees; few for many ranks. */
+static int tree_most(const pod_coll_request *request, const pod_coll_axes *axes)
 {
-    int32_t chunks;
-    if (estimate_s(request, other, &chunks) < estimate_s(request, packing, &chunks)) {
-        const pod_coll_packing slower = *packing;
-        *packing = *other;
-        *other = slower;
-    }
+    const bool rings = pod_coll_axes_symmetric(axes) && request->slice->nfaults == 0;
+    const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
+    const int most = axes->nranks <= packed ? TREES_MAX : 2 * axes->naxes;
+    return most > 0 ? most : 1;
 }
 
-/* Packings to choose from: one tree; many, or disjoint ones where the formula prefers them. */
-static pod_status find_packings(const pod_coll_request *request, pod_coll_packing packings[2],
-                                pod_error *err)
+/* The trees of a kind; without parents where there are none. */
+static pod_status find_packing(const pod_coll_request *request, const pod_coll_axes *axes, int kind,
+                               pod_coll_packing *packing, pod_error *err)
 {
-    pod_coll_axes axes = {0};
-    pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? best_packing(request, &axes, 1, &packings[0], err) : st;
-    if (st == POD_OK) {
-        const bool rings = pod_coll_axes_symmetric(&axes) && request->slice->nfaults == 0;
-        const int32_t packed = rings ? PACKED_CLOSED_RANKS_MAX : PACKED_RANKS_MAX;
-        const int most = axes.nranks <= packed ? TREES_MAX : 2 * axes.naxes;
-        st = best_packing(request, &axes, most > 0 ? most : 1, &packings[1], err);
+    if (kind < TREES_LIGHTEST) {
+        const bool tried = kind == 0 || (axes->naxes > 1 && axes->nranks <= FEW_RANKS_MAX);
+        return tried ? best_packing(request, axes, few_trees[kind], few_trees[kind], packing, err)
+                     : POD_OK;
     }
-    if (st == POD_OK && request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(&axes)) {
-        pod_coll_packing disjoint = {0};
-        st = pod_coll_packing_disjoint(&disjoint, &axes, request->root, err);
-        if (st == POD_OK) {
-            take_faster(request, &packings[1], &disjoint);
-        }
-        pod_coll_packing_fini(&disjoint);
+    if (kind == TREES_LIGHTEST) {
+        const int most = tree_most(request, axes);
+        return best_packing(request, axes, most > TREES_MIN ? TREES_MIN : most, most, packing, err);
     }
-    pod_coll_axes_fini(&axes);
-    return st;
+    const bool fits = request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(axes);
+    return fits ? pod_coll_packing_disjoint(packing, axes, request->root, err) : POD_OK;
 }
 
 /* Ranks by their positions, so that permuted axes have the same trees. */
@@ -398,7 +429,7 @@ static bool is_linked(const pod_coll_packing *packing)
 
 /* The schedule of a packing, which becomes its own. */
 static pod_status packing_build(const pod_coll_request *request, pod_coll_packing *packing,
-                                pod_coll_schedule **schedule, pod_error *err)
+                                int32_t chunks, pod_coll_schedule **schedule, pod_error *err)
 {
     tree_schedule *self = calloc(1, sizeof *self);
     if (!self) {
@@ -411,7 +442,7 @@ static pod_status packing_build(const pod_coll_request *request, pod_coll_packin
                                      .elements = request->elements,
                                      .root = request->root,
                                      .ordered = true};
-    (void)estimate_s(request, packing, &self->chunks);
+    self->chunks = chunks;
     self->packing = *packing;
     *packing = (pod_coll_packing){0};
     self->base.nparts = self->packing.ntrees;
@@ -427,86 +458,121 @@ static pod_status packing_build(const pod_coll_request *request, pod_coll_packin
     return POD_OK;
 }
 
-static int64_t messages_of(const pod_coll_schedule *schedule)
+static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
 {
-    const tree_schedule *self = (const tree_schedule *)schedule;
-    return 2 * (int64_t)self->packing.ntrees * self->chunks * self->packing.nranks;
+    return 2 * (int64_t)packing->ntrees * chunks * packing->nranks;
 }
 
-/* Of two schedules the one that is done first; of those that are the same the first.
- * @param[out] estimate  of that one */
-static pod_status follow_both(const pod_coll_request *request,
-                              pod_coll_schedule *const schedules[2], int *faster,
-                              pod_coll_estimate *estimate, pod_error *err)
+/* Follow the schedule of a packing. */
+static pod_status tree_follow(const pod_coll_request *request, pod_coll_packing *packing,
+                              int32_t chunks, pod_coll_estimate *estimate, pod_error *err)
 {
-    pod_coll_estimate estimates[2] = {{0}};
-    pod_status st = POD_OK;
-    for (int i = 0; st == POD_OK && i < 2; ++i) {
-        st = pod_coll_estimate_get(request, schedules[i], false, &estimates[i], err);
-    }
-    *faster = st == POD_OK && estimates[1].time_ps < estimates[0].time_ps;
-    *estimate = estimates[*faster];
-    return st;
-}
-
-/* Build both where the formula isn't sure. Of those built, which is the faster: by the formula, or if messages are few
- * as followed. @param[out] estimate  of the faster, where they were followed; else it stays */
-static pod_status build_faster(const pod_coll_request *request, pod_coll_packing packings[2],
-                               pod_coll_schedule *built[2], int *chosen,
-                               pod_coll_estimate *estimate, pod_error *err)
-{
-    int32_t chunks;
-    const double one_s = estimate_s(request, &packings[0], &chunks);
-    const double many_s = estimate_s(request, &packings[1], &chunks);
-    const double ratio = one_s > many_s ? one_s / many_s : many_s / one_s;
-    const bool contested = packings[0].ntrees != packings[1].ntrees && ratio < contested_ratio;
-    *chosen = many_s * worth_it < one_s;
-    const int other = 1 - *chosen;
-    pod_status st = packing_build(request, &packings[*chosen], &built[*chosen], err);
-    if (st == POD_OK && contested && messages_of(built[*chosen]) <= CONTESTED_MESSAGES_MAX) {
-        st = packing_build(request, &packings[other], &built[other], err);
-    }
-    if (st == POD_OK && built[other] != NULL
-        && messages_of(built[other]) <= CONTESTED_MESSAGES_MAX) {
-        st = follow_both(request, built, chosen, estimate, err);
-    }
-    return st;
-}
-
-/* One tree or several, as predicted, or else the faster.
- * @param[out] plan  0 one tree, 1 several; @param[out] estimate  where it was followed; else it stays */
-static pod_status tree_plan(const pod_coll_request *request, pod_coll_schedule **schedule,
-                            int32_t *plan, pod_coll_estimate *estimate, pod_error *err)
-{
-    pod_coll_packing packings[2] = {{0}, {0}};
-    pod_coll_schedule *built[2] = {NULL, NULL};
-    const pod_coll_prediction *predicted = request->predicted;
-    int chosen = 0;
-    pod_status st = find_packings(request, packings, err);
-    if (st == POD_OK && predicted != NULL && predicted->planner == &pod_coll_tree) {
-        chosen = predicted->plan;
-        st = packing_build(request, &packings[chosen], &built[chosen], err);
-    } else if (st == POD_OK) {
-        st = build_faster(request, packings, built, &chosen, estimate, err);
-    }
-    pod_coll_schedule_free(st == POD_OK ? built[1 - chosen] : built[0]);
+    pod_coll_schedule *schedule = NULL;
+    pod_status st = packing_build(request, packing, chunks, &schedule, err);
     if (st == POD_OK) {
-        *schedule = built[chosen];
-        *plan = chosen;
-    } else {
-        pod_coll_schedule_free(built[1]);
+        tree_schedule *self = (tree_schedule *)schedule;
+        st = pod_coll_estimate_get(request, schedule, false, estimate, err);
+        *packing = self->packing;
+        self->packing = (pod_coll_packing){0};
     }
-    pod_coll_packing_fini(&packings[0]);
-    pod_coll_packing_fini(&packings[1]);
+    pod_coll_schedule_free(schedule);
+    return st;
+}
+
+/* Keep a plan if it is the fastest so far: followed, if its messages are few. */
+static pod_status tree_consider(const pod_coll_request *request, pod_coll_packing *packing,
+                                tree_plan plan, tree_plan *best, pod_error *err)
+{
+    const int32_t chunks = tree_chunks(request, packing, plan.variant);
+    plan.followed = tree_messages(packing, chunks) <= TRIED_MESSAGES_MAX;
+    if (plan.variant > 0
+        && (!plan.followed || chunks == tree_chunks(request, packing, 0)
+            || 2 * tree_messages(packing, tree_chunks(request, packing, 0)) > TRIED_MESSAGES_MAX)) {
+        return POD_OK;
+    }
+    pod_status st = POD_OK;
+    plan.estimate.time_ps =
+        request->launch_ps + pod_time_from_s(tree_formula_s(request, packing, chunks));
+    if (plan.followed) {
+        pod_coll_request asked = *request;
+        const pod_time_ps least_ps = best->estimate.time_ps;
+        asked.enough_ps =
+            asked.enough_ps == 0 || least_ps < asked.enough_ps ? least_ps : asked.enough_ps;
+        st = tree_follow(&asked, packing, chunks, &plan.estimate, err);
+    }
+    if (st == POD_OK && plan.estimate.time_ps < best->estimate.time_ps) {
+        *best = plan;
+    }
+    return st;
+}
+
+static pod_status tree_try_plans(const pod_coll_request *request,
+                                 pod_coll_packing packings[TREE_KINDS], tree_plan *best,
+                                 pod_error *err)
+{
+    double formula[TREE_KINDS];
+    const double never = (double)INFINITY;
+    double least_s = never;
+    pod_status st = POD_OK;
+    for (int kind = 0; kind < TREE_KINDS; ++kind) {
+        pod_coll_packing *packing = &packings[kind];
+        formula[kind] = packing->parent == NULL
+                            ? never
+                            : tree_formula_s(request, packing, tree_chunks(request, packing, 0));
+        least_s = formula[kind] < least_s ? formula[kind] : least_s;
+    }
+    *best = (tree_plan){.estimate = {.time_ps = POD_TIME_NEVER}};
+    for (int i = 0; i < TREE_KINDS * CHUNK_VARIANTS && st == POD_OK; ++i) {
+        const tree_plan plan = {.kind = i % TREE_KINDS, .variant = i / TREE_KINDS};
+        if (formula[plan.kind] <= contested_ratio * least_s) {
+            st = tree_consider(request, &packings[plan.kind], plan, best, err);
+        }
+    }
+    return st;
+}
+
+/* The plan that was predicted, or else the fastest, and its packing. */
+static pod_status tree_find_plan(const pod_coll_request *request, tree_plan *plan,
+                                 pod_coll_packing *packing, pod_error *err)
+{
+    const pod_coll_prediction *predicted = request->predicted;
+    const bool known = predicted != NULL && predicted->planner == &pod_coll_tree;
+    pod_coll_packing packings[TREE_KINDS] = {{0}};
+    pod_coll_axes axes = {0};
+    pod_status st = pod_coll_axes_init(&axes, request, err);
+    if (known) {
+        *plan = (tree_plan){.kind = predicted->plan / CHUNK_VARIANTS,
+                            .variant = predicted->plan % CHUNK_VARIANTS};
+    }
+    for (int kind = 0; kind < TREE_KINDS && st == POD_OK; ++kind) {
+        if (!known || kind == plan->kind) {
+            st = find_packing(request, &axes, kind, &packings[kind], err);
+        }
+    }
+    pod_coll_axes_fini(&axes);
+    st = st == POD_OK && !known ? tree_try_plans(request, packings, plan, err) : st;
+    if (st == POD_OK) {
+        *packing = packings[plan->kind];
+        packings[plan->kind] = (pod_coll_packing){0};
+    }
+    for (int kind = 0; kind < TREE_KINDS; ++kind) {
+        pod_coll_packing_fini(&packings[kind]);
+    }
     return st;
 }
 
 static pod_status tree_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                              pod_error *err)
 {
-    pod_coll_estimate estimate;
-    int32_t plan = 0;
-    return tree_plan(request, schedule, &plan, &estimate, err);
+    tree_plan plan;
+    pod_coll_packing packing = {0};
+    pod_status st = tree_find_plan(request, &plan, &packing, err);
+    if (st == POD_OK) {
+        const int32_t chunks = tree_chunks(request, &packing, plan.variant);
+        st = packing_build(request, &packing, chunks, schedule, err);
+    }
+    pod_coll_packing_fini(&packing);
+    return st;
 }
 
 static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
@@ -514,7 +580,7 @@ static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
     pod_coll_axes axes = {0};
     pod_coll_packing one = {0};
     pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? best_packing(request, &axes, 1, &one, err) : st;
+    st = st == POD_OK ? best_packing(request, &axes, 1, 1, &one, err) : st;
     pod_coll_packing_fini(&one);
     pod_coll_axes_fini(&axes);
     return st;
@@ -523,28 +589,21 @@ static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
 static pod_status tree_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                pod_error *err)
 {
-    pod_coll_schedule *schedule = NULL;
-    pod_coll_estimate estimate = {.time_ps = 0};
-    int32_t plan = 0;
-    pod_status st = tree_plan(request, &schedule, &plan, &estimate, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    const tree_schedule *self = (const tree_schedule *)schedule;
-    if (messages_of(schedule) > FOLLOWED_MESSAGES_MAX) {
-        int32_t chunks;
-        estimate = (pod_coll_estimate){
-            .time_ps =
-                request->launch_ps + pod_time_from_s(estimate_s(request, &self->packing, &chunks))};
-    } else if (estimate.time_ps == 0) {
-        st = pod_coll_estimate_get(request, schedule, false, &estimate, err);
+    pod_coll_packing packing = {0};
+    tree_plan plan;
+    pod_status st = tree_find_plan(request, &plan, &packing, err);
+    if (st == POD_OK && !plan.followed) {
+        const int32_t chunks = tree_chunks(request, &packing, plan.variant);
+        if (tree_messages(&packing, chunks) <= FOLLOWED_MESSAGES_MAX) {
+            st = tree_follow(request, &packing, chunks, &plan.estimate, err);
+        }
     }
     if (st == POD_OK) {
-        pod_coll_prediction_from(request, &estimate, prediction);
+        pod_coll_prediction_from(request, &plan.estimate, prediction);
         prediction->planner = &pod_coll_tree;
-        prediction->plan = plan;
+        prediction->plan = plan.kind * CHUNK_VARIANTS + plan.variant;
     }
-    pod_coll_schedule_free(schedule);
+    pod_coll_packing_fini(&packing);
     return st;
 }
 
@@ -552,7 +611,7 @@ const pod_coll_algorithm pod_coll_tree = {
     .name = "tree",
     .summary = "packed spanning trees, chunk after chunk",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_BROADCAST,
-    .in_auto = true,
+    .auto_ops = POD_COLL_EVERY_OP,
     .plans = true,
     .applies = tree_applies,
     .predict = tree_predict,

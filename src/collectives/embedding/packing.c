@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 6, LOAD_WEIGHT = 4, PACKING_SEED = 1, TIE_BITS = 20 };
+enum {
+    ROUNDS_MIN = 6,
+    ROUNDS_MAX = 48,
+    GROWN_MAX = 96,
+    LOAD_WEIGHT = 4,
+    PACKING_SEED = 1,
+    TIE_BITS = 20
+};
 
 /* A link that would join a rank to the growing tree. */
 typedef struct candidate {
@@ -158,10 +165,19 @@ static int32_t busiest(const packer *p)
     return most;
 }
 
+/* Few trees are grown anew more often: in a few rounds they depend on the dice. */
+static int rounds_of(int ntrees)
+{
+    const int rounds = GROWN_MAX / ntrees < ROUNDS_MAX ? GROWN_MAX / ntrees : ROUNDS_MAX;
+    return ntrees == 1 ? 1 : rounds > ROUNDS_MIN ? rounds : ROUNDS_MIN;
+}
+
 static pod_status pack(packer *p, pod_error *err)
 {
+    const int rounds = rounds_of(p->args->ntrees);
+    double least = 0.0;
     const size_t cells = (size_t)p->args->ntrees * (size_t)p->axes->nranks;
-    for (int round = 0; round < ROUNDS; ++round) {
+    for (int round = 0; round < rounds; ++round) {
         int32_t deepest = 0;
         for (int tree = 0; tree < p->args->ntrees; ++tree) {
             if (round > 0) {
@@ -175,14 +191,12 @@ static pod_status pack(packer *p, pod_error *err)
             count_tree(p, tree, 1);
         }
         const int32_t most = busiest(p);
-        if (round == 0 || most < p->out->busiest
-            || (most == p->out->busiest && deepest < p->out->depth)) {
+        const double cost = most + p->args->hop_load * deepest;
+        if (round == 0 || cost < least || (cost <= least && deepest < p->out->depth)) {
+            least = cost;
             p->out->busiest = most;
             p->out->depth = deepest;
             memcpy(p->best, p->link_to, cells * sizeof *p->best);
-        }
-        if (p->args->ntrees == 1) {
-            break;
         }
     }
     return POD_OK;

@@ -8,7 +8,8 @@
  *
  *  Trees are grown from the root like Prim's: the next rank is the one whose link has the least
  *  4 · load + depth, so that trees avoid busy links and stay shallow. Then every tree in turn is taken
- *  out and grown again against the load of the others, for some rounds; the best round counts. Ties are
+ *  out and grown again against the load of the others, for some rounds, more for few trees; the best
+ *  round counts. Ties are
  *  broken by numbers drawn from a fixed seed. On an open 8x8: 0.95 of what the cut allows, depth
  *  10.
  *
@@ -44,6 +45,9 @@ typedef struct pod_coll_packing_args {
     int ntrees;
     bool both_ways; /**< trees load cables both ways */
     int32_t root;   /**< of all trees; -1 = a rank in the middle */
+    double
+        hop_load; /**< trees more over the busiest link that a hop less of depth is worth; 0 = only where the load is
+                          the same */
 } pod_coll_packing_args;
 
 /** @return POD_E_INVALID when dead links leave no spanning tree; POD_E_NOMEM */

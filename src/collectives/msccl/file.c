@@ -22,7 +22,6 @@ const pod_coll_algorithm pod_coll_file = {
     .summary = "your own, from an MSCCL-style XML file: file:my.xml",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER
            | 1U << POD_ALL_TO_ALL | 1U << POD_BROADCAST,
-    .in_auto = false,
     .applies = file_applies,
     .build = file_build,
 };

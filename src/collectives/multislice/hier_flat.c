@@ -161,7 +161,6 @@ const pod_coll_algorithm pod_coll_flat = {
     .summary = "several slices as one long ring, for comparison",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER
            | 1U << POD_BROADCAST,
-    .in_auto = false,
     .across_slices = true,
     .applies = network_applies,
     .predict = flat_predict,
@@ -306,7 +305,7 @@ const pod_coll_algorithm pod_coll_routed = {
     .name = "routed",
     .summary = "several slices: every pair by itself",
     .ops = 1U << POD_PERMUTE | 1U << POD_ALL_TO_ALL,
-    .in_auto = true,
+    .auto_ops = POD_COLL_EVERY_OP,
     .across_slices = true,
     .applies = routed_applies,
     .predict = routed_predict,

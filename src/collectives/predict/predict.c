@@ -198,7 +198,7 @@ static void predict_follow(predict_run *r, pod_time_ps stop_ps)
 /* Follow until a time that is enough. @return whether that came before the end */
 static bool follow_until(predict_run *r)
 {
-    const pod_time_ps enough_ps = r->fold->hops_max == INT64_MAX ? r->request->enough_ps : 0;
+    const pod_time_ps enough_ps = r->request->enough_ps;
     if (enough_ps == 0) {
         predict_follow(r, POD_TIME_NEVER);
         return false;
@@ -272,8 +272,12 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
                                     const pod_coll_schedule *schedule, const pod_coll_fold *fold,
                                     pod_coll_estimate *estimate, pod_error *err)
 {
-    predict_run r = {
-        .request = request, .schedule = schedule, .fold = fold, .left = left, .status = POD_OK};
+    predict_run r = {.request = request,
+                     .schedule = schedule,
+                     .fold = fold,
+                     .left = left,
+                     .turns = fold->turns,
+                     .status = POD_OK};
     bool stopped = false;
     if (predict_prepare(&r)) {
         stopped = follow_until(&r);

@@ -31,7 +31,8 @@ typedef enum pod_coll_likeness {
 typedef struct pod_coll_fold {
     int32_t *like; /**< [rank]: its cell, in [0, cells); NULL = every rank is its own */
     int32_t cells;
-    int64_t hops_max; /**< give up after so many messages on links */
+    int64_t hops_max;             /**< give up after so many messages on links */
+    struct pod_coll_turns *turns; /**< in which order links carried what, to be noted; or NULL */
 } pod_coll_fold;
 
 typedef struct pod_coll_estimate {
@@ -63,7 +64,7 @@ pod_status pod_coll_estimate_folded(const pod_coll_request *request,
 
 /** Follow a schedule to its end.
  *  @param symmetric  every rank does the same but for faults: follow rank 0 only, or all ranks when there are
- *                    faults and the messages are few
+ *                    faults or blocks of few elements that differ, and the messages are few
  *  @return as above */
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err);

@@ -284,19 +284,24 @@ static void send_straight(predict_run *r, int32_t cell, int direction, int64_t b
     fragment_send(r, r->request->group->chip_of[r->places[cell].rank], what);
 }
 
-/* The first of those that wait takes an ordered link. */
+/* The first of those that wait takes an ordered link; in a timed schedule, if it is its turn. */
 static void ordered_next(predict_run *r, int32_t cell, int direction)
 {
     predict_link *l = &r->links[cell * POD_DIRECTIONS + direction];
     int32_t *first = &l->waiting;
-    l->taken = l->waiting >= 0;
-    if (!l->taken) {
-        return;
-    }
     for (int32_t *at = &l->waiting; *at >= 0; at = &r->waitings[*at].next) {
         first = r->waitings[*at].key < r->waitings[*first].key ? at : first;
     }
     const int32_t taken = *first;
+    l->taken = taken >= 0 && (!r->schedule->timed || r->waitings[taken].key == l->turn);
+    if (!l->taken) {
+        return;
+    }
+    if (r->turns != NULL) {
+        pod_coll_turn_note(r->turns, r->places[cell].rank, r->waitings[taken].channel,
+                           r->waitings[taken].step, l->turn);
+    }
+    l->turn++;
     const predict_waiting w = r->waitings[taken];
     *first = w.next;
     r->waitings[taken].next = r->free_waiting;
@@ -315,12 +320,15 @@ static void send_ordered(predict_run *r, int32_t cell, const pod_coll_step *step
     if (w < 0) {
         return;
     }
-    r->waitings[w] = (predict_waiting){.key = ((int64_t)step->priority << 32) + what->channel,
-                                       .bytes = bytes,
-                                       .channel = what->channel,
-                                       .to = what->to,
-                                       .to_step = what->to_step,
-                                       .next = l->waiting};
+    const int64_t priority = ((int64_t)step->priority << 32) + what->channel;
+    r->waitings[w] =
+        (predict_waiting){.key = r->schedule->timed ? step->turn : priority,
+                          .step = predict_channel_at(r, cell, what->channel)->next_send - 1,
+                          .bytes = bytes,
+                          .channel = what->channel,
+                          .to = what->to,
+                          .to_step = what->to_step,
+                          .next = l->waiting};
     l->waiting = w;
     if (!l->taken) {
         ordered_next(r, cell, step->send_direction);

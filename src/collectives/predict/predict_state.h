@@ -4,6 +4,7 @@
 #pragma once
 
 #include "collectives/predict/predict.h"
+#include "collectives/schedule/turns.h"
 #include "ici/link_queue.h"
 #include "ici/route.h"
 
@@ -38,9 +39,10 @@ typedef struct predict_flow {
 
 /* An ordered send that waits for its link. */
 typedef struct predict_waiting {
-    int64_t key; /* (priority, channel), lowest first */
+    int64_t key; /* (priority, channel), lowest first; of a timed schedule the turn */
     int64_t bytes;
     int32_t channel;
+    int32_t step; /* of the sender */
     int32_t to;
     int32_t to_step;
     int32_t next;
@@ -51,6 +53,7 @@ typedef struct predict_link {
     pod_link_queue queue;
     int32_t waiting;  /* ordered sends, -1 = none */
     uint32_t joined;  /* messages so far */
+    int32_t turn;     /* ordered sends so far */
     uint32_t version; /* of the pending completion */
     bool taken;       /* by an ordered send */
 } predict_link;
@@ -119,6 +122,7 @@ struct predict_run {
     pod_status status;
     /* A fragment has left its sender. */
     void (*left)(predict_run *r, int32_t cell, int32_t channel);
+    pod_coll_turns *turns; /* to be noted, or NULL */
 };
 
 static inline predict_channel *predict_channel_at(const predict_run *r, int32_t cell, int32_t c)

@@ -9,6 +9,10 @@ static const int64_t followed_hops_max = 1 << 20;
 /* And beyond these, faults are left out where ranks would do the same without them. */
 static const int64_t faulty_hops_max = 1 << 18;
 
+/* And beyond these, that blocks of few elements differ in size. */
+static const int64_t uneven_hops_max = 1 << 15;
+enum { SMALL_BLOCK = 16 };
+
 /* Positions along an axis that differ, counted round and round. */
 static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness)
 {
@@ -74,6 +78,17 @@ void pod_coll_fold_fini(pod_coll_fold *fold)
     *fold = (pod_coll_fold){0};
 }
 
+/* One element more or less shows, and which ranks have it. */
+static bool is_uneven(const pod_coll_schedule *schedule)
+{
+    bool small = false;
+    for (int32_t p = 0; p < schedule->nparts; ++p) {
+        const pod_coll_part *part = &schedule->parts[p];
+        small = small || part->elements < SMALL_BLOCK * (int64_t)part->blocks;
+    }
+    return small && !pod_coll_parts_equal(schedule);
+}
+
 pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll_schedule *schedule,
                                  bool symmetric, pod_coll_estimate *estimate, pod_error *err)
 {
@@ -82,7 +97,9 @@ pod_status pod_coll_estimate_get(const pod_coll_request *request, const pod_coll
                           .hops_max = symmetric ? faulty_hops_max : INT64_MAX};
     estimate->complete = false;
     pod_status st = POD_OK;
-    if (!symmetric || faults) {
+    const bool uneven = symmetric && is_uneven(schedule);
+    fold.hops_max = uneven && !faults ? uneven_hops_max : fold.hops_max;
+    if (!symmetric || faults || uneven) {
         st = pod_coll_estimate_folded(request, schedule, &fold, estimate, err);
     }
     if (st != POD_OK || estimate->complete) {

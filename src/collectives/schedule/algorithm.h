@@ -62,11 +62,13 @@ typedef struct pod_coll_prediction {
     int32_t plan;
 } pod_coll_prediction;
 
+#define POD_COLL_EVERY_OP (~0U)
+
 typedef struct pod_coll_algorithm {
     const char *name;
     const char *summary; /**< one line for `podsim list algorithms` */
     unsigned ops;        /**< bit 1 << op */
-    bool in_auto;        /**< a candidate of `auto` (textbook algorithms are not) */
+    unsigned auto_ops;   /**< those for which it is a candidate of `auto` */
     bool across_slices;  /**< for groups over several slices, and only for them */
     bool
         predicts_last; /**< predictions cost more than others', unless some other time is known (enough_ps) */

@@ -18,6 +18,7 @@
     X(bucket)                                                                                      \
     X(tree)                                                                                        \
     X(as_all_reduce)                                                                               \
+    X(mirrored)                                                                                    \
     X(hamiltonian_ring_1dir)                                                                       \
     X(hamiltonian_rings_2D_disjoint)                                                               \
     X(bucket_1port)                                                                                \

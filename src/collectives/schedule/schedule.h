@@ -97,7 +97,9 @@ typedef struct pod_coll_step {
     int8_t
         send_direction; /**< 0–5: over this one link of the sender to its neighbour; -1: routed */
     uint8_t priority;   /**< when the schedule is `ordered`: lower goes first on a link */
-    int32_t wait_recv;  /**< of this channel */
+    int32_t
+        turn; /**< when the schedule is `timed`: messages of the sender over this link before it */
+    int32_t wait_recv; /**< of this channel */
     pod_coll_wait wait[POD_COLL_WAITS_MAX];
     /* receiving */
     int32_t recv_from; /**< rank, -1 = this step receives nothing */
@@ -161,6 +163,10 @@ struct pod_coll_schedule {
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
+    bool
+        timed; /**< exclusive, and every link carries its messages in the order of their turns: it stays idle
+                     until the next one is ready. Then no message that is shorter, earlier or left out makes a later one
+                     later. */
     bool
         uniform; /**< every rank sends as far, as much and as often as every other, which closed axes
                           without faults let it: one can stand for all (sim/run.h) */

@@ -252,9 +252,12 @@ static void check_choice(const shape *s, pod_coll_op op, int64_t elements)
     for (int i = 0; i < pod_coll_algorithm_count(); i++) {
         const pod_coll_algorithm *a = pod_coll_algorithm_at(i);
         pod_coll_prediction other;
-        if (a->in_auto && pod_coll_algorithm_fits(a, &f.request)) {
+        if ((a->auto_ops >> f.request.op & 1U) != 0 && pod_coll_algorithm_fits(a, &f.request)) {
             cr_assert(a->predict(&f.request, &other, NULL) == POD_OK);
-            cr_assert(best.total_ps <= other.total_ps, "%s before %s", a->name, chosen->name);
+            /* which is taken where it gains half a percent */
+            const pod_time_ps gain_ps = strcmp(a->name, "mirrored") == 0 ? best.total_ps / 200 : 0;
+            cr_assert(best.total_ps - gain_ps <= other.total_ps, "%s before %s", a->name,
+                      chosen->name);
         }
     }
     fixture_fini(&f);

@@ -148,7 +148,8 @@ static int check_case(scene *s)
         pod_coll_schedule *schedule = NULL;
         pod_lone_table *lone = NULL;
         pod_lone_answer answer;
-        if (!algorithm->in_auto || !pod_coll_algorithm_fits(algorithm, &s->request)) {
+        if ((algorithm->auto_ops >> s->request.op & 1U) == 0
+            || !pod_coll_algorithm_fits(algorithm, &s->request)) {
             continue;
         }
         OK(algorithm->build(&s->request, &schedule, &s->err));
