@@ -41,6 +41,9 @@ static inline const char *pod_step_text(const pod_step_texts *texts, const char 
     return pod_cli_said_text(&texts->said, option);
 }
 
+/** A model by name, by its sizes, or by Hugging Face's config.json. Collective.
+ *  @return as pod_catalog_model and pod_hf_config_read; POD_E_IO */
+pod_status pod_step_model_read(const char *text, pod_cli *cli, pod_model *model, pod_error *err);
 /** What the options that both share say. Reads the tables if they aren't there. Collective.
  *  @param recipe  whose values the texts have already; its batch is still missing
  *  @return POD_E_USAGE; POD_E_RANGE */

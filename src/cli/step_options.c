@@ -6,6 +6,7 @@
 #include "cli/tables.h"
 #include "experiment/recipe.h"
 #include "models/catalog.h"
+#include "models/hf_config.h"
 
 #include <string.h>
 
@@ -82,7 +83,8 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"strict", 0, POD_CLI_FLAG, 0, 0, NULL,
      "settings that change time or memory and aren't modelled are an error", .group = "Model"},
     {"model", 0, POD_CLI_TEXT, 0, 0, "MODEL",
-     "a name (podsim list models), or matmul:…, mlp:… or transformer:… with sizes",
+     "a name (podsim list models), a config.json of Hugging Face, or matmul:…, mlp:… or transformer:… "
+     "with sizes",
      .group = "Model", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, 0, 0, "AXIS=N,...",
      "how many slices along which axes", .group = "Layout"},
@@ -245,6 +247,20 @@ static pod_status serving_check(const pod_experiment_step_request *request,
                : POD_OK;
 }
 
+pod_status pod_step_model_read(const char *text, pod_cli *cli, pod_model *model, pod_error *err)
+{
+    static const char json[] = ".json";
+    const size_t length = strlen(text);
+    if (length < sizeof json || strcmp(text + length + 1 - sizeof json, json) != 0) {
+        return pod_catalog_model(&cli->tables->maxtext, text, model, err);
+    }
+    pod_cli_file file = {.path = text};
+    POD_TRY(pod_cli_read(cli, &file, 1, err));
+    const pod_status st = pod_hf_config_read(file.data, file.size, text, model, err);
+    pod_cli_files_free(&file, 1);
+    return st;
+}
+
 /* Options whose other values these models have no use for. */
 static pod_status model_check(const pod_experiment_step_request *request,
                               const pod_step_texts *texts, pod_error *err)
@@ -324,7 +340,7 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     const char *name = pod_step_text(texts, "model");
     POD_TRY(pod_cli_require(name, "--model", "mlp:layers=2,d_model=512,d_ff=2048", err));
     POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
-    POD_TRY(pod_catalog_model(&cli->tables->maxtext, name, &model, err));
+    POD_TRY(pod_step_model_read(name, cli, &model, err));
     *request = pod_experiment_step_request_of(&model);
     POD_TRY(data_check(request, cli, err));
     POD_TRY(apply_recipe(request, texts, recipe, err));

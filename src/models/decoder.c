@@ -185,6 +185,8 @@ static decoder_layers layers_of(const pod_recipe_sizes *sizes, decoder_kind kind
         l.qk_norms = 1;
         break;
     case ALIKE:
+        l.window = sizes->all_local == 1 ? sizes->window : 0;
+        break;
     case CUSTOM:
     case LATENT:
     case REFUSED:

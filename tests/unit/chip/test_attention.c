@@ -102,6 +102,37 @@ static void count_by_hand(const pod_attention_args *args, int64_t *full, int64_t
     }
 }
 
+/* A query sees those of its own chunk: as many short sequences. */
+Test(attention, chunks_are_sequences_of_their_own)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_attention_args chunked = {
+        .sequences = 3,
+        .heads = 2,
+        .kv_heads = 2,
+        .queries = 8192,
+        .keys = 8192,
+        .chunk = 2048,
+        .qk_dim = 128,
+        .v_dim = 128,
+        .causal = true,
+        .block = {512, 512, 512}
+    };
+    pod_attention_args apart = chunked;
+    apart.chunk = 0;
+    apart.sequences *= 4;
+    apart.queries = 2048;
+    apart.keys = 2048;
+    const pod_attention_time one = time_of(&chip, chunked);
+    const pod_attention_time four = time_of(&chip, apart);
+    cr_assert_eq(one.time_ps, four.time_ps);
+    cr_assert_eq(one.masked_blocks, 4 * four.masked_blocks);
+    cr_assert_eq(one.seen, 3 * 2 * 4 * 2048.0 * 2049 / 2);
+    cr_assert_eq(pod_attention_flops(&chunked), pod_attention_flops(&apart));
+    chunked.queries = 4096; /* the last half of them */
+    cr_assert_eq(time_of(&chip, chunked).seen, one.seen / 2);
+}
+
 Test(attention, blocks_are_those_of_a_count_score_by_score)
 {
     const pod_chip_spec chip = chip_make();

@@ -74,10 +74,60 @@ Test(transformer, layers_follow_their_pattern)
     cr_assert_eq(pod_model_layer(&maverick, 0).experts, 0);
     cr_assert_eq(pod_model_layer(&maverick, 1).experts, 128);
     cr_assert_eq(pod_model_pattern(&maverick).period, 4);
+    cr_assert_eq(pod_model_layer(&maverick, 2).window, 8192);
+    cr_assert(pod_model_layer(&maverick, 2).chunked);
+    cr_assert_eq(pod_model_layer(&maverick, 3).window, 0);
+    const pod_model gemma2 = model_named("gemma2-9b");
+    cr_assert_eq(gemma2.layers, 42);
+    cr_assert_eq(pod_model_layer(&gemma2, 0).window, 4096);
+    cr_assert_eq(pod_model_layer(&gemma2, 1).window, 0);
+    const pod_model qwen = model_named("qwen3.5-35b-a3b");
+    cr_assert_eq(pod_model_layer(&qwen, 2).delta_chunk, 64);
+    cr_assert_eq(pod_model_layer(&qwen, 3).delta_chunk, 0);
+    cr_assert_eq(pod_model_layer(&qwen, 2).kv_width, 0);
+    cr_assert_eq(pod_model_pattern(&qwen).period, 4);
+    const pod_model envy = model_named("envy-switch-base");
+    cr_assert_eq(pod_model_layer(&envy, 0).experts, 0);
+    cr_assert_eq(pod_model_layer(&envy, 1).experts, 128);
     const pod_model deepseek = model_named("deepseek-v3");
     cr_assert_eq(pod_model_layer(&deepseek, 2).experts, 0);
     cr_assert_eq(pod_model_layer(&deepseek, 3).experts, 256);
     cr_assert_eq(pod_model_pattern(&deepseek).prefix, 3);
+}
+
+/* Heads of 128 with 128: K·Kᵀ, Q·Kᵀ, the scores with the values (2 · 64 · 128 each), the triangular system (64 · 256),
+ * three products with the state (2 · 128 · 128 each). */
+Test(transformer, the_gated_delta_rule_is_linear_in_length)
+{
+    const pod_model model = model_named("qwen3.5-35b-a3b");
+    const pod_layer delta = pod_model_layer(&model, 0);
+    cr_assert_eq(pod_layer_delta_flops(&delta),
+                 32 * (3 * 2 * 64 * 128 + 64 * 256 + 3 * 2 * 128 * 128.0));
+    pod_model_flops_args args = {.rows = 1, .seq = 1024, .causal = true};
+    const double is_short = pod_model_flops(&model, &args);
+    args.seq = 2048;
+    /* the ten layers with attention: 16 heads of 256 with 256 */
+    cr_assert_float_eq(pod_model_flops(&model, &args) - is_short, 10.0 * 4 * 512 * 16 * 256, 1);
+}
+
+/* Scores of the indexer over all pairs, attention over its best: 64 heads of 128 over half of 8192, then 2048 keys. */
+Test(transformer, an_indexer_leaves_few_keys)
+{
+    pod_model with;
+    pod_model without;
+    char text[] = "transformer:layers=1,d_model=1024,d_ff=1024,heads=16,kv_heads=16,head_dim=128,"
+                  "vocab=1024,mlp_matrices=3,kv_lora=512,rope_dim=64,v_head_dim=128,"
+                  "index_top_k=2048,index_heads=64,index_dim=128";
+    cr_assert_eq(pod_model_parse(text, NULL, &with, NULL), POD_OK);
+    *strstr(text, ",index_top_k") = '\0';
+    cr_assert_eq(pod_model_parse(text, NULL, &without, NULL), POD_OK);
+    const double more = 1024 * (64 * 128 + 128 + 64);
+    cr_assert_eq((double)(pod_model_weights(&with) - pod_model_weights(&without)), more);
+    const pod_model_flops_args args = {.rows = 1, .seq = 8192, .causal = true};
+    const double all = 8193 / 2.0;
+    const double few = 2048 * (8192 - 2047 / 2.0) / 8192;
+    cr_assert_float_eq(pod_model_flops(&with, &args) - pod_model_flops(&without, &args),
+                       2 * more + 2 * all * 64 * 128 - 2 * (all - few) * 16 * (192 + 128), 1);
 }
 
 static const char small[] = "transformer:layers=4,d_model=512,d_ff=2048,heads=8,kv_heads=4,"
