@@ -261,9 +261,27 @@ static pod_status lay(pod_cli *cli, const pod_logical_mesh *logical,
     return st;
 }
 
+/* What a table of batches has no place for. */
+static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
+                                const pod_experiment_step_request *request, pod_error *err)
+{
+    const bool decodes = request->mode >= POD_STEP_DECODE;
+    if (request->mode <= POD_STEP_FORWARD || (texts->max_ms > 0 && !decodes)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "several batches are for --mode prefill, decode and serve, and "
+                        "--max-ms-per-token for the last two; give one --batch");
+    }
+    return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
+                   || cli->common.trace_path != NULL || cli->common.plot_path != NULL
+               ? pod_fail(err, POD_E_USAGE,
+                          "--what-if, --collectives, --memory, --trace and --plot are of one step; "
+                          "give one --batch and no --max-ms-per-token")
+               : POD_OK;
+}
+
 /* The options are read; texts have the recipe's values, too. */
 static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step_recipe *recipe,
-                       pod_error *err)
+                       const pod_step_batches *batches, pod_error *err)
 {
     pod_experiment_step_request request;
     pod_what_if what;
@@ -273,6 +291,9 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
+    }
+    if (st == POD_OK && batches->count > 0) {
+        st = batches_check(cli, texts, &request, err);
     }
     if (st == POD_OK && texts->what_if != NULL) {
         st = pod_what_if_parse(texts->what_if, &what, err);
@@ -289,6 +310,14 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     }
     if (st == POD_OK) {
         pod_step_recipe_explain(recipe, texts, cli, &request, &logical);
+    }
+    if (st == POD_OK && batches->count > 0) {
+        st = pod_step_batches_run(cli, batches, texts->max_ms, &request, &targets.setup[0],
+                                  &logical, err);
+        pod_cli_targets_fini(&targets);
+        return st;
+    }
+    if (st == POD_OK) {
         st = lay(cli, &logical, &request, &targets.setup[0], &run_case, err);
     }
     if (st == POD_OK) {
@@ -307,6 +336,9 @@ static const pod_cli_option options[] = {
     {"what-if", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, what_if), "KEY=FACTOR|all",
      "the step if a resource were FACTOR times faster, or the elasticity of each",
      .group = "Simulation", .matters = true},
+    {"max-ms-per-token", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, max_ms), "T",
+     "of --batch B,B,... in decode and serve: name the largest batch that takes no longer", .max = 1000000,
+     .group = "Inference"},
     {"collectives", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
      "write every collective of the step to a CSV file", .group = "Output"},
     {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
@@ -336,9 +368,13 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
     if (cli->help) {
         return POD_OK;
     }
+    pod_step_batches batches = {.count = 0};
     pod_status st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
-        st = step(cli, &texts, &recipe, err);
+        st = pod_step_batches_take(&batches, &texts, err);
+    }
+    if (st == POD_OK) {
+        st = step(cli, &texts, &recipe, &batches, err);
     }
     pod_step_recipe_fini(&recipe);
     return st;

@@ -24,6 +24,7 @@ typedef struct pod_step_texts {
     pod_cli_list meshes; /**< of compare */
     const char *top;
     const char *what_if; /**< of step */
+    double max_ms;       /**< of step: a token may take at most so long; 0 = any time */
     const char *collectives;
     const char *memory;
 } pod_step_texts;
@@ -83,6 +84,28 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
 void pod_step_serving_heading(pod_findings *findings, const pod_experiment_step_request *asked);
 void pod_step_serving_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                            const pod_chip_spec *chip, const pod_step_result *result);
+/** Share of the HBM's rate that the weights and cache of an inference step take. Local. */
+double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                              double step_s);
+
+enum { POD_STEP_BATCHES_MAX = 64 };
+/** `--batch 8,16,32`. */
+typedef struct pod_step_batches {
+    int count; /**< 0: one batch is asked for */
+    int64_t batch[POD_STEP_BATCHES_MAX];
+    char first[24];
+} pod_step_batches;
+
+/** A list of batches, also of one where --max-ms-per-token is said, out of the texts, which keep the first. Must stay
+ *  as long as they. POD_E_USAGE. */
+pod_status pod_step_batches_take(pod_step_batches *batches, pod_step_texts *texts, pod_error *err);
+/** A row for each, and the largest that takes at most max_ms a token (0: none is picked). Collective.
+ *  @return POD_E_NOFIT if none fits or none is quick enough */
+pod_status pod_step_batches_run(pod_cli *cli, const pod_step_batches *batches, double max_ms,
+                                pod_experiment_step_request *request,
+                                const pod_experiment_setup *setup, const pod_logical_mesh *logical,
+                                pod_error *err);
+
 /** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
 void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result);

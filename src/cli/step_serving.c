@@ -76,6 +76,13 @@ static void note_user(pod_findings *findings, const pod_step_request *request,
                      pod_format_bytes(token, bytes, sizeof bytes));
 }
 
+double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                              double step_s)
+{
+    const pod_roofline r = roofline_of(run_case, chip);
+    return (r.cache_s + r.weights_s) / step_s;
+}
+
 void pod_step_serving_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                            const pod_chip_spec *chip, const pod_step_result *result)
 {
