@@ -30,10 +30,29 @@ const char *pod_dtype_name(pod_dtype dtype)
     return dtype_names[dtype];
 }
 
+/* Names of JAX and PyTorch. */
+static const pod_alias dtype_aliases[] = {
+    {"float32",       "f32"     },
+    {"fp32",          "f32"     },
+    {"float",         "f32"     },
+    {"bfloat16",      "bf16"    },
+    {"s8",            "int8"    },
+    {"i8",            "int8"    },
+    {"float8",        "fp8"     },
+    {"float8_e4m3fn", "fp8"     },
+    {"float8_e4m3",   "fp8"     },
+    {"f8e4m3fn",      "fp8"     },
+    {"fp8_e4m3",      "fp8"     },
+    {"float8_e5m2",   "fp8_e5m2"},
+    {"f8e5m2",        "fp8_e5m2"},
+};
+
 pod_status pod_dtype_parse(const char *text, pod_dtype *dtype, pod_error *err)
 {
+    const char *meant = pod_alias_name(dtype_aliases, sizeof dtype_aliases / sizeof *dtype_aliases,
+                                       text, strlen(text));
     for (int i = 0; i < POD_DTYPE_COUNT; i++) {
-        if (strcmp(text, dtype_names[i]) == 0) {
+        if (strcmp(meant != NULL ? meant : text, dtype_names[i]) == 0) {
             *dtype = (pod_dtype)i;
             return POD_OK;
         }

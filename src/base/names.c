@@ -45,6 +45,16 @@ static int edit_distance(const char *a, int na, const char *b, int nb)
     return rows[na % 3][nb];
 }
 
+/* Characters that both begin with. */
+static int same_beginning(const char *a, const char *b)
+{
+    int n = 0;
+    while (a[n] != '\0' && fold(a[n]) == fold(b[n])) {
+        n++;
+    }
+    return n;
+}
+
 const char *pod_nearest_name(const char *name, const char *const *names, int nnames)
 {
     const size_t length = strlen(name);
@@ -58,12 +68,47 @@ const char *pod_nearest_name(const char *name, const char *const *names, int nna
         const int distance = edit_distance(name, (int)length, names[i], (int)other);
         const int longer = (int)(length > other ? length : other);
         const bool near = distance <= 1 ? distance < longer : distance <= longer / 3;
-        if (near && (nearest == NULL || distance < nearest_distance)) {
+        if (near
+            && (nearest == NULL || distance < nearest_distance
+                || (distance == nearest_distance
+                    && same_beginning(name, names[i]) > same_beginning(name, nearest)))) {
             nearest = names[i];
             nearest_distance = distance;
         }
     }
     return nearest;
+}
+
+static int fold_dash(char c)
+{
+    return c == '_' ? '-' : fold(c);
+}
+
+const char *pod_alias_name(const pod_alias *aliases, int naliases, const char *text, size_t length)
+{
+    for (int i = 0; i < naliases; i++) {
+        size_t same = 0;
+        while (same < length && aliases[i].typed[same] != '\0'
+               && fold_dash(aliases[i].typed[same]) == fold_dash(text[same])) {
+            same++;
+        }
+        if (same == length && aliases[i].typed[same] == '\0') {
+            return aliases[i].name;
+        }
+    }
+    return NULL;
+}
+
+bool pod_is_word(const char *words, const char *name, size_t length)
+{
+    for (const char *at = words; length > 0 && *at != '\0';) {
+        const size_t size = strcspn(at, " ");
+        if (size == length && memcmp(at, name, length) == 0) {
+            return true;
+        }
+        at += size + strspn(at + size, " ");
+    }
+    return false;
 }
 
 #undef pod_fail_unknown /* which the analyzer sees */

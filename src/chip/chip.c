@@ -38,9 +38,10 @@ int pod_chips_find(const pod_table *chips, const char *name, pod_error *err)
     if (row >= 0) {
         return row;
     }
-    const int aliased = name[0] != '\0' ? pod_table_find(chips, alias, name) : -1;
-    if (aliased >= 0) {
-        return aliased;
+    for (int i = 0; i < pod_table_rows(chips); i++) {
+        if (pod_is_word(pod_table_text(chips, i, alias), name, strlen(name))) {
+            return i;
+        }
     }
     const char *known[KNOWN_MAX];
     int nknown = 0;

@@ -137,6 +137,26 @@ pod_status pod_chip_row_read(const pod_table *chips, int row, struct pod_chip_ro
     return st != POD_OK ? st : check_row(chips, row, figures, err);
 }
 
+/* The aliases of a row, words, aren't the name or an alias of another. */
+static pod_status check_aliases(const pod_table *chips, int row, int chip, int alias,
+                                pod_error *err)
+{
+    for (const char *at = pod_table_text(chips, row, alias); *at != '\0';) {
+        const size_t size = strcspn(at, " ");
+        for (int other = 0; other < pod_table_rows(chips); other++) {
+            const bool is_name = pod_is_word(pod_table_text(chips, other, chip), at, size);
+            if (is_name
+                || (other < row && pod_is_word(pod_table_text(chips, other, alias), at, size))) {
+                return pod_table_fail(chips, row, alias, err,
+                                      "alias '%.*s' is taken; it must name one chip", (int)size,
+                                      at);
+            }
+        }
+        at += size + strspn(at + size, " ");
+    }
+    return POD_OK;
+}
+
 /* Names and aliases together must name one chip each. */
 static pod_status check_names(const pod_table *chips, pod_error *err)
 {
@@ -154,12 +174,7 @@ static pod_status check_names(const pod_table *chips, pod_error *err)
                                   "'%s' is no chip name; it must have 1 to %d characters", name,
                                   POD_CHIP_NAME_SIZE - 1);
         }
-        const char *other = pod_table_text(chips, row, alias);
-        const int first = pod_table_find(chips, alias, other);
-        if (other[0] != '\0' && (pod_table_find(chips, chip, other) >= 0 || first != row)) {
-            return pod_table_fail(chips, row, alias, err,
-                                  "alias '%s' is taken; it must name one chip", other);
-        }
+        POD_TRY(check_aliases(chips, row, chip, alias, err));
     }
     return POD_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-#include "base/names.h"
 #include "cli/common.h"
 #include "cli/help.h"
+#include "cli/typed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,8 @@ typedef struct option_set {
     const char **text[POD_CLI_OPTIONS_MAX]; /* where what was given goes */
     void *fields[POD_CLI_OPTIONS_MAX];
     int count;
+    int argc; /* the command line */
+    const char *const *argv;
 } option_set;
 
 static void set_add(option_set *set, pod_cli_said *said, void *fields)
@@ -91,15 +93,8 @@ static pod_status option_failure(poptContext context, int code, const option_set
     if (code != POPT_ERROR_BADOPT) {
         return pod_fail(err, POD_E_USAGE, "%s: %s", bad, poptStrerror(code));
     }
-    char dashed[POD_CLI_OPTIONS_MAX][32];
-    const char *names[POD_CLI_OPTIONS_MAX];
-    for (int i = 0; i < set->count; i++) {
-        (void)snprintf(dashed[i], sizeof dashed[i], "--%s", set->option[i]->name);
-        names[i] = dashed[i];
-    }
-    char asked[64];
-    (void)snprintf(asked, sizeof asked, "%.*s", (int)strcspn(bad, "="), bad);
-    return pod_fail_unknown(err, POD_E_USAGE, "option", asked, names, set->count);
+    const pod_cli_names names = {.options = set->option, .count = set->count};
+    return pod_cli_typed_fail(&names, bad, set->argc, set->argv, err);
 }
 
 static pod_status take_positional(pod_cli *cli, poptContext context, const pod_cli_usage *usage,
@@ -203,6 +198,30 @@ static pod_status line_store(const command_line *line, pod_cli *cli, const pod_c
     return pod_cli_said_store(own, usage->fields, err);
 }
 
+/* An option by its beginning, which no other option has, becomes the whole one. */
+static pod_status whole_option(pod_cli *cli, const option_set *set, const char *text,
+                               const char **arg, pod_error *err)
+{
+    *arg = text;
+    if (strncmp(text, "--", 2) != 0) {
+        return POD_OK;
+    }
+    const size_t length = strcspn(text + 2, "=");
+    const pod_cli_names names = {.options = set->option, .count = set->count};
+    const char *name = pod_cli_typed_whole(&names, text + 2, length);
+    if (name == NULL) {
+        return POD_OK;
+    }
+    const char *value = text + 2 + length;
+    char *whole = malloc(strlen(name) + strlen(value) + 3);
+    if (!pod_cli_strings_keep(&cli->strings, whole)) {
+        return out_of_memory(err);
+    }
+    (void)snprintf(whole, strlen(name) + strlen(value) + 3, "--%s%s", name, value);
+    *arg = whole;
+    return POD_OK;
+}
+
 pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, const char **argv,
                          pod_error *err)
 {
@@ -216,11 +235,14 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     if (!pod_cli_strings_keep(&cli->strings, line)) {
         return out_of_memory(err);
     }
-    for (int i = 0; i < argc; i++) {
-        args[i] = i == 0 ? name : argv[i];
-    }
-    args[argc] = NULL;
     line_init(line, cli, usage);
+    line->set.argc = argc;
+    line->set.argv = argv;
+    args[0] = name;
+    args[argc] = NULL;
+    for (int i = 1; i < argc; i++) {
+        POD_TRY(whole_option(cli, &line->set, argv[i], &args[i], err));
+    }
     struct poptOption table[POD_CLI_OPTIONS_MAX + 1];
     to_popt(&line->set, table);
     poptContext context = poptGetContext(NULL, argc, args, table, POPT_CONTEXT_NO_EXEC);

@@ -193,7 +193,7 @@ static pod_status read_row(const place *at, pod_generation *g)
     int32_t units = 0;
     pod_status st = read_text(at, "chip", false, g->name, sizeof g->name);
     if (st == POD_OK) {
-        st = read_text(at, "alias", true, g->alias, sizeof g->alias);
+        st = read_text(at, "alias", true, g->aliases, sizeof g->aliases);
     }
     if (st == POD_OK) {
         st = read_text(at, "type_prefix", false, g->type_prefix, sizeof g->type_prefix);
@@ -288,7 +288,7 @@ pod_status pod_generations_find(const pod_generations *generations, const char *
     int nnames = 0;
     for (int i = 0; i < generations->count; i++) {
         const pod_generation *g = &generations->row[i];
-        if (is_text(g->name, name, length) || is_text(g->alias, name, length)) {
+        if (is_text(g->name, name, length) || pod_is_word(g->aliases, name, length)) {
             *generation = g;
             return POD_OK;
         }

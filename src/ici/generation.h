@@ -48,7 +48,7 @@ typedef struct pod_compiler_traits {
 
 typedef struct pod_generation {
     char name[POD_CHIP_NAME_MAX];        /**< as in chips.csv */
-    char alias[POD_CHIP_NAME_MAX];       /**< another name of the chip, or "" */
+    char aliases[96];                    /**< other names of the chip, blanks between them, or "" */
     char type_prefix[POD_CHIP_NAME_MAX]; /**< of accelerator types: "v5litepod" */
     int naxes;                           /**< 1 to 3 */
     int devices;                         /**< devices that JAX sees of a chip */

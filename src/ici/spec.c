@@ -156,9 +156,12 @@ pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, p
     }
     pod_shape_request request = {.twist = POD_TWIST_DEFAULT, .nslices = 1};
     const char *start = lower;
-    const char *star = strchr(lower, '*');
+    const char *star = lower + strspn(lower, "0123456789"); /* 2*v5e:4x4, 2xv5e:4x4 */
+    if (star == lower || *star != 'x') {
+        star = strchr(lower, '*');
+    }
     pod_status st = POD_OK;
-    if (star) {
+    if (star != NULL) {
         st = count_parse(lower, (size_t)(star - lower), text, &request.nslices, err);
         start = star + 1;
     }
@@ -168,7 +171,7 @@ pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, p
     const char *colon = strchr(start, ':');
     const char *dash = strchr(start, '-');
     const bool is_shape = dash != NULL && strchr(dash, 'x') != NULL && strchr(dash, ' ') == NULL;
-    if (is_of_gke(start)) {
+    if (is_of_gke(start) && colon == NULL) {
         st = pod_fail(err, POD_E_USAGE,
                       "'%s' is GKE's name of a machine, not of a slice; write the chip and the "
                       "topology, as v6e:4x4",

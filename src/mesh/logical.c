@@ -16,8 +16,34 @@ const char *pod_mesh_axis_name(pod_mesh_axis axis)
     return axis_names[axis];
 }
 
+/* Names of Megatron, Alpa, PaxML and MaxText. */
+static const pod_alias axis_aliases[] = {
+    {"dp",                 "data"    },
+    {"replica",            "data"    },
+    {"batch",              "data"    },
+    {"zero",               "fsdp"    },
+    {"tp",                 "tensor"  },
+    {"mp",                 "tensor"  },
+    {"model",              "tensor"  },
+    {"mdl",                "tensor"  },
+    {"tensor-parallelism", "tensor"  },
+    {"sp",                 "sequence"},
+    {"cp",                 "sequence"},
+    {"context",            "sequence"},
+    {"seq",                "sequence"},
+    {"ep",                 "expert"  },
+    {"pp",                 "pipeline"},
+    {"stage",              "pipeline"},
+};
+
 pod_status pod_mesh_axis_parse(const char *name, size_t length, pod_mesh_axis *axis, pod_error *err)
 {
+    const char *meant =
+        pod_alias_name(axis_aliases, sizeof axis_aliases / sizeof *axis_aliases, name, length);
+    if (meant != NULL) {
+        name = meant;
+        length = strlen(meant);
+    }
     for (int i = 0; i < POD_MESH_AXES; i++) {
         if (strlen(axis_names[i]) == length && memcmp(axis_names[i], name, length) == 0) {
             *axis = (pod_mesh_axis)i;

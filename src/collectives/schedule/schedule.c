@@ -15,10 +15,31 @@ const char *pod_coll_op_name(pod_coll_op op)
     return op_names[op];
 }
 
+/* Names of JAX, NCCL and XLA; _ is - in all of them. */
+static const pod_alias op_aliases[] = {
+    {"all-reduce",         "all-reduce"    },
+    {"allreduce",          "all-reduce"    },
+    {"psum",               "all-reduce"    },
+    {"all-gather",         "all-gather"    },
+    {"allgather",          "all-gather"    },
+    {"reduce-scatter",     "reduce-scatter"},
+    {"reducescatter",      "reduce-scatter"},
+    {"psum-scatter",       "reduce-scatter"},
+    {"all-to-all",         "all-to-all"    },
+    {"alltoall",           "all-to-all"    },
+    {"all2all",            "all-to-all"    },
+    {"collective-permute", "permute"       },
+    {"ppermute",           "permute"       },
+    {"sendrecv",           "permute"       },
+    {"bcast",              "broadcast"     },
+};
+
 pod_status pod_coll_op_parse(const char *text, pod_coll_op *op, pod_error *err)
 {
+    const char *meant =
+        pod_alias_name(op_aliases, sizeof op_aliases / sizeof *op_aliases, text, strlen(text));
     for (int i = 0; i < POD_COLL_OP_COUNT; ++i) {
-        if (strcmp(text, op_names[i]) == 0) {
+        if (strcmp(meant != NULL ? meant : text, op_names[i]) == 0) {
             *op = (pod_coll_op)i;
             return POD_OK;
         }
