@@ -3,8 +3,9 @@
  *
  *  Model: edit distance (Levenshtein, with a swap of two neighbours as one edit: Damerau's
  *  "optimal string alignment"); case doesn't count. A name is near when at most a third of the
- *  longer one (and at least one character) has to change. Ties go to the name that begins with more of what was typed, then to the
- *  earlier one, so that the answer depends on the arguments alone. Names over 63 characters are near to nothing.
+ *  longer one (and at least one character) has to change. Ties go to the name that begins with
+ *  more of what was typed, then to the earlier one, so that the answer depends on the arguments
+ *  alone. Names over 63 characters are near to nothing.
  *
  *  Ownership: returns one of the caller's strings. Threads: none (no state). */
 #pragma once
