@@ -16,7 +16,8 @@ static const char about[] =
     "that\n"
     "runs, and beside them a chunk of one prompt for each group of chips along data and expert.\n"
     "Steps are simulated, each mix once. limit is load (what arrives is served), cache (requests\n"
-    "wait for room in it), or the largest part of steps: mxu, hbm, ici, dcn, host, idle.\n";
+    "wait for room in it), max-batch, or the largest part of steps: mxu, hbm, ici, dcn, host, "
+    "idle.\n";
 
 /* What the command's options say. */
 typedef struct serve_options {
@@ -85,12 +86,14 @@ static bool is_overloaded(const pod_serving_args *args, const pod_serving_result
     return args->rate > 0 && !r->steady && r->requests_per_s < 0.98 * args->rate;
 }
 
-static const char *limit_of(const pod_serving_args *args, const pod_serving_result *r)
+/* @param by_option  --max-batch lets no more in */
+static const char *limit_of(const pod_serving_args *args, const pod_serving_result *r,
+                            bool by_option)
 {
     pod_experiment_step_outcome outcome = {0};
     int most = 0;
     if (r->full_frac > 0.5) {
-        return "cache";
+        return by_option ? "max-batch" : "cache";
     }
     if (args->rate > 0 && !is_overloaded(args, r)) {
         return "load";
@@ -102,8 +105,8 @@ static const char *limit_of(const pod_serving_args *args, const pod_serving_resu
     return pod_experiment_step_limit(&outcome);
 }
 
-static void say(pod_findings *findings, const serve_row *row, const pod_serving_steps *steps,
-                int32_t chips)
+static void say(pod_findings *findings, const serve_row *row, const pod_serving_args *own,
+                const pod_serving_steps *steps, int32_t chips)
 {
     const pod_serving_args *args = &row->args;
     const pod_experiment_step_request *request = &steps->request;
@@ -124,8 +127,9 @@ static void say(pod_findings *findings, const serve_row *row, const pod_serving_
         "At most %lld request%s at once%s; %lld requests counted in %lld steps of %lld "
         "mixes",
         (long long)args->room, pod_cli_plural(args->room),
-        !(args->rate > 0) && args->room == args->concurrency ? ", all clients'"
-                                                             : " (cache, --max-batch)",
+        args->room == own->room                                ? " by --max-batch"
+        : !(args->rate > 0) && args->room == args->concurrency ? ", all clients'"
+                                                               : ", as the cache has room",
         (long long)row->r.requests, (long long)row->r.steps, (long long)steps->nknown);
     if (is_overloaded(args, &row->r)) {
         pod_findings_say(findings, POD_FINDING_BELOW, "overload",
@@ -144,14 +148,14 @@ static const char *const figures[] = {
     "mxu_step_frac",  "attention_rescale_ops", "paged_eff_frac",
     "hop_latency_us", "collective_launch_us",  "multi_axis_eff_frac"};
 
-static pod_status print(pod_cli *cli, const serve_row *row, const pod_serving_steps *steps,
-                        int32_t chips, pod_error *err)
+static pod_status print(pod_cli *cli, const serve_row *row, const pod_serving_args *own,
+                        const pod_serving_steps *steps, int32_t chips, pod_error *err)
 {
     pod_findings findings = {0};
     pod_emit *emit = NULL;
     pod_status st = pod_emit_new(cli->common.format, "serve", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
-        say(&findings, row, steps, chips);
+        say(&findings, row, own, steps, chips);
         pod_cli_heading_origins(cli, &steps->setup->chip, figures,
                                 (int)(sizeof figures / sizeof *figures), &findings);
         pod_emit_fields(emit, row, NCOLUMNS);
@@ -185,10 +189,10 @@ static pod_status run(pod_cli *cli, const serve_options *own, const pod_experime
         milliseconds(&row.r.first, row.first_ms);
         milliseconds(&row.r.between, row.between_ms);
         row.tokens_per_s_per_chip = row.r.tokens_per_s / chips;
-        row.limit = limit_of(&row.args, &row.r);
+        row.limit = limit_of(&row.args, &row.r, row.args.room == own->args.room);
         row.args.rate = row.args.rate > 0 ? row.args.rate : (double)NAN;
         row.args.concurrency = row.args.concurrency > 0 ? row.args.concurrency : INT64_MIN;
-        st = print(cli, &row, &steps, chips, err);
+        st = print(cli, &row, &own->args, &steps, chips, err);
     }
     pod_serving_steps_fini(&steps);
     return st;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 enum { SERVING_LENGTHS = 4 }; /* intervals of the answer between simulated lengths */
+enum { ROOM_MAX = 1 << 16 };
 
 /* The sizes of a mix into the request. */
 static void mix_sizes_set(pod_serving_steps *s, int64_t batch, int64_t seq, int64_t piece,
@@ -45,7 +46,7 @@ static pod_status serving_peak_find(pod_serving_steps *s, int64_t batch, int64_t
 static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args, pod_error *err)
 {
     const int64_t usable = s->setup->chip.hbm_usable_bytes;
-    const int64_t wanted = args->rate > 0 ? INT32_MAX : args->concurrency;
+    const int64_t wanted = args->rate > 0 ? ROOM_MAX : args->concurrency;
     const int64_t most = args->room > 0 && args->room < wanted ? args->room : wanted;
     int64_t one = 0;
     int64_t two = 0;
