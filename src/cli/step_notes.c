@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TOP_COLLECTIVES = 5 };
 
@@ -71,11 +72,18 @@ typedef struct part_row {
     double share_percent;
 } part_row;
 
+/* Width of a column after a name: what the name takes more than its own width is missing here. */
+static int width_after(const char *name, int own, int width)
+{
+    const int over = (int)strlen(name) - own;
+    return over > 0 ? width - over : width;
+}
+
 static void note_part(pod_findings *findings, const char *what, double part_s, double step_s)
 {
     const part_row row = {what, part_s * 1e6, 100 * part_s / step_s};
-    pod_findings_row(findings, &row, "  %-28s %12.3f us  %5.1f %%", row.what, row.time_us,
-                     row.share_percent);
+    pod_findings_row(findings, &row, "  %-28s %*.3f us  %5.1f %%", row.what,
+                     width_after(what, 28, 12), row.time_us, row.share_percent);
 }
 
 static void note_breakdown(pod_findings *findings, const pod_breakdown *b)
@@ -100,6 +108,9 @@ static void note_breakdown(pod_findings *findings, const pod_breakdown *b)
         (void)snprintf(what, sizeof what, "exposed over %s", b->axis[i].axes);
         note_part(findings, what, b->axis[i].exposed_s, b->step_s);
     }
+    if (b->slowest_s > 0) {
+        note_part(findings, POD_SLOWEST_SLICE, b->slowest_s, b->step_s);
+    }
     if (b->exposed_host_s > 0) {
         note_part(findings, "exposed to the host", b->exposed_host_s, b->step_s);
     }
@@ -123,9 +134,10 @@ static pod_status note_collectives(pod_findings *findings, const pod_experiment_
         char bytes[POD_FORMAT_MAX];
         const collective_row row = collective_row_of(&lines[i]);
         pod_findings_row(
-            findings, &row, "  %-24s %-14s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
-            lines[i].name, lines[i].op, lines[i].axes, (long long)lines[i].count,
-            pod_format_bytes(lines[i].bytes, bytes, sizeof bytes), row.time_us, row.exposed_us);
+            findings, &row, "  %-24s %-*s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
+            lines[i].name, width_after(lines[i].name, 24, 14), lines[i].op, lines[i].axes,
+            (long long)lines[i].count, pod_format_bytes(lines[i].bytes, bytes, sizeof bytes),
+            row.time_us, row.exposed_us);
     }
     free(lines);
     return POD_OK;

@@ -31,19 +31,18 @@ static bool crosses(const pod_programs *programs, const pod_slice *slice, int32_
     return chip / slice->nchips != peer / slice->nchips;
 }
 
-/* The record of the op over slices that the chips of a stage wait longest for, or NULL. */
-static pod_op_record *meeting_of(const pod_programs *programs, const pod_slice *slice,
-                                 int32_t stage, pod_op_record *records)
+/* Chips of a stage that meet those of other slices. */
+static int64_t chips_that_meet(const pod_programs *programs, const pod_slice *slice, int32_t stage,
+                               const pod_op_record *records)
 {
     const pod_program *program = &programs->stages[stage];
-    pod_op_record *meeting = NULL;
+    int64_t chips = 0;
     for (int32_t i = 0; i < program->nops; i++) {
-        if (records[i].chips > 0 && (meeting == NULL || records[i].exposed_ps > meeting->exposed_ps)
-            && crosses(programs, slice, stage, &program->ops[i])) {
-            meeting = &records[i];
+        if (records[i].chips > chips && crosses(programs, slice, stage, &program->ops[i])) {
+            chips = records[i].chips;
         }
     }
-    return meeting;
+    return chips;
 }
 
 void pod_experiment_step_slowest_slice(const pod_chip_spec *chip, const pod_slice *slice,
@@ -51,14 +50,13 @@ void pod_experiment_step_slowest_slice(const pod_chip_spec *chip, const pod_slic
 {
     const double frac = chip->slice_jitter_frac * pod_experiment_slowest_of(slice->nslices);
     const pod_time_ps wait_ps = llround((double)result->time_ps * frac);
-    result->time_ps += wait_ps;
-    result->idle_ps += wait_ps * result->cells;
+    int64_t chips = 0;
     for (int32_t s = 0; s < programs->nstages; s++) {
-        pod_op_record *meeting = meeting_of(programs, slice, s, result->ops[s]);
-        if (meeting != NULL) {
-            meeting->exposed_ps += wait_ps * meeting->chips;
-            result->exposed_dcn_ps += wait_ps * meeting->chips;
-            result->idle_ps -= wait_ps * meeting->chips;
-        }
+        chips += chips_that_meet(programs, slice, s, result->ops[s]);
     }
+    result->time_ps += wait_ps;
+    result->slowest_ps = wait_ps * chips;
+    result->slowest_of = result->slowest_ps > 0 ? slice->nslices : 0;
+    result->exposed_dcn_ps += result->slowest_ps;
+    result->idle_ps += wait_ps * (result->cells - chips);
 }

@@ -8,8 +8,8 @@
  *      E      0.56  1.03  1.42  1.77  2.07
  *
  *  between these by log n. s is a fit to published weak scaling over DCN; docs/validation.md has errors without it.
- *  It is charged to DCN, where slices meet: in each stage to the collective or message over slices for which cores wait
- *  longest. Chips of a stage that has none wait for nobody and are idle.
+ *  It is charged to DCN, where slices meet, and to no op: it has a row of its own (slowest_ps of a result). Chips of
+ *  a stage that meets no other slice wait for nobody and are idle.
  *
  *  Ownership: plain values. Threads: none. */
 #pragma once

@@ -52,6 +52,7 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
         .hbm_bound_s = mean_s(result->hbm_bound_ps, cells),
         .exposed_ici_s = mean_s(result->exposed_ici_ps, cells),
         .exposed_dcn_s = mean_s(result->exposed_dcn_ps, cells),
+        .slowest_s = mean_s(result->slowest_ps, cells),
         .exposed_host_s = mean_s(result->exposed_host_ps, cells),
         .idle_s = mean_s(result->idle_ps, cells),
     };
@@ -121,6 +122,23 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     return line;
 }
 
+/* The wait for the slowest slice; false when memory is out. */
+static bool slowest_add(line_list *list, const pod_step_result *result)
+{
+    if (!POD_GROW(list->lines, list->room, list->count + 1)) {
+        return false;
+    }
+    const double wait_s = mean_s(result->slowest_ps, result->cells);
+    list->lines[list->count++] = (pod_collective_line){.name = POD_SLOWEST_SLICE,
+                                                       .op = "wait",
+                                                       .axes = "dcn",
+                                                       .group = result->slowest_of,
+                                                       .count = 1,
+                                                       .time_s = wait_s,
+                                                       .exposed_s = wait_s};
+    return true;
+}
+
 /* What a line is of: of a message, which has two ops, the one that receives it. */
 static const pod_op *line_op(const pod_programs *programs, int32_t stage, const pod_op *op)
 {
@@ -156,6 +174,10 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
             }
             line->exposed_s += mean_s(record->exposed_ps, result->cells);
         }
+    }
+    if (result->slowest_of > 0 && !slowest_add(&list, result)) {
+        free(list.lines);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
     }
     *lines = list.lines;
     *count = list.count;

@@ -9,13 +9,16 @@
  *      mxu_frac = FLOPs of all matmuls, and of the scores of attention that the mask leaves, / (peak · step)
  *
  *  Exposed time is charged to the op that the core waits for, so that the exposed times of axes add up
- *  to exposed ICI and DCN.
+ *  and the wait for the slowest slice to exposed ICI and DCN.
  *
  *  Ownership: plain values; the rows of pod_collective_rows belong to the caller. Threads: none. */
 #pragma once
 
 #include "program/program.h"
 #include "sim/step.h"
+
+/** What a row of that wait is called. */
+#define POD_SLOWEST_SLICE "waiting for the slowest slice"
 
 enum { POD_BREAKDOWN_AXES_MAX = 16, POD_ROW_NAME_MAX = 48 };
 
@@ -33,6 +36,7 @@ typedef struct pod_breakdown {
     double hbm_bound_s;
     double exposed_ici_s;
     double exposed_dcn_s;
+    double slowest_s; /**< the part of it in waiting for the slowest slice */
     double exposed_host_s;
     double idle_s;
     double mxu_frac;
@@ -58,7 +62,7 @@ typedef struct pod_collective_line {
 } pod_collective_line;
 
 /** All collectives of a step, and the messages between stages (as permutes over pipeline), in order of
- *  first appearance.
+ *  first appearance; then the wait for the slowest slice, if any (POD_SLOWEST_SLICE, its group all slices).
  *  @param[out] lines  heap array of *count; NULL when there is none
  *  @return POD_E_NOMEM */
 pod_status pod_collective_lines(const pod_programs *programs, const pod_step_result *result,

@@ -120,6 +120,10 @@ typedef struct pod_step_result {
     int64_t exposed_hbm_ps;
     int64_t idle_ps;
     int64_t hbm_bound_ps; /**< the part of compute_ps in ops that HBM bounds */
+    int64_t
+        slowest_ps; /**< the part of exposed_dcn_ps in waiting for the slowest slice, which no op is
+                               charged with (experiment/step_slices.h) */
+    int32_t slowest_of; /**< so many slices; 0: nobody waits */
     pod_link_summary links;
     pod_net_link_record
         *link_records;        /**< if asked for, on rank 0, heap: of cell c's link in direction d at

@@ -138,10 +138,10 @@ Test(step, layers_hide_no_more_than_there_is)
     world_fini(w);
 }
 
-/* What is charged to collectives and messages, over all ops of all stages, less what is exposed. */
+/* What is charged to collectives, messages and the wait for the slowest slice, less what is exposed. */
 static int64_t left_over(const pod_experiment_step_case *run_case, const pod_step_result *result)
 {
-    int64_t sum = -result->exposed_ici_ps - result->exposed_dcn_ps;
+    int64_t sum = result->slowest_ps - result->exposed_ici_ps - result->exposed_dcn_ps;
     for (int32_t s = 0; s < result->nstages; s++) {
         const pod_program *program = &run_case->work.programs.stages[s];
         for (int32_t i = 0; i < program->nops; i++) {
@@ -182,6 +182,7 @@ Test(step, what_ops_are_charged_adds_up_to_what_is_exposed)
                      (long long)left_over(&run_case, &result));
         cr_expect_gt(result.exposed_ici_ps, 0);
         cr_expect((i / 3 == 1) == (result.exposed_dcn_ps > 0));
+        cr_expect((i / 3 == 1) == (result.slowest_ps > 0));
         pod_step_result_fini(&result);
         pod_experiment_step_case_fini(&run_case);
         world_fini(w);
