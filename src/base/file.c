@@ -269,7 +269,11 @@ pod_status pod_data_path(const char *relative, char *buf, size_t size, pod_error
         if (wrote >= 0 && (size_t)wrote < size && access(buf, R_OK) == 0) {
             return POD_OK;
         }
-        if (i == 0 && errno != ENOENT && errno != ENOTDIR) { /* it is there, and not for us */
+        const int why = errno;
+        struct stat link;
+        const bool absent = why == ENOENT || why == ENOTDIR;
+        if (i == 0 && (!absent || lstat(buf, &link) == 0)) { /* it is there, and not for us */
+            errno = why;
             return fail_io(err, "read", buf);
         }
     }

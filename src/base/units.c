@@ -315,10 +315,8 @@ pod_status pod_parse_i64(const char *text, const char *what, int64_t min, int64_
                && !__builtin_add_overflow(number, negative ? -digit : digit, &number);
     }
     if (!fits || number < min || number > max) {
-        const bool below = fits ? number < min : negative;
-        return pod_fail(err, below ? POD_E_USAGE : POD_E_RANGE,
-                        "%s: %s is out of range; give %" PRId64 " to %" PRId64, what, text, min,
-                        max);
+        return pod_fail(err, POD_E_USAGE, "%s: %s is out of range; give %" PRId64 " to %" PRId64,
+                        what, text, min, max);
     }
     *value = number;
     return POD_OK;
@@ -340,8 +338,8 @@ pod_status pod_parse_double(const char *text, const char *what, double min, doub
     }
     const double number = strtod(text, NULL);
     if (!(number >= min && number <= max) || !isfinite(number)) {
-        return pod_fail(err, number < min ? POD_E_USAGE : POD_E_RANGE,
-                        "%s: %s is out of range; give %g to %g", what, text, min, max);
+        return pod_fail(err, POD_E_USAGE, "%s: %s is out of range; give %g to %g", what, text, min,
+                        max);
     }
     *value = number;
     return POD_OK;

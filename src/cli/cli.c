@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -239,6 +240,32 @@ static void add_time_left(pod_cli *cli, int64_t done, int64_t total, pod_text *t
     }
 }
 
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t progress_on_screen;
+
+/* The line of progress goes before the program does. */
+static void end_at_signal(int number)
+{
+    static const char clear[] = "\r\033[K";
+    if (progress_on_screen != 0 && write(STDERR_FILENO, clear, sizeof clear - 1) < 0) {
+        progress_on_screen = 0; /* nobody sees it */
+    }
+    (void)raise(number); /* by default now */
+}
+
+static void watch_signals(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct sigaction own = {.sa_handler = end_at_signal, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction before;
+        if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) {
+            (void)sigaction(ends[i], &own, NULL);
+        }
+    }
+}
+
 /* One line on stderr that is overwritten, when stderr is a terminal and -q was not given. */
 static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
 {
@@ -246,6 +273,7 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     if (what == NULL) {
         clear_progress(cli);
         cli->progress_shown = false;
+        progress_on_screen = 0;
         return;
     }
     if (!speaks(cli) || cli->common.quiet || isatty(STDERR_FILENO) == 0) {
@@ -264,7 +292,11 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     (void)fprintf(stderr, "\r%.*s\033[K", most, text.data != NULL ? text.data : "");
     (void)fflush(stderr);
     pod_text_free(&text);
+    if (!cli->progress_shown) {
+        watch_signals();
+    }
     cli->progress_shown = true;
+    progress_on_screen = 1;
 }
 
 void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables, pod_cli_run *execute)

@@ -197,18 +197,22 @@ static pod_status check_rows(const pod_plan *p, pod_error *err)
                         cheapest->setup->slice.name, cheapest->best.mesh,
                         pod_plan_run_cost(p, cheapest));
     }
+    char took[32];
+    char longer[32];
+    (void)pod_plan_days_text(pod_plan_days(p, fastest), took, sizeof took);
     if (pod_plan_in_time(p, fastest)) {
         return pod_fail(err, POD_E_INVALID,
                         "no slice meets both the deadline and the budget; the fastest, %s, takes "
-                        "%.4g days and costs %.6g; the cheapest, %s, %.4g and %.6g",
-                        fastest->setup->slice.name, pod_plan_days(p, fastest),
-                        pod_plan_run_cost(p, fastest), cheapest->setup->slice.name,
-                        pod_plan_days(p, cheapest), pod_plan_run_cost(p, cheapest));
+                        "%s and costs %.6g; the cheapest, %s, %s and %.6g",
+                        fastest->setup->slice.name, took, pod_plan_run_cost(p, fastest),
+                        cheapest->setup->slice.name,
+                        pod_plan_days_text(pod_plan_days(p, cheapest), longer, sizeof longer),
+                        pod_plan_run_cost(p, cheapest));
     }
     return pod_fail(err, POD_E_INVALID,
-                    "no slice meets the deadline of %.4g days; the fastest, %s with %s, takes %.4g",
-                    p->deadline_days, fastest->setup->slice.name, fastest->best.mesh,
-                    pod_plan_days(p, fastest));
+                    "no slice meets the deadline of %s; the fastest, %s with %s, takes %s",
+                    pod_plan_days_text(p->deadline_days, longer, sizeof longer),
+                    fastest->setup->slice.name, fastest->best.mesh, took);
 }
 
 /* ---- options ---- */
@@ -253,9 +257,6 @@ static pod_status read_tokens(const char *text, void *field, pod_error *err)
 
 static pod_status own_check(const pod_plan *p, pod_error *err)
 {
-    if (p->top < 1) {
-        return pod_fail(err, POD_E_USAGE, "--top is how many slices to show, from 1");
-    }
     if (p->budget > 0 && p->tokens == 0) {
         return pod_fail(err, POD_E_USAGE,
                         "--budget needs --tokens T: how many tokens for that much");
@@ -370,7 +371,7 @@ static const pod_cli_option options[] = {
      .read = read_budget, .group = "Cost", .matters = true},
     {"tokens", 0, POD_CLI_READ, AT(plan.tokens), "T", "tokens of the whole run, as 15T: gives days",
      .read = read_tokens, .group = "Cost"},
-    {"top", 0, POD_CLI_COUNT, AT(plan.top), "K", "slices to show (default: 10)", .group = "Output"},
+    {"top", 0, POD_CLI_COUNT, AT(plan.top), "K", "slices to show (default: 10)", .min = 1, .group = "Output"},
     {"exhaustive", 0, POD_CLI_FLAG, AT(plan.question.exhaustive), NULL,
      "simulate every layout, also those whose bound says that they are slower", .group = "Simulation"},
 };

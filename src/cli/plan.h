@@ -34,6 +34,8 @@ typedef struct pod_plan {
 bool pod_plan_runs(const pod_experiment_plan_row *row);
 double pod_plan_tokens_per_s(const pod_experiment_plan_row *row);
 double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row);
+/** "2.5 days", "1 h", "30 min". @return text */
+const char *pod_plan_days_text(double days, char *text, size_t size);
 /** Of a million tokens: in the currency of --price, else in chip-hours. */
 double pod_plan_cost(const pod_plan *plan, const pod_experiment_plan_row *row);
 /** Of all tokens. */

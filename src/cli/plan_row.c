@@ -19,6 +19,18 @@ double pod_plan_tokens_per_s(const pod_experiment_plan_row *row)
     return row->best.figures.tokens_per_s_per_chip * (double)row->chips;
 }
 
+const char *pod_plan_days_text(double days, char *text, size_t size)
+{
+    if (days >= 1) {
+        (void)snprintf(text, size, "%.4g days", days);
+    } else if (days * 24 >= 1) {
+        (void)snprintf(text, size, "%.4g h", days * 24);
+    } else {
+        (void)snprintf(text, size, "%.4g min", days * 24 * 60);
+    }
+    return text;
+}
+
 double pod_plan_days(const pod_plan *plan, const pod_experiment_plan_row *row)
 {
     return plan->tokens / pod_plan_tokens_per_s(row) / 86400;

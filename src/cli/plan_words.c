@@ -171,9 +171,11 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
     const pod_experiment_plan_row *next = next_of_chip(plan, first);
     char name[NAME_MAX];
     char run[96] = "";
+    char days[32];
     const double cost = pod_plan_cost(plan, row);
     if (plan->tokens > 0) {
-        (void)snprintf(run, sizeof run, "; all tokens: %.4g days, %.4g%s", pod_plan_days(plan, row),
+        (void)snprintf(run, sizeof run, "; all tokens: %s, %.4g%s",
+                       pod_plan_days_text(pod_plan_days(plan, row), days, sizeof days),
                        pod_plan_run_cost(plan, row), plan->prices.count > 0 ? "" : " chip-hours");
     }
     pod_findings_say(

@@ -38,7 +38,9 @@ static pod_status add_range(pod_cli_sizes *sizes, char *from_text, const char *o
     if (st == POD_OK) {
         st = pod_parse_bytes(to_text, option, &to, err);
     }
-    if (st == POD_OK) {
+    if (st == POD_OK && factor_text[strspn(factor_text, "-0123456789")] != '\0') {
+        st = pod_parse_i64(factor_text, "the factor of a range", 2, INT64_MAX, &factor, err);
+    } else if (st == POD_OK) {
         st =
             pod_parse_i64(factor_text, "the factor of a range", INT64_MIN, INT64_MAX, &factor, err);
     }

@@ -27,9 +27,11 @@ static int64_t take_number(const char **text)
 }
 
 /* "0,5,8-11" into chosen[nchips]. */
-static pod_status choose(const char *text, int32_t nchips, bool *chosen, pod_error *err)
+static pod_status choose(const pod_cli *cli, int32_t nchips, bool *chosen, pod_error *err)
 {
+    const char *text = cli->common.trace_chips;
     const char *at = text;
+    bool again = false;
     do {
         at += *at == ',' && at != text ? 1 : 0;
         const int64_t first = take_number(&at);
@@ -47,23 +49,28 @@ static pod_status choose(const char *text, int32_t nchips, bool *chosen, pod_err
                             last, nchips - 1);
         }
         for (int64_t chip = first; chip <= last; chip++) {
+            again = again || chosen[chip];
             chosen[chip] = true;
         }
     } while (*at == ',');
+    if (again) {
+        pod_cli_warn(cli, "--trace-chips %s names a chip twice; it is listed once", text);
+    }
     return POD_OK;
 }
 
-static pod_status chips_read(pod_cli_trace *trace, const char *text, int32_t nchips, pod_error *err)
+static pod_status chips_read(pod_cli_trace *trace, const pod_cli *cli, int32_t nchips,
+                             pod_error *err)
 {
     bool *chosen = calloc((size_t)nchips, sizeof *chosen);
     trace->chips = malloc((size_t)nchips * sizeof *trace->chips);
     pod_status status = chosen != NULL && trace->chips != NULL
                             ? POD_OK
                             : pod_fail(err, POD_E_NOMEM, "no memory for a timeline");
-    if (status == POD_OK && strcmp(text, "all") == 0) {
+    if (status == POD_OK && strcmp(cli->common.trace_chips, "all") == 0) {
         memset(chosen, 1, (size_t)nchips * sizeof *chosen);
     } else if (status == POD_OK) {
-        status = choose(text, nchips, chosen, err);
+        status = choose(cli, nchips, chosen, err);
     }
     for (int32_t chip = 0; status == POD_OK && chip < nchips; chip++) {
         if (chosen[chip]) {
@@ -84,7 +91,7 @@ pod_status pod_cli_trace_init(pod_cli_trace *trace, const pod_cli *cli,
     }
     const pod_status status = pod_trace_new(&trace->trace, err);
     return status == POD_OK && cli->common.trace_chips != NULL
-               ? chips_read(trace, cli->common.trace_chips, pod_experiment_setup_chips(setup), err)
+               ? chips_read(trace, cli, pod_experiment_setup_chips(setup), err)
                : status;
 }
 

@@ -295,7 +295,8 @@ pod_status pod_slice_fault_insert(pod_slice *slice, pod_fault_kind kind, int32_t
         fault.chip = is_minus(direction) ? other : chip;
         fault.direction = direction & ~1;
     }
-    if (!is_known_dead(slice, &fault)) {
+    const bool slows = kind == POD_FAULT_LINK_DEAD || factor > 1;
+    if (slows && !is_known_dead(slice, &fault)) {
         slice->faults[slice->nfaults++] = fault;
     }
     return POD_OK;

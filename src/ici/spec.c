@@ -342,6 +342,20 @@ static pod_status only_read(const pod_slice *slice, pod_fault_kind kind, const c
     return st;
 }
 
+/* The last fault says again how slow something is. */
+static bool is_slow_twice(const pod_slice *slice)
+{
+    const pod_fault *last = &slice->faults[slice->nfaults - 1];
+    bool twice = false;
+    for (int i = 0; i < slice->nfaults - 1 && last->kind != POD_FAULT_LINK_DEAD; i++) {
+        const pod_fault *known = &slice->faults[i];
+        twice = twice
+                || (known->kind == last->kind && known->chip == last->chip
+                    && known->direction == last->direction && known->only == last->only);
+    }
+    return twice;
+}
+
 pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char *text,
                                pod_error *err)
 {
@@ -377,11 +391,15 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
     if (st == POD_OK && has_factor) {
         st = pod_parse_double(parts[expected - 1], what, -1e300, 1e300, &factor, err);
     }
+    const int before = slice->nfaults;
     if (st == POD_OK) {
         st = pod_slice_fault_insert(slice, kind, chip, direction, factor, err);
     }
-    if (st == POD_OK && only > 0) {
-        slice->faults[slice->nfaults - 1].only = only;
+    if (st != POD_OK || slice->nfaults == before) {
+        return st;
     }
-    return st;
+    slice->faults[before].only = only;
+    return is_slow_twice(slice) ? pod_fail(
+               err, POD_E_USAGE, "%s: '%s' is the second factor for it; give one", what, text)
+                                : POD_OK;
 }
