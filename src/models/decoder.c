@@ -248,6 +248,8 @@ static void sizes_list(const pod_recipe_sizes *sizes, int64_t capacity_percent, 
     const int64_t moe_mlp_dim = sizes->moe_mlp_dim > 0 ? sizes->moe_mlp_dim : sizes->mlp_dim;
     /* gemma4's shared expert is its dense MLP */
     const int64_t shared = block->kind == SIXTHS ? sizes->mlp_dim : moe_mlp_dim;
+    /* Qwen3-Next has one shared expert whatever its file says */
+    const int64_t nshared = delta && sizes->shared_experts == 0 ? 1 : sizes->shared_experts;
     const size_row all[SIZES] = {
         {"layers",           l.layers                                                 },
         {"d_model",          sizes->emb_dim                                           },
@@ -266,7 +268,7 @@ static void sizes_list(const pod_recipe_sizes *sizes, int64_t capacity_percent, 
         {"experts",          moe ? sizes->experts : 0                                 },
         {"top_k",            moe ? sizes->top_k : 0                                   },
         {"moe_d_ff",         moe ? moe_mlp_dim : 0                                    },
-        {"shared_d_ff",      moe ? sizes->shared_experts * shared : 0                 },
+        {"shared_d_ff",      moe ? nshared * shared : 0                               },
         {"dense_layers",     moe ? sizes->dense_layers : 0                            },
         {"moe_every",        moe && sizes->moe_every > 1 ? sizes->moe_every : 0       },
         {"capacity_percent", moe ? capacity_percent : 0                               },

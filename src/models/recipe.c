@@ -97,6 +97,17 @@ static pod_status merge_key(pod_settings *settings, const pod_setting *of_model,
     return pod_settings_set(settings, of_model, err);
 }
 
+/** A model whose file is given may have any name: then its sizes are what counts, and the name is forgotten. */
+static bool is_given(pod_settings *settings)
+{
+    pod_setting *name = pod_settings_find(settings, "model_name");
+    const bool given = pod_settings_find(settings, "decoder_block") != NULL;
+    if (given) {
+        name->value[0] = '\0';
+    }
+    return given;
+}
+
 /** The settings of the named model among the others.
  *  @param[out] of_model  the model's file alone, empty if it has none
  *  @param[out] text      what it describes, "" likewise */
@@ -110,6 +121,9 @@ static pod_status model_merge(pod_settings *settings, const pod_maxtext *maxtext
         return POD_OK;
     }
     pod_status st = pod_maxtext_model(maxtext, name, of_model, &found, err);
+    if (st == POD_OK && !found && is_given(settings)) {
+        return POD_OK;
+    }
     if (st == POD_OK && !found) {
         st = no_such_name(settings, maxtext, err);
     }

@@ -598,6 +598,13 @@ Test(recipe, words_win_over_the_models_file_and_it_over_yaml)
     cr_assert_str_eq(recipe_with(&t.maxtext, "model_name=llama2-7b base_mlp_dim=11_008").model,
                      "llama2-7b");
     cr_assert_str_eq(recipe_with(&t.maxtext, "model_name=deepseek3-671b").model, "deepseek3-671b");
+    /* a model's own file may name itself */
+    cr_assert_str_eq(
+        recipe_with(&t.maxtext, "model_name: my_model\ndecoder_block: llama2\nbase_emb_dim: 4096\n")
+            .model,
+        "transformer:layers=16,d_model=4096,d_ff=7168,heads=16,kv_heads=16,head_dim=128,vocab="
+        "32000,"
+        "mlp_matrices=3");
     const pod_recipe recipe =
         recipe_with(&t.maxtext, "model_name=llama2-7b base_num_decoder_layers=2");
     cr_assert_eq(pod_catalog_model(&t.maxtext, recipe.model, &model, NULL), POD_OK);

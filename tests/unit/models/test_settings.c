@@ -225,6 +225,27 @@ Test(settings, a_script_runs_as_far_as_it_can_be_read)
     pod_settings_fini(&settings);
 }
 
+/* Branches that known words decide; arguments that aren't given have their defaults. */
+Test(settings, conditions_that_are_known_decide)
+{
+    static const char text[] =
+        "BATCH=${1:-${BATCH:-4}}\nEXECUTABLE=${8:-train} # or another\n"
+        "if [[ \"$EXECUTABLE\" == \"train_compile\" ]]; then\n"
+        "  TOPOLOGY=${9}\n  python3 -m MaxText.$EXECUTABLE base.yml batch=1 topology=$TOPOLOGY\\\n "
+        "  c=1\n"
+        "elif [ -z \"$BATCH\" ]; then\n  python3 -m MaxText.x base.yml batch=2\n"
+        "elif [ $BATCH != 5 ]; then\n  python3 -m MaxText.$EXECUTABLE base.yml "
+        "batch=\"${BATCH}\"\\\n"
+        "  type=synthetic\nelse\n  python3 -m MaxText.x base.yml batch=3\nfi\n";
+    pod_settings settings = {0};
+    pod_error err = {0};
+    cr_assert_eq(pod_settings_words(&settings, text, "run.sh", &err), POD_OK, "%s", err.text);
+    cr_assert_eq(settings.count, 2);
+    cr_assert_str_eq(value_of(&settings, "batch"), "4");
+    cr_assert_str_eq(value_of(&settings, "type"), "synthetic");
+    pod_settings_fini(&settings);
+}
+
 Test(settings, a_command_in_quotes_is_a_script_of_its_own)
 {
     pod_settings settings = {0};
@@ -249,6 +270,7 @@ Test(settings, what_a_script_does_otherwise_is_refused_where_it_stands)
         const char *says;
     } cases[] = {
         {"python3 t.py base.yml a=1\npython3 t.py base.yml b=1", 2, 14, "runs MaxText again"   },
+        {"python3 t.py models/m.yml base_config=base.yml a=1",   1, 14, "isn't base.yml"       },
         {"python3 t.py configs/other.yml a=1",                   1, 14, "isn't base.yml"       },
         {"python3 t.py base.yml a=1 $MORE",                      1, 27, "cannot expand $MORE"  },
         {"python3 t.py base.yml a=1 --b",                        1, 27, "'--b' is no setting"  },
