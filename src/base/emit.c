@@ -53,6 +53,7 @@ struct pod_emit {
     pod_text headings;
     pod_text notes;
     pod_text output;
+    bool json;       /* is, or will be, asked for */
     pod_text member; /* of json: ,"findings":[…] */
     struct layout *
         settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
@@ -92,6 +93,7 @@ pod_status pod_emit_new(pod_format format, const char *command, const pod_emit_c
         return pod_fail(err, POD_E_NOMEM, "no memory for the output");
     }
     made->format = format;
+    made->json = format == POD_FORMAT_JSON;
     made->ncolumns = ncolumns;
     made->command = strdup(command);
     made->columns = calloc((size_t)ncolumns, sizeof *made->columns);
@@ -714,9 +716,8 @@ static void put_json_rows(pod_emit *emit, pod_text *out)
     pod_text_add(out, "\n]");
 }
 
-static void render_json(pod_emit *emit)
+static void render_json(pod_emit *emit, pod_text *out)
 {
-    pod_text *out = &emit->output;
     pod_text_printf(out, "{\"schema\":%d,\"command\":", POD_EMIT_SCHEMA);
     put_json_string(emit, out, emit->command);
     pod_text_add(out, ",\"rows\":");
@@ -727,7 +728,7 @@ static void render_json(pod_emit *emit)
 
 void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8)
 {
-    if (emit->format == POD_FORMAT_JSON) {
+    if (emit->json) {
         pod_text_printf(&emit->member, ",\"%s\":[%s]", name, items);
         emit->not_utf8 = emit->not_utf8 || !utf8;
     }
@@ -751,6 +752,27 @@ bool pod_emit_table_json(pod_emit *emit, pod_text *out)
     return !emit->not_utf8;
 }
 
+void pod_emit_keep_json(pod_emit *emit)
+{
+    emit->json = true;
+}
+
+static pod_status utf8_check(const pod_emit *emit, pod_error *err)
+{
+    return emit->not_utf8
+               ? pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table")
+               : POD_OK;
+}
+
+pod_status pod_emit_json(pod_emit *emit, pod_text *out, pod_error *err)
+{
+    POD_ASSERT(emit->json && emit->ncells % (size_t)emit->ncolumns == 0);
+    render_json(emit, out);
+    POD_TRY(memory_check(emit, err));
+    return out->out_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
+                              : utf8_check(emit, err);
+}
+
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err)
 {
     if (!emit->out_of_memory) {
@@ -764,16 +786,13 @@ pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_
             render_csv(emit);
             break;
         case POD_FORMAT_JSON:
-            render_json(emit);
+            render_json(emit, &emit->output);
             break;
         }
     }
-    const pod_status st = memory_check(emit, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    if (emit->not_utf8) {
-        return pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table");
+    POD_TRY(memory_check(emit, err));
+    if (emit->format == POD_FORMAT_JSON) {
+        POD_TRY(utf8_check(emit, err));
     }
     *text = emit->output.data;
     *size = emit->output.size;

@@ -93,6 +93,11 @@ __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const c
 /** A further member of the object that json is, "rows" apart: a list. Once; ignored in table and csv.
  *  @param items  its items, as JSON, copied; @param utf8  false: they hold a text that isn't UTF-8 */
 void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8);
+/** JSON is wanted beside the format: at once after pod_emit_new. Rows of a settled table are not in it. */
+void pod_emit_keep_json(pod_emit *emit);
+/** What format json would print, appended. Every cell of the last row must have been given (POD_ASSERT).
+ *  @return POD_E_INVALID if a text isn't UTF-8; POD_E_NOMEM */
+pod_status pod_emit_json(pod_emit *emit, pod_text *out, pod_error *err);
 /** Columns and rows of a json emitter as members of an object that is being written:
  *  `,"columns":[…],"rows":[…]`. @return false if a text isn't UTF-8 */
 bool pod_emit_table_json(pod_emit *emit, pod_text *out);

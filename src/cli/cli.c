@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/terminal.h"
 #include "engine/launcher.h"
+#include "report/page.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,13 +39,23 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
 
 bool pod_cli_wants_findings(const pod_cli *cli)
 {
-    return cli->common.format != POD_FORMAT_CSV && cli->figure == NULL;
+    return (cli->common.format != POD_FORMAT_CSV || cli->common.html_path != NULL)
+           && cli->figure == NULL;
 }
 
-pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, const pod_findings *findings,
-                          pod_error *err)
+pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, pod_findings *findings, pod_error *err)
 {
+    const bool page = cli->common.html_path != NULL && cli->figure == NULL;
+    if (cli->line.size > 0) {
+        pod_findings_say(findings, POD_FINDING_DATA, "line", "%s", cli->line.data);
+    }
+    if (page) {
+        pod_emit_keep_json(emit);
+    }
     POD_TRY(pod_findings_print(findings, emit, err));
+    if (page) {
+        POD_TRY(pod_emit_json(emit, &cli->page, err));
+    }
     for (int i = 0; i < findings->count; i++) {
         if (findings->list[i].place == POD_FINDING_AFTER) {
             pod_cli_say_last(cli, "%s", findings->list[i].text.data);
@@ -73,12 +84,43 @@ static pod_status put_output(const char *text, size_t size, pod_error *err)
     return POD_OK;
 }
 
+static pod_status write_page(const pod_cli *cli, pod_error *err)
+{
+    const pod_page_run run = {.result = cli->page.data,
+                              .result_size = cli->page.size,
+                              .trace = cli->page_trace.data,
+                              .trace_size = cli->page_trace.size};
+    return pod_page_write(cli->common.html_path, PODSIM_VERSION, &run, 1, err);
+}
+
 static pod_status write_output(const pod_cli *cli, pod_error *err)
 {
+    if (cli->page.size > 0) {
+        POD_TRY(write_page(cli, err));
+    }
     if (cli->common.output_path != NULL && !cli->help) {
         return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
     }
     return put_output(cli->output.data, cli->output.size, err);
+}
+
+void pod_cli_line_set(pod_cli *cli, int argc, const char **argv)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "_-+=./,:*@%";
+    pod_text_add(&cli->line, "podsim");
+    for (int i = 0; i < argc; i++) {
+        const bool plain = argv[i][0] != '\0' && argv[i][strspn(argv[i], safe)] == '\0';
+        pod_text_add(&cli->line, plain ? " " : " '");
+        for (const char *c = argv[i]; *c != '\0'; c++) {
+            if (*c == '\'') {
+                pod_text_add(&cli->line, "'\\''");
+            } else {
+                pod_text_append(&cli->line, c, 1);
+            }
+        }
+        pod_text_add(&cli->line, plain ? "" : "'");
+    }
 }
 
 /* ---- diagnostics ---- */
@@ -96,7 +138,8 @@ bool pod_cli_is_narrow(const pod_cli *cli)
 bool pod_cli_rows_come(const pod_cli *cli)
 {
     return speaks(cli) && cli->figure == NULL && cli->common.format == POD_FORMAT_TABLE
-           && cli->common.output_path == NULL && pod_cli_terminal_columns(STDOUT_FILENO) > 0;
+           && cli->common.output_path == NULL && cli->common.html_path == NULL
+           && pod_cli_terminal_columns(STDOUT_FILENO) > 0;
 }
 
 static void clear_progress(const pod_cli *cli)
@@ -312,6 +355,9 @@ void pod_cli_fini(pod_cli *cli)
 {
     pod_text_free(&cli->output);
     pod_text_free(&cli->last_words);
+    pod_text_free(&cli->line);
+    pod_text_free(&cli->page);
+    pod_text_free(&cli->page_trace);
     pod_cli_strings_free(&cli->strings);
     *cli = (pod_cli){0};
 }

@@ -47,6 +47,7 @@ typedef struct pod_cli_common {
     const char *trace_path;  /**< a timeline; NULL = none */
     const char *trace_chips; /**< NULL = chip 0 and the one done last */
     const char *plot_path;   /**< a picture; NULL = none */
+    const char *html_path;   /**< a page; NULL = none */
     bool explain;
     bool verbose;
     bool quiet;
@@ -85,6 +86,9 @@ struct pod_cli {
     bool help_all; /**< it was --help-all */
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */
+    pod_text line;            /**< the command line, as one would type it */
+    pod_text page;            /**< of --html: what format json prints, */
+    pod_text page_trace;      /**< and the timeline; empty = none */
     bool output_stays;        /**< the output says what the error is about: it is delivered, too */
     pod_cli_figure *figure;   /**< instead of an output, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
@@ -97,13 +101,14 @@ struct pod_cli {
 void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables, pod_cli_run *execute);
 void pod_cli_fini(pod_cli *cli);
 
+/** Remember the command line, quoted as a shell wants it, for the data of a run. */
+void pod_cli_line_set(pod_cli *cli, int argc, const char **argv);
 /** The finished emitter's text becomes the output; or the figure that was asked for is taken from its only row. */
 pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
 /** A run says more than its rows: not as CSV, and not where one figure is asked for. */
 bool pod_cli_wants_findings(const pod_cli *cli);
 /** Findings, and then as pod_cli_finish; those of POD_FINDING_AFTER go to stderr. */
-pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, const pod_findings *findings,
-                          pod_error *err);
+pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, pod_findings *findings, pod_error *err);
 /** Rows of a table may come while the command works: it goes to a terminal. The same on every call; of this rank. */
 bool pod_cli_rows_come(const pod_cli *cli);
 /** What has been added to a settled emitter goes to the terminal at once, in place of progress. Not collective.

@@ -295,7 +295,7 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
         st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
     }
     if (st == POD_OK) {
-        st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], err);
+        st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], false, err);
         pod_collective_trace_init(&run.timeline, run.trace.trace, &targets.setup[0].slice);
     }
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
@@ -368,7 +368,7 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
             "--slice v5e:4x4 --op all-reduce --bytes 1MiB --mesh fsdp=4,tensor=4 --axis fsdp\n",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

@@ -12,6 +12,7 @@
 #include "experiment/step_what_if.h"
 #include "report/breakdown.h"
 #include "report/step_trace.h"
+#include "report/step_views.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +144,19 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_step_serving_heading(findings, run_case->asked);
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
-    return pod_step_notes(findings, run_case, chip, result, &remedy, err);
+    POD_TRY(pod_step_notes(findings, run_case, chip, result, &remedy, err));
+    if (cli->common.html_path == NULL || pod_par_rank(cli->par) != 0) {
+        return POD_OK;
+    }
+    const pod_slice *slice = &run_case->setup->slice;
+    const pod_step_views_args views = {.slice = slice,
+                                       .dcn = slice->nslices > 1 ? &run_case->setup->dcn : NULL,
+                                       .chip = chip,
+                                       .dtype = run_case->asked->dtype,
+                                       .programs = &run_case->work.programs,
+                                       .result = result,
+                                       .mesh = &run_case->mesh};
+    return pod_step_views_add(findings, &views, err);
 }
 
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
@@ -160,7 +173,8 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_status st = pod_emit_new(cli->common.format, "step", columns, COLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {
-        st = find(cli, run_case, chip, result, outcome, what, &findings, err);
+        st = pod_par_agree(cli->par,
+                           find(cli, run_case, chip, result, outcome, what, &findings, err), err);
     }
     if (st == POD_OK) {
         pod_step_emit(emit, run_case->asked, slice, outcome);
@@ -190,7 +204,7 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     return pod_plot_steps(plot, title, &row, 1, err);
 }
 
-static pod_status write_trace(const pod_cli *cli, const pod_experiment_step_case *run_case,
+static pod_status write_trace(pod_cli *cli, const pod_experiment_step_case *run_case,
                               const pod_step_result *result, pod_cli_trace *trace, pod_error *err)
 {
     const pod_step_trace_args args = {.slice = &run_case->setup->slice,
@@ -216,7 +230,8 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
             ? pod_experiment_what_if_chip(&run_case->setup->chip, what->key, what->factor)
             : run_case->setup->chip;
     pod_cli_trace trace;
-    pod_status st = pod_cli_trace_init(&trace, cli, run_case->setup, err);
+    cli->experiment.link_records = cli->common.html_path != NULL;
+    pod_status st = pod_cli_trace_init(&trace, cli, run_case->setup, true, err);
     if (st == POD_OK) {
         st = pod_experiment_step(&cli->experiment, run_case, &chip, pod_cli_trace_watch(&trace),
                                  &result, &outcome, err);
@@ -358,7 +373,7 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
                     "--slice tpu7x:4x4x4 --recipe tpu7x-llama3.1-70b --what-if all\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

@@ -275,7 +275,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
                     "--slice v4:4x4x4 --pattern uniform --bytes 1KiB:1MiB:32\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_RATES | POD_CLI_SEED
-                  | POD_CLI_EXPLAIN | POD_CLI_TRACE,
+                  | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &request,
@@ -297,7 +297,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
     }
     if (st == POD_OK) {
-        st = pod_cli_trace_init(&trace, cli, &targets.setup[0], err);
+        st = pod_cli_trace_init(&trace, cli, &targets.setup[0], false, err);
     }
     if (st == POD_OK) {
         st = run(cli, &targets.setup[0], &request, &trace, emit, err);

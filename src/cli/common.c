@@ -71,6 +71,9 @@ static const struct {
         "print on stderr the formula of each figure with its numbers, the defaults that apply, "
         "and what was simulated",
         .group = "Output", .matters = true}},
+    {POD_CLI_HTML, {"html", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_cli, common.html_path), "FILE.html",
+        "also write a page: what takes the time, timeline, tables, pictures; opens without network",
+        .group = "Output", .matters = true}},
     {POD_CLI_TRACE, {"trace", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_cli, common.trace_path), "FILE.json",
         "also write a timeline, for ui.perfetto.dev or chrome://tracing",
         .group = "Output", .matters = true}},

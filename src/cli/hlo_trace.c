@@ -146,7 +146,7 @@ pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *
     if (cli->common.trace_path == NULL) {
         return POD_OK;
     }
-    pod_status status = pod_cli_trace_init(&own, cli, report->setup, err);
+    pod_status status = pod_cli_trace_init(&own, cli, report->setup, true, err);
     if (status == POD_OK) {
         status = watch(&t, report->chip, err);
     }

@@ -58,6 +58,7 @@ static pod_status run(pod_par *par, int argc, char **argv, pod_error *err)
     pod_experiment_tables tables = {0};
     pod_cli cli;
     pod_cli_init(&cli, par, &tables, pod_cli_execute);
+    pod_cli_line_set(&cli, argc - 1, args);
     st = pod_cli_execute(&cli, argc - 1, args, err);
     if (st == POD_OK || st == POD_E_CHECK || cli.output_stays) {
         pod_error failure = {0};

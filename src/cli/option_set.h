@@ -65,7 +65,8 @@ enum {
     POD_CLI_SEED = 128, /**< --seed */
     POD_CLI_EXPLAIN = 256,
     POD_CLI_TRACE = 1024, /**< --trace, --trace-chips */
-    POD_CLI_PLOT = 2048   /**< --plot */
+    POD_CLI_PLOT = 2048,  /**< --plot */
+    POD_CLI_HTML = 4096   /**< --html */
 };
 
 /** The group that belongs to every command, besides those above. */

@@ -83,10 +83,10 @@ static pod_status chips_read(pod_cli_trace *trace, const pod_cli *cli, int32_t n
 }
 
 pod_status pod_cli_trace_init(pod_cli_trace *trace, const pod_cli *cli,
-                              const pod_experiment_setup *setup, pod_error *err)
+                              const pod_experiment_setup *setup, bool steps, pod_error *err)
 {
     *trace = (pod_cli_trace){.trace = NULL};
-    if (cli->common.trace_path == NULL) {
+    if (cli->common.trace_path == NULL && !(steps && cli->common.html_path != NULL)) {
         return POD_OK;
     }
     const pod_status status = pod_trace_new(&trace->trace, err);
@@ -108,19 +108,30 @@ pod_experiment_watch *pod_cli_trace_watch(pod_cli_trace *trace)
     return trace->trace != NULL ? &trace->watch : NULL;
 }
 
-pod_status pod_cli_trace_write(const pod_cli *cli, pod_cli_trace *trace, pod_error *err)
+/* On rank 0. A page does without a timeline that is too long for one; --trace doesn't. */
+static pod_status write_here(pod_cli *cli, pod_cli_trace *trace, pod_error *err)
 {
     const char *text = NULL;
     size_t size = 0;
-    pod_status status = POD_OK;
+    const pod_status status = pod_trace_finish(trace->trace, &text, &size, err);
+    if (status == POD_E_INVALID && cli->common.trace_path == NULL) {
+        pod_cli_warn(cli, "the page has no timeline: %s", err->text);
+        return POD_OK;
+    }
+    if (status == POD_OK && cli->common.html_path != NULL) {
+        pod_text_append(&cli->page_trace, text, size);
+    }
+    return status == POD_OK && cli->common.trace_path != NULL
+               ? pod_file_write(cli->common.trace_path, text, size, err)
+               : status;
+}
+
+pod_status pod_cli_trace_write(pod_cli *cli, pod_cli_trace *trace, pod_error *err)
+{
     if (trace->trace == NULL) {
         return POD_OK;
     }
-    if (pod_par_rank(cli->par) == 0) {
-        status = pod_trace_finish(trace->trace, &text, &size, err);
-        if (status == POD_OK) {
-            status = pod_file_write(cli->common.trace_path, text, size, err);
-        }
-    }
+    const pod_status status =
+        pod_par_rank(cli->par) == 0 ? write_here(cli, trace, err) : POD_OK;
     return pod_par_agree(cli->par, status, err);
 }

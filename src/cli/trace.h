@@ -16,12 +16,13 @@ typedef struct pod_cli_trace {
 } pod_cli_trace;
 
 /** Read --trace-chips for a setup's chips and begin a timeline; nothing without --trace. Not collective.
+ *  @param steps  of one step: --html wants a timeline, too
  *  @return POD_E_USAGE for a list that isn't one or chips that the slice hasn't; POD_E_NOMEM */
 pod_status pod_cli_trace_init(pod_cli_trace *trace, const pod_cli *cli,
-                              const pod_experiment_setup *setup, pod_error *err);
+                              const pod_experiment_setup *setup, bool steps, pod_error *err);
 void pod_cli_trace_fini(pod_cli_trace *trace);
 /** For the simulation: NULL without --trace. */
 pod_experiment_watch *pod_cli_trace_watch(pod_cli_trace *trace);
-/** Write the file on rank 0; nothing without --trace. Collective.
+/** Write the file, and keep the text for --html, on rank 0; nothing without a timeline. Collective.
  *  @return POD_E_INVALID for too many events; POD_E_IO, POD_E_NOMEM */
-pod_status pod_cli_trace_write(const pod_cli *cli, pod_cli_trace *trace, pod_error *err);
+pod_status pod_cli_trace_write(pod_cli *cli, pod_cli_trace *trace, pod_error *err);

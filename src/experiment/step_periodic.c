@@ -257,7 +257,10 @@ static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result
     *done = st != POD_OK || (!beyond && x->few.result.cells == x->more.result.cells);
     if (st == POD_OK && *done) {
         pod_step_result_extend(&x->few.result, &x->more.result, x->periodic.times, result);
-        st = pod_par_agree(x->experiment->par, records_extrapolate(x, result, err), err);
+        st = pod_step_result_links_extend(&x->few.result, &x->more.result, x->periodic.times,
+                                          result, err);
+        st = st == POD_OK ? records_extrapolate(x, result, err) : st;
+        st = pod_par_agree(x->experiment->par, st, err);
     }
     small_fini(&x->few);
     small_fini(&x->more);

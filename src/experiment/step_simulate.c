@@ -66,6 +66,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
         .choices = experiment->choices,
         .lone = experiment->lone,
         .fold = !run_case->asked->exact,
+        .link_records = experiment->link_records,
     };
     const pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(experiment);

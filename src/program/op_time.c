@@ -20,7 +20,9 @@ static pod_status grouped_time(const pod_chip_spec *chip, const pod_op *op, pod_
     const pod_status st = pod_grouped_time_get(chip, &op->grouped, &grouped, err);
     if (st == POD_OK) {
         *time =
-            (pod_op_time){.time_ps = grouped.time_ps, .hbm_bound = grouped.bound == POD_BOUND_HBM};
+            (pod_op_time){.time_ps = grouped.time_ps,
+                          .hbm_bound = grouped.bound == POD_BOUND_HBM,
+                          .hbm_bytes = (double)grouped.hbm_bytes};
     }
     return st;
 }
@@ -39,6 +41,7 @@ static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_o
         return st;
     }
     time->hbm_bound = one.bound == POD_BOUND_HBM;
+    time->hbm_bytes = (double)one.hbm_bytes * (double)op->count;
     return pod_mul_i64(one.time_ps, op->count, &time->time_ps)
                ? POD_OK
                : pod_fail(err, POD_E_RANGE, "%s takes more than 106 days; use smaller matmuls",
@@ -53,7 +56,8 @@ static pod_status time_vector(const pod_chip_spec *chip, const pod_op *op, pod_o
         pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &vector, err);
     if (st == POD_OK) {
         *time = (pod_op_time){.time_ps = vector.time_ps + op->fixed_ps,
-                              .hbm_bound = vector.hbm_ps >= vector.vpu_ps && op->fixed_ps == 0};
+                              .hbm_bound = vector.hbm_ps >= vector.vpu_ps && op->fixed_ps == 0,
+                              .hbm_bytes = (double)op->hbm_bytes};
     }
     return st;
 }
@@ -66,7 +70,9 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
     const pod_status st = pod_attention_time_get(&own, &op->attention, &attention, err);
     if (st == POD_OK) {
         *time = (pod_op_time){.time_ps = attention.time_ps,
-                              .hbm_bound = attention.hbm_ps >= attention.time_ps};
+                              .hbm_bound = attention.hbm_ps >= attention.time_ps,
+                              .hbm_bytes = pod_time_to_s(attention.hbm_ps) * own.hbm_bytes_per_s
+                                           * own.hbm_eff_frac};
     }
     return st;
 }
@@ -77,6 +83,7 @@ static pod_status time_work(const pod_chip_spec *chip, const pod_op *op, pod_op_
     (void)chip;
     (void)err;
     time->time_ps = op->start_ps + op->unit_ps;
+    time->hbm_bytes = (double)op->hbm_bytes;
     return POD_OK;
 }
 
@@ -86,6 +93,7 @@ static pod_status time_start(const pod_chip_spec *chip, const pod_op *op, pod_op
     (void)chip;
     (void)err;
     time->time_ps = op->start_ps;
+    time->hbm_bytes = (double)op->hbm_bytes;
     return POD_OK;
 }
 

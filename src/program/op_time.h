@@ -10,6 +10,7 @@ typedef struct pod_op_time {
         time_ps;    /**< of ops whose time is known; of those that share the HBM what they take at
                               least, whatever their bytes; 0 of those that wait for the net */
     bool hbm_bound; /**< the HBM sets it */
+    double hbm_bytes; /**< read and written by an op of the core or a lane, all runs of its count */
 } pod_op_time;
 
 /** @return the error of the kernel's model; POD_E_RANGE for more than pod_time_ps holds */

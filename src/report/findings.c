@@ -64,11 +64,13 @@ void pod_findings_row(pod_findings *findings, const void *row, const char *forma
         return;
     }
     pod_finding *said = &findings->list[findings->count - 1];
-    va_list args;
-    va_start(args, format);
-    pod_text_vprintf(&said->lines, format, args);
-    pod_text_add(&said->lines, "\n");
-    va_end(args);
+    if (format != NULL) {
+        va_list args;
+        va_start(args, format);
+        pod_text_vprintf(&said->lines, format, args);
+        pod_text_add(&said->lines, "\n");
+        va_end(args);
+    }
     pod_emit_fields(said->table, row, said->ncolumns);
 }
 

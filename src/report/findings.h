@@ -53,7 +53,7 @@ __attribute__((format(printf, 4, 5))) void pod_findings_say(pod_findings *findin
 __attribute__((format(printf, 5, 6))) void
 pod_findings_table(pod_findings *findings, const char *id, const pod_emit_column *columns,
                    int ncolumns, const char *format, ...);
-/** A row of the table that was begun last, and how it reads. */
+/** A row of the table that was begun last, and how it reads; NULL: not in text. */
 __attribute__((format(printf, 3, 4))) void pod_findings_row(pod_findings *findings, const void *row,
                                                             const char *format, ...);
 

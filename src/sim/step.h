@@ -158,6 +158,9 @@ pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_
  *  (workload/transformer/periodic.h): times and bytes; no records of ops yet. Local. */
 void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
                             pod_step_result *result);
+/** The records of links of such a result, where both have them. Local. POD_E_NOMEM. */
+pod_status pod_step_result_links_extend(const pod_step_result *few, const pod_step_result *more,
+                                        int64_t times, pod_step_result *result, pod_error *err);
 /** Add `times` times what `more` has beyond `few` to a result: times and bytes, those of links too if all three have
  *  them. Local. @return false if the three don't have equally many cells */
 bool pod_step_result_add(pod_step_result *result, const pod_step_result *few,

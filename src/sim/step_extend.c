@@ -85,6 +85,22 @@ static void records_add(pod_step_result *result, const pod_step_result *few,
     }
 }
 
+pod_status pod_step_result_links_extend(const pod_step_result *few, const pod_step_result *more,
+                                        int64_t times, pod_step_result *result, pod_error *err)
+{
+    const size_t size = (size_t)more->cells * POD_NET_PORTS_MAX * sizeof *result->link_records;
+    if (few->link_records == NULL || more->link_records == NULL) {
+        return POD_OK;
+    }
+    result->link_records = malloc(size);
+    if (result->link_records == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the links of a step");
+    }
+    memcpy(result->link_records, more->link_records, size);
+    records_add(result, few, more, times);
+    return POD_OK;
+}
+
 static void links_add(pod_link_summary *links, const pod_link_summary *few,
                       const pod_link_summary *more, int64_t times)
 {
