@@ -24,6 +24,7 @@ typedef enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER } cell_kind;
 typedef struct cell {
     cell_kind kind;
     double number;
+    bool rounded; /* the text is; JSON formats the number anew */
     char *text;
 } cell;
 
@@ -177,6 +178,9 @@ void pod_emit_double(pod_emit *emit, double value)
         (void)pod_format_double(value, text, sizeof text);
     }
     add_cell(emit, CELL_NUMBER, value, text);
+    if (emit->ncells > 0) {
+        emit->cells[emit->ncells - 1].rounded = emit->format == POD_FORMAT_TABLE && to->decimals >= 0;
+    }
 }
 
 void pod_emit_none(pod_emit *emit)
@@ -695,6 +699,11 @@ static void put_json_cell(pod_emit *emit, pod_text *out, const cell *value)
         put_json_string(emit, out, value->text);
         break;
     case CELL_NUMBER:
+        if (value->rounded) {
+            char text[POD_FORMAT_MAX];
+            pod_text_add(out, pod_format_double(value->number, text, sizeof text));
+            break;
+        }
         pod_text_add(out, value->text);
         break;
     }

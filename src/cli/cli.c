@@ -27,6 +27,10 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
     }
     const char *text = NULL;
     size_t size = 0;
+    if (cli->common.html_path != NULL) {
+        pod_emit_keep_json(emit);
+        POD_TRY(pod_emit_json(emit, &cli->page, err));
+    }
     pod_emit_fit(emit, cli->common.width);
     const pod_status st = pod_emit_finish(emit, &text, &size, err);
     if (st != POD_OK) {
@@ -45,17 +49,13 @@ bool pod_cli_wants_findings(const pod_cli *cli)
 
 pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, pod_findings *findings, pod_error *err)
 {
-    const bool page = cli->common.html_path != NULL && cli->figure == NULL;
     if (cli->line.size > 0) {
         pod_findings_say(findings, POD_FINDING_DATA, "line", "%s", cli->line.data);
     }
-    if (page) {
+    if (cli->common.html_path != NULL) {
         pod_emit_keep_json(emit);
     }
     POD_TRY(pod_findings_print(findings, emit, err));
-    if (page) {
-        POD_TRY(pod_emit_json(emit, &cli->page, err));
-    }
     for (int i = 0; i < findings->count; i++) {
         if (findings->list[i].place == POD_FINDING_AFTER) {
             pod_cli_say_last(cli, "%s", findings->list[i].text.data);

@@ -520,7 +520,7 @@ pod_status pod_cmd_compare(pod_cli *cli, int argc, const char **argv, pod_error 
             "--slice v5e:4x4 --model mlp:layers=2,d_model=512,d_ff=2048 --batch 512 --data none\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_PLOT,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_PLOT | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

@@ -410,7 +410,7 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
                     "topologies/examples/hlo/mlp_v5p_64.hlo.txt --facts\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_EXPLAIN | POD_CLI_TRACE,
+                  | POD_CLI_DATA | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

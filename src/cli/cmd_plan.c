@@ -390,7 +390,7 @@ pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *er
             "--model llama3.1-8b --batch 256 --slices v5p --max-chips 64 --objective cost\n"
             "--model llama3.1-8b --batch 512 --slices v6e:8x16 --tokens 1T --deadline 60d\n",
         .about = about,
-        .groups = POD_CLI_RATES | POD_CLI_PLOT,
+        .groups = POD_CLI_RATES | POD_CLI_PLOT | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &own,

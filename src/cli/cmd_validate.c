@@ -243,7 +243,7 @@ pod_status pod_cmd_validate(pod_cli *cli, int argc, const char **argv, pod_error
                     "--class collective-large\n"
                     "--class topology --format csv\n",
         .about = about,
-        .groups = POD_CLI_RATES | POD_CLI_PLOT,
+        .groups = POD_CLI_RATES | POD_CLI_PLOT | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &own,
