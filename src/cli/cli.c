@@ -27,7 +27,7 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
     }
     const char *text = NULL;
     size_t size = 0;
-    if (cli->common.html_path != NULL) {
+    if (cli->common.html_path != NULL && !cli->page_written) {
         pod_emit_keep_json(emit);
         POD_TRY(pod_emit_json(emit, &cli->page, err));
     }

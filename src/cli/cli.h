@@ -87,6 +87,7 @@ struct pod_cli {
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */
     pod_text line;            /**< the command line, as one would type it */
+    bool page_written;        /**< the command writes the page of --html itself */
     pod_text page;            /**< of --html: what format json prints, */
     pod_text page_trace;      /**< and the timeline; empty = none */
     bool output_stays;        /**< the output says what the error is about: it is delivered, too */

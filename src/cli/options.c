@@ -109,6 +109,13 @@ static pod_status take_positional(pod_cli *cli, poptContext context, const pod_c
         *usage->positional = copy;
         text = poptGetArg(context);
     }
+    for (; text != NULL && usage->further != NULL; text = poptGetArg(context)) {
+        char *copy = strdup(text);
+        if (!pod_cli_strings_keep(&cli->strings, copy)) {
+            return out_of_memory(err);
+        }
+        POD_TRY(pod_cli_list_append(&cli->strings, usage->further, copy, err));
+    }
     return text == NULL ? POD_OK
                         : pod_fail(err, POD_E_USAGE,
                                    "unexpected argument '%s'; options begin "

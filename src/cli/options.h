@@ -26,6 +26,7 @@ typedef struct pod_cli_usage {
     pod_cli_said *said;      /**< NULL, or keeps their texts, too */
     pod_cli_said *shared;    /**< NULL, or further options, which the command stores itself */
     const char **positional; /**< NULL, or where the one argument without dashes goes */
+    pod_cli_list *further;   /**< NULL, or where more of them go */
 } pod_cli_usage;
 
 /** Parse a command's arguments. Not collective; the same on every rank.

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -147,6 +148,47 @@ static pod_status fill(pod_text *page, const char *frame, const char *version,
     return status == POD_OK && page->out_of_memory
                ? pod_fail(err, POD_E_NOMEM, "no memory for a page")
                : status;
+}
+
+/* A list of objects; `must`: it may not be missing. */
+static bool is_list(const json_t *value, bool must)
+{
+    size_t i = 0;
+    json_t *item = NULL;
+    if (value == NULL) {
+        return !must;
+    }
+    json_array_foreach(value, i, item)
+    {
+        if (!json_is_object(item)) {
+            return false;
+        }
+    }
+    return json_is_array(value);
+}
+
+pod_status pod_page_run_check(const char *name, const char *text, size_t size, char **command,
+                              int64_t *rows, pod_error *err)
+{
+    json_error_t where;
+    json_t *run = json_loadb(text, size, 0, &where);
+    if (run == NULL) {
+        return pod_fail_at(err, POD_E_TABLE, name, where.line > 0 ? where.line : 1, where.column,
+                           "%s; give what podsim COMMAND --format json printed", where.text);
+    }
+    const char *said = json_string_value(json_object_get(run, "command"));
+    const json_t *list = json_object_get(run, "rows");
+    pod_status status = POD_OK;
+    if (said == NULL || !is_list(list, true) || !is_list(json_object_get(run, "findings"), false)) {
+        status = pod_fail_at(err, POD_E_TABLE, name, 1, 1,
+                             "no command and rows; give what podsim COMMAND --format json printed");
+    } else {
+        *rows = (int64_t)json_array_size(list);
+        *command = strdup(said);
+        status = *command != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for a page");
+    }
+    json_decref(run);
+    return status;
 }
 
 pod_status pod_page_write(const char *path, const char *version, const pod_page_run *runs,

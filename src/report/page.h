@@ -25,6 +25,13 @@ typedef struct pod_page_run {
     size_t trace_size;
 } pod_page_run;
 
+/** What a text of --format json is, or why it is none.
+ *  @param name  of the file, for errors
+ *  @param[out] command  "step", heap, for free(); @param[out] rows  how many
+ *  @return POD_E_TABLE with the place; POD_E_NOMEM */
+pod_status pod_page_run_check(const char *name, const char *text, size_t size, char **command,
+                              int64_t *rows, pod_error *err);
+
 /** Write the page of `count` runs to `path`, whole or not at all. Not collective.
  *  @param version  of podsim, for the last line
  *  @return POD_E_IO: a part of the page is missing, or the file can't be written; POD_E_NOMEM */
