@@ -37,7 +37,7 @@ function head(run) {
     .map(([name, text]) => el("div", {class: "tile"}, el("b", {}, shown({name}, row[name])), el("span", {}, text))) : [];
   return section(run, "overview", "Overview", lead ? el("p", {class: "lead"}, lead) : null,
     run.line ? el("code", {class: "cmd"}, run.line) : null, tiles.length ? el("div", {class: "tiles"}, tiles) : null,
-    run.findings.filter((f) => !f.columns && f.id !== "headline" && f.id !== "settings").map((f) => el("p", {class: "note"}, f.text)));
+    run.findings.filter((f) => !f.columns && !["headline", "settings", "line"].includes(f.id)).map((f) => el("p", {class: "note"}, f.text)));
 }
 
 /* Where the time goes: a bar a phase, parts by kind; a part chosen filters timeline and ops. */
@@ -310,6 +310,7 @@ async function main() {
     run.sections = [];
     run.rows = run.rows || [];
     run.findings = run.findings || [];
+    run.line = sentences(run, "line")[0];
   }
   const name = (run) => sentences(run, "settings")[0] || "podsim " + run.command;
   document.title = plain(runs.length === 1 ? name(runs[0]) : runs.length + " runs of podsim");

@@ -15,8 +15,12 @@
 
 /* What stands in place of a marker of page.html, one part after another. */
 static const char *const styles[] = {"page/uPlot.min.css", "page/page.css", NULL};
-static const char *const scripts[] = {"page/uPlot.iife.min.js", "page/base.js",  "page/charts.js",
-                                      "page/timeline.js",       "page/torus.js", "page/views.js",
+static const char *const scripts[] = {"page/uPlot.iife.min.js",
+                                      "page/base.js",
+                                      "page/charts.js",
+                                      "page/timeline.js",
+                                      "page/torus.js",
+                                      "page/views.js",
                                       NULL};
 
 static pod_status part_read(const char *name, char **data, size_t *size, pod_error *err)

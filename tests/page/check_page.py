@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: check_page.py PODSIM [SCREENSHOTS]
+"""Usage: check_page.py PODSIM MPIRUN [SCREENSHOTS]
 
 Pages of --html in a headless Chromium without network: no console message at 360, 1280 and 3840 px, light and dark; what a
 page shows equals the CSV, cell by cell; tables sort and filter, a part of the time filters ops; hostile names stay text;
@@ -17,7 +17,8 @@ import time
 import webdriver
 
 PODSIM = sys.argv[1]
-SHOTS = sys.argv[2] if len(sys.argv) > 2 else None
+MPIRUN = sys.argv[2]
+SHOTS = sys.argv[3] if len(sys.argv) > 3 else None
 failures = 0
 
 
@@ -117,9 +118,92 @@ def check_commands(folder, page):
             page.screenshot(os.path.join(SHOTS, name + ".png"))
 
 
+HOSTILE = ["</script><script>window.pwned=1</script>", "<img src=x onerror=window.pwned=1>", "<!--", "]]>", "\u202egnp.exe", "&lt;b&gt;",
+           "'\"><svg onload=window.pwned=1>", "javascript:window.pwned=1", "@@SCRIPT@@", "${window.pwned=1}"]
+
+
+def check_hostile(folder, page):
+    """Names with markup in every place that has names: they stay text."""
+    rows = [{"slice": name, "model": name, "mesh": name, "step_time_s": 1.0, "limit": name} for name in HOSTILE]
+    ops = [{"name": name, "kind": name, "phase": name, "time_us": 1.0, "scope": f"{name}/{name}"} for name in HOSTILE]
+    columns = [{"name": name, "title": HOSTILE[0], "unit": HOSTILE[1]} for name in ops[0]]
+    run = {"schema": 1, "command": "compare", "rows": rows, "findings": [
+        *({"id": i, "text": name} for i, name in enumerate(["headline", *HOSTILE])), {"id": "settings", "text": HOSTILE[0]},
+        {"id": "headline", "text": HOSTILE[1]}, {"id": "line", "text": HOSTILE[6]},
+        {"id": "ops", "text": HOSTILE[2], "columns": columns, "rows": ops}, {"id": HOSTILE[3], "text": HOSTILE[4], "columns": columns, "rows": ops}]}
+    path, out = os.path.join(folder, "hostile.json"), os.path.join(folder, "hostile.html")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(run, file)
+    podsim("report", path, "--html", out)
+    check_sizes(page, out, "hostile names")
+    check(page.run("return window.pwned") is None, "a name ran")
+    check(page.run("return document.querySelectorAll('main img, main svg, main iframe').length") == 0, "a name became markup")
+    shown = [row[0].replace("\\u202e", "\u202e") for row in cells(page, "rows")]
+    check(shown == HOSTILE, f"names are shown as {shown}")
+
+
+def check_many(folder, page):
+    """100,000 ops open; the page is below 10 MB."""
+    ops = [{"name": f"fusion.{i}", "kind": "fusion", "phase": "forward", "runs": 1, "time_us": i % 977 + 0.5} for i in range(100000)]
+    run = {"schema": 1, "command": "hlo", "rows": [{"step_time_s": 1.0}], "findings": [
+        {"id": "ops", "text": "Ops", "columns": [{"name": name} for name in ops[0]], "rows": ops}]}
+    path, out = os.path.join(folder, "many.json"), os.path.join(folder, "many.html")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(run, file)
+    podsim("report", path, "--html", out)
+    check(os.path.getsize(out) < 10_000_000, f"100,000 ops take {os.path.getsize(out)} bytes")
+    check(page.open(out) == "yes" and page.console() == [], "100,000 ops do not open")
+    check_table_works(page, "ops", "100,000 ops")
+
+
+def check_report(folder, page):
+    """Several runs beside one another, and what is no run."""
+    paths = []
+    for mesh in ("fsdp=64", "fsdp=16,tensor=4"):
+        paths.append(os.path.join(folder, mesh + ".json"))
+        podsim("step", "--slice", "v5p:4x4x4", "--mesh", mesh, "--batch", "64", *LLAMA, "--format", "json", "--output", paths[-1])
+    out = os.path.join(folder, "two.html")
+    podsim("report", *paths, "--html", out)
+    check_sizes(page, out, "two runs")
+    figures = [row[0] for row in cells(page, "beside")]
+    check("step_time_s" in figures and "mesh" in figures and "slice" not in figures, f"two runs differ in {figures}")
+    podsim("report", out, "--html", os.path.join(folder, "none.html"), code=3)
+    check(not os.path.exists(os.path.join(folder, "none.html")), "a page of nothing")
+
+
+def check_ranks(folder):
+    """The same bytes on any number of ranks."""
+    pages = []
+    for ranks in (1, 2, 64):
+        path = os.path.join(folder, "ranks.html")
+        subprocess.run([MPIRUN, "-n", str(ranks), PODSIM, "step", "--slice", "v5p:4x4x4", "--model", "mlp:layers=2,d_model=256,d_ff=512", "--mesh",
+                        "fsdp=16,tensor=4", "--batch", "64", "--data", "none", "--html", path], check=True, capture_output=True)
+        with open(path, "rb") as file:
+            pages.append(file.read())
+    check(pages[0] == pages[1] == pages[2], "other ranks write another page")
+
+
+def check_parts(folder, page):
+    """A part of the time that is chosen filters the ops, and adds up to the step."""
+    page.size(1280, 900)
+    page.open(os.path.join(folder, "step.html"))
+    step = float(cells(page, "rows")[0][10])
+    parts = cells(page, "parts")
+    check(abs(sum(float(row[2]) for row in parts) - step) < 1e-9, "parts do not add up to the step")
+    before = len(cells(page, "ops"))
+    page.run("document.querySelector('.bar button').click()")
+    after = cells(page, "ops")
+    check(0 < len(after) < before and all(row[1:3] == [after[0][1], after[0][2]] for row in after), f"a part leaves {after[:3]} of {before} ops")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder, webdriver.browser() as page:
         check_commands(folder, page)
+        check_parts(folder, page)
+        check_report(folder, page)
+        check_hostile(folder, page)
+        check_many(folder, page)
+        check_ranks(folder)
     return 1 if failures else 0
 
 
