@@ -179,7 +179,8 @@ void pod_emit_double(pod_emit *emit, double value)
     }
     add_cell(emit, CELL_NUMBER, value, text);
     if (emit->ncells > 0) {
-        emit->cells[emit->ncells - 1].rounded = emit->format == POD_FORMAT_TABLE && to->decimals >= 0;
+        emit->cells[emit->ncells - 1].rounded =
+            emit->format == POD_FORMAT_TABLE && to->decimals >= 0;
     }
 }
 

@@ -34,9 +34,8 @@ static pod_status write_page(pod_cli *cli, const pod_cli_file *files, int count,
         runs[i] = (pod_page_run){.result = files[i].data, .result_size = files[i].size};
     }
     return pod_par_agree(cli->par,
-                         pod_par_rank(cli->par) == 0 ? pod_page_write(cli->common.html_path,
-                                                                      PODSIM_VERSION, runs, count,
-                                                                      err)
+                         pod_par_rank(cli->par) == 0 ? pod_page_write(
+                             cli->common.html_path, PODSIM_VERSION, runs, count, err)
                                                      : POD_OK,
                          err);
 }

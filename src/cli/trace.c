@@ -131,7 +131,6 @@ pod_status pod_cli_trace_write(pod_cli *cli, pod_cli_trace *trace, pod_error *er
     if (trace->trace == NULL) {
         return POD_OK;
     }
-    const pod_status status =
-        pod_par_rank(cli->par) == 0 ? write_here(cli, trace, err) : POD_OK;
+    const pod_status status = pod_par_rank(cli->par) == 0 ? write_here(cli, trace, err) : POD_OK;
     return pod_par_agree(cli->par, status, err);
 }

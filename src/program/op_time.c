@@ -19,10 +19,9 @@ static pod_status grouped_time(const pod_chip_spec *chip, const pod_op *op, pod_
     pod_grouped_time grouped;
     const pod_status st = pod_grouped_time_get(chip, &op->grouped, &grouped, err);
     if (st == POD_OK) {
-        *time =
-            (pod_op_time){.time_ps = grouped.time_ps,
-                          .hbm_bound = grouped.bound == POD_BOUND_HBM,
-                          .hbm_bytes = (double)grouped.hbm_bytes};
+        *time = (pod_op_time){.time_ps = grouped.time_ps,
+                              .hbm_bound = grouped.bound == POD_BOUND_HBM,
+                              .hbm_bytes = (double)grouped.hbm_bytes};
     }
     return st;
 }

@@ -85,11 +85,13 @@ static bool parts_of_op(part_list *list, const pod_step_views_args *args, const 
 
 static pod_status add_parts(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "phase", POD_FIELD(part_row, phase)},
         {.name = "kind", POD_FIELD(part_row, kind)},
         {.name = "time_s", .title = "time", .unit = "s", POD_FIELD(part_row, time_s)},
     };
+    /* clang-format on */
     const pod_step_result *result = args->result;
     part_list list = {0};
     bool good = true;
@@ -102,7 +104,8 @@ static pod_status add_parts(pod_findings *findings, const pod_step_views_args *a
     if (good && result->idle_ps > 0) {
         good = part_add(&list, "step", "idle", mean_s(result->idle_ps, result->cells));
     }
-    begin_table(findings, "parts", columns, sizeof columns / sizeof *columns, "Where the time goes");
+    begin_table(findings, "parts", columns, sizeof columns / sizeof *columns,
+                "Where the time goes");
     for (int i = 0; i < list.count; i++) {
         pod_findings_row(findings, &list.rows[i], NULL);
     }
@@ -166,8 +169,8 @@ static pod_status op_add(op_list *list, const pod_step_views_args *args, const p
     POD_TRY(pod_op_time_find(args->chip, op, &time, err));
     const op_row like = {
         .name = op->name,
-        .kind = op->kind == POD_OP_COLLECTIVE ? pod_coll_op_name(op->op)
-                                              : pod_op_row(op->kind)->name,
+        .kind =
+            op->kind == POD_OP_COLLECTIVE ? pod_coll_op_name(op->op) : pod_op_row(op->kind)->name,
         .phase = phase_of(op),
         .bound = bound_of(op, &time),
     };
@@ -185,6 +188,7 @@ static pod_status op_add(op_list *list, const pod_step_views_args *args, const p
 
 static pod_status add_ops(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "name", POD_FIELD(op_row, name)},
         {.name = "kind", POD_FIELD(op_row, kind)},
@@ -198,6 +202,7 @@ static pod_status add_ops(pod_findings *findings, const pod_step_views_args *arg
         {.name = "tflops", .title = "rate", .unit = "TFLOP/s", POD_FIELD(op_row, tflops)},
         {.name = "hbm_bytes", .title = "through HBM", .unit = "B", POD_FIELD(op_row, hbm_bytes)},
     };
+    /* clang-format on */
     op_list list = {0};
     pod_status status = POD_OK;
     for (int32_t s = 0; s < args->programs->nstages; s++) {
@@ -230,21 +235,25 @@ typedef struct roof_row {
 
 static void add_roofs(pod_findings *findings, const pod_step_views_args *args)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "name", POD_FIELD(roof_row, name)},
         {.name = "rate", POD_FIELD(roof_row, rate)},
         {.name = "unit", POD_FIELD(roof_row, unit)},
     };
+    /* clang-format on */
     const pod_chip_spec *chip = args->chip;
     int links = 0;
     for (int d = 0; d < POD_DIRECTIONS; d++) {
         links += pod_slice_neighbor(args->slice, 0, d) >= 0 ? 1 : 0;
     }
+    /* clang-format off */
     roof_row rows[] = {
         {.rate = chip->peak_ops_per_s[args->dtype], .unit = "FLOP/s"},
         {.name = "HBM", .rate = chip->hbm_bytes_per_s * chip->hbm_eff_frac, .unit = "B/s"},
         {.rate = links * pod_chip_link_bytes_per_s(chip, links > 2), .unit = "B/s"},
     };
+    /* clang-format on */
     (void)snprintf(rows[0].name, sizeof rows[0].name, "MXU, %s", pod_dtype_name(args->dtype));
     (void)snprintf(rows[2].name, sizeof rows[2].name, "ICI, %d links", links);
     begin_table(findings, "roofs", columns, sizeof columns / sizeof *columns, "Roofs");
@@ -284,7 +293,8 @@ static pod_status peak_rows(const pod_program *program, const pod_liveness *live
         const pod_buffer *buffer = &program->buffers[b];
         const int64_t bytes = pod_buffer_bytes(buffer);
         if (bytes > 0 && live->first[b] <= peak && peak <= live->last[b]) {
-            (*rows)[(*count)++] = (peak_row){buffer->name, pod_memory_kind_name(buffer->kind), bytes};
+            (*rows)[(*count)++] =
+                (peak_row){buffer->name, pod_memory_kind_name(buffer->kind), bytes};
         }
     }
     qsort(*rows, (size_t)*count, sizeof **rows, larger_first);
@@ -293,11 +303,13 @@ static pod_status peak_rows(const pod_program *program, const pod_liveness *live
 
 static pod_status add_peak(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "buffer", POD_FIELD(peak_row, name)},
         {.name = "kind", POD_FIELD(peak_row, kind)},
         {.name = "bytes", .unit = "B", POD_FIELD(peak_row, bytes)},
     };
+    /* clang-format on */
     const pod_program *program = &args->programs->stages[0];
     pod_liveness live;
     peak_row *rows = NULL;
@@ -329,10 +341,12 @@ typedef struct fact_row {
 
 static void add_slice(pod_findings *findings, const pod_slice *slice)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "key", POD_FIELD(fact_row, key)},
         {.name = "value", POD_FIELD(fact_row, value)},
     };
+    /* clang-format on */
     char dims[64];
     char wrap[POD_AXES + 1] = "";
     pod_text slow = {0};
@@ -351,10 +365,12 @@ static void add_slice(pod_findings *findings, const pod_slice *slice)
                             pod_slice_chip_text(slice, chip, at, sizeof at), factor);
         }
     }
-    const fact_row rows[] = {{"slice", slice->name},
-                             {"dims", dims},
-                             {"wrap", wrap[0] != '\0' ? wrap : "none"},
-                             {"slow chips", slow.data}};
+    const fact_row rows[] = {
+        {"slice",      slice->name                    },
+        {"dims",       dims                           },
+        {"wrap",       wrap[0] != '\0' ? wrap : "none"},
+        {"slow chips", slow.data                      }
+    };
     begin_table(findings, "slice", columns, sizeof columns / sizeof *columns, "The slice");
     for (int i = 0; i < (slow.size > 0 ? 4 : 3); i++) {
         pod_findings_row(findings, &rows[i], NULL);
@@ -373,6 +389,7 @@ typedef struct link_row {
 /* Links of the first slice. A dead one has carried nothing. */
 static void add_links(pod_findings *findings, const pod_step_views_args *args)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "chip", POD_FIELD(link_row, chip)},
         {.name = "direction", POD_FIELD(link_row, direction)},
@@ -380,6 +397,7 @@ static void add_links(pod_findings *findings, const pod_step_views_args *args)
         {.name = "busy_frac", .title = "busy", POD_FIELD(link_row, busy_frac)},
         {.name = "state", POD_FIELD(link_row, state)},
     };
+    /* clang-format on */
     const pod_step_result *result = args->result;
     const pod_slice *slice = args->slice;
     if (result->link_records == NULL || slice->nchips > CHIPS_MAX) {
@@ -387,7 +405,8 @@ static void add_links(pod_findings *findings, const pod_step_views_args *args)
     }
     pod_machine machine = {.slice = slice, .dcn = args->dcn, .fold_slices = result->fold_slices};
     memcpy(machine.period, result->period, sizeof machine.period);
-    begin_table(findings, "link_loads", columns, sizeof columns / sizeof *columns, "Links of each chip");
+    begin_table(findings, "link_loads", columns, sizeof columns / sizeof *columns,
+                "Links of each chip");
     for (int32_t chip = 0; chip < slice->nchips; chip++) {
         const size_t cell = (size_t)pod_machine_cell(&machine, chip);
         for (int d = 0; d < POD_DIRECTIONS; d++) {
@@ -403,9 +422,9 @@ static void add_links(pod_findings *findings, const pod_step_views_args *args)
                 .busy_frac = dead || result->time_ps == 0
                                  ? 0
                                  : (double)record->busy_ps / (double)result->time_ps,
-                .state = dead                                             ? "dead"
+                .state = dead                                          ? "dead"
                          : pod_slice_link_slowness(slice, chip, d) > 1 ? "slow"
-                                                                          : "",
+                                                                       : "",
             };
             (void)pod_slice_chip_text(slice, chip, row.chip, sizeof row.chip);
             pod_findings_row(findings, &row, NULL);
@@ -459,15 +478,18 @@ static pod_status add_axis(pod_findings *findings, const pod_step_views_args *ar
 
 static pod_status add_rings(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
 {
+    /* clang-format off */
     static const pod_emit_column columns[] = {
         {.name = "axis", POD_FIELD(ring_row, axis)},
         {.name = "chips", POD_FIELD(ring_row, chips)},
     };
+    /* clang-format on */
     pod_status status = POD_OK;
     if (args->mesh == NULL || args->slice->nchips > CHIPS_MAX) {
         return POD_OK;
     }
-    begin_table(findings, "rings", columns, sizeof columns / sizeof *columns, "Groups of each mesh axis");
+    begin_table(findings, "rings", columns, sizeof columns / sizeof *columns,
+                "Groups of each mesh axis");
     for (int i = 0; status == POD_OK && i < args->mesh->naxes; i++) {
         if (args->mesh->axis[i].slice_size > 1) {
             status = add_axis(findings, args, i, err);
