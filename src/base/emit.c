@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/emit.h"
+#include "base/emit_state.h"
 
 #include "base/grow.h"
-
-#include "base/json.h"
-#include "base/text.h"
 #include "base/units.h"
 
 #include <inttypes.h>
@@ -14,55 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { POD_EMIT_SCHEMA = 1 };
-
-typedef enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER } cell_kind;
-
-/* A cell holds its final text; JSON puts quotes around CELL_TEXT and writes null for CELL_NONE. A number is kept
- * as well. */
-typedef struct cell {
-    cell_kind kind;
-    double number;
-    bool rounded; /* the text is; JSON formats the number anew */
-    char *text;
-} cell;
-
-typedef struct column {
-    char *name;
-    char *title;
-    char *unit;       /* "(us)", or "" */
-    char *plain_unit; /* "us", or "" */
-    int decimals;
-    bool percent;
-    bool table_hidden;
-    bool terminal;
-    int minor;
-    pod_emit_field field;
-    size_t offset;
-} column;
-
-struct pod_emit {
-    pod_format format;
-    int width; /* 0 = any; POD_EMIT_WIDE */
-    char *command;
-    column *columns;
-    int ncolumns;
-    cell *cells; /* row-major */
-    size_t ncells;
-    int64_t cells_room;
-    pod_text headings;
-    pod_text notes;
-    pod_text output;
-    bool json;       /* is, or will be, asked for */
-    pod_text member; /* of json: ,"findings":[…] */
-    struct layout *
-        settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
-    bool started; /* the lines above the rows have been put */
-    bool cut;     /* a text was */
-    bool out_of_memory;
-    bool not_utf8;
-};
 
 static bool copy_column(column *to, const pod_emit_column *from)
 {
@@ -606,7 +554,7 @@ static void render_table(pod_emit *emit)
     }
 }
 
-static pod_status memory_check(const pod_emit *emit, pod_error *err)
+pod_status pod_emit_memory_check(const pod_emit *emit, pod_error *err)
 {
     return emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
                    || emit->output.out_of_memory || emit->member.out_of_memory
@@ -620,7 +568,7 @@ pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
     emit->settled = lay_columns(emit);
     emit->out_of_memory = emit->out_of_memory || emit->settled == NULL;
     drop_rows(emit);
-    return memory_check(emit, err);
+    return pod_emit_memory_check(emit, err);
 }
 
 pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err)
@@ -634,7 +582,7 @@ pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_er
     }
     *text = emit->output.data;
     *size = emit->output.size;
-    return memory_check(emit, err);
+    return pod_emit_memory_check(emit, err);
 }
 
 static bool is_blank(char c)
@@ -681,108 +629,6 @@ static void render_csv(pod_emit *emit)
     }
 }
 
-/* Numbers are pod_format_double's, because jansson 2.14 prints 0.1 with 17 digits where csv has 0.1, and
- * later releases don't. */
-static void put_json_string(pod_emit *emit, pod_text *out, const char *text)
-{
-    if (!pod_json_string(out, text)) {
-        emit->not_utf8 = true;
-    }
-}
-
-static void put_json_cell(pod_emit *emit, pod_text *out, const cell *value)
-{
-    switch (value->kind) {
-    case CELL_NONE:
-        pod_text_add(out, "null");
-        break;
-    case CELL_TEXT:
-        put_json_string(emit, out, value->text);
-        break;
-    case CELL_NUMBER:
-        if (value->rounded) {
-            char text[POD_FORMAT_MAX];
-            pod_text_add(out, pod_format_double(value->number, text, sizeof text));
-            break;
-        }
-        pod_text_add(out, value->text);
-        break;
-    }
-}
-
-/* A list of rows, each on a line of its own below the first. */
-static void put_json_rows(pod_emit *emit, pod_text *out)
-{
-    pod_text_add(out, "[");
-    for (size_t i = 0; i < emit->ncells; i++) {
-        const size_t index = i % (size_t)emit->ncolumns;
-        const char *row_start = i == 0 ? "\n{" : ",\n{";
-        pod_text_add(out, index == 0 ? row_start : ",");
-        put_json_string(emit, out, emit->columns[index].name);
-        pod_text_add(out, ":");
-        put_json_cell(emit, out, &emit->cells[i]);
-        pod_text_add(out, index + 1 == (size_t)emit->ncolumns ? "}" : "");
-    }
-    pod_text_add(out, "\n]");
-}
-
-static void render_json(pod_emit *emit, pod_text *out)
-{
-    pod_text_printf(out, "{\"schema\":%d,\"command\":", POD_EMIT_SCHEMA);
-    put_json_string(emit, out, emit->command);
-    pod_text_add(out, ",\"rows\":");
-    put_json_rows(emit, out);
-    pod_text_append(out, emit->member.data, emit->member.size);
-    pod_text_add(out, "}\n");
-}
-
-void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8)
-{
-    if (emit->json) {
-        pod_text_printf(&emit->member, ",\"%s\":[%s]", name, items);
-        emit->not_utf8 = emit->not_utf8 || !utf8;
-    }
-}
-
-bool pod_emit_table_json(pod_emit *emit, pod_text *out)
-{
-    POD_ASSERT(emit->format == POD_FORMAT_JSON);
-    for (int i = 0; i < emit->ncolumns; i++) {
-        pod_text_add(out, i == 0 ? ",\"columns\":[{\"name\":" : ",{\"name\":");
-        put_json_string(emit, out, emit->columns[i].name);
-        pod_text_add(out, ",\"title\":");
-        put_json_string(emit, out, emit->columns[i].title);
-        pod_text_add(out, ",\"unit\":");
-        put_json_string(emit, out, emit->columns[i].plain_unit);
-        pod_text_add(out, "}");
-    }
-    pod_text_add(out, "],\"rows\":");
-    put_json_rows(emit, out);
-    out->out_of_memory = out->out_of_memory || emit->out_of_memory;
-    return !emit->not_utf8;
-}
-
-void pod_emit_keep_json(pod_emit *emit)
-{
-    emit->json = true;
-}
-
-static pod_status utf8_check(const pod_emit *emit, pod_error *err)
-{
-    return emit->not_utf8
-               ? pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table")
-               : POD_OK;
-}
-
-pod_status pod_emit_json(pod_emit *emit, pod_text *out, pod_error *err)
-{
-    POD_ASSERT(emit->json && emit->ncells % (size_t)emit->ncolumns == 0);
-    render_json(emit, out);
-    POD_TRY(memory_check(emit, err));
-    return out->out_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
-                              : utf8_check(emit, err);
-}
-
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err)
 {
     if (!emit->out_of_memory) {
@@ -796,13 +642,13 @@ pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_
             render_csv(emit);
             break;
         case POD_FORMAT_JSON:
-            render_json(emit, &emit->output);
+            pod_emit_json_render(emit, &emit->output);
             break;
         }
     }
-    POD_TRY(memory_check(emit, err));
+    POD_TRY(pod_emit_memory_check(emit, err));
     if (emit->format == POD_FORMAT_JSON) {
-        POD_TRY(utf8_check(emit, err));
+        POD_TRY(pod_emit_utf8_check(emit, err));
     }
     *text = emit->output.data;
     *size = emit->output.size;

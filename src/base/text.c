@@ -72,6 +72,13 @@ void pod_text_printf(pod_text *text, const char *format, ...)
     va_end(args);
 }
 
+bool pod_text_ends_with(const char *string, const char *end)
+{
+    const size_t length = strlen(string);
+    const size_t tail = strlen(end);
+    return length > tail && strcmp(string + length - tail, end) == 0;
+}
+
 size_t pod_text_width(const char *string, size_t size)
 {
     size_t width = 0;

@@ -29,6 +29,8 @@ void pod_text_fill(pod_text *text, char c, size_t count);
 __attribute__((format(printf, 2, 3))) void pod_text_printf(pod_text *text, const char *format, ...);
 __attribute__((format(printf, 2, 0))) void pod_text_vprintf(pod_text *text, const char *format,
                                                             va_list args);
+/** Is there something before `end`, with which the string ends? */
+bool pod_text_ends_with(const char *string, const char *end);
 /** Characters, not bytes: continuation bytes of UTF-8 take no room. */
 size_t pod_text_width(const char *string, size_t size);
 /** Append one line and its end, broken at blanks so that no part is wider than `width`; the parts after the first begin

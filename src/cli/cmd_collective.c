@@ -368,7 +368,8 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
             "--slice v5e:4x4 --op all-reduce --bytes 1MiB --mesh fsdp=4,tensor=4 --axis fsdp\n",
         .about = about,
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT
+                  | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

@@ -380,6 +380,7 @@ static pod_status facts_check(const pod_hlo_texts *texts, const pod_cli_common *
         {"--memory",      texts->memory                 },
         {"--links",       texts->links                  },
         {"--wrap",        common->wrap                  },
+        {"--html",        common->html_path             },
         {"--fail-link",   first_of(&common->fail_links) },
         {"--slow-link",   first_of(&common->slow_links) },
         {"--slow-chip",   first_of(&common->slow_chips) },

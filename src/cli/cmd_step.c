@@ -373,7 +373,8 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
                     "--slice tpu7x:4x4x4 --recipe tpu7x-llama3.1-70b --what-if all\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,
+                  | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT
+                  | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,

@@ -3,6 +3,7 @@
 
 #include "cli/terminal.h"
 #include "cli/values.h"
+#include "report/page.h"
 #include "report/plot.h"
 
 #include <unistd.h>
@@ -127,6 +128,9 @@ pod_status pod_cli_common_check(pod_cli *cli, pod_error *err)
     }
     if (common->plot_path != NULL) {
         POD_TRY(pod_plot_path_check(common->plot_path, err));
+    }
+    if (common->html_path != NULL) {
+        POD_TRY(pod_page_path_check(common->html_path, err));
     }
     POD_TRY(pod_chip_settings_check(common->settings.text, common->settings.count, err));
     return common->slice == NULL

@@ -43,9 +43,9 @@ typedef struct pod_experiment {
     pod_par *par; /**< the ranks that run it together */
     pod_experiment_listener listener;
     pod_experiment_data data;
-    bool force;    /**< even where it may not fit the machine's memory */
+    bool force;        /**< even where it may not fit the machine's memory */
     bool link_records; /**< steps keep what each link carried (sim/step.h) */
-    uint64_t seed; /**< of real numbers and of random patterns */
+    uint64_t seed;     /**< of real numbers and of random patterns */
     struct pod_coll_choices
         *choices; /**< of algorithms, remembered from step to step; NULL = for one step only */
     struct pod_lone_table

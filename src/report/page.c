@@ -154,6 +154,13 @@ static pod_status fill(pod_text *page, const char *frame, const char *version,
                : status;
 }
 
+pod_status pod_page_path_check(const char *path, pod_error *err)
+{
+    return pod_text_ends_with(path, ".html")
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE, "--html writes FILE.html, not '%s'", path);
+}
+
 /* A list of objects; `must`: it may not be missing. */
 static bool is_list(const json_t *value, bool must)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file report/page.h  One HTML file that shows one or more runs, and opens without network.
  *
- *  Model: the page is the parts of page/ (its text, style and programs, with uPlot for curves) around the data of the runs:
- *  what `--format json` prints of each, and the events of a timeline (report/trace.h) where there is one. The
+ *  Model: the page is the parts of page/ (its text, style and programs, with uPlot for curves) around the data of
+ *  the runs: what `--format json` prints of each, and the events of a timeline (report/trace.h) where there is one. The
  *  page's own programs draw the views from these, so that text, JSON and page say the same. Data beyond
  *  POD_PAGE_PLAIN_MAX is deflated (zlib) and written in base64.
  *
@@ -24,6 +24,9 @@ typedef struct pod_page_run {
     const char *trace; /**< of pod_trace_finish; NULL = no timeline */
     size_t trace_size;
 } pod_page_run;
+
+/** Is `path` a page that can be written: does it end in .html? POD_E_USAGE. */
+pod_status pod_page_path_check(const char *path, pod_error *err);
 
 /** What a text of --format json is, or why it is none.
  *  @param name  of the file, for errors

@@ -41,16 +41,9 @@ struct pod_plot {
     bool too_many;
 };
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    const size_t length = strlen(path);
-    const size_t end = strlen(suffix);
-    return length > end && strcmp(path + length - end, suffix) == 0;
-}
-
 pod_status pod_plot_path_check(const char *path, pod_error *err)
 {
-    if (has_suffix(path, ".svg") || has_suffix(path, ".png")) {
+    if (pod_text_ends_with(path, ".svg") || pod_text_ends_with(path, ".png")) {
         return POD_OK;
     }
     return pod_fail(err, POD_E_USAGE, "--plot writes FILE.svg or FILE.png, not '%s'", path);
@@ -305,7 +298,7 @@ pod_status pod_plot_write(pod_plot *plot, const char *path, pod_error *err)
         status = pod_fail(err, POD_E_INVALID, "a picture has 1 to %d panels", (int)PANELS_MAX);
     }
     if (status == POD_OK) {
-        put_script(plot, has_suffix(path, ".svg"), &script);
+        put_script(plot, pod_text_ends_with(path, ".svg"), &script);
         status = pod_gnuplot_run(&script, &picture, err);
     }
     if (status == POD_OK) {

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHIPS_MAX = 16384, PEAK_ROWS = 200 };
+enum { VIEW_CHIPS_MAX = 16384, PEAK_ROWS = 200 };
 
-static double mean_s(int64_t sum_ps, int64_t cells)
+static double chip_mean_s(int64_t sum_ps, int64_t cells)
 {
     return cells > 0 ? pod_time_to_s(sum_ps) / (double)cells : 0;
 }
@@ -78,9 +78,9 @@ static bool parts_of_op(part_list *list, const pod_step_views_args *args, const 
     (void)snprintf(text, sizeof text, "exposed %s%s", axes != NULL ? "over " : "",
                    axes != NULL ? axes : kind->name);
     return (kind->resource != POD_ON_CORE || record->time_ps == 0
-            || part_add(list, phase_of(op), kind->name, mean_s(record->time_ps, cells)))
+            || part_add(list, phase_of(op), kind->name, chip_mean_s(record->time_ps, cells)))
            && (record->exposed_ps == 0
-               || part_add(list, phase_of(op), text, mean_s(record->exposed_ps, cells)));
+               || part_add(list, phase_of(op), text, chip_mean_s(record->exposed_ps, cells)));
 }
 
 static pod_status add_parts(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
@@ -102,7 +102,7 @@ static pod_status add_parts(pod_findings *findings, const pod_step_views_args *a
         }
     }
     if (good && result->idle_ps > 0) {
-        good = part_add(&list, "step", "idle", mean_s(result->idle_ps, result->cells));
+        good = part_add(&list, "step", "idle", chip_mean_s(result->idle_ps, result->cells));
     }
     begin_table(findings, "parts", columns, sizeof columns / sizeof *columns,
                 "Where the time goes");
@@ -135,7 +135,7 @@ typedef struct op_list {
     int64_t room;
 } op_list;
 
-static op_row *row_of(op_list *list, const op_row *like)
+static op_row *op_row_of(op_list *list, const op_row *like)
 {
     for (int i = list->count - 1; i >= 0; i--) {
         op_row *row = &list->rows[i];
@@ -174,13 +174,13 @@ static pod_status op_add(op_list *list, const pod_step_views_args *args, const p
         .phase = phase_of(op),
         .bound = bound_of(op, &time),
     };
-    op_row *row = row_of(list, &like);
+    op_row *row = op_row_of(list, &like);
     if (row == NULL) {
         return no_memory(err);
     }
     row->runs += part;
-    row->time_us += 1e6 * mean_s(record->time_ps, args->result->cells);
-    row->exposed_us += 1e6 * mean_s(record->exposed_ps, args->result->cells);
+    row->time_us += 1e6 * chip_mean_s(record->time_ps, args->result->cells);
+    row->exposed_us += 1e6 * chip_mean_s(record->exposed_ps, args->result->cells);
     row->flops += (pod_op_mxu_flops(op) + op->flops) * part;
     row->hbm_bytes += time.hbm_bytes * part;
     return POD_OK;
@@ -400,7 +400,7 @@ static void add_links(pod_findings *findings, const pod_step_views_args *args)
     /* clang-format on */
     const pod_step_result *result = args->result;
     const pod_slice *slice = args->slice;
-    if (result->link_records == NULL || slice->nchips > CHIPS_MAX) {
+    if (result->link_records == NULL || slice->nchips > VIEW_CHIPS_MAX) {
         return;
     }
     pod_machine machine = {.slice = slice, .dcn = args->dcn, .fold_slices = result->fold_slices};
@@ -485,7 +485,7 @@ static pod_status add_rings(pod_findings *findings, const pod_step_views_args *a
     };
     /* clang-format on */
     pod_status status = POD_OK;
-    if (args->mesh == NULL || args->slice->nchips > CHIPS_MAX) {
+    if (args->mesh == NULL || args->slice->nchips > VIEW_CHIPS_MAX) {
         return POD_OK;
     }
     begin_table(findings, "rings", columns, sizeof columns / sizeof *columns,

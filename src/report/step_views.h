@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file report/step_views.h  The figures behind the views of a step's page (page/views.js), as tables of findings.
+/** @file report/step_views.h  What the views of a step's page show (page/views.js), as tables of findings.
  *
- *  Model: tables that only data has (pod_findings_data_only): text shows their gist already. Times are means over chips.
+ *  Model: tables that only data has (pod_findings_data_only); text has their gist. Times are means over chips.
  *
  *      parts   phase, kind, time_s: what the core does and waits for; they add up to the step
  *      ops     ops of one name, kind and phase: runs, time, exposed time, FLOPs, bytes through HBM
