@@ -166,7 +166,7 @@ static pod_status rows_get(pod_cli *cli, const pod_step_batches *batches,
 
 static pod_status rows_print(pod_cli *cli, const pod_step_batches *batches,
                              const pod_experiment_step_request *request, const batch_row *rows,
-                             const pod_findings *findings, pod_error *err)
+                             pod_findings *findings, pod_error *err)
 {
     pod_emit_column shown[NCOLUMNS];
     pod_emit *emit = NULL;
