@@ -72,7 +72,7 @@ enum {
 /** The group that belongs to every command, besides those above. */
 enum { POD_CLI_ALWAYS = 512 };
 
-enum { POD_CLI_OPTIONS_MAX = 64 };
+enum { POD_CLI_OPTIONS_MAX = 96 };
 
 /** What a command line said of a table of options, as texts. */
 typedef struct pod_cli_said {
