@@ -554,14 +554,6 @@ static void render_table(pod_emit *emit)
     }
 }
 
-pod_status pod_emit_memory_check(const pod_emit *emit, pod_error *err)
-{
-    return emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
-                   || emit->output.out_of_memory || emit->member.out_of_memory
-               ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
-               : POD_OK;
-}
-
 pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
 {
     POD_ASSERT(emit->format == POD_FORMAT_TABLE && emit->settled == NULL);

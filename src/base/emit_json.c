@@ -89,13 +89,6 @@ void pod_emit_keep_json(pod_emit *emit)
     emit->json = true;
 }
 
-pod_status pod_emit_utf8_check(const pod_emit *emit, pod_error *err)
-{
-    return emit->not_utf8
-               ? pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table")
-               : POD_OK;
-}
-
 pod_status pod_emit_json(pod_emit *emit, pod_text *out, pod_error *err)
 {
     POD_ASSERT(emit->json && emit->ncells % (size_t)emit->ncolumns == 0);

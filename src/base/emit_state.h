@@ -53,8 +53,21 @@ struct pod_emit {
 };
 
 /** POD_E_NOMEM if any call ran out of memory. */
-pod_status pod_emit_memory_check(const pod_emit *emit, pod_error *err);
+static inline pod_status pod_emit_memory_check(const pod_emit *emit, pod_error *err)
+{
+    return emit->out_of_memory || emit->headings.out_of_memory || emit->notes.out_of_memory
+                   || emit->output.out_of_memory || emit->member.out_of_memory
+               ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
+               : POD_OK;
+}
+
 /** POD_E_INVALID if a text isn't UTF-8. */
-pod_status pod_emit_utf8_check(const pod_emit *emit, pod_error *err);
+static inline pod_status pod_emit_utf8_check(const pod_emit *emit, pod_error *err)
+{
+    return emit->not_utf8
+               ? pod_fail(err, POD_E_INVALID, "json output needs names in UTF-8; use csv or table")
+               : POD_OK;
+}
+
 /** The object that JSON is, appended. */
 void pod_emit_json_render(pod_emit *emit, pod_text *out);
