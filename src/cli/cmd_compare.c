@@ -267,6 +267,7 @@ static void say_settings(const comparison *c, pod_findings *findings)
                      slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
                      c->request->model.name, pod_dtype_name(c->request->dtype),
                      pod_step_mode_name(c->request->mode));
+    pod_step_serving_heading(findings, c->request);
 }
 
 /* The table, or what of it has not come yet. */

@@ -159,6 +159,7 @@ static pod_status print(pod_plan *p, pod_error *err)
                          pod_plan_batch_text(p, batch, sizeof batch),
                          pod_step_mode_name(p->question.request->mode), p->slices.count,
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
+        pod_step_serving_heading(p->findings, p->question.request);
     }
     for (int i = 0; status == POD_OK && i < p->slices.count && rank < p->top; i++) {
         if (pod_plan_has_row(p, &p->rows[i])) {

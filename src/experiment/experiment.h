@@ -11,6 +11,8 @@
  *      step_simulate    its simulation;  step_periodic: from few layers;  step_best: the best placement;
  *      step_numbers     with real numbers;  step_outcome: all its figures
  *      search           many layouts or settings, dealt out to the ranks            …/search.h
+ *      serving          requests that arrive, wait and share steps; serving_steps: …/serving.h
+ *                       the time of each mix of a step
  *      measurement      published figures, and how far off podsim is                …/measurement.h
  *
  *  Nothing here prints or reads options. What a person might want to hear while it runs goes to one
