@@ -185,7 +185,7 @@ static pod_status run(pod_cli *cli, const serve_options *own, const pod_experime
     }
     if (st == POD_OK) {
         const int32_t chips = pod_experiment_setup_chips(setup);
-        (void)pod_logical_mesh_print(&mesh, row.mesh, sizeof row.mesh);
+        memcpy(row.mesh, steps.mesh_text, sizeof row.mesh);
         milliseconds(&row.r.first, row.first_ms);
         milliseconds(&row.r.between, row.between_ms);
         row.tokens_per_s_per_chip = row.r.tokens_per_s / chips;

@@ -7,6 +7,7 @@
 #include "experiment/step_best.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { SERVING_LENGTHS = 4 }; /* intervals of the answer between simulated lengths */
 enum { ROOM_MAX = 1 << 16 };
@@ -35,8 +36,6 @@ static pod_status serving_peak_find(pod_serving_steps *s, int64_t batch, int64_t
         pod_experiment_step_lay(s->experiment, &run_case, &s->request, s->setup, s->mesh, err);
     if (st == POD_OK) {
         *bytes = run_case.work.memory.peak_bytes;
-        s->groups =
-            run_case.work.layout.size[POD_MESH_DATA] * run_case.work.layout.size[POD_MESH_EXPERT];
     }
     pod_experiment_step_case_fini(&run_case);
     return st;
@@ -69,6 +68,21 @@ static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args
     return POD_OK;
 }
 
+/* Groups of chips that sequences are cut over. */
+static pod_status groups_find(pod_serving_steps *s, pod_error *err)
+{
+    pod_mesh mesh;
+    const pod_status st = pod_mesh_init(&mesh, &s->setup->slice, s->mesh, err);
+    for (int a = 0; st == POD_OK && a < mesh.naxes; a++) {
+        const pod_mesh_axis axis = mesh.axis[a].axis;
+        s->groups *= axis == POD_MESH_DATA || axis == POD_MESH_EXPERT ? mesh.axis[a].size : 1;
+    }
+    if (st == POD_OK) {
+        pod_mesh_fini(&mesh);
+    }
+    return st;
+}
+
 pod_status pod_serving_steps_init(pod_serving_steps *steps, pod_experiment *experiment,
                                   const pod_experiment_step_request *request,
                                   const pod_experiment_setup *setup, const pod_logical_mesh *mesh,
@@ -82,11 +96,9 @@ pod_status pod_serving_steps_init(pod_serving_steps *steps, pod_experiment *expe
                                  .groups = 1};
     steps->request.mode = POD_STEP_SERVE;
     steps->request.plain = true;
-    for (int a = 0; a < mesh->naxes; a++) {
-        const bool cut = mesh->axis[a] == POD_MESH_DATA || mesh->axis[a] == POD_MESH_EXPERT;
-        steps->groups *= cut && mesh->size[a] > 0 ? mesh->size[a] * mesh->dcn_size[a] : 1;
-    }
-    POD_TRY(pod_par_agree(experiment->par, pod_coll_choices_new(&steps->choices, err), err));
+    pod_status st = groups_find(steps, err);
+    st = st == POD_OK ? pod_coll_choices_new(&steps->choices, err) : st;
+    POD_TRY(pod_par_agree(experiment->par, st, err));
     return serving_room_find(steps, args, err);
 }
 
@@ -112,6 +124,7 @@ static pod_status mix_simulate(pod_serving_steps *s, pod_serving_known *mix, pod
     }
     if (st == POD_OK) {
         mix->step.time_ps = outcome.time_ps;
+        memcpy(s->mesh_text, outcome.mesh, sizeof s->mesh_text);
         pod_experiment_step_parts(&outcome, mix->step.part_s);
     }
     pod_step_result_fini(&result);

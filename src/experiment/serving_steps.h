@@ -32,6 +32,7 @@ typedef struct pod_serving_steps {
     int64_t nknown;
     int64_t known_room;
     struct pod_coll_choices *choices;
+    char mesh_text[POD_MESH_TEXT_MAX]; /**< with all sizes, once a mix was simulated */
 } pod_serving_steps;
 
 /** Lay the mesh, and find out how many requests the cache has room for, each with all of its tokens.
