@@ -263,8 +263,9 @@ static pod_status facts(pod_cli *cli, const pod_hlo_texts *options, const pod_hl
                         const pod_hlo_choices *choices, pod_error *err)
 {
     pod_hlo_module *module = NULL;
-    pod_status st = pod_hlo_parse(options->file, inputs->text.data, inputs->text.size,
-                                  options->schedule != NULL, &module, err);
+    const pod_hlo_reading reading = pod_hlo_reading_of(options);
+    pod_status st =
+        pod_hlo_parse(options->file, inputs->text.data, inputs->text.size, &reading, &module, err);
     if (st == POD_OK) {
         st = check_devices(options, inputs, module, err);
     }
@@ -308,6 +309,7 @@ static const pod_cli_option options[] = {
     {"facts", 0, POD_CLI_FLAG, AT(facts), NULL, "print what follows from the text alone; no --slice", .matters = true},
     {"schedule", 0, POD_CLI_TEXT, AT(schedule), "text",
      "run a text that isn't scheduled in its own order"},
+    {"module", 0, POD_CLI_TEXT, AT(module), "NAME", "which program of a profile (xplane.pb) that holds several"},
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
      "mesh of one slice that the program was compiled for: the order in which JAX lays its devices", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...", "how many slices along which axes"},

@@ -18,6 +18,7 @@ typedef struct pod_hlo_texts {
     const char *file;
     bool facts;
     const char *schedule; /**< "text", or NULL */
+    const char *module;   /**< name of the program in a profile, or NULL */
     const char *device_order;
     const char *sidecar;
     pod_cli_list trips;
@@ -51,6 +52,12 @@ typedef struct pod_hlo_inputs {
     pod_table *table;
     pod_hlo_sidecar known;
 } pod_hlo_inputs;
+
+/** How the options want the text read. */
+static inline pod_hlo_reading pod_hlo_reading_of(const pod_hlo_texts *texts)
+{
+    return (pod_hlo_reading){.text_order = texts->schedule != NULL, .module = texts->module};
+}
 
 /** Warnings on stderr that a text gives rise to. */
 void pod_hlo_say_text(const pod_cli *cli, const pod_hlo_inputs *inputs,

@@ -465,12 +465,13 @@ pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_
                         const pod_hlo_choices *choices, pod_error *err)
 {
     question asked = {.top = 0};
+    const pod_hlo_reading reading = pod_hlo_reading_of(texts);
     pod_experiment_hlo_text text = {.module = NULL};
     pod_hlo_memory memory = {.bytes = 0};
     pod_status st = options_read(cli, texts, &asked, err);
     if (st == POD_OK) {
         st = pod_experiment_hlo_text_init(&text, inputs->text.path, inputs->text.data,
-                                          inputs->text.size, texts->schedule != NULL, choices, err);
+                                          inputs->text.size, &reading, choices, err);
     }
     if (st == POD_OK) {
         st = marks_check(&asked.marks, text.module, err);

@@ -7,11 +7,12 @@
 /* ---- the text ---- */
 
 pod_status pod_experiment_hlo_text_init(pod_experiment_hlo_text *text, const char *file,
-                                        const char *bytes, size_t size, bool text_order,
+                                        const char *bytes, size_t size,
+                                        const pod_hlo_reading *reading,
                                         const pod_hlo_choices *choices, pod_error *err)
 {
     *text = (pod_experiment_hlo_text){0};
-    pod_status st = pod_hlo_parse(file, bytes, size, text_order, &text->module, err);
+    pod_status st = pod_hlo_parse(file, bytes, size, reading, &text->module, err);
     if (st == POD_OK) {
         st = pod_hlo_analysis_init(&text->analysis, text->module, choices, err);
         text->analyzed = st == POD_OK;

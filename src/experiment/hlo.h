@@ -26,10 +26,11 @@ typedef struct pod_experiment_hlo_text {
     pod_hlo_pass *pass; /**< pass[instruction] */
 } pod_experiment_hlo_text;
 
-/** Not collective. @param text_order  of pod_hlo_parse
+/** Not collective. @param reading  of pod_hlo_parse
  *  @param[out] text  for pod_experiment_hlo_text_fini, also after an error */
 pod_status pod_experiment_hlo_text_init(pod_experiment_hlo_text *text, const char *file,
-                                        const char *bytes, size_t size, bool text_order,
+                                        const char *bytes, size_t size,
+                                        const pod_hlo_reading *reading,
                                         const pod_hlo_choices *choices, pod_error *err);
 void pod_experiment_hlo_text_fini(pod_experiment_hlo_text *text);
 

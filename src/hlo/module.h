@@ -158,16 +158,21 @@ typedef struct pod_hlo_module {
     uint32_t unknown_capacity;
 } pod_hlo_module;
 
-/** Read a text. Not collective.
+/** How a file is read; NULL = as a scheduled text, or the only program of a binary file. */
+typedef struct pod_hlo_reading {
+    bool text_order;    /**< an unscheduled text is taken too, in its own order */
+    const char *module; /**< name of the program, where a profile holds several; or NULL */
+} pod_hlo_reading;
+
+/** Read a text, or a program in binary form. Not collective.
  *  @param file   what errors call it
  *  @param text   `size` bytes, borrowed for the life of the module
- *  @param text_order  an unscheduled text is taken too, in its own order
  *  @param[out] module  NULL on error
  *  @return POD_E_INVALID with file, line and column for a text that isn't an optimized, partitioned and
  *          scheduled HLO module for TPUs, saying what to pass instead, or that is malformed;
  *          POD_E_RANGE (a limit of docs/commands/hlo.md, named), POD_E_NOMEM */
-pod_status pod_hlo_parse(const char *file, const char *text, size_t size, bool text_order,
-                         pod_hlo_module **module, pod_error *err);
+pod_status pod_hlo_parse(const char *file, const char *text, size_t size,
+                         const pod_hlo_reading *reading, pod_hlo_module **module, pod_error *err);
 void pod_hlo_free(pod_hlo_module *module);
 
 /** Longest text, and most instructions, computations, partitions, nested calls. */

@@ -367,12 +367,13 @@ static pod_status parse(pod_hlo_parser *parser)
                         : take_module(parser);
 }
 
-pod_status pod_hlo_parse(const char *file, const char *text, size_t size, bool text_order,
-                         pod_hlo_module **module, pod_error *err)
+pod_status pod_hlo_parse(const char *file, const char *text, size_t size,
+                         const pod_hlo_reading *reading, pod_hlo_module **module, pod_error *err)
 {
     char *cleaned = NULL;
     *module = NULL;
-    pod_status st = pod_hlo_source_clean(file, text, size, &cleaned, err);
+    pod_status st = pod_hlo_source_clean(file, text, &size,
+                                         reading != NULL ? reading->module : NULL, &cleaned, err);
     if (st != POD_OK) {
         return st;
     }
@@ -390,7 +391,7 @@ pod_status pod_hlo_parse(const char *file, const char *text, size_t size, bool t
                              .entry = POD_HLO_NONE};
     pod_hlo_parser parser = {
         .module = made,
-        .text_order = text_order,
+        .text_order = reading != NULL && reading->text_order,
         .scan = {.file = file,
                  .text = made->text,
                  .size = (uint32_t)size,

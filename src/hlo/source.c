@@ -2,6 +2,7 @@
 #include "hlo/source.h"
 
 #include "hlo/module.h"
+#include "hlo/proto.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,31 +32,38 @@ bool pod_hlo_source_holds(const char *text, size_t size, const char *word, size_
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 enum { MARK = sizeof byte_order_mark - 1, LOOKED_AT = 256 };
 
-static bool begins(const char *bytes, size_t size, const char *with)
+static bool source_begins(const char *bytes, size_t size, const char *with)
 {
     const size_t length = strlen(with);
     return size >= length && memcmp(bytes, with, length) == 0;
 }
 
-static pod_status bytes_check(const char *file, const char *bytes, size_t size, pod_error *err)
+static bool is_text(const char *bytes, size_t size)
 {
     bool text = true;
     for (size_t i = 0; i < size && i < LOOKED_AT; i++) {
         const unsigned char c = (unsigned char)bytes[i];
         text = text && (c >= ' ' || c == '\t' || c == '\r' || c == '\n') && c != 0x7f;
     }
-    if (begins(bytes, size, "\xff\xfe") || begins(bytes, size, "\xfe\xff")) {
+    return text;
+}
+
+static pod_status bytes_check(const char *file, const char *bytes, size_t size, pod_error *err)
+{
+    if (source_begins(bytes, size, "\xff\xfe") || source_begins(bytes, size, "\xfe\xff")) {
         return pod_fail(err, POD_E_INVALID,
                         "'%s' is text in UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
                         file);
     }
-    if (begins(bytes, size, "\x1f\x8b")) {
+    if (source_begins(bytes, size, "\x1f\x8b")) {
         return pod_fail(err, POD_E_INVALID,
                         "'%s' isn't text; it is compressed (gzip -dc FILE | podsim hlo -)", file);
     }
-    if (!text) {
+    if (!is_text(bytes, size)) {
         return pod_fail(err, POD_E_INVALID,
-                        "'%s' isn't text; podsim reads the HLO text that as_text() gives", file);
+                        "'%s' isn't text, nor a binary HloProto; podsim reads the HLO text that "
+                        "as_text() gives",
+                        file);
     }
     if (size > (size_t)POD_HLO_TEXT_MAX) {
         return pod_fail(err, POD_E_RANGE, "'%s' is too large: more than 64 MiB of text", file);
@@ -143,28 +151,48 @@ static bool is_log(const char *prefix, size_t length)
            && !pod_hlo_source_holds(prefix, length, "//", NULL);
 }
 
-pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t size, char **made,
-                                pod_error *err)
+static pod_status binary_read(const char *file, const char *bytes, size_t *size, const char *wanted,
+                              char **made, pod_error *err)
+{
+    pod_text text = {0};
+    const pod_status st = pod_hlo_proto_text(file, bytes, *size, wanted, &text, err);
+    if (st != POD_OK || text.size == 0) {
+        pod_text_free(&text);
+        return st;
+    }
+    *made = text.data;
+    *size = text.size;
+    return POD_OK;
+}
+
+pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t *size,
+                                const char *wanted, char **made, pod_error *err)
 {
     size_t begin = 0;
     *made = NULL;
-    const pod_status st = bytes_check(file, bytes, size, err);
+    if (!is_text(bytes, *size) && !source_begins(bytes, *size, "\x1f\x8b")) {
+        const pod_status st = binary_read(file, bytes, size, wanted, made, err);
+        if (st != POD_OK || *made != NULL) {
+            return st;
+        }
+    }
+    const pod_status st = bytes_check(file, bytes, *size, err);
     if (st != POD_OK) {
         return st;
     }
-    const bool marked = begins(bytes, size, byte_order_mark);
-    const size_t prefix = log_prefix(bytes, size, &begin);
+    const bool marked = source_begins(bytes, *size, byte_order_mark);
+    const size_t prefix = log_prefix(bytes, *size, &begin);
     const bool log = prefix > 0 && is_log(bytes + begin, prefix);
     if (!marked && !log) {
         return POD_OK;
     }
-    *made = malloc(size);
+    *made = malloc(*size);
     if (*made == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for a text of %zu bytes", size);
+        return pod_fail(err, POD_E_NOMEM, "no memory for a text of %zu bytes", *size);
     }
-    memcpy(*made, bytes, size);
+    memcpy(*made, bytes, *size);
     if (log) {
-        prefixes_blank(*made, size, begin, prefix);
+        prefixes_blank(*made, *size, begin, prefix);
     }
     if (marked) {
         blank_out(*made, MARK);
@@ -180,7 +208,7 @@ bool pod_hlo_source_target(const char *target, size_t size)
                                           "triton_",  "cusolver", "hipsolver", "__onednn",
                                           "lapack_",  "blas_"};
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
-        if (begins(target, size, targets[i])) {
+        if (source_begins(target, size, targets[i])) {
             return true;
         }
     }

@@ -3,7 +3,8 @@
  *
  *  Model: a byte-order mark becomes blanks. So does the prefix of a log ("I0102 12:00:00.5 77 dump.cc:9] ") that
  *  stands before HloModule and, but for the numbers in it, before the other lines: lines and columns stay those
- *  of the file. Bytes that are no text are refused by what they are.
+ *  of the file. A binary program becomes text (hlo/proto.h). Other bytes that are no text are refused by what they
+ *  are.
  *
  *  Ownership: the caller frees what is made. Threads: none. Not collective.
  *  Errors: POD_E_INVALID (no text, and what to pass), POD_E_RANGE (a limit of hlo/module.h), POD_E_NOMEM. */
@@ -13,9 +14,12 @@
 
 #include <stdbool.h>
 
-/** @param[out] made  a copy of `size` bytes without mark and prefixes; NULL if the file has none */
-pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t size, char **made,
-                                pod_error *err);
+/** @param wanted  of pod_hlo_proto_text
+ *  @param[out] made  a copy without mark and prefixes, or a binary program as text; NULL if the bytes are as they
+ *                    should be
+ *  @param[in,out] size  of the bytes, then of what is made */
+pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t *size,
+                                const char *wanted, char **made, pod_error *err);
 
 /** Does a text hold a word? @param[out] at  where, if not NULL */
 bool pod_hlo_source_holds(const char *text, size_t size, const char *word, size_t *at);

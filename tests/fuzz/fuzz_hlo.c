@@ -109,7 +109,7 @@ static pod_status run_text(const uint8_t *data, size_t size, pod_error *err)
     const world *w = the_world();
     pod_experiment_hlo_text text;
     pod_status st =
-        pod_experiment_hlo_text_init(&text, "a.txt", (const char *)data, size, false, NULL, err);
+        pod_experiment_hlo_text_init(&text, "a.txt", (const char *)data, size, NULL, NULL, err);
     const bool one = st == POD_OK && text.module->partitions == 1;
     const bool four = st == POD_OK && text.module->partitions == 4;
     if ((one || four) && text.module->ninstructions <= RUN_INSTRUCTIONS_MAX) {
@@ -197,7 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pod_hlo_module *module = NULL;
     pod_hlo_analysis analysis;
     pod_error err = {0};
-    pod_status st = pod_hlo_parse("a.txt", (const char *)data, size, false, &module, &err);
+    pod_status st = pod_hlo_parse("a.txt", (const char *)data, size, NULL, &module, &err);
     if (st == POD_OK) {
         st = pod_hlo_analysis_init(&analysis, module, NULL, &err);
         if (st == POD_OK) {

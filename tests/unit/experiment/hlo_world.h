@@ -104,7 +104,7 @@ static inline pod_status run(world *w)
     pod_experiment_hlo_text_fini(&w->text);
     pod_error_clear(&w->err);
     pod_status st =
-        pod_experiment_hlo_text_init(&w->text, "m.hlo", w->bytes, w->size, false, NULL, &w->err);
+        pod_experiment_hlo_text_init(&w->text, "m.hlo", w->bytes, w->size, NULL, NULL, &w->err);
     w->request.text = &w->text;
     return st == POD_OK ? pod_experiment_hlo(&w->experiment, &w->request, &w->setup.chip,
                                              &w->outcome, &w->err)

@@ -110,8 +110,7 @@ static void text_load(world *w, int row)
     one.nslices = 1;
     logical.split_axes = true;
     OK(w, pod_mesh_init(&mesh, &one, &logical, &w->err));
-    OK(w,
-       pod_experiment_hlo_text_init(&w->text, id, w->bytes, unpack(w, id), false, NULL, &w->err));
+    OK(w, pod_experiment_hlo_text_init(&w->text, id, w->bytes, unpack(w, id), NULL, NULL, &w->err));
     OK(w,
        pod_hlo_devices_init_mesh(&w->devices, &mesh, (int32_t)w->text.module->partitions, &w->err));
     pod_mesh_fini(&mesh);

@@ -243,7 +243,7 @@ Test(hlo_memory, refuses_aliases_that_are_not_there)
                         computations, wrong[i]);
         pod_hlo_module *module = NULL;
         pod_error err = {0};
-        if (pod_hlo_parse("a.txt", text.data, text.size, false, &module, &err) == POD_OK) {
+        if (pod_hlo_parse("a.txt", text.data, text.size, NULL, &module, &err) == POD_OK) {
             pod_hlo_analysis analysis = analysis_of(module);
             pod_hlo_memory memory;
             cr_assert_eq(pod_hlo_memory_init(&memory, &analysis, &err), POD_E_INVALID, "%s",

@@ -36,7 +36,7 @@ static figures figures_of(const char *data, size_t size)
     pod_hlo_memory memory;
     pod_error err = {0};
     figures made = {.memory = 0};
-    cr_assert_eq(pod_hlo_parse("a.txt", data, size, false, &module, &err), POD_OK, "%d:%d: %s",
+    cr_assert_eq(pod_hlo_parse("a.txt", data, size, NULL, &module, &err), POD_OK, "%d:%d: %s",
                  err.line, err.column, err.text);
     pod_hlo_analysis analysis = analysis_of(module);
     cr_assert_eq(pod_hlo_facts_init(&facts, &analysis, &err), POD_OK, "%s", err.text);

@@ -93,9 +93,10 @@ Test(hlo_parse, takes_an_unscheduled_text_when_asked)
     static const char text[] = "HloModule m\nENTRY e { ROOT a = f32[8] parameter(0) }\n";
     pod_hlo_module *module = NULL;
     pod_error err = {0};
-    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1, false, &module, &err),
-                 POD_E_INVALID);
-    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1, true, &module, &err), POD_OK);
+    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1, NULL, &module, &err), POD_E_INVALID);
+    cr_assert_eq(pod_hlo_parse("a.txt", text, sizeof text - 1,
+                               &(pod_hlo_reading){.text_order = true}, &module, &err),
+                 POD_OK);
     cr_assert_not(module->scheduled);
     pod_hlo_free(module);
 }

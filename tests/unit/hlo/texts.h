@@ -15,7 +15,7 @@ static inline pod_hlo_module *module_of(const char *text)
 {
     pod_hlo_module *module = NULL;
     pod_error err = {0};
-    cr_assert_eq(pod_hlo_parse("a.txt", text, strlen(text), false, &module, &err), POD_OK,
+    cr_assert_eq(pod_hlo_parse("a.txt", text, strlen(text), NULL, &module, &err), POD_OK,
                  "%d:%d: %s", err.line, err.column, err.text);
     return module;
 }
@@ -37,7 +37,7 @@ static inline pod_status status_of(const char *text, size_t size, pod_error *err
     pod_hlo_analysis analysis;
     pod_hlo_facts facts;
     *err = (pod_error){0};
-    pod_status st = pod_hlo_parse("a.txt", text, size, false, &module, err);
+    pod_status st = pod_hlo_parse("a.txt", text, size, NULL, &module, err);
     if (st != POD_OK) {
         return st;
     }
