@@ -277,7 +277,7 @@ static pod_status facts(pod_cli *cli, const pod_hlo_texts *options, const pod_hl
 }
 
 static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs *inputs,
-                      pod_error *err)
+                      pod_hlo_inputs *other, pod_error *err)
 {
     pod_hlo_choice *trips = NULL;
     pod_hlo_choice *branches = NULL;
@@ -289,12 +289,16 @@ static pod_status run(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs
         st = read_sidecar(inputs, err);
     }
     if (st == POD_OK) {
+        st = read_sidecar(other, err);
+    }
+    if (st == POD_OK) {
         const pod_hlo_choices choices = {.trip = trips,
                                          .ntrips = options->trips.count,
                                          .branch = branches,
                                          .nbranches = options->branches.count};
-        st = options->facts ? facts(cli, options, inputs, &choices, err)
-                            : pod_hlo_step(cli, options, inputs, &choices, err);
+        st = options->facts           ? facts(cli, options, inputs, &choices, err)
+             : options->other != NULL ? pod_hlo_compare(cli, options, inputs, other, &choices, err)
+                                      : pod_hlo_step(cli, options, inputs, &choices, err);
     }
     choices_free(branches);
     choices_free(trips);
@@ -403,11 +407,44 @@ static pod_status facts_check(const pod_hlo_texts *texts, const pod_cli_common *
     return POD_OK;
 }
 
+/* Two programs have rows of their own: what is printed or written of one is refused instead of ignored. */
+static pod_status compare_check(const pod_hlo_texts *texts, const pod_cli_common *common,
+                                pod_error *err)
+{
+    const struct {
+        const char *option;
+        const char *value;
+    } one[] = {
+        {"--facts",       texts->facts ? "" : NULL},
+        {"--by",          texts->by               },
+        {"--what-if",     texts->what_if          },
+        {"--ops",         texts->ops              },
+        {"--collectives", texts->collectives      },
+        {"--memory",      texts->memory           },
+        {"--links",       texts->links            },
+        {"--trace",       common->trace_path      },
+    };
+    for (size_t i = 0; texts->other != NULL && i < sizeof one / sizeof one[0]; i++) {
+        if (one[i].value != NULL) {
+            return pod_fail(err, POD_E_USAGE,
+                            "%s is of one program, and %s is a second one; give one file, or leave "
+                            "it out",
+                            one[i].option, texts->other);
+        }
+    }
+    if (texts->other != NULL && strcmp(texts->file, "-") == 0 && strcmp(texts->other, "-") == 0) {
+        return pod_fail(err, POD_E_USAGE, "standard input is one program; give two files");
+    }
+    return POD_OK;
+}
+
 pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     pod_hlo_texts texts = {.file = NULL};
+    pod_cli_list others = {.count = 0};
     const pod_cli_usage usage = {
-        .synopsis = "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts",
+        .synopsis =
+            "FILE|- --slice SPEC [--mesh AXIS=N,...], or FILE|- --facts, or A B --slice SPEC",
         .examples = "topologies/examples/hlo/mlp_v5p_64.hlo.txt\n"
                     "topologies/examples/hlo/mlp_v5p_64.hlo.txt --by source\n"
                     "topologies/examples/hlo/mlp_v5p_64.hlo.txt --facts\n",
@@ -418,6 +455,7 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         .noptions = sizeof options / sizeof *options,
         .fields = &texts,
         .positional = &texts.file,
+        .further = &others,
     };
     pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
     if (st != POD_OK || cli->help) {
@@ -427,6 +465,14 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         return pod_fail(err, POD_E_USAGE, "hlo of what? Give a FILE, or - for standard input");
     }
     st = facts_check(&texts, &cli->common, err);
+    texts.other = others.count > 0 ? others.text[0] : NULL;
+    if (st == POD_OK && others.count > 1) {
+        st = pod_fail(err, POD_E_USAGE, "unexpected argument '%s'; two programs are compared",
+                      others.text[1]);
+    }
+    if (st == POD_OK) {
+        st = compare_check(&texts, &cli->common, err);
+    }
     if (st == POD_OK) {
         int order = 0;
         static const char *const orders[] = {"text"};
@@ -436,10 +482,17 @@ pod_status pod_cmd_hlo(pod_cli *cli, int argc, const char **argv, pod_error *err
         return st;
     }
     pod_hlo_inputs inputs = {.table = NULL};
+    pod_hlo_inputs other = {.table = NULL};
     st = read_inputs(cli, &texts, &inputs, err);
+    if (st == POD_OK && texts.other != NULL) {
+        pod_hlo_texts second = texts;
+        second.file = texts.other;
+        st = read_inputs(cli, &second, &other, err);
+    }
     if (st == POD_OK) {
-        st = run(cli, &texts, &inputs, err);
+        st = run(cli, &texts, &inputs, &other, err);
     }
     inputs_fini(&inputs);
+    inputs_fini(&other);
     return st;
 }

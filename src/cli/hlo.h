@@ -16,6 +16,7 @@
 /** What the options say, as given. */
 typedef struct pod_hlo_texts {
     const char *file;
+    const char *other; /**< a second program, to be compared; or NULL */
     bool facts;
     const char *schedule; /**< "text", or NULL */
     const char *module;   /**< name of the program in a profile, or NULL */
@@ -66,6 +67,21 @@ void pod_hlo_say_text(const pod_cli *cli, const pod_hlo_inputs *inputs,
 /** The step: everything but --facts. Collective. */
 pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
                         const pod_hlo_choices *choices, pod_error *err);
+
+/** A program that is ready to be run, for who asked for it. */
+typedef struct pod_hlo_asked {
+    const pod_experiment_hlo_request *request;
+} pod_hlo_asked;
+typedef pod_status pod_hlo_act(pod_cli *cli, const pod_hlo_asked *asked, void *context,
+                               pod_error *err);
+/** Read a program and lay it on its slice; then act. What is asked lives as long as the act. Collective. */
+pod_status pod_hlo_ask(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
+                       const pod_hlo_choices *choices, pod_hlo_act *act, void *context,
+                       pod_error *err);
+
+/** Two programs, operation by operation (hlo_compare.c). Collective. */
+pod_status pod_hlo_compare(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *a,
+                           const pod_hlo_inputs *b, const pod_hlo_choices *choices, pod_error *err);
 
 /** `--custom-call` and `--scale` as structs; names are the options' own storage or heap.
  *  Both are for pod_hlo_marks_fini. POD_E_USAGE. */

@@ -20,6 +20,10 @@ enum { TOP_DEFAULT = 20, TOP_MAX = 1000000 };
 
 /* What the options come to. */
 typedef struct question {
+    pod_hlo_asked asked;
+    const pod_hlo_texts *texts;
+    const pod_hlo_inputs *inputs;
+    const pod_hlo_memory *memory;
     pod_cli_targets targets;
     pod_hlo_devices devices;
     pod_hlo_kernels kernels;
@@ -461,13 +465,14 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
     return st;
 }
 
-pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
-                        const pod_hlo_choices *choices, pod_error *err)
+pod_status pod_hlo_ask(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
+                       const pod_hlo_choices *choices, pod_hlo_act *act, void *context,
+                       pod_error *err)
 {
-    question asked = {.top = 0};
+    pod_hlo_memory memory = {.bytes = 0};
+    question asked = {.texts = texts, .inputs = inputs, .memory = &memory};
     const pod_hlo_reading reading = pod_hlo_reading_of(texts);
     pod_experiment_hlo_text text = {.module = NULL};
-    pod_hlo_memory memory = {.bytes = 0};
     pod_status st = options_read(cli, texts, &asked, err);
     if (st == POD_OK) {
         st = pod_experiment_hlo_text_init(&text, inputs->text.path, inputs->text.data,
@@ -491,7 +496,8 @@ pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_
     if (st == POD_OK) {
         asked.request.text = &text;
         asked.request.devices = &asked.devices;
-        st = answer(cli, texts, inputs, &asked, &memory, err);
+        asked.asked.request = &asked.request;
+        st = act(cli, &asked.asked, context, err);
     }
     pod_hlo_devices_fini(&asked.devices);
     pod_hlo_marks_fini(&asked.marks);
@@ -500,4 +506,20 @@ pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_
     pod_hlo_memory_fini(&memory);
     pod_experiment_hlo_text_fini(&text);
     return st;
+}
+
+/* The step of one program; what is asked is the first member of its question. */
+static pod_status answer_asked(pod_cli *cli, const pod_hlo_asked *asked, void *context,
+                               pod_error *err)
+{
+    const question *whole = (const question *)(const void *)asked;
+    question own = *whole;
+    (void)context;
+    return answer(cli, own.texts, own.inputs, &own, own.memory, err);
+}
+
+pod_status pod_hlo_step(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
+                        const pod_hlo_choices *choices, pod_error *err)
+{
+    return pod_hlo_ask(cli, texts, inputs, choices, answer_asked, NULL, err);
 }
