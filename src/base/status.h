@@ -65,11 +65,18 @@ __attribute__((format(printf, 6, 7))) pod_status pod_fail_at(pod_error *err, pod
 #endif
 
 /** Return from the function around it if a call fails. */
-#define POD_TRY(call)                                                                              \
+#define POD_TRY(...)                                                                               \
     do {                                                                                           \
-        const pod_status tried_ = (call);                                                          \
+        const pod_status tried_ = (__VA_ARGS__);                                                   \
         if (tried_ != POD_OK) {                                                                    \
             return tried_;                                                                         \
+        }                                                                                          \
+    } while (0)
+/** Call, unless `status` says that something failed before; it then says how the call ended. */
+#define POD_THEN(status, ...)                                                                      \
+    do {                                                                                           \
+        if ((status) == POD_OK) {                                                                  \
+            (status) = (__VA_ARGS__);                                                              \
         }                                                                                          \
     } while (0)
 

@@ -342,11 +342,9 @@ pod_status pod_table_optional_double(const pod_table *table, int row, int column
         *value = 0.0;
         return POD_OK;
     }
-    const pod_status status = pod_table_double(table, row, column, min, max, value, err);
-    if (status == POD_OK) {
-        *present = true;
-    }
-    return status;
+    POD_TRY(pod_table_double(table, row, column, min, max, value, err));
+    *present = true;
+    return POD_OK;
 }
 
 pod_status pod_table_i64(const pod_table *table, int row, int column, int64_t min, int64_t max,

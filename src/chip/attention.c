@@ -287,10 +287,7 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
                                          pod_attention_time *out, pod_error *err)
 {
     const pod_attention_block block = pod_attention_block_of(args);
-    const pod_status st = attention_check(args, &block, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(attention_check(args, &block, err));
     const pod_chip_spec worker = worker_of(chip, args);
     const int workers = args->one_core ? 1 : chip->devices;
     const piece_cost cost = attention_piece_cost(&worker, args, kernel, &block);
@@ -396,12 +393,10 @@ pod_status pod_attention_time_get(const pod_chip_spec *chip, const pod_attention
 pod_status pod_attention_block_parse(const char *text, pod_attention_block *block, pod_error *err)
 {
     int64_t sizes[3];
-    const pod_status st =
-        pod_matmul_sizes_parse(text, "--blocks", "QxKVxCOMPUTE as in 2048x2048x512", sizes, err);
-    if (st == POD_OK) {
-        *block = (pod_attention_block){.queries = sizes[0], .keys = sizes[1], .compute = sizes[2]};
-    }
-    return st;
+    POD_TRY(
+        pod_matmul_sizes_parse(text, "--blocks", "QxKVxCOMPUTE as in 2048x2048x512", sizes, err));
+    *block = (pod_attention_block){.queries = sizes[0], .keys = sizes[1], .compute = sizes[2]};
+    return POD_OK;
 }
 
 double pod_attention_flops(const pod_attention_args *args)

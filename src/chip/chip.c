@@ -152,19 +152,14 @@ pod_status pod_chip_load(const pod_table *chips, const char *name, pod_rates rat
                          const char *const *settings, int nsettings, pod_chip_spec *spec,
                          pod_error *err)
 {
-    pod_status st = pod_chips_check(chips, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_chips_check(chips, err));
     const int index = pod_chips_find(chips, name, err);
     if (index < 0) {
         return POD_E_USAGE;
     }
     struct pod_chip_row row;
-    st = pod_chip_row_read(chips, index, &row, err);
-    if (st == POD_OK) {
-        st = pod_chip_row_set(&row, rates, settings, nsettings, err);
-    }
+    pod_status st = pod_chip_row_read(chips, index, &row, err);
+    POD_THEN(st, pod_chip_row_set(&row, rates, settings, nsettings, err));
     if (st != POD_OK) {
         return st;
     }

@@ -128,12 +128,8 @@ pod_status pod_chip_row_read(const pod_table *chips, int row, struct pod_chip_ro
         }
     }
     pod_status st = read_dims(chips, row, "server_dims", figures->server_dims, err);
-    if (st == POD_OK) {
-        st = read_dims(chips, row, "vm_dims", figures->vm_dims, err);
-    }
-    if (st == POD_OK) {
-        st = read_dims(chips, row, "pod_dims", figures->pod_dims, err);
-    }
+    POD_THEN(st, read_dims(chips, row, "vm_dims", figures->vm_dims, err));
+    POD_THEN(st, read_dims(chips, row, "pod_dims", figures->pod_dims, err));
     return st != POD_OK ? st : check_row(chips, row, figures, err);
 }
 
@@ -162,10 +158,7 @@ static pod_status check_names(const pod_table *chips, pod_error *err)
 {
     const int chip = pod_table_column(chips, "chip");
     const int alias = pod_table_column(chips, "alias");
-    const pod_status st = pod_table_unique(chips, &chip, 1, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_unique(chips, &chip, 1, err));
     for (int row = 0; row < pod_table_rows(chips); row++) {
         const char *name = pod_table_text(chips, row, chip);
         const size_t length = strlen(name);
@@ -181,19 +174,17 @@ static pod_status check_names(const pod_table *chips, pod_error *err)
 
 pod_status pod_chip_rows_check(const pod_table *chips, pod_error *err)
 {
-    pod_status st = expect_columns(chips, err);
-    if (st == POD_OK && pod_table_rows(chips) == 0) {
-        st = pod_fail_at(err, POD_E_TABLE, pod_table_name(chips), 1, 1,
-                         "no chips; give at least one row");
+    POD_TRY(expect_columns(chips, err));
+    if (pod_table_rows(chips) == 0) {
+        POD_TRY(pod_fail_at(err, POD_E_TABLE, pod_table_name(chips), 1, 1,
+                            "no chips; give at least one row"));
     }
-    if (st == POD_OK) {
-        st = check_names(chips, err);
-    }
-    for (int row = 0; st == POD_OK && row < pod_table_rows(chips); row++) {
+    POD_TRY(check_names(chips, err));
+    for (int row = 0; row < pod_table_rows(chips); row++) {
         struct pod_chip_row figures;
-        st = pod_chip_row_read(chips, row, &figures, err);
+        POD_TRY(pod_chip_row_read(chips, row, &figures, err));
     }
-    return st;
+    return POD_OK;
 }
 
 /* The book's column that stands for a vendor's, or -1. */
@@ -280,10 +271,7 @@ static pod_status read_setting(const char *setting, const bool set[FIG_COUNT], i
     memcpy(key, setting, length);
     key[length] = '\0';
     int id = 0;
-    pod_status st = find_key(key, &id, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(find_key(key, &id, err));
     if (set[id]) {
         return pod_fail(err, POD_E_USAGE, "--set %s is given twice; give each key once", key);
     }
@@ -291,7 +279,7 @@ static pod_status read_setting(const char *setting, const bool set[FIG_COUNT], i
     char what[sizeof key + sizeof "--set "];
     (void)snprintf(what, sizeof what, "--set %s", key);
     double value = 0;
-    st = pod_parse_double(equals + 1, what, figure->min, figure->max, &value, err);
+    pod_status st = pod_parse_double(equals + 1, what, figure->min, figure->max, &value, err);
     if (st != POD_OK) {
         return POD_E_USAGE;
     }
@@ -309,10 +297,7 @@ static pod_status apply(struct pod_chip_row *figures, pod_rates rates, const cha
 {
     int id = 0;
     double value = 0;
-    const pod_status st = read_setting(setting, set, &id, &value, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(read_setting(setting, set, &id, &value, err));
     if (!has_effect(figures, id, rates)) {
         return no_effect(id, rates, err);
     }

@@ -268,16 +268,10 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
                                 pod_grouped_time *out, pod_error *err)
 {
     pod_grouped_time time = {.bound = POD_BOUND_HBM};
-    pod_status st = grouped_check(args, &time.flops, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(grouped_check(args, &time.flops, err));
     int devices = 1;
     const pod_chip_spec worker = pod_chip_kernel_device(chip, args->cores, &devices);
-    st = grouped_check_tile(&worker, args, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(grouped_check_tile(&worker, args, err));
     time.cores = worker.cores * devices;
     time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;
     pod_grouped_args own = *args;

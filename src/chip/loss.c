@@ -228,10 +228,7 @@ pod_status pod_loss_time_get(const pod_chip_spec *chip, const pod_loss_args *arg
                              pod_loss_time *out, pod_error *err)
 {
     pod_loss_time time = {0};
-    pod_status st = loss_check(args, &time.flops, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(loss_check(args, &time.flops, err));
     const int every = args->chunked ? chip->cores : 0; /* the compiler uses all cores */
     int devices = 1;
     const pod_chip_spec worker =
@@ -241,10 +238,7 @@ pod_status pod_loss_time_get(const pod_chip_spec *chip, const pod_loss_args *arg
     time.cores = worker.cores * devices;
     time.peak_ops_per_s = worker.peak_ops_per_s[args->dtype] * devices;
     const tiling t = tiling_of(&worker, args, &time.tile, rows);
-    st = check_tile(&worker, args, &t, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check_tile(&worker, args, &t, err));
     const rates rate = {.mxu = worker.peak_ops_per_s[args->dtype] * worker.mxu_eff_frac,
                         .vpu = worker.vpu_ops_per_s * worker.vpu_eff_frac,
                         .hbm = worker.hbm_bytes_per_s * worker.hbm_eff_frac};
@@ -254,11 +248,9 @@ pod_status pod_loss_time_get(const pod_chip_spec *chip, const pod_loss_args *arg
                                    : fused_sums(&worker, &own, &rate, &t, rows);
     const double step_s = args->chunked ? pod_time_to_s(worker.kernel_start_ps)
                                         : pod_time_to_s(worker.block_step_ps) / worker.cores;
-    st = fill(&time, &sum, &rate, step_s, devices, err);
-    if (st == POD_OK) {
-        *out = time;
-    }
-    return st;
+    POD_TRY(fill(&time, &sum, &rate, step_s, devices, err));
+    *out = time;
+    return POD_OK;
 }
 
 const char *pod_loss_explain(const pod_loss_time *time, char *buf, size_t size)

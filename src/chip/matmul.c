@@ -43,12 +43,9 @@ pod_status pod_matmul_sizes_parse(const char *text, const char *option, const ch
 pod_status pod_matmul_block_parse(const char *text, pod_matmul_block *block, pod_error *err)
 {
     int64_t sizes[3];
-    const pod_status st =
-        pod_matmul_sizes_parse(text, "--block", "MxKxN as in 512x1024x1024", sizes, err);
-    if (st == POD_OK) {
-        *block = (pod_matmul_block){.m = sizes[0], .k = sizes[1], .n = sizes[2]};
-    }
-    return st;
+    POD_TRY(pod_matmul_sizes_parse(text, "--block", "MxKxN as in 512x1024x1024", sizes, err));
+    *block = (pod_matmul_block){.m = sizes[0], .k = sizes[1], .n = sizes[2]};
+    return POD_OK;
 }
 
 /* What one core does: its part of the product under the best block. Times in seconds. */

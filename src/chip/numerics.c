@@ -100,18 +100,12 @@ pod_status pod_gemm_f32(pod_dtype dtype, pod_gemm_shape shape, const void *a, co
                         bool accumulate, float *c, pod_error *err)
 {
     POD_ASSERT(dtype != POD_DTYPE_INT8 && (unsigned)dtype < POD_DTYPE_COUNT);
-    pod_status st = check_shape(shape, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check_shape(shape, err));
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) {
         clear(c, accumulate, (size_t)shape.m * (size_t)shape.n * sizeof *c);
         return POD_OK;
     }
-    st = blas_begin(err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(blas_begin(err));
     if (dtype == POD_DTYPE_F32) {
         sgemm(shape, a, b, accumulate, c);
         return POD_OK;
@@ -149,15 +143,12 @@ static void add_slice(pod_gemm_shape shape, int64_t depth, int64_t ndepth, const
 pod_status pod_gemm_int8(pod_gemm_shape shape, const int8_t *a, const int8_t *b, bool accumulate,
                          int32_t *c, pod_error *err)
 {
-    pod_status st = check_shape(shape, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check_shape(shape, err));
     clear(c, accumulate, (size_t)shape.m * (size_t)shape.n * sizeof *c);
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) {
         return POD_OK;
     }
-    st = blas_begin(err);
+    pod_status st = blas_begin(err);
     if (st != POD_OK) {
         return st;
     }

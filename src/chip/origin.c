@@ -29,10 +29,7 @@ static const char *next_count(const char *at, char name[NAME_SIZE], int *rows)
 
 pod_status pod_origins_check(const pod_table *figures, pod_error *err)
 {
-    const pod_status st = pod_table_expect(figures, columns, NCOLUMNS, false, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_expect(figures, columns, NCOLUMNS, false, err));
     const int column = pod_table_column(figures, "row_chips");
     for (int row = 0; row < pod_table_rows(figures); row++) {
         const char *text = pod_table_text(figures, row, column);

@@ -22,14 +22,14 @@ static pod_status read_algorithm(pod_cli_collective *options, const char *text, 
     } else if (strcmp(text, "file") == 0) {
         return pod_fail(err, POD_E_USAGE, "algorithm file needs a file; write file:my.xml");
     }
-    pod_status st = pod_coll_algorithm_find(text, &options->named, err);
-    if (st == POD_OK && (options->named->ops & (1U << options->request.op)) == 0) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "algorithm %s has no %s; podsim list algorithms shows "
-                      "what each does",
-                      text, pod_coll_op_name(options->request.op));
+    POD_TRY(pod_coll_algorithm_find(text, &options->named, err));
+    if ((options->named->ops & (1U << options->request.op)) == 0) {
+        POD_TRY(pod_fail(err, POD_E_USAGE,
+                         "algorithm %s has no %s; podsim list algorithms shows "
+                         "what each does",
+                         text, pod_coll_op_name(options->request.op)));
     }
-    return st;
+    return POD_OK;
 }
 
 /* Options that belong to one operation, or to each other. */
@@ -84,13 +84,10 @@ static pod_status read_mesh_axes(const char *text, unsigned *axes, pod_error *er
 static pod_status read_mesh(pod_cli_collective *options, const pod_collective_texts *texts,
                             pod_error *err)
 {
-    pod_status st = pod_logical_mesh_parse(texts->mesh, texts->dcn_mesh, &options->mesh, err);
-    if (st == POD_OK) {
-        options->mesh.split_axes = texts->split_axes;
-        options->request.mesh = &options->mesh;
-        st = read_mesh_axes(texts->mesh_axis, &options->request.mesh_axes, err);
-    }
-    return st;
+    POD_TRY(pod_logical_mesh_parse(texts->mesh, texts->dcn_mesh, &options->mesh, err));
+    options->mesh.split_axes = texts->split_axes;
+    options->request.mesh = &options->mesh;
+    return read_mesh_axes(texts->mesh_axis, &options->request.mesh_axes, err);
 }
 
 /* What a group is, its root and its pairs. */
@@ -113,26 +110,16 @@ pod_status pod_cli_collective_init(pod_cli_collective *options, const pod_collec
     pod_experiment_collective_request *request = &options->request;
     *options = (pod_cli_collective){.all = false};
     pod_status st = pod_cli_require(texts->op, "--op", "all-reduce", err);
-    if (st == POD_OK) {
-        st = pod_coll_op_parse(texts->op, &request->op, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_require(texts->bytes, "--bytes", "1KiB:1GiB:4", err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_sizes_parse(texts->bytes, "--bytes", &options->sizes, err);
-    }
-    if (st == POD_OK) {
-        st = read_algorithm(options, texts->algorithm, err);
-    }
+    POD_THEN(st, pod_coll_op_parse(texts->op, &request->op, err));
+    POD_THEN(st, pod_cli_require(texts->bytes, "--bytes", "1KiB:1GiB:4", err));
+    POD_THEN(st, pod_cli_sizes_parse(texts->bytes, "--bytes", &options->sizes, err));
+    POD_THEN(st, read_algorithm(options, texts->algorithm, err));
     if (st == POD_OK && texts->dtype != NULL) {
         request->dtype_given = true;
         st = pod_dtype_parse(texts->dtype, &request->dtype, err);
     }
     request->inside = texts->inside;
-    if (st == POD_OK) {
-        st = check_options(options, texts, err);
-    }
+    POD_THEN(st, check_options(options, texts, err));
     return st == POD_OK ? read_groups(options, texts, err) : st;
 }
 

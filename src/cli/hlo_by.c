@@ -119,11 +119,8 @@ static pod_status shares_print(pod_cli *cli, const pod_hlo_report *report, const
     pod_emit *emit = NULL;
     const bool table = cli->common.format == POD_FORMAT_TABLE;
     const double step_s = pod_time_to_s(report->outcome->result.time_ps);
-    const pod_status st = pod_emit_new(cli->common.format, "hlo", columns,
-                                       sizeof columns / sizeof columns[0], &emit, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_emit_new(cli->common.format, "hlo", columns, sizeof columns / sizeof columns[0],
+                         &emit, err));
     pod_emit_heading(emit, "podsim hlo: %s, %s, a step of %.6f s, %.6f s of it idle, by %s",
                      report->setup->slice.name, report->module, step_s,
                      pod_experiment_hlo_mean_s(report->outcome, report->outcome->result.idle_ps),
@@ -160,9 +157,7 @@ pod_status pod_hlo_by(pod_cli *cli, const pod_hlo_report *report, pod_error *err
     for (uint32_t i = 0; st == POD_OK && i < count; i++) {
         shares[i] = share_of(report, &ops[i], i);
     }
-    if (st == POD_OK) {
-        st = shares_print(cli, report, shares, shares_join(shares, count), err);
-    }
+    POD_THEN(st, shares_print(cli, report, shares, shares_join(shares, count), err));
     free(shares);
     free(ops);
     return st;

@@ -12,8 +12,8 @@ static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err
 {
     const char *text = NULL;
     size_t size = 0;
-    const pod_status st = pod_emit_finish(emit, &text, &size, err);
-    return st == POD_OK ? pod_file_write(path, text, size, err) : st;
+    POD_TRY(pod_emit_finish(emit, &text, &size, err));
+    return pod_file_write(path, text, size, err);
 }
 
 static double us_of(double s)
@@ -127,16 +127,12 @@ static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_
     pod_experiment_hlo_op *rows = NULL;
     uint32_t count = 0;
     pod_status st = pod_experiment_hlo_ops(report->outcome, &rows, &count, err);
-    if (st == POD_OK) {
-        st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0], &emit,
-                          err);
-    }
+    POD_THEN(st, pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
+                              &emit, err));
     for (uint32_t i = 0; st == POD_OK && i < count; i++) {
         emit_op(emit, report, &rows[i]);
     }
-    if (st == POD_OK) {
-        st = write_emitted(path, emit, err);
-    }
+    POD_THEN(st, write_emitted(path, emit, err));
     pod_emit_free(emit);
     free(rows);
     return st;
@@ -218,9 +214,7 @@ static pod_status write_collectives(const char *path, const pod_hlo_report *repo
             emit_run(emit, report, i);
         }
     }
-    if (st == POD_OK) {
-        st = write_emitted(path, emit, err);
-    }
+    POD_THEN(st, write_emitted(path, emit, err));
     pod_emit_free(emit);
     return st;
 }
@@ -337,9 +331,7 @@ static pod_status write_links(const char *path, const pod_hlo_report *report, po
                 emit, result->time_ps > 0 ? (double)record->busy_ps / (double)result->time_ps : 0);
         }
     }
-    if (st == POD_OK) {
-        st = write_emitted(path, emit, err);
-    }
+    POD_THEN(st, write_emitted(path, emit, err));
     pod_emit_free(emit);
     return st;
 }

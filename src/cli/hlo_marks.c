@@ -30,11 +30,8 @@ static pod_status custom_read(const char *text, pod_hlo_custom *custom, pod_erro
 {
     static const char option[] = "--custom-call";
     const char *value = NULL;
-    pod_status st = name_read(text, option, "NAME=TIME or NAME=FLOPS:BYTES, as my_kernel=120us",
-                              &custom->name, &value, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(name_read(text, option, "NAME=TIME or NAME=FLOPS:BYTES, as my_kernel=120us",
+                      &custom->name, &value, err));
     const char *colon = strchr(value, ':');
     if (colon == NULL) {
         custom->timed = true;
@@ -48,8 +45,8 @@ static pod_status custom_read(const char *text, pod_hlo_custom *custom, pod_erro
     }
     memcpy(flops, value, size);
     flops[size] = '\0';
-    st = pod_parse_double(flops, option, 0, 4e18, &custom->flops, err);
-    return st == POD_OK ? pod_parse_bytes(colon + 1, option, &custom->bytes, err) : st;
+    POD_TRY(pod_parse_double(flops, option, 0, 4e18, &custom->flops, err));
+    return pod_parse_bytes(colon + 1, option, &custom->bytes, err);
 }
 
 pod_status pod_hlo_marks_read(pod_hlo_marks *marks, const pod_hlo_texts *texts, pod_error *err)
@@ -57,20 +54,20 @@ pod_status pod_hlo_marks_read(pod_hlo_marks *marks, const pod_hlo_texts *texts, 
     *marks = (pod_hlo_marks){0};
     marks->custom = calloc((size_t)texts->custom_calls.count + 1, sizeof *marks->custom);
     marks->scale = calloc((size_t)texts->scales.count + 1, sizeof *marks->scale);
-    pod_status st = marks->custom != NULL && marks->scale != NULL
-                        ? POD_OK
-                        : pod_fail(err, POD_E_NOMEM, "no memory for --custom-call");
-    for (int i = 0; st == POD_OK && i < texts->custom_calls.count; i++) {
-        st = custom_read(texts->custom_calls.text[i], &marks->custom[marks->ncustom++], err);
+    POD_TRY(marks->custom != NULL && marks->scale != NULL
+                ? POD_OK
+                : pod_fail(err, POD_E_NOMEM, "no memory for --custom-call"));
+    for (int i = 0; i < texts->custom_calls.count; i++) {
+        POD_TRY(custom_read(texts->custom_calls.text[i], &marks->custom[marks->ncustom++], err));
     }
-    for (int i = 0; st == POD_OK && i < texts->scales.count; i++) {
+    for (int i = 0; i < texts->scales.count; i++) {
         pod_hlo_scale *scale = &marks->scale[marks->nscales++];
         const char *value = NULL;
-        st = name_read(texts->scales.text[i], "--scale", "PATTERN=FACTOR, as dot_general=1.2",
-                       &scale->pattern, &value, err);
-        st = st == POD_OK ? pod_parse_double(value, "--scale", 1e-3, 1e6, &scale->factor, err) : st;
+        POD_TRY(name_read(texts->scales.text[i], "--scale", "PATTERN=FACTOR, as dot_general=1.2",
+                          &scale->pattern, &value, err));
+        POD_TRY(pod_parse_double(value, "--scale", 1e-3, 1e6, &scale->factor, err));
     }
-    return st;
+    return POD_OK;
 }
 
 static void name_free(const char *const *name)

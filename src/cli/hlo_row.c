@@ -187,9 +187,7 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
     POD_TRY(pod_emit_new(cli->common.format, "hlo", own, NCOLUMNS, &emit, err));
     emit_row(emit, report);
     pod_status st = find(cli, report, what_if, &findings, err);
-    if (st == POD_OK) {
-        st = pod_cli_report(cli, emit, &findings, err);
-    }
+    POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
     pod_findings_fini(&findings);
     pod_emit_free(emit);
     return st;

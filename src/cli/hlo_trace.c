@@ -147,12 +147,8 @@ pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *
         return POD_OK;
     }
     pod_status status = pod_cli_trace_init(&own, cli, report->setup, true, err);
-    if (status == POD_OK) {
-        status = watch(&t, report->chip, err);
-    }
-    if (status == POD_OK) {
-        status = pod_cli_trace_write(cli, &own, err);
-    }
+    POD_THEN(status, watch(&t, report->chip, err));
+    POD_THEN(status, pod_cli_trace_write(cli, &own, err));
     pod_step_recorder_free(t.recorder);
     pod_cli_trace_fini(&own);
     return status;

@@ -11,8 +11,7 @@ pod_status pod_matmul_fit_check(const pod_chip_spec *chip, const pod_matmul_matr
 {
     pod_hbm_ledger ledger;
     pod_hbm_ledger_init(&ledger, chip);
-    pod_status st = POD_OK;
-    for (int i = 0; i < narrays && st == POD_OK; i++) {
+    for (int i = 0; i < narrays; i++) {
         int64_t bytes = 0;
         if (!pod_mul_i64(arrays[i].rows, arrays[i].columns, &bytes)
             || !pod_mul_i64(bytes, arrays[i].size, &bytes)
@@ -22,9 +21,9 @@ pod_status pod_matmul_fit_check(const pod_chip_spec *chip, const pod_matmul_matr
                             "smaller sizes",
                             (long long)arrays[i].rows, (long long)arrays[i].columns);
         }
-        st = pod_hbm_ledger_add(&ledger, arrays[i].kind, bytes, err);
+        POD_TRY(pod_hbm_ledger_add(&ledger, arrays[i].kind, bytes, err));
     }
-    return st == POD_OK ? pod_hbm_ledger_check(&ledger, "this matmul", err) : st;
+    return pod_hbm_ledger_check(&ledger, "this matmul", err);
 }
 
 void pod_matmul_block_print(const pod_matmul_block *block, char text[80])

@@ -49,8 +49,7 @@ static pod_status add_spec(reader *r, const char *spec, bool limited, pod_error 
 static pod_status add_rows(reader *r, const char *count, const char *chip, pod_error *err)
 {
     const pod_slice_catalog *catalog = r->market->tables->catalog;
-    pod_status status = POD_OK;
-    for (int i = 0; status == POD_OK && i < pod_slice_catalog_rows(catalog); i++) {
+    for (int i = 0; i < pod_slice_catalog_rows(catalog); i++) {
         pod_slice slice;
         const char *type = NULL;
         char spec[ITEM_MAX];
@@ -59,9 +58,9 @@ static pod_status add_rows(reader *r, const char *count, const char *chip, pod_e
             continue;
         }
         (void)snprintf(spec, sizeof spec, "%s%s", count, slice.name);
-        status = add_spec(r, spec, true, err);
+        POD_TRY(add_spec(r, spec, true, err));
     }
-    return status;
+    return POD_OK;
 }
 
 /* ---- the list ---- */
@@ -83,9 +82,9 @@ static pod_status add_item(reader *r, const char *item, pod_error *err)
     }
     const pod_generation *generation = NULL;
     const size_t length = pattern ? (size_t)(colon - name) : strlen(name);
-    const pod_status status = pod_generations_find(
-        pod_slice_catalog_generations(r->market->tables->catalog), name, length, &generation, err);
-    return status == POD_OK ? add_rows(r, count, generation->name, err) : status;
+    POD_TRY(pod_generations_find(pod_slice_catalog_generations(r->market->tables->catalog), name,
+                                 length, &generation, err));
+    return add_rows(r, count, generation->name, err);
 }
 
 static pod_status add_list(reader *r, const char *list, pod_error *err)
@@ -123,24 +122,21 @@ pod_status pod_plan_slices_init(pod_plan_slices *slices, const pod_experiment_ma
 {
     reader r = {.slices = slices, .market = market, .max_chips = DEFAULT_MAX_CHIPS};
     *slices = (pod_plan_slices){0};
-    pod_status status =
-        max_chips != NULL ? pod_parse_i64(max_chips, "--max-chips", 1, INT32_MAX, &r.max_chips, err)
-                          : POD_OK;
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(max_chips != NULL
+                ? pod_parse_i64(max_chips, "--max-chips", 1, INT32_MAX, &r.max_chips, err)
+                : POD_OK);
     r.capacity = room_of(market, list);
     slices->setup = calloc((size_t)r.capacity, sizeof *slices->setup);
     if (slices->setup == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
     }
-    status = list != NULL ? add_list(&r, list, err) : add_rows(&r, "", NULL, err);
-    if (status == POD_OK && slices->count == 0) {
-        status = pod_fail(err, POD_E_USAGE,
-                          "no slice of --slices has at most %lld chips; raise --max-chips",
-                          (long long)r.max_chips);
+    POD_TRY(list != NULL ? add_list(&r, list, err) : add_rows(&r, "", NULL, err));
+    if (slices->count == 0) {
+        POD_TRY(pod_fail(err, POD_E_USAGE,
+                         "no slice of --slices has at most %lld chips; raise --max-chips",
+                         (long long)r.max_chips));
     }
-    return status;
+    return POD_OK;
 }
 
 void pod_plan_slices_fini(pod_plan_slices *slices)
@@ -165,11 +161,8 @@ static pod_status add_price(pod_plan_prices *prices, const pod_cli *cli, const c
         return pod_fail(err, POD_E_USAGE, "--price is CHIP=X,..., as v5e=1.2,v6e=2.7; not '%.*s'",
                         (int)length, item);
     }
-    pod_status status = pod_generations_find(pod_slice_catalog_generations(cli->tables->catalog),
-                                             item, (size_t)(equals - item), &generation, err);
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(pod_generations_find(pod_slice_catalog_generations(cli->tables->catalog), item,
+                                 (size_t)(equals - item), &generation, err));
     const int at = prices->count++;
     (void)snprintf(prices->chip[at], sizeof prices->chip[at], "%s", generation->name);
     (void)snprintf(number, sizeof number, "%.*s", (int)(item + length - equals - 1), equals + 1);

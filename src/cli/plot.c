@@ -44,8 +44,8 @@ pod_status pod_cli_plot_write(const pod_cli *cli,
     }
     if (pod_par_rank(cli->par) == 0) {
         status = pod_plot_new(&plot, err);
-        status = status == POD_OK ? add(plot, figures, err) : status;
-        status = status == POD_OK ? pod_plot_write(plot, cli->common.plot_path, err) : status;
+        POD_THEN(status, add(plot, figures, err));
+        POD_THEN(status, pod_plot_write(plot, cli->common.plot_path, err));
         pod_plot_free(plot);
     }
     return pod_par_agree(cli->par, status, err);

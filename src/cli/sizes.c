@@ -35,9 +35,7 @@ static pod_status add_range(pod_cli_sizes *sizes, char *from_text, const char *o
     int64_t to = 0;
     int64_t factor = 0;
     pod_status st = pod_parse_bytes(from_text, option, &from, err);
-    if (st == POD_OK) {
-        st = pod_parse_bytes(to_text, option, &to, err);
-    }
+    POD_THEN(st, pod_parse_bytes(to_text, option, &to, err));
     if (st == POD_OK && factor_text[strspn(factor_text, "-0123456789")] != '\0') {
         st = pod_parse_i64(factor_text, "the factor of a range", 2, INT64_MAX, &factor, err);
     } else if (st == POD_OK) {
@@ -79,8 +77,8 @@ static pod_status add_item(pod_cli_sizes *sizes, const char *item, size_t length
         return add_range(sizes, text, option, err);
     }
     int64_t bytes = 0;
-    const pod_status st = pod_parse_bytes(text, option, &bytes, err);
-    return st == POD_OK ? add_size(sizes, bytes, option, err) : st;
+    POD_TRY(pod_parse_bytes(text, option, &bytes, err));
+    return add_size(sizes, bytes, option, err);
 }
 
 /* "1,000": three digits of which the first is 0, after a number. As a list of sizes that makes no sense. */

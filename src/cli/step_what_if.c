@@ -25,12 +25,9 @@ pod_status pod_what_if_parse(const char *text, pod_what_if *what, pod_error *err
                         text);
     }
     (void)snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
-    pod_status st = pod_cli_choice_parse(key, "--what-if", pod_experiment_what_if_key,
-                                         POD_WHAT_IF_KEYS, &what->key, err);
-    if (st == POD_OK) {
-        st = pod_parse_double(equals + 1, "--what-if", 1e-3, 1e6, &what->factor, err);
-    }
-    return st;
+    POD_TRY(pod_cli_choice_parse(key, "--what-if", pod_experiment_what_if_key, POD_WHAT_IF_KEYS,
+                                 &what->key, err));
+    return pod_parse_double(equals + 1, "--what-if", 1e-3, 1e6, &what->factor, err);
 }
 
 /* Bars of all resources. */
@@ -85,11 +82,8 @@ pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_c
                              pod_time_ps base_ps, pod_error *err)
 {
     pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
-    pod_status st = pod_experiment_what_if_all(&cli->experiment, run_case, base_ps, probe, err);
-    if (st == POD_OK) {
-        st = pod_what_if_print(cli, "step", base_ps, probe, err);
-    }
-    return st == POD_OK ? pod_cli_plot_write(
-               cli, add_plot, &(elasticities){.run_case = run_case, .probe = probe}, err)
-                        : st;
+    POD_TRY(pod_experiment_what_if_all(&cli->experiment, run_case, base_ps, probe, err));
+    POD_TRY(pod_what_if_print(cli, "step", base_ps, probe, err));
+    return pod_cli_plot_write(cli, add_plot, &(elasticities){.run_case = run_case, .probe = probe},
+                              err);
 }

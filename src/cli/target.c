@@ -80,9 +80,7 @@ static pod_status make_setup(pod_experiment_setup *setup, const pod_cli *cli, co
         st = pod_experiment_setup_init(setup, &request, cli->tables, err);
     }
     pod_table_free(table);
-    if (st == POD_OK) {
-        st = pod_experiment_ranks_check(setup, cli->par, err);
-    }
+    POD_THEN(st, pod_experiment_ranks_check(setup, cli->par, err));
     if (st == POD_OK) {
         warn_unlisted(cli, setup);
         say_shared_nics(cli, setup);
@@ -100,12 +98,12 @@ static pod_status init_all(pod_cli_targets *targets, pod_cli *cli, const pod_cli
         return pod_fail(err, POD_E_NOMEM, "no memory for the slices");
     }
     targets->count = specs->count;
-    pod_status st = POD_OK;
-    for (int i = 0; i < specs->count && st == POD_OK; i++) {
+    for (int i = 0; i < specs->count; i++) {
         const bool from_file = pod_slice_spec_is_file(specs->text[i]);
-        st = make_setup(&targets->setup[i], cli, specs->text[i], from_file ? files++ : NULL, err);
+        POD_TRY(
+            make_setup(&targets->setup[i], cli, specs->text[i], from_file ? files++ : NULL, err));
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_file *extra,
@@ -134,9 +132,7 @@ pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_
         extra[i] = files[nfiles - nextra + i];
         files[nfiles - nextra + i].data = NULL;
     }
-    if (st == POD_OK) {
-        st = init_all(targets, cli, files, err);
-    }
+    POD_THEN(st, init_all(targets, cli, files, err));
     pod_cli_files_free(files, nfiles);
     free(files);
     if (st != POD_OK) {

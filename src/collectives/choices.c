@@ -162,14 +162,14 @@ pod_status pod_coll_choices_get(pod_coll_choices *choices, const pod_coll_reques
             return POD_OK;
         }
     }
-    pod_status st = pod_coll_only_candidate(request, algorithm, err);
-    if (st == POD_OK && *algorithm != NULL) {
+    POD_TRY(pod_coll_only_candidate(request, algorithm, err));
+    if (*algorithm != NULL) {
         *prediction = (pod_coll_prediction){.nterms = 0};
         return POD_OK;
     }
-    st = st == POD_OK ? pod_coll_choose(request, algorithm, prediction, err) : st;
-    if (st == POD_OK && choices != NULL) {
+    POD_TRY(pod_coll_choose(request, algorithm, prediction, err));
+    if (choices != NULL) {
         remember(choices, request, hash, *algorithm, prediction);
     }
-    return st;
+    return POD_OK;
 }

@@ -374,12 +374,10 @@ pod_status pod_dcn_fault_add(pod_dcn *dcn, pod_dcn_fault_kind kind, const char *
     int64_t slice = 0;
     int64_t host = 0;
     double factor = 0.0;
-    pod_status st = pod_parse_i64(parts[0], form->option, 0, INT32_MAX, &slice, err);
-    st = st == POD_OK ? pod_parse_i64(parts[1], form->option, 0, INT32_MAX, &host, err) : st;
-    if (st == POD_OK && form->parts == FAULT_PARTS) {
-        st = pod_parse_double(parts[2], form->option, -1e300, 1e300, &factor, err);
+    POD_TRY(pod_parse_i64(parts[0], form->option, 0, INT32_MAX, &slice, err));
+    POD_TRY(pod_parse_i64(parts[1], form->option, 0, INT32_MAX, &host, err));
+    if (form->parts == FAULT_PARTS) {
+        POD_TRY(pod_parse_double(parts[2], form->option, -1e300, 1e300, &factor, err));
     }
-    return st == POD_OK
-               ? pod_dcn_fault_insert(dcn, kind, (int32_t)slice, (int32_t)host, factor, err)
-               : st;
+    return pod_dcn_fault_insert(dcn, kind, (int32_t)slice, (int32_t)host, factor, err);
 }

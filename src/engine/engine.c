@@ -73,10 +73,7 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
     int shift = tick_shift(engine->lookahead_ps);
     engine->window_ticks = (uint64_t)engine->lookahead_ps >> shift;
     engine->cross_ticks = (uint64_t)engine->lookahead_cross_ps >> shift;
-    pod_status status = pod_queue_init(&engine->queue, engine->nlocal, shift, err);
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(pod_queue_init(&engine->queue, engine->nlocal, shift, err));
     return pod_exchange_init(&engine->exchange, engine->par, options->peers, options->npeers, err);
 }
 
@@ -84,10 +81,7 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
 static pod_status make(pod_par *par, const pod_engine_options *options,
                        const pod_engine_model *model, pod_engine **made, pod_error *err)
 {
-    pod_status status = check_options(par, options, err);
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(check_options(par, options, err));
     pod_engine *engine = calloc(1, sizeof *engine);
     *made = engine;
     if (engine == NULL) {

@@ -60,21 +60,15 @@ pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *r
         .setup = setup,
         .launch_ps = pod_chip_launch_ps(&setup->chip, request->inside),
     };
-    pod_status st = pod_experiment_collective_group(request, &setup->slice, &run_case->group,
-                                                    run_case->axes, err);
-    if (st == POD_OK) {
-        st = read_root(run_case, err);
-    }
-    if (st == POD_OK) {
-        st = read_pairs(run_case, err);
-    }
-    if (st == POD_OK) {
-        /* A chip of a permute drives one link at a time, whatever the group spans. */
-        const int links =
-            request->op == POD_PERMUTE ? 1 : pod_group_links(&setup->slice, &run_case->group);
-        run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&setup->chip, links);
-    }
-    return st;
+    POD_TRY(pod_experiment_collective_group(request, &setup->slice, &run_case->group,
+                                            run_case->axes, err));
+    POD_TRY(read_root(run_case, err));
+    POD_TRY(read_pairs(run_case, err));
+    /* A chip of a permute drives one link at a time, whatever the group spans. */
+    const int links =
+        request->op == POD_PERMUTE ? 1 : pod_group_links(&setup->slice, &run_case->group);
+    run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&setup->chip, links);
+    return POD_OK;
 }
 
 void pod_experiment_collective_case_fini(pod_experiment_collective_case *run_case)

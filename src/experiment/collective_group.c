@@ -39,12 +39,9 @@ static pod_status mesh_group(const pod_experiment_collective_request *request,
                              const pod_slice *slice, pod_group *group, char *axes, pod_error *err)
 {
     pod_mesh mesh;
-    pod_status st = pod_mesh_init(&mesh, slice, request->mesh, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_mesh_init(&mesh, slice, request->mesh, err));
     unsigned positions = 0;
-    st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
+    pod_status st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
     if (st == POD_OK) {
         mesh_axes_text(&mesh, positions, axes, POD_EXPERIMENT_AXES_MAX);
         st = pod_mesh_group_joined(&mesh, slice, positions, group, err);
@@ -59,10 +56,7 @@ static pod_status axes_group(const char *text, const pod_slice *slice, pod_group
 {
     const int32_t span = text == NULL ? slice->nslices : 1;
     unsigned mask = (1U << slice->naxes) - 1;
-    pod_status st = text == NULL ? POD_OK : pod_axes_parse(text, slice, &mask, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(text == NULL ? POD_OK : pod_axes_parse(text, slice, &mask, err));
     char letters[8];
     (void)snprintf(axes, POD_EXPERIMENT_AXES_MAX, "%s%s", span > 1 ? "dcn+" : "",
                    pod_axes_name(mask, letters));
@@ -70,7 +64,7 @@ static pod_status axes_group(const char *text, const pod_slice *slice, pod_group
         return pod_group_init_axes(group, slice, mask, err);
     }
     pod_group inside;
-    st = pod_group_init_axes(&inside, slice, mask, err);
+    pod_status st = pod_group_init_axes(&inside, slice, mask, err);
     if (st == POD_OK) {
         st = pod_group_init_slices(group, &inside, slice->nslices, NULL, span, err);
         pod_group_fini(&inside);
@@ -91,16 +85,11 @@ pod_status pod_experiment_collective_mesh_order(const pod_experiment_collective_
                                                 int32_t *index_of_rank, pod_error *err)
 {
     pod_mesh mesh;
-    pod_status st = pod_mesh_init(&mesh, slice, request->mesh, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_mesh_init(&mesh, slice, request->mesh, err));
     unsigned positions = 0;
     pod_group inside = {0};
-    st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
-    if (st == POD_OK) {
-        st = pod_mesh_group(&mesh, slice, positions, &inside, index_of_rank, err);
-    }
+    pod_status st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
+    POD_THEN(st, pod_mesh_group(&mesh, slice, positions, &inside, index_of_rank, err));
     for (int32_t rank = inside.size; st == POD_OK && rank < group->size; rank++) {
         index_of_rank[rank] = index_of_rank[rank - inside.size] + inside.size;
     }

@@ -21,10 +21,7 @@ static pod_status shift_axis(char letter, const pod_slice *slice, const pod_grou
 {
     const char name[2] = {letter, '\0'};
     unsigned axes = 0;
-    const pod_status st = pod_axes_parse(name, slice, &axes, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_axes_parse(name, slice, &axes, err));
     if (group->ndims == 0 && group->size > 1) {
         return pod_fail(
             err, POD_E_INVALID,
@@ -69,10 +66,7 @@ static pod_status shift_physical(char letter, int64_t by, const pod_slice *slice
                                  const pod_group *group, int32_t *source_of, pod_error *err)
 {
     int dim = 0;
-    const pod_status st = shift_axis(letter, slice, inside_of(group), &dim, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(shift_axis(letter, slice, inside_of(group), &dim, err));
     const pod_group_dim *dims = inside_of(group)->dim;
     const int64_t size = dims[dim].size;
     int32_t stride = 1;
@@ -128,13 +122,13 @@ static pod_status shift(const pod_experiment_collective_request *request, const 
     }
     int64_t by = 0;
     pod_mesh_axis axis = POD_MESH_DATA;
-    pod_status st = pod_parse_i64(text + length + 1, "the N of --pairs shift:AXIS:N", INT32_MIN,
-                                  INT32_MAX, &by, err);
-    if (st == POD_OK && length == 1) {
+    POD_TRY(pod_parse_i64(text + length + 1, "the N of --pairs shift:AXIS:N", INT32_MIN, INT32_MAX,
+                          &by, err));
+    if (length == 1) {
         return shift_physical(text[0], by, slice, group, source_of, err);
     }
-    st = st == POD_OK ? pod_mesh_axis_parse(text, length, &axis, err) : st;
-    return st == POD_OK ? shift_mesh(request, axis, by, slice, group, source_of, err) : st;
+    POD_TRY(pod_mesh_axis_parse(text, length, &axis, err));
+    return shift_mesh(request, axis, by, slice, group, source_of, err);
 }
 
 bool pod_experiment_pairs_send_nothing(const int32_t *source_of, int32_t ranks)
@@ -205,9 +199,7 @@ static pod_status read_table(const pod_slice *slice, const pod_group *group, con
         int32_t source = 0;
         int32_t target = 0;
         st = read_end(slice, group, table, row, columns[0], &source, err);
-        if (st == POD_OK) {
-            st = read_end(slice, group, table, row, columns[1], &target, err);
-        }
+        POD_THEN(st, read_end(slice, group, table, row, columns[1], &target, err));
         if (st == POD_OK && sends[source]) {
             st = pod_table_fail(table, row, columns[0], err,
                                 "'%s' sends twice; a permutation has each source once",

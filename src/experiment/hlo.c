@@ -17,9 +17,7 @@ pod_status pod_experiment_hlo_text_init(pod_experiment_hlo_text *text, const cha
         st = pod_hlo_analysis_init(&text->analysis, text->module, choices, err);
         text->analyzed = st == POD_OK;
     }
-    if (st == POD_OK) {
-        st = pod_hlo_passes_new(&text->analysis, &text->pass, err);
-    }
+    POD_THEN(st, pod_hlo_passes_new(&text->analysis, &text->pass, err));
     return st == POD_OK ? pod_hlo_works_new(&text->analysis, &text->works, err) : st;
 }
 
@@ -194,9 +192,7 @@ static pod_status hlo_simulate(const hlo_run *run, const int64_t *trips, bool fi
         run->outcome->simulated_ops += emitted.programs.stages[0].nops;
         run->outcome->simulations++;
     }
-    if (st == POD_OK) {
-        st = sums_take(&emitted, sums_of(run->outcome), s, run->err);
-    }
+    POD_THEN(st, sums_take(&emitted, sums_of(run->outcome), s, run->err));
     if (st == POD_OK && first) {
         names_keep(run, &emitted, &s->result);
     }
@@ -269,8 +265,7 @@ static pod_status simulate_all(const hlo_run *run, const uint8_t *place, int64_t
         trips[i] = place[i] == LOOP_LONG ? stand_in(loops->loop[i].trips) : loops->loop[i].trips;
     }
     pod_status st = hlo_simulate(run, trips, true, &base);
-    st = st == POD_OK ? pod_par_agree(run->experiment->par, outcome_begin(run, &base), run->err)
-                      : st;
+    POD_THEN(st, pod_par_agree(run->experiment->par, outcome_begin(run, &base), run->err));
     for (uint32_t i = 0; st == POD_OK && i < loops->count; i++) {
         simulation more;
         if (place[i] != LOOP_LONG) {
@@ -279,9 +274,8 @@ static pod_status simulate_all(const hlo_run *run, const uint8_t *place, int64_t
         trips[i] += STAND_IN_MORE;
         st = hlo_simulate(run, trips, false, &more);
         trips[i] -= STAND_IN_MORE;
-        if (st == POD_OK) {
-            st = outcome_add(run, &base, &more, (loops->loop[i].trips - trips[i]) / STAND_IN_MORE);
-        }
+        POD_THEN(st,
+                 outcome_add(run, &base, &more, (loops->loop[i].trips - trips[i]) / STAND_IN_MORE));
         simulation_fini(&more);
     }
     simulation_fini(&base);
@@ -308,7 +302,7 @@ static pod_status loops_simulate(const hlo_run *run)
         }
     }
     st = pod_par_agree(run->experiment->par, st, run->err);
-    st = st == POD_OK ? simulate_all(run, place, trips) : st;
+    POD_THEN(st, simulate_all(run, place, trips));
     free(place);
     free(seen);
     free(trips);
@@ -329,18 +323,15 @@ pod_status pod_experiment_hlo(pod_experiment *experiment, const pod_experiment_h
     const hlo_run run = {
         .experiment = experiment, .request = request, .chip = chip, .outcome = outcome, .err = err};
     pod_status st = pod_hlo_costs_new(request->text->works, chip, &request->cost, &costs, err);
-    if (st == POD_OK) {
-        st = pod_hlo_program_new(request->text->works, costs, &options, &outcome->program, err);
-    }
+    POD_THEN(st,
+             pod_hlo_program_new(request->text->works, costs, &options, &outcome->program, err));
     if (st == POD_OK) {
         outcome->ran = calloc((size_t)outcome->program->nrun_as + 1, sizeof *outcome->ran);
         st = outcome->ran != NULL ? POD_OK
                                   : pod_fail(err, POD_E_NOMEM, "out of memory for an HLO text");
     }
     st = pod_par_agree(experiment->par, st, err);
-    if (st == POD_OK) {
-        st = loops_simulate(&run);
-    }
+    POD_THEN(st, loops_simulate(&run));
     pod_hlo_costs_free(costs);
     if (outcome->program != NULL) {
         outcome->program->costs = NULL;

@@ -35,13 +35,10 @@ static pod_status lies_in_rings(const finder *f, uint32_t group, int32_t *chip, 
 {
     const pod_hlo_devices devices = {.count = f->slice->nchips, .chip = chip};
     pod_group chips;
-    const pod_status st =
-        pod_hlo_groups_on_chips(f->pool, group, &devices, f->slice, &chips, f->err);
-    if (st == POD_OK) {
-        *rings = is_rings(&chips);
-        pod_group_fini(&chips);
-    }
-    return st;
+    POD_TRY(pod_hlo_groups_on_chips(f->pool, group, &devices, f->slice, &chips, f->err));
+    *rings = is_rings(&chips);
+    pod_group_fini(&chips);
+    return POD_OK;
 }
 
 /* Exposed time in groups that aren't rings, and how many groups are. */

@@ -187,7 +187,7 @@ pod_status pod_experiment_hlo_remedies(pod_experiment *experiment,
     for (int kind = 0; kind < POD_HLO_REMEDIES; kind++) {
         remedies[kind] = (pod_experiment_hlo_remedy){.kind = (pod_experiment_hlo_remedy_kind)kind,
                                                      .time_ps = outcome->result.time_ps};
-        st = st == POD_OK ? remedy_try(&b, &remedies[kind]) : st;
+        POD_THEN(st, remedy_try(&b, &remedies[kind]));
     }
     if (st == POD_OK) {
         qsort(remedies, POD_HLO_REMEDIES, sizeof *remedies, remedy_compare);
@@ -263,7 +263,7 @@ static pod_status unknown_try(const base *b, pod_experiment_hlo_unknown *unknown
         changed.cost.ncustom = before + 1;
     }
     st = pod_par_agree(b->experiment->par, st, b->err);
-    st = st == POD_OK ? remedy_simulate(b, &changed, &unknown->time_ps) : st;
+    POD_THEN(st, remedy_simulate(b, &changed, &unknown->time_ps));
     free(custom);
     free(text);
     return st;

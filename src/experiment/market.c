@@ -104,9 +104,7 @@ static pod_status find_holder(const pod_experiment_market *market,
             continue;
         }
         pod_status status = pod_experiment_market_setup(market, slice.name, &setup, err);
-        if (status == POD_OK) {
-            status = pod_experiment_plan_holds(question, &setup, &holds, err);
-        }
+        POD_THEN(status, pod_experiment_plan_holds(question, &setup, &holds, err));
         pod_experiment_setup_fini(&setup);
         POD_TRY(status);
         (void)snprintf(spec, size, "%s", holds ? slice.name : "");

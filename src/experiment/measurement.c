@@ -122,13 +122,10 @@ static pod_status read_row(const pod_table *table, int row, const int *columns,
         .metric = pod_table_text(table, row, columns[METRIC]),
         .unit = pod_table_text(table, row, columns[UNIT]),
     };
-    pod_status st =
-        pod_table_double(table, row, columns[VALUE], 1e-30, 1e30, &measured->value, err);
-    if (st == POD_OK) {
-        st = pod_table_double(table, row, columns[TOLERANCE], 0, 1e3, &measured->tolerance_frac,
-                              err);
-    }
-    return st == POD_OK ? check_unit(table, row, columns, measured, err) : st;
+    POD_TRY(pod_table_double(table, row, columns[VALUE], 1e-30, 1e30, &measured->value, err));
+    POD_TRY(
+        pod_table_double(table, row, columns[TOLERANCE], 0, 1e3, &measured->tolerance_frac, err));
+    return check_unit(table, row, columns, measured, err);
 }
 
 /* Keeps the rows of one class. */
@@ -164,10 +161,7 @@ pod_status pod_experiment_measurements_read(const pod_table *table, const char *
                                             pod_experiment_measurement **rows, int *count,
                                             pod_error *err)
 {
-    pod_status st = pod_table_expect(table, column_names, NCOLUMNS, false, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_expect(table, column_names, NCOLUMNS, false, err));
     int columns[NCOLUMNS];
     for (int i = 0; i < NCOLUMNS; i++) {
         columns[i] = pod_table_column(table, column_names[i]);
@@ -177,7 +171,7 @@ pod_status pod_experiment_measurements_read(const pod_table *table, const char *
         return pod_fail_at(err, POD_E_TABLE, pod_table_name(table), 1, 1,
                            "no measurements; give at least one row");
     }
-    st = pod_table_unique(table, &columns[ID], 1, err);
+    pod_status st = pod_table_unique(table, &columns[ID], 1, err);
     pod_experiment_measurement *all = st == POD_OK ? calloc((size_t)*count, sizeof *all) : NULL;
     if (st == POD_OK && all == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for %d measurements", *count);
@@ -225,18 +219,14 @@ static pod_status run_lines(const row_run *run, char *text, double *value, pod_e
         return pod_fail(err, POD_E_USAGE, "more than two command lines; a ratio is of two");
     }
     double below = 0;
-    pod_status st = run_line(run, text, value, err);
-    if (st == POD_OK) {
-        st = run_line(run, second, &below, err);
+    POD_TRY(run_line(run, text, value, err));
+    POD_TRY(run_line(run, second, &below, err));
+    if (below == 0) {
+        POD_TRY(pod_fail(err, POD_E_USAGE, "the second %s is 0; a ratio needs another",
+                         run->row->metric));
     }
-    if (st == POD_OK && below == 0) {
-        st = pod_fail(err, POD_E_USAGE, "the second %s is 0; a ratio needs another",
-                      run->row->metric);
-    }
-    if (st == POD_OK) {
-        *value /= below;
-    }
-    return st;
+    *value /= below;
+    return POD_OK;
 }
 
 /* The figure in the unit of the measurement. */

@@ -69,9 +69,8 @@ pod_status pod_experiment_links_of_collective(pod_experiment *experiment,
         chips[i] = i;
     }
     pod_experiment_watch watch = {.nchips = nchips, .chips = chips};
-    if (status == POD_OK) {
-        status = pod_experiment_collective_run(experiment, run_case, bytes, NULL, &watch, row, err);
-    }
+    POD_THEN(status,
+             pod_experiment_collective_run(experiment, run_case, bytes, NULL, &watch, row, err));
     if (status == POD_OK && row->result.time_ps > 0) {
         memset(busy_frac, 0, (size_t)nchips * POD_DIRECTIONS * sizeof *busy_frac);
         add_up(&watch.collective, row->result.time_ps, busy_frac);

@@ -16,9 +16,7 @@ static pod_status try_placement(pod_experiment *experiment, const pod_experiment
     pod_status st =
         pod_experiment_step_case_init(&tried, like->asked, like->setup, logical, placement, err);
     st = pod_par_agree(experiment->par, st, err);
-    if (st == POD_OK) {
-        st = pod_experiment_step_time(experiment, &tried, &like->setup->chip, &result, err);
-    }
+    POD_THEN(st, pod_experiment_step_time(experiment, &tried, &like->setup->chip, &result, err));
     if (st == POD_OK) {
         *time_ps = result.time_ps;
     }
@@ -38,9 +36,7 @@ static pod_status lay_best(pod_experiment *experiment, pod_experiment_step_case 
     int count = 0;
     *run_case = like;
     pod_status st = pod_logical_mesh_resolve(&resolved, &setup->slice, err);
-    if (st == POD_OK) {
-        st = pod_placement_list(&setup->slice, &resolved, &list, &count, err);
-    }
+    POD_THEN(st, pod_placement_list(&setup->slice, &resolved, &list, &count, err));
     st = pod_par_agree(experiment->par, st, err);
     int best = -1;
     pod_time_ps best_ps = POD_TIME_NEVER;

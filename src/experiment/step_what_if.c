@@ -74,10 +74,9 @@ pod_status pod_experiment_what_if_all(pod_experiment *experiment,
                                       const pod_experiment_step_case *run_case, pod_time_ps base_ps,
                                       pod_experiment_what_if *probe, pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
-        st = pod_experiment_what_if_probe(experiment, run_case, &run_case->setup->chip, key,
-                                          base_ps, &probe[key], err);
+    for (int key = 0; key < POD_WHAT_IF_KEYS; key++) {
+        POD_TRY(pod_experiment_what_if_probe(experiment, run_case, &run_case->setup->chip, key,
+                                             base_ps, &probe[key], err));
     }
-    return st;
+    return POD_OK;
 }

@@ -44,9 +44,7 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
             st = pod_chips_check(tables->chips, err);
         }
     }
-    if (st == POD_OK) {
-        st = pod_models_check(tables->models, err);
-    }
+    POD_THEN(st, pod_models_check(tables->models, err));
     if (st == POD_OK) {
         tables->maxtext = (pod_maxtext){.keys = tables->maxtext_keys,
                                         .models = tables->maxtext_models,
@@ -54,15 +52,9 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
                                         .own = tables->models};
         st = pod_maxtext_check(&tables->maxtext, err);
     }
-    if (st == POD_OK) {
-        st = pod_experiment_recipes_check(tables->recipes, err);
-    }
-    if (st == POD_OK) {
-        st = pod_origins_check(tables->figures, err);
-    }
-    if (st == POD_OK) {
-        st = pod_slice_catalog_load(tables->chips, tables->slices, &tables->catalog, err);
-    }
+    POD_THEN(st, pod_experiment_recipes_check(tables->recipes, err));
+    POD_THEN(st, pod_origins_check(tables->figures, err));
+    POD_THEN(st, pod_slice_catalog_load(tables->chips, tables->slices, &tables->catalog, err));
     if (st != POD_OK) {
         pod_experiment_tables_fini(tables);
     }
@@ -80,14 +72,10 @@ pod_status pod_experiment_tables_load(pod_experiment_tables *tables, pod_error *
     for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
         char path[PATH_MAX];
         st = pod_data_path(pod_experiment_table_path[i], path, sizeof path, err);
-        if (st == POD_OK) {
-            st = pod_file_read(path, &data[i], &files[i].size, err);
-        }
+        POD_THEN(st, pod_file_read(path, &data[i], &files[i].size, err));
         files[i].data = data[i];
     }
-    if (st == POD_OK) {
-        st = pod_experiment_tables_parse(tables, files, err);
-    }
+    POD_THEN(st, pod_experiment_tables_parse(tables, files, err));
     for (int i = 0; i < POD_EXPERIMENT_TABLES; i++) {
         free(data[i]);
     }

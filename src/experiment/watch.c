@@ -60,12 +60,12 @@ pod_status pod_experiment_watch_collective(pod_experiment_watch *watch,
     watch->collective.nchips = watch->nchips > 0 ? watch->nchips : 1;
     watch->found[0] = 0;
     watched.watch = &watch->collective;
-    pod_status status = pod_run_collective(&watched, result, err);
-    if (status == POD_OK && watch->nchips == 0 && result->last_chip != 0) {
+    POD_TRY(pod_run_collective(&watched, result, err));
+    if (watch->nchips == 0 && result->last_chip != 0) {
         pod_run_watch_fini(&watch->collective);
         watch->found[1] = result->last_chip;
         watch->collective.nchips = 2;
-        status = pod_run_collective(&watched, result, err);
+        POD_TRY(pod_run_collective(&watched, result, err));
     }
-    return status;
+    return POD_OK;
 }

@@ -70,28 +70,18 @@ pod_status pod_hlo_alias_next(pod_hlo_aliases *aliases, pod_hlo_alias *alias, bo
         return st == POD_OK ? pod_hlo_expect(scan, '}', "aliases") : st;
     }
     st = take_path(aliases, aliases->result, &alias->out_leaf, &alias->nleaves);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, ':', "an alias");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '(', "an alias");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, ':', "an alias"));
+    POD_THEN(st, pod_hlo_expect(scan, '(', "an alias"));
     int64_t operand = 0;
     const uint32_t at = scan->at;
-    if (st == POD_OK) {
-        st = pod_hlo_number(scan, "the operand of an alias", INT32_MAX, &operand);
-    }
+    POD_THEN(st, pod_hlo_number(scan, "the operand of an alias", INT32_MAX, &operand));
     if (st == POD_OK && operand >= aliases->noperands) {
         st = pod_hlo_fail(scan, at, "an alias of operand %d of %u", (int)operand,
                           aliases->noperands);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, ',', "an alias");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, ',', "an alias"));
     alias->operand = (uint32_t)operand;
-    if (st == POD_OK) {
-        st = take_path(aliases, aliases->operands[operand], &alias->operand_leaf, &nleaves);
-    }
+    POD_THEN(st, take_path(aliases, aliases->operands[operand], &alias->operand_leaf, &nleaves));
     if (st == POD_OK && nleaves != alias->nleaves) {
         st = pod_hlo_fail(scan, at, "an alias of %u arrays and %u", alias->nleaves, nleaves);
     }

@@ -178,11 +178,10 @@ static pod_status set_trips(pod_hlo_analysis *analysis, const pod_hlo_choice *ch
 static pod_status set_all_trips(pod_hlo_analysis *analysis, const pod_hlo_choices *choices,
                                 pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (int i = 0; choices != NULL && i < choices->ntrips && st == POD_OK; i++) {
-        st = set_trips(analysis, &choices->trip[i], err);
+    for (int i = 0; choices != NULL && i < choices->ntrips; i++) {
+        POD_TRY(set_trips(analysis, &choices->trip[i], err));
     }
-    return st;
+    return POD_OK;
 }
 
 /* ---- what a run comes to ---- */
@@ -257,13 +256,10 @@ static pod_status choose_branch(counting *c, uint32_t number)
         made.chosen = true;
         c->used[i] = true;
     }
-    const pod_status st =
-        pod_hlo_reserve(&analysis->branch, &analysis->branches_capacity,
-                        (uint64_t)analysis->nbranches + 1, sizeof *analysis->branch, c->err);
-    if (st == POD_OK) {
-        analysis->branch[analysis->nbranches++] = made;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&analysis->branch, &analysis->branches_capacity,
+                            (uint64_t)analysis->nbranches + 1, sizeof *analysis->branch, c->err));
+    analysis->branch[analysis->nbranches++] = made;
+    return POD_OK;
 }
 
 static pod_status check_trips(const counting *c, const pod_hlo_instruction *loop)
@@ -316,18 +312,16 @@ static pod_status count_computation(counting *c, uint32_t number)
     pod_hlo_analysis *analysis = c->analysis;
     const pod_hlo_computation *computation = &analysis->module->computation[number];
     pod_hlo_totals *sum = &analysis->inside[number];
-    pod_status st = POD_OK;
-    for (uint32_t i = analysis->matmul_first[number];
-         i < analysis->matmul_first[number + 1] && st == POD_OK; i++) {
+    for (uint32_t i = analysis->matmul_first[number]; i < analysis->matmul_first[number + 1]; i++) {
         const pod_hlo_matmul *matmul = &analysis->matmul[i];
         const pod_hlo_totals own = {.flops = matmul->flops,
                                     .flops_all_taps = matmul->flops_all_taps};
-        st = add_totals(c, &analysis->module->instruction[matmul->instruction], sum, &own, 1);
+        POD_TRY(add_totals(c, &analysis->module->instruction[matmul->instruction], sum, &own, 1));
     }
-    for (uint32_t i = 0; i < computation->count && st == POD_OK; i++) {
-        st = count_instruction(c, computation->first + i, sum);
+    for (uint32_t i = 0; i < computation->count; i++) {
+        POD_TRY(count_instruction(c, computation->first + i, sum));
     }
-    return st;
+    return POD_OK;
 }
 
 /* Marks what is entered from ENTRY or lies in fusions there, all branches of conditionals included. */
@@ -418,12 +412,8 @@ static pod_status count(pod_hlo_analysis *analysis, const pod_hlo_choices *choic
     if (c.reached == NULL || c.used == NULL || analysis->runs == NULL || analysis->inside == NULL) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for the computations of the program");
     }
-    if (st == POD_OK) {
-        st = count_all(&c);
-    }
-    if (st == POD_OK) {
-        st = count_runs(&c);
-    }
+    POD_THEN(st, count_all(&c));
+    POD_THEN(st, count_runs(&c));
     free(c.used);
     free(c.reached);
     return st;
@@ -438,27 +428,13 @@ pod_status pod_hlo_analysis_init(pod_hlo_analysis *analysis, const pod_hlo_modul
     pod_status st = analysis->partner != NULL
                         ? pod_hlo_async_pair(module, analysis->partner, err)
                         : pod_fail(err, POD_E_NOMEM, "no memory for the program");
-    if (st == POD_OK) {
-        st = pod_hlo_results_check(module, err);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_collectives_init(&analysis->collectives, module, analysis->partner, err);
-    }
-    if (st == POD_OK) {
-        st = read_cycles(analysis, err);
-    }
-    if (st == POD_OK) {
-        st = find_matmuls(analysis, err);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_loops_init(&analysis->loops, module, err);
-    }
-    if (st == POD_OK) {
-        st = set_all_trips(analysis, choices, err);
-    }
-    if (st == POD_OK) {
-        st = count(analysis, choices, err);
-    }
+    POD_THEN(st, pod_hlo_results_check(module, err));
+    POD_THEN(st, pod_hlo_collectives_init(&analysis->collectives, module, analysis->partner, err));
+    POD_THEN(st, read_cycles(analysis, err));
+    POD_THEN(st, find_matmuls(analysis, err));
+    POD_THEN(st, pod_hlo_loops_init(&analysis->loops, module, err));
+    POD_THEN(st, set_all_trips(analysis, choices, err));
+    POD_THEN(st, count(analysis, choices, err));
     if (st != POD_OK) {
         pod_hlo_analysis_fini(analysis);
     }

@@ -33,8 +33,8 @@ pod_status pod_hlo_integer(const pod_hlo_module *module, const pod_hlo_instructi
     }
     pod_hlo_scan part = pod_hlo_part(module, span, err);
     const char *name = pod_hlo_attribute_name(key);
-    const pod_status st = pod_hlo_number(&part, name, POD_HLO_COUNT_MAX, value);
-    return st == POD_OK ? pod_hlo_end(&part, name) : st;
+    POD_TRY(pod_hlo_number(&part, name, POD_HLO_COUNT_MAX, value));
+    return pod_hlo_end(&part, name);
 }
 
 bool pod_hlo_constant_sum(const pod_hlo_module *module, const pod_hlo_instruction *constant,

@@ -316,13 +316,13 @@ static pod_status ops_inside(const pod_hlo_bytes *bytes, uint32_t number,
         *ops = bytes->ops[fused];
         return POD_OK;
     }
-    const pod_status st = ops_of(module, instruction, ops, err);
+    POD_TRY(ops_of(module, instruction, ops, err));
     const int64_t whole = pod_hlo_shape_of(module, instruction)->bytes;
-    if (st == POD_OK && !usage->whole && usage->sliced > 0 && usage->sliced < whole
+    if (!usage->whole && usage->sliced > 0 && usage->sliced < whole
         && pod_hlo_opcode_class((pod_hlo_opcode)instruction->opcode) == POD_HLO_CLASS_ARITHMETIC) {
         *ops = (int64_t)((double)*ops * ((double)usage->sliced / (double)whole) + 0.5);
     }
-    return st;
+    return POD_OK;
 }
 
 /* Parameters of a computation, and its operations: from the root backwards, so that the uses of a result are known
@@ -345,7 +345,7 @@ static pod_status find_usage(pod_hlo_bytes *bytes, uint32_t number, const scratc
             continue;
         }
         st = operands_use(bytes, i, s, err);
-        st = st == POD_OK ? ops_inside(bytes, i, &s->usage[i], &ops, err) : st;
+        POD_THEN(st, ops_inside(bytes, i, &s->usage[i], &ops, err));
         if (st == POD_OK && !bytes_add(&bytes->ops[number], ops)) {
             st = fail_sum(module, instruction, err);
         }

@@ -177,9 +177,7 @@ static pod_status order_computations(pod_hlo_parser *parser)
 
 pod_status pod_hlo_resolve_calls(pod_hlo_parser *parser)
 {
-    pod_status st = resolve_names(parser);
-    if (st == POD_OK) {
-        st = check_callees(parser->module, parser->scan.err);
-    }
-    return st == POD_OK ? order_computations(parser) : st;
+    POD_TRY(resolve_names(parser));
+    POD_TRY(check_callees(parser->module, parser->scan.err));
+    return order_computations(parser);
 }

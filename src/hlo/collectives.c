@@ -132,13 +132,10 @@ static pod_status describe(finder *f, uint32_t number, pod_hlo_collective *made)
 static pod_status collective_add(finder *f, const pod_hlo_collective *made)
 {
     pod_hlo_collectives *found = f->found;
-    const pod_status st =
-        pod_hlo_reserve(&found->collective, &found->capacity, (uint64_t)found->count + 1,
-                        sizeof *found->collective, f->err);
-    if (st == POD_OK) {
-        found->collective[found->count++] = *made;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&found->collective, &found->capacity, (uint64_t)found->count + 1,
+                            sizeof *found->collective, f->err));
+    found->collective[found->count++] = *made;
+    return POD_OK;
 }
 
 /* ---- fusions ---- */
@@ -210,13 +207,10 @@ static pod_status open_channel(finder *f, const pod_hlo_collective *made)
                               : "a second start of the channel that began in line %d",
             before == NULL ? 0 : line_of(f, f->found->collective[before->collective].instruction));
     }
-    pod_status st = pod_hlo_reserve(&f->open, &f->open_capacity, (uint64_t)f->nopen + 1,
-                                    sizeof *f->open, f->err);
-    if (st == POD_OK) {
-        f->open[f->nopen++] = (channel){.number = made->channel, .collective = f->found->count};
-        st = collective_add(f, made);
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&f->open, &f->open_capacity, (uint64_t)f->nopen + 1, sizeof *f->open,
+                            f->err));
+    f->open[f->nopen++] = (channel){.number = made->channel, .collective = f->found->count};
+    return collective_add(f, made);
 }
 
 static pod_status close_channel(finder *f, uint32_t fusion, const pod_hlo_collective *made)
@@ -240,10 +234,7 @@ static pod_status fused(finder *f, uint32_t fusion, uint32_t inner)
 {
     pod_hlo_collective made;
     const pod_hlo_instruction *outside = &f->module->instruction[fusion];
-    pod_status st = describe(f, inner, &made);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(describe(f, inner, &made));
     made.instruction = fusion;
     made.done = fusion;
     made.how = POD_HLO_HOW_FUSED;
@@ -303,7 +294,7 @@ static pod_status wrapped(finder *f, uint32_t start)
         made.instruction = start;
         made.done = f->partner[start];
         made.how = POD_HLO_HOW_ASYNC;
-        st = st == POD_OK ? collective_add(f, &made) : st;
+        POD_THEN(st, collective_add(f, &made));
     }
     return st;
 }
@@ -348,23 +339,22 @@ static void find_fused(const pod_hlo_module *module, uint8_t *inside)
 static pod_status look_at_all(finder *f, const uint8_t *inside)
 {
     const pod_hlo_module *module = f->module;
-    pod_status st = POD_OK;
-    for (uint32_t c = 0; c < module->ncomputations && st == POD_OK; c++) {
+    for (uint32_t c = 0; c < module->ncomputations; c++) {
         const pod_hlo_computation *computation = &module->computation[c];
         f->nopen = 0;
-        for (uint32_t i = 0; i < computation->count && st == POD_OK && inside[c] == 0; i++) {
-            st = look_at(f, computation->first + i);
+        for (uint32_t i = 0; i < computation->count && inside[c] == 0; i++) {
+            POD_TRY(look_at(f, computation->first + i));
         }
-        if (st == POD_OK && f->nopen > 0) {
+        if (f->nopen > 0) {
             const uint32_t start = f->found->collective[f->open[0].collective].instruction;
-            st = pod_hlo_fail_instruction(
+            POD_TRY(pod_hlo_fail_instruction(
                 module, &module->instruction[start], f->err,
                 "a start with no done: no fusion up to line %d ends channel %lld",
                 line_of(f, computation->first + computation->count - 1),
-                (long long)f->open[0].number);
+                (long long)f->open[0].number));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_hlo_collectives_init(pod_hlo_collectives *collectives, const pod_hlo_module *module,

@@ -255,10 +255,7 @@ static pod_status attention_terms(const pod_hlo_costs *costs, pod_hlo_attention 
 {
     pod_attention_time time;
     attention->args.causal = !costs->options->full_attention;
-    const pod_status st = pod_hlo_attention_time(attention, costs->chip, &time, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_attention_time(attention, costs->chip, &time, err));
     cost->kind = POD_HLO_KIND_ATTENTION;
     cost->mxu_ps = time.mxu_ps;
     cost->vector_ps = time.vpu_ps;

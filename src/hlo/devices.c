@@ -27,11 +27,11 @@ const char *pod_hlo_order_name(pod_hlo_order order)
 
 pod_status pod_hlo_devices_init(pod_hlo_devices *devices, int32_t partitions, pod_error *err)
 {
-    const pod_status st = allocate(devices, partitions, err);
-    for (int32_t i = 0; st == POD_OK && i < partitions; i++) {
+    POD_TRY(allocate(devices, partitions, err));
+    for (int32_t i = 0; i < partitions; i++) {
         devices->chip[i] = i;
     }
-    return st;
+    return POD_OK;
 }
 
 bool pod_hlo_is_device_list(const char *text)
@@ -165,12 +165,9 @@ pod_status pod_hlo_devices_parse(pod_hlo_devices *devices, const char *list, con
             what);
     }
     filler f;
-    pod_status st = allocate(devices, partitions, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(allocate(devices, partitions, err));
     devices->order = POD_HLO_ORDER_GIVEN;
-    st = filler_init(&f, devices, what, (int32_t)nslices, err);
+    pod_status st = filler_init(&f, devices, what, (int32_t)nslices, err);
     /* Slice 0 first, so that the others have something to equal. */
     for (int round = 0; round < 2; round++) {
         const char *text = list + strspn(list, BLANKS);
@@ -182,7 +179,7 @@ pod_status pod_hlo_devices_parse(pod_hlo_devices *devices, const char *list, con
             text += strspn(text, BLANKS);
         }
     }
-    st = st == POD_OK ? check_filled(&f) : st;
+    POD_THEN(st, check_filled(&f));
     filler_fini(&f);
     if (st != POD_OK) {
         pod_hlo_devices_fini(devices);
@@ -201,19 +198,16 @@ pod_status pod_hlo_devices_init_mesh(pod_hlo_devices *devices, const pod_mesh *m
             (int)mesh->nslice_devices, (int)partitions);
     }
     filler f;
-    pod_status st = allocate(devices, partitions, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(allocate(devices, partitions, err));
     devices->order = POD_HLO_ORDER_MESH;
-    st = filler_init(&f, devices, "--mesh", mesh->nslices, err);
+    pod_status st = filler_init(&f, devices, "--mesh", mesh->nslices, err);
     for (int round = 0; round < 2; round++) {
         for (int32_t i = 0; i < mesh->ndevices && st == POD_OK; i++) {
             const pod_mesh_device *device = &mesh->device[i];
             st = (device->slice > 0) == (round > 0) ? put(&f, device->slice, device->chip) : POD_OK;
         }
     }
-    st = st == POD_OK ? check_filled(&f) : st;
+    POD_THEN(st, check_filled(&f));
     filler_fini(&f);
     if (st != POD_OK) {
         pod_hlo_devices_fini(devices);

@@ -33,15 +33,13 @@ static pod_status entries_add(entries *list, size_t begin, int64_t bytes, int64_
     if (list->text.out_of_memory) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the facts");
     }
-    const pod_status st = pod_hlo_reserve(&list->entry, &list->capacity, (uint64_t)list->count + 1,
-                                          sizeof *list->entry, err);
-    if (st == POD_OK) {
-        list->entry[list->count++] = (entry){.begin = (uint32_t)begin,
-                                             .length = (uint32_t)(list->text.size - begin),
-                                             .bytes = bytes,
-                                             .runs = runs};
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&list->entry, &list->capacity, (uint64_t)list->count + 1,
+                            sizeof *list->entry, err));
+    list->entry[list->count++] = (entry){.begin = (uint32_t)begin,
+                                         .length = (uint32_t)(list->text.size - begin),
+                                         .bytes = bytes,
+                                         .runs = runs};
+    return POD_OK;
 }
 
 static int by_text(const void *a, const void *b)
@@ -136,7 +134,7 @@ static pod_status list_collectives(const pod_hlo_analysis *analysis, pod_text *o
             st = entries_add(&list, begin, collective->bytes, runs, err);
         }
     }
-    st = st == POD_OK ? entries_print(&list, true, out, err) : st;
+    POD_THEN(st, entries_print(&list, true, out, err));
     entries_fini(&list);
     return st;
 }
@@ -160,7 +158,7 @@ static pod_status list_transfers(const pod_hlo_analysis *analysis, pod_text *out
                         transfer->target.end - transfer->target.begin);
         st = entries_add(&list, begin, transfer->bytes, runs, err);
     }
-    st = st == POD_OK ? entries_print(&list, true, out, err) : st;
+    POD_THEN(st, entries_print(&list, true, out, err));
     entries_fini(&list);
     return st;
 }
@@ -181,7 +179,7 @@ static pod_status list_custom_calls(const pod_hlo_analysis *analysis, pod_text *
             st = entries_add(&list, begin, 0, runs_of(analysis, i), err);
         }
     }
-    st = st == POD_OK ? entries_print(&list, false, out, err) : st;
+    POD_THEN(st, entries_print(&list, false, out, err));
     entries_fini(&list);
     return st;
 }
@@ -310,18 +308,10 @@ pod_status pod_hlo_facts_init(pod_hlo_facts *facts, const pod_hlo_analysis *anal
         facts->fusions += module->instruction[i].opcode == POD_HLO_FUSION;
     }
     pod_status st = count_arguments(facts, module, err);
-    if (st == POD_OK) {
-        st = list_loops(analysis, &facts->loops, err);
-    }
-    if (st == POD_OK) {
-        st = list_collectives(analysis, &facts->collectives, err);
-    }
-    if (st == POD_OK) {
-        st = list_transfers(analysis, &facts->dcn, err);
-    }
-    if (st == POD_OK) {
-        st = list_custom_calls(analysis, &facts->custom_calls, err);
-    }
+    POD_THEN(st, list_loops(analysis, &facts->loops, err));
+    POD_THEN(st, list_collectives(analysis, &facts->collectives, err));
+    POD_THEN(st, list_transfers(analysis, &facts->dcn, err));
+    POD_THEN(st, list_custom_calls(analysis, &facts->custom_calls, err));
     if (st == POD_OK
         && (facts->loops.out_of_memory || facts->collectives.out_of_memory
             || facts->dcn.out_of_memory || facts->custom_calls.out_of_memory)) {

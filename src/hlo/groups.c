@@ -45,23 +45,19 @@ static pod_status take_id(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int64_t
     int64_t id = 0;
     pod_hlo_blank(scan);
     const uint32_t at = scan->at;
-    pod_status st = pod_hlo_number(scan, pool->what, INT32_MAX, &id);
-    if (st == POD_OK && id >= range) {
+    POD_TRY(pod_hlo_number(scan, pool->what, INT32_MAX, &id));
+    if (id >= range) {
         return pod_hlo_fail(scan, at, "%s %d; the program has %ss 0 to %d", noun(pool), (int)id,
                             noun(pool), (int)range - 1);
     }
-    if (st == POD_OK && once && pool->seen[id] == pool->lists) {
+    if (once && pool->seen[id] == pool->lists) {
         return pod_hlo_fail(scan, at, "%s %d is here twice", noun(pool), (int)id);
     }
-    if (st == POD_OK) {
-        pool->seen[id] = once ? pool->lists : pool->seen[id];
-        st = pod_hlo_reserve(&pool->id, &pool->ids_capacity, (uint64_t)pool->nids + 1,
-                             sizeof *pool->id, scan->err);
-    }
-    if (st == POD_OK) {
-        pool->id[pool->nids++] = (int32_t)id;
-    }
-    return st;
+    pool->seen[id] = once ? pool->lists : pool->seen[id];
+    POD_TRY(pod_hlo_reserve(&pool->id, &pool->ids_capacity, (uint64_t)pool->nids + 1,
+                            sizeof *pool->id, scan->err));
+    pool->id[pool->nids++] = (int32_t)id;
+    return POD_OK;
 }
 
 /* {{0,1},{2,3}}, of which the outer bracket is taken and something follows. */
@@ -73,15 +69,11 @@ static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
     group->ids = pool->nids;
     do {
         const uint32_t first = pool->nids;
-        if (st == POD_OK) {
-            st = pod_hlo_expect(scan, '{', "a group");
-        }
+        POD_THEN(st, pod_hlo_expect(scan, '{', "a group"));
         do {
-            st = st == POD_OK ? take_id(pool, scan, range, true) : st;
+            POD_THEN(st, take_id(pool, scan, range, true));
         } while (st == POD_OK && pod_hlo_take(scan, ','));
-        if (st == POD_OK) {
-            st = pod_hlo_expect(scan, '}', "a group");
-        }
+        POD_THEN(st, pod_hlo_expect(scan, '}', "a group"));
         const int32_t size = (int32_t)(pool->nids - first);
         if (st == POD_OK && group->count > 0 && size != group->size) {
             st = pod_hlo_fail(scan, scan->at, "groups of %d and of %d %ss; all need the same size",
@@ -90,9 +82,7 @@ static pod_status take_lists(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
         group->size = size;
         group->count++;
     } while (st == POD_OK && pod_hlo_take(scan, ','));
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '}', "replica_groups");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '}', "replica_groups"));
     const int64_t named = (int64_t)pool->nids - group->ids;
     if (st == POD_OK && named != range) {
         st = pod_hlo_fail(scan, begin, "the groups name %d of %d %ss; each once", (int)named,
@@ -176,23 +166,13 @@ static pod_status take_iota(const pod_hlo_groups_pool *pool, pod_hlo_scan *scan,
     if (st == POD_OK && ncut != 2) {
         st = pod_hlo_fail(scan, begin, "replica_groups of one number; [groups,size]<=[…]");
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '<', "replica_groups");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '=', "replica_groups");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '<', "replica_groups"));
+    POD_THEN(st, pod_hlo_expect(scan, '=', "replica_groups"));
     const uint32_t at = scan->at;
-    if (st == POD_OK) {
-        st = pod_hlo_numbers(scan, '[', "a dim", POD_HLO_PARTITIONS_MAX, sizes, POD_HLO_SHUFFLE_MAX,
-                             &count);
-    }
-    if (st == POD_OK) {
-        st = product_is(scan, noun(pool), at, sizes, count, range);
-    }
-    if (st == POD_OK) {
-        st = product_is(scan, noun(pool), begin, cut, 2, range);
-    }
+    POD_THEN(st, pod_hlo_numbers(scan, '[', "a dim", POD_HLO_PARTITIONS_MAX, sizes,
+                                 POD_HLO_SHUFFLE_MAX, &count));
+    POD_THEN(st, product_is(scan, noun(pool), at, sizes, count, range));
+    POD_THEN(st, product_is(scan, noun(pool), begin, cut, 2, range));
     group->count = (int32_t)cut[0];
     group->size = (int32_t)cut[1];
     return st == POD_OK ? take_transpose(scan, at, sizes, count, shuffle) : st;
@@ -242,23 +222,17 @@ static pod_status take_mesh(const pod_hlo_groups_pool *pool, pod_hlo_scan *scan,
     pod_hlo_span word;
     pod_status st = pod_hlo_name(scan, "replica_groups", &word);
     const uint32_t at = scan->at;
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '[', "a mesh");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '[', "a mesh"));
     do {
         if (st == POD_OK && axes->count == POD_HLO_SHUFFLE_MAX) {
             return pod_hlo_fail_limit(scan, at, "axes of a mesh", POD_HLO_SHUFFLE_MAX);
         }
         pod_hlo_span name = {0};
-        if (st == POD_OK) {
-            st = take_axis(scan, &name);
-        }
+        POD_THEN(st, take_axis(scan, &name));
         if (st == POD_OK && find_axis(axes, scan->text, name) >= 0) {
             st = pod_hlo_fail(scan, name.begin, "an axis of the mesh is named twice");
         }
-        if (st == POD_OK) {
-            st = pod_hlo_expect(scan, '=', "an axis of a mesh");
-        }
+        POD_THEN(st, pod_hlo_expect(scan, '=', "an axis of a mesh"));
         if (st == POD_OK) {
             axes->name[axes->count] = name;
             st = pod_hlo_number(scan, "an axis of a mesh", POD_HLO_PARTITIONS_MAX,
@@ -266,9 +240,7 @@ static pod_status take_mesh(const pod_hlo_groups_pool *pool, pod_hlo_scan *scan,
             axes->count++;
         }
     } while (st == POD_OK && pod_hlo_take(scan, ','));
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, ']', "a mesh");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, ']', "a mesh"));
     return st == POD_OK ? product_is(scan, noun(pool), at, axes->size, axes->count, range) : st;
 }
 
@@ -279,7 +251,7 @@ static pod_status take_devices_list(pod_hlo_groups_pool *pool, pod_hlo_scan *sca
     const uint32_t first = pool->nids;
     pod_status st = new_list(pool, range, scan->err);
     do {
-        st = st == POD_OK ? take_id(pool, scan, range, true) : st;
+        POD_THEN(st, take_id(pool, scan, range, true));
     } while (st == POD_OK && pod_hlo_take(scan, ','));
     if (st == POD_OK && (int64_t)pool->nids - first != range) {
         st = pod_hlo_fail(scan, at, "device_ids names %d of %d %ss", (int)(pool->nids - first),
@@ -313,12 +285,8 @@ static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, in
     if (st == POD_OK && !pod_hlo_is(scan->text, word, "device_ids")) {
         st = pod_hlo_fail(scan, word.begin, "device_ids or axes of the mesh belong here");
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '=', "device_ids");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '(', "device_ids");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '=', "device_ids"));
+    POD_THEN(st, pod_hlo_expect(scan, '(', "device_ids"));
     const uint32_t at = scan->at;
     const bool bracket = pod_hlo_peek(scan) == '[';
     if (st == POD_OK && (!bracket || lists_ids(*scan))) {
@@ -331,12 +299,8 @@ static pod_status take_devices(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, in
         int count = 0;
         st = pod_hlo_numbers(scan, '[', "a dim", POD_HLO_PARTITIONS_MAX, sizes, POD_HLO_SHUFFLE_MAX,
                              &count);
-        if (st == POD_OK) {
-            st = product_is(scan, noun(pool), at, sizes, count, range);
-        }
-        if (st == POD_OK) {
-            st = take_transpose(scan, at, sizes, count, shuffle);
-        }
+        POD_THEN(st, product_is(scan, noun(pool), at, sizes, count, range));
+        POD_THEN(st, take_transpose(scan, at, sizes, count, shuffle));
     }
     return st == POD_OK ? pod_hlo_expect(scan, ')', "device_ids") : st;
 }
@@ -367,10 +331,8 @@ static pod_status take_chosen(pod_hlo_scan *scan, mesh_axes *axes)
     const uint32_t at = scan->at;
     st = pod_hlo_numbers(scan, '(', "what comes before a part", POD_HLO_PARTITIONS_MAX,
                          &axes->part_major[axis], 1, &count);
-    if (st == POD_OK) {
-        st = pod_hlo_number(scan, "a part of an axis", POD_HLO_PARTITIONS_MAX,
-                            &axes->part_size[axis]);
-    }
+    POD_THEN(st, pod_hlo_number(scan, "a part of an axis", POD_HLO_PARTITIONS_MAX,
+                                &axes->part_size[axis]));
     const int64_t product = axes->part_major[axis] * axes->part_size[axis];
     if (st == POD_OK && (count != 1 || product == 0 || axes->size[axis] % product != 0)) {
         st = pod_hlo_fail(scan, at, "a part that doesn't divide its axis");
@@ -424,18 +386,14 @@ static pod_status take_mesh_groups(pod_hlo_groups_pool *pool, pod_hlo_scan *scan
     if (st == POD_OK && pod_hlo_take(scan, ',')) {
         st = take_devices(pool, scan, range, group, &shuffle[0]);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '{', "the axes of groups");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '{', "the axes of groups"));
     if (st == POD_OK && !pod_hlo_take(scan, '}')) {
         do {
             st = take_chosen(scan, &axes);
         } while (st == POD_OK && pod_hlo_take(scan, ','));
-        st = st == POD_OK ? pod_hlo_expect(scan, '}', "the axes of groups") : st;
+        POD_THEN(st, pod_hlo_expect(scan, '}', "the axes of groups"));
     }
-    if (st == POD_OK) {
-        st = mesh_shuffle(scan, at, &axes, group, &shuffle[1]);
-    }
+    POD_THEN(st, mesh_shuffle(scan, at, &axes, group, &shuffle[1]));
     group->count = st == POD_OK ? (int32_t)range / group->size : 0;
     return st;
 }
@@ -496,11 +454,9 @@ static pod_status find_text(pod_hlo_groups_pool *pool, const pod_hlo_module *mod
     uint32_t text = 0;
     const uint32_t known = pool->text.count;
     pod_status st = pod_hlo_intern(&pool->text, module->text, value, &text, err);
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&pool->number_of, &pool->numbers_capacity,
-                             (uint64_t)pool->text.count * POD_HLO_NUMBERINGS,
-                             sizeof *pool->number_of, err);
-    }
+    POD_THEN(st, pod_hlo_reserve(&pool->number_of, &pool->numbers_capacity,
+                                 (uint64_t)pool->text.count * POD_HLO_NUMBERINGS,
+                                 sizeof *pool->number_of, err));
     if (st != POD_OK) {
         return st;
     }
@@ -542,24 +498,19 @@ static pod_status read_numbers(pod_hlo_groups_pool *pool, const pod_hlo_module *
 static pod_status keep(pod_hlo_groups_pool *pool, pod_hlo_groups *group,
                        const pod_hlo_shuffle shuffle[2], pod_error *err)
 {
-    pod_status st = POD_OK;
     if (shuffle[0].ndims > 0 || shuffle[1].ndims > 0) {
         group->shuffles = pool->nshuffles;
-        st = pod_hlo_reserve(&pool->shuffle, &pool->shuffles_capacity,
-                             (uint64_t)pool->nshuffles + 2, sizeof *pool->shuffle, err);
+        POD_TRY(pod_hlo_reserve(&pool->shuffle, &pool->shuffles_capacity,
+                                (uint64_t)pool->nshuffles + 2, sizeof *pool->shuffle, err));
     }
-    if (st == POD_OK && group->shuffles != POD_HLO_NONE) {
+    if (group->shuffles != POD_HLO_NONE) {
         memcpy(&pool->shuffle[pool->nshuffles], shuffle, 2 * sizeof *shuffle);
         pool->nshuffles += 2;
     }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&pool->group, &pool->groups_capacity, (uint64_t)pool->ngroups + 1,
-                             sizeof *pool->group, err);
-    }
-    if (st == POD_OK) {
-        pool->group[pool->ngroups++] = *group;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&pool->group, &pool->groups_capacity, (uint64_t)pool->ngroups + 1,
+                            sizeof *pool->group, err));
+    pool->group[pool->ngroups++] = *group;
+    return POD_OK;
 }
 
 /* From the list to devices. */
@@ -607,9 +558,7 @@ static pod_status read_groups(pod_hlo_groups_pool *pool, const pod_hlo_module *m
             st = take_lists(pool, &scan, range, &made);
         }
     }
-    if (st == POD_OK) {
-        st = pod_hlo_end(&scan, "replica_groups");
-    }
+    POD_THEN(st, pod_hlo_end(&scan, "replica_groups"));
     if (st == POD_OK) {
         spread(module, numbers, &made);
         st = keep(pool, &made, shuffle, err);
@@ -635,30 +584,18 @@ static pod_status take_pairs(pod_hlo_groups_pool *pool, pod_hlo_scan *scan, int6
                              pod_hlo_pairs *made)
 {
     pod_status st = new_list(pool, range, scan->err);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '{', "source_target_pairs");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '{', "source_target_pairs"));
     bool more = st == POD_OK && pod_hlo_peek(scan) != '}';
     while (st == POD_OK && more) {
         st = pod_hlo_expect(scan, '{', "a pair");
-        if (st == POD_OK) {
-            st = take_id(pool, scan, range, false);
-        }
-        if (st == POD_OK) {
-            st = pod_hlo_expect(scan, ',', "a pair");
-        }
-        if (st == POD_OK) {
-            st = take_id(pool, scan, range, true);
-        }
-        if (st == POD_OK) {
-            st = pod_hlo_expect(scan, '}', "a pair");
-        }
+        POD_THEN(st, take_id(pool, scan, range, false));
+        POD_THEN(st, pod_hlo_expect(scan, ',', "a pair"));
+        POD_THEN(st, take_id(pool, scan, range, true));
+        POD_THEN(st, pod_hlo_expect(scan, '}', "a pair"));
         made->count++;
         more = pod_hlo_take(scan, ',');
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '}', "source_target_pairs");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '}', "source_target_pairs"));
     return st == POD_OK ? pod_hlo_end(scan, "source_target_pairs") : st;
 }
 
@@ -673,21 +610,19 @@ static pod_status spread_pairs(pod_hlo_groups_pool *pool, const pod_hlo_module *
     if (numbers == POD_HLO_DEVICES || times == 1) {
         return POD_OK;
     }
-    const pod_status st = pod_hlo_reserve(&pool->id, &pool->ids_capacity,
-                                          pool->nids + (uint64_t)listed * (uint64_t)(times - 1),
-                                          sizeof *pool->id, err);
-    for (int32_t k = (int32_t)times - 1; st == POD_OK && k >= 0; k--) {
+    POD_TRY(pod_hlo_reserve(&pool->id, &pool->ids_capacity,
+                            pool->nids + (uint64_t)listed * (uint64_t)(times - 1), sizeof *pool->id,
+                            err));
+    for (int32_t k = (int32_t)times - 1; k >= 0; k--) {
         for (uint32_t i = 0; i < listed; i++) {
             const int32_t id = pool->id[made->ids + i];
             pool->id[made->ids + (uint32_t)k * listed + i] =
                 replicas ? id * partitions + k : k * partitions + id;
         }
     }
-    if (st == POD_OK) {
-        pool->nids = made->ids + listed * (uint32_t)times;
-        made->count *= (uint32_t)times;
-    }
-    return st;
+    pool->nids = made->ids + listed * (uint32_t)times;
+    made->count *= (uint32_t)times;
+    return POD_OK;
 }
 
 static pod_status read_pairs(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
@@ -704,13 +639,9 @@ static pod_status read_pairs(pod_hlo_groups_pool *pool, const pod_hlo_module *mo
     pod_hlo_pairs made = {.ids = pool->nids};
     pool->what = noun_of(module, numbers);
     st = take_pairs(pool, &scan, range_of(module, numbers), &made);
-    if (st == POD_OK) {
-        st = spread_pairs(pool, module, numbers, &made, err);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&pool->pairs, &pool->pairs_capacity, (uint64_t)pool->npairs + 1,
-                             sizeof *pool->pairs, err);
-    }
+    POD_THEN(st, spread_pairs(pool, module, numbers, &made, err));
+    POD_THEN(st, pod_hlo_reserve(&pool->pairs, &pool->pairs_capacity, (uint64_t)pool->npairs + 1,
+                                 sizeof *pool->pairs, err));
     if (st == POD_OK) {
         *pairs = pool->npairs;
         pool->pairs[pool->npairs++] = made;

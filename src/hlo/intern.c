@@ -54,22 +54,18 @@ static pod_status slots_grow(pod_hlo_interned *interned, pod_error *err)
 static pod_status add(pod_hlo_interned *interned, pod_hlo_span span, uint32_t hash, pod_error *err)
 {
     uint32_t capacity = interned->capacity;
-    pod_status st = pod_hlo_reserve(&interned->span, &interned->capacity,
-                                    (uint64_t)interned->count + 1, sizeof *interned->span, err);
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&interned->hash, &capacity, (uint64_t)interned->count + 1,
-                             sizeof *interned->hash, err);
+    POD_TRY(pod_hlo_reserve(&interned->span, &interned->capacity, (uint64_t)interned->count + 1,
+                            sizeof *interned->span, err));
+    POD_TRY(pod_hlo_reserve(&interned->hash, &capacity, (uint64_t)interned->count + 1,
+                            sizeof *interned->hash, err));
+    if ((uint64_t)interned->count * 2 >= interned->nslots) {
+        POD_TRY(slots_grow(interned, err));
     }
-    if (st == POD_OK && (uint64_t)interned->count * 2 >= interned->nslots) {
-        st = slots_grow(interned, err);
-    }
-    if (st == POD_OK) {
-        interned->span[interned->count] = span;
-        interned->hash[interned->count] = hash;
-        slot_fill(interned, interned->count);
-        interned->count++;
-    }
-    return st;
+    interned->span[interned->count] = span;
+    interned->hash[interned->count] = hash;
+    slot_fill(interned, interned->count);
+    interned->count++;
+    return POD_OK;
 }
 
 pod_status pod_hlo_intern(pod_hlo_interned *interned, const char *text, pod_hlo_span span,

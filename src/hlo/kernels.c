@@ -48,15 +48,12 @@ pod_status pod_hlo_kernels_init(pod_hlo_kernels *kernels, const pod_table *table
     static const char *const names[] = {"pattern", "products_qk", "products_v", "vpu_ops",
                                         "source"};
     *kernels = (pod_hlo_kernels){0};
-    pod_status st = pod_table_expect(table, names, 5, false, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_expect(table, names, 5, false, err));
     int column[4];
     for (int i = 0; i < 4; i++) {
         column[i] = pod_table_column(table, names[i]);
     }
-    st = pod_table_unique(table, column, 1, err);
+    pod_status st = pod_table_unique(table, column, 1, err);
     if (st != POD_OK) {
         return st;
     }

@@ -113,36 +113,24 @@ static pod_status take_dim_labels(const pod_hlo_module *module,
                                         "a convolution without dim_labels");
     }
     pod_hlo_scan scan = pod_hlo_part(module, value, err);
-    pod_status st = take_labels(&scan, 'b', 'f', &all[0]);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '_', "dim_labels");
-    }
-    if (st == POD_OK) {
-        st = take_labels(&scan, 'i', 'o', &all[1]);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '-', "dim_labels");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '>', "dim_labels");
-    }
-    if (st == POD_OK) {
-        st = take_labels(&scan, 'b', 'f', &all[2]);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_end(&scan, "dim_labels");
-    }
+    POD_TRY(take_labels(&scan, 'b', 'f', &all[0]));
+    POD_TRY(pod_hlo_expect(&scan, '_', "dim_labels"));
+    POD_TRY(take_labels(&scan, 'i', 'o', &all[1]));
+    POD_TRY(pod_hlo_expect(&scan, '-', "dim_labels"));
+    POD_TRY(pod_hlo_expect(&scan, '>', "dim_labels"));
+    POD_TRY(take_labels(&scan, 'b', 'f', &all[2]));
+    POD_TRY(pod_hlo_end(&scan, "dim_labels"));
     const pod_hlo_shape *shapes[3] = {
         pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0)),
         pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 1)),
         pod_hlo_shape_of(module, instruction)};
-    for (int i = 0; i < 3 && st == POD_OK; i++) {
+    for (int i = 0; i < 3; i++) {
         if (shapes[i]->dtype == POD_HLO_TYPE_TUPLE || shapes[i]->count != (uint32_t)all[i].count
             || all[i].nspatial != all[0].nspatial) {
-            st = pod_hlo_fail(&scan, value.begin, "dim_labels doesn't fit the shapes");
+            POD_TRY(pod_hlo_fail(&scan, value.begin, "dim_labels doesn't fit the shapes"));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 /* One spatial dim: which of m, k, n and count it multiplies. */
@@ -197,10 +185,7 @@ static pod_status take_spatial(const pod_hlo_module *module, const pod_hlo_instr
 {
     pod_hlo_window_dim window[POD_HLO_SPATIAL_MAX];
     int count = 0;
-    pod_status st = pod_hlo_window(module, instruction, window, &count, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_window(module, instruction, window, &count, err));
     const int64_t *lhs =
         pod_hlo_dims(module, pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0)));
     const int64_t *kernel =
@@ -248,13 +233,10 @@ static pod_status convolution_of(const pod_hlo_module *module,
     int64_t feature_groups = 1;
     int64_t batch_groups = 1;
     pod_status st = take_dim_labels(module, instruction, all, err);
-    if (st == POD_OK) {
-        st = pod_hlo_integer(module, instruction, POD_HLO_AT_FEATURE_GROUPS, 1, &feature_groups,
-                             err);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_integer(module, instruction, POD_HLO_AT_BATCH_GROUPS, 1, &batch_groups, err);
-    }
+    POD_THEN(st, pod_hlo_integer(module, instruction, POD_HLO_AT_FEATURE_GROUPS, 1, &feature_groups,
+                                 err));
+    POD_THEN(st,
+             pod_hlo_integer(module, instruction, POD_HLO_AT_BATCH_GROUPS, 1, &batch_groups, err));
     if (st != POD_OK) {
         return st;
     }
@@ -300,8 +282,8 @@ static pod_status mark(const pod_hlo_module *module, const pod_hlo_instruction *
                        int64_t *sizes, int *count, pod_error *err)
 {
     const int64_t *dims = pod_hlo_dims(module, shape);
-    pod_status st = pod_hlo_list(module, instruction, key, sizes, DOT_DIMS_MAX, count, err);
-    for (int i = 0; i < *count && st == POD_OK; i++) {
+    POD_TRY(pod_hlo_list(module, instruction, key, sizes, DOT_DIMS_MAX, count, err));
+    for (int i = 0; i < *count; i++) {
         if (sizes[i] >= shape->count || sizes[i] >= DOT_DIMS_MAX || marks[sizes[i]] != 0) {
             return pod_hlo_fail_instruction(module, instruction, err, "%s don't fit the operand",
                                             pod_hlo_attribute_name(key));
@@ -309,7 +291,7 @@ static pod_status mark(const pod_hlo_module *module, const pod_hlo_instruction *
         marks[sizes[i]] = as;
         sizes[i] = dims[sizes[i]];
     }
-    return st;
+    return POD_OK;
 }
 
 /* Both sides of a list must have the same sizes; their product multiplies `product`. */
@@ -435,13 +417,9 @@ static pod_status dot_of(const pod_hlo_module *module, const pod_hlo_instruction
         }
     }
     pod_status st = pair(module, instruction, batch, marks, &matmul->count, err);
-    if (st == POD_OK) {
-        st = pair(module, instruction, contracting, marks, &matmul->k, err);
-    }
+    POD_THEN(st, pair(module, instruction, contracting, marks, &matmul->k, err));
     int64_t ragged = -1;
-    if (st == POD_OK) {
-        st = take_ragged(module, instruction, marks, &ragged, err);
-    }
+    POD_THEN(st, take_ragged(module, instruction, marks, &ragged, err));
     for (int side = 0; side < 2 && st == POD_OK; side++) {
         const pod_hlo_shape *shape =
             pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, (uint32_t)side));

@@ -56,29 +56,24 @@ static uint32_t result_shape(const live *l, uint32_t instruction)
 static pod_status new_leaves(live *l, uint32_t instruction)
 {
     const uint32_t n = l->leaves[result_shape(l, instruction)];
-    const pod_status st = pod_hlo_reserve(&l->leaf, &l->leaves_capacity,
-                                          (uint64_t)l->nleaves + n + 1, sizeof *l->leaf, l->err);
-    if (st == POD_OK) {
-        l->at[instruction] = l->nleaves;
-        for (uint32_t i = 0; i < n; i++) {
-            l->leaf[l->nleaves++] = NO_BUFFER;
-        }
+    POD_TRY(pod_hlo_reserve(&l->leaf, &l->leaves_capacity, (uint64_t)l->nleaves + n + 1,
+                            sizeof *l->leaf, l->err));
+    l->at[instruction] = l->nleaves;
+    for (uint32_t i = 0; i < n; i++) {
+        l->leaf[l->nleaves++] = NO_BUFFER;
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status new_buffer(live *l, uint32_t instruction, int64_t bytes, uint32_t *buffer)
 {
     pod_hlo_memory *memory = l->memory;
-    const pod_status st =
-        pod_hlo_reserve(&memory->buffer, &memory->capacity, (uint64_t)memory->count + 1,
-                        sizeof *memory->buffer, l->err);
-    if (st == POD_OK) {
-        *buffer = memory->count;
-        memory->buffer[memory->count++] =
-            (pod_hlo_buffer){.instruction = instruction, .last = instruction, .bytes = bytes};
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&memory->buffer, &memory->capacity, (uint64_t)memory->count + 1,
+                            sizeof *memory->buffer, l->err));
+    *buffer = memory->count;
+    memory->buffer[memory->count++] =
+        (pod_hlo_buffer){.instruction = instruction, .last = instruction, .bytes = bytes};
+    return POD_OK;
 }
 
 /* A buffer for each leaf of a shape in HBM. */
@@ -233,10 +228,7 @@ static pod_status make_result(live *l, const pod_hlo_instruction *instruction)
 static pod_status take_result(live *l, const pod_hlo_instruction *instruction)
 {
     const uint32_t number = number_of(l, instruction);
-    pod_status st = new_leaves(l, number);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(new_leaves(l, number));
     if (instruction->opcode != POD_HLO_OTHER
         && (instruction->phase == POD_HLO_DONE || instruction->phase == POD_HLO_UPDATE)) {
         copy_leaves(l, number, l->module->operand[instruction->operands], 0);
@@ -349,11 +341,8 @@ static pod_status find_peak(live *l, uint32_t computation)
 {
     pod_hlo_memory *memory = l->memory;
     const pod_hlo_computation *c = &l->module->computation[computation];
-    pod_status st = pod_hlo_reserve(&l->change, &l->changes_capacity, (uint64_t)c->count + 1,
-                                    sizeof *l->change, l->err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_reserve(&l->change, &l->changes_capacity, (uint64_t)c->count + 1,
+                            sizeof *l->change, l->err));
     memset(l->change, 0, ((size_t)c->count + 1) * sizeof *l->change);
     int64_t all = 0;
     for (uint32_t b = memory->first[computation]; b < memory->count; b++) {
@@ -394,9 +383,7 @@ static pod_status computation_look_at(live *l, uint32_t computation)
         }
         st = take_result(l, instruction);
     }
-    if (st == POD_OK) {
-        st = end_root(l, computation);
-    }
+    POD_THEN(st, end_root(l, computation));
     if (st == POD_OK && computation == module->entry) {
         st = alias_results(l);
     }
@@ -457,7 +444,7 @@ pod_status pod_hlo_memory_init(pod_hlo_memory *memory, const pod_hlo_analysis *a
         const uint32_t computation = module->callee_first[k];
         st = analysis->runs[computation] > 0 ? computation_look_at(&l, computation) : POD_OK;
     }
-    st = st == POD_OK ? sum_up(memory, module, err) : st;
+    POD_THEN(st, sum_up(memory, module, err));
     free(l.leaves);
     free(l.at);
     free(l.leaf);

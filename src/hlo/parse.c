@@ -36,11 +36,11 @@ static pod_status header_number(pod_hlo_parser *parser, pod_hlo_span value, cons
 {
     pod_hlo_scan part =
         pod_hlo_scan_part(parser->scan.file, parser->scan.text, value, parser->scan.err);
-    pod_status st = pod_hlo_number(&part, what, POD_HLO_PARTITIONS_MAX, number);
-    if (st == POD_OK && *number == 0) {
-        st = pod_hlo_fail(&part, value.begin, "%s is 0; at least 1", what);
+    POD_TRY(pod_hlo_number(&part, what, POD_HLO_PARTITIONS_MAX, number));
+    if (*number == 0) {
+        POD_TRY(pod_hlo_fail(&part, value.begin, "%s is 0; at least 1", what));
     }
-    return st == POD_OK ? pod_hlo_end(&part, what) : st;
+    return pod_hlo_end(&part, what);
 }
 
 static pod_status header_attribute(pod_hlo_parser *parser, pod_hlo_span key, pod_hlo_span value)
@@ -67,12 +67,8 @@ static pod_status take_attributes(pod_hlo_parser *parser, bool header)
         pod_hlo_span key;
         pod_hlo_span value;
         st = pod_hlo_name(&parser->scan, "an attribute", &key);
-        if (st == POD_OK) {
-            st = pod_hlo_expect(&parser->scan, '=', "an attribute");
-        }
-        if (st == POD_OK) {
-            st = pod_hlo_value(&parser->scan, &value);
-        }
+        POD_THEN(st, pod_hlo_expect(&parser->scan, '=', "an attribute"));
+        POD_THEN(st, pod_hlo_value(&parser->scan, &value));
         if (st == POD_OK && header) {
             st = header_attribute(parser, key, value);
         }
@@ -82,30 +78,28 @@ static pod_status take_attributes(pod_hlo_parser *parser, bool header)
 
 static pod_status take_header(pod_hlo_parser *parser)
 {
-    pod_status st = pod_hlo_name(&parser->scan, "the module", &parser->module->name);
-    if (st == POD_OK && pod_hlo_peek(&parser->scan) == ':') {
+    POD_TRY(pod_hlo_name(&parser->scan, "the module", &parser->module->name));
+    if (pod_hlo_peek(&parser->scan) == ':') {
         return pod_hlo_fail(
             &parser->scan, parser->scan.at,
             "':' after the name of the module: this isn't the text of a compiled "
             "program; pass what as_text() gives, ', is_scheduled=true' stands there");
     }
-    if (st == POD_OK) {
-        st = take_attributes(parser, true);
+    POD_TRY(take_attributes(parser, true));
+    if (!parser->module->scheduled && !parser->text_order) {
+        POD_TRY(
+            pod_hlo_fail(&parser->scan, parser->module->name.begin,
+                         "is_scheduled isn't true: this text is from before optimization or "
+                         "scheduling; pass the after_optimizations text (or --schedule text: its "
+                         "own order)"));
     }
-    if (st == POD_OK && !parser->module->scheduled && !parser->text_order) {
-        st = pod_hlo_fail(&parser->scan, parser->module->name.begin,
-                          "is_scheduled isn't true: this text is from before optimization or "
-                          "scheduling; pass the after_optimizations text (or --schedule text: its "
-                          "own order)");
+    if ((!pod_mul_i64(parser->module->replicas, parser->module->partitions,
+                      &parser->module->devices)
+         || parser->module->devices > POD_HLO_PARTITIONS_MAX)) {
+        POD_TRY(pod_hlo_fail_limit(&parser->scan, parser->module->name.begin,
+                                   "replica_count times num_partitions", POD_HLO_PARTITIONS_MAX));
     }
-    if (st == POD_OK
-        && (!pod_mul_i64(parser->module->replicas, parser->module->partitions,
-                         &parser->module->devices)
-            || parser->module->devices > POD_HLO_PARTITIONS_MAX)) {
-        st = pod_hlo_fail_limit(&parser->scan, parser->module->name.begin,
-                                "replica_count times num_partitions", POD_HLO_PARTITIONS_MAX);
-    }
-    return st;
+    return POD_OK;
 }
 
 /* A row of a table, of which the number is taken. */
@@ -120,13 +114,11 @@ static pod_status take_row(pod_hlo_parser *parser, int table, int64_t id)
     if (table >= POD_HLO_TABLES) {
         return POD_OK;
     }
-    const pod_status st =
-        pod_hlo_reserve(&module->row[table], &module->rows_capacity[table],
-                        (uint64_t)module->nrows[table] + 1, sizeof *module->row[table], scan->err);
-    if (st == POD_OK) {
-        module->row[table][module->nrows[table]++] = (pod_hlo_row){.id = id, .value = value};
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&module->row[table], &module->rows_capacity[table],
+                            (uint64_t)module->nrows[table] + 1, sizeof *module->row[table],
+                            scan->err));
+    module->row[table][module->nrows[table]++] = (pod_hlo_row){.id = id, .value = value};
+    return POD_OK;
 }
 
 /* "FileNames" and the like on a line of its own; then lines that begin with a number. */
@@ -186,21 +178,13 @@ static pod_status skip_signature(pod_hlo_scan *scan)
         return POD_OK;
     }
     pod_status st = pod_hlo_group(scan, '(', "parameters", &skipped);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '-', "the '->' of a result");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '>', "the '->' of a result");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '-', "the '->' of a result"));
+    POD_THEN(st, pod_hlo_expect(scan, '>', "the '->' of a result"));
     if (st == POD_OK && pod_hlo_peek(scan) == '(') {
         return pod_hlo_group(scan, '(', "a shape", &skipped);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_name(scan, "an element type", &skipped);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_group(scan, '[', "a shape", &skipped);
-    }
+    POD_THEN(st, pod_hlo_name(scan, "an element type", &skipped));
+    POD_THEN(st, pod_hlo_group(scan, '[', "a shape", &skipped));
     return st == POD_OK && is_layout(scan) ? pod_hlo_group(scan, '{', "a layout", &skipped) : st;
 }
 
@@ -208,29 +192,22 @@ static pod_status new_computation(pod_hlo_parser *parser, pod_hlo_span name)
 {
     pod_hlo_module *module = parser->module;
     uint32_t number = 0;
-    pod_status st = pod_hlo_parse_intern(parser, name, &number);
-    if (st == POD_OK && parser->meaning[number].computation != POD_HLO_NONE) {
+    POD_TRY(pod_hlo_parse_intern(parser, name, &number));
+    if (parser->meaning[number].computation != POD_HLO_NONE) {
         return pod_hlo_fail(&parser->scan, name.begin, "a second computation '%.*s'",
                             pod_hlo_shown(name), parser->scan.text + name.begin);
     }
-    if (st == POD_OK && module->ncomputations >= POD_HLO_COMPUTATIONS_MAX) {
+    if (module->ncomputations >= POD_HLO_COMPUTATIONS_MAX) {
         return pod_hlo_fail_limit(&parser->scan, name.begin, "computations",
                                   POD_HLO_COMPUTATIONS_MAX);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&module->computation, &module->capacity[POD_HLO_OF_COMPUTATIONS],
-                             (uint64_t)module->ncomputations + 1, sizeof *module->computation,
-                             parser->scan.err);
-    }
-    if (st == POD_OK) {
-        parser->meaning[number].computation = module->ncomputations;
-        module->computation[module->ncomputations++] =
-            (pod_hlo_computation){.offset = name.begin,
-                                  .name = number,
-                                  .first = module->ninstructions,
-                                  .root = POD_HLO_NONE};
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&module->computation, &module->capacity[POD_HLO_OF_COMPUTATIONS],
+                            (uint64_t)module->ncomputations + 1, sizeof *module->computation,
+                            parser->scan.err));
+    parser->meaning[number].computation = module->ncomputations;
+    module->computation[module->ncomputations++] = (pod_hlo_computation){
+        .offset = name.begin, .name = number, .first = module->ninstructions, .root = POD_HLO_NONE};
+    return POD_OK;
 }
 
 /* Parameters are numbered from 0 without gaps. */
@@ -317,31 +294,23 @@ static pod_status take_computation(pod_hlo_parser *parser)
     pod_hlo_span name;
     const bool entry = take_keyword(scan, "ENTRY");
     (void)pod_hlo_take(scan, '%');
-    pod_status st = pod_hlo_name(scan, "a computation", &name);
-    if (st == POD_OK && entry && module->entry != POD_HLO_NONE) {
-        st = pod_hlo_fail(scan, name.begin, "a second ENTRY");
+    POD_TRY(pod_hlo_name(scan, "a computation", &name));
+    if (entry && module->entry != POD_HLO_NONE) {
+        POD_TRY(pod_hlo_fail(scan, name.begin, "a second ENTRY"));
     }
-    if (st == POD_OK) {
-        scan->computation = name.begin;
-        module->entry = entry ? module->ncomputations : module->entry;
-        st = new_computation(parser, name);
-    }
-    if (st == POD_OK) {
-        st = skip_signature(scan);
-    }
-    if (st == POD_OK) {
-        st = take_body(parser);
-    }
-    return st == POD_OK ? take_attributes(parser, false) : st;
+    scan->computation = name.begin;
+    module->entry = entry ? module->ncomputations : module->entry;
+    POD_TRY(new_computation(parser, name));
+    POD_TRY(skip_signature(scan));
+    POD_TRY(take_body(parser));
+    return take_attributes(parser, false);
 }
 
 static pod_status take_module(pod_hlo_parser *parser)
 {
     pod_hlo_scan *scan = &parser->scan;
     pod_status st = check_language(parser);
-    if (st == POD_OK) {
-        st = take_header(parser);
-    }
+    POD_THEN(st, take_header(parser));
     while (st == POD_OK && pod_hlo_peek(scan) != '\0') {
         bool is_table = false;
         st = take_table(parser, &is_table);
@@ -372,11 +341,8 @@ pod_status pod_hlo_parse(const char *file, const char *text, size_t size,
 {
     char *cleaned = NULL;
     *module = NULL;
-    pod_status st = pod_hlo_source_clean(file, text, &size,
-                                         reading != NULL ? reading->module : NULL, &cleaned, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_source_clean(file, text, &size, reading != NULL ? reading->module : NULL,
+                                 &cleaned, err));
     pod_hlo_module *made = calloc(1, sizeof *made);
     if (made == NULL) {
         free(cleaned);
@@ -398,7 +364,7 @@ pod_status pod_hlo_parse(const char *file, const char *text, size_t size,
                  .computation = POD_HLO_NONE,
                  .err = err},
     };
-    st = parse(&parser);
+    pod_status st = parse(&parser);
     free(parser.meaning);
     free(parser.taken);
     if (st != POD_OK) {

@@ -49,15 +49,13 @@ static pod_status add_attribute(pod_hlo_parser *parser, pod_hlo_instruction *ins
                                 keys[key].name);
         }
     }
-    const pod_status st = pod_hlo_reserve(
-        &module->attribute, &module->capacity[POD_HLO_OF_ATTRIBUTES],
-        (uint64_t)module->nattributes + 1, sizeof *module->attribute, parser->scan.err);
-    if (st == POD_OK) {
-        module->attribute[module->nattributes++] =
-            (pod_hlo_attribute){.key = (uint8_t)key, .value = value};
-        instruction->nattributes++;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&module->attribute, &module->capacity[POD_HLO_OF_ATTRIBUTES],
+                            (uint64_t)module->nattributes + 1, sizeof *module->attribute,
+                            parser->scan.err));
+    module->attribute[module->nattributes++] =
+        (pod_hlo_attribute){.key = (uint8_t)key, .value = value};
+    instruction->nattributes++;
+    return POD_OK;
 }
 
 /* The computation's name is kept until all of them are known. */
@@ -68,20 +66,14 @@ static pod_status add_call(pod_hlo_parser *parser, pod_hlo_instruction *instruct
     pod_hlo_span name;
     uint32_t number = 0;
     (void)pod_hlo_take(part, '%');
-    pod_status st = pod_hlo_name(part, "a computation", &name);
-    if (st == POD_OK) {
-        st = pod_hlo_parse_intern(parser, name, &number);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&module->call, &module->capacity[POD_HLO_OF_CALLS],
-                             (uint64_t)module->ncalls + 1, sizeof *module->call, part->err);
-    }
-    if (st == POD_OK) {
-        module->call[module->ncalls++] =
-            (pod_hlo_call){.computation = number, .offset = name.begin, .role = (uint8_t)role};
-        instruction->ncalls++;
-    }
-    return st;
+    POD_TRY(pod_hlo_name(part, "a computation", &name));
+    POD_TRY(pod_hlo_parse_intern(parser, name, &number));
+    POD_TRY(pod_hlo_reserve(&module->call, &module->capacity[POD_HLO_OF_CALLS],
+                            (uint64_t)module->ncalls + 1, sizeof *module->call, part->err));
+    module->call[module->ncalls++] =
+        (pod_hlo_call){.computation = number, .offset = name.begin, .role = (uint8_t)role};
+    instruction->ncalls++;
+    return POD_OK;
 }
 
 /* Branches and called computations are lists; the other roles have one computation each. */
@@ -136,9 +128,7 @@ static pod_status take_attribute(pod_hlo_parser *parser, pod_hlo_instruction *in
     pod_hlo_span value;
     pod_hlo_attribute_key key = POD_HLO_AT_LITERAL;
     pod_status st = pod_hlo_name(scan, "an attribute", &name);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '=', "an attribute");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '=', "an attribute"));
     if (st != POD_OK) {
         return st;
     }
@@ -157,10 +147,8 @@ static pod_status take_attribute(pod_hlo_parser *parser, pod_hlo_instruction *in
     if (st == POD_OK && value.end == value.begin) {
         st = pod_hlo_fail(scan, value.begin, "attribute %s has no value", keys[key].name);
     }
-    if (st == POD_OK) {
-        st = names_computations(key) ? take_calls(parser, instruction, key, value)
-                                     : add_attribute(parser, instruction, key, value);
-    }
+    POD_THEN(st, names_computations(key) ? take_calls(parser, instruction, key, value)
+                                         : add_attribute(parser, instruction, key, value));
     return st;
 }
 
@@ -257,9 +245,7 @@ static pod_status take_operand(pod_hlo_parser *parser)
         st = pod_hlo_name(scan, "an operand", &name);
     }
     uint32_t number = 0;
-    if (st == POD_OK) {
-        st = pod_hlo_parse_intern(parser, name, &number);
-    }
+    POD_THEN(st, pod_hlo_parse_intern(parser, name, &number));
     if (st != POD_OK) {
         return st;
     }
@@ -273,10 +259,8 @@ static pod_status take_operand(pod_hlo_parser *parser)
     while (st == POD_OK && pod_hlo_peek(scan) == '#') {
         st = take_element(parser, &name, &operand);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&parser->taken, &parser->taken_capacity, (uint64_t)parser->ntaken + 1,
-                             sizeof *parser->taken, scan->err);
-    }
+    POD_THEN(st, pod_hlo_reserve(&parser->taken, &parser->taken_capacity,
+                                 (uint64_t)parser->ntaken + 1, sizeof *parser->taken, scan->err));
     if (st == POD_OK) {
         parser->taken[parser->ntaken++] = operand;
     }
@@ -301,9 +285,7 @@ static pod_status take_operands(pod_hlo_parser *parser, pod_hlo_instruction *ins
             st = take_operand(parser);
         } while (st == POD_OK && pod_hlo_take(scan, ','));
     }
-    if (st == POD_OK) {
-        st = keep_operands(parser, instruction);
-    }
+    POD_THEN(st, keep_operands(parser, instruction));
     return st == POD_OK ? pod_hlo_expect(scan, ')', "an instruction") : st;
 }
 
@@ -350,9 +332,7 @@ static pod_status check_element(pod_hlo_parser *parser, pod_hlo_instruction *ins
     pod_hlo_scan part = pod_hlo_part(module, value, parser->scan.err);
     int64_t index = 0;
     pod_status st = pod_hlo_number(&part, "index", INT32_MAX, &index);
-    if (st == POD_OK) {
-        st = pod_hlo_end(&part, "index");
-    }
+    POD_THEN(st, pod_hlo_end(&part, "index"));
     if (st == POD_OK && (tuple->dtype != POD_HLO_TYPE_TUPLE || index >= tuple->count)) {
         st = fail_index(parser, value.begin, index, tuple);
     }
@@ -397,22 +377,18 @@ static pod_status check(pod_hlo_parser *parser, pod_hlo_instruction *instruction
 static pod_status add_unknown(pod_hlo_parser *parser, uint32_t name)
 {
     pod_hlo_module *module = parser->module;
-    const pod_status st =
-        pod_hlo_reserve(&module->unknown, &module->unknown_capacity, (uint64_t)module->nunknown + 1,
-                        sizeof *module->unknown, parser->scan.err);
-    if (st == POD_OK) {
-        module->unknown[module->nunknown++] = name;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&module->unknown, &module->unknown_capacity,
+                            (uint64_t)module->nunknown + 1, sizeof *module->unknown,
+                            parser->scan.err));
+    module->unknown[module->nunknown++] = name;
+    return POD_OK;
 }
 
 static pod_status take_opcode(pod_hlo_parser *parser, pod_hlo_instruction *instruction,
                               pod_hlo_span *word)
 {
     pod_status st = pod_hlo_name(&parser->scan, "an opcode", word);
-    if (st == POD_OK) {
-        st = pod_hlo_parse_intern(parser, *word, &instruction->opcode_name);
-    }
+    POD_THEN(st, pod_hlo_parse_intern(parser, *word, &instruction->opcode_name));
     if (st != POD_OK) {
         return st;
     }
@@ -437,14 +413,13 @@ static pod_status take_name(pod_hlo_parser *parser, bool *root, pod_hlo_span *na
     pod_hlo_scan *scan = &parser->scan;
     *root = false;
     bool marked = pod_hlo_take(scan, '%');
-    pod_status st = pod_hlo_name(scan, "an instruction", name);
-    if (st == POD_OK && !marked && pod_hlo_is(scan->text, *name, "ROOT")
-        && pod_hlo_peek(scan) != '=') {
+    POD_TRY(pod_hlo_name(scan, "an instruction", name));
+    if (!marked && pod_hlo_is(scan->text, *name, "ROOT") && pod_hlo_peek(scan) != '=') {
         *root = true;
         (void)pod_hlo_take(scan, '%');
-        st = pod_hlo_name(scan, "an instruction", name);
+        POD_TRY(pod_hlo_name(scan, "an instruction", name));
     }
-    return st == POD_OK ? pod_hlo_expect(scan, '=', "an instruction") : st;
+    return pod_hlo_expect(scan, '=', "an instruction");
 }
 
 /* The name stands for the instruction from here on. */
@@ -463,14 +438,12 @@ static pod_status define(pod_hlo_parser *parser, const pod_hlo_instruction *inst
         return pod_hlo_fail_limit(&parser->scan, instruction->offset, "instructions",
                                   POD_HLO_INSTRUCTIONS_MAX);
     }
-    const pod_status st = pod_hlo_reserve(
-        &module->instruction, &module->capacity[POD_HLO_OF_INSTRUCTIONS],
-        (uint64_t)module->ninstructions + 1, sizeof *module->instruction, parser->scan.err);
-    if (st == POD_OK) {
-        meaning->instruction = module->ninstructions;
-        module->instruction[module->ninstructions++] = *instruction;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&module->instruction, &module->capacity[POD_HLO_OF_INSTRUCTIONS],
+                            (uint64_t)module->ninstructions + 1, sizeof *module->instruction,
+                            parser->scan.err));
+    meaning->instruction = module->ninstructions;
+    module->instruction[module->ninstructions++] = *instruction;
+    return POD_OK;
 }
 
 /* "name = opcode(…)": the shape is missing. */
@@ -501,23 +474,13 @@ pod_status pod_hlo_parse_instruction(pod_hlo_parser *parser, bool *root)
         made.offset = name.begin;
         st = pod_hlo_parse_intern(parser, name, &made.name);
     }
-    if (st == POD_OK) {
-        st = check_shape(&parser->scan, name);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_shape_take(&module->shapes, &parser->scan, &made.shape);
-    }
-    if (st == POD_OK) {
-        st = take_opcode(parser, &made, &opcode);
-    }
-    if (st == POD_OK) {
-        st = take_operands(parser, &made);
-    }
+    POD_THEN(st, check_shape(&parser->scan, name));
+    POD_THEN(st, pod_hlo_shape_take(&module->shapes, &parser->scan, &made.shape));
+    POD_THEN(st, take_opcode(parser, &made, &opcode));
+    POD_THEN(st, take_operands(parser, &made));
     while (st == POD_OK && pod_hlo_take(&parser->scan, ',')) {
         st = take_attribute(parser, &made);
     }
-    if (st == POD_OK) {
-        st = check(parser, &made, opcode.begin);
-    }
+    POD_THEN(st, check(parser, &made, opcode.begin));
     return st == POD_OK ? define(parser, &made) : st;
 }

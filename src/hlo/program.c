@@ -30,7 +30,7 @@ pod_status pod_hlo_program_new(const pod_hlo_works *works, const pod_hlo_costs *
     program->costs = costs;
     program->options = *options;
     pod_status st = pod_hlo_collectives_plan(program, err);
-    st = st == POD_OK ? pod_hlo_actions_plan(program, err) : st;
+    POD_THEN(st, pod_hlo_actions_plan(program, err));
     if (st != POD_OK) {
         pod_hlo_program_free(program);
         return st;
@@ -147,16 +147,16 @@ static pod_status collective_emit(emitter *e, const pod_hlo_action *action)
     op.sources = run->permute;
     op.algorithm = run->algorithm;
     const uint32_t what = e->plan->analysis->module->ninstructions + action->number;
-    pod_status st = op_add(e, &op, what, POD_OP_NONE, begun);
-    if (st == POD_OK && run->gathered_bytes > 0) {
+    POD_TRY(op_add(e, &op, what, POD_OP_NONE, begun));
+    if (run->gathered_bytes > 0) {
         op.op = POD_ALL_GATHER;
         op.bytes = run->gathered_bytes;
-        st = op_add(e, &op, what, *begun, begun);
+        POD_TRY(op_add(e, &op, what, *begun, begun));
     }
-    if (st == POD_OK && action->kind == POD_HLO_DO_HOLD) {
+    if (action->kind == POD_HLO_DO_HOLD) {
         core_at(e, *begun);
     }
-    return st;
+    return POD_OK;
 }
 
 /* The core waits for something that has begun: so does all that follows. */
@@ -186,12 +186,11 @@ static pod_status loop_emit(emitter *e, const pod_hlo_action *action)
     const pod_hlo_module *module = e->plan->analysis->module;
     const uint32_t body =
         pod_hlo_callee(module, &module->instruction[action->instruction], POD_HLO_AT_BODY);
-    pod_status st = POD_OK;
     /* A body without ops changes nothing, however often it runs. */
-    for (int64_t i = 0; e->ops[body] > 0 && st == POD_OK && i < e->trips[action->number]; i++) {
-        st = computation_emit(e, body);
+    for (int64_t i = 0; e->ops[body] > 0 && i < e->trips[action->number]; i++) {
+        POD_TRY(computation_emit(e, body));
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status action_emit(emitter *e, const pod_hlo_action *action)
@@ -218,11 +217,10 @@ static pod_status action_emit(emitter *e, const pod_hlo_action *action)
 static pod_status computation_emit(emitter *e, uint32_t number)
 {
     const pod_hlo_planned *planned = &e->plan->planned[number];
-    pod_status st = POD_OK;
-    for (uint32_t i = 0; e->ops[number] > 0 && st == POD_OK && i < planned->count; i++) {
-        st = action_emit(e, &e->plan->action[planned->first + i]);
+    for (uint32_t i = 0; e->ops[number] > 0 && i < planned->count; i++) {
+        POD_TRY(action_emit(e, &e->plan->action[planned->first + i]));
     }
-    return st;
+    return POD_OK;
 }
 
 /* The action of a computation that comes to most ops. */
@@ -316,7 +314,7 @@ pod_status pod_hlo_program_emit(const pod_hlo_program *program, const int64_t *t
                  .begun = begun,
                  .err = err};
     pod_status st = ops_check(&e, module->entry);
-    st = st == POD_OK ? computation_emit(&e, module->entry) : st;
+    POD_THEN(st, computation_emit(&e, module->entry));
     free(ops);
     free(begun);
     return st == POD_OK ? pod_programs_finish(&emitted->programs, err) : st;

@@ -87,9 +87,9 @@ static pod_status group_of_text(pod_hlo_program *program, uint32_t text, int32_t
     if (pool->group[text].size == 1) {
         return POD_OK;
     }
-    const pod_status st = pod_hlo_groups_on_chips(pool, text, program->options.devices,
-                                                  program->options.slice, &group, err);
-    return st == POD_OK ? group_add(program, &group, number, err) : st;
+    POD_TRY(pod_hlo_groups_on_chips(pool, text, program->options.devices, program->options.slice,
+                                    &group, err));
+    return group_add(program, &group, number, err);
 }
 
 /* All chips of the slice, for permutes. */
@@ -97,8 +97,8 @@ static pod_status group_of_all(pod_hlo_program *program, int32_t *number, pod_er
 {
     pod_group group;
     const pod_slice *slice = program->options.slice;
-    const pod_status st = pod_group_init_axes(&group, slice, (1U << slice->naxes) - 1, err);
-    return st == POD_OK ? group_add(program, &group, number, err) : st;
+    POD_TRY(pod_group_init_axes(&group, slice, (1U << slice->naxes) - 1, err));
+    return group_add(program, &group, number, err);
 }
 
 /* Every chip with the same chip of the other slices. */
@@ -106,16 +106,11 @@ static pod_status group_of_slices(pod_hlo_program *program, int32_t *number, pod
 {
     pod_group inside;
     pod_group group;
-    pod_status st = pod_group_init_axes(&inside, program->options.slice, 0, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    st = pod_group_init_slices(&group, &inside, program->options.slices, NULL,
-                               program->options.slices, err);
+    POD_TRY(pod_group_init_axes(&inside, program->options.slice, 0, err));
+    pod_status st = pod_group_init_slices(&group, &inside, program->options.slices, NULL,
+                                          program->options.slices, err);
     pod_group_fini(&inside);
-    if (st == POD_OK) {
-        st = group_add(program, &group, number, err);
-    }
+    POD_THEN(st, group_add(program, &group, number, err));
     if (st == POD_OK) {
         (void)snprintf(program->shared.groups[*number].axes,
                        sizeof program->shared.groups[*number].axes, "dcn");
@@ -261,7 +256,7 @@ static pod_status collective_plan(pod_hlo_program *program, uint32_t number, pod
         pod_hlo_algorithm_of(module, collective, &program->options.algorithms, &run->how, err);
     if (st == POD_OK && collective->pairs != POD_HLO_NONE) {
         st = permute_add(program, collective->pairs, &run->permute, err);
-        st = st == POD_OK ? group_of_all(program, &run->group, err) : st;
+        POD_THEN(st, group_of_all(program, &run->group, err));
     } else if (st == POD_OK) {
         st = group_of_text(program, collective->group, &run->group, err);
     }
@@ -304,10 +299,7 @@ static pod_status transfer_check(const pod_hlo_program *program, const pod_hlo_t
                                         "a send over DCN without a recv of its rendezvous");
     }
     pod_hlo_target target;
-    const pod_status st = pod_hlo_target_read(module, transfer->target, &target, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_target_read(module, transfer->target, &target, err));
     if (target.nslices != slices || target.first_chip != 0 || target.last_chip != chips - 1) {
         return pod_hlo_fail_instruction(
             module, send, err,
@@ -324,10 +316,7 @@ static pod_status transfer_plan(pod_hlo_program *program, uint32_t number, pod_e
     const pod_hlo_transfer *transfer = &collectives->transfer[number];
     pod_hlo_run_as *run = &program->run_as[collectives->count + number];
     const double factor = pod_hlo_scale_of(program->costs, transfer->instruction);
-    pod_status st = transfer_check(program, transfer, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(transfer_check(program, transfer, err));
     *run = (pod_hlo_run_as){.op = POD_ALL_REDUCE,
                             .bytes = (int64_t)((double)transfer->bytes / factor + 0.5),
                             .permute = POD_OP_NONE};
@@ -335,8 +324,8 @@ static pod_status transfer_plan(pod_hlo_program *program, uint32_t number, pod_e
     run->how = (pod_hlo_algorithm){
         .runs = {.name = "auto"},
         .reason = "the text names no algorithm of transfers over DCN; the cheapest"};
-    st = group_of_slices(program, &run->group, err);
-    return st == POD_OK ? algorithm_add(program, &run->how.runs, &run->algorithm, err) : st;
+    POD_TRY(group_of_slices(program, &run->group, err));
+    return algorithm_add(program, &run->how.runs, &run->algorithm, err);
 }
 
 /* ---- all of them ---- */
@@ -355,16 +344,15 @@ pod_status pod_hlo_collectives_plan(pod_hlo_program *program, pod_error *err)
     if (program->run_as == NULL) {
         return no_memory("collectives", err);
     }
-    pod_status st = POD_OK;
-    for (uint32_t i = 0; st == POD_OK && i < collectives->count; i++) {
+    for (uint32_t i = 0; i < collectives->count; i++) {
         if (runs(program, collectives->collective[i].instruction)) {
-            st = collective_plan(program, i, err);
+            POD_TRY(collective_plan(program, i, err));
         }
     }
-    for (uint32_t i = 0; st == POD_OK && i < collectives->ntransfers; i++) {
+    for (uint32_t i = 0; i < collectives->ntransfers; i++) {
         if (runs(program, collectives->transfer[i].instruction)) {
-            st = transfer_plan(program, i, err);
+            POD_TRY(transfer_plan(program, i, err));
         }
     }
-    return st;
+    return POD_OK;
 }

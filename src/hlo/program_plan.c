@@ -170,33 +170,26 @@ static pod_status action_add(planner *p, pod_hlo_action_kind kind, uint32_t inst
                              uint32_t number)
 {
     pod_hlo_program *program = p->program;
-    const pod_status st =
-        pod_hlo_reserve(&program->action, &program->actions_capacity,
-                        (uint64_t)program->nactions + 1, sizeof *program->action, p->err);
-    if (st == POD_OK) {
-        program->action[program->nactions++] =
-            (pod_hlo_action){.kind = (uint8_t)kind, .instruction = instruction, .number = number};
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&program->action, &program->actions_capacity,
+                            (uint64_t)program->nactions + 1, sizeof *program->action, p->err));
+    program->action[program->nactions++] =
+        (pod_hlo_action){.kind = (uint8_t)kind, .instruction = instruction, .number = number};
+    return POD_OK;
 }
 
 static pod_status cost_add(planner *p, uint32_t instruction, const pod_hlo_cost *cost,
                            uint32_t *number)
 {
     pod_hlo_program *program = p->program;
-    pod_status st = pod_hlo_reserve(&program->cost, &program->costs_capacity,
-                                    (uint64_t)program->ncosts + 1, sizeof *program->cost, p->err);
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&program->cost_instruction, &program->cost_instructions_capacity,
-                             (uint64_t)program->ncosts + 1, sizeof *program->cost_instruction,
-                             p->err);
-    }
-    if (st == POD_OK) {
-        *number = program->ncosts;
-        program->cost[program->ncosts] = *cost;
-        program->cost_instruction[program->ncosts++] = instruction;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&program->cost, &program->costs_capacity, (uint64_t)program->ncosts + 1,
+                            sizeof *program->cost, p->err));
+    POD_TRY(pod_hlo_reserve(&program->cost_instruction, &program->cost_instructions_capacity,
+                            (uint64_t)program->ncosts + 1, sizeof *program->cost_instruction,
+                            p->err));
+    *number = program->ncosts;
+    program->cost[program->ncosts] = *cost;
+    program->cost_instruction[program->ncosts++] = instruction;
+    return POD_OK;
 }
 
 static pod_status host_refuse(const planner *p, uint32_t instruction)
@@ -253,9 +246,9 @@ static pod_status copy_plan(planner *p, uint32_t start, uint32_t done)
     cost.work.traffic.vmem =
         (from == POD_HLO_SPACE_HBM ? 0 : bytes) + (to == POD_HLO_SPACE_HBM ? 0 : bytes);
     uint32_t number = 0;
-    pod_status st = pod_hlo_cost_of_bytes(p->program->costs, start, &cost, p->err);
-    st = st == POD_OK ? cost_add(p, start, &cost, &number) : st;
-    return st == POD_OK ? action_add(p, POD_HLO_DO_COPY, start, number) : st;
+    POD_TRY(pod_hlo_cost_of_bytes(p->program->costs, start, &cost, p->err));
+    POD_TRY(cost_add(p, start, &cost, &number));
+    return action_add(p, POD_HLO_DO_COPY, start, number);
 }
 
 /* The bytes of all that a SparseCore call runs, further calls included. The depth of calls is limited
@@ -296,8 +289,8 @@ static pod_status sparse_plan(planner *p, uint32_t start, uint32_t callee)
     };
     uint32_t number = 0;
     pod_status st = sparse_bytes(p, callee, &cost.work.traffic);
-    st = st == POD_OK ? pod_hlo_cost_of_bytes(p->program->costs, start, &cost, p->err) : st;
-    st = st == POD_OK ? cost_add(p, start, &cost, &number) : st;
+    POD_THEN(st, pod_hlo_cost_of_bytes(p->program->costs, start, &cost, p->err));
+    POD_THEN(st, cost_add(p, start, &cost, &number));
     p->program->sparse_calls++;
     return st == POD_OK ? action_add(p, POD_HLO_DO_SPARSE, start, number) : st;
 }
@@ -409,23 +402,21 @@ static pod_status phase_plan(planner *p, uint32_t instruction)
 
 static pod_status instruction_plan(planner *p, uint32_t instruction)
 {
-    pod_status st = POD_OK;
     for (uint32_t i = event_first(p->wait, p->nwaits, instruction);
-         st == POD_OK && i < p->nwaits && p->wait[i].instruction == instruction; i++) {
-        st = action_add(p, POD_HLO_DO_WAIT, instruction, waited_for(p, p->wait[i].run));
+         i < p->nwaits && p->wait[i].instruction == instruction; i++) {
+        POD_TRY(action_add(p, POD_HLO_DO_WAIT, instruction, waited_for(p, p->wait[i].run)));
     }
-    if (st == POD_OK) {
-        st = p->module->instruction[instruction].phase == POD_HLO_WHOLE
-                 ? whole_plan(p, instruction)
-                 : phase_plan(p, instruction);
-    }
+    POD_TRY(p->module->instruction[instruction].phase == POD_HLO_WHOLE
+                ? whole_plan(p, instruction)
+                : phase_plan(p, instruction));
     for (uint32_t i = event_first(p->begin, p->nbegins, instruction);
-         st == POD_OK && i < p->nbegins && p->begin[i].instruction == instruction; i++) {
+         i < p->nbegins && p->begin[i].instruction == instruction; i++) {
         const uint32_t collective = p->begin[i].run;
-        st = action_add(p, POD_HLO_DO_BEGIN,
-                        p->analysis->collectives.collective[collective].instruction, collective);
+        POD_TRY(action_add(p, POD_HLO_DO_BEGIN,
+                           p->analysis->collectives.collective[collective].instruction,
+                           collective));
     }
-    return st;
+    return POD_OK;
 }
 
 /* ---- computations ---- */

@@ -135,16 +135,15 @@ static pod_status expect_like(const pod_hlo_module *module, const pod_hlo_instru
 static pod_status dims_take(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                             uint32_t rank, int64_t *dims, int *count, pod_error *err)
 {
-    pod_status st =
-        pod_hlo_list(module, instruction, POD_HLO_AT_DIMENSIONS, dims, DIMS_MAX, count, err);
-    for (int i = 0; st == POD_OK && i < *count; i++) {
+    POD_TRY(pod_hlo_list(module, instruction, POD_HLO_AT_DIMENSIONS, dims, DIMS_MAX, count, err));
+    for (int i = 0; i < *count; i++) {
         if (dims[i] >= rank) {
-            st = pod_hlo_fail_instruction(module, instruction, err,
-                                          "dimensions has %lld; the operand has %u dim%s, from 0",
-                                          (long long)dims[i], rank, rank == 1 ? "" : "s");
+            POD_TRY(pod_hlo_fail_instruction(
+                module, instruction, err, "dimensions has %lld; the operand has %u dim%s, from 0",
+                (long long)dims[i], rank, rank == 1 ? "" : "s"));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 /* ---- opcodes ---- */
@@ -152,15 +151,14 @@ static pod_status dims_take(const pod_hlo_module *module, const pod_hlo_instruct
 static pod_status check_elementwise(const pod_hlo_module *module,
                                     const pod_hlo_instruction *instruction, pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (uint32_t i = 0; st == POD_OK && i < instruction->noperands; i++) {
+    for (uint32_t i = 0; i < instruction->noperands; i++) {
         const bool may_be_scalar = (instruction->opcode == POD_HLO_SELECT && i == 0)
                                    || (instruction->opcode == POD_HLO_CLAMP && i != 1);
         if (!may_be_scalar || !is_scalar(operand_shape(module, instruction, i))) {
-            st = expect_like(module, instruction, instruction, UINT32_MAX, i, err);
+            POD_TRY(expect_like(module, instruction, instruction, UINT32_MAX, i, err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status check_broadcast(const pod_hlo_module *module,
@@ -195,17 +193,16 @@ static pod_status check_transpose(const pod_hlo_module *module,
     if (!is_array(from)) {
         return POD_OK;
     }
-    pod_status st = dims_take(module, instruction, from->count, dims, &count, err);
-    if (st == POD_OK && (uint32_t)count != from->count) {
+    POD_TRY(dims_take(module, instruction, from->count, dims, &count, err));
+    if ((uint32_t)count != from->count) {
         return pod_hlo_fail_instruction(module, instruction, err,
                                         "dimensions names %d of %u dims; each once", count,
                                         from->count);
     }
-    for (int i = 0; st == POD_OK && i < count; i++) {
+    for (int i = 0; i < count; i++) {
         dims[i] = pod_hlo_dims(module, from)[dims[i]];
     }
-    return st == POD_OK ? pod_hlo_results_expect(module, instruction, dims, (uint32_t)count, err)
-                        : st;
+    return pod_hlo_results_expect(module, instruction, dims, (uint32_t)count, err);
 }
 
 /* All results of a reduce are as its first operand without the dims that it reduces. */
@@ -250,15 +247,15 @@ static pod_status check_concatenate(const pod_hlo_module *module,
     if (!is_array(first)) {
         return POD_OK;
     }
-    pod_status st = dims_take(module, instruction, first->count, along, &count, err);
-    if (st == POD_OK && count != 1) {
+    POD_TRY(dims_take(module, instruction, first->count, along, &count, err));
+    if (count != 1) {
         return pod_hlo_fail_instruction(module, instruction, err,
                                         "a concatenate of %d dims; it has one", count);
     }
-    for (uint32_t d = 0; st == POD_OK && d < first->count; d++) {
+    for (uint32_t d = 0; d < first->count; d++) {
         dims[d] = pod_hlo_dims(module, first)[d];
     }
-    for (uint32_t i = 1; st == POD_OK && i < instruction->noperands; i++) {
+    for (uint32_t i = 1; i < instruction->noperands; i++) {
         const pod_hlo_shape *next = operand_shape(module, instruction, i);
         bool fits = is_array(next) && next->count == first->count;
         for (uint32_t d = 0; d < first->count && fits; d++) {
@@ -268,12 +265,12 @@ static pod_status check_concatenate(const pod_hlo_module *module,
             dims[d] = (int64_t)d == along[0] && dims[d] <= POD_HLO_COUNT_MAX - size ? dims[d] + size
                                                                                     : dims[d];
         }
-        st = fits ? POD_OK
-                  : pod_hlo_fail_instruction(module, instruction, err,
-                                             "operand %u differs beside dim %lld", i,
-                                             (long long)along[0]);
+        POD_TRY(fits ? POD_OK
+                     : pod_hlo_fail_instruction(module, instruction, err,
+                                                "operand %u differs beside dim %lld", i,
+                                                (long long)along[0]));
     }
-    return st == POD_OK ? pod_hlo_results_expect(module, instruction, dims, first->count, err) : st;
+    return pod_hlo_results_expect(module, instruction, dims, first->count, err);
 }
 
 /* "[0:4]" or "[0:100:2]" */
@@ -284,15 +281,9 @@ static pod_status take_range(pod_hlo_scan *scan, int64_t size, int64_t *length)
     int64_t stride = 1;
     pod_status st = pod_hlo_expect(scan, '[', "a range");
     const uint32_t at = scan->at;
-    if (st == POD_OK) {
-        st = pod_hlo_number(scan, "the begin of a range", POD_HLO_COUNT_MAX, &first);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, ':', "a range");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_number(scan, "the end of a range", POD_HLO_COUNT_MAX, &limit);
-    }
+    POD_THEN(st, pod_hlo_number(scan, "the begin of a range", POD_HLO_COUNT_MAX, &first));
+    POD_THEN(st, pod_hlo_expect(scan, ':', "a range"));
+    POD_THEN(st, pod_hlo_number(scan, "the end of a range", POD_HLO_COUNT_MAX, &limit));
     if (st == POD_OK && pod_hlo_take(scan, ':')) {
         st = pod_hlo_number(scan, "the stride of a range", POD_HLO_COUNT_MAX, &stride);
     }
@@ -318,13 +309,9 @@ static pod_status check_slice(const pod_hlo_module *module, const pod_hlo_instru
         if (d > 0) {
             st = pod_hlo_expect(&scan, ',', "slice");
         }
-        if (st == POD_OK) {
-            st = take_range(&scan, pod_hlo_dims(module, from)[d], &dims[d]);
-        }
+        POD_THEN(st, take_range(&scan, pod_hlo_dims(module, from)[d], &dims[d]));
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '}', "slice");
-    }
+    POD_THEN(st, pod_hlo_expect(&scan, '}', "slice"));
     return st == POD_OK ? expect_but_ones(module, instruction, dims, from->count, err) : st;
 }
 
@@ -337,9 +324,9 @@ static pod_status check_dynamic_slice(const pod_hlo_module *module,
     if (!pod_hlo_attribute_of(module, instruction, POD_HLO_AT_DYNAMIC_SLICE_SIZES, &value)) {
         return POD_OK;
     }
-    const pod_status st = pod_hlo_list(module, instruction, POD_HLO_AT_DYNAMIC_SLICE_SIZES, dims,
-                                       DIMS_MAX, &count, err);
-    return st == POD_OK ? expect_but_ones(module, instruction, dims, (uint32_t)count, err) : st;
+    POD_TRY(pod_hlo_list(module, instruction, POD_HLO_AT_DYNAMIC_SLICE_SIZES, dims, DIMS_MAX,
+                         &count, err));
+    return expect_but_ones(module, instruction, dims, (uint32_t)count, err);
 }
 
 static pod_status check_reshape(const pod_hlo_module *module,
@@ -436,11 +423,10 @@ static pod_status check_callees_results(const pod_hlo_module *module,
 static pod_status check_sort(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
                              pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (uint32_t i = 0; st == POD_OK && i < instruction->noperands; i++) {
-        st = expect_like(module, instruction, instruction, i, i, err);
+    for (uint32_t i = 0; i < instruction->noperands; i++) {
+        POD_TRY(expect_like(module, instruction, instruction, i, i, err));
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status check_one(const pod_hlo_module *module, const pod_hlo_instruction *instruction,
@@ -497,11 +483,10 @@ static pod_status check_one(const pod_hlo_module *module, const pod_hlo_instruct
 
 pod_status pod_hlo_results_check(const pod_hlo_module *module, pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (uint32_t i = 0; st == POD_OK && i < module->ninstructions; i++) {
-        st = check_one(module, &module->instruction[i], err);
+    for (uint32_t i = 0; i < module->ninstructions; i++) {
+        POD_TRY(check_one(module, &module->instruction[i], err));
     }
-    return st;
+    return POD_OK;
 }
 
 /* ---- collectives ---- */
@@ -550,11 +535,10 @@ static pod_status check_exchanged(const pod_hlo_module *module,
     int64_t along[DIMS_MAX];
     int count = 0;
     pod_hlo_span value;
-    pod_status st = POD_OK;
     const pod_hlo_shape *from = operand_shape(module, collective, 0);
     if (pod_hlo_attribute_of(module, collective, POD_HLO_AT_DIMENSIONS, &value) && is_array(from)) {
-        st = dims_take(module, collective, from->count, along, &count, err);
-        if (st == POD_OK && count == 1 && collective->noperands == 1
+        POD_TRY(dims_take(module, collective, from->count, along, &count, err));
+        if (count == 1 && collective->noperands == 1
             && pod_hlo_dims(module, from)[along[0]] % size != 0) {
             return pod_hlo_fail_instruction(
                 module, collective, err, "dim %lld of its operand, %lld, can't be cut into %lld",
@@ -562,10 +546,10 @@ static pod_status check_exchanged(const pod_hlo_module *module,
                 (long long)size);
         }
     }
-    for (uint32_t i = 0; st == POD_OK && i < collective->noperands; i++) {
-        st = expect_like(module, collective, last, i, i, err);
+    for (uint32_t i = 0; i < collective->noperands; i++) {
+        POD_TRY(expect_like(module, collective, last, i, i, err));
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_hlo_results_check_collective(const pod_hlo_module *module,

@@ -63,10 +63,7 @@ void pod_hlo_shapes_fini(pod_hlo_shapes *shapes)
 static pod_status dtype_take(pod_hlo_scan *scan, pod_hlo_dtype *dtype)
 {
     pod_hlo_span name;
-    const pod_status st = pod_hlo_name(scan, "an element type", &name);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_name(scan, "an element type", &name));
     for (int i = 0; i < POD_HLO_TYPE_TUPLE; i++) {
         if (pod_hlo_is(scan->text, name, dtypes[i].name)) {
             *dtype = (pod_hlo_dtype)i;
@@ -80,12 +77,10 @@ static pod_status dtype_take(pod_hlo_scan *scan, pod_hlo_dtype *dtype)
 
 static pod_status push_dim(pod_hlo_shapes *shapes, int64_t value, pod_error *err)
 {
-    const pod_status st = pod_hlo_reserve(&shapes->dim, &shapes->dims_capacity,
-                                          (uint64_t)shapes->ndims + 1, sizeof *shapes->dim, err);
-    if (st == POD_OK) {
-        shapes->dim[shapes->ndims++] = value;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&shapes->dim, &shapes->dims_capacity, (uint64_t)shapes->ndims + 1,
+                            sizeof *shapes->dim, err));
+    shapes->dim[shapes->ndims++] = value;
+    return POD_OK;
 }
 
 static pod_status take_dims(pod_hlo_shapes *shapes, pod_hlo_scan *scan, pod_hlo_shape *shape)
@@ -100,12 +95,8 @@ static pod_status take_dims(pod_hlo_shapes *shapes, pod_hlo_scan *scan, pod_hlo_
             st = pod_hlo_expect(scan, '=', "a bounded dim");
         }
         int64_t dim = 0;
-        if (st == POD_OK) {
-            st = pod_hlo_number(scan, "a dim", POD_HLO_COUNT_MAX, &dim);
-        }
-        if (st == POD_OK) {
-            st = push_dim(shapes, dim, scan->err);
-        }
+        POD_THEN(st, pod_hlo_number(scan, "a dim", POD_HLO_COUNT_MAX, &dim));
+        POD_THEN(st, push_dim(shapes, dim, scan->err));
         shape->count++;
     } while (st == POD_OK && pod_hlo_take(scan, ','));
     return st == POD_OK ? pod_hlo_expect(scan, ']', "a shape") : st;
@@ -269,12 +260,8 @@ static pod_status take_array(pod_hlo_shapes *shapes, pod_hlo_scan *scan, pod_hlo
     array_layout layout = {.ntile = 0};
     const uint32_t at = scan->at;
     pod_status st = dtype_take(scan, &dtype);
-    if (st == POD_OK) {
-        st = take_dims(shapes, scan, shape);
-    }
-    if (st == POD_OK) {
-        st = take_layout(shapes, scan, shape, &layout);
-    }
+    POD_THEN(st, take_dims(shapes, scan, shape));
+    POD_THEN(st, take_layout(shapes, scan, shape, &layout));
     if (st != POD_OK) {
         return st;
     }
@@ -314,23 +301,17 @@ static pod_status take_members(pod_hlo_shapes *shapes, pod_hlo_scan *scan, int d
     bool more = pod_hlo_peek(scan) != ')';
     while (st == POD_OK && more) {
         st = pod_hlo_reserve(&members, &capacity, (uint64_t)tuple->count + 1, sizeof *members, err);
-        if (st == POD_OK) {
-            st = take(shapes, scan, depth + 1, &members[tuple->count]);
-        }
+        POD_THEN(st, take(shapes, scan, depth + 1, &members[tuple->count]));
         if (st == POD_OK && !add_member(tuple, &shapes->shape[members[tuple->count]])) {
             st = pod_hlo_fail_limit(scan, at, "bytes of a shape", POD_HLO_COUNT_MAX);
         }
         tuple->count++;
         more = pod_hlo_take(scan, ',');
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, ')', "a tuple shape");
-    }
-    if (st == POD_OK) {
-        st =
-            pod_hlo_reserve(&shapes->member, &shapes->members_capacity,
-                            (uint64_t)shapes->nmembers + tuple->count, sizeof *shapes->member, err);
-    }
+    POD_THEN(st, pod_hlo_expect(scan, ')', "a tuple shape"));
+    POD_THEN(st, pod_hlo_reserve(&shapes->member, &shapes->members_capacity,
+                                 (uint64_t)shapes->nmembers + tuple->count, sizeof *shapes->member,
+                                 err));
     if (st == POD_OK && tuple->count > 0) {
         memcpy(&shapes->member[shapes->nmembers], members, tuple->count * sizeof *members);
         tuple->first = shapes->nmembers;
@@ -343,13 +324,11 @@ static pod_status take_members(pod_hlo_shapes *shapes, pod_hlo_scan *scan, int d
 static pod_status push_shape(pod_hlo_shapes *shapes, const pod_hlo_shape *shape, uint32_t *number,
                              pod_error *err)
 {
-    const pod_status st = pod_hlo_reserve(&shapes->shape, &shapes->capacity,
-                                          (uint64_t)shapes->count + 1, sizeof *shapes->shape, err);
-    if (st == POD_OK) {
-        *number = shapes->count;
-        shapes->shape[shapes->count++] = *shape;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&shapes->shape, &shapes->capacity, (uint64_t)shapes->count + 1,
+                            sizeof *shapes->shape, err));
+    *number = shapes->count;
+    shapes->shape[shapes->count++] = *shape;
+    return POD_OK;
 }
 
 /* Finds the end of a shape without reading it. @return false if it doesn't look like one */
@@ -402,23 +381,17 @@ static pod_status take_shared(pod_hlo_shapes *shapes, pod_hlo_scan *scan, int de
     }
     const uint32_t known = shapes->text.count;
     uint32_t text = 0;
-    pod_status st = pod_hlo_intern(&shapes->text, scan->text, span, &text, scan->err);
-    if (st == POD_OK && text < known) {
+    POD_TRY(pod_hlo_intern(&shapes->text, scan->text, span, &text, scan->err));
+    if (text < known) {
         *number = shapes->number_of[text];
         scan->at = span.end;
         return POD_OK;
     }
-    if (st == POD_OK) {
-        st = pod_hlo_reserve(&shapes->number_of, &shapes->numbers_capacity, (uint64_t)text + 1,
-                             sizeof *shapes->number_of, scan->err);
-    }
-    if (st == POD_OK) {
-        st = read(shapes, scan, depth, number);
-    }
-    if (st == POD_OK) {
-        shapes->number_of[text] = *number;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&shapes->number_of, &shapes->numbers_capacity, (uint64_t)text + 1,
+                            sizeof *shapes->number_of, scan->err));
+    POD_TRY(read(shapes, scan, depth, number));
+    shapes->number_of[text] = *number;
+    return POD_OK;
 }
 
 /* A member of a tuple. Tuples in tuples aren't looked up, which would look at their text once a level. */

@@ -54,12 +54,12 @@ pod_status pod_hlo_sidecar_read(pod_hlo_sidecar *sidecar, const pod_table *table
                                  .alias_bytes = -1,
                                  .temp_bytes = -1,
                                  .hbm_bytes = -1};
-    pod_status st = pod_table_expect(table, names, 2, false, err);
+    POD_TRY(pod_table_expect(table, names, 2, false, err));
     const int columns[2] = {pod_table_column(table, names[0]), pod_table_column(table, names[1])};
-    for (int row = 0; row < pod_table_rows(table) && st == POD_OK; row++) {
-        st = read_row(sidecar, table, row, columns, given, err);
+    for (int row = 0; row < pod_table_rows(table); row++) {
+        POD_TRY(read_row(sidecar, table, row, columns, given, err));
     }
-    return st;
+    return POD_OK;
 }
 
 bool pod_hlo_sidecar_name(const char *file, char *buf, size_t size)

@@ -176,10 +176,7 @@ pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t *siz
             return st;
         }
     }
-    const pod_status st = bytes_check(file, bytes, *size, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(bytes_check(file, bytes, *size, err));
     const bool marked = source_begins(bytes, *size, byte_order_mark);
     const size_t prefix = log_prefix(bytes, *size, &begin);
     const bool log = prefix > 0 && is_log(bytes + begin, prefix);

@@ -194,11 +194,11 @@ pod_status pod_hlo_number(pod_hlo_scan *scan, const char *what, int64_t max, int
 pod_status pod_hlo_signed(pod_hlo_scan *scan, const char *what, int64_t max, int64_t *value)
 {
     const bool negative = pod_hlo_take(scan, '-');
-    const pod_status st = pod_hlo_number(scan, what, max, value);
-    if (st == POD_OK && negative) {
+    POD_TRY(pod_hlo_number(scan, what, max, value));
+    if (negative) {
         *value = -*value;
     }
-    return st;
+    return POD_OK;
 }
 
 /* At a '"': the offset after the string, or the end if it has none. */
@@ -304,13 +304,11 @@ pod_status pod_hlo_value(pod_hlo_scan *scan, pod_hlo_span *value)
 
 pod_status pod_hlo_group(pod_hlo_scan *scan, char open, const char *where, pod_hlo_span *inside)
 {
-    pod_status st = pod_hlo_expect(scan, open, where);
-    if (st == POD_OK) {
-        pod_hlo_blank(scan);
-        inside->begin = scan->at;
-        st = skip_balanced(scan, false, &inside->end);
-    }
-    return st == POD_OK ? pod_hlo_expect(scan, closing(open), where) : st;
+    POD_TRY(pod_hlo_expect(scan, open, where));
+    pod_hlo_blank(scan);
+    inside->begin = scan->at;
+    POD_TRY(skip_balanced(scan, false, &inside->end));
+    return pod_hlo_expect(scan, closing(open), where);
 }
 
 pod_status pod_hlo_numbers(pod_hlo_scan *scan, char open, const char *what, int64_t largest,

@@ -55,13 +55,11 @@ pod_status pod_hlo_transfer_read(pod_hlo_collectives *collectives, const pod_hlo
         made.recv = find_recv(module, instruction, rendezvous);
     }
     made.bytes = pod_hlo_shape_of(module, pod_hlo_operand(module, instruction, 0))->payload;
-    const pod_status st =
-        pod_hlo_reserve(&collectives->transfer, &collectives->transfers_capacity,
-                        (uint64_t)collectives->ntransfers + 1, sizeof *collectives->transfer, err);
-    if (st == POD_OK) {
-        collectives->transfer[collectives->ntransfers++] = made;
-    }
-    return st;
+    POD_TRY(pod_hlo_reserve(&collectives->transfer, &collectives->transfers_capacity,
+                            (uint64_t)collectives->ntransfers + 1, sizeof *collectives->transfer,
+                            err));
+    collectives->transfer[collectives->ntransfers++] = made;
+    return POD_OK;
 }
 
 /* "1,2" or "1:4,7" in brackets. */
@@ -71,9 +69,7 @@ static pod_status take_slices(pod_hlo_scan *scan, pod_hlo_target *target)
     do {
         int64_t first = 0;
         int64_t last = 0;
-        if (st == POD_OK) {
-            st = pod_hlo_number(scan, "a slice", INT32_MAX, &first);
-        }
+        POD_THEN(st, pod_hlo_number(scan, "a slice", INT32_MAX, &first));
         last = first;
         if (st == POD_OK && pod_hlo_take(scan, ':')) {
             st = pod_hlo_number(scan, "a slice", INT32_MAX, &last);
@@ -98,21 +94,13 @@ pod_status pod_hlo_target_read(const pod_hlo_module *module, pod_hlo_span text,
     pod_hlo_scan scan = pod_hlo_part(module, text, err);
     target->nslices = 0;
     pod_status st = take_slices(&scan, target);
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, 'x', "a target");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '{', "chips");
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_number(&scan, "a chip", INT32_MAX, &target->first_chip);
-    }
+    POD_THEN(st, pod_hlo_expect(&scan, 'x', "a target"));
+    POD_THEN(st, pod_hlo_expect(&scan, '{', "chips"));
+    POD_THEN(st, pod_hlo_number(&scan, "a chip", INT32_MAX, &target->first_chip));
     target->last_chip = target->first_chip;
     if (st == POD_OK && pod_hlo_take(&scan, ':')) {
         st = pod_hlo_number(&scan, "a chip", INT32_MAX, &target->last_chip);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(&scan, '}', "chips");
-    }
+    POD_THEN(st, pod_hlo_expect(&scan, '}', "chips"));
     return st == POD_OK ? pod_hlo_end(&scan, "a target") : st;
 }

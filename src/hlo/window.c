@@ -97,9 +97,7 @@ static pod_status window_take_field(pod_hlo_scan *scan, pod_hlo_window_dim *dims
         st = pod_hlo_fail(scan, name.begin, "'%.*s' is no figure of a window", pod_hlo_shown(name),
                           scan->text + name.begin);
     }
-    if (st == POD_OK) {
-        st = pod_hlo_expect(scan, '=', "a window");
-    }
+    POD_THEN(st, pod_hlo_expect(scan, '=', "a window"));
     return st == POD_OK ? take_figures(scan, field, dims, count) : st;
 }
 

@@ -99,11 +99,8 @@ pod_status pod_slice_resolve(const pod_slice_catalog *catalog, const pod_shape_r
     unsigned closed = row ? row->wrap : pod_generation_wrap(generation, request->dims);
     const bool wrap[POD_AXES] = {(closed & 1U) != 0, (closed & 2U) != 0, (closed & 4U) != 0};
     pod_slice made;
-    pod_status st = pod_slice_make(generation->name, generation->naxes, request->dims, wrap,
-                                   twisted, &made, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_slice_make(generation->name, generation->naxes, request->dims, wrap, twisted, &made,
+                           err));
     if ((int64_t)made.nchips * request->nslices > INT32_MAX) {
         return pod_fail(err, POD_E_RANGE, "%d slices of %d chips are too many; at most %d chips",
                         (int)request->nslices, (int)made.nchips, (int)INT32_MAX);
@@ -164,10 +161,8 @@ static pod_status row_read_shape(const pod_generations *generations, const pod_t
     }
     const bool open[POD_AXES] = {false, false, false};
     st = pod_shape_parse(row->generation, shape, strlen(shape), row->dims, &inner);
-    if (st == POD_OK) {
-        st = pod_slice_make(row->generation->name, row->generation->naxes, row->dims, open, false,
-                            slice, &inner);
-    }
+    POD_THEN(st, pod_slice_make(row->generation->name, row->generation->naxes, row->dims, open,
+                                false, slice, &inner));
     if (st == POD_OK) {
         pod_slice_hosts_set(slice, row->generation->host_dims, row->generation->server_dims);
     }
@@ -181,12 +176,12 @@ static pod_status cell_expect_i64(const pod_table *table, int i, int column, int
 {
     int at = pod_table_column(table, column_names[column]);
     int64_t value = 0;
-    pod_status st = pod_table_i64(table, i, at, 0, INT32_MAX, &value, err);
-    if (st == POD_OK && value != expected) {
-        st = pod_table_fail(table, i, at, err, "%s is %lld; %s %lld", column_names[column],
-                            (long long)value, why, (long long)expected);
+    POD_TRY(pod_table_i64(table, i, at, 0, INT32_MAX, &value, err));
+    if (value != expected) {
+        POD_TRY(pod_table_fail(table, i, at, err, "%s is %lld; %s %lld", column_names[column],
+                               (long long)value, why, (long long)expected));
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status cell_flag(const pod_table *table, int i, int column, bool *flag, pod_error *err)
@@ -217,21 +212,11 @@ static pod_status row_read(const pod_generations *generations, const pod_table *
 {
     pod_slice slice = {.nchips = 0};
     pod_status st = row_read_shape(generations, table, i, row, &slice, err);
-    if (st == POD_OK) {
-        st = row_read_type(table, i, &slice, row, err);
-    }
-    if (st == POD_OK) {
-        st = cell_expect_i64(table, i, CHIPS, slice.nchips, "the shape has", err);
-    }
-    if (st == POD_OK) {
-        st = cell_expect_i64(table, i, HOSTS, slice.nhosts, "by the rule it has", err);
-    }
-    if (st == POD_OK) {
-        st = cell_flag(table, i, TWISTED, &row->twisted, err);
-    }
-    if (st == POD_OK) {
-        st = cell_flag(table, i, DEFAULT, &row->is_default, err);
-    }
+    POD_THEN(st, row_read_type(table, i, &slice, row, err));
+    POD_THEN(st, cell_expect_i64(table, i, CHIPS, slice.nchips, "the shape has", err));
+    POD_THEN(st, cell_expect_i64(table, i, HOSTS, slice.nhosts, "by the rule it has", err));
+    POD_THEN(st, cell_flag(table, i, TWISTED, &row->twisted, err));
+    POD_THEN(st, cell_flag(table, i, DEFAULT, &row->is_default, err));
     if (st != POD_OK) {
         return st;
     }
@@ -274,10 +259,7 @@ pod_status pod_slice_catalog_load(const pod_table *chips, const pod_table *slice
                                   pod_slice_catalog **catalog, pod_error *err)
 {
     *catalog = NULL;
-    pod_status st = pod_table_expect(slices, column_names, COLUMNS, false, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_expect(slices, column_names, COLUMNS, false, err));
     const int nrows = pod_table_rows(slices);
     pod_slice_catalog *c = calloc(1, sizeof *c);
     catalog_row *rows = calloc((size_t)nrows + 1, sizeof *rows);
@@ -288,7 +270,7 @@ pod_status pod_slice_catalog_load(const pod_table *chips, const pod_table *slice
     }
     c->nrows = nrows;
     c->rows = rows;
-    st = pod_generations_load(chips, &c->generations, err);
+    pod_status st = pod_generations_load(chips, &c->generations, err);
     for (int i = 0; i < nrows && st == POD_OK; i++) {
         st = row_read(&c->generations, slices, i, &rows[i], err);
     }

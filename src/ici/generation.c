@@ -169,21 +169,12 @@ static pod_status read_order(const place *at, pod_generation *g)
 
 static pod_status read_compiler(const place *at, pod_compiler_traits *traits)
 {
-    pod_status st = read_flag(at, "xla_short_form", &traits->short_form);
-    if (st == POD_OK) {
-        st = read_count(at, "xla_ring_slice_chips", 0, INT32_MAX, &traits->ring_slice_chips);
-    }
-    if (st == POD_OK) {
-        st = read_limit(at, "xla_gather_ring_chips", &traits->gather_ring_chips);
-    }
-    if (st == POD_OK) {
-        st = read_limit(at, "xla_router_chips", &traits->router_chips);
-    }
-    if (st == POD_OK) {
-        st = read_flag(at, "xla_twist_seen", &traits->twist_seen);
-    }
-    return st == POD_OK ? read_text(at, "xla_caveat", true, traits->caveat, sizeof traits->caveat)
-                        : st;
+    POD_TRY(read_flag(at, "xla_short_form", &traits->short_form));
+    POD_TRY(read_count(at, "xla_ring_slice_chips", 0, INT32_MAX, &traits->ring_slice_chips));
+    POD_TRY(read_limit(at, "xla_gather_ring_chips", &traits->gather_ring_chips));
+    POD_TRY(read_limit(at, "xla_router_chips", &traits->router_chips));
+    POD_TRY(read_flag(at, "xla_twist_seen", &traits->twist_seen));
+    return read_text(at, "xla_caveat", true, traits->caveat, sizeof traits->caveat);
 }
 
 static pod_status read_row(const place *at, pod_generation *g)
@@ -192,39 +183,19 @@ static pod_status read_row(const place *at, pod_generation *g)
     int32_t devices = 0;
     int32_t units = 0;
     pod_status st = read_text(at, "chip", false, g->name, sizeof g->name);
-    if (st == POD_OK) {
-        st = read_text(at, "alias", true, g->aliases, sizeof g->aliases);
-    }
-    if (st == POD_OK) {
-        st = read_text(at, "type_prefix", false, g->type_prefix, sizeof g->type_prefix);
-    }
-    if (st == POD_OK) {
-        st = read_count(at, "ici_axes", 1, POD_AXES, &naxes);
-    }
-    if (st == POD_OK) {
-        st = read_count(at, "devices", 1, 2, &devices);
-    }
-    if (st == POD_OK) {
-        st = read_count(at, "type_units", 1, 64, &units);
-    }
-    if (st == POD_OK) {
-        st = read_wrap(at, g);
-    }
-    if (st == POD_OK) {
-        st = read_flag(at, "twisted_by_default", &g->twisted_by_default);
-    }
-    if (st == POD_OK) {
-        st = read_order(at, g);
-    }
+    POD_THEN(st, read_text(at, "alias", true, g->aliases, sizeof g->aliases));
+    POD_THEN(st, read_text(at, "type_prefix", false, g->type_prefix, sizeof g->type_prefix));
+    POD_THEN(st, read_count(at, "ici_axes", 1, POD_AXES, &naxes));
+    POD_THEN(st, read_count(at, "devices", 1, 2, &devices));
+    POD_THEN(st, read_count(at, "type_units", 1, 64, &units));
+    POD_THEN(st, read_wrap(at, g));
+    POD_THEN(st, read_flag(at, "twisted_by_default", &g->twisted_by_default));
+    POD_THEN(st, read_order(at, g));
     g->naxes = naxes;
     g->devices = devices;
     g->type_units_per_chip = units;
-    if (st == POD_OK) {
-        st = read_shape(at, "vm_dims", g, g->host_dims);
-    }
-    if (st == POD_OK) {
-        st = read_shape(at, "server_dims", g, g->server_dims);
-    }
+    POD_THEN(st, read_shape(at, "vm_dims", g, g->host_dims));
+    POD_THEN(st, read_shape(at, "server_dims", g, g->server_dims));
     return st == POD_OK ? read_compiler(at, &g->compiler) : st;
 }
 

@@ -154,14 +154,8 @@ pod_status pod_group_init_dims(pod_group *group, const pod_slice *slice, const p
         return pod_fail(err, POD_E_INVALID, "a group of %d dims; at most %d", ndims,
                         POD_GROUP_DIMS_MAX);
     }
-    pod_status st = dims_take(group, slice, dims, ndims, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    st = arrays_new(group, slice->nchips, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(dims_take(group, slice, dims, ndims, err));
+    POD_TRY(arrays_new(group, slice->nchips, err));
     const int32_t *length = slice->dims;
     axis_share *shares =
         malloc(((size_t)length[0] + (size_t)length[1] + (size_t)length[2]) * sizeof *shares);
@@ -236,10 +230,7 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
     }
     group->size = size;
     group->count = count;
-    pod_status st = arrays_new(group, slice->nchips, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(arrays_new(group, slice->nchips, err));
     for (int32_t chip = 0; chip < slice->nchips; chip++) {
         group->group_of[chip] = -1;
     }
@@ -331,11 +322,8 @@ pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const i
     pod_group_dim dims[POD_GROUP_DIMS_MAX];
     int ndims = 0;
     pod_group grid = {.ndims = 0};
-    pod_status st = pod_group_init_lists(group, slice, chips, count, size, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    st = find_dims(group, slice, dims, &ndims, err);
+    POD_TRY(pod_group_init_lists(group, slice, chips, count, size, err));
+    pod_status st = find_dims(group, slice, dims, &ndims, err);
     const pod_status made = st == POD_OK && ndims > 0
                                 ? pod_group_init_dims(&grid, slice, dims, ndims, NULL)
                                 : POD_E_INVALID;
@@ -369,13 +357,11 @@ static pod_status inside_copy(pod_group *group, const pod_group *inside, pod_err
         return pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips", (int)nchips);
     }
     *group->inside = *inside;
-    const pod_status st = arrays_new(group->inside, nchips, err);
-    if (st == POD_OK) {
-        memcpy(group->inside->chip_of, inside->chip_of, bytes);
-        memcpy(group->inside->group_of, inside->group_of, bytes);
-        memcpy(group->inside->rank_of, inside->rank_of, bytes);
-    }
-    return st;
+    POD_TRY(arrays_new(group->inside, nchips, err));
+    memcpy(group->inside->chip_of, inside->chip_of, bytes);
+    memcpy(group->inside->group_of, inside->group_of, bytes);
+    memcpy(group->inside->rank_of, inside->rank_of, bytes);
+    return POD_OK;
 }
 
 /* Group and rank of every chip of slice `slice`, the place-th of the slices in list `list`. */
@@ -406,7 +392,7 @@ pod_status pod_group_init_slices(pod_group *group, const pod_group *inside, int3
     *group = (pod_group){
         .size = inside->size * span, .count = inside->count * (nslices / span), .slices = span};
     pod_status st = inside_copy(group, inside, err);
-    st = st == POD_OK ? arrays_new(group, (int32_t)all, err) : st;
+    POD_THEN(st, arrays_new(group, (int32_t)all, err));
     if (st != POD_OK) {
         pod_group_fini(group);
         return st;

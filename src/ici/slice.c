@@ -114,10 +114,7 @@ pod_status pod_slice_make(const char *chip_name, int naxes, const int32_t dims[P
                           const bool wrap[POD_AXES], bool twisted, pod_slice *slice, pod_error *err)
 {
     memset(slice, 0, sizeof *slice);
-    pod_status st = dims_check(chip_name, naxes, dims, &slice->nchips, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(dims_check(chip_name, naxes, dims, &slice->nchips, err));
     if (twisted && !pod_dims_can_twist(dims)) {
         return pod_fail(err, POD_E_INVALID,
                         "%dx%dx%d has no twisted form; twisted are k,k,2k and k,2k,2k with k a "

@@ -174,18 +174,13 @@ static pod_status faults_read(const slice_file *file, pod_slice *slice, pod_erro
 pod_status pod_slice_parse_file(const pod_slice_catalog *catalog, const pod_table *table,
                                 pod_slice *slice, bool *listed, pod_error *err)
 {
-    pod_status st = pod_table_expect(table, file_columns, 2, false, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_table_expect(table, file_columns, 2, false, err));
     slice_file file = {.table = table,
                        .key_column = pod_table_column(table, "key"),
                        .value_column = pod_table_column(table, "value")};
     pod_shape_request request = {.twist = POD_TWIST_DEFAULT, .nslices = 1};
-    st = keys_find(&file, err);
-    if (st == POD_OK) {
-        st = request_read(catalog, &file, &request, err);
-    }
+    pod_status st = keys_find(&file, err);
+    POD_THEN(st, request_read(catalog, &file, &request, err));
     if (st != POD_OK) {
         return st;
     }

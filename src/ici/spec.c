@@ -84,18 +84,15 @@ static bool is_of_gke(const char *text)
 static pod_status shape_spec_parse(const pod_slice_catalog *catalog, const char *text,
                                    const char *colon, pod_shape_request *request, pod_error *err)
 {
-    pod_status st = pod_generations_find(pod_slice_catalog_generations(catalog), text,
-                                         (size_t)(colon - text), &request->generation, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_generations_find(pod_slice_catalog_generations(catalog), text,
+                                 (size_t)(colon - text), &request->generation, err));
     const char *shape = colon + 1;
     size_t length = strcspn(shape, "_");
-    st = pod_shape_parse(request->generation, shape, length, request->dims, err);
-    if (st == POD_OK && shape[length] == '_') {
-        st = suffix_parse(shape + length, &request->twist, err);
+    POD_TRY(pod_shape_parse(request->generation, shape, length, request->dims, err));
+    if (shape[length] == '_') {
+        POD_TRY(suffix_parse(shape + length, &request->twist, err));
     }
-    return st;
+    return POD_OK;
 }
 
 /* The shape in "v5p-8 (2x2x1)" must have the chips of its type. */
@@ -103,11 +100,7 @@ static pod_status shape_agrees(const pod_shape_request *request, const char *sha
                                const char *whole, pod_error *err)
 {
     int32_t dims[POD_AXES];
-    const pod_status st =
-        pod_shape_parse(request->generation, shape, strcspn(shape, ")"), dims, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_shape_parse(request->generation, shape, strcspn(shape, ")"), dims, err));
     const bool closed = strcmp(shape + strcspn(shape, ")"), ")") == 0;
     if (!closed || memcmp(dims, request->dims, sizeof dims) != 0) {
         return pod_fail(
@@ -124,22 +117,20 @@ static pod_status type_spec_parse(const pod_slice_catalog *catalog, const char *
                                   pod_error *err)
 {
     const pod_generation *generation = NULL;
-    pod_status st = pod_generations_find(pod_slice_catalog_generations(catalog), text,
-                                         (size_t)(dash - text), &generation, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_generations_find(pod_slice_catalog_generations(catalog), text,
+                                 (size_t)(dash - text), &generation, err));
     int64_t count = 0;
     const size_t length = strcspn(dash + 1, " ");
     if (!number_read(dash + 1, length, &count)) {
         return not_a_spec(whole, err);
     }
     const char *rest = dash + 1 + length;
-    st = pod_slice_catalog_type(catalog, generation, count, request, err);
-    if (st == POD_OK && rest[0] != '\0') {
-        st = rest[1] == '(' ? shape_agrees(request, rest + 2, whole, err) : not_a_spec(whole, err);
+    POD_TRY(pod_slice_catalog_type(catalog, generation, count, request, err));
+    if (rest[0] != '\0') {
+        POD_TRY(rest[1] == '(' ? shape_agrees(request, rest + 2, whole, err)
+                               : not_a_spec(whole, err));
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_slice_parse(const pod_slice_catalog *catalog, const char *text, pod_slice *slice,
@@ -202,10 +193,7 @@ static int fault_without_cable(const pod_slice *slice)
 pod_status pod_slice_wrap_set(pod_slice *slice, const char *wrap, pod_error *err)
 {
     unsigned axes = 0;
-    pod_status st = pod_axes_parse(wrap, slice, &axes, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_axes_parse(wrap, slice, &axes, err));
     pod_slice changed = *slice;
     pod_slice_wrap_axes(&changed, axes);
     int lost = fault_without_cable(&changed);
@@ -392,9 +380,7 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
         st = pod_parse_double(parts[expected - 1], what, -1e300, 1e300, &factor, err);
     }
     const int before = slice->nfaults;
-    if (st == POD_OK) {
-        st = pod_slice_fault_insert(slice, kind, chip, direction, factor, err);
-    }
+    POD_THEN(st, pod_slice_fault_insert(slice, kind, chip, direction, factor, err));
     if (st != POD_OK || slice->nfaults == before) {
         return st;
     }

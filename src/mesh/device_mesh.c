@@ -159,9 +159,7 @@ static pod_status mesh_begin(pod_mesh *mesh, const pod_slice *slice,
 {
     *mesh = (pod_mesh){.logical = *logical, .nslices = slice->nslices};
     pod_status st = pod_logical_mesh_resolve(&mesh->logical, slice, err);
-    if (st == POD_OK) {
-        st = pod_logical_mesh_cores(logical, slice, &mesh->cores, err);
-    }
+    POD_THEN(st, pod_logical_mesh_cores(logical, slice, &mesh->cores, err));
     if (st != POD_OK) {
         return st;
     }
@@ -213,10 +211,7 @@ pod_status pod_mesh_init(pod_mesh *mesh, const pod_slice *slice, const pod_logic
         return pod_fail(err, POD_E_USAGE,
                         "JAX's meshes over several slices know no --contiguous; leave it out");
     }
-    const pod_status st = mesh_begin(mesh, slice, logical, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(mesh_begin(mesh, slice, logical, err));
     pod_layout layout;
     int failed;
     switch (pod_layout_jax(slice, &mesh->logical, mesh->cores, &layout, &failed)) {
@@ -235,11 +230,9 @@ pod_status pod_mesh_init_placed(pod_mesh *mesh, const pod_slice *slice,
                                 pod_error *err)
 {
     pod_layout layout;
-    pod_status st = mesh_begin(mesh, slice, logical, err);
-    if (st == POD_OK) {
-        st = pod_layout_place(slice, &mesh->logical, mesh->cores, placement, &layout, err);
-    }
-    return st == POD_OK ? mesh_build(mesh, slice, &layout, err) : st;
+    POD_TRY(mesh_begin(mesh, slice, logical, err));
+    POD_TRY(pod_layout_place(slice, &mesh->logical, mesh->cores, placement, &layout, err));
+    return mesh_build(mesh, slice, &layout, err);
 }
 
 void pod_mesh_fini(pod_mesh *mesh)

@@ -84,10 +84,7 @@ static pod_status size_parse(const char *option, const char *item, size_t length
     memcpy(text, item, length);
     text[length] = '\0';
     int64_t value;
-    const pod_status st = pod_parse_i64(text, option, INT64_MIN, INT64_MAX, &value, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_parse_i64(text, option, INT64_MIN, INT64_MAX, &value, err));
     if (value > INT32_MAX) {
         return pod_fail(err, POD_E_RANGE, "%s: size %s is larger than any slice", option, text);
     }
@@ -110,19 +107,13 @@ static pod_status item_parse(const char *option, const char *item, size_t length
     }
     pod_mesh_axis axis = POD_MESH_DATA;
     const size_t name_length = (size_t)(equals - item);
-    pod_status st = pod_mesh_axis_parse(item, name_length, &axis, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_mesh_axis_parse(item, name_length, &axis, err));
     if (list_find(list, axis) >= 0) {
         return pod_fail(err, POD_E_USAGE, "%s names %s twice; name each axis once", option,
                         pod_mesh_axis_name(axis));
     }
     int32_t size = 0;
-    st = size_parse(option, equals + 1, length - name_length - 1, &size, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(size_parse(option, equals + 1, length - name_length - 1, &size, err));
     for (int i = 0; size == POD_MESH_REST && i < list->count; i++) {
         if (list->size[i] == POD_MESH_REST) {
             return pod_fail(err, POD_E_USAGE,

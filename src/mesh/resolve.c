@@ -70,10 +70,7 @@ pod_status pod_logical_mesh_resolve(pod_logical_mesh *logical, const pod_slice *
                                     pod_error *err)
 {
     int32_t cores;
-    const pod_status st = pod_logical_mesh_cores(logical, slice, &cores, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_logical_mesh_cores(logical, slice, &cores, err));
     if (slice->nchips > INT32_MAX / cores) {
         return pod_fail(err, POD_E_RANGE, "%s has more devices than a mesh can number",
                         slice->name);

@@ -256,16 +256,10 @@ static void release_dim(resharding *r, int d)
 pod_status pod_sharded_matmul_plan(const pod_sharding *a, const pod_sharding *b,
                                    const pod_sharding *c, pod_sharded_matmul *plan, pod_error *err)
 {
-    pod_status st = check_dims(a, b, c, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check_dims(a, b, c, err));
     *plan = (pod_sharded_matmul){.a = *a, .b = *b};
     align_contracting(plan);
-    st = make_product(plan, c, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(make_product(plan, c, err));
     for (int i = 0; i < c->partial.count; i++) {
         if (!list_has(&plan->product.partial, c->partial.axis[i])) {
             return pod_fail(err, POD_E_INVALID,

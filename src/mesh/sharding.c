@@ -57,10 +57,7 @@ static pod_status axis_parse(sharding_reader *r, pod_axis_list *list)
     skip_blanks(r);
     const size_t length = strspn(r->at, "abcdefghijklmnopqrstuvwxyz");
     pod_mesh_axis axis;
-    const pod_status st = pod_mesh_axis_parse(r->at, length, &axis, r->err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_mesh_axis_parse(r->at, length, &axis, r->err));
     if (list->count == POD_MESH_AXES) {
         return pod_fail(r->err, POD_E_INVALID, "'%s' names a mesh axis twice; each cuts once",
                         r->text);
@@ -113,10 +110,7 @@ static pod_status partial_parse(sharding_reader *r, pod_sharding *sharding)
     if (!accept(r, 'U') || !accept(r, '_')) {
         return fail_syntax(r, "U_axis");
     }
-    const pod_status st = axes_parse(r, &sharding->partial);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(axes_parse(r, &sharding->partial));
     return accept(r, '}') ? POD_OK : fail_syntax(r, "'}'");
 }
 
@@ -158,17 +152,12 @@ pod_status pod_sharding_parse(const char *text, pod_sharding *sharding, pod_erro
 {
     sharding_reader r = {.text = text, .at = text, .err = err};
     *sharding = (pod_sharding){0};
-    pod_status st = name_parse(&r, sharding->array);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(name_parse(&r, sharding->array));
     if (!accept(&r, '[')) {
         return fail_syntax(&r, "'['");
     }
-    st = dims_parse(&r, sharding);
-    if (st == POD_OK) {
-        st = partial_parse(&r, sharding);
-    }
+    pod_status st = dims_parse(&r, sharding);
+    POD_THEN(st, partial_parse(&r, sharding));
     if (st != POD_OK) {
         return st;
     }

@@ -28,17 +28,13 @@ pod_status pod_maxtext_check(const pod_maxtext *maxtext, pod_error *err)
         const int column = pod_table_column(maxtext->keys, "key");
         st = pod_table_unique(maxtext->keys, &column, 1, err);
     }
-    if (st == POD_OK) {
-        st = expect(maxtext->models, models, 3, err);
-    }
+    POD_THEN(st, expect(maxtext->models, models, 3, err));
     if (st == POD_OK) {
         const int columns[2] = {pod_table_column(maxtext->models, "model"),
                                 pod_table_column(maxtext->models, "key")};
         st = pod_table_unique(maxtext->models, columns, 2, err);
     }
-    if (st == POD_OK) {
-        st = expect(maxtext->names, names, 5, err);
-    }
+    POD_THEN(st, expect(maxtext->names, names, 5, err));
     if (st == POD_OK) {
         const int column = pod_table_column(maxtext->names, "model");
         st = pod_table_unique(maxtext->names, &column, 1, err);

@@ -168,9 +168,8 @@ static pod_status parameters_complete(const kind_row *row, pod_model *model, pod
     if (model->kind == POD_MODEL_MATMUL) {
         model->layers = 1;
     }
-    const pod_status st =
-        model->kind == POD_MODEL_TRANSFORMER ? transformer_check(model, err) : POD_OK;
-    return st == POD_OK ? size_check(model, err) : st;
+    POD_TRY(model->kind == POD_MODEL_TRANSFORMER ? transformer_check(model, err) : POD_OK);
+    return size_check(model, err);
 }
 
 static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
@@ -255,15 +254,13 @@ static pod_status table_row_check(const pod_table *table, int row, pod_error *er
 
 pod_status pod_models_check(const pod_table *table, pod_error *err)
 {
-    pod_status st = columns_check(table, err);
-    if (st == POD_OK) {
-        const int column = pod_table_column(table, "model");
-        st = pod_table_unique(table, &column, 1, err);
+    POD_TRY(columns_check(table, err));
+    const int column = pod_table_column(table, "model");
+    POD_TRY(pod_table_unique(table, &column, 1, err));
+    for (int row = 0; row < pod_table_rows(table); row++) {
+        POD_TRY(table_row_check(table, row, err));
     }
-    for (int row = 0; st == POD_OK && row < pod_table_rows(table); row++) {
-        st = table_row_check(table, row, err);
-    }
-    return st;
+    return POD_OK;
 }
 
 /** Names that could have been meant: kinds of inline models and rows of the table. */

@@ -118,9 +118,7 @@ pod_status pod_settings_set(pod_settings *settings, const pod_setting *setting, 
     pod_setting copy;
     pod_setting *known = pod_settings_find(settings, setting->key);
     pod_status st = known == NULL ? grow(settings, err) : POD_OK;
-    if (st == POD_OK) {
-        st = setting_copy(setting, &copy, err);
-    }
+    POD_THEN(st, setting_copy(setting, &copy, err));
     if (st != POD_OK) {
         return st;
     }
@@ -148,11 +146,10 @@ pod_status pod_settings_add(pod_settings *settings, const pod_setting *setting, 
 
 pod_status pod_settings_override(pod_settings *settings, const pod_settings *over, pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (int i = 0; i < over->count && st == POD_OK; i++) {
-        st = pod_settings_set(settings, &over->setting[i], err);
+    for (int i = 0; i < over->count; i++) {
+        POD_TRY(pod_settings_set(settings, &over->setting[i], err));
     }
-    return st;
+    return POD_OK;
 }
 
 void pod_settings_fini(pod_settings *settings)

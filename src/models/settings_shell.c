@@ -316,9 +316,7 @@ static pod_status read_command(shell *sh, pod_shell_word *word, pod_shell_end *e
         } else {
             begins = begins && goes_before_command(text);
         }
-        if (st == POD_OK) {
-            st = pod_shell_next(&sh->reader, word, end, err);
-        }
+        POD_THEN(st, pod_shell_next(&sh->reader, word, end, err));
     }
     shell_branch *last = branch_last(sh);
     if (asks && last != NULL && *last == SHELL_MAYBE) {
@@ -350,12 +348,11 @@ static pod_status read_text(shell *sh, pod_error *err)
 static pod_status take_flags(const shell *sh, pod_error *err)
 {
     static const char *const names[] = {"LIBTPU_INIT_ARGS", "XLA_FLAGS"};
-    pod_status st = POD_OK;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && st == POD_OK; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const pod_setting *flags = pod_settings_find(&sh->variables, names[i]);
-        st = flags != NULL ? pod_settings_add(sh->words, flags, err) : POD_OK;
+        POD_TRY(flags != NULL ? pod_settings_add(sh->words, flags, err) : POD_OK);
     }
-    return st;
+    return POD_OK;
 }
 
 /** Commands, of which one runs MaxText. @param[out] found  whether one does */

@@ -75,9 +75,7 @@ static pod_status add_pair(pod_settings *settings, yaml_document_t *document,
         st = pod_setting_fail(&setting, err, "lists over %d deep or %d characters long; use less",
                               NESTING_MAX - 1, VALUE_MAX);
     }
-    if (st == POD_OK) {
-        st = pod_settings_add(settings, &setting, err);
-    }
+    POD_THEN(st, pod_settings_add(settings, &setting, err));
     pod_text_free(&value);
     return st;
 }
@@ -95,12 +93,11 @@ static pod_status read_document(pod_settings *settings, yaml_document_t *documen
         return pod_fail_at(err, POD_E_USAGE, file, (int)root->start_mark.line + 1, 1,
                            "no list of settings; write one `key: value` a line");
     }
-    pod_status st = POD_OK;
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         pair < root->data.mapping.pairs.top && st == POD_OK; pair++) {
-        st = add_pair(settings, document, pair, file, err);
+         pair < root->data.mapping.pairs.top; pair++) {
+        POD_TRY(add_pair(settings, document, pair, file, err));
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_settings_yaml(pod_settings *settings, const char *data, size_t size,

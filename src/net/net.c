@@ -112,9 +112,7 @@ pod_status pod_net_new(pod_par *par, const pod_net_options *options, pod_net **o
         net->ncells = pod_engine_cells(net->engine, &net->first);
         net->whole = net->ncells == options->engine.ncells;
         st = cells_allocate(net, options, err);
-        if (st == POD_OK) {
-            st = ports_build(net, options, err);
-        }
+        POD_THEN(st, ports_build(net, options, err));
         st = pod_par_agree(par, st, err);
     }
     if (st != POD_OK) {

@@ -182,9 +182,7 @@ pod_status pod_program_finish(const pod_programs *programs, const pod_program *p
     for (int32_t i = 0; i < program->nops; i++) {
         const op_check check = {.programs = programs, .program = program, .number = i, .err = err};
         pod_status st = references_check(&check, &program->ops[i]);
-        if (st == POD_OK) {
-            st = op_check_shapes(&check, &program->ops[i]);
-        }
+        POD_THEN(st, op_check_shapes(&check, &program->ops[i]));
         if (st != POD_OK) {
             return st;
         }

@@ -17,13 +17,11 @@ static pod_status grouped_time(const pod_chip_spec *chip, const pod_op *op, pod_
                                pod_error *err)
 {
     pod_grouped_time grouped;
-    const pod_status st = pod_grouped_time_get(chip, &op->grouped, &grouped, err);
-    if (st == POD_OK) {
-        *time = (pod_op_time){.time_ps = grouped.time_ps,
-                              .hbm_bound = grouped.bound == POD_BOUND_HBM,
-                              .hbm_bytes = (double)grouped.hbm_bytes};
-    }
-    return st;
+    POD_TRY(pod_grouped_time_get(chip, &op->grouped, &grouped, err));
+    *time = (pod_op_time){.time_ps = grouped.time_ps,
+                          .hbm_bound = grouped.bound == POD_BOUND_HBM,
+                          .hbm_bytes = (double)grouped.hbm_bytes};
+    return POD_OK;
 }
 
 static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
@@ -35,10 +33,7 @@ static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_o
     }
     const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
     pod_matmul_time one;
-    const pod_status st = pod_matmul_time_get(&own, &args, &one, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_matmul_time_get(&own, &args, &one, err));
     time->hbm_bound = one.bound == POD_BOUND_HBM;
     time->hbm_bytes = (double)one.hbm_bytes * (double)op->count;
     return pod_mul_i64(one.time_ps, op->count, &time->time_ps)
@@ -51,14 +46,11 @@ static pod_status time_vector(const pod_chip_spec *chip, const pod_op *op, pod_o
                               pod_error *err)
 {
     pod_vector_time vector;
-    const pod_status st =
-        pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &vector, err);
-    if (st == POD_OK) {
-        *time = (pod_op_time){.time_ps = vector.time_ps + op->fixed_ps,
-                              .hbm_bound = vector.hbm_ps >= vector.vpu_ps && op->fixed_ps == 0,
-                              .hbm_bytes = (double)op->hbm_bytes};
-    }
-    return st;
+    POD_TRY(pod_vector_time_get(chip, (int64_t)op->flops, op->hbm_bytes, &vector, err));
+    *time = (pod_op_time){.time_ps = vector.time_ps + op->fixed_ps,
+                          .hbm_bound = vector.hbm_ps >= vector.vpu_ps && op->fixed_ps == 0,
+                          .hbm_bytes = (double)op->hbm_bytes};
+    return POD_OK;
 }
 
 static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
@@ -66,14 +58,12 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
 {
     const pod_chip_spec own = op_chip(chip, op);
     pod_attention_time attention;
-    const pod_status st = pod_attention_time_get(&own, &op->attention, &attention, err);
-    if (st == POD_OK) {
-        *time = (pod_op_time){.time_ps = attention.time_ps,
-                              .hbm_bound = attention.hbm_ps >= attention.time_ps,
-                              .hbm_bytes = pod_time_to_s(attention.hbm_ps) * own.hbm_bytes_per_s
-                                           * own.hbm_eff_frac};
-    }
-    return st;
+    POD_TRY(pod_attention_time_get(&own, &op->attention, &attention, err));
+    *time = (pod_op_time){.time_ps = attention.time_ps,
+                          .hbm_bound = attention.hbm_ps >= attention.time_ps,
+                          .hbm_bytes = pod_time_to_s(attention.hbm_ps) * own.hbm_bytes_per_s
+                                       * own.hbm_eff_frac};
+    return POD_OK;
 }
 
 static pod_status time_work(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,

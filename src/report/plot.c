@@ -301,9 +301,7 @@ pod_status pod_plot_write(pod_plot *plot, const char *path, pod_error *err)
         put_script(plot, pod_text_ends_with(path, ".svg"), &script);
         status = pod_gnuplot_run(&script, &picture, err);
     }
-    if (status == POD_OK) {
-        status = pod_file_write(path, picture.data, picture.size, err);
-    }
+    POD_THEN(status, pod_file_write(path, picture.data, picture.size, err));
     pod_text_free(&script);
     pod_text_free(&picture);
     return status;

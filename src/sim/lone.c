@@ -129,8 +129,8 @@ static pod_status simulate(const pod_lone_question *question, lone_entry *entry,
     for (int32_t cell = 0; st == POD_OK && cell < entry->cells; cell++) {
         pod_net_wake(run.net, cell, question->begin_ps[cell], 0);
     }
-    st = st == POD_OK ? pod_net_run(run.net, err) : st;
-    st = st == POD_OK ? links_keep(&machine, run.net, entry, err) : st;
+    POD_THEN(st, pod_net_run(run.net, err));
+    POD_THEN(st, links_keep(&machine, run.net, entry, err));
     entry->hops = st == POD_OK ? pod_net_hops(run.net) : 0;
     pod_collective_free(run.coll);
     pod_net_free(run.net);
@@ -229,7 +229,7 @@ static pod_status add(pod_lone_table *table, const pod_lone_question *question, 
         forget(table);
     }
     pod_status st = entry_init(&made, question, hash, cells, err);
-    st = st == POD_OK ? simulate(question, &made, err) : st;
+    POD_THEN(st, simulate(question, &made, err));
     if (st == POD_OK && !POD_GROW(table->entries, table->room, table->count + 1)) {
         st = pod_fail(err, POD_E_NOMEM, "no memory for collectives");
     }
@@ -268,15 +268,12 @@ pod_status pod_lone_get(pod_lone_table *table, const pod_lone_question *question
     const int32_t cells = pod_machine_cells(question->machine);
     const uint64_t hash = hash_of(question->begin_ps, cells);
     lone_entry *entry = find(table, question, hash, cells);
-    pod_status st = POD_OK;
     if (entry == NULL) {
-        st = add(table, question, hash, cells, &entry, err);
+        POD_TRY(add(table, question, hash, cells, &entry, err));
     }
-    if (st == POD_OK) {
-        POD_ASSERT(entry != NULL);
-        *answer = answer_make(entry);
-    }
-    return st;
+    POD_ASSERT(entry != NULL);
+    *answer = answer_make(entry);
+    return POD_OK;
 }
 
 bool pod_lone_is_crowded(const pod_lone_table *table, const char *name)

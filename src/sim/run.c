@@ -269,13 +269,10 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     const int64_t exclusive_bytes = schedule->exclusive && args->watch == NULL
                                         ? schedule->least_elements * pod_dtype_size(args->dtype)
                                         : -1;
-    pod_status st = pod_machine_net(&machine, &client, exclusive_bytes, &run.net, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_machine_net(&machine, &client, exclusive_bytes, &run.net, err));
     run.watcher =
         (pod_run_watcher){.watch = args->watch, .schedule = args->schedule, .dtype = args->dtype};
-    st = pod_par_agree(par, run_prepare(&run, err), err);
+    pod_status st = pod_par_agree(par, run_prepare(&run, err), err);
     if (st == POD_OK) {
         int32_t first = 0;
         const int32_t nlocal = pod_engine_cells(pod_net_engine(run.net), &first);
@@ -290,9 +287,7 @@ static pod_status run_machine(const pod_run_collective_args *args, pod_run_resul
     if (st == POD_OK && args->watch != NULL) {
         st = pod_run_watcher_finish(&run.watcher, par, err);
     }
-    if (st == POD_OK) {
-        st = pod_machine_links(args->machine, run.net, &result->links, err);
-    }
+    POD_THEN(st, pod_machine_links(args->machine, run.net, &result->links, err));
     if (st == POD_OK) {
         int64_t sums[2] = {run.wrong, run.checked};
         pod_par_sum_i64(par, sums, 2);

@@ -148,11 +148,9 @@ pod_status pod_run_watcher_finish(pod_run_watcher *watcher, pod_par *par, pod_er
             ? pod_fail(err, POD_E_NOMEM, "no memory for the messages of the chips that are watched")
             : POD_OK;
     status = pod_par_agree(par, status, err);
-    if (status == POD_OK) {
-        status =
-            pod_par_gather(par, watcher->messages,
-                           (size_t)watcher->count * sizeof *watcher->messages, &all, &size, err);
-    }
+    POD_THEN(status,
+             pod_par_gather(par, watcher->messages,
+                            (size_t)watcher->count * sizeof *watcher->messages, &all, &size, err));
     if (status == POD_OK) {
         watch->messages = all;
         watch->nmessages = all != NULL ? (int64_t)(size / sizeof *watch->messages) : 0;

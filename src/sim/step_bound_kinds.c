@@ -336,17 +336,16 @@ pod_status pod_step_kinds_find(step_run *run, step_kinds **kinds, pod_error *err
     if (*kinds == NULL) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the bound of %d stages", nstages);
     }
-    pod_status st = POD_OK;
-    for (int32_t s = 0; s < nstages && st == POD_OK; s++) {
-        st = stage_kinds(run, s, fine ? period : one, &(*kinds)[s], err);
+    for (int32_t s = 0; s < nstages; s++) {
+        POD_TRY(stage_kinds(run, s, fine ? period : one, &(*kinds)[s], err));
     }
-    for (int32_t i = 0; i < run->nschedules && st == POD_OK; i++) {
-        st = schedule_kinds(run, &run->schedules[i], period, *kinds, err);
+    for (int32_t i = 0; i < run->nschedules; i++) {
+        POD_TRY(schedule_kinds(run, &run->schedules[i], period, *kinds, err));
     }
-    for (int32_t s = 0; s < nstages && st == POD_OK; s++) {
-        st = heaviest_find(run, s, &(*kinds)[s], err);
+    for (int32_t s = 0; s < nstages; s++) {
+        POD_TRY(heaviest_find(run, s, &(*kinds)[s], err));
     }
-    return st;
+    return POD_OK;
 }
 
 static void kind_bounds_free(step_schedule *entry, int32_t nstages)

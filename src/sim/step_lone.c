@@ -173,10 +173,7 @@ static pod_status look_up(step_run *run, int32_t cell, int32_t op, step_instance
                                   .begin_ps = instance->begin_ps};
     pod_lone_answer answer;
     pod_step_key(run, entry, question.key);
-    const pod_status st = pod_lone_get(run->args->lone, &question, &answer, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_lone_get(run->args->lone, &question, &answer, err));
     entry->directions = answer.directions;
     for (int32_t i = 0; i < run->ncells; i++) {
         end_at(run, cell, i, op, base_ps + answer.end_ps[i]);

@@ -118,9 +118,7 @@ static pod_status schedule_by_name(const step_run *run, const char *name,
         asked.predicted = &prediction;
     } else {
         st = pod_coll_algorithm_find(name, &algorithm, err);
-        if (st == POD_OK) {
-            st = pod_coll_algorithm_applies(algorithm, request, err);
-        }
+        POD_THEN(st, pod_coll_algorithm_applies(algorithm, request, err));
     }
     return st == POD_OK ? algorithm->build(&asked, schedule, err) : st;
 }
@@ -157,8 +155,8 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
         }
         first = first.status == POD_OK ? why : first;
     }
-    const pod_status st = fallback_note(run, first.text, &entry->fallback, err);
-    return st == POD_OK ? schedule_by_name(run, "auto", request, &entry->schedule, err) : st;
+    POD_TRY(fallback_note(run, first.text, &entry->fallback, err));
+    return schedule_by_name(run, "auto", request, &entry->schedule, err);
 }
 
 static pod_status schedule_build(step_run *run, step_schedule *entry, pod_error *err)
@@ -396,10 +394,8 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         st = op_time_find(run, stage, &distinct, i, err);
         if (st == POD_OK && pod_op_is_collective(op)) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
-            if (st == POD_OK) {
-                st = schedule_bound(run, &run->schedules[stage->schedule_of[i]], program->stage,
-                                    err);
-            }
+            POD_THEN(st, schedule_bound(run, &run->schedules[stage->schedule_of[i]], program->stage,
+                                        err));
         }
         if (st != POD_OK) {
             return st;

@@ -198,11 +198,11 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
     const pod_machine *machine = run->args->machine;
     memcpy(result->period, machine->period, sizeof result->period);
     result->fold_slices = machine->fold_slices;
-    pod_status st = records_combine(run, result, err);
-    if (st == POD_OK && run->args->link_records) {
-        st = pod_net_records(par, run->net, &result->link_records, err);
+    POD_TRY(records_combine(run, result, err));
+    if (run->args->link_records) {
+        POD_TRY(pod_net_records(par, run->net, &result->link_records, err));
     }
-    return st == POD_OK ? pod_machine_links(machine, run->net, &result->links, err) : st;
+    return pod_machine_links(machine, run->net, &result->links, err);
 }
 
 static pod_status result_prepare(const step_run *run, pod_step_result *result, pod_error *err)
@@ -247,9 +247,7 @@ static pod_status step_run_once(step_run *run, int number, pod_error *err)
     const pod_net_client client = pod_step_client(run);
     pod_status st =
         pod_par_agree(args->machine->par, pod_step_lone_begin_run(run, number, err), err);
-    if (st == POD_OK) {
-        st = pod_machine_net(args->machine, &client, -1, &run->net, err);
-    }
+    POD_THEN(st, pod_machine_net(args->machine, &client, -1, &run->net, err));
     if (st == POD_OK) {
         st = cells_prepare(run, err);
         st = st == POD_OK && run->looks_up ? pod_step_replay_begin_run(run, err) : st;
@@ -281,22 +279,20 @@ static void run_reset(step_run *run)
 static pod_status step_simulate(step_run *run, pod_step_result *result, pod_error *err)
 {
     const pod_step_args *args = run->args;
-    pod_status st = step_run_once(run, 0, err);
+    POD_TRY(step_run_once(run, 0, err));
     bool again = false;
-    st = st == POD_OK ? pod_step_lone_check(run, &again, err) : st;
-    for (int number = 1; st == POD_OK && again; number++) {
+    POD_TRY(pod_step_lone_check(run, &again, err));
+    for (int number = 1; again; number++) {
         run_reset(run);
-        st = step_run_once(run, number, err);
-        st = st == POD_OK ? pod_step_lone_check(run, &again, err) : st;
+        POD_TRY(step_run_once(run, number, err));
+        POD_TRY(pod_step_lone_check(run, &again, err));
     }
-    if (st == POD_OK) {
-        st = result_combine(run, result, err);
-    }
-    for (int32_t i = 0; st == POD_OK && args->data && args->store && i < run->ncells; i++) {
+    POD_TRY(result_combine(run, result, err));
+    for (int32_t i = 0; args->data && args->store && i < run->ncells; i++) {
         args->store(args->context, pod_machine_chip(args->machine, run->first + i),
                     run->stages[run->cells[i].stage].program, run->shards[i].data);
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err)
@@ -315,12 +311,8 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
         machine.hbm_bytes_per_s = args->chip->hbm_bytes_per_s * args->chip->hbm_eff_frac;
         run.hbm_port = pod_machine_hbm_port(&machine);
     }
-    if (st == POD_OK) {
-        st = result_prepare(&run, result, err);
-    }
-    if (st == POD_OK) {
-        st = machine_fold(&run, &machine, &self, err);
-    }
+    POD_THEN(st, result_prepare(&run, result, err));
+    POD_THEN(st, machine_fold(&run, &machine, &self, err));
     st = pod_par_agree(args->machine->par, st, err);
     if (st == POD_OK) {
         machine.par = self ? self : machine.par;

@@ -326,10 +326,8 @@ pod_status pod_step_recorder_finish(pod_step_recorder *recorder, pod_par *par, p
                         &timeline->nlinks, err);
         timeline->links = links;
     }
-    if (status == POD_OK) {
-        status = gather(par, &recorder->departures, sizeof(departures), compare_departures, &runs,
-                        &nruns, err);
-    }
+    POD_THEN(status, gather(par, &recorder->departures, sizeof(departures), compare_departures,
+                            &runs, &nruns, err));
     if (status == POD_OK) {
         name_owners(timeline, runs, nruns);
     }

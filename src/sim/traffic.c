@@ -328,20 +328,13 @@ pod_status pod_traffic_run(const pod_machine *machine, const pod_traffic *traffi
                                    .sent = traffic_sent,
                                    .woke = traffic_woke,
                                    .left = watch != NULL ? traffic_left : NULL};
-    pod_status st = pod_machine_net(machine, &client, -1, &run.net, err);
-    if (st != POD_OK) {
-        return st;
-    }
-    st = pod_par_agree(machine->par, run_start(&run, err), err);
-    if (st == POD_OK) {
-        st = pod_net_run(run.net, err);
-    }
+    POD_TRY(pod_machine_net(machine, &client, -1, &run.net, err));
+    pod_status st = pod_par_agree(machine->par, run_start(&run, err), err);
+    POD_THEN(st, pod_net_run(run.net, err));
     if (st == POD_OK && watch != NULL) {
         st = pod_run_watcher_finish(&run.watcher, machine->par, err);
     }
-    if (st == POD_OK) {
-        st = pod_machine_links(machine, run.net, &result->links, err);
-    }
+    POD_THEN(st, pod_machine_links(machine, run.net, &result->links, err));
     if (st == POD_OK) {
         pod_par_max_i64(machine->par, &run.last_ps, 1);
         result->time_ps = run.last_ps;

@@ -650,10 +650,7 @@ pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_predictio
                              pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
-    const pod_status st = pod_flood_build(request, &schedule, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_flood_build(request, &schedule, err));
     const flood_schedule *self = (const flood_schedule *)schedule;
     const double time_ps = flood_time(self, request);
     if (time_ps < 0.0) {

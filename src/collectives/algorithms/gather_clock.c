@@ -85,10 +85,7 @@ pod_status pod_relay_predict(const pod_coll_request *request, pod_coll_predictio
                              pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     relay_clock clock = {.request = request, .axes = &axes};
     double hops_ps = 0.0;
     for (int p = 0; p < axes.naxes; ++p) {

@@ -287,10 +287,9 @@ pod_status pod_pairs_build(const pod_coll_request *request, const pod_pairs_plan
     self->levels = log2_of(n);
     pod_status st = pod_coll_axes_init(&self->axes, request, err);
     const int32_t parts = plan->all_ports && self->axes.naxes > 0 ? 2 * self->axes.naxes : 1;
-    st = st == POD_OK ? pod_coll_frame_init(&self->base, &pairs_ops, plan->algorithm, request,
-                                            parts, parts, err)
-                      : st;
-    st = st == POD_OK ? pairs_fill(self, err) : st;
+    POD_THEN(st, pod_coll_frame_init(&self->base, &pairs_ops, plan->algorithm, request, parts,
+                                     parts, err));
+    POD_THEN(st, pairs_fill(self, err));
     if (st != POD_OK) {
         pairs_free(&self->base);
         return st;
@@ -318,10 +317,7 @@ pod_status pod_pairs_apply(const pod_coll_request *request, const char *algorith
                            const char *instead, pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     for (int a = 0; a < axes.naxes; ++a) {
         const int32_t length = axes.axis[a].length;
         if ((length & (length - 1)) != 0) {
@@ -385,10 +381,7 @@ static pod_status least_time(const pod_coll_request *request, const pod_coll_sch
     if (request->enough_ps == 0 || request->slice->nfaults > 0 || schedule->ties_plus) {
         return POD_OK;
     }
-    const pod_status status = pod_router_new(request->slice, &router, err);
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(pod_router_new(request->slice, &router, err));
     group_work(request, schedule, router, work);
     for (int direction = 0; direction < POD_DIRECTIONS; direction++) {
         most = work[direction] > most ? work[direction] : most;
@@ -405,9 +398,7 @@ pod_status pod_pairs_predict(const pod_coll_request *request, const pod_pairs_pl
     pod_coll_schedule *schedule = NULL;
     pod_time_ps least_ps = 0;
     pod_status st = pod_pairs_build(request, plan, &schedule, err);
-    if (st == POD_OK) {
-        st = least_time(request, schedule, &least_ps, err);
-    }
+    POD_THEN(st, least_time(request, schedule, &least_ps, err));
     if (st == POD_OK && least_ps > 0 && least_ps >= request->enough_ps) {
         *prediction = (pod_coll_prediction){.total_ps = least_ps};
     } else if (st == POD_OK) {

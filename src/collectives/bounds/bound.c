@@ -313,8 +313,8 @@ static pod_status finish(const pod_bounds *b, pod_coll_bound *bound, pod_error *
     }
     bound->latency_ps = latency + b->latency_ps;
     pod_status st = time_of(b, b->link, &bound->link_ps, err);
-    st = st == POD_OK ? time_of(b, b->bisection, &bound->bisection_ps, err) : st;
-    st = st == POD_OK ? time_of(b, b->hops, &bound->hops_ps, err) : st;
+    POD_THEN(st, time_of(b, b->bisection, &bound->bisection_ps, err));
+    POD_THEN(st, time_of(b, b->hops, &bound->hops_ps, err));
     const pod_time_ps all[] = {bound->latency_ps, bound->link_ps, bound->bisection_ps,
                                bound->hops_ps};
     bound->time_ps = 0;
@@ -339,14 +339,14 @@ static pod_status bound_find(const pod_coll_request *request, const pod_router *
     own_any(&b.owned, request->elements, request->group->size);
     pod_status st = schedule ? own_by(&b.owned, schedule, err) : POD_OK;
     if (request->group->slices > 1) {
-        st = st == POD_OK ? pod_bound_across(&b, err) : st;
-        st = st == POD_OK ? finish(&b, bound, err) : st;
+        POD_THEN(st, pod_bound_across(&b, err));
+        POD_THEN(st, finish(&b, bound, err));
         free(b.owned.own);
         return st;
     }
-    st = st == POD_OK ? pod_span_init(&b.span, request, router, err) : st;
-    st = st == POD_OK ? pod_span_distances_init(&b.distances, &b.span, err) : st;
-    st = st == POD_OK ? bounds_allocate(&b, err) : st;
+    POD_THEN(st, pod_span_init(&b.span, request, router, err));
+    POD_THEN(st, pod_span_distances_init(&b.distances, &b.span, err));
+    POD_THEN(st, bounds_allocate(&b, err));
     if (st == POD_OK) {
         if (chips != NULL) {
             chips->even = pod_span_periods(&b.span, chips->period) && pod_bound_to_each(&b) > 0.0;
@@ -394,7 +394,7 @@ static pod_status chips_times(const pod_bounds *b, pod_coll_chip_bounds *times, 
     const pod_group *g = b->request->group;
     const pod_time_ps hop_ps = b->request->hop_latency_ps;
     pod_status st = time_of(b, chips->links, &times->links_ps, err);
-    st = st == POD_OK ? time_of(b, chips->each, &times->each_ps, err) : st;
+    POD_THEN(st, time_of(b, chips->each, &times->each_ps, err));
     times->even = chips->even;
     memcpy(times->period, chips->period, sizeof times->period);
     for (int32_t i = 0; i < pod_group_chips(g) && st == POD_OK; i++) {
@@ -403,9 +403,9 @@ static pod_status chips_times(const pod_bounds *b, pod_coll_chip_bounds *times, 
             continue;
         }
         st = time_of(b, chips->in[chip], &times->in_ps[chip], err);
-        st = st == POD_OK ? time_of(b, chips->out[chip], &times->out_ps[chip], err) : st;
+        POD_THEN(st, time_of(b, chips->out[chip], &times->out_ps[chip], err));
         pod_time_ps across_ps = 0;
-        st = st == POD_OK ? time_of(b, chips->across[chip], &across_ps, err) : st;
+        POD_THEN(st, time_of(b, chips->across[chip], &across_ps, err));
         const pod_time_ps far_ps = (pod_time_ps)chips->far[chip] * hop_ps + chips->far_ps;
         times->far_ps[chip] = far_ps > across_ps ? far_ps : across_ps;
     }

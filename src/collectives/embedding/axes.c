@@ -151,10 +151,7 @@ pod_status pod_coll_axes_init(pod_coll_axes *axes, const pod_coll_request *reque
     } else {
         axes_order(axes, joined);
     }
-    const pod_status st = axes_allocate(axes, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(axes_allocate(axes, err));
     for (int32_t rank = 0; rank < group->size; ++rank) {
         pod_coll_place place;
         pod_coll_place_make(group, rank, &place);
@@ -196,10 +193,7 @@ pod_status pod_coll_axes_init_cycles(pod_coll_axes *axes, const pod_coll_request
 {
     const int32_t n = request->group->size;
     *axes = (pod_coll_axes){.nranks = n, .naxes = n > 1 ? ncycles : 0};
-    const pod_status st = axes_allocate(axes, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(axes_allocate(axes, err));
     for (int a = 0; a < axes->naxes; ++a) {
         axes->axis[a] = (pod_coll_axis){.length = n, .closed = true, .stride = 1, .physical = -1};
         const int32_t *at = cycle + (int64_t)a * n;

@@ -110,7 +110,7 @@ pod_status pod_coll_hamilton_axes(pod_coll_axes *axes, const pod_coll_request *r
         physical = st == POD_OK && grid.naxes == 1 && !grid.quotient ? grid.axis[0].physical : -1;
         pod_coll_axes_fini(&grid);
     }
-    st = st == POD_OK ? pod_coll_axes_init_cycles(axes, request, cycle, 1, err) : st;
+    POD_THEN(st, pod_coll_axes_init_cycles(axes, request, cycle, 1, err));
     if (st == POD_OK && axes->naxes == 1) {
         axes->axis[0].physical = physical; /* one closed axis is its own cycle */
     }

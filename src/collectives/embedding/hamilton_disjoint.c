@@ -235,14 +235,11 @@ pod_status pod_coll_hamilton_disjoint_axes(pod_coll_axes *axes, const pod_coll_r
                                            pod_error *err)
 {
     pod_coll_axes grid;
-    pod_status st = pod_coll_axes_init(&grid, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&grid, request, err));
     int32_t *cycle = malloc((size_t)(grid.naxes + 1) * (size_t)grid.nranks * sizeof *cycle);
-    st = cycle ? disjoint_cycles(&grid, cycle, err)
-               : pod_fail(err, POD_E_NOMEM, "no memory for rings; use fewer chips");
-    st = st == POD_OK ? pod_coll_axes_init_cycles(axes, request, cycle, grid.naxes, err) : st;
+    pod_status st = cycle ? disjoint_cycles(&grid, cycle, err)
+                          : pod_fail(err, POD_E_NOMEM, "no memory for rings; use fewer chips");
+    POD_THEN(st, pod_coll_axes_init_cycles(axes, request, cycle, grid.naxes, err));
     free(cycle);
     pod_coll_axes_fini(&grid);
     return st;

@@ -387,11 +387,8 @@ static pod_status new_schedule(compiler *c, pod_error *err)
     c->schedule = self;
     self->name = name;
     const int32_t channels = c->links.channels + tbs + (needs_last_copy(m) ? 1 : 0);
-    const pod_status st = pod_coll_frame_init(&self->base, &msccl_ops, name, c->request, 1,
-                                              channels > 0 ? channels : 1, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_frame_init(&self->base, &msccl_ops, name, c->request, 1,
+                                channels > 0 ? channels : 1, err));
     self->lanes = calloc((size_t)self->base.nchannels * (size_t)m->ngpus, sizeof *self->lanes);
     return self->lanes ? POD_OK
                        : pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
@@ -407,7 +404,7 @@ static void clear_lanes(msccl_schedule *self)
 static pod_status compile(compiler *c, pod_error *err)
 {
     pod_status st = pod_msccl_connect(c->msccl, &c->links, err);
-    st = st == POD_OK ? new_schedule(c, err) : st;
+    POD_THEN(st, new_schedule(c, err));
     if (st != POD_OK) {
         return st;
     }
@@ -476,8 +473,8 @@ pod_status pod_msccl_build(const pod_msccl *msccl, const pod_coll_request *reque
     if (!c.over || !c.taken) {
         st = pod_fail(err, POD_E_NOMEM, "no memory to compile %s", msccl->file);
     }
-    st = st == POD_OK ? compile(&c, err) : st;
-    st = st == POD_OK ? prove(&c, err) : st;
+    POD_THEN(st, compile(&c, err));
+    POD_THEN(st, prove(&c, err));
     free(c.taken);
     free(c.over);
     pod_msccl_links_fini(&c.links);

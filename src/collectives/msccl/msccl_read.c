@@ -375,7 +375,7 @@ pod_status pod_msccl_parse(const char *file, const char *text, size_t size, pod_
     } else {
         memcpy(m->file, file, length);
         st = parse(&r, text, size);
-        st = st == POD_OK ? check_dependencies(m, err) : st;
+        POD_THEN(st, check_dependencies(m, err));
     }
     if (r.parser) {
         XML_ParserFree(r.parser);

@@ -237,15 +237,14 @@ static int inner_find(const hier *self, int64_t elements)
 
 static pod_status inners_build(hier *self, const pod_coll_request *request, pod_error *err)
 {
-    pod_status st = POD_OK;
-    for (int c = 0; c < self->nchunks && st == POD_OK; ++c) {
+    for (int c = 0; c < self->nchunks; ++c) {
         const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
         if (inner_find(self, elements) == self->ninner) {
             POD_ASSERT(self->ninner < POD_HIER_CHUNK_SIZES);
-            st = pod_hier_inner_init(&self->inner[self->ninner++], request, elements, err);
+            POD_TRY(pod_hier_inner_init(&self->inner[self->ninner++], request, elements, err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 static void chunks_fill(hier *self, const pod_coll_request *request, int32_t nparts)
@@ -277,11 +276,8 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     const int32_t channels = (inner->scatter ? inner->scatter->nchannels : 0)
                              + (inner->gather ? inner->gather->nchannels : 0)
                              + nparts * (1 + self->spreads);
-    pod_status st = pod_coll_frame_init(&self->base, &hier_ops, name, request,
-                                        self->nchunks * nparts, self->nchunks * channels, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_frame_init(&self->base, &hier_ops, name, request, self->nchunks * nparts,
+                                self->nchunks * channels, err));
     self->chunk = calloc((size_t)self->nchunks, sizeof *self->chunk);
     self->part = calloc((size_t)self->nchunks * (size_t)nparts, sizeof *self->part);
     self->channel = calloc((size_t)self->nchunks * (size_t)channels, sizeof *self->channel);
@@ -338,7 +334,7 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
     self->nchunks = cut->nchunks;
     self->window = cut->window;
     pod_status st = inners_build(self, request, err);
-    st = st == POD_OK ? hier_allocate(self, request, name, err) : st;
+    POD_THEN(st, hier_allocate(self, request, name, err));
     if (st != POD_OK) {
         hier_free(&self->base);
         return st;

@@ -132,12 +132,8 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
     }
     pod_hier_inner inner;
     pod_status st = pod_hier_inner_init(&inner, request, elements, err);
-    if (st == POD_OK) {
-        st = inner_time(request, &inner, inner.scatter, phases, &phases->before_ps, err);
-    }
-    if (st == POD_OK) {
-        st = inner_time(request, &inner, inner.gather, phases, &phases->after_ps, err);
-    }
+    POD_THEN(st, inner_time(request, &inner, inner.scatter, phases, &phases->before_ps, err));
+    POD_THEN(st, inner_time(request, &inner, inner.gather, phases, &phases->after_ps, err));
     pod_hier_inner_fini(&inner);
     return st;
 }

@@ -56,7 +56,7 @@ static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *req
     pod_coll_axes axes = {0};
     pod_coll_shares shares;
     pod_status st = inner_axes(&axes, &own, err);
-    st = st == POD_OK ? pod_coll_shares_get(&axes, true, &shares, err) : st;
+    POD_THEN(st, pod_coll_shares_get(&axes, true, &shares, err));
     if (st != POD_OK) {
         pod_coll_axes_fini(&axes);
         return st;

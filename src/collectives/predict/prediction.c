@@ -125,7 +125,7 @@ pod_status pod_coll_estimate_open(const pod_coll_request *request,
     const pod_coll_likeness likeness =
         pod_coll_parts_equal(schedule) ? POD_LIKE_ALL : POD_LIKE_NONE;
     pod_status st = pod_coll_fold_init(&fold, request, axes, likeness, err);
-    st = st == POD_OK ? pod_coll_estimate_folded(request, schedule, &fold, estimate, err) : st;
+    POD_THEN(st, pod_coll_estimate_folded(request, schedule, &fold, estimate, err));
     pod_coll_fold_fini(&fold);
     return st;
 }

@@ -88,10 +88,7 @@ static void count_step(counter *c, int32_t at)
 static pod_status counter_prepare(counter *c, pod_error *err)
 {
     const pod_slice *slice = c->request->slice;
-    const pod_status st = pod_router_new(slice, &c->router, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_router_new(slice, &c->router, err));
     const size_t links = (size_t)slice->nchips * POD_DIRECTIONS;
     c->load = calloc(links, sizeof *c->load);
     c->slowness = calloc(links, sizeof *c->slowness);
@@ -152,14 +149,12 @@ pod_status pod_coll_predict_steps(const pod_coll_request *request,
                                   pod_coll_prediction *prediction, pod_error *err)
 {
     pod_coll_lockstep sums;
-    const pod_status st = pod_coll_count_lockstep(request, schedule, &sums, err);
-    if (st == POD_OK) {
-        const pod_time_ps hops_ps = sums.hops * request->hop_latency_ps;
-        const pod_time_ps time_ps = pod_time_from_s(sums.time_ps / (double)POD_PS_PER_S);
-        pod_coll_prediction_make(request, hops_ps < time_ps ? hops_ps : time_ps,
-                                 hops_ps < time_ps ? time_ps - hops_ps : 0, prediction);
-    }
-    return st;
+    POD_TRY(pod_coll_count_lockstep(request, schedule, &sums, err));
+    const pod_time_ps hops_ps = sums.hops * request->hop_latency_ps;
+    const pod_time_ps time_ps = pod_time_from_s(sums.time_ps / (double)POD_PS_PER_S);
+    pod_coll_prediction_make(request, hops_ps < time_ps ? hops_ps : time_ps,
+                             hops_ps < time_ps ? time_ps - hops_ps : 0, prediction);
+    return POD_OK;
 }
 
 void pod_coll_prediction_make(const pod_coll_request *request, pod_time_ps hops_ps,

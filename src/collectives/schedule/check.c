@@ -208,15 +208,14 @@ static pod_status try_recv(const pod_checker *c, int32_t channel, int32_t rank, 
 /* All that a rank can do without another message. */
 static pod_status settle(const pod_checker *c, int32_t rank)
 {
-    pod_status st = POD_OK;
-    for (bool moved = true; moved && st == POD_OK;) {
+    for (bool moved = true; moved;) {
         moved = false;
-        for (int32_t channel = 0; channel < c->schedule->nchannels && st == POD_OK; ++channel) {
-            st = try_send(c, channel, rank, &moved);
-            st = st == POD_OK ? recv_one(c, channel, rank, true, &moved) : st;
+        for (int32_t channel = 0; channel < c->schedule->nchannels; ++channel) {
+            POD_TRY(try_send(c, channel, rank, &moved));
+            POD_TRY(recv_one(c, channel, rank, true, &moved));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 /* Messages are held back and let in one at a time, in a random order: what is only right because something
@@ -255,7 +254,7 @@ static pod_status run(const pod_checker *c)
             const int32_t channel = (int32_t)(at / c->n);
             const int32_t rank = (int32_t)(at % c->n);
             pod_status st = try_send(c, channel, rank, &moved);
-            st = st == POD_OK ? try_recv(c, channel, rank, &moved) : st;
+            POD_THEN(st, try_recv(c, channel, rank, &moved));
             if (st != POD_OK) {
                 return st;
             }
@@ -375,10 +374,8 @@ static pod_status check_order(const pod_coll_schedule *schedule, uint64_t order,
     if (!check_prepare(&c)) {
         st = pod_fail(err, POD_E_NOMEM, "no memory to check a schedule; use fewer chips");
     }
-    if (st == POD_OK) {
-        st = order == 0 ? run(&c) : run_held(&c, order);
-    }
-    st = st == POD_OK ? verdict(&c) : st;
+    POD_THEN(st, order == 0 ? run(&c) : run_held(&c, order));
+    POD_THEN(st, verdict(&c));
     check_release(&c);
     return st;
 }
@@ -398,9 +395,8 @@ pod_status pod_coll_check_orders(const pod_coll_schedule *schedule, int orders,
                         "schedule '%s' is wrong: its parts don't make up the vector",
                         schedule->algorithm);
     }
-    pod_status st = POD_OK;
-    for (int order = 0; order <= orders && st == POD_OK; ++order) {
-        st = check_order(schedule, (uint64_t)order, fault, err);
+    for (int order = 0; order <= orders; ++order) {
+        POD_TRY(check_order(schedule, (uint64_t)order, fault, err));
     }
-    return st;
+    return POD_OK;
 }

@@ -394,10 +394,7 @@ static const char *caveat_of(const request *req, const pod_xla_choice *choice)
 
 pod_status pod_xla_choose(const pod_xla_query *query, pod_xla_choice *choice, pod_error *err)
 {
-    pod_status st = check(query, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check(query, err));
     request req = read_query(query);
     pod_xla_choice made = {.form = POD_XLA_FORM_NONE, .emitter = ""};
     if (req.group.naxes > 0) {
@@ -526,16 +523,11 @@ static pod_status choose_wish(const request *req, const pod_xla_wish *wish, pod_
 pod_status pod_xla_choose_as(const pod_xla_query *query, const pod_xla_wish *wish,
                              pod_xla_choice *choice, pod_error *err)
 {
-    pod_status st = check(query, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(check(query, err));
     const request req = read_query(query);
     pod_xla_choice made = {.form = POD_XLA_FORM_NONE, .emitter = "", .caveat = ""};
-    st = req.group.naxes > 0 ? choose_wish(&req, wish, &made, err) : POD_OK;
-    if (st == POD_OK) {
-        print_name(&made);
-        *choice = made;
-    }
-    return st;
+    POD_TRY(req.group.naxes > 0 ? choose_wish(&req, wish, &made, err) : POD_OK);
+    print_name(&made);
+    *choice = made;
+    return POD_OK;
 }

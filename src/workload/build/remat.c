@@ -132,10 +132,7 @@ static pod_status item_parse(char *token, pod_remat_plan *plan, unsigned *seen, 
         plan->narrow = true;
         return POD_OK;
     }
-    const pod_status st = item_find(token, &mask, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(item_find(token, &mask, err));
     if ((*seen & mask) != 0) {
         return pod_fail(err, POD_E_USAGE, "--remat says twice where %s goes; name it once", token);
     }

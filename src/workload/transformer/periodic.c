@@ -182,16 +182,13 @@ typedef struct memory_pair {
 
 static pod_status pair_init(memory_pair *pair, const pod_periodic *periodic, pod_error *err)
 {
-    pod_status status = pod_liveness_find(pair->few, &pair->few_live, err);
-    if (status == POD_OK) {
-        status = pod_liveness_find(pair->more, &pair->more_live, err);
+    POD_TRY(pod_liveness_find(pair->few, &pair->few_live, err));
+    POD_TRY(pod_liveness_find(pair->more, &pair->more_live, err));
+    if ((!table_init(&pair->few_ops, pair->few, periodic->few)
+         || !table_init(&pair->more_ops, pair->more, periodic->more))) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
     }
-    if (status == POD_OK
-        && (!table_init(&pair->few_ops, pair->few, periodic->few)
-            || !table_init(&pair->more_ops, pair->more, periodic->more))) {
-        status = pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
-    }
-    return status;
+    return POD_OK;
 }
 
 static void pair_fini(memory_pair *pair)

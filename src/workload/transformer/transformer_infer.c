@@ -477,15 +477,13 @@ static pod_status divisors_check(const pod_tf *tf, pod_error *err)
             rows.axis[rows.count++] = axis;
         }
     }
-    pod_status st = pod_work_divides(layout, "batch", tf->stage.request->batch, &rows, err);
-    if (st == POD_OK) {
-        st = pod_work_divides(layout, "prefill-tokens", tf->stage.request->serving.prefill_tokens,
-                              &rows, err);
+    POD_TRY(pod_work_divides(layout, "batch", tf->stage.request->batch, &rows, err));
+    POD_TRY(pod_work_divides(layout, "prefill-tokens", tf->stage.request->serving.prefill_tokens,
+                             &rows, err));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        POD_TRY(pod_work_divides(layout, sizes[i].what, sizes[i].size, sizes[i].axes, err));
     }
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && st == POD_OK; i++) {
-        st = pod_work_divides(layout, sizes[i].what, sizes[i].size, sizes[i].axes, err);
-    }
-    return st;
+    return POD_OK;
 }
 
 /** Sequences and tokens of a chip. @param pieces  that the sequences of the step are cut into */

@@ -45,9 +45,7 @@ pod_status pod_reference_new(const pod_step_request *request, uint64_t seed,
     ref->roundings =
         (double)request->slice->nchips * request->slice->nslices + request->microbatches + 1;
     pod_status st = pod_slice_make("one", POD_AXES, dims, wrap, false, &ref->slice, err);
-    if (st == POD_OK) {
-        st = pod_mesh_init(&ref->mesh, &ref->slice, &logical, err);
-    }
+    POD_THEN(st, pod_mesh_init(&ref->mesh, &ref->slice, &logical, err));
     ref->request = *request;
     ref->request.model = &ref->model;
     ref->request.slice = &ref->slice;
@@ -178,9 +176,7 @@ pod_status pod_reference_compute(pod_reference *ref, pod_error *err)
     pod_shards shards = {0};
     pod_bounds bounds = {0};
     pod_status st = pod_shards_init(&shards, program, err);
-    if (st == POD_OK) {
-        st = pod_bounds_init(&bounds, program, &shards, ref->roundings, err);
-    }
+    POD_THEN(st, pod_bounds_init(&bounds, program, &shards, ref->roundings, err));
     for (int32_t i = 0; st == POD_OK && i < ref->work.tensors.count; i++) {
         const pod_tensor *tensor = &ref->work.tensors.item[i];
         const pod_patch all = {.rows = tensor->rows, .columns = tensor->columns};
@@ -190,9 +186,7 @@ pod_status pod_reference_compute(pod_reference *ref, pod_error *err)
     for (int32_t op = 0; st == POD_OK && op < program->nops; op++) {
         st = pod_bounds_exec(&bounds, op, err);
     }
-    if (st == POD_OK) {
-        st = blob_make(ref, &bounds, err);
-    }
+    POD_THEN(st, blob_make(ref, &bounds, err));
     pod_bounds_fini(&bounds);
     pod_shards_fini(&shards, program);
     return st;

@@ -236,9 +236,7 @@ pod_status pod_bounds_exec(pod_bounds *bounds, int32_t number, pod_error *err)
     float *bound = NULL;
     pod_status st = op->kind == POD_OP_MATMUL ? matmul_bound(bounds, op, &bound, err)
                                               : vector_bound(bounds, op, &bound, err);
-    if (st == POD_OK) {
-        st = pod_op_exec(bounds->program, number, bounds->shards, err);
-    }
+    POD_THEN(st, pod_op_exec(bounds->program, number, bounds->shards, err));
     if (st != POD_OK) {
         free(bound);
         return st;
