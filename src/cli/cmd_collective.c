@@ -92,11 +92,8 @@ static pod_status compare_healthy(collective_run *run, pod_experiment_collective
                                   const pod_coll_algorithm *algorithm, pod_error *err)
 {
     pod_experiment_collective_row sound;
-    const pod_status st = pod_experiment_collective_run(&run->cli->experiment, healthy, row->bytes,
-                                                        algorithm, NULL, &sound, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_experiment_collective_run(&run->cli->experiment, healthy, row->bytes, algorithm,
+                                          NULL, &sound, err));
     const double us = pod_time_to_us(row->result.time_ps);
     const double healthy_us = pod_time_to_us(sound.result.time_ps);
     const double more = healthy_us > 0 ? 100 * (us / healthy_us - 1) : 0;
@@ -159,9 +156,7 @@ static pod_status run_one(collective_run *run, pod_experiment_collective_case *r
     pod_experiment_collective_row row;
     pod_status st = pod_experiment_collective_run(&run->cli->experiment, run_case, bytes, algorithm,
                                                   pod_cli_trace_watch(&run->trace), &row, err);
-    if (st == POD_OK) {
-        st = trace_row(run, run_case, &row, err);
-    }
+    POD_THEN(st, trace_row(run, run_case, &row, err));
     if (st != POD_OK) {
         return st;
     }
@@ -183,14 +178,14 @@ static pod_status run_size(collective_run *run, pod_experiment_collective_case *
         return run_one(run, run_case, healthy, bytes, options->named, err);
     }
     pod_dtype dtype = POD_DTYPE_BF16;
-    pod_status st = pod_experiment_collective_dtype(&options->request, bytes, &dtype, err);
-    for (int i = 0; i < pod_coll_algorithm_count() && st == POD_OK; i++) {
+    POD_TRY(pod_experiment_collective_dtype(&options->request, bytes, &dtype, err));
+    for (int i = 0; i < pod_coll_algorithm_count(); i++) {
         const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
         if (pod_experiment_collective_fits(run_case, bytes, dtype, algorithm)) {
-            st = run_one(run, run_case, healthy, bytes, algorithm, err);
+            POD_TRY(run_one(run, run_case, healthy, bytes, algorithm, err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 static void add_origins(const pod_cli *cli, pod_findings *findings,
@@ -285,12 +280,8 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     }
     shown[0].table_hidden = cli->common.slices.count < 2;
     pod_status st = pod_cli_targets_init(&targets, cli, &options->file, nextra, err);
-    if (st == POD_OK) {
-        st = pod_cli_collective_parse(options, err);
-    }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err);
-    }
+    POD_THEN(st, pod_cli_collective_parse(options, err));
+    POD_THEN(st, pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err));
     if (st == POD_OK && cli->common.trace_path != NULL && targets.count > 1) {
         st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
     }
@@ -301,15 +292,9 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
         st = run_setup(&run, &targets.setup[i], err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_report(cli, run.emit, &run.findings, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_trace_write(cli, &run.trace, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_plot_write(cli, add_plot, &run, err);
-    }
+    POD_THEN(st, pod_cli_report(cli, run.emit, &run.findings, err));
+    POD_THEN(st, pod_cli_trace_write(cli, &run.trace, err));
+    POD_THEN(st, pod_cli_plot_write(cli, add_plot, &run, err));
     pod_cli_plot_fini(&run.plot);
     pod_collective_trace_fini(&run.timeline);
     pod_cli_trace_fini(&run.trace);
@@ -380,9 +365,7 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
     }
     pod_cli_collective read;
     st = pod_cli_collective_init(&read, &texts, err);
-    if (st == POD_OK) {
-        st = run_all(cli, &read, err);
-    }
+    POD_THEN(st, run_all(cli, &read, err));
     pod_cli_collective_fini(&read);
     return st;
 }

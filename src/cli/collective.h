@@ -9,26 +9,16 @@
 
 #include "experiment/collective_row.h"
 
-/** What the options say, as given. */
-typedef struct pod_collective_texts {
-    const char *op;
-    const char *bytes;
-    const char *axes;
-    const char *mesh;
+/** What the options say. Must not move: the request borrows from it. */
+typedef struct pod_cli_collective {
+    pod_experiment_collective_request request;
+    pod_cli_sizes sizes;
+    const char *mesh_text;
     const char *dcn_mesh;
     const char *mesh_axis;
     bool split_axes;
     const char *algorithm;
-    const char *dtype;
-    const char *root;
-    const char *pairs;
-    bool inside; /**< of a program: no launch by the host */
-} pod_collective_texts;
-
-/** The same, read. Must not move: the request borrows from it. */
-typedef struct pod_cli_collective {
-    pod_experiment_collective_request request;
-    pod_cli_sizes sizes;
+    const char *pairs_text;
     bool all;                        /**< every algorithm that fits */
     const pod_coll_algorithm *named; /**< or this one; NULL = the cheapest predicted */
     pod_logical_mesh mesh;
@@ -37,11 +27,14 @@ typedef struct pod_cli_collective {
     pod_table *pairs;
 } pod_cli_collective;
 
-/** Not collective: reads no file.
- *  @param[out] options  for pod_cli_collective_fini, also after an error
+/** The options of the command, which set a pod_cli_collective. */
+enum { POD_CLI_COLLECTIVE_OPTIONS = 12 };
+extern const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS];
+
+/** What the options come to, and whether they go together. Not collective: reads no file.
+ *  @param options  set by the options; for pod_cli_collective_fini, also after an error
  *  @return POD_E_USAGE */
-pod_status pod_cli_collective_init(pod_cli_collective *options, const pod_collective_texts *texts,
-                                   pod_error *err);
+pod_status pod_cli_collective_complete(pod_cli_collective *options, pod_error *err);
 /** Parse what the file holds once it has been read. Not collective. POD_E_TABLE with position. */
 pod_status pod_cli_collective_parse(pod_cli_collective *options, pod_error *err);
 void pod_cli_collective_fini(pod_cli_collective *options);

@@ -33,30 +33,29 @@ static pod_status read_algorithm(pod_cli_collective *options, const char *text, 
 }
 
 /* Options that belong to one operation, or to each other. */
-static pod_status check_options(const pod_cli_collective *options,
-                                const pod_collective_texts *texts, pod_error *err)
+static pod_status check_options(const pod_cli_collective *options, pod_error *err)
 {
     const char *op = pod_coll_op_name(options->request.op);
-    if (texts->root != NULL && options->request.op != POD_BROADCAST) {
+    if (options->request.root != NULL && options->request.op != POD_BROADCAST) {
         return pod_fail(err, POD_E_USAGE, "--root is for broadcast; %s has none", op);
     }
-    if (texts->pairs != NULL && options->request.op != POD_PERMUTE) {
+    if (options->pairs_text != NULL && options->request.op != POD_PERMUTE) {
         return pod_fail(err, POD_E_USAGE, "--pairs is for permute; %s has none", op);
     }
-    if (options->request.op == POD_PERMUTE && texts->pairs == NULL) {
+    if (options->request.op == POD_PERMUTE && options->pairs_text == NULL) {
         return pod_cli_require(NULL, "--pairs", "shift:x:1", err);
     }
-    if (texts->mesh != NULL && texts->axes != NULL) {
+    if (options->mesh_text != NULL && options->request.axes != NULL) {
         return pod_fail(err, POD_E_USAGE,
                         "--axes and --mesh both say what a group is; give one of them");
     }
-    if (texts->mesh != NULL) {
-        return pod_cli_require(texts->mesh_axis, "--axis", "data", err);
+    if (options->mesh_text != NULL) {
+        return pod_cli_require(options->mesh_axis, "--axis", "data", err);
     }
-    const char *lonely = texts->mesh_axis != NULL  ? "--axis"
-                         : texts->dcn_mesh != NULL ? "--dcn-mesh"
-                         : texts->split_axes       ? "--split-axes"
-                                                   : NULL;
+    const char *lonely = options->mesh_axis != NULL  ? "--axis"
+                         : options->dcn_mesh != NULL ? "--dcn-mesh"
+                         : options->split_axes       ? "--split-axes"
+                                                     : NULL;
     return lonely == NULL ? POD_OK
                           : pod_fail(err, POD_E_USAGE,
                                      "%s needs the mesh it speaks of; give --mesh too", lonely);
@@ -81,46 +80,80 @@ static pod_status read_mesh_axes(const char *text, unsigned *axes, pod_error *er
     }
 }
 
-static pod_status read_mesh(pod_cli_collective *options, const pod_collective_texts *texts,
-                            pod_error *err)
+static pod_status read_mesh(pod_cli_collective *options, pod_error *err)
 {
-    POD_TRY(pod_logical_mesh_parse(texts->mesh, texts->dcn_mesh, &options->mesh, err));
-    options->mesh.split_axes = texts->split_axes;
+    POD_TRY(pod_logical_mesh_parse(options->mesh_text, options->dcn_mesh, &options->mesh, err));
+    options->mesh.split_axes = options->split_axes;
     options->request.mesh = &options->mesh;
-    return read_mesh_axes(texts->mesh_axis, &options->request.mesh_axes, err);
+    return read_mesh_axes(options->mesh_axis, &options->request.mesh_axes, err);
 }
 
 /* What a group is, its root and its pairs. */
-static pod_status read_groups(pod_cli_collective *options, const pod_collective_texts *texts,
-                              pod_error *err)
+static pod_status read_groups(pod_cli_collective *options, pod_error *err)
 {
-    options->request.axes = texts->axes;
-    options->request.root = texts->root;
-    if (texts->pairs != NULL && pod_experiment_pairs_are_named(texts->pairs)) {
-        options->request.pairs = texts->pairs;
-    } else if (texts->pairs != NULL) {
-        options->file = (pod_cli_file){.path = texts->pairs};
+    if (options->pairs_text != NULL && pod_experiment_pairs_are_named(options->pairs_text)) {
+        options->request.pairs = options->pairs_text;
+    } else if (options->pairs_text != NULL) {
+        options->file = (pod_cli_file){.path = options->pairs_text};
     }
-    return texts->mesh != NULL ? read_mesh(options, texts, err) : POD_OK;
+    return options->mesh_text != NULL ? read_mesh(options, err) : POD_OK;
 }
 
-pod_status pod_cli_collective_init(pod_cli_collective *options, const pod_collective_texts *texts,
-                                   pod_error *err)
+/* ---- the options ---- */
+
+static pod_status read_op(const char *text, void *field, pod_error *err)
 {
-    pod_experiment_collective_request *request = &options->request;
-    *options = (pod_cli_collective){.all = false};
-    pod_status st = pod_cli_require(texts->op, "--op", "all-reduce", err);
-    POD_THEN(st, pod_coll_op_parse(texts->op, &request->op, err));
-    POD_THEN(st, pod_cli_require(texts->bytes, "--bytes", "1KiB:1GiB:4", err));
-    POD_THEN(st, pod_cli_sizes_parse(texts->bytes, "--bytes", &options->sizes, err));
-    POD_THEN(st, read_algorithm(options, texts->algorithm, err));
-    if (st == POD_OK && texts->dtype != NULL) {
-        request->dtype_given = true;
-        st = pod_dtype_parse(texts->dtype, &request->dtype, err);
-    }
-    request->inside = texts->inside;
-    POD_THEN(st, check_options(options, texts, err));
-    return st == POD_OK ? read_groups(options, texts, err) : st;
+    return pod_coll_op_parse(text, field, err);
+}
+
+static pod_status read_dtype(const char *text, void *field, pod_error *err)
+{
+    pod_experiment_collective_request *request = field;
+    request->dtype_given = true;
+    return pod_dtype_parse(text, &request->dtype, err);
+}
+
+#define AT(field) POD_CLI_FIELD(pod_cli_collective, field)
+/* clang-format off */
+const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS] = {
+    {"op", 0, POD_CLI_READ, AT(request.op), "OP",
+     "all-reduce, all-gather, reduce-scatter, all-to-all, permute or broadcast",
+     .read = read_op, .example = "all-reduce", .matters = true},
+    {"bytes", 0, POD_CLI_SIZES, AT(sizes), "LIST",
+     "the full buffer per chip: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)",
+     .example = "1KiB:1GiB:4", .matters = true},
+    {"axes", 0, POD_CLI_TEXT, AT(request.axes), "AXES",
+     "physical axes that a group spans, as x or xyz (default: all)", .matters = true},
+    {"mesh", 0, POD_CLI_TEXT, AT(mesh_text), "AXIS=N,...",
+     "a logical mesh laid on the slice; with --axis it says what a group is",
+     .group = "Groups of a mesh", .matters = true},
+    {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...",
+     "how mesh axes lie on several slices", .group = "Groups of a mesh"},
+    {"axis", 0, POD_CLI_TEXT, AT(mesh_axis), "NAME",
+     "axes of the mesh that a group spans, as tensor or fsdp,tensor", .group = "Groups of a mesh", .matters = true},
+    {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
+     "mesh axes may share a physical axis", .group = "Groups of a mesh"},
+    {"algorithm", 0, POD_CLI_TEXT, AT(algorithm), "NAME",
+     "auto (cheapest predicted), all, one of podsim list algorithms, or file:my.xml "
+     "(default: auto)", .matters = true},
+    {"dtype", 0, POD_CLI_READ, AT(request), "TYPE",
+     "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)",
+     .read = read_dtype, .matters = true},
+    {"root", 0, POD_CLI_TEXT, AT(request.root), "X,Y,Z",
+     "of a broadcast (default: 0,0,0)"},
+    {"pairs", 0, POD_CLI_TEXT, AT(pairs_text), "PAIRS",
+     "of a permute: shift:AXIS:N, transpose, or a CSV file"},
+    {"launch", 0, POD_CLI_CHOICE, AT(request.inside), "host|device",
+     "run from the host, as benchmarks do, or inside a program (default: host)"},
+};
+/* clang-format on */
+#undef AT
+
+pod_status pod_cli_collective_complete(pod_cli_collective *options, pod_error *err)
+{
+    POD_TRY(read_algorithm(options, options->algorithm, err));
+    POD_TRY(check_options(options, err));
+    return read_groups(options, err);
 }
 
 pod_status pod_cli_collective_parse(pod_cli_collective *options, pod_error *err)
@@ -144,7 +177,6 @@ void pod_cli_collective_fini(pod_cli_collective *options)
 {
     pod_table_free(options->pairs);
     pod_msccl_free(options->program);
-    free(options->sizes.bytes);
     pod_cli_files_free(&options->file, 1);
     *options = (pod_cli_collective){.all = false};
 }
