@@ -310,41 +310,9 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     return st;
 }
 
-#define AT(field) POD_CLI_FIELD(pod_collective_texts, field)
-/* clang-format off */
-static const pod_cli_option options[] = {
-    {"op", 0, POD_CLI_TEXT, AT(op), "OP",
-     "all-reduce, all-gather, reduce-scatter, all-to-all, permute or broadcast", .matters = true},
-    {"bytes", 0, POD_CLI_TEXT, AT(bytes), "LIST",
-     "the full buffer per chip: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)", .matters = true},
-    {"axes", 0, POD_CLI_TEXT, AT(axes), "AXES",
-     "physical axes that a group spans, as x or xyz (default: all)", .matters = true},
-    {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "a logical mesh laid on the slice; with --axis it says what a group is", .matters = true},
-    {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...",
-     "how mesh axes lie on several slices"},
-    {"axis", 0, POD_CLI_TEXT, AT(mesh_axis), "NAME",
-     "axes of the mesh that a group spans, as tensor or fsdp,tensor", .matters = true},
-    {"split-axes", 0, POD_CLI_FLAG, AT(split_axes), NULL,
-     "mesh axes may share a physical axis"},
-    {"algorithm", 0, POD_CLI_TEXT, AT(algorithm), "NAME",
-     "auto (cheapest predicted), all, one of podsim list algorithms, or file:my.xml "
-     "(default: auto)", .matters = true},
-    {"dtype", 0, POD_CLI_TEXT, AT(dtype), "TYPE",
-     "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)", .matters = true},
-    {"root", 0, POD_CLI_TEXT, AT(root), "X,Y,Z",
-     "of a broadcast (default: 0,0,0)"},
-    {"pairs", 0, POD_CLI_TEXT, AT(pairs), "PAIRS",
-     "of a permute: shift:AXIS:N, transpose, or a CSV file"},
-    {"launch", 0, POD_CLI_CHOICE, AT(inside), "host|device",
-     "run from the host, as benchmarks do, or inside a program (default: host)"},
-};
-/* clang-format on */
-#undef AT
-
 pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
-    pod_collective_texts texts = {0};
+    pod_cli_collective options = {.all = false};
     const pod_cli_usage usage = {
         .synopsis = "--slice SPEC --op OP --bytes LIST",
         .examples =
@@ -355,17 +323,16 @@ pod_status pod_cmd_collective(pod_cli *cli, int argc, const char **argv, pod_err
         .groups = POD_CLI_SLICES | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_DATA | POD_CLI_SEED | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT
                   | POD_CLI_HTML,
-        .options = options,
-        .noptions = sizeof options / sizeof *options,
-        .fields = &texts,
+        .options = pod_cli_collective_option,
+        .noptions = POD_CLI_COLLECTIVE_OPTIONS,
+        .fields = &options,
     };
-    pod_status st = pod_cli_parse(cli, &usage, argc, argv, err);
-    if (st != POD_OK || cli->help) {
-        return st;
+    POD_TRY(pod_cli_parse(cli, &usage, argc, argv, err));
+    if (cli->help) {
+        return POD_OK;
     }
-    pod_cli_collective read;
-    st = pod_cli_collective_init(&read, &texts, err);
-    POD_THEN(st, run_all(cli, &read, err));
-    pod_cli_collective_fini(&read);
+    pod_status st = pod_cli_collective_complete(&options, err);
+    POD_THEN(st, run_all(cli, &options, err));
+    pod_cli_collective_fini(&options);
     return st;
 }
