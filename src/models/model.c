@@ -368,11 +368,11 @@ static double keys_seen(const pod_layer *layer, const pod_model_flops_args *args
     return (keys_seen_by(layer, all) - keys_seen_by(layer, args->cached)) / (double)args->seq;
 }
 
-/** Forward, of one token. */
+/** Forward, of one token, without the head. */
 static double transformer_flops(const pod_model *model, const pod_model_flops_args *args)
 {
     static const pod_layer whole = {.window = 0};
-    double flops = 2.0 * (double)model->vocab * (double)model->d_model;
+    double flops = 0;
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
         flops += 2.0 * (double)pod_layer_weights(model, &layer, true)
@@ -390,7 +390,9 @@ double pod_model_flops(const pod_model *model, const pod_model_flops_args *args)
 {
     const double rows = (double)args->rows;
     if (model->kind == POD_MODEL_TRANSFORMER) {
-        return (args->train ? 3.0 : 1.0) * transformer_flops(model, args) * rows;
+        const double head = 2.0 * (double)model->vocab * (double)model->d_model;
+        const double read = (double)(args->rows - args->unread);
+        return (args->train ? 3.0 : 1.0) * (transformer_flops(model, args) * rows + head * read);
     }
     return (args->train ? 6.0 : 2.0) * (double)pod_model_weights(model) * rows;
 }

@@ -9,7 +9,8 @@ static pod_roofline parts(const pod_roofline_args *args, double tokens)
     const double peak = args->chips * args->peak_flops_per_s;
     return (pod_roofline){.cache_s = args->sequences * args->cache_bytes / hbm,
                           .weights_s = args->weight_bytes / hbm,
-                          .products_s = 2 * tokens * args->weights / peak};
+                          .products_s =
+                              2 * (tokens * args->weights + args->sequences * args->head) / peak};
 }
 
 pod_roofline pod_roofline_decode(const pod_roofline_args *args)
@@ -47,7 +48,7 @@ pod_roofline_args pod_roofline_args_of(const pod_model *model, const pod_chip_sp
                               .tokens = (double)seq,
                               .cache_bytes =
                                   (double)pod_model_cache(model, seq) * pod_dtype_size(dtype),
-                              .weights = head,
+                              .head = head,
                               .chips = chips,
                               .hbm_bytes_per_s = chip->hbm_bytes_per_s,
                               .peak_flops_per_s = chip->peak_ops_per_s[dtype]};

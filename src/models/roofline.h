@@ -22,7 +22,8 @@ typedef struct pod_roofline_args {
     double tokens;        /**< of each sequence, in prefill */
     double prompt_tokens; /**< of prompts, beside those that a step decodes */
     double cache_bytes;   /**< of one sequence */
-    double weights;       /**< that work on a token */
+    double weights;       /**< that work on a token, without the head */
+    double head;          /**< that work on the last token of a sequence */
     double weight_bytes;  /**< read in a step */
     double chips;
     double hbm_bytes_per_s; /**< of a chip */

@@ -108,16 +108,42 @@ static void peers_note(pod_machine *machine, rank_peers *peers)
     }
 }
 
-/* Ranks that own neighbours of this rank's cells, and the times of *peers.
- * @return their number, -1 when memory is out */
+/* Whose cells send to this rank's: its peers, too. A server without a NIC sends by another one's, and what comes for it
+ * comes by a third. Collective. @param named  room for size * size */
+static void peers_add_back(const pod_machine *machine, rank_peers *peers, int64_t *named)
+{
+    const int size = peers->size;
+    for (int other = 0; other < size; other++) {
+        named[peers->rank * size + other] = peers->is_peer[other] ? 1 : 0;
+    }
+    pod_par_sum_i64(machine->par, named, size * size);
+    for (int other = 0; other < size; other++) {
+        peers->is_peer[other] = peers->is_peer[other] || named[other * size + peers->rank] > 0;
+    }
+}
+
+/* Ranks that own neighbours of this rank's cells, and the times of *peers. Collective.
+ * @return their number, -1 when memory is out on some rank */
 static int peers_find(pod_machine *machine, rank_peers *peers, int32_t *list)
 {
     const int size = peers->size;
+    const bool one_sided = size > 1 && machine->dcn != NULL && machine->dcn->nfaults > 0;
     peers->is_peer = calloc((size_t)size, sizeof *peers->is_peer);
-    if (!peers->is_peer) {
+    int64_t *named = one_sided ? calloc((size_t)size * (size_t)size, sizeof *named) : NULL;
+    int64_t short_of_memory = peers->is_peer == NULL || (one_sided && named == NULL) ? 1 : 0;
+    if (one_sided) {
+        pod_par_max_i64(machine->par, &short_of_memory, 1);
+    }
+    if (short_of_memory != 0) {
+        free(named);
+        free(peers->is_peer);
         return -1;
     }
     peers_note(machine, peers);
+    if (one_sided) {
+        peers_add_back(machine, peers, named);
+    }
+    free(named);
     int npeers = 0;
     for (int other = 0; other < size; other++) {
         if (peers->is_peer[other]) {
@@ -151,12 +177,17 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                         .least_bytes = exclusive_bytes > 0 ? exclusive_bytes : 0,
                         .least_ps = POD_TIME_NEVER};
     int npeers = -1;
-    if (first_cell && peers) {
+    pod_status st = first_cell && peers
+                        ? POD_OK
+                        : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
+    st = pod_par_agree(machine->par, st, err);
+    if (st == POD_OK) {
         pod_placement_blocks(ncells, size, first_cell);
         npeers = peers_find(&own, &found, peers);
     }
-    pod_status st =
-        npeers >= 0 ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
+    if (st == POD_OK && npeers < 0) {
+        st = pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
+    }
     st = pod_par_agree(machine->par, st, err);
     int64_t times_ps[] = {found.cross_ps, found.least_ps};
     pod_par_min_i64(machine->par, times_ps, 2);

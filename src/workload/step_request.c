@@ -231,9 +231,11 @@ static pod_status work_start(const pod_step_request *request, pod_step_work *wor
                                   .cached = decodes ? 0 : serving->cached,
                                   .train = request->mode == POD_STEP_TRAIN,
                                   .causal = !decodes && !request->settings.full_scores};
+    flops.unread = request->mode == POD_STEP_PREFILL ? work->rows - request->batch : 0;
     work->model_flops = pod_model_flops(request->model, &flops);
     if (serving->prefill_tokens > 0) {
         flops.rows = serving->prefill_tokens;
+        flops.unread = serving->prefill_tokens;
         flops.seq = serving->prefill_tokens;
         flops.cached = serving->cached;
         flops.causal = !request->settings.full_scores;
