@@ -55,12 +55,28 @@ function partsView(run, table, linked) {
     choose: (c) => linked.forEach((f) => f(c))})), tableView(table).node, sourced("Source: simulated; mean over chips. Choose a part to filter the timeline and the ops."));
 }
 
+/* The same of a compiled program: a row a kind, a column a phase. What no phase has is the step's. */
+function phasesView(run, table, linked) {
+  const what = getter(table, "what"), total = getter(table, "total_s");
+  const names = ["forward", "recompute", "backward", "update"];
+  const of = names.map((n) => getter(table, n + "_s"));
+  if (!what || !total || of.includes(null)) return section(run, "time", "Where the time goes", tableView(table).node, sourced());
+  const exposed = found(run, "exposed");
+  const bars = names.map((label, i) => ({label, parts: table.rows.map((r) => ({name: what(r), value: of[i](r)}))}));
+  const rest = table.rows.map((r) => ({name: what(r), value: total(r) - of.reduce((a, f) => a + f(r), 0)})).filter((p) => p.value > 1e-9);
+  const waits = exposed ? exposed.rows.map((r) => ({name: getter(exposed, "what")(r), value: getter(exposed, "exposed_s")(r)})) : [];
+  if (rest.length || waits.length) bars.push({label: "step", parts: [...rest, ...waits]});
+  const filled = bars.filter((b) => b.parts.some((p) => p.value > 0));
+  return section(run, "time", "Where the time goes", el("div", {class: "panel"}, stackedBars(filled, {total: first(run).step_time_s || first(run).step_s,
+    choose: (c) => linked.forEach((f) => f(c))})), tableView(table).node, sourced("Source: simulated; mean over chips."));
+}
+
 function opsView(run, table, linked) {
   let chosen = null;
   const phase = getter(table, "phase"), kind = getter(table, "kind");
   const view = tableView(table, {tools: true, keep: (r) => !chosen || ((!kind || kind(r) === chosen.part) && (!phase || chosen.row === "step" || phase(r) === chosen.row))});
   linked.push((c) => { chosen = c; view.redraw(); });
-  const scope = getter(table, "scope") || getter(table, "tf_op"), time = getter(table, "time_us") || getter(table, "time_s");
+  const scope = getter(table, "op_name"), time = getter(table, "total_us");
   return section(run, "ops", "Ops", view.node, scope && time ? scopeTree(table, scope, time) : null,
     sourced("Source: simulated; times of one step on one chip."));
 }
@@ -88,17 +104,19 @@ function scopeTree(table, scope, time) {
 }
 
 function rooflineView(run, ops, roofs) {
-  const flops = getter(ops, "flops"), moved = getter(ops, "hbm_bytes"), us = getter(ops, "time_us"), name = getter(ops, "name");
+  const flops = getter(ops, "flops"), us = getter(ops, "time_us"), name = getter(ops, "name");
+  const read = getter(ops, "hbm_read_bytes"), written = getter(ops, "hbm_write_bytes"), total = getter(ops, "total_us") || us;
+  const moved = getter(ops, "hbm_bytes") || (read && ((r) => read(r) + written(r)));
   const roof = getter(roofs, "name"), limit = getter(roofs, "rate"), per = getter(roofs, "unit");
   if (!flops || !moved || !us || !limit) return null;
   const points = ops.rows.filter((r) => flops(r) > 0 && moved(r) > 0 && us(r) > 0);
   if (!points.length) return null;
-  const longest = Math.max(...points.map(us));
+  const longest = points.reduce((most, r) => Math.max(most, total(r)), 0);
   const xs = points.map((r) => flops(r) / moved(r));
   const x0 = Math.min(...xs, 1) / 2, x1 = Math.max(...xs, 1000) * 2;
   const peaks = roofs.rows.filter((r) => per(r) === "FLOP/s"), feeds = roofs.rows.filter((r) => per(r) === "B/s");
   const best = Math.max(...peaks.map(limit));
-  const series = [{name: "ops (size: time)", colour: 0, points: points.map((r, i) => [xs[i], flops(r) / us(r) * 1e6, name(r), 3 + 9 * Math.sqrt(us(r) / longest)])}];
+  const series = [{name: "ops (size: time)", colour: 0, points: points.map((r, i) => [xs[i], flops(r) / us(r) * 1e6, name(r), 3 + 9 * Math.sqrt(total(r) / longest)])}];
   peaks.forEach((r, i) => series.push({name: roof(r), bound: true, line: true, colour: 1 + i, points: [[x0, limit(r)], [x1, limit(r)]]}));
   feeds.forEach((r, i) => series.push({name: roof(r), bound: true, line: true, dashed: true, colour: 1 + peaks.length + i,
     points: [[x0, x0 * limit(r)], [best / limit(r), best]]}));
@@ -109,11 +127,11 @@ function rooflineView(run, ops, roofs) {
 }
 
 function memoryView(run, table, peak, trace) {
-  const kind = getter(table, "kind"), size = getter(table, "bytes");
-  const rows = table.rows.filter((r) => size(r) > 0);
+  const kind = table && getter(table, "kind"), size = table && getter(table, "bytes");
+  const rows = table ? table.rows.filter((r) => size(r) > 0) : [];
   const all = rows.reduce((a, r) => a + size(r), 0);
   const limit = first(run).hbm_frac > 0 ? first(run).hbm_bytes_per_chip / first(run).hbm_frac : 0;
-  const bars = el("div", {class: "panel"}, rows.map((r, i) => el("div", {class: "barrow"}, el("span", {}, kind(r)),
+  const bars = !table ? null : el("div", {class: "panel"}, rows.map((r, i) => el("div", {class: "barrow"}, el("span", {}, kind(r)),
     el("div", {class: "bar", style: "width:" + 100 * size(r) / Math.max(...rows.map(size)) + "%"},
       el("span", {class: "p" + i % COLOURS, style: "flex:1;background-color:var(--c" + i % COLOURS + ")"})), el("span", {}, bytes(size(r))))),
   el("p", {}, bytes(all) + " a chip" + (limit ? " of " + bytes(limit) + " that a program may use" : "")));
@@ -121,10 +139,11 @@ function memoryView(run, table, peak, trace) {
   const chart = live && live.length && live[0][1].length > 1 ? xyChart({title: "HBM bytes that live over the step", x: {label: "time", text: (v) => seconds(v / 1e6)},
     y: {label: "HBM", text: bytes}, series: [...live.map(([n, points]) => ({name: n, line: true, stepped: true, bound: points.length > 4000, points})),
       ...(limit ? [{name: "limit of the chip", line: true, dashed: true, bound: true, points: [[0, limit], [trace.end, limit]]}] : [])]}) : null;
-  return section(run, "memory", "Memory", el("div", {class: "two"}, bars, chart), tableView(table).node,
+  return section(run, "memory", "Memory", el("div", {class: "two"}, bars, chart), table ? tableView(table).node : null,
     peak ? [el("h3", {}, "What lives at the peak"), tableView(peak, {tools: true}).node] : null, sourced());
 }
 
+/* "1,2,3", or in a compiled program the chip's number. */
 const point = (text) => String(text).split(",").map(Number).concat(0, 0).slice(0, 3);
 
 function sliceView(run, table, links, rings, trace) {
@@ -146,7 +165,7 @@ function sliceView(run, table, links, rings, trace) {
     groups.get(r.axis(row)).push(String(r.chips(row)).split(" ").map((t) => number(point(t))).filter((id) => id >= 0 && id < chips.length));
   }
   const view = torusView({dims, wrap: facts.get("wrap"), chips,
-    links: links && links.rows.map((row) => ({chip: number(point(l.chip(row))), direction: l.direction(row), busy: l.busy ? l.busy(row) : null, state: l.state ? l.state(row) : ""})),
+    links: links && links.rows.map((row) => ({chip: Number.isInteger(l.chip(row)) ? l.chip(row) : /^\d+$/.test(l.chip(row)) ? Number(l.chip(row)) : number(point(l.chip(row))), direction: l.direction(row), busy: l.busy ? l.busy(row) : null, state: l.state ? l.state(row) : ""})),
     rings: [...groups].map(([axis, list]) => ({axis, rings: list}))});
   const collectives = trace ? trace.lanes.flatMap((lane) => lane.slices).filter((s) => s.args.mesh_axis || s.args.physical_axes) : [];
   const now = el("span", {class: "soft small", role: "status"});
@@ -269,8 +288,8 @@ function runViews(run) {
   const parts = take("parts"), ops = take("ops"), roofs = take("roofs"), memory = take("memory"), peak = take("peak"),
     links = take("link_loads"), rings = take("rings"), facts = take("slice");
   const rows = tableOf(run.rows, run.columns);
-  if (parts) take("time"); /* the same without phases */
-  const out = [head(run), parts ? partsView(run, parts, linked) : null];
+  const phases = take("time"); /* the same as parts without phases; or of a compiled program, with phases as columns */
+  const out = [head(run), parts ? partsView(run, parts, linked) : phases ? phasesView(run, phases, linked) : null];
   if (trace && trace.lanes.length) {
     const view = timelineView(trace);
     linked.push((c) => view.filter(c ? (s) => (!s.args.phase || c.row === "step" || s.args.phase === c.row) && kindMatches(s, c.part) : null));
@@ -282,7 +301,7 @@ function runViews(run) {
   if (run.command === "validate") out.push(validationView(run));
   if (ops) out.push(opsView(run, ops, linked));
   if (ops && roofs) out.push(rooflineView(run, ops, roofs));
-  if (memory) out.push(memoryView(run, memory, peak, trace));
+  if (memory || peak) out.push(memoryView(run, memory, peak, trace));
   if (facts) out.push(sliceView(run, facts, links, rings, trace));
   for (const table of tables(run)) {
     if (!shownTables.has(table.id)) out.push(section(run, "t-" + table.id, table.title, tableView(table).node, sourced()));

@@ -134,6 +134,8 @@ pod_status pod_hlo_notes(pod_findings *findings, const pod_hlo_report *report, p
 
 /** `--ops`, `--collectives`, `--memory`, `--links`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
 pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report, pod_error *err);
+/** The same tables for a page, on rank 0. POD_E_NOMEM. */
+pod_status pod_hlo_files_find(pod_findings *findings, const pod_hlo_report *report, pod_error *err);
 
 /** `--trace`: simulates every iteration once more, with chips watched. Collective.
  *  @return POD_E_INVALID for too many events, POD_E_RANGE for too many ops; POD_E_IO, POD_E_NOMEM */

@@ -8,14 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err)
-{
-    const char *text = NULL;
-    size_t size = 0;
-    POD_TRY(pod_emit_finish(emit, &text, &size, err));
-    return pod_file_write(path, text, size, err);
-}
-
 static double us_of(double s)
 {
     return s * 1e6;
@@ -98,7 +90,8 @@ static void emit_op(pod_emit *emit, const pod_hlo_report *report, const pod_expe
     pod_emit_text(emit, pod_hlo_print_source(module, row->instruction, text, sizeof text));
 }
 
-static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_error *err)
+static pod_status emit_ops(pod_format format, const pod_hlo_report *report, pod_emit **made,
+                           pod_error *err)
 {
     static const pod_emit_column columns[] = {{.name = "name"},
                                               {.name = "opcode"},
@@ -127,13 +120,16 @@ static pod_status write_ops(const char *path, const pod_hlo_report *report, pod_
     pod_experiment_hlo_op *rows = NULL;
     uint32_t count = 0;
     pod_status st = pod_experiment_hlo_ops(report->outcome, &rows, &count, err);
-    POD_THEN(st, pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
-                              &emit, err));
+    POD_THEN(st,
+             pod_emit_new(format, "hlo", columns, sizeof columns / sizeof columns[0], &emit, err));
     for (uint32_t i = 0; st == POD_OK && i < count; i++) {
         emit_op(emit, report, &rows[i]);
     }
-    POD_THEN(st, write_emitted(path, emit, err));
-    pod_emit_free(emit);
+    if (st != POD_OK) {
+        pod_emit_free(emit);
+        emit = NULL;
+    }
+    *made = emit;
     free(rows);
     return st;
 }
@@ -184,7 +180,8 @@ static void emit_run(pod_emit *emit, const pod_hlo_report *report, uint32_t numb
     pod_emit_text(emit, outcome->ran[number].reason);
 }
 
-static pod_status write_collectives(const char *path, const pod_hlo_report *report, pod_error *err)
+static pod_status emit_collectives(pod_format format, const pod_hlo_report *report, pod_emit **made,
+                                   pod_error *err)
 {
     static const pod_emit_column columns[] = {{.name = "name"},
                                               {.name = "op"},
@@ -205,8 +202,8 @@ static pod_status write_collectives(const char *path, const pod_hlo_report *repo
     const pod_hlo_program *program = report->outcome->program;
     const pod_hlo_collectives *all = &program->analysis->collectives;
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
-                                 &emit, err);
+    pod_status st =
+        pod_emit_new(format, "hlo", columns, sizeof columns / sizeof columns[0], &emit, err);
     for (uint32_t i = 0; st == POD_OK && i < program->nrun_as; i++) {
         const uint32_t instruction = i < all->count ? all->collective[i].instruction
                                                     : all->transfer[i - all->count].instruction;
@@ -214,8 +211,11 @@ static pod_status write_collectives(const char *path, const pod_hlo_report *repo
             emit_run(emit, report, i);
         }
     }
-    POD_THEN(st, write_emitted(path, emit, err));
-    pod_emit_free(emit);
+    if (st != POD_OK) {
+        pod_emit_free(emit);
+        emit = NULL;
+    }
+    *made = emit;
     return st;
 }
 
@@ -267,15 +267,16 @@ static void emit_alive(pod_emit *emit, const pod_hlo_report *report, uint32_t co
     }
 }
 
-static pod_status write_memory(const char *path, const pod_hlo_report *report, pod_error *err)
+static pod_status emit_memory(pod_format format, const pod_hlo_report *report, pod_emit **made,
+                              pod_error *err)
 {
     static const pod_emit_column columns[] = {
         {.name = "name"}, {.name = "op_name"}, {.name = "bytes"}, {.name = "from"}, {.name = "to"}};
     const pod_hlo_module *module = report->text->module;
     const pod_hlo_computation *entry = &module->computation[module->entry];
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
-                                 &emit, err);
+    pod_status st =
+        pod_emit_new(format, "hlo", columns, sizeof columns / sizeof columns[0], &emit, err);
     for (uint32_t i = entry->first; st == POD_OK && i < entry->first + entry->count; i++) {
         const int64_t bytes = hbm_bytes(module, pod_hlo_shape_of(module, &module->instruction[i]));
         if (module->instruction[i].opcode == POD_HLO_PARAMETER && bytes > 0) {
@@ -284,15 +285,19 @@ static pod_status write_memory(const char *path, const pod_hlo_report *report, p
     }
     if (st == POD_OK) {
         emit_alive(emit, report, module->entry);
-        st = write_emitted(path, emit, err);
     }
-    pod_emit_free(emit);
+    if (st != POD_OK) {
+        pod_emit_free(emit);
+        emit = NULL;
+    }
+    *made = emit;
     return st;
 }
 
 /* ---- links ---- */
 
-static pod_status write_links(const char *path, const pod_hlo_report *report, pod_error *err)
+static pod_status emit_links(pod_format format, const pod_hlo_report *report, pod_emit **made,
+                             pod_error *err)
 {
     static const pod_emit_column columns[] = {{.name = "chip"},
                                               {.name = "direction"},
@@ -306,8 +311,8 @@ static pod_status write_links(const char *path, const pod_hlo_report *report, po
                            .fold_slices = result->fold_slices};
     memcpy(machine.period, result->period, sizeof machine.period);
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(POD_FORMAT_CSV, "hlo", columns, sizeof columns / sizeof columns[0],
-                                 &emit, err);
+    pod_status st =
+        pod_emit_new(format, "hlo", columns, sizeof columns / sizeof columns[0], &emit, err);
     const int32_t nchips = report->setup->slice.nchips;
     for (int32_t chip = 0; st == POD_OK && chip < pod_machine_chips(&machine); chip++) {
         const size_t cell = (size_t)pod_machine_cell(&machine, chip);
@@ -331,7 +336,26 @@ static pod_status write_links(const char *path, const pod_hlo_report *report, po
                 emit, result->time_ps > 0 ? (double)record->busy_ps / (double)result->time_ps : 0);
         }
     }
-    POD_THEN(st, write_emitted(path, emit, err));
+    if (st != POD_OK) {
+        pod_emit_free(emit);
+        emit = NULL;
+    }
+    *made = emit;
+    return st;
+}
+
+typedef pod_status emit_table(pod_format format, const pod_hlo_report *report, pod_emit **made,
+                              pod_error *err);
+
+static pod_status write_table(const char *path, const pod_hlo_report *report, emit_table *table,
+                              pod_error *err)
+{
+    pod_emit *emit = NULL;
+    const char *text = NULL;
+    size_t size = 0;
+    pod_status st = table(POD_FORMAT_CSV, report, &emit, err);
+    POD_THEN(st, pod_emit_finish(emit, &text, &size, err));
+    POD_THEN(st, pod_file_write(path, text, size, err));
     pod_emit_free(emit);
     return st;
 }
@@ -340,21 +364,40 @@ pod_status pod_hlo_files_write(const pod_cli *cli, const pod_hlo_report *report,
 {
     const struct {
         const char *path;
-        pod_status (*write)(const char *path, const pod_hlo_report *report, pod_error *err);
+        emit_table *table;
     } files[] = {
-        {report->texts->ops,         write_ops        },
-        {report->texts->collectives, write_collectives},
-        {report->texts->memory,      write_memory     },
-        {report->texts->links,       write_links      }
+        {report->texts->ops,         emit_ops        },
+        {report->texts->collectives, emit_collectives},
+        {report->texts->memory,      emit_memory     },
+        {report->texts->links,       emit_links      }
     };
-    pod_status st = POD_OK;
     if (pod_par_rank(cli->par) != 0) {
         return POD_OK;
     }
-    for (size_t i = 0; st == POD_OK && i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         if (files[i].path != NULL) {
-            st = files[i].write(files[i].path, report, err);
+            POD_TRY(write_table(files[i].path, report, files[i].table, err));
         }
     }
-    return st;
+    return POD_OK;
+}
+
+pod_status pod_hlo_files_find(pod_findings *findings, const pod_hlo_report *report, pod_error *err)
+{
+    static const struct {
+        const char *id;
+        const char *heading;
+        emit_table *table;
+    } views[] = {
+        {"ops",         "Operations of the text",             emit_ops        },
+        {"collectives", "Collectives of the text",            emit_collectives},
+        {"peak",        "What lives when most HBM is in use", emit_memory     },
+        {"link_loads",  "Links of each chip",                 emit_links      }
+    };
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        pod_emit *emit = NULL;
+        POD_TRY(views[i].table(POD_FORMAT_JSON, report, &emit, err));
+        pod_findings_adopt(findings, views[i].id, views[i].heading, emit);
+    }
+    return POD_OK;
 }

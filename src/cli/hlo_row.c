@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row of `podsim hlo`. */
 #include "cli/hlo.h"
+
 #include "cli/step.h"
+#include "report/step_views.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,7 +168,12 @@ static pod_status find(pod_cli *cli, const pod_hlo_report *report, const char *w
     if (report->advised) {
         pod_hlo_note_advice(findings, report);
     }
-    return POD_OK;
+    if (cli->common.html_path == NULL || pod_par_rank(cli->par) != 0) {
+        return POD_OK;
+    }
+    pod_step_views_roofs(findings, &report->setup->slice, report->chip, POD_DTYPE_BF16);
+    pod_step_views_slice(findings, &report->setup->slice);
+    return pod_hlo_files_find(findings, report, err);
 }
 
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,
@@ -186,7 +193,7 @@ pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char 
     }
     POD_TRY(pod_emit_new(cli->common.format, "hlo", own, NCOLUMNS, &emit, err));
     emit_row(emit, report);
-    pod_status st = find(cli, report, what_if, &findings, err);
+    pod_status st = pod_par_agree(cli->par, find(cli, report, what_if, &findings, err), err);
     POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
     pod_findings_fini(&findings);
     pod_emit_free(emit);

@@ -103,7 +103,7 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
     }
     asked->top = (int)top;
     asked->request.exact = texts->exact;
-    asked->request.link_records = texts->links != NULL;
+    asked->request.link_records = texts->links != NULL || cli->common.html_path != NULL;
     asked->request.cost = (pod_hlo_cost_options){.kernels = &asked->kernels,
                                                  .full_attention = attention == 1,
                                                  .compiler = cost == 1,

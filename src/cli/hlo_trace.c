@@ -143,7 +143,7 @@ pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *
                    .text = report->text,
                    .request = report->request,
                    .title = report->module};
-    if (cli->common.trace_path == NULL) {
+    if (cli->common.trace_path == NULL && cli->common.html_path == NULL) {
         return POD_OK;
     }
     pod_status status = pod_cli_trace_init(&own, cli, report->setup, true, err);

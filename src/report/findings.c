@@ -58,6 +58,18 @@ void pod_findings_table(pod_findings *findings, const char *id, const pod_emit_c
     }
 }
 
+void pod_findings_adopt(pod_findings *findings, const char *id, const char *heading,
+                        pod_emit *table)
+{
+    pod_finding *said = add(findings, POD_FINDING_DATA, id);
+    if (said == NULL) {
+        pod_emit_free(table);
+        return;
+    }
+    pod_text_add(&said->text, heading);
+    said->table = table;
+}
+
 void pod_findings_row(pod_findings *findings, const void *row, const char *format, ...)
 {
     if (findings->out_of_memory) {

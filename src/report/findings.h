@@ -57,6 +57,10 @@ pod_findings_table(pod_findings *findings, const char *id, const pod_emit_column
 __attribute__((format(printf, 3, 4))) void pod_findings_row(pod_findings *findings, const void *row,
                                                             const char *format, ...);
 
+/** A table that was emitted in json, for data only; the findings own it. */
+void pod_findings_adopt(pod_findings *findings, const char *id, const char *heading,
+                        pod_emit *table);
+
 /** The finding that was added last is said elsewhere: only JSON has it here. */
 void pod_findings_data_only(pod_findings *findings);
 

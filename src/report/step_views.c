@@ -233,7 +233,8 @@ typedef struct roof_row {
     const char *unit;
 } roof_row;
 
-static void add_roofs(pod_findings *findings, const pod_step_views_args *args)
+void pod_step_views_roofs(pod_findings *findings, const pod_slice *slice, const pod_chip_spec *chip,
+                          pod_dtype dtype)
 {
     /* clang-format off */
     static const pod_emit_column columns[] = {
@@ -242,19 +243,18 @@ static void add_roofs(pod_findings *findings, const pod_step_views_args *args)
         {.name = "unit", POD_FIELD(roof_row, unit)},
     };
     /* clang-format on */
-    const pod_chip_spec *chip = args->chip;
     int links = 0;
     for (int d = 0; d < POD_DIRECTIONS; d++) {
-        links += pod_slice_neighbor(args->slice, 0, d) >= 0 ? 1 : 0;
+        links += pod_slice_neighbor(slice, 0, d) >= 0 ? 1 : 0;
     }
     /* clang-format off */
     roof_row rows[] = {
-        {.rate = chip->peak_ops_per_s[args->dtype], .unit = "FLOP/s"},
+        {.rate = chip->peak_ops_per_s[dtype], .unit = "FLOP/s"},
         {.name = "HBM", .rate = chip->hbm_bytes_per_s * chip->hbm_eff_frac, .unit = "B/s"},
         {.rate = links * pod_chip_link_bytes_per_s(chip, links > 2), .unit = "B/s"},
     };
     /* clang-format on */
-    (void)snprintf(rows[0].name, sizeof rows[0].name, "MXU, %s", pod_dtype_name(args->dtype));
+    (void)snprintf(rows[0].name, sizeof rows[0].name, "MXU, %s", pod_dtype_name(dtype));
     (void)snprintf(rows[2].name, sizeof rows[2].name, "ICI, %d links", links);
     begin_table(findings, "roofs", columns, sizeof columns / sizeof *columns, "Roofs");
     for (int i = 0; i < (links > 0 ? 3 : 2); i++) {
@@ -339,7 +339,7 @@ typedef struct fact_row {
     const char *value;
 } fact_row;
 
-static void add_slice(pod_findings *findings, const pod_slice *slice)
+void pod_step_views_slice(pod_findings *findings, const pod_slice *slice)
 {
     /* clang-format off */
     static const pod_emit_column columns[] = {
@@ -503,9 +503,9 @@ pod_status pod_step_views_add(pod_findings *findings, const pod_step_views_args 
 {
     POD_TRY(add_parts(findings, args, err));
     POD_TRY(add_ops(findings, args, err));
-    add_roofs(findings, args);
+    pod_step_views_roofs(findings, args->slice, args->chip, args->dtype);
     POD_TRY(add_peak(findings, args, err));
-    add_slice(findings, args->slice);
+    pod_step_views_slice(findings, args->slice);
     add_links(findings, args);
     return add_rings(findings, args, err);
 }

@@ -28,6 +28,11 @@ typedef struct pod_step_views_args {
     const pod_mesh *mesh; /**< NULL: no rings */
 } pod_step_views_args;
 
+/** The table roofs. @param dtype  of the MXU's roof */
+void pod_step_views_roofs(pod_findings *findings, const pod_slice *slice, const pod_chip_spec *chip,
+                          pod_dtype dtype);
+/** The table slice. */
+void pod_step_views_slice(pod_findings *findings, const pod_slice *slice);
 /** Add all tables. On rank 0: only there are records of links. Not collective. */
 pod_status pod_step_views_add(pod_findings *findings, const pod_step_views_args *args,
                               pod_error *err);

@@ -18,6 +18,7 @@ import webdriver
 
 PODSIM = sys.argv[1]
 MPIRUN = sys.argv[2]
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHOTS = sys.argv[3] if len(sys.argv) > 3 else None
 failures = 0
 
@@ -100,6 +101,7 @@ PAGES = {
     "compare": ["compare", "--slice", "v5p:4x4x4", "--batch", "64", *LLAMA],
     "plan": ["plan", "--slices", "v5p:4x4x4,v6e:8x8,v5e:8x8", "--batch", "64", "--model", "llama2-7b", "--seq", "2048"],
     "collective": ["collective", "--slice", "v5e:4x4", "--op", "all-reduce", "--bytes", "1KiB:16MiB:4", "--data", "none"],
+    "hlo": ["hlo", os.path.join(SOURCE, "topologies/examples/hlo/mlp_v5p_64.hlo.txt")],
     "traffic": ["traffic", "--slice", "v5e:4x4", "--pattern", "transpose", "--bytes", "1MiB"],
 }
 
@@ -156,6 +158,20 @@ def check_many(folder, page):
     check_table_works(page, "ops", "100,000 ops")
 
 
+def check_program(folder, page):
+    """The tables of a compiled program are those that its options write."""
+    files = {table: os.path.join(folder, option + ".csv") for table, option in
+             (("ops", "ops"), ("collectives", "collectives"), ("peak", "memory"), ("link_loads", "links"))}
+    podsim(*PAGES["hlo"], "--html", os.path.join(folder, "hlo.html"), "--output", os.path.join(folder, "x"),
+           *(text for table, option in (("ops", "--ops"), ("collectives", "--collectives"), ("peak", "--memory"), ("link_loads", "--links"))
+             for text in (option, files[table])))
+    page.open(os.path.join(folder, "hlo.html"))
+    page.run("for (let more; (more = [...document.querySelectorAll('.more')].find((b) => !b.hidden));) more.click()")
+    for table, path in files.items():
+        with open(path, encoding="utf-8") as file:
+            check_cells(page, table, file.read(), "hlo")
+
+
 def check_report(folder, page):
     """Several runs beside one another, and what is no run."""
     paths = []
@@ -200,6 +216,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, webdriver.browser() as page:
         check_commands(folder, page)
         check_parts(folder, page)
+        check_program(folder, page)
         check_report(folder, page)
         check_hostile(folder, page)
         check_many(folder, page)
