@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 NEEDS = """Python packages: jax (it brings numpy) and libtpu, the TPU compiler (pip install 'jax[tpu]'); no TPU is needed.
-The slice's shape and wrap come from podsim (--podsim, else build/release/bin/podsim, else the one on PATH)."""
+The slice's shape and wrap come from podsim (--podsim, else the one built or installed beside this script, else the one on PATH)."""
 
 # chip: (its name in the TPU compiler's topologies, how its cores are joined). Chips on which a core is a
 # device of its own (v2, v3, tpu7x) are missing: podsim hlo does not read their programs.
@@ -70,9 +70,11 @@ def describe_slice(podsim, spec):
 
 
 def find_podsim():
-    """The program that was built here, else the one on PATH."""
-    built = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "release", "bin", "podsim")
-    return built if os.access(built, os.X_OK) else "podsim"
+    """The program that was built here or installed beside this script, else the one on PATH."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = ("../build/release/bin", "../build/demo/bin", "../../../bin")  # the last where it is installed
+    built = [os.path.join(here, place, "podsim") for place in places]
+    return next((path for path in built if os.access(path, os.X_OK)), "podsim")
 
 
 def topology_devices(row):

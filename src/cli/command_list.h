@@ -10,9 +10,11 @@
 #define POD_COMMAND_LIST(X) \
     X(slice, "what a slice is: chips, hosts, links, distances, bisection") \
     X(list, "the tables: chips, slices, models, algorithms") \
+    X(chip, "one chip: peaks, memories, the ladder from VMEM to DCN, with sources") \
     X(matmul, "a matmul on one chip") \
     X(attention, "an attention kernel on one chip") \
-    X(copy, "an HBM copy on one chip") \
+    X(copy, "a copy on one chip: in HBM, or between host and HBM") \
+    X(elementwise, "elementwise work on one chip") \
     X(collective, "all-reduce, all-gather, ..., and how near they come to the bound") \
     X(traffic, "point-to-point traffic on a slice") \
     X(mesh, "how a logical mesh lies on a slice") \

@@ -18,6 +18,19 @@ static void syntax_of(const pod_cli_option *option, char text[SYNTAX_MAX])
                    option->argument != NULL ? option->argument : "");
 }
 
+/* One line of two texts, broken where the page ends. */
+static void add_wrapped(pod_text *out, const char *begin, const char *rest, const char *indent)
+{
+    pod_text whole = {0};
+    pod_text_printf(&whole, "%s%s", begin, rest);
+    if (whole.out_of_memory) {
+        out->out_of_memory = true;
+    } else {
+        pod_text_wrap(out, whole.data, whole.size, WIDTH, indent);
+    }
+    pod_text_free(&whole);
+}
+
 static void option_add(pod_text *out, const pod_cli_option *option)
 {
     char syntax[SYNTAX_MAX];
@@ -32,14 +45,7 @@ static void option_add(pod_text *out, const pod_cli_option *option)
     }
     const size_t used = pod_text_width(syntax, strlen(syntax));
     (void)snprintf(line, sizeof line, "%s%*s", syntax, (int)(NAME_WIDTH - used), "");
-    pod_text whole = {0};
-    pod_text_printf(&whole, "%s%s", line, option->help);
-    if (whole.out_of_memory) {
-        out->out_of_memory = true;
-    } else {
-        pod_text_wrap(out, whole.data, whole.size, WIDTH, indent);
-    }
-    pod_text_free(&whole);
+    add_wrapped(out, line, option->help, indent);
 }
 
 static const char *group_of(const pod_cli_option *option)
@@ -99,7 +105,9 @@ static void examples_add(pod_text *out, const char *command, const char *example
 
 void pod_cli_help_add(pod_text *out, const pod_cli_help *help, bool all)
 {
-    pod_text_printf(out, "Usage: podsim %s %s\n", help->command, help->synopsis);
+    char usage[64];
+    (void)snprintf(usage, sizeof usage, "Usage: podsim %s ", help->command);
+    add_wrapped(out, usage, help->synopsis, "       ");
     if (help->summary != NULL) {
         pod_text_printf(out, "\nAnswers: %s.\n", help->summary);
     }
