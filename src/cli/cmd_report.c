@@ -71,6 +71,9 @@ pod_status pod_cmd_report(pod_cli *cli, int argc, const char **argv, pod_error *
     pod_cli_file files[RUNS_MAX] = {{.path = NULL}};
     const pod_cli_usage usage = {
         .synopsis = "RUN.json... --html FILE.html",
+        .examples = "run.json --html run.html\n"
+                    "before.json after.json --html both.html\n"
+                    "fsdp.json tensor.json data.json --html layouts.html\n",
         .about = about,
         .groups = POD_CLI_HTML,
         .positional = &first,
