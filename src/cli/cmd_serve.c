@@ -273,10 +273,8 @@ pod_status pod_cmd_serve(pod_cli *cli, int argc, const char **argv, pod_error *e
                     "R|--concurrency C",
         .examples =
             "--slice v5e:2x4 --model llama3.1-8b --mesh tensor=8 --input 512 --output 64 --rate 4\n"
-            "--slice v5e:2x4 --model gemma2-9b --mesh tensor=8 --input 9 --output 9 --concurrency "
-            "8\n"
-            "--slice v6e:2x4 --model llama3.1-8b --mesh tensor=8 --input 512 --output 64 --rate "
-            "9\n",
+            "--slice v6e-8 --model gemma2-9b --mesh tensor=8 --input 9 --output 9 --concurrency 8\n"
+            "--slice v6e-8 --model llama3.1-8b --mesh tensor=8 --input 99 --output 9 --rate 9\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_SEED,
