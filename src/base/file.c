@@ -198,10 +198,7 @@ pod_status pod_file_write_check(const char *path, pod_error *err)
 
 pod_status pod_file_write(const char *path, const char *data, size_t size, pod_error *err)
 {
-    pod_status status = pod_file_write_check(path, err);
-    if (status != POD_OK) {
-        return status;
-    }
+    POD_TRY(pod_file_write_check(path, err));
     struct stat info;
     const bool exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode)) {
@@ -217,8 +214,8 @@ pod_status pod_file_write(const char *path, const char *data, size_t size, pod_e
     (void)sigprocmask(SIG_BLOCK, &ends, &before);
     /* Through a symbolic link, so that the link survives. */
     char *target = exists ? realpath(path, NULL) : NULL;
-    status = write_and_rename(target != NULL ? target : path, path, exists ? info.st_mode : 0, data,
-                              size, err);
+    pod_status status = write_and_rename(target != NULL ? target : path, path,
+                                         exists ? info.st_mode : 0, data, size, err);
     free(target);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return status;

@@ -32,10 +32,7 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
         POD_TRY(pod_emit_json(emit, &cli->page, err));
     }
     pod_emit_fit(emit, cli->common.width);
-    const pod_status st = pod_emit_finish(emit, &text, &size, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_emit_finish(emit, &text, &size, err));
     pod_text_append(&cli->output, text, size);
     return cli->output.out_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the output")
                                      : POD_OK;
@@ -67,10 +64,7 @@ pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, pod_findings *findings, 
 /* Whole at once. */
 static pod_status put_output(const char *text, size_t size, pod_error *err)
 {
-    const pod_status st = pod_launcher_output_check((int64_t)size, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_launcher_output_check((int64_t)size, err));
     errno = 0;
     if (fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0) {
         if (errno == EPIPE) { /* whoever read has read enough, as head does */
@@ -247,11 +241,9 @@ pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err)
     if (!speaks(cli) || cli->output.size == 0) {
         return POD_OK;
     }
-    const pod_status st = write_output(cli, err);
-    if (st == POD_OK) {
-        say_last_words(cli);
-    }
-    return st;
+    POD_TRY(write_output(cli, err));
+    say_last_words(cli);
+    return POD_OK;
 }
 
 /* The listener of experiments: context is the pod_cli. */

@@ -105,16 +105,15 @@ static pod_status check_fit(const pod_chip_spec *chip, const pod_attention_args 
     const pod_chip_spec device = pod_chip_one_device(chip);
     pod_hbm_ledger ledger;
     pod_hbm_ledger_init(&ledger, args->one_core ? &device : chip);
-    pod_status st = POD_OK;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && st == POD_OK; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t bytes = pod_dtype_size(args->dtype) * (args->backward ? 2 : 1);
         if (!pod_mul_i64(bytes, args->sequences, &bytes) || !pod_mul_i64(bytes, rows[i][0], &bytes)
             || !pod_mul_i64(bytes, rows[i][1], &bytes) || !pod_mul_i64(bytes, rows[i][2], &bytes)) {
             return pod_fail(err, POD_E_RANGE, "attention of over 2^63 bytes; give smaller sizes");
         }
-        st = pod_hbm_ledger_add(&ledger, POD_HBM_ACTIVATIONS, bytes, err);
+        POD_TRY(pod_hbm_ledger_add(&ledger, POD_HBM_ACTIVATIONS, bytes, err));
     }
-    return st == POD_OK ? pod_hbm_ledger_check(&ledger, "this attention", err) : st;
+    return pod_hbm_ledger_check(&ledger, "this attention", err);
 }
 
 static void add_row(pod_emit *emit, const pod_chip_spec *chip, const pod_attention_args *args,

@@ -108,9 +108,7 @@ pod_status pod_cmd_host(pod_cli *cli, int argc, const char **argv, pod_error *er
     if (st == POD_OK && cli->common.slices.count > 0) {
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "host", columns, 2, &emit, err);
-    }
+    POD_THEN(st, pod_emit_new(cli->common.format, "host", columns, 2, &emit, err));
     if (st == POD_OK) {
         add_facts(emit, cli, &facts);
     }

@@ -87,19 +87,14 @@ static pod_status emit_table(pod_cli *cli, const listing *list, const pod_table 
             emit_field(emit, pod_table_text(table, row, i));
         }
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }
 
 static pod_status list_table(pod_cli *cli, const listing *list, pod_error *err)
 {
-    const pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
     const pod_table *const tables[] = {cli->tables->chips, cli->tables->slices,
                                        cli->tables->recipes};
     return emit_table(cli, list, tables[list - listings], err);
@@ -151,18 +146,13 @@ static pod_status list_models(pod_cli *cli, pod_error *err)
     pod_emit *emit = NULL;
     int count = 0;
     pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
-    if (st == POD_OK) {
-        st = pod_catalog_list(&cli->tables->maxtext, &rows, &count, err);
-    }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "list", columns, model_columns(columns), &emit, err);
-    }
+    POD_THEN(st, pod_catalog_list(&cli->tables->maxtext, &rows, &count, err));
+    POD_THEN(st,
+             pod_emit_new(cli->common.format, "list", columns, model_columns(columns), &emit, err));
     for (int i = 0; i < count && st == POD_OK; i++) {
         emit_model(emit, &rows[i]);
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     free(rows);
     return st;
@@ -193,9 +183,7 @@ static pod_status list_algorithms(pod_cli *cli, pod_error *err)
         pod_emit_text(emit, algorithm->summary);
         pod_text_free(&ops);
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }

@@ -148,9 +148,7 @@ pod_status pod_cmd_mesh(pod_cli *cli, int argc, const char **argv, pod_error *er
     }
     pod_cli_targets targets = {0};
     pod_status st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    if (st == POD_OK) {
-        st = run(cli, &own, &targets.setup[0].slice, err);
-    }
+    POD_THEN(st, run(cli, &own, &targets.setup[0].slice, err));
     pod_cli_targets_fini(&targets);
     return st;
 }

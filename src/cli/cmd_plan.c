@@ -166,9 +166,7 @@ static pod_status print(pod_plan *p, pod_error *err)
             emit_row(p, emit, ++rank, &p->rows[i]);
         }
     }
-    if (status == POD_OK) {
-        status = pod_cli_report(p->cli, emit, p->findings, err);
-    }
+    POD_THEN(status, pod_cli_report(p->cli, emit, p->findings, err));
     pod_emit_free(emit);
     return status;
 }
@@ -292,23 +290,15 @@ static pod_status search(pod_plan *p, pod_error *err)
         status = pod_fail(err, POD_E_NOMEM, "no memory for %d slices", p->slices.count);
     }
     status = pod_par_agree(p->cli->par, status, err);
-    if (status == POD_OK) {
-        status = pod_experiment_plan_slices(&p->cli->experiment, &p->question, p->slices.setup,
-                                            p->slices.count, p->rows, err);
-    }
+    POD_THEN(status, pod_experiment_plan_slices(&p->cli->experiment, &p->question, p->slices.setup,
+                                                p->slices.count, p->rows, err));
     if (status == POD_OK) {
         sort_rows(p);
         status = check_rows(p, err);
     }
-    if (status == POD_OK) {
-        status = pod_plan_say(p, err);
-    }
-    if (status == POD_OK) {
-        status = print(p, err);
-    }
-    if (status == POD_OK) {
-        status = pod_cli_plot_write(p->cli, pod_plan_plot, p, err);
-    }
+    POD_THEN(status, pod_plan_say(p, err));
+    POD_THEN(status, print(p, err));
+    POD_THEN(status, pod_cli_plot_write(p->cli, pod_plan_plot, p, err));
     pod_findings_fini(&findings);
     free(p->rows);
     return status;
@@ -342,12 +332,8 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
     POD_TRY(pod_plan_prices_read(&p->prices, cli, own->price, err));
     pod_status status =
         pod_plan_slices_init(&p->slices, &p->market, own->slices, own->max_chips, err);
-    if (status == POD_OK) {
-        status = pod_plan_prices_check(&p->prices, &p->slices, err);
-    }
-    if (status == POD_OK) {
-        status = search(p, err);
-    }
+    POD_THEN(status, pod_plan_prices_check(&p->prices, &p->slices, err));
+    POD_THEN(status, search(p, err));
     pod_plan_slices_fini(&p->slices);
     return status;
 }
@@ -402,9 +388,7 @@ pod_status pod_cmd_plan(pod_cli *cli, int argc, const char **argv, pod_error *er
         return POD_OK;
     }
     pod_status status = pod_step_recipe_read(&recipe, &texts, cli, err);
-    if (status == POD_OK) {
-        status = run(cli, &texts, &recipe, &own, err);
-    }
+    POD_THEN(status, run(cli, &texts, &recipe, &own, err));
     pod_step_recipe_fini(&recipe);
     return status;
 }

@@ -114,9 +114,7 @@ static pod_status picture_mesh(slice_picture *picture, const slice_texts *texts,
     pod_mesh mesh;
     pod_status st = pod_logical_mesh_parse(texts->mesh, NULL, &logical, err);
     logical.split_axes = texts->split_axes;
-    if (st == POD_OK) {
-        st = pod_mesh_init(&mesh, slice, &logical, err);
-    }
+    POD_THEN(st, pod_mesh_init(&mesh, slice, &logical, err));
     if (st != POD_OK) {
         return st;
     }
@@ -153,8 +151,8 @@ static pod_status picture_load(slice_picture *picture, pod_cli *cli, const slice
     }
     (void)snprintf(op, sizeof op, "%.*s", (int)(colon - texts->load), texts->load);
     pod_status st = pod_coll_op_parse(op, &request.op, err);
-    st = st == POD_OK ? pod_parse_bytes(colon + 1, "--load", &bytes, err) : st;
-    st = st == POD_OK ? pod_experiment_collective_case_init(&run_case, &request, setup, err) : st;
+    POD_THEN(st, pod_parse_bytes(colon + 1, "--load", &bytes, err));
+    POD_THEN(st, pod_experiment_collective_case_init(&run_case, &request, setup, err));
     run_case.timing_only = true;
     picture->busy_frac =
         calloc((size_t)setup->slice.nchips * POD_DIRECTIONS, sizeof *picture->busy_frac);
@@ -162,10 +160,8 @@ static pod_status picture_load(slice_picture *picture, pod_cli *cli, const slice
         st = pod_fail(err, POD_E_NOMEM, "no memory for the picture");
     }
     st = pod_par_agree(cli->par, st, err);
-    if (st == POD_OK) {
-        st = pod_experiment_links_of_collective(&cli->experiment, &run_case, bytes, &row,
-                                                picture->busy_frac, err);
-    }
+    POD_THEN(st, pod_experiment_links_of_collective(&cli->experiment, &run_case, bytes, &row,
+                                                    picture->busy_frac, err));
     if (st == POD_OK) {
         picture->args.busy_frac = picture->busy_frac;
         (void)snprintf(picture->title, sizeof picture->title, "%s, %s by %s", setup->slice.name,
@@ -188,9 +184,7 @@ static pod_status draw(pod_cli *cli, const slice_texts *texts, const pod_experim
     } else if (texts->load != NULL) {
         st = picture_load(&picture, cli, texts, setup, err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_plot_write(cli, add_plot, &picture, err);
-    }
+    POD_THEN(st, pod_cli_plot_write(cli, add_plot, &picture, err));
     free(picture.axis_of);
     free(picture.busy_frac);
     return st;
@@ -257,18 +251,14 @@ pod_status pod_cmd_slice(pod_cli *cli, int argc, const char **argv, pod_error *e
     pod_cli_targets targets;
     pod_emit *emit = NULL;
     st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "slice", columns, NCOLUMNS, &emit, err);
-    }
+    POD_THEN(st, pod_emit_new(cli->common.format, "slice", columns, NCOLUMNS, &emit, err));
     for (int i = 0; i < targets.count && st == POD_OK; i++) {
         pod_slice_figures figures;
         pod_router_figures(targets.setup[i].router, &figures);
         explain(cli, &targets.setup[i], &figures);
         add_row(emit, &targets.setup[i], &figures);
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     if (st == POD_OK && cli->common.plot_path != NULL) {
         st = draw(cli, &texts, &targets.setup[0], err);
     }

@@ -63,10 +63,7 @@ static pod_status summarize(const pod_cli *cli, const pod_experiment_measurement
     int nclasses = 0;
     int off = 0;
     int unsupported = 0;
-    const pod_status st = pod_experiment_classes(rows, measured, count, &classes, &nclasses, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_experiment_classes(rows, measured, count, &classes, &nclasses, err));
     for (int i = 0; i < count; i++) {
         if (!measured[i].supported) {
             pod_cli_warn(cli, "%s is unsupported: %s", rows[i].id, measured[i].reason);
@@ -166,29 +163,19 @@ static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows,
     pod_experiment_measured *measured = calloc((size_t)count, sizeof *measured);
     pod_status st = measured != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for results");
     st = pod_par_agree(cli->par, st, err);
-    if (st == POD_OK) {
-        st = pod_experiment_measurements_run(&cli->experiment, rows, count, pod_cli_figure_of, cli,
-                                             measured, err);
-    }
-    if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "validate", columns, NCOLUMNS, &emit, err);
-    }
+    POD_THEN(st, pod_experiment_measurements_run(&cli->experiment, rows, count, pod_cli_figure_of,
+                                                 cli, measured, err));
+    POD_THEN(st, pod_emit_new(cli->common.format, "validate", columns, NCOLUMNS, &emit, err));
     for (int i = 0; i < count && st == POD_OK; i++) {
         emit_row(emit, &rows[i], &measured[i]);
     }
-    if (st == POD_OK) {
-        st = find(rows, measured, count, &findings, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_report(cli, emit, &findings, err);
-    }
+    POD_THEN(st, find(rows, measured, count, &findings, err));
+    POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
     if (st == POD_OK) {
         const comparisons all = {.rows = rows, .measured = measured, .count = count};
         st = pod_cli_plot_write(cli, add_plot, &all, err);
     }
-    if (st == POD_OK) {
-        st = summarize(cli, rows, measured, count, err);
-    }
+    POD_THEN(st, summarize(cli, rows, measured, count, err));
     pod_findings_fini(&findings);
     pod_emit_free(emit);
     free(measured);
@@ -203,15 +190,9 @@ static pod_status run(pod_cli *cli, const char *path, const char *class_name, po
     pod_experiment_measurement *rows = NULL;
     int count = 0;
     pod_status st = pod_cli_tables_load(cli, &file, 1, err);
-    if (st == POD_OK) {
-        st = pod_table_parse(file.path, file.data, file.size, &table, err);
-    }
-    if (st == POD_OK) {
-        st = pod_experiment_measurements_read(table, class_name, &rows, &count, err);
-    }
-    if (st == POD_OK) {
-        st = run_rows(cli, rows, count, err);
-    }
+    POD_THEN(st, pod_table_parse(file.path, file.data, file.size, &table, err));
+    POD_THEN(st, pod_experiment_measurements_read(table, class_name, &rows, &count, err));
+    POD_THEN(st, run_rows(cli, rows, count, err));
     free(rows);
     pod_table_free(table);
     pod_cli_files_free(&file, 1);

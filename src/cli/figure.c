@@ -97,10 +97,7 @@ static pod_status split(const pod_cli *cli, const char *command, const char *tex
 {
     int count = 0;
     const runnable *found = NULL;
-    pod_status st = find_runnable(command, &found, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(find_runnable(command, &found, err));
     POD_ASSERT(found != NULL);
     add_word(line, command);
     if (found->takes_rates) {
@@ -157,9 +154,7 @@ pod_status pod_cli_figure_of(void *cli, pod_par *self, const char *command, cons
     words line = {.count = 0};
     const char **parsed = NULL;
     pod_status st = split(cli, command, args, &line, &parsed, err);
-    if (st == POD_OK) {
-        st = run_words(cli, self, &line, metric, value, err);
-    }
+    POD_THEN(st, run_words(cli, self, &line, metric, value, err));
     free(parsed);
     return st;
 }

@@ -52,9 +52,7 @@ static pod_status read_file(pod_settings *settings, const char *path, int depth,
         pod_error_clear(err);
         return POD_OK;
     }
-    if (st == POD_OK) {
-        st = pod_settings_file(&own, file.data, file.size, path, err);
-    }
+    POD_THEN(st, pod_settings_file(&own, file.data, file.size, path, err));
     pod_cli_files_free(&file, 1);
     const pod_setting *base = pod_settings_find(&own, "base_config");
     if (st == POD_OK && base != NULL && base->value[0] != '\0') {
@@ -64,9 +62,7 @@ static pod_status read_file(pod_settings *settings, const char *path, int depth,
              : next == NULL ? pod_fail(err, POD_E_NOMEM, "no memory for the settings")
                             : read_file(settings, next, depth + 1, cli, err);
     }
-    if (st == POD_OK) {
-        st = pod_settings_override(settings, &own, err);
-    }
+    POD_THEN(st, pod_settings_override(settings, &own, err));
     pod_settings_fini(&own);
     return st;
 }
@@ -78,9 +74,7 @@ static pod_status read_maxtext(pod_settings *settings, const char *text, pod_cli
     pod_settings over = {0};
     pod_status st = text[0] == '@' ? read_file(&over, text + 1, 0, cli, err)
                                    : pod_settings_words(&over, text, NULL, err);
-    if (st == POD_OK) {
-        st = pod_settings_override(settings, &over, err);
-    }
+    POD_THEN(st, pod_settings_override(settings, &over, err));
     pod_settings_fini(&over);
     return st;
 }
@@ -90,16 +84,15 @@ static pod_status read_settings(pod_step_recipe *own, const pod_step_texts *text
 {
     const char *recipe = pod_step_text(texts, "recipe");
     const pod_cli_list *maxtext = &texts->said.list;
-    pod_status st = pod_cli_tables_load(cli, NULL, 0, err);
-    if (st == POD_OK && recipe != NULL) {
-        st = pod_experiment_recipe_find(cli->tables->recipes, recipe, &own->settings, &own->chip,
-                                        err);
+    POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
+    if (recipe != NULL) {
+        POD_TRY(pod_experiment_recipe_find(cli->tables->recipes, recipe, &own->settings, &own->chip,
+                                           err));
     }
-    for (int i = 0; st == POD_OK && i < maxtext->count; i++) {
-        st = read_maxtext(&own->settings, maxtext->text[i], cli, err);
+    for (int i = 0; i < maxtext->count; i++) {
+        POD_TRY(read_maxtext(&own->settings, maxtext->text[i], cli, err));
     }
-    return st == POD_OK ? pod_recipe_read(&own->settings, &cli->tables->maxtext, &own->recipe, err)
-                        : st;
+    return pod_recipe_read(&own->settings, &cli->tables->maxtext, &own->recipe, err);
 }
 
 /* What is without effect, under -v. */
@@ -222,24 +215,18 @@ pod_status pod_step_recipe_read(pod_step_recipe *own, pod_step_texts *texts, pod
                                  "--strict is about settings; give --maxtext or --recipe, too")
                       : POD_OK;
     }
-    pod_status st = read_settings(own, texts, cli, err);
-    if (st == POD_OK) {
-        st = fill_texts(own, texts, err);
+    POD_TRY(read_settings(own, texts, cli, err));
+    POD_TRY(fill_texts(own, texts, err));
+    if (pod_step_text(texts, "model") == NULL) {
+        POD_TRY(pod_fail(err, POD_E_USAGE,
+                         "%s names no model; give --model, or model_name or base_emb_dim and so on",
+                         pod_step_text(texts, "recipe") != NULL ? pod_step_text(texts, "recipe")
+                                                                : "--maxtext"));
     }
-    if (st == POD_OK && pod_step_text(texts, "model") == NULL) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "%s names no model; give --model, or model_name or base_emb_dim and so on",
-                      pod_step_text(texts, "recipe") != NULL ? pod_step_text(texts, "recipe")
-                                                             : "--maxtext");
-    }
-    if (st == POD_OK) {
-        st = say_unmodelled(cli, &own->settings, strict, err);
-    }
-    if (st == POD_OK) {
-        say_overrides(cli, &own->settings);
-        say_idle(cli, &own->settings);
-    }
-    return st;
+    POD_TRY(say_unmodelled(cli, &own->settings, strict, err));
+    say_overrides(cli, &own->settings);
+    say_idle(cli, &own->settings);
+    return POD_OK;
 }
 
 /* Types of states that the recipe has on a slice of this size only. */

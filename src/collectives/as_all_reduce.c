@@ -434,10 +434,7 @@ static pod_status turns_find(const pod_coll_request *request, masked *self, pod_
     if (!pod_coll_turns_init(&self->turns, self->whole, STEPS_MAX)) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
-    const pod_status st = pod_coll_estimate_folded(&all, self->whole, &fold, &estimate, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_estimate_folded(&all, self->whole, &fold, &estimate, err));
     int64_t most = 0; /* steps of a rank */
     for (int32_t c = 0; c < self->whole->nchannels; ++c) {
         most += self->whole->channels[c].max_steps;
@@ -468,15 +465,12 @@ static pod_status masked_follow(const pod_coll_request *request,
                                 pod_coll_estimate *best, pod_error *err)
 {
     masked *self = NULL;
-    pod_status st = walk_all_reduce(request, algorithm, &self, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(walk_all_reduce(request, algorithm, &self, err));
     POD_ASSERT(self != NULL);
     const bool exclusive = self->whole->exclusive;
     form fastest = FORM_EARLIEST;
     pod_coll_request asked = *request;
-    st = exclusive ? turns_find(request, self, err) : POD_OK;
+    pod_status st = exclusive ? turns_find(request, self, err) : POD_OK;
     for (int turn = 0; st == POD_OK && turn < 2; ++turn) {
         const form second = exclusive ? FORM_TIMED : FORM_PACED;
         pod_coll_estimate estimate = {0};

@@ -349,11 +349,8 @@ static pod_status mirrored_keep(const pod_coll_request *request, const pod_coll_
                                 const char *name, mirrored *self, pod_error *err)
 {
     const pod_coll_schedule *source = self->source;
-    pod_status st = pod_coll_frame_init(&self->base, &mirrored_ops, "mirrored", request,
-                                        source->nparts, source->nparts * POD_DIRECTIONS, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_frame_init(&self->base, &mirrored_ops, "mirrored", request, source->nparts,
+                                source->nparts * POD_DIRECTIONS, err));
     memcpy(self->base.parts, source->parts, (size_t)source->nparts * sizeof *source->parts);
     for (int32_t c = 0; c < self->base.nchannels; c++) {
         self->base.channels[c] = (pod_coll_channel){.part = c / POD_DIRECTIONS};
@@ -399,13 +396,13 @@ static pod_status keep_source(const pod_coll_request *request, const pod_coll_al
         return mirrored_no_memory(err);
     }
     pod_status st = algorithm->applies(&asked, err);
-    st = st == POD_OK ? algorithm->build(&asked, &self->source, err) : st;
+    POD_THEN(st, algorithm->build(&asked, &self->source, err));
     if (st == POD_OK && (!self->source->exclusive || self->source->ops->slot_offset != NULL)) {
         st = pod_fail(err, POD_E_INVALID, "%s shares links; use %s", algorithm->name,
                       algorithm->name);
     }
-    st = st == POD_OK ? follow_source(&asked, self->source, &turns, err) : st;
-    st = st == POD_OK ? mirrored_keep(request, &turns, algorithm->name, self, err) : st;
+    POD_THEN(st, follow_source(&asked, self->source, &turns, err));
+    POD_THEN(st, mirrored_keep(request, &turns, algorithm->name, self, err));
     pod_coll_turns_fini(&turns);
     if (st == POD_OK) {
         *kept = self;
@@ -430,7 +427,7 @@ static pod_status mirrored_choose(const pod_coll_request *request, pod_coll_sche
             st = POD_OK;
             continue;
         }
-        st = st == POD_OK ? pod_coll_estimate_get(&asked, &kept->base, false, &estimate, err) : st;
+        POD_THEN(st, pod_coll_estimate_get(&asked, &kept->base, false, &estimate, err));
         if (st == POD_OK && (chosen == NULL || estimate.time_ps < best->time_ps)) {
             mirrored *slower = chosen;
             chosen = kept;

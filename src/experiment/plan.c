@@ -154,10 +154,9 @@ static pod_status search_candidates(pod_experiment *experiment, const space *s,
                                   : pod_fail(err, POD_E_NOMEM, "no memory for %d layouts", count);
     }
     status = pod_par_agree(experiment->par, status, err);
-    if (status == POD_OK) {
-        status = pod_experiment_search_times(experiment, candidates, count,
-                                             s->question->exhaustive ? 0 : 1, NULL, outcomes, err);
-    }
+    POD_THEN(status,
+             pod_experiment_search_times(experiment, candidates, count,
+                                         s->question->exhaustive ? 0 : 1, NULL, outcomes, err));
     if (status == POD_OK) {
         pod_experiment_outcomes_sort(outcomes, count);
         row->candidates += count;
@@ -219,12 +218,12 @@ pod_status pod_experiment_plan_slice(pod_experiment *experiment,
     if (fits_never(&s, row)) {
         return POD_OK;
     }
-    pod_status status = search_candidates(experiment, &s, row, err);
-    if (status == POD_OK && row->best.status != POD_OK) {
+    POD_TRY(search_candidates(experiment, &s, row, err));
+    if (row->best.status != POD_OK) {
         s.stages = true;
-        status = search_candidates(experiment, &s, row, err);
+        POD_TRY(search_candidates(experiment, &s, row, err));
     }
-    return status;
+    return POD_OK;
 }
 
 /* ---- many slices ---- */
@@ -299,13 +298,12 @@ static pod_status slice_run(slices_run *run, pod_experiment *searcher, int piece
 {
     const int i = run->order[piece];
     pod_experiment_plan_row *row = &run->rows[i];
-    const pod_status status =
-        pod_experiment_plan_slice(searcher, run->question, &run->setup[i], row, err);
-    if (status == POD_OK && row->best.status == POD_OK
+    POD_TRY(pod_experiment_plan_slice(searcher, run->question, &run->setup[i], row, err));
+    if (row->best.status == POD_OK
         && (run->fastest == NULL || row->best.time_ps < run->fastest->best.time_ps)) {
         run->fastest = row;
     }
-    return status;
+    return POD_OK;
 }
 
 /* Each rank takes the next slice when it is free. */
@@ -317,7 +315,7 @@ static pod_status slices_deal(slices_run *run, pod_error *err)
     pod_status status = owner != NULL && taken != NULL
                             ? POD_OK
                             : pod_fail(err, POD_E_NOMEM, "no memory for %d slices", run->count);
-    status = status == POD_OK ? pod_par_self_new(&run->self.par, err) : status;
+    POD_THEN(status, pod_par_self_new(&run->self.par, err));
     status = pod_par_agree(par, status, err);
     int piece = status == POD_OK ? pod_deal_next(run->deal) : run->count;
     while (piece < run->count && status == POD_OK) {
@@ -373,7 +371,7 @@ pod_status pod_experiment_plan_slices(pod_experiment *experiment,
     };
     run.self.listener = (pod_experiment_listener){.context = &run, .progress = hear_progress};
     pod_status status = pod_par_agree(experiment->par, slices_prepare(&run, err), err);
-    status = status == POD_OK ? pod_deal_new(experiment->par, count, 0, &run.deal, err) : status;
+    POD_THEN(status, pod_deal_new(experiment->par, count, 0, &run.deal, err));
     if (status == POD_OK) {
         status = count >= SLICES_PER_RANK * pod_par_size(experiment->par)
                      ? slices_deal(&run, err)

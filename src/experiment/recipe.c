@@ -13,12 +13,9 @@ pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err)
 {
     static const char *const columns[] = {"recipe", "chip",     "settings",
                                           "source", "on_chips", "on_settings"};
-    pod_status st = pod_table_expect(table, columns, 6, false, err);
-    if (st == POD_OK) {
-        const int column = pod_table_column(table, "recipe");
-        st = pod_table_unique(table, &column, 1, err);
-    }
-    return st;
+    POD_TRY(pod_table_expect(table, columns, 6, false, err));
+    const int column = pod_table_column(table, "recipe");
+    return pod_table_unique(table, &column, 1, err);
 }
 
 static pod_status name_unknown(const pod_table *table, int column, const char *name, pod_error *err)
@@ -104,10 +101,7 @@ static pod_status cores_leave(const pod_slice *slice, pod_logical_mesh *logical,
 {
     pod_mesh mesh;
     logical->cores = true;
-    const pod_status st = pod_mesh_init(&mesh, slice, logical, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_mesh_init(&mesh, slice, logical, err));
     const int axis = axis_of_cores(&mesh);
     const int32_t cores = mesh.cores;
     *logical = mesh.logical;
@@ -144,9 +138,7 @@ pod_status pod_experiment_recipe_mesh(const pod_recipe *recipe, const char *mesh
     if (mesh == NULL && pod_experiment_recipe_devices(slice) > 1) {
         st = cores_leave(slice, logical, err);
     }
-    if (st == POD_OK) {
-        st = pod_logical_mesh_resolve(logical, slice, err);
-    }
+    POD_THEN(st, pod_logical_mesh_resolve(logical, slice, err));
     if (st == POD_OK && mesh == NULL) {
         pod_logical_mesh_compact(logical);
     }

@@ -206,9 +206,7 @@ pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
     const bool one =
         request->model.kind != POD_MODEL_TRANSFORMER || request->mode != POD_STEP_TRAIN;
     pod_status st = lay(run_case, logical, placement, err);
-    if (st == POD_OK) {
-        st = fill_request(run_case, err);
-    }
+    POD_THEN(st, fill_request(run_case, err));
     const int32_t microbatches = st == POD_OK ? run_case->request.microbatches : 0;
     if (st == POD_OK && (microbatches > 0 || one)) {
         st = measure(run_case, microbatches > 0 ? microbatches : 1, err);
@@ -217,9 +215,7 @@ pod_status pod_experiment_step_case_init(pod_experiment_step_case *run_case,
         st = build_auto(run_case, err);
         run_case->request.plain = request->plain;
     }
-    if (st == POD_OK) {
-        st = pod_step_fits(&run_case->request, &run_case->work, &setup->chip, err);
-    }
+    POD_THEN(st, pod_step_fits(&run_case->request, &run_case->work, &setup->chip, err));
     return st == POD_OK ? pod_step_finish(&run_case->request, &run_case->work, err) : st;
 }
 

@@ -114,14 +114,12 @@ static pod_status records_extrapolate(const extrapolation *x, pod_step_result *r
 /* Simulate the two small steps; the smaller one may be there already. */
 static pod_status run_small(extrapolation *x, pod_error *err)
 {
-    pod_status st = POD_OK;
     if (x->few.result.ops == NULL) {
-        st = run_few(x->experiment, x->run_case, x->chip, x->periodic.few, NULL, &x->few.work,
-                     &x->few.result, err);
+        POD_TRY(run_few(x->experiment, x->run_case, x->chip, x->periodic.few, NULL, &x->few.work,
+                        &x->few.result, err));
     }
-    return st == POD_OK ? run_few(x->experiment, x->run_case, x->chip, x->periodic.more, x->watch,
-                                  &x->more.work, &x->more.result, err)
-                        : st;
+    return run_few(x->experiment, x->run_case, x->chip, x->periodic.more, x->watch, &x->more.work,
+                   &x->more.result, err);
 }
 
 /* Chips may begin and end copies and transfers of the host at other times, which are nobody's loss while none waits. */
@@ -161,9 +159,9 @@ static pod_status run_fewest(extrapolation *x, bool *steady, pod_error *err)
                                   &x->periodic)) {
         return POD_OK;
     }
-    pod_status st = run_small(x, err);
-    st = st == POD_OK ? is_steady(x, steady, err) : st;
-    if (st == POD_OK && !*steady) {
+    POD_TRY(run_small(x, err));
+    POD_TRY(is_steady(x, steady, err));
+    if (!*steady) {
         small_fini(&x->few);
         if (x->periodic.more == careful.few) {
             x->few = x->more;
@@ -172,7 +170,7 @@ static pod_status run_fewest(extrapolation *x, bool *steady, pod_error *err)
         small_fini(&x->more);
         x->periodic = careful;
     }
-    return st;
+    return POD_OK;
 }
 
 /* Each period may hide a bit more of what cores wait for, as updates of more layers do of a collective beside them, and
@@ -252,14 +250,14 @@ static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result
     bool beyond = false;
     if (st == POD_OK && !ran) {
         st = run_small(x, err);
-        st = st == POD_OK ? run_hidden(x, &beyond, err) : st;
+        POD_THEN(st, run_hidden(x, &beyond, err));
     }
     *done = st != POD_OK || (!beyond && x->few.result.cells == x->more.result.cells);
     if (st == POD_OK && *done) {
         pod_step_result_extend(&x->few.result, &x->more.result, x->periodic.times, result);
         st = pod_step_result_links_extend(&x->few.result, &x->more.result, x->periodic.times,
                                           result, err);
-        st = st == POD_OK ? records_extrapolate(x, result, err) : st;
+        POD_THEN(st, records_extrapolate(x, result, err));
         st = pod_par_agree(x->experiment->par, st, err);
     }
     small_fini(&x->few);
@@ -274,12 +272,12 @@ static pod_status run(pod_experiment *experiment, const pod_experiment_step_case
     bool done = false;
     extrapolation x = {
         .experiment = experiment, .run_case = run_case, .chip = chip, .watch = watch};
-    pod_status st = run_periodic(&x, time_only, result, &done, err);
+    POD_TRY(run_periodic(&x, time_only, result, &done, err));
     if (!done) {
-        st = pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
-                                          watch, result, err);
+        POD_TRY(pod_experiment_step_simulate(experiment, run_case, chip, &run_case->work.programs,
+                                             watch, result, err));
     }
-    return st;
+    return POD_OK;
 }
 
 /* With the tables of what is chosen and simulated once in all of it. */
@@ -296,9 +294,9 @@ static pod_status run_with_tables(pod_experiment *experiment,
         st = pod_coll_choices_new(&choices, err);
         own.choices = choices;
     }
-    st = st == POD_OK ? pod_lone_new(&own.lone, err) : st;
+    POD_THEN(st, pod_lone_new(&own.lone, err));
     st = pod_par_agree(own.par, st, err);
-    st = st == POD_OK ? run(&own, run_case, chip, time_only, watch, result, err) : st;
+    POD_THEN(st, run(&own, run_case, chip, time_only, watch, result, err));
     pod_lone_free(own.lone);
     pod_coll_choices_free(choices);
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {

@@ -217,9 +217,7 @@ static pod_status describe(config *c, pod_model *model)
     const pod_recipe_sizes sizes = read_sizes(c, type);
     pod_status st =
         c->st == POD_OK ? pod_decoder_print(&none, &sizes, 0, text, sizeof text, c->err) : c->st;
-    if (st == POD_OK) {
-        st = pod_model_parse(text, NULL, model, c->err);
-    }
+    POD_THEN(st, pod_model_parse(text, NULL, model, c->err));
     (void)snprintf(model->name, sizeof model->name, "%s", c->file);
     return st;
 }

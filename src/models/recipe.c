@@ -120,22 +120,20 @@ static pod_status model_merge(pod_settings *settings, const pod_maxtext *maxtext
     if (name == NULL || maxtext == NULL || is_own(maxtext, name)) {
         return POD_OK;
     }
-    pod_status st = pod_maxtext_model(maxtext, name, of_model, &found, err);
-    if (st == POD_OK && !found && is_given(settings)) {
+    POD_TRY(pod_maxtext_model(maxtext, name, of_model, &found, err));
+    if (!found && is_given(settings)) {
         return POD_OK;
     }
-    if (st == POD_OK && !found) {
-        st = no_such_name(settings, maxtext, err);
+    if (!found) {
+        POD_TRY(no_such_name(settings, maxtext, err));
     }
-    if (st == POD_OK) {
-        st = model_print(of_model, text, size, err);
-    }
-    for (int i = 0; i < of_model->count && st == POD_OK; i++) {
+    POD_TRY(model_print(of_model, text, size, err));
+    for (int i = 0; i < of_model->count; i++) {
         if (strcmp(of_model->setting[i].key, "model_name") != 0) {
-            st = merge_key(settings, &of_model->setting[i], err);
+            POD_TRY(merge_key(settings, &of_model->setting[i], err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 /** By its name, unless other keys make another model of it.
@@ -207,15 +205,14 @@ static pod_status all_flags_read(pod_settings *settings, pod_recipe *recipe, pod
 {
     static const char *const keys[] = {"xla_flags", "LIBTPU_INIT_ARGS", "XLA_FLAGS",
                                        "compile_xla_flags"};
-    pod_status st = POD_OK;
-    for (int i = 0; i < 4 && st == POD_OK; i++) {
+    for (int i = 0; i < 4; i++) {
         pod_setting *setting = pod_settings_find(settings, keys[i]);
         if (setting != NULL) {
             setting->fate = POD_SETTING_USED;
-            st = flags_read(settings, setting->value, recipe, err);
+            POD_TRY(flags_read(settings, setting->value, recipe, err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 /* ---- what keys say together ---- */
@@ -445,15 +442,9 @@ static pod_status draft_finish(pod_settings *settings, const pod_settings *of_mo
         return pod_setting_fail(dtype, err, "steps compute in bfloat16; give that");
     }
     pod_status st = rest_check(recipe->ici, "ici", err);
-    if (st == POD_OK) {
-        st = rest_check(recipe->dcn, "dcn", err);
-    }
-    if (st == POD_OK) {
-        st = model_make(settings, of_model, named, draft, err);
-    }
-    if (st == POD_OK) {
-        st = all_flags_read(settings, recipe, err);
-    }
+    POD_THEN(st, rest_check(recipe->dcn, "dcn", err));
+    POD_THEN(st, model_make(settings, of_model, named, draft, err));
+    POD_THEN(st, all_flags_read(settings, recipe, err));
     fates_of_values(settings, recipe);
     fates_of_idle(settings, recipe);
     return st;
@@ -478,14 +469,13 @@ static pod_status keys_rest(pod_settings *settings, const pod_maxtext *maxtext, 
     enum { NAMES_MAX = 512 };
     const char *names[NAMES_MAX];
     const int count = pod_recipe_key_names(names, NAMES_MAX);
-    pod_status st = POD_OK;
-    for (int i = 0; i < settings->count && st == POD_OK; i++) {
+    for (int i = 0; i < settings->count; i++) {
         pod_setting *setting = &settings->setting[i];
         if (!pod_recipe_key_is_known(setting->key)) {
-            st = pod_maxtext_key(maxtext, setting, names, count, err);
+            POD_TRY(pod_maxtext_key(maxtext, setting, names, count, err));
         }
     }
-    return st;
+    return POD_OK;
 }
 
 pod_status pod_recipe_read(pod_settings *settings, const pod_maxtext *maxtext, pod_recipe *recipe,
@@ -498,12 +488,8 @@ pod_status pod_recipe_read(pod_settings *settings, const pod_maxtext *maxtext, p
     if (st == POD_OK && maxtext != NULL) {
         st = keys_rest(settings, maxtext, err);
     }
-    if (st == POD_OK) {
-        st = sizes_read(settings, &draft, err);
-    }
-    if (st == POD_OK) {
-        st = draft_finish(settings, &of_model, named, &draft, err);
-    }
+    POD_THEN(st, sizes_read(settings, &draft, err));
+    POD_THEN(st, draft_finish(settings, &of_model, named, &draft, err));
     if (st == POD_OK) {
         *recipe = draft.recipe;
     }

@@ -301,11 +301,9 @@ static pod_status read_float_type(const pod_setting *setting, pod_dtype *value, 
         {NULL,       0             }
     };
     int64_t type = 0;
-    const pod_status st = read_word(setting, types, &type, err);
-    if (st == POD_OK) {
-        *value = (pod_dtype)type;
-    }
-    return st;
+    POD_TRY(read_word(setting, types, &type, err));
+    *value = (pod_dtype)type;
+    return POD_OK;
 }
 
 /** "absmax" or "fixed,-224,224". */
@@ -354,11 +352,9 @@ static pod_status read_value(const pod_setting *setting, const key_row *row, voi
         break;
     }
     int64_t value = 0;
-    const pod_status st = read_word(setting, row->words, &value, err);
-    if (st == POD_OK) {
-        *(int64_t *)field = value;
-    }
-    return st;
+    POD_TRY(read_word(setting, row->words, &value, err));
+    *(int64_t *)field = value;
+    return POD_OK;
 }
 
 /* ---- keys with a rule of their own ---- */

@@ -201,15 +201,7 @@ static pod_status exec_vector(const pod_program *program, const pod_op *op, pod_
     return POD_OK;
 }
 
-static pod_status exec_none(const pod_program *program, const pod_op *op, pod_shards *shards,
-                            pod_error *err)
-{
-    (void)program;
-    (void)op;
-    (void)shards;
-    (void)err;
-    return POD_OK;
-}
+#define exec_none NULL
 
 pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err)
 {
@@ -221,5 +213,5 @@ pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shard
     static pod_status (*const exec[])(const pod_program *, const pod_op *, pod_shards *,
                                       pod_error *) = {POD_OP_KIND_LIST(KIND_EXEC)};
 #undef KIND_EXEC
-    return exec[what->kind](program, what, shards, err);
+    return exec[what->kind] != NULL ? exec[what->kind](program, what, shards, err) : POD_OK;
 }

@@ -26,18 +26,19 @@ typedef enum pod_op_pace {
 typedef enum pod_op_unit { POD_UNIT_NONE, POD_UNIT_MXU, POD_UNIT_VPU } pod_op_unit;
 
 /** X(kind, name, resource, pace, unit, time, FLOPs of the MXU, check of its buffers, arithmetic on real data).
- *  The last four name functions: time_… and flops_… of op_time.c, check_… of finish.c, exec_… of exec.c. */
+ *  The last four name functions: time_… and flops_… of op_time.c, check_… of finish.c, exec_… of exec.c; none is
+ *  nothing to count, check or compute. */
 /* clang-format off */
 #define POD_OP_KIND_LIST(X) \
     X(POD_OP_MATMUL,     "matmul",     POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  matmul, matmul, matmul, matmul) \
     X(POD_OP_VECTOR,     "vector",     POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_VPU,  vector, none, vector, vector) \
     X(POD_OP_ATTENTION,  "attention",  POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  attention, attention, none, none) \
-    X(POD_OP_COMPUTE,    "compute",    POD_ON_CORE,  POD_PACE_HBM,   POD_UNIT_NONE, work, none, work, none) \
-    X(POD_OP_COPY,       "copy",       POD_ON_LANE,  POD_PACE_HBM,   POD_UNIT_NONE, start, none, work, none) \
-    X(POD_OP_COLLECTIVE, "collective", POD_ON_LINKS, POD_PACE_NET,   POD_UNIT_NONE, none, none, collective, none) \
-    X(POD_OP_SEND,       "send",       POD_ON_SEND,  POD_PACE_NET,   POD_UNIT_NONE, none, none, message, none) \
-    X(POD_OP_RECV,       "recv",       POD_ON_RECV,  POD_PACE_NET,   POD_UNIT_NONE, none, none, message, none) \
-    X(POD_OP_HOST,       "host",       POD_ON_HOST,  POD_PACE_KNOWN, POD_UNIT_NONE, host, none, none, none)
+    X(POD_OP_COMPUTE,    "compute",    POD_ON_CORE,  POD_PACE_HBM,   POD_UNIT_NONE, said, none, work, none) \
+    X(POD_OP_COPY,       "copy",       POD_ON_LANE,  POD_PACE_HBM,   POD_UNIT_NONE, said, none, work, none) \
+    X(POD_OP_COLLECTIVE, "collective", POD_ON_LINKS, POD_PACE_NET,   POD_UNIT_NONE, said, none, collective, none) \
+    X(POD_OP_SEND,       "send",       POD_ON_SEND,  POD_PACE_NET,   POD_UNIT_NONE, said, none, message, none) \
+    X(POD_OP_RECV,       "recv",       POD_ON_RECV,  POD_PACE_NET,   POD_UNIT_NONE, said, none, message, none) \
+    X(POD_OP_HOST,       "host",       POD_ON_HOST,  POD_PACE_KNOWN, POD_UNIT_NONE, said, none, none, none)
 /* clang-format on */
 
 #define POD_OP_KIND_ENUM(kind, name, resource, pace, unit, time, flops, check, exec) kind,

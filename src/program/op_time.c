@@ -66,42 +66,13 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
     return POD_OK;
 }
 
-static pod_status time_work(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+/* What the op says itself. */
+static pod_status time_said(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
                             pod_error *err)
 {
     (void)chip;
     (void)err;
-    time->time_ps = op->start_ps + op->unit_ps;
-    time->hbm_bytes = (double)op->hbm_bytes;
-    return POD_OK;
-}
-
-static pod_status time_start(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
-                             pod_error *err)
-{
-    (void)chip;
-    (void)err;
-    time->time_ps = op->start_ps;
-    time->hbm_bytes = (double)op->hbm_bytes;
-    return POD_OK;
-}
-
-static pod_status time_host(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
-                            pod_error *err)
-{
-    (void)chip;
-    (void)err;
-    time->time_ps = op->host_ps;
-    return POD_OK;
-}
-
-static pod_status time_none(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
-                            pod_error *err)
-{
-    (void)chip;
-    (void)op;
-    (void)time;
-    (void)err;
+    time->time_ps = op->start_ps + op->host_ps + (pod_op_is_core(op) ? op->unit_ps : 0);
     return POD_OK;
 }
 
@@ -126,11 +97,7 @@ static double flops_attention(const pod_op *op)
     return pod_attention_flops(&op->attention);
 }
 
-static double flops_none(const pod_op *op)
-{
-    (void)op;
-    return 0;
-}
+#define flops_none NULL
 
 double pod_op_mxu_flops(const pod_op *op)
 {
@@ -138,5 +105,5 @@ double pod_op_mxu_flops(const pod_op *op)
     [kind] = flops_##flops,
     static double (*const count[])(const pod_op *) = {POD_OP_KIND_LIST(KIND_FLOPS)};
 #undef KIND_FLOPS
-    return count[op->kind](op);
+    return count[op->kind] != NULL ? count[op->kind](op) : 0;
 }

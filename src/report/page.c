@@ -26,8 +26,8 @@ static const char *const scripts[] = {"page/uPlot.iife.min.js",
 static pod_status part_read(const char *name, char **data, size_t *size, pod_error *err)
 {
     char path[PATH_MAX];
-    const pod_status status = pod_data_path(name, path, sizeof path, err);
-    return status == POD_OK ? pod_file_read(path, data, size, err) : status;
+    POD_TRY(pod_data_path(name, path, sizeof path, err));
+    return pod_file_read(path, data, size, err);
 }
 
 static pod_status parts_add(pod_text *page, const char *const *names, pod_error *err)
@@ -209,12 +209,8 @@ pod_status pod_page_write(const char *path, const char *version, const pod_page_
     char *frame = NULL;
     size_t size = 0;
     pod_status status = part_read("page/page.html", &frame, &size, err);
-    if (status == POD_OK) {
-        status = fill(&page, frame, version, runs, count, err);
-    }
-    if (status == POD_OK) {
-        status = pod_file_write(path, page.data, page.size, err);
-    }
+    POD_THEN(status, fill(&page, frame, version, runs, count, err));
+    POD_THEN(status, pod_file_write(path, page.data, page.size, err));
     free(frame);
     pod_text_free(&page);
     return status;

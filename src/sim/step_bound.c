@@ -360,10 +360,8 @@ pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_
     step_kinds *kinds = NULL;
     *bound_ps = 0;
     pod_status status = pod_step_plan(&run, err);
-    status = status == POD_OK ? pod_step_kinds_find(&run, &kinds, err) : status;
-    if (status == POD_OK) {
-        status = path_bound(&run, kinds, bound_ps, err);
-    }
+    POD_THEN(status, pod_step_kinds_find(&run, &kinds, err));
+    POD_THEN(status, path_bound(&run, kinds, bound_ps, err));
     const int links = most_links(args->machine->slice);
     for (int32_t s = 0; status == POD_OK && s < args->programs->nstages; s++) {
         *bound_ps = pod_max_i64(*bound_ps, links_bound(&run, &run.stages[s], links));

@@ -70,9 +70,8 @@ pod_status pod_step_programs_make(const pod_step_request *request, pod_step_work
                                   pod_error *err)
 {
     programs_drop(work);
-    const pod_status st = stages_build(request, work, err);
-    return st == POD_OK ? memory_measure(work, request->model->kind == POD_MODEL_TRANSFORMER, err)
-                        : st;
+    POD_TRY(stages_build(request, work, err));
+    return memory_measure(work, request->model->kind == POD_MODEL_TRANSFORMER, err);
 }
 
 /* ---- memory from few layers and microbatches ---- */
@@ -131,9 +130,7 @@ static pod_status memory_of_few(memory_search *search, int32_t microbatches, sta
     pod_step_work few = {0};
     pod_step_work more = {0};
     pod_status st = few_build(search, periodic->few, microbatches, &few, err);
-    if (st == POD_OK) {
-        st = few_build(search, periodic->more, microbatches, &more, err);
-    }
+    POD_THEN(st, few_build(search, periodic->more, microbatches, &more, err));
     for (int32_t s = 0; st == POD_OK && search->same && s < few.programs.nstages; s++) {
         const pod_program *its_few = &few.programs.stages[s];
         const pod_program *its_more = &more.programs.stages[s];
@@ -214,14 +211,14 @@ static pod_status memory_of_step(memory_search *search, stage_memory *memory, po
         return memory_of_layers(search, search->request->microbatches, memory, err);
     }
     const int32_t few = few_microbatches(search);
-    pod_status st = memory_of_layers(search, few, memory, err);
-    if (st == POD_OK && search->same) {
-        st = memory_of_layers(search, few + 1, memory + stages, err);
+    POD_TRY(memory_of_layers(search, few, memory, err));
+    if (search->same) {
+        POD_TRY(memory_of_layers(search, few + 1, memory + stages, err));
     }
-    if (st == POD_OK && search->same) {
+    if (search->same) {
         search->same = memory_extend(search, memory, memory + stages);
     }
-    return st;
+    return POD_OK;
 }
 
 /** @param[out] done  false: neither layers nor microbatches repeat often enough, or they differ; then all are needed */

@@ -308,13 +308,11 @@ static pod_status bucket_predict(const pod_coll_request *request, pod_coll_predi
                                  pod_error *err)
 {
     bucket_plan plan;
-    const pod_status st = bucket_plan_choose(request, &plan, err);
-    if (st == POD_OK) {
-        pod_coll_prediction_from(request, &plan.estimate, prediction);
-        prediction->planner = &pod_coll_bucket;
-        prediction->plan = plan_number(&plan);
-    }
-    return st;
+    POD_TRY(bucket_plan_choose(request, &plan, err));
+    pod_coll_prediction_from(request, &plan.estimate, prediction);
+    prediction->planner = &pod_coll_bucket;
+    prediction->plan = plan_number(&plan);
+    return POD_OK;
 }
 
 const pod_coll_algorithm pod_coll_bucket = {

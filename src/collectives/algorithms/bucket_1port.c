@@ -22,10 +22,7 @@ static pod_status port1_build(const pod_coll_request *request, pod_coll_schedule
                               pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     pod_ring_stream stream = {.naxes = axes.naxes, .way = POD_RING_PLUS, .share = 1.0};
     for (int a = 0; a < axes.naxes; ++a) {
         stream.axis[a] = a;

@@ -24,10 +24,7 @@ static pod_status ports_build(const pod_coll_request *request, pod_coll_schedule
                               pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     const int d = axes.naxes;
     pod_ring_stream stream[2 * POD_GROUP_DIMS_MAX] = {{.share = 1.0}};
     for (int p = 0; p < 2 * d; ++p) {

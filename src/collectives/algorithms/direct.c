@@ -229,10 +229,7 @@ static pod_status predict_grid(const pod_coll_request *request, pod_coll_predict
                                pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     int64_t hops = 0;
     double load = 0.0;
     for (int a = 0; a < axes.naxes; ++a) {
@@ -316,9 +313,8 @@ static pod_status direct_predict(const pod_coll_request *request, pod_coll_predi
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
     pod_status st = direct_build(request, &schedule, err);
-    if (st == POD_OK) {
-        st = pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err);
-    }
+    POD_THEN(
+        st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err));
     pod_coll_schedule_free(schedule);
     if (st != POD_OK || complete) {
         return st;

@@ -394,10 +394,8 @@ pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan
     const int naxes = self->axes.naxes;
     const int turns = plan->turns > 0 && plan->turns < naxes ? plan->turns : naxes;
     const int parts = naxes > 0 ? turns : 1;
-    st = st == POD_OK
-             ? pod_coll_frame_init(&self->base, plan->halved > 0 ? &halved_ops : &gather_ops,
-                                   plan->algorithm, request, parts, 2 * turns, err)
-             : st;
+    POD_THEN(st, pod_coll_frame_init(&self->base, plan->halved > 0 ? &halved_ops : &gather_ops,
+                                     plan->algorithm, request, parts, 2 * turns, err));
     if (st != POD_OK) {
         gather_free(&self->base);
         return st;
@@ -475,10 +473,8 @@ static pod_status predict_form(const pod_coll_request *request, bool flood,
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
     pod_status st = build_form(request, flood, &schedule, err);
-    if (st == POD_OK) {
-        st = pod_coll_predict_schedule(request, schedule, flood ? POD_LIKE_NONE : POD_LIKE_ALL,
-                                       prediction, &complete, err);
-    }
+    POD_THEN(st, pod_coll_predict_schedule(request, schedule, flood ? POD_LIKE_NONE : POD_LIKE_ALL,
+                                           prediction, &complete, err));
     pod_coll_schedule_free(schedule);
     if (st != POD_OK || complete) {
         return st;
@@ -491,16 +487,16 @@ static pod_status choose_form(const pod_coll_request *request, bool *flood,
                               pod_coll_prediction *prediction, pod_error *err)
 {
     *flood = should_flood(request);
-    pod_status st = predict_form(request, *flood, prediction, err);
-    if (st == POD_OK && !*flood && could_flood(request)) {
+    POD_TRY(predict_form(request, *flood, prediction, err));
+    if (!*flood && could_flood(request)) {
         pod_coll_prediction other;
-        st = predict_form(request, true, &other, err);
-        if (st == POD_OK && other.total_ps < prediction->total_ps) {
+        POD_TRY(predict_form(request, true, &other, err));
+        if (other.total_ps < prediction->total_ps) {
             *flood = true;
             *prediction = other;
         }
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status gather_build(const pod_coll_request *request, pod_coll_schedule **schedule,

@@ -31,10 +31,7 @@ static pod_status ring1_build(const pod_coll_request *request, pod_coll_schedule
                               pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_hamilton_axes(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_hamilton_axes(&axes, request, err));
     const pod_ring_stream stream = {.naxes = axes.naxes, .way = POD_RING_PLUS, .share = 1.0};
     const pod_rings_plan plan = {
         .algorithm = "hamiltonian_ring_1dir", .nstreams = 1, .stream = &stream};

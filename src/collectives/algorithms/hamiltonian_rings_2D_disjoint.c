@@ -28,10 +28,7 @@ static pod_status rings2_build(const pod_coll_request *request, pod_coll_schedul
                                pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_hamilton_disjoint_axes(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_hamilton_disjoint_axes(&axes, request, err));
     pod_ring_stream stream[2 * POD_GROUP_DIMS_MAX];
     const int rings = axes.naxes;
     for (int i = 0; i < 2 * rings; ++i) {

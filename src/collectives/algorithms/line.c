@@ -35,10 +35,7 @@ static pod_status line_build(const pod_coll_request *request, pod_coll_schedule 
                              pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     pod_ring_stream stream = {.naxes = axes.naxes, .way = POD_RING_BOTH, .share = 1.0};
     for (int a = 0; a < axes.naxes; ++a) {
         stream.axis[a] = a;
@@ -54,8 +51,8 @@ static pod_status line_predict(const pod_coll_request *request, pod_coll_predict
     pod_coll_axes axes = {0};
     pod_coll_estimate estimate;
     pod_status st = line_build(request, &schedule, err);
-    st = st == POD_OK ? pod_coll_axes_init(&axes, request, err) : st;
-    st = st == POD_OK ? pod_coll_estimate_open(request, schedule, &axes, &estimate, err) : st;
+    POD_THEN(st, pod_coll_axes_init(&axes, request, err));
+    POD_THEN(st, pod_coll_estimate_open(request, schedule, &axes, &estimate, err));
     if (st == POD_OK) {
         pod_coll_prediction_from(request, &estimate, prediction);
     }

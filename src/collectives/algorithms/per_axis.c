@@ -312,10 +312,9 @@ static pod_status axis_build(const pod_coll_request *request, pod_coll_schedule 
     }
     pod_status st = pod_coll_axes_init(&self->axes, request, err);
     const int naxes = self->axes.naxes;
-    st = st == POD_OK ? pod_coll_frame_init(&self->base, &axis_ops, "per_axis", request,
-                                            naxes > 0 ? naxes : 1, 2 * naxes, err)
-                      : st;
-    st = st == POD_OK ? axis_cells_number(self, err) : st;
+    POD_THEN(st, pod_coll_frame_init(&self->base, &axis_ops, "per_axis", request,
+                                     naxes > 0 ? naxes : 1, 2 * naxes, err));
+    POD_THEN(st, axis_cells_number(self, err));
     if (st == POD_OK && naxes > 1) {
         pod_exchange_time(request, &self->axes, &self->turns);
     }
@@ -357,10 +356,7 @@ static pod_status predict_phases(const pod_coll_request *request, pod_coll_predi
                                  pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     double hops_ps = 0.0;
     for (int a = 0; a < axes.naxes; ++a) {
         hops_ps += (double)pod_exchange_hops(&axes.axis[a]) * (double)request->hop_latency_ps;
@@ -379,9 +375,8 @@ static pod_status axis_predict(const pod_coll_request *request, pod_coll_predict
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
     pod_status st = axis_build(request, &schedule, err);
-    if (st == POD_OK) {
-        st = pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err);
-    }
+    POD_THEN(
+        st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err));
     pod_coll_schedule_free(schedule);
     return st == POD_OK && !complete ? predict_phases(request, prediction, err) : st;
 }

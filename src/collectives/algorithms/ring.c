@@ -31,10 +31,7 @@ static pod_status ring_build(const pod_coll_request *request, pod_coll_schedule 
                              pod_error *err)
 {
     pod_coll_axes axes = {0};
-    const pod_status st = pod_coll_hamilton_axes(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_hamilton_axes(&axes, request, err));
     const double block = (double)request->elements * request->element_bytes / axes.nranks;
     const int streams = pod_coll_cuts_max(request, block, 2);
     pod_ring_stream stream[2];

@@ -60,9 +60,8 @@ static pod_status relay_plan_choose(const pod_coll_request *request, pod_relay_p
             pod_coll_prediction predicted;
             bool complete = false;
             st = pod_relay_build(request, &plan, &schedule, err);
-            st = st == POD_OK ? pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL,
-                                                          &predicted, &complete, err)
-                              : st;
+            POD_THEN(st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, &predicted,
+                                                   &complete, err));
             if (st == POD_OK && complete && predicted.total_ps < prediction->total_ps) {
                 *best = plan;
                 *prediction = predicted;
@@ -78,8 +77,8 @@ static pod_status scatter_relay_build(const pod_coll_request *request, pod_coll_
 {
     pod_relay_plan plan;
     pod_coll_prediction prediction;
-    const pod_status st = relay_plan_choose(request, &plan, &prediction, err);
-    return st == POD_OK ? pod_relay_build(request, &plan, schedule, err) : st;
+    POD_TRY(relay_plan_choose(request, &plan, &prediction, err));
+    return pod_relay_build(request, &plan, schedule, err);
 }
 
 static pod_status scatter_relay_predict(const pod_coll_request *request,

@@ -49,16 +49,16 @@ static pod_status swing_choose(const pod_coll_request *request, const pod_pairs_
                                pod_coll_prediction *prediction, pod_error *err)
 {
     *plan = &swing_plans[0];
-    pod_status st = pod_pairs_predict(request, *plan, prediction, err);
-    if (st == POD_OK && request->op == POD_ALL_REDUCE) {
+    POD_TRY(pod_pairs_predict(request, *plan, prediction, err));
+    if (request->op == POD_ALL_REDUCE) {
         pod_coll_prediction other;
-        st = pod_pairs_predict(request, &swing_plans[1], &other, err);
-        if (st == POD_OK && other.total_ps < prediction->total_ps) {
+        POD_TRY(pod_pairs_predict(request, &swing_plans[1], &other, err));
+        if (other.total_ps < prediction->total_ps) {
             *plan = &swing_plans[1];
             *prediction = other;
         }
     }
-    return st;
+    return POD_OK;
 }
 
 static pod_status swing_build(const pod_coll_request *request, pod_coll_schedule **schedule,
@@ -66,8 +66,8 @@ static pod_status swing_build(const pod_coll_request *request, pod_coll_schedule
 {
     const pod_pairs_plan *plan = NULL;
     pod_coll_prediction prediction;
-    const pod_status st = swing_choose(request, &plan, &prediction, err);
-    return st == POD_OK ? pod_pairs_build(request, plan, schedule, err) : st;
+    POD_TRY(swing_choose(request, &plan, &prediction, err));
+    return pod_pairs_build(request, plan, schedule, err);
 }
 
 static pod_status swing_predict(const pod_coll_request *request, pod_coll_prediction *prediction,

@@ -580,7 +580,7 @@ static pod_status tree_applies(const pod_coll_request *request, pod_error *err)
     pod_coll_axes axes = {0};
     pod_coll_packing one = {0};
     pod_status st = pod_coll_axes_init(&axes, request, err);
-    st = st == POD_OK ? best_packing(request, &axes, 1, 1, &one, err) : st;
+    POD_THEN(st, best_packing(request, &axes, 1, 1, &one, err));
     pod_coll_packing_fini(&one);
     pod_coll_axes_fini(&axes);
     return st;

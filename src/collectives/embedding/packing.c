@@ -255,7 +255,7 @@ pod_status pod_coll_packing_init(pod_coll_packing *packing, const pod_coll_axes 
         st = pod_fail(err, POD_E_NOMEM, "no memory for %d trees of %d chips; use fewer chips",
                       args->ntrees, (int)axes->nranks);
     }
-    st = st == POD_OK ? pack(&p, err) : st;
+    POD_THEN(st, pack(&p, err));
     for (int tree = 0; tree < args->ntrees && st == POD_OK; ++tree) {
         write_tree(&p, tree);
     }

@@ -13,8 +13,8 @@ static pod_status file_applies(const pod_coll_request *request, pod_error *err)
 static pod_status file_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                              pod_error *err)
 {
-    const pod_status st = file_applies(request, err);
-    return st == POD_OK ? pod_msccl_build(request->file, request, schedule, err) : st;
+    POD_TRY(file_applies(request, err));
+    return pod_msccl_build(request->file, request, schedule, err);
 }
 
 const pod_coll_algorithm pod_coll_file = {

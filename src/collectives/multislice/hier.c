@@ -16,10 +16,7 @@ static pod_status build(const pod_coll_request *request, const char *name, int m
 {
     pod_hier_cut cut;
     pod_coll_prediction prediction;
-    const pod_status st = pod_hier_plan(request, most, &cut, &prediction, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hier_plan(request, most, &cut, &prediction, err));
     return request->op == POD_ALL_TO_ALL
                ? pod_hier_alltoall_build(request, name, &cut, schedule, err)
                : pod_hier_build(request, name, &cut, schedule, err);

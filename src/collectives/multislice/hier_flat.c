@@ -122,10 +122,7 @@ static const pod_coll_schedule_ops flat_ops = {
 static pod_status flat_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                              pod_error *err)
 {
-    const pod_status st = frame_new(request, &flat_ops, "flat", RINGS, RINGS, schedule, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(frame_new(request, &flat_ops, "flat", RINGS, RINGS, schedule, err));
     const int32_t n = request->group->size;
     pod_coll_frame_slots(*schedule, n, n);
     for (int32_t channel = 0; channel < RINGS; ++channel) {
@@ -268,10 +265,7 @@ static pod_status routed_build(const pod_coll_request *request, pod_coll_schedul
             channels = number > channels ? number : channels;
         }
     }
-    const pod_status st = frame_new(request, &routed_ops, "routed", 1, channels, schedule, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(frame_new(request, &routed_ops, "routed", 1, channels, schedule, err));
     const bool permute = request->op == POD_PERMUTE;
     pod_coll_frame_slots(*schedule, permute ? 1 : n, permute ? 2 : 2 * n);
     for (int32_t channel = 0; channel < channels; ++channel) {

@@ -87,10 +87,7 @@ static pod_status streams_build(const pod_coll_request *request, const pod_xla_c
                                 pod_error *err)
 {
     pod_coll_axes axes;
-    pod_status st = pod_coll_axes_init(&axes, request, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_coll_axes_init(&axes, request, err));
     pod_ring_stream stream[POD_XLA_STREAMS_MAX];
     const int nstreams = choice->streams > 0 ? choice->streams : 1;
     for (int s = 0; s < nstreams; s++) {
@@ -146,11 +143,9 @@ static pod_status xla_build(const pod_coll_request *request, pod_coll_schedule *
 static pod_status xla_applies(const pod_coll_request *request, pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
-    const pod_status st = xla_build(request, &schedule, err);
-    if (st == POD_OK) {
-        pod_coll_schedule_free(schedule);
-    }
-    return st;
+    POD_TRY(xla_build(request, &schedule, err));
+    pod_coll_schedule_free(schedule);
+    return POD_OK;
 }
 
 static pod_status xla_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
@@ -163,7 +158,7 @@ static pod_status xla_predict(const pod_coll_request *request, pod_coll_predicti
         return pod_coll_direct.predict(request, prediction, err);
     }
     pod_coll_axes axes;
-    st = st == POD_OK ? pod_coll_axes_init(&axes, request, err) : st;
+    POD_THEN(st, pod_coll_axes_init(&axes, request, err));
     if (st != POD_OK) {
         return st;
     }
