@@ -547,6 +547,13 @@ Test(recipe, all_recipes_of_the_table_read)
     tables_free(&t);
 }
 
+static pod_recipe recipe_by_name(const pod_maxtext *maxtext, const char *name)
+{
+    char text[128];
+    (void)snprintf(text, sizeof text, "model_name=%s", name);
+    return recipe_with(maxtext, text);
+}
+
 /* Each of MaxText's model files says the same by its name, as YAML and as words. */
 Test(recipe, a_model_is_what_its_file_says)
 {
@@ -576,6 +583,9 @@ Test(recipe, a_model_is_what_its_file_says)
                 const pod_recipe recipe = recipe_with(&t.maxtext, i == 0 ? yaml.data : words.data);
                 cr_assert_eq(pod_catalog_model(&t.maxtext, recipe.model, &described[i], &err),
                              POD_OK, "%s", err.text);
+                pod_recipe by_name = recipe_by_name(&t.maxtext, name);
+                memcpy(by_name.model, recipe.model, sizeof recipe.model);
+                cr_expect_eq(memcmp(&by_name, &recipe, sizeof recipe), 0, "%s", name);
                 memcpy(described[i].name, named.name, sizeof named.name);
                 cr_expect_eq(memcmp(&named, &described[i], sizeof named), 0, "%s: %s", name,
                              recipe.model);
