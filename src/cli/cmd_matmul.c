@@ -89,6 +89,8 @@ static pod_status run_plain(pod_cli *cli, const pod_matmul_options *own, const p
 
 /* ---- the command ---- */
 
+enum { CROSSOVER_MAX = 1 << 20 };
+
 static pod_status read_block(const char *text, void *field, pod_error *err)
 {
     return pod_matmul_block_parse(text, field, err);
@@ -136,27 +138,103 @@ static pod_status check_kind(const pod_matmul_options *own, pod_error *err)
                : POD_OK;
 }
 
+/* The figures of one m. */
+static pod_status row_get(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
+                          int64_t m, pod_matmul_row *row, pod_error *err)
+{
+    own->m = m;
+    *row = (pod_matmul_row){.chip = chip->name,
+                            .m = own->m,
+                            .k = own->k,
+                            .n = own->n,
+                            .dtype = pod_dtype_name(own->dtype),
+                            .groups = INT64_MIN};
+    return is_said(own, "groups") ? pod_matmul_grouped(cli, own, chip, row, err)
+           : is_said(own, "loss") ? pod_matmul_loss(cli, own, chip, row, err)
+                                  : run_plain(cli, own, chip, row, err);
+}
+
+static pod_status is_bound_by_mxu(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
+                                  int64_t m, bool *yes, pod_error *err)
+{
+    pod_matmul_row row;
+    const bool explain = cli->common.explain;
+    cli->common.explain = false; /* of the row that is found, not of those tried */
+    const pod_status st = row_get(cli, own, chip, m, &row, err);
+    cli->common.explain = explain;
+    POD_TRY(st);
+    *yes = strcmp(row.bound, pod_bound_name(POD_BOUND_MXU)) == 0;
+    return POD_OK;
+}
+
+/* The least m that the MXU bounds: between the first power of two that it bounds and the one before. */
+static pod_status crossover_find(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
+                                 int64_t *m, pod_error *err)
+{
+    int64_t high = 1;
+    bool yes = false;
+    POD_TRY(is_bound_by_mxu(cli, own, chip, high, &yes, err));
+    while (!yes) {
+        if (high >= CROSSOVER_MAX) {
+            return pod_fail(
+                err, POD_E_NOFIT,
+                "no m up to %d makes this matmul wait for the MXU; give a larger k or n",
+                CROSSOVER_MAX);
+        }
+        high *= 2;
+        POD_TRY(is_bound_by_mxu(cli, own, chip, high, &yes, err));
+    }
+    int64_t low = high / 2; /* not bound by it, or 0 */
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        POD_TRY(is_bound_by_mxu(cli, own, chip, middle, &yes, err));
+        *(yes ? &high : &low) = middle;
+    }
+    *m = high;
+    return POD_OK;
+}
+
+/* The values of m, one or a list. @param[out] ms  ms->bytes belongs to the command line */
+static pod_status ms_find(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
+                          pod_cli_sizes *ms, int64_t one[1], pod_error *err)
+{
+    *ms = (pod_cli_sizes){.bytes = one, .count = 1};
+    if (own->crossover) {
+        return own->m_text == NULL ? crossover_find(cli, own, chip, one, err)
+                                   : pod_fail(err, POD_E_USAGE, "--crossover m finds m; drop --m");
+    }
+    POD_TRY(pod_cli_require(own->m_text, "--m", "4096", err));
+    if (strpbrk(own->m_text, ":,") == NULL) {
+        return pod_parse_i64(own->m_text, "--m", 0, INT64_MAX, one, err);
+    }
+    POD_TRY(pod_cli_sizes_parse(own->m_text, "--m", ms, err));
+    return pod_cli_strings_keep(&cli->strings, ms->bytes)
+               ? POD_OK
+               : pod_fail(err, POD_E_NOMEM, "no memory for the command line");
+}
+
 static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
 {
     pod_chip_spec chip;
     pod_emit *emit = NULL;
+    pod_cli_sizes ms;
+    int64_t one[1] = {0};
     POD_TRY(check_kind(own, err));
     POD_TRY(pod_cli_chip_load(cli, own->chip, &chip, err));
     POD_TRY(pod_cli_cores_parse(own->cores_text, &chip, &own->one_core, err));
     const bool said = own->cores_text != NULL && strcmp(own->cores_text, "all") != 0;
     own->cores = !said ? 0 : own->one_core ? 1 : chip.cores;
-    pod_matmul_row row = {.chip = chip.name,
-                          .m = own->m,
-                          .k = own->k,
-                          .n = own->n,
-                          .dtype = pod_dtype_name(own->dtype),
-                          .groups = INT64_MIN};
-    POD_TRY(is_said(own, "groups") ? pod_matmul_grouped(cli, own, &chip, &row, err)
-            : is_said(own, "loss") ? pod_matmul_loss(cli, own, &chip, &row, err)
-                                   : run_plain(cli, own, &chip, &row, err));
+    POD_TRY(ms_find(cli, own, &chip, &ms, one, err));
     POD_TRY(pod_emit_new(cli->common.format, "matmul", columns, NCOLUMNS, &emit, err));
-    pod_emit_fields(emit, &row, NCOLUMNS);
-    const pod_status st = pod_cli_finish(cli, emit, err);
+    pod_status st = POD_OK;
+    for (int i = 0; i < ms.count && st == POD_OK; i++) {
+        pod_matmul_row row;
+        st = row_get(cli, own, &chip, ms.bytes[i], &row, err);
+        if (st == POD_OK) {
+            pod_emit_fields(emit, &row, NCOLUMNS);
+        }
+    }
+    st = st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
     pod_emit_free(emit);
     return st;
 }
@@ -166,12 +244,14 @@ static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
 static const pod_cli_option options[] = {
     {"chip", 0, POD_CLI_TEXT, AT(chip), "CHIP",
      "generation: v2, v3, v4, v5e, v5p, v6e or tpu7x", .example = "v5e", .matters = true},
-    {"m", 0, POD_CLI_COUNT, AT(m), "M",
-     "rows of A and C", .example = "4096", .matters = true},
+    {"m", 0, POD_CLI_TEXT, AT(m_text), "M|LIST",
+     "rows of A and C; a list gives a row each: 1:4096:2 (from:to:factor)", .matters = true},
     {"k", 0, POD_CLI_COUNT, AT(k), "K",
      "columns of A, rows of B", .example = "4096", .matters = true},
     {"n", 0, POD_CLI_COUNT, AT(n), "N",
      "columns of B and C", .example = "4096", .matters = true},
+    {"crossover", 0, POD_CLI_CHOICE, AT(crossover), "m", "find the least m that the MXU bounds, instead of --m",
+     .words = "none|m", .matters = true},
     {"dtype", 0, POD_CLI_READ, AT(dtype), "TYPE",
      "of A and B: bf16, f32, int8 or fp8 (default: bf16)", .read = pod_cli_dtype_read, .matters = true},
     {"cores", 0, POD_CLI_TEXT, AT(cores_text), "all|N",
@@ -203,7 +283,7 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
     pod_matmul_options own = {.dtype = POD_DTYPE_BF16};
     const pod_cli_usage usage = {
         .synopsis = "--chip CHIP --m M --k K --n N",
-        .examples = "--chip v5e --m 4096 --k 4096 --n 4096\n"
+        .examples = "--chip v5e --m 1:4096:2 --k 4096 --n 4096\n"
                     "--chip tpu7x --m 8192 --k 4096 --n 4096 --dtype fp8 --explain\n"
                     "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n",
         .about = about,

@@ -12,6 +12,8 @@
 typedef struct pod_matmul_options {
     pod_cli_said said;
     const char *chip;
+    const char *m_text; /**< a number, or a list as 1:4096:2 */
+    bool crossover;     /**< find the least m that the MXU bounds */
     int64_t m;
     int64_t k;
     int64_t n;
