@@ -50,30 +50,38 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
                                  err);
 }
 
+typedef struct what_if_row {
+    const char *key;
+    pod_experiment_what_if probe;
+} what_if_row;
+
+/* clang-format off */
+static const pod_emit_column columns[] = {
+    {.name = "key", POD_FIELD(what_if_row, key)},
+    {.name = "factor", .decimals = 2, POD_FIELD(what_if_row, probe.factor)},
+    {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 6,
+     POD_TIME_FIELD(what_if_row, probe.time_ps, S)},
+    {.name = "elasticity", .decimals = 3, POD_FIELD(what_if_row, probe.elasticity)},
+};
+/* clang-format on */
+enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
+
 pod_status pod_what_if_print(pod_cli *cli, const char *command, pod_time_ps base_ps,
                              const pod_experiment_what_if *probe, pod_error *err)
 {
-    static const pod_emit_column columns[] = {
-        {.name = "key"   },
-        {            .name = "factor",   .decimals = 2},
-        {            .name = "step_time_s", .title = "step", .unit = "s", .decimals = 6},
-        { .name = "elasticity",                .decimals = 3},
-    };
     pod_emit *emit = NULL;
-    pod_status st = pod_emit_new(cli->common.format, command, columns,
-                                 sizeof columns / sizeof columns[0], &emit, err);
+    pod_findings findings = {0};
+    pod_status st = pod_emit_new(cli->common.format, command, columns, NCOLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     for (int key = 0; st == POD_OK && key < POD_WHAT_IF_KEYS; key++) {
-        pod_emit_text(emit, pod_experiment_what_if_key[key]);
-        pod_emit_double(emit, probe[key].factor);
-        pod_emit_double(emit, pod_time_to_s(probe[key].time_ps));
-        pod_emit_double(emit, probe[key].elasticity);
+        const what_if_row row = {pod_experiment_what_if_key[key], probe[key]};
+        pod_emit_fields(emit, &row, NCOLUMNS);
     }
-    if (st == POD_OK) {
-        pod_emit_heading(emit, "step as it is: %.9g s; elasticity 1: time falls in proportion",
-                         pod_time_to_s(base_ps));
-        st = pod_cli_finish(cli, emit, err);
-    }
+    pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
+                     "step as it is: %.9g s; elasticity 1: time falls in proportion",
+                     pod_time_to_s(base_ps));
+    POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
+    pod_findings_fini(&findings);
     pod_emit_free(emit);
     return st;
 }

@@ -169,8 +169,7 @@ static pod_status op_add(op_list *list, const pod_step_views_args *args, const p
     POD_TRY(pod_op_time_find(args->chip, op, &time, err));
     const op_row like = {
         .name = op->name,
-        .kind =
-            op->kind == POD_OP_COLLECTIVE ? pod_coll_op_name(op->op) : pod_op_row(op->kind)->name,
+        .kind = pod_op_is_collective(op) ? pod_coll_op_name(op->op) : pod_op_row(op->kind)->name,
         .phase = phase_of(op),
         .bound = bound_of(op, &time),
     };

@@ -309,7 +309,7 @@ static void meetings_find(fold *f)
         const pod_program *program = &programs->stages[s];
         for (int32_t i = 0; i < program->nops; i++) {
             const pod_op *op = &program->ops[i];
-            if (op->kind == POD_OP_SEND || op->kind == POD_OP_RECV) {
+            if (pod_op_sends(op) || pod_op_receives(op)) {
                 f->meets[s * programs->nstages + op->to_stage] = true;
             }
         }
