@@ -61,18 +61,30 @@ function xyChart(spec) {
     ctx.restore();
     ctx.fillStyle = css("--text");
     ctx.font = 11 * px + "px system-ui, sans-serif";
+    /* Names beside the points, as far as they don't cover one another; the line below the chart tells the others. */
+    const taken = [];
     for (const s of series) for (const p of s.points) if (s.labels && p[2]) {
-      ctx.textAlign = u.valToPos(p[0], "x") > u.over.clientWidth * 0.7 ? "right" : "left";
-      ctx.fillText(plain(p[2]), u.valToPos(p[0], "x", true) + (ctx.textAlign === "left" ? 7 : -7) * px, u.valToPos(p[1], "y", true) - 5 * px);
+      const right = u.valToPos(p[0], "x") > u.over.clientWidth * 0.6;
+      const width = ctx.measureText(plain(p[2])).width;
+      const x = u.valToPos(p[0], "x", true) + (right ? -8 * px - width : 8 * px), y = u.valToPos(p[1], "y", true) - 4 * px;
+      if (taken.some((b) => x < b.x + b.width && b.x < x + width && Math.abs(y - b.y) < 12 * px)) continue;
+      taken.push({x, y, width});
+      ctx.textAlign = "left";
+      ctx.fillText(plain(p[2]), x, y);
     }
   };
-  /* Sizes have tics at powers of two, few enough to be read. */
-  const powers = (u, i, low, high) => {
-    const first = Math.ceil(Math.log2(low)), last = Math.floor(Math.log2(high));
-    const step = Math.max(1, Math.ceil((last - first) / Math.max(2, u.over.clientWidth / 80)));
-    return Array.from({length: Math.max(1, Math.floor((last - first) / step) + 1)}, (_, k) => 2 ** (first + k * step));
+  /* Logarithmic axes have tics at powers (of two for sizes), few enough to be read; within a decade at 1, 2 and 5 of it. */
+  const powers = (base) => (u, i, low, high) => {
+    const log = (v) => Math.log(v) / Math.log(base);
+    const first = Math.ceil(log(low) - 1e-9), last = Math.floor(log(high) + 1e-9);
+    if (base === 10 && last - first < 2) {
+      return [-1, 0, 1, 2].flatMap((k) => [1, 2, 5].map((m) => m * 10 ** (first + k))).filter((v) => low <= v && v <= high);
+    }
+    const room = i === 0 ? u.width / 90 : u.height / 40;
+    const step = Math.max(1, Math.ceil((last - first) / Math.max(2, room)));
+    return Array.from({length: Math.max(1, Math.floor((last - first) / step) + 1)}, (_, k) => base ** (first + k * step));
   };
-  const axis = (a, size) => ({...(a.base === 2 ? {splits: powers, filter: (u, v) => v} : {}), label: a.label, labelSize: 22, size, font: "12px system-ui", labelFont: "12px system-ui",
+  const axis = (a, size) => ({...(a.log ? {splits: powers(a.base || 10), filter: (u, v) => v} : {}), label: a.label, labelSize: 22, size, font: "12px system-ui", labelFont: "12px system-ui",
     stroke: () => css("--text"), grid: {stroke: () => css("--line"), width: 1}, ticks: {stroke: () => css("--line")},
     space: a.log ? 40 : 50, values: (u, vs) => vs.map((v) => v === null ? "" : a.text(v))});
   const width = () => Math.max(260, host.clientWidth || 600);
