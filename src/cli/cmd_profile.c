@@ -132,6 +132,10 @@ pod_status pod_cmd_profile(pod_cli *cli, int argc, const char **argv, pod_error 
     profile_texts texts = {.top = 20};
     const pod_cli_usage usage = {
         .synopsis = "FILE [--by kind]",
+        .examples =
+            "topologies/examples/profile/steps.trace.json\n"
+            "topologies/examples/profile/steps.trace.json --by kind\n"
+            "topologies/examples/profile/steps.trace.json --measured-chip 1 --measured-step 7\n",
         .about = about,
         .options = options,
         .noptions = sizeof options / sizeof *options,

@@ -38,6 +38,9 @@ typedef struct pod_hlo_texts {
     bool exact;
     const char *top;
     const char *by;
+    const char *measured; /**< a profile, or NULL */
+    const char *measured_step;
+    int64_t measured_chip;
     const char *ops;
     const char *collectives;
     const char *memory;
@@ -123,6 +126,9 @@ pod_status pod_hlo_by(pod_cli *cli, const pod_hlo_report *report, pod_error *err
 /** Names of --by, in the order of its rows. */
 enum { POD_HLO_BYS = 4 };
 extern const char *const pod_hlo_by_names[POD_HLO_BYS];
+
+/** `--measured`: a profile beside the prediction instead of the row (hlo_measured.c). Collective. */
+pod_status pod_hlo_measured(pod_cli *cli, const pod_hlo_report *report, pod_error *err);
 
 /** The row, and below the table what takes the time. */
 pod_status pod_hlo_print(pod_cli *cli, const pod_hlo_report *report, const char *what_if,

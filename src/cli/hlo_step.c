@@ -91,8 +91,15 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
         st =
             pod_cli_choice_parse(texts->by, "--by", pod_hlo_by_names, POD_HLO_BYS, &asked->by, err);
     }
-    if (st == POD_OK && texts->by != NULL && texts->what_if != NULL) {
-        st = pod_fail(err, POD_E_USAGE, "--by and --what-if each print their own rows; give one");
+    if (st == POD_OK
+        && (texts->by != NULL) + (texts->what_if != NULL) + (texts->measured != NULL) > 1) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--by, --what-if and --measured each print their own rows; give one");
+    }
+    if (st == POD_OK && texts->measured == NULL
+        && (texts->measured_step != NULL || texts->measured_chip != 0)) {
+        st = pod_fail(err, POD_E_USAGE, "--measured-%s without --measured; give the profile",
+                      texts->measured_step != NULL ? "step" : "chip");
     }
     if (st == POD_OK && texts->what_if != NULL) {
         asked->what_if = true;
@@ -435,7 +442,7 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
                    report.text->module->text + report.text->module->name.begin);
     outcome = (pod_experiment_hlo_outcome){.program = NULL};
     /* The other step first: so just one program is there at a time. */
-    pod_status st = (asked->what_if && asked->what.all) || report.grouped
+    pod_status st = (asked->what_if && asked->what.all) || report.grouped || texts->measured != NULL
                         ? POD_OK
                         : pod_experiment_hlo_other_cost(&cli->experiment, &asked->request, &chip,
                                                         &report.other_ps, err);
@@ -450,6 +457,8 @@ static pod_status answer(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo
         const pod_time_ps base_ps = outcome.result.time_ps;
         st = pod_experiment_hlo_what_if_all(&cli->experiment, &asked->request, base_ps, probe, err);
         st = st == POD_OK ? pod_what_if_print(cli, "hlo", base_ps, probe, err) : st;
+    } else if (st == POD_OK && texts->measured != NULL) {
+        st = pod_hlo_measured(cli, &report, err);
     } else if (st == POD_OK && report.grouped) {
         st = pod_hlo_by(cli, &report, err);
     } else if (st == POD_OK) {

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* podsim hlo --measured: a profile of the program beside the prediction, operation by operation. */
+#include "cli/hlo.h"
+#include "experiment/hlo_ops.h"
+#include "report/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One name, predicted and measured. */
+typedef struct beside {
+    char name[POD_HLO_CELL_MAX];
+    pod_hlo_kind kind; /* POD_HLO_KINDS: only measured */
+    int64_t runs;
+    double predicted_us;
+    double measured_us;
+    bool predicted;
+    bool measured;
+} beside;
+
+/* The instruction at which the core spends an operation's part of the step: itself, or the done of what began. */
+static uint32_t spent_at(const pod_hlo_program *program, const pod_experiment_hlo_op *op)
+{
+    const pod_hlo_analysis *analysis = program->analysis;
+    const pod_hlo_collectives *all = &analysis->collectives;
+    const uint32_t first = pod_experiment_hlo_sum(program, 0);
+    uint32_t done = POD_HLO_NONE;
+    if (op->sum >= first + all->count) {
+        const uint32_t recv = all->transfer[op->sum - first - all->count].recv;
+        done = recv == POD_HLO_NONE ? POD_HLO_NONE : analysis->partner[recv];
+    } else if (op->sum >= first) {
+        done = all->collective[op->sum - first].done;
+    } else if (!op->core) {
+        done = analysis->partner[op->instruction];
+    }
+    return done != POD_HLO_NONE ? done : op->instruction;
+}
+
+static int beside_by_name(const void *a, const void *b)
+{
+    return strcmp(((const beside *)a)->name, ((const beside *)b)->name);
+}
+
+static double difference(const beside *row)
+{
+    return row->predicted_us - row->measured_us;
+}
+
+static int beside_by_difference(const void *a, const void *b)
+{
+    const double d[2] = {fabs(difference(a)), fabs(difference(b))};
+    if (d[0] != d[1]) {
+        return d[0] > d[1] ? -1 : 1;
+    }
+    return beside_by_name(a, b);
+}
+
+/* Rows of one name become one. @return how many */
+static uint32_t besides_join(beside *rows, uint32_t count)
+{
+    uint32_t kept = 0;
+    if (count > 0) {
+        qsort(rows, count, sizeof *rows, beside_by_name);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        beside *last = kept > 0 ? &rows[kept - 1] : NULL;
+        if (last == NULL || strcmp(last->name, rows[i].name) != 0) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        last->kind = rows[i].kind < last->kind ? rows[i].kind : last->kind;
+        last->runs = rows[i].runs > last->runs ? rows[i].runs : last->runs;
+        last->predicted_us += rows[i].predicted_us;
+        last->measured_us += rows[i].measured_us;
+        last->predicted = last->predicted || rows[i].predicted;
+        last->measured = last->measured || rows[i].measured;
+    }
+    if (kept > 0) {
+        qsort(rows, kept, sizeof *rows, beside_by_difference);
+    }
+    return kept;
+}
+
+static uint32_t besides_collect(const pod_hlo_report *report, const pod_experiment_hlo_op *ops,
+                                uint32_t nops, const pod_profile *profile, beside *rows)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nops; i++) {
+        beside *row = &rows[count++];
+        *row = (beside){.kind = ops[i].kind,
+                        .runs = ops[i].runs,
+                        .predicted_us = pod_experiment_hlo_part_s(&ops[i]) * 1e6,
+                        .predicted = true};
+        (void)pod_hlo_print_name(report->text->module, spent_at(report->outcome->program, &ops[i]),
+                                 row->name, sizeof row->name);
+    }
+    for (int i = 0; i < profile->nops; i++) {
+        beside *row = &rows[count++];
+        *row = (beside){.kind = POD_HLO_KINDS,
+                        .runs = profile->op[i].runs,
+                        .measured_us = (double)profile->op[i].time_ps / (double)POD_PS_PER_US,
+                        .measured = true};
+        (void)snprintf(row->name, sizeof row->name, "%.*s", (int)sizeof row->name - 1,
+                       profile->op[i].name);
+    }
+    return besides_join(rows, count);
+}
+
+/* ---- output ---- */
+
+static const char *beside_kind(const beside *row)
+{
+    return row->kind == POD_HLO_KINDS ? "only measured" : pod_hlo_kind_name(row->kind);
+}
+
+static void measured_head(pod_emit *emit, const pod_hlo_report *report, const beside *rows,
+                          uint32_t count, const pod_profile *profile)
+{
+    const double predicted_s = pod_time_to_s(report->outcome->result.time_ps);
+    const double measured_s = pod_time_to_s(profile->step_ps);
+    double by_kind[POD_HLO_KINDS + 1] = {0};
+    int most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        by_kind[rows[i].kind] += difference(&rows[i]) * 1e-6;
+    }
+    for (int kind = 0; kind <= POD_HLO_KINDS; kind++) {
+        most = fabs(by_kind[kind]) > fabs(by_kind[most]) ? kind : most;
+    }
+    pod_emit_heading(emit, "podsim hlo: %s on %s beside step %s of %s in %s", report->module,
+                     report->setup->slice.name, profile->step, profile->device,
+                     report->texts->measured);
+    pod_emit_heading(
+        emit,
+        "predicted %.6f s, measured %.6f s (%+.1f %%); most of the difference, %+.6f s, "
+        "lies in %s",
+        predicted_s, measured_s, measured_s > 0 ? (predicted_s / measured_s - 1) * 100 : 0,
+        by_kind[most],
+        most == POD_HLO_KINDS ? "what is only measured" : pod_hlo_kind_name((pod_hlo_kind)most));
+}
+
+static void beside_emit(pod_emit *emit, const beside *row, double step_us)
+{
+    pod_emit_text(emit, row->name);
+    pod_emit_text(emit, beside_kind(row));
+    pod_emit_i64(emit, row->runs);
+    if (row->measured) {
+        pod_emit_double(emit, row->measured_us);
+    } else {
+        pod_emit_none(emit);
+    }
+    if (row->predicted) {
+        pod_emit_double(emit, row->predicted_us);
+    } else {
+        pod_emit_none(emit);
+    }
+    if (row->measured && row->predicted && row->measured_us > 0) {
+        pod_emit_double(emit, row->predicted_us / row->measured_us);
+    } else {
+        pod_emit_none(emit);
+    }
+    pod_emit_double(emit, step_us > 0 ? row->measured_us / step_us : 0);
+}
+
+/* Both steps as a whole, the gaps of one and the idle time of the other, then operations by their difference. */
+static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, const beside *rows,
+                                 uint32_t count, const pod_profile *profile, pod_error *err)
+{
+    /* clang-format off */
+    static const pod_emit_column columns[] = {
+        {.name = "name"},
+        {.name = "kind"},
+        {.name = "runs"},
+        {.name = "measured_us", .title = "measured", .unit = "us", .decimals = 3},
+        {.name = "predicted_us", .title = "predicted", .unit = "us", .decimals = 3},
+        {.name = "ratio", .decimals = 2},
+        {.name = "share_frac", .title = "share", .unit = "%", .decimals = 1, .percent = true},
+    };
+    /* clang-format on */
+    pod_emit *emit = NULL;
+    const bool table = cli->common.format == POD_FORMAT_TABLE;
+    const double step_us = (double)profile->step_ps / (double)POD_PS_PER_US;
+    const pod_experiment_hlo_outcome *outcome = report->outcome;
+    const beside whole[2] = {
+        {.name = "step",
+         .kind = POD_HLO_KIND_ENTER,
+         .runs = 1,
+         .predicted_us = pod_time_to_s(outcome->result.time_ps) * 1e6,
+         .measured_us = step_us,
+         .predicted = true,
+         .measured = true},
+        { .name = "gaps",
+         .kind = POD_HLO_KIND_NOTHING,
+         .runs = 1,
+         .predicted_us = pod_experiment_hlo_mean_s(outcome, outcome->result.idle_ps) * 1e6,
+         .measured_us = (double)profile->gaps_ps / (double)POD_PS_PER_US,
+         .predicted = true,
+         .measured = true}
+    };
+    const pod_status st = pod_emit_new(cli->common.format, "hlo", columns,
+                                       sizeof columns / sizeof columns[0], &emit, err);
+    if (st != POD_OK) {
+        return st;
+    }
+    measured_head(emit, report, rows, count, profile);
+    beside_emit(emit, &whole[0], step_us);
+    beside_emit(emit, &whole[1], step_us);
+    const uint32_t shown = table && (uint32_t)report->top < count ? (uint32_t)report->top : count;
+    for (uint32_t i = 0; i < shown; i++) {
+        beside_emit(emit, &rows[i], step_us);
+    }
+    if (shown < count) {
+        pod_emit_note(emit, "%u more; --top N shows more of them", count - shown);
+    }
+    const pod_status finished = pod_cli_finish(cli, emit, err);
+    pod_emit_free(emit);
+    return finished;
+}
+
+/* Rank 0 reads and prints. */
+static pod_status measured_answer(pod_cli *cli, const pod_hlo_report *report, pod_error *err)
+{
+    const pod_hlo_texts *texts = report->texts;
+    pod_profile profile = {.nops = 0};
+    pod_experiment_hlo_op *ops = NULL;
+    uint32_t nops = 0;
+    pod_status st = pod_profile_read(texts->measured, (int)texts->measured_chip,
+                                     texts->measured_step, &profile, err);
+    if (st == POD_OK) {
+        st = pod_experiment_hlo_ops(report->outcome, &ops, &nops, err);
+    }
+    beside *rows =
+        st == POD_OK ? calloc((size_t)nops + (size_t)profile.nops + 1, sizeof *rows) : NULL;
+    if (st == POD_OK && rows == NULL) {
+        st = pod_fail(err, POD_E_NOMEM, "no memory for the output");
+    }
+    if (st == POD_OK) {
+        const uint32_t count = besides_collect(report, ops, nops, &profile, rows);
+        st = measured_print(cli, report, rows, count, &profile, err);
+    }
+    free(rows);
+    free(ops);
+    pod_profile_free(&profile);
+    return st;
+}
+
+pod_status pod_hlo_measured(pod_cli *cli, const pod_hlo_report *report, pod_error *err)
+{
+    const pod_status st = pod_par_rank(cli->par) == 0 ? measured_answer(cli, report, err) : POD_OK;
+    return pod_par_agree(cli->par, st, err);
+}
