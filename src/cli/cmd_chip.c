@@ -151,7 +151,7 @@ static pod_status run_slice(pod_cli *cli, const char *name, pod_error *err)
                           cli->common.slice, name);
         }
     }
-    st = st == POD_OK ? print(cli, &setup->chip, setup, err) : st;
+    POD_THEN(st, print(cli, &setup->chip, setup, err));
     pod_cli_targets_fini(&targets);
     return st;
 }

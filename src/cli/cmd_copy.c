@@ -122,9 +122,7 @@ static pod_status run(pod_cli *cli, const copy_options *own, pod_error *err)
         st = own->from == own->to ? add_row(cli, emit, &chip, bytes, err)
                                   : add_host_row(cli, emit, &chip, own, bytes, err);
     }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }

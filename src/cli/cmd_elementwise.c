@@ -133,7 +133,7 @@ static pod_status run(pod_cli *cli, const elementwise_options *own, pod_error *e
     for (int i = 0; i < own->sizes.count && st == POD_OK; i++) {
         st = add_row(cli, emit, &chip, own, own->sizes.bytes[i], err);
     }
-    st = st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }

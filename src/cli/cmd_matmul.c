@@ -234,7 +234,7 @@ static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
             pod_emit_fields(emit, &row, NCOLUMNS);
         }
     }
-    st = st == POD_OK ? pod_cli_finish(cli, emit, err) : st;
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }

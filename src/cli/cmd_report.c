@@ -54,12 +54,8 @@ static pod_status run(pod_cli *cli, pod_cli_file *files, int count, pod_error *e
         }
         free(row.command);
     }
-    if (st == POD_OK) {
-        st = write_page(cli, files, count, err);
-    }
-    if (st == POD_OK) {
-        st = pod_cli_finish(cli, emit, err);
-    }
+    POD_THEN(st, write_page(cli, files, count, err));
+    POD_THEN(st, pod_cli_finish(cli, emit, err));
     pod_emit_free(emit);
     return st;
 }

@@ -94,11 +94,8 @@ static pod_status pairing_add(const side *s, const pod_hlo_module *module,
                               const pod_experiment_hlo_op *op, pod_error *err)
 {
     pairings *all = s->all;
-    const pod_status st = pod_hlo_reserve(&all->pair, &all->capacity, (uint64_t)all->count + 1,
-                                          sizeof *all->pair, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_hlo_reserve(&all->pair, &all->capacity, (uint64_t)all->count + 1, sizeof *all->pair,
+                            err));
     pairing *made = &all->pair[all->count++];
     *made = (pairing){.kind = op->kind};
     made->runs[s->which] = op->runs;
@@ -287,11 +284,8 @@ static pod_status compare_print(pod_cli *cli, const pairings *all, const side si
     pod_emit *emit = NULL;
     uint32_t same = 0;
     const bool table = cli->common.format == POD_FORMAT_TABLE;
-    const pod_status st = pod_emit_new(cli->common.format, "hlo", columns,
-                                       sizeof columns / sizeof columns[0], &emit, err);
-    if (st != POD_OK) {
-        return st;
-    }
+    POD_TRY(pod_emit_new(cli->common.format, "hlo", columns, sizeof columns / sizeof columns[0],
+                         &emit, err));
     compare_head(emit, sides, files);
     steps_emit(emit, sides);
     uint32_t shown = 0;
@@ -323,12 +317,8 @@ pod_status pod_hlo_compare(pod_cli *cli, const pod_hlo_texts *texts, const pod_h
     int64_t top = COMPARE_TOP;
     pod_status st =
         texts->top == NULL ? POD_OK : pod_parse_i64(texts->top, "--top", 0, UINT32_MAX, &top, err);
-    if (st == POD_OK) {
-        st = pod_hlo_ask(cli, texts, a, choices, collect, &sides[0], err);
-    }
-    if (st == POD_OK) {
-        st = pod_hlo_ask(cli, texts, b, choices, collect, &sides[1], err);
-    }
+    POD_THEN(st, pod_hlo_ask(cli, texts, a, choices, collect, &sides[0], err));
+    POD_THEN(st, pod_hlo_ask(cli, texts, b, choices, collect, &sides[1], err));
     if (st == POD_OK) {
         pairings_match(&all);
         pairings_match_shapes(&all);

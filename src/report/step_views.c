@@ -314,9 +314,7 @@ static pod_status add_peak(pod_findings *findings, const pod_step_views_args *ar
     peak_row *rows = NULL;
     int count = 0;
     pod_status status = pod_liveness_find(program, &live, err);
-    if (status == POD_OK) {
-        status = peak_rows(program, &live, &rows, &count, err);
-    }
+    POD_THEN(status, peak_rows(program, &live, &rows, &count, err));
     if (status == POD_OK) {
         pod_findings_table(findings, "peak", columns, sizeof columns / sizeof *columns,
                            "The %d largest of %d buffers that live when most HBM is in use",
