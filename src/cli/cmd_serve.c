@@ -277,7 +277,7 @@ pod_status pod_cmd_serve(pod_cli *cli, int argc, const char **argv, pod_error *e
             "--slice v6e-8 --model llama3.1-8b --mesh tensor=8 --input 99 --output 9 --rate 9\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
-                  | POD_CLI_SEED,
+                  | POD_CLI_SEED | POD_CLI_HTML,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &own,

@@ -120,6 +120,30 @@ static void note_kept(pod_findings *findings, const pod_experiment_step_case *ru
     }
 }
 
+/* A page's first sentence: what takes the time, and the remedy that was simulated. */
+static void say_headline(pod_findings *findings, const pod_experiment_step_outcome *outcome)
+{
+    static const char *const what[POD_STEP_PARTS] = {"compute that HBM doesn't bound",
+                                                     "compute that HBM bounds",
+                                                     "waiting for ICI",
+                                                     "waiting for DCN",
+                                                     "waiting for the hosts",
+                                                     "idle time"};
+    double part_s[POD_STEP_PARTS];
+    const char *remedy = "";
+    pod_experiment_step_parts(outcome, part_s);
+    for (int i = 0; i < findings->count; i++) {
+        if (strcmp(findings->list[i].id, "remedy") == 0) {
+            remedy = findings->list[i].text.data;
+        }
+    }
+    pod_findings_say(findings, POD_FINDING_DATA, "headline",
+                     "The largest part of the step is %s: %.4g of %.4g s (%.1f %%).%s%s", what[outcome->limit],
+                     part_s[outcome->limit], outcome->figures.step_time_s,
+                     100 * part_s[outcome->limit] / outcome->figures.step_time_s,
+                     remedy[0] != '\0' ? " " : "", remedy);
+}
+
 /* What the run has to say. */
 static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result,
@@ -145,6 +169,9 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
     POD_TRY(pod_step_notes(findings, run_case, chip, result, &remedy, err));
+    if (outcome->figures.step_time_s > 0) {
+        say_headline(findings, outcome);
+    }
     if (cli->common.html_path == NULL || pod_par_rank(cli->par) != 0) {
         return POD_OK;
     }
