@@ -14,7 +14,7 @@
 static const char about[] =
     "Requests arrive at a rate or from so many clients, wait, and share steps: one token of each "
     "that\n"
-    "runs, and beside them a chunk of one prompt for each group of chips along data and expert.\n"
+    "runs, and beside them a chunk of prompts for each group of chips along data and expert.\n"
     "Steps are simulated, each mix once. limit is load (what arrives is served), cache (requests\n"
     "wait for room in it), max-batch, or the largest part of steps: mxu, hbm, ici, dcn, host, "
     "idle.\n";
@@ -221,7 +221,7 @@ static pod_status load_check(serve_options *own, pod_error *err)
                         "the load is --rate R (requests a second) or --concurrency C (clients); "
                         "give one of them");
     }
-    args->chunk = args->chunk > 0 && args->chunk < args->input ? args->chunk : args->input;
+    args->chunk = args->chunk > 0 ? args->chunk : args->input;
     return POD_OK;
 }
 
@@ -241,7 +241,8 @@ static const pod_cli_option options[] = {
      "clients, each of which sends its next request when it has its answer", .min = 1, .max = CLIENTS_MAX,
      .matters = true},
     {"chunk", 0, POD_CLI_COUNT, AT(args.chunk), "T",
-     "prompt tokens that a step takes (default: the whole prompt)", .min = 1, .max = TOKENS_MAX, .matters = true},
+     "prompt tokens that a step takes: a piece of a prompt, or several prompts (default: one prompt)",
+     .min = 1, .max = TOKENS_MAX, .matters = true},
     {"max-batch", 0, POD_CLI_COUNT, AT(args.room), "N",
      "requests at once (default: what the cache has room for)", .min = 1, .max = CLIENTS_MAX, .matters = true},
 };

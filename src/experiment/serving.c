@@ -173,6 +173,7 @@ static pod_serving_mix server_mix(serving_server *s, bool *full)
         s->active[s->nactive++] = (serving_request){.arrival_ps = s->arrival[s->taken++]};
         prompts++;
     }
+    mix.prompts = prompts;
     *full = s->taken < s->arrivals && s->nactive == args->room;
     for (int64_t i = 0; i < s->nactive; i++) {
         const serving_request *r = &s->active[i];

@@ -2,9 +2,9 @@
 /** @file experiment/serving.h  A server under load: requests arrive, wait, and share steps.
  *
  *  Model: continuous batching. A step takes the next token of every running request, and beside them the next chunk of
- *  one prompt for each group of chips (first come, first served). A prompt's last chunk gives the first token of its
- *  answer. A request is taken when the cache has room for all of its tokens, and keeps that room to its end; nobody
- *  is thrown out. Steps follow each other as long as somebody is served.
+ *  one prompt for each group of chips, or as many whole prompts as a chunk has room for (first come, first served). A
+ *  prompt's last chunk gives the first token of its answer. A request is taken when the cache has room for all of its
+ *  tokens, and keeps that room to its end; nobody is thrown out. Steps follow each other as long as somebody is served.
  *
  *      arrivals      by rate: gaps -ln(1 - u) / rate, u by counter-based random numbers; by concurrency: so many
  *                    clients, who send the next request when they have their answer
@@ -25,9 +25,10 @@ typedef struct pod_serving_args {
     int64_t output;      /**< tokens of an answer, >= 1 */
     double rate;         /**< requests a second; 0 = by concurrency */
     int64_t concurrency; /**< clients */
-    int64_t chunk;       /**< prompt tokens that a step takes of one prompt, >= 1 */
-    int32_t prompts;     /**< prompts that a step takes at once */
-    int64_t room;        /**< requests that the cache has room for, >= 1 */
+    int64_t
+        chunk; /**< prompt tokens that a step takes of one prompt, >= 1; of a longer one than a prompt all */
+    int64_t prompts; /**< prompts that a step takes at once */
+    int64_t room;    /**< requests that the cache has room for, >= 1 */
     uint64_t seed;
 } pod_serving_args;
 
@@ -35,7 +36,8 @@ typedef struct pod_serving_args {
 typedef struct pod_serving_mix {
     int64_t decoding;     /**< requests that get their next token */
     double cached;        /**< tokens that each of them has in the cache, mean */
-    int64_t piece;        /**< tokens of each prompt of the step; 0 = none */
+    int64_t prompts;      /**< prompts of the step */
+    int64_t piece;        /**< tokens of each of them; 0 = none */
     int64_t piece_cached; /**< that such a prompt has in the cache, at most */
 } pod_serving_mix;
 

@@ -13,13 +13,13 @@ enum { SERVING_LENGTHS = 4 }; /* intervals of the answer between simulated lengt
 enum { ROOM_MAX = 1 << 16 };
 
 /* The sizes of a mix into the request. */
-static void mix_sizes_set(pod_serving_steps *s, int64_t batch, int64_t seq, int64_t piece,
-                          int64_t cached)
+static void mix_sizes_set(pod_serving_steps *s, const pod_serving_known *mix)
 {
-    s->request.batch = batch;
-    s->request.seq = seq;
-    s->request.serving.prefill_tokens = piece * s->groups;
-    s->request.serving.cached = cached;
+    s->request.batch = mix->batch;
+    s->request.seq = mix->seq;
+    s->request.serving.prompts = mix->prompts;
+    s->request.serving.prefill_tokens = mix->piece * s->groups * mix->prompts;
+    s->request.serving.cached = mix->cached;
 }
 
 /* ---- room ---- */
@@ -31,7 +31,12 @@ static pod_status serving_peak_find(pod_serving_steps *s, int64_t batch, int64_t
     const pod_serving_args *args = s->args;
     const int64_t piece = args->chunk < args->input ? args->chunk : args->input;
     pod_experiment_step_case run_case = {.asked = NULL};
-    mix_sizes_set(s, batch, args->input + args->output, piece, args->input - piece);
+    const pod_serving_known all = {.batch = batch,
+                                   .seq = args->input + args->output,
+                                   .prompts = args->prompts / s->groups,
+                                   .piece = piece,
+                                   .cached = args->input - piece};
+    mix_sizes_set(s, &all);
     const pod_status st =
         pod_experiment_step_lay(s->experiment, &run_case, &s->request, s->setup, s->mesh, err);
     if (st == POD_OK) {
@@ -50,6 +55,9 @@ static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args
     int64_t one = 0;
     int64_t two = 0;
     int64_t each = 1;
+    args->prompts =
+        s->groups
+        * pod_min_i64(pod_max_i64(args->chunk / args->input, 1), pod_ceil_div(most, s->groups));
     POD_TRY(serving_peak_find(s, s->groups, &one, err));
     const pod_status st = serving_peak_find(s, 2 * (int64_t)s->groups, &two, NULL);
     if (st == POD_OK) {
@@ -64,7 +72,6 @@ static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args
         each--;
     }
     args->room = each * s->groups < most ? each * s->groups : most;
-    args->prompts = s->groups;
     return POD_OK;
 }
 
@@ -117,7 +124,7 @@ static pod_status mix_simulate(pod_serving_steps *s, pod_serving_known *mix, pod
     pod_experiment_step_outcome outcome = {0};
     pod_step_result result = {0};
     own.choices = s->choices;
-    mix_sizes_set(s, mix->batch, mix->seq, mix->piece, mix->cached);
+    mix_sizes_set(s, mix);
     pod_status st = pod_experiment_step_lay(&own, &run_case, &s->request, s->setup, s->mesh, err);
     if (st == POD_OK) {
         st = pod_experiment_step(&own, &run_case, &s->setup->chip, NULL, &result, &outcome, err);
@@ -138,7 +145,7 @@ static pod_status mix_known(pod_serving_steps *s, pod_serving_known mix, pod_ser
     for (int64_t i = 0; i < s->nknown; i++) {
         const pod_serving_known *k = &s->known[i];
         if (k->batch == mix.batch && k->seq == mix.seq && k->piece == mix.piece
-            && k->cached == mix.cached) {
+            && k->cached == mix.cached && k->prompts == mix.prompts) {
             *step = k->step;
             return POD_OK;
         }
@@ -177,15 +184,14 @@ static pod_status mix_time(pod_serving_steps *s, pod_serving_known mix, pod_serv
     return POD_OK;
 }
 
-/* So many, padded. */
-static int64_t mix_padded(const pod_serving_steps *s, int64_t decoding)
+/* So many, padded to `unit` times a power of two. */
+static int64_t mix_padded(int64_t count, int64_t unit, int64_t most)
 {
-    int64_t size = decoding > 0 ? s->groups : 0;
-    while (size < decoding) {
+    int64_t size = count > 0 ? unit : 0;
+    while (size < count) {
         size *= 2;
     }
-    const int64_t most = pod_round_up(s->args->room, s->groups);
-    return size < most ? size : most;
+    return pod_min_i64(size, pod_round_up(most, unit));
 }
 
 pod_status pod_serving_steps_time(void *steps, const pod_serving_mix *mix, pod_serving_step *step,
@@ -198,8 +204,10 @@ pod_status pod_serving_steps_time(void *steps, const pod_serving_mix *mix, pod_s
     const double beyond = (mix->cached - (double)input) * (double)intervals / (double)output;
     int64_t at = mix->decoding > 0 ? (int64_t)beyond : 0;
     at = at < intervals ? at : intervals - 1;
-    pod_serving_known known = {.batch = mix_padded(s, mix->decoding),
+    pod_serving_known known = {.batch = mix_padded(mix->decoding, s->groups, s->args->room),
                                .seq = mix->decoding > 0 ? input + output * at / intervals : 1,
+                               .prompts = mix_padded(mix->prompts, s->groups, s->args->prompts)
+                                          / s->groups,
                                .piece = mix->piece,
                                .cached = mix->piece_cached};
     POD_TRY(mix_time(s, known, step, err));

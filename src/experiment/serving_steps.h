@@ -15,6 +15,7 @@
 typedef struct pod_serving_known {
     int64_t batch;
     int64_t seq;
+    int64_t prompts; /**< of a group */
     int64_t piece;
     int64_t cached;
     pod_serving_step step;

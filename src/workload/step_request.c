@@ -236,7 +236,9 @@ static pod_status work_start(const pod_step_request *request, pod_step_work *wor
     if (serving->prefill_tokens > 0) {
         flops.rows = serving->prefill_tokens;
         flops.unread = serving->prefill_tokens;
-        flops.seq = serving->prefill_tokens;
+        flops.seq = serving->prefill_tokens
+                    / (work->layout.size[POD_MESH_DATA] * work->layout.size[POD_MESH_EXPERT]
+                       * pod_max_i64(serving->prompts, 1));
         flops.cached = serving->cached;
         flops.causal = !request->settings.full_scores;
         work->model_flops += pod_model_flops(request->model, &flops);

@@ -55,6 +55,7 @@ typedef struct pod_step_input {
 typedef struct pod_step_serving {
     int64_t cached; /**< prefill and serve: tokens of the prompt that the cache has already */
     int64_t prefill_tokens; /**< serve: tokens of prompts; chips along data take a prompt each */
+    int64_t prompts;        /**< serve: prompts that each of those takes; 0 = 1 */
     int64_t page;           /**< tokens of a page of the cache; 0 = as pod_step_page says */
     pod_dtype cache;        /**< of keys and values in the cache, if has_cache; else the step's */
     bool has_cache;

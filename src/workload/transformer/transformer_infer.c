@@ -494,14 +494,15 @@ static void parts_find(infer *in, int64_t pieces)
     const pod_step_serving *serving = &request->serving;
     const bool paged = pod_step_page(request) > 0;
     const int64_t batch = request->batch / pieces;
-    const int64_t prompt = serving->prefill_tokens / pieces;
+    const int64_t prompts = pod_max_i64(serving->prompts, 1);
+    const int64_t prompt = serving->prefill_tokens / pieces / prompts;
     const infer_part prefill = {.sequences = batch,
                                 .queries = request->seq,
                                 .keys = serving->cached + request->seq,
                                 .paged = paged && serving->cached > 0};
     const infer_part decode = {
         .sequences = batch, .queries = 1, .keys = request->seq, .decode = true, .paged = paged};
-    const infer_part piece = {.sequences = 1,
+    const infer_part piece = {.sequences = prompts,
                               .queries = prompt,
                               .keys = serving->cached + prompt,
                               .paged = paged && serving->cached > 0};

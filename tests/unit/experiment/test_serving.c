@@ -21,7 +21,7 @@ static pod_serving_result run(pod_serving_args args)
     pod_serving_result result;
     pod_error err = {0};
     args.chunk = args.chunk > 0 ? args.chunk : args.input;
-    args.prompts = 1;
+    args.prompts = args.prompts > 0 ? args.prompts : 1;
     cr_assert_eq(pod_serving_run(&args, time_get, &steps, &result, &err), POD_OK, "%s", err.text);
     return result;
 }
@@ -53,6 +53,16 @@ Test(serving, prompts_hold_up_those_who_run)
     cr_expect_float_eq(r.between.p50_s, 0.001, 1e-15);
     cr_expect_float_eq(r.between.p99_s, 0.010, 1e-15);
     cr_expect_float_eq(r.between.mean_s, (9 * 0.001 + 0.010) / 10, 1e-12);
+}
+
+/* Both prompts in one step: nobody is held up. */
+Test(serving, a_step_may_take_several_prompts)
+{
+    const pod_serving_result r = run(
+        (pod_serving_args){.input = 100, .output = 11, .concurrency = 2, .prompts = 2, .room = 2});
+    cr_expect_float_eq(r.first.p99_s, 0.010, 1e-15);
+    cr_expect_float_eq(r.between.p99_s, 0.001, 1e-15);
+    cr_expect_float_eq(r.tokens_per_s, 22 / 0.020, 1e-9);
 }
 
 /* With room for one the others wait for each other's answers. */
