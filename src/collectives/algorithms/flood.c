@@ -235,15 +235,16 @@ static const pod_coll_schedule_ops flood_ops = {
 /* ---- the graph ---- */
 
 /* The rank that a link of this direction leads to, in every group the same; NOBODY otherwise. */
-static int32_t neighbor_of(const pod_coll_request *request, int32_t rank, int direction)
+static int32_t neighbor_of(const pod_coll_request *request, int32_t rank, int direction,
+                           double slowest)
 {
     const pod_group *group = request->group;
     int32_t found = NOBODY;
     for (int32_t g = 0; g < group->count; ++g) {
         const int32_t chip = group->chip_of[(int64_t)g * group->size + rank];
         const int32_t next = pod_slice_neighbor(request->slice, chip, direction);
-        if (next < 0 || group->group_of[next] != g
-            || !(pod_slice_link_slowness(request->slice, chip, direction) > 0.0)
+        const double slowness = pod_slice_link_slowness(request->slice, chip, direction);
+        if (next < 0 || group->group_of[next] != g || !(slowness > 0.0) || slowness > slowest
             || (g > 0 && group->rank_of[next] != found)) {
             return NOBODY;
         }
@@ -252,12 +253,23 @@ static int32_t neighbor_of(const pod_coll_request *request, int32_t rank, int di
     return found;
 }
 
-static void find_neighbors(const pod_coll_request *request, int32_t *neighbor)
+static void find_links(const pod_coll_request *request, double slowest, int32_t *neighbor)
 {
     for (int32_t r = 0; r < request->group->size; ++r) {
         for (int d = 0; d < POD_DIRECTIONS; ++d) {
-            neighbor[r * POD_DIRECTIONS + d] = neighbor_of(request, r, d);
+            neighbor[r * POD_DIRECTIONS + d] = neighbor_of(request, r, d, slowest);
         }
+    }
+}
+
+/* Links more than POD_FLOOD_SLOW_MAX times as slow are left out, where the others still reach everyone.
+ * @param scratch  scratch[2 * size] */
+static void find_neighbors(const pod_coll_request *request, int32_t *neighbor, int32_t *scratch)
+{
+    const int32_t n = request->group->size;
+    find_links(request, POD_FLOOD_SLOW_MAX, neighbor);
+    if (pod_flood_search(neighbor, n, 0, scratch, scratch + n) < n) {
+        find_links(request, POD_SLOWNESS_MAX, neighbor);
     }
 }
 
@@ -272,8 +284,8 @@ pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err)
     if (!neighbor) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
-    find_neighbors(request, neighbor);
     int32_t *hops = neighbor + n * POD_DIRECTIONS;
+    find_neighbors(request, neighbor, hops);
     const int32_t found = pod_flood_search(neighbor, n, 0, hops, hops + n);
     free(neighbor);
     if (found < n) {
@@ -611,7 +623,7 @@ static bool plan_all(flood_schedule *self, const pod_coll_request *request)
     bool ok = p.neighbor && p.keyed && p.plan.used && self->rank_of && self->place_of
               && self->neighbor && self->brought && self->passes_on;
     if (ok) {
-        find_neighbors(request, p.neighbor);
+        find_neighbors(request, p.neighbor, self->neighbor);
         ok = plan_best(self, &p) && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
     }
     free(p.plan.used);

@@ -330,13 +330,15 @@ static const pod_coll_schedule_ops halved_ops = {
 
 /* ---- relay or flood ---- */
 
-/* Axes are not the shortest ways on twisted slices and around dead links. */
+/* Axes are not the shortest ways on twisted slices and around dead links, or slow ones. */
 static bool should_flood(const pod_coll_request *request)
 {
     const pod_slice *slice = request->slice;
     bool dead = false;
     for (int f = 0; f < slice->nfaults; ++f) {
-        dead = dead || slice->faults[f].kind == POD_FAULT_LINK_DEAD;
+        const pod_fault *fault = &slice->faults[f];
+        dead = dead || fault->kind == POD_FAULT_LINK_DEAD
+               || (fault->kind == POD_FAULT_LINK_SLOW && fault->factor > POD_FLOOD_SLOW_MAX);
     }
     const bool twisted = slice->twisted && request->group->size == slice->nchips;
     return (twisted || dead || request->group->ndims == 0)

@@ -9,14 +9,14 @@
  *  floor(k/2) · (hop + S/(D·b)) on rings and (k - 1) · (hop + S/(D·b)) on lines.
  *
  *  Flood (flood.c): any connected group up to POD_FLOOD_RANKS_MAX; the vector (or block) of every rank
- *  goes down a shortest-path tree of its own. For twisted slices, where relays along axes need
- *  more hops than the diameter (4x4x8: 8 instead of 6), for dead links and for groups that are
- *  no grids. */
+ *  goes down a shortest-path tree of its own, over links that are not much slower. For twisted slices, where
+ *  relays along axes need more hops than the diameter (4x4x8: 8 instead of 6), for dead links and for
+ *  groups that are no grids. */
 #pragma once
 
 #include "collectives/schedule/algorithm.h"
 
-enum { POD_FLOOD_RANKS_MAX = 512 };
+enum { POD_FLOOD_RANKS_MAX = 512, POD_FLOOD_SLOW_MAX = 2 };
 
 /** POD_E_INVALID when the group is too large or, seen alone, not connected by links that all groups have. */
 pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err);

@@ -311,21 +311,47 @@ static double packing_load(const pod_coll_packing *packing)
     return (double)packing->busiest / packing->ntrees;
 }
 
+/* How slow the links of the group's axes are, of the first group's chips; NULL where none is slow, or memory is
+ * short. */
+static double *slowness_of(const pod_coll_request *request, const pod_coll_axes *axes)
+{
+    const int32_t links = axes->nranks * axes->naxes * 2;
+    bool any = false;
+    double *slowness =
+        request->slice->nfaults > 0 ? malloc(((size_t)links + 1) * sizeof *slowness) : NULL;
+    for (int32_t link = 0; slowness != NULL && link < links; ++link) {
+        const int direction = axes->hop[link].direction;
+        const int32_t chip = request->group->chip_of[link / (2 * axes->naxes)];
+        const double slow =
+            direction >= 0 ? pod_slice_link_slowness(request->slice, chip, direction) : 1.0;
+        slowness[link] = slow > 1.0 ? slow : 1.0;
+        any = any || slow > 1.0;
+    }
+    if (!any) {
+        free(slowness);
+        slowness = NULL;
+    }
+    return slowness;
+}
+
 /* The number of trees that loads the busiest link least; few for few elements or many ranks. */
 static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
                                int least_trees, int most_trees, pod_coll_packing *best,
                                pod_error *err)
 {
+    double *slowness = slowness_of(request, axes);
     for (int trees = least_trees; trees <= most_trees; trees += 2) {
         const pod_coll_packing_args args = {
             .ntrees = trees,
             .both_ways = request->op == POD_ALL_REDUCE,
             .root = root_of(request),
+            .slowness = slowness,
             .hop_load = least_trees == most_trees ? tree_hop_load(request, trees) : 0.0};
         pod_coll_packing packing;
         const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
         if (st != POD_OK) {
             pod_coll_packing_fini(best);
+            free(slowness);
             return st;
         }
         if (!best->parent || packing_load(&packing) < packing_load(best) * 0.999) {
@@ -335,6 +361,7 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
             pod_coll_packing_fini(&packing);
         }
     }
+    free(slowness);
     return POD_OK;
 }
 

@@ -5,9 +5,11 @@
 
 #include "base/rng.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOAD_MAX = 1 << 20 };
 enum {
     ROUNDS_MIN = 6,
     ROUNDS_MAX = 48,
@@ -61,6 +63,14 @@ static bool is_usable(const pod_coll_axes *axes, int32_t link)
            && (axes->hop[link].direction >= 0 || axes->axis[axis].stride > 1);
 }
 
+/* How many trees over another link take as long as these over this one. */
+static int32_t load_as(const packer *p, int32_t link, int32_t trees)
+{
+    return p->args->slowness == NULL
+               ? trees
+               : (int32_t)fmin(ceil(trees * p->args->slowness[link]), LOAD_MAX);
+}
+
 static bool comes_first(const candidate *a, const candidate *b)
 {
     return a->key < b->key;
@@ -88,7 +98,8 @@ static void offer_links(packer *p, int32_t rank)
         if (!is_usable(p->axes, link) || p->depth[p->axes->hop[link].rank] >= 0) {
             continue;
         }
-        const uint64_t cost = (uint64_t)(LOAD_WEIGHT * (int64_t)p->load[link] + p->depth[rank] + 1);
+        const int64_t others = load_as(p, link, p->load[link] + 1) - 1;
+        const uint64_t cost = (uint64_t)(LOAD_WEIGHT * others + p->depth[rank] + 1);
         const uint64_t tie = pod_rng_below(PACKING_SEED, 0, p->draws++, UINT64_C(1) << TIE_BITS);
         heap_push(p, (candidate){.key = cost << TIE_BITS | tie,
                                  .rank = p->axes->hop[link].rank,
@@ -160,7 +171,8 @@ static int32_t busiest(const packer *p)
 {
     int32_t most = 0;
     for (int32_t link = 0; link < links_of(p->axes); ++link) {
-        most = p->load[link] > most ? p->load[link] : most;
+        const int32_t load = load_as(p, link, p->load[link]);
+        most = load > most ? load : most;
     }
     return most;
 }

@@ -7,7 +7,8 @@
  *  carries busiest/K of the vector, and that cannot be less than max((n-1)/E, 1/p) (bound.h).
  *
  *  Trees are grown from the root like Prim's: the next rank is the one whose link has the least
- *  4 · load + depth, so that trees avoid busy links and stay shallow. Then every tree in turn is taken
+ *  4 · load + depth, so that trees avoid busy links and stay shallow. A tree over a slow link loads it as many
+ *  times as it is slower. Then every tree in turn is taken
  *  out and grown again against the load of the others, for some rounds, more for few trees; the best
  *  round counts. Ties are
  *  broken by numbers drawn from a fixed seed. On an open 8x8: 0.95 of what the cut allows, depth
@@ -45,6 +46,8 @@ typedef struct pod_coll_packing_args {
     int ntrees;
     bool both_ways; /**< trees load cables both ways */
     int32_t root;   /**< of all trees; -1 = a rank in the middle */
+    /** slowness[link]: how many times slower than others, link as in pod_coll_axes.hop; NULL = none is slow. */
+    const double *slowness;
     double
         hop_load; /**< trees more over the busiest link that a hop less of depth is worth; 0 = only where the load is
                           the same */
