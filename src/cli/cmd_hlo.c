@@ -350,6 +350,8 @@ static const pod_cli_option options[] = {
     {"measured-step", 0, POD_CLI_TEXT, AT(measured_step), "NAME",
      "step of the profile by its name (default: the one of median time)"},
     {"measured-chip", 0, POD_CLI_COUNT, AT(measured_chip), "N", "device of the profile (default 0)", .max = INT32_MAX},
+    {"max-error", 0, POD_CLI_TEXT, AT(max_error), "10%",
+     "with --measured: exit code 1 if the predicted step is farther than this from the measured one"},
     {"ops", 0, POD_CLI_TARGET, AT(ops), "FILE", "write every operation to a CSV file", .matters = true},
     {"collectives", 0, POD_CLI_TARGET, AT(collectives), "FILE",
      "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs", .matters = true},

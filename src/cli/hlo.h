@@ -41,6 +41,7 @@ typedef struct pod_hlo_texts {
     const char *measured; /**< a profile, or NULL */
     const char *measured_step;
     int64_t measured_chip;
+    const char *max_error; /**< "10%", or NULL */
     const char *ops;
     const char *collectives;
     const char *memory;
@@ -127,7 +128,10 @@ pod_status pod_hlo_by(pod_cli *cli, const pod_hlo_report *report, pod_error *err
 enum { POD_HLO_BYS = 4 };
 extern const char *const pod_hlo_by_names[POD_HLO_BYS];
 
-/** `--measured`: a profile beside the prediction instead of the row (hlo_measured.c). Collective. */
+/** "10%" of --max-error as 0.1. POD_E_USAGE */
+pod_status pod_hlo_max_error(const char *text, double *part, pod_error *err);
+/** `--measured`: a profile beside the prediction instead of the row (hlo_measured.c). Collective.
+ *  POD_E_CHECK beyond --max-error; the rows are printed all the same. */
 pod_status pod_hlo_measured(pod_cli *cli, const pod_hlo_report *report, pod_error *err);
 
 /** The row, and below the table what takes the time. */

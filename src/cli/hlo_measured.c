@@ -38,6 +38,14 @@ static uint32_t spent_at(const pod_hlo_program *program, const pod_experiment_hl
     return done != POD_HLO_NONE ? done : op->instruction;
 }
 
+/* Microseconds, to the picosecond that times are counted in. */
+static double us_of(double s)
+{
+    static const double ps_per_s = 1e12;
+    static const double ps_per_us = 1e6;
+    return round(s * ps_per_s) / ps_per_us;
+}
+
 static int beside_by_name(const void *a, const void *b)
 {
     return strcmp(((const beside *)a)->name, ((const beside *)b)->name);
@@ -91,7 +99,7 @@ static uint32_t besides_collect(const pod_hlo_report *report, const pod_experime
         beside *row = &rows[count++];
         *row = (beside){.kind = ops[i].kind,
                         .runs = ops[i].runs,
-                        .predicted_us = pod_experiment_hlo_part_s(&ops[i]) * 1e6,
+                        .predicted_us = us_of(pod_experiment_hlo_part_s(&ops[i])),
                         .predicted = true};
         (void)pod_hlo_print_name(report->text->module, spent_at(report->outcome->program, &ops[i]),
                                  row->name, sizeof row->name);
@@ -186,14 +194,14 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
         {.name = "step",
          .kind = POD_HLO_KIND_ENTER,
          .runs = 1,
-         .predicted_us = pod_time_to_s(outcome->result.time_ps) * 1e6,
+         .predicted_us = us_of(pod_time_to_s(outcome->result.time_ps)),
          .measured_us = step_us,
          .predicted = true,
          .measured = true},
         { .name = "gaps",
          .kind = POD_HLO_KIND_NOTHING,
          .runs = 1,
-         .predicted_us = pod_experiment_hlo_mean_s(outcome, outcome->result.idle_ps) * 1e6,
+         .predicted_us = us_of(pod_experiment_hlo_mean_s(outcome, outcome->result.idle_ps)),
          .measured_us = (double)profile->gaps_ps / (double)POD_PS_PER_US,
          .predicted = true,
          .measured = true}
@@ -218,6 +226,36 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
     return finished;
 }
 
+pod_status pod_hlo_max_error(const char *text, double *part, pod_error *err)
+{
+    char *end = NULL;
+    const double percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 1000)) {
+        return pod_fail(err, POD_E_USAGE, "--max-error '%s' isn't a part of the step, as 10%%",
+                        text);
+    }
+    *part = percent / 100;
+    return POD_OK;
+}
+
+static pod_status error_check(const pod_hlo_report *report, const pod_profile *profile,
+                              pod_error *err)
+{
+    double most = 0;
+    if (report->texts->max_error == NULL) {
+        return POD_OK;
+    }
+    const pod_status st = pod_hlo_max_error(report->texts->max_error, &most, err);
+    const double ratio = (double)report->outcome->result.time_ps
+                         / (double)(profile->step_ps + (profile->step_ps == 0));
+    if (st != POD_OK || fabs(ratio - 1) <= most) {
+        return st;
+    }
+    return pod_fail(err, POD_E_CHECK,
+                    "the predicted step is %+.1f %% off the measured one; --max-error is %s",
+                    (ratio - 1) * 100, report->texts->max_error);
+}
+
 /* Rank 0 reads and prints. */
 static pod_status measured_answer(pod_cli *cli, const pod_hlo_report *report, pod_error *err)
 {
@@ -238,6 +276,9 @@ static pod_status measured_answer(pod_cli *cli, const pod_hlo_report *report, po
     if (st == POD_OK) {
         const uint32_t count = besides_collect(report, ops, nops, &profile, rows);
         st = measured_print(cli, report, rows, count, &profile, err);
+    }
+    if (st == POD_OK) {
+        st = error_check(report, &profile, err);
     }
     free(rows);
     free(ops);

@@ -97,9 +97,16 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
                       "--by, --what-if and --measured each print their own rows; give one");
     }
     if (st == POD_OK && texts->measured == NULL
-        && (texts->measured_step != NULL || texts->measured_chip != 0)) {
-        st = pod_fail(err, POD_E_USAGE, "--measured-%s without --measured; give the profile",
-                      texts->measured_step != NULL ? "step" : "chip");
+        && (texts->measured_step != NULL || texts->measured_chip != 0
+            || texts->max_error != NULL)) {
+        st = pod_fail(err, POD_E_USAGE, "--%s without --measured; give the profile",
+                      texts->measured_step != NULL ? "measured-step"
+                      : texts->measured_chip != 0  ? "measured-chip"
+                                                   : "max-error");
+    }
+    if (st == POD_OK && texts->max_error != NULL) {
+        double part = 0;
+        st = pod_hlo_max_error(texts->max_error, &part, err);
     }
     if (st == POD_OK && texts->what_if != NULL) {
         asked->what_if = true;
