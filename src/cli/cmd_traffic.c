@@ -11,6 +11,7 @@
 #include "sim/traffic.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct traffic_row {
     const char *slice;
@@ -37,7 +38,7 @@ static const pod_emit_column columns[] = {
 };
 /* clang-format on */
 #undef AT
-enum { NCOLUMNS = sizeof columns / sizeof columns[0], MANY_MESSAGES = 1000000 };
+enum { PATTERN = 1, NCOLUMNS = sizeof columns / sizeof columns[0], MANY_MESSAGES = 1000000 };
 
 static const char about[] =
     "Patterns: pair (--from to --to), neighbor (each chip to all its neighbours), transpose\n"
@@ -47,9 +48,16 @@ static const char about[] =
     "first_byte_us = launch and hops of the farthest message; mean_hops over messages;\n"
     "busiest_link = chip:direction; throughput = bytes a sending chip gets out per second.\n";
 
+/* Those of --pattern, in its order. */
+typedef struct pattern_list {
+    int count;
+    pod_traffic_pattern pattern[POD_TRAFFIC_COUNT];
+} pattern_list;
+
 /* What the options say. */
 typedef struct traffic_request {
-    pod_traffic_pattern pattern;
+    pattern_list patterns;
+    pod_traffic_pattern pattern; /* the one that runs */
     pod_cli_sizes sizes;
     const char *from_text;
     const char *to_text;
@@ -59,14 +67,42 @@ typedef struct traffic_request {
     bool force;
 } traffic_request;
 
-static pod_status read_pattern(const char *text, void *field, pod_error *err)
+static pod_status add_pattern(pattern_list *list, const char *name, pod_error *err)
 {
-    return pod_traffic_parse(text, field, err);
+    pod_traffic_pattern pattern = POD_TRAFFIC_PAIR;
+    POD_TRY(pod_traffic_parse(name, &pattern, err));
+    for (int i = 0; i < list->count; i++) {
+        if (list->pattern[i] == pattern) {
+            return pod_fail(err, POD_E_USAGE, "--pattern names %s twice; name it once", name);
+        }
+    }
+    list->pattern[list->count++] = pattern;
+    return POD_OK;
+}
+
+/* A name, or several with commas between them. */
+static pod_status read_patterns(const char *text, void *field, pod_error *err)
+{
+    char name[64];
+    for (const char *at = text;; at++) {
+        const size_t size = strcspn(at, ",");
+        (void)snprintf(name, sizeof name, "%.*s", (int)size, at);
+        POD_TRY(add_pattern(field, name, err));
+        at += size;
+        if (*at == '\0') {
+            return POD_OK;
+        }
+    }
 }
 
 static pod_status ends_check(const traffic_request *request, pod_error *err)
 {
     const bool ends = request->from_text != NULL || request->to_text != NULL;
+    for (int i = 0; i < request->patterns.count && request->patterns.count > 1; i++) {
+        if (request->patterns.pattern[i] == POD_TRAFFIC_PAIR) {
+            return pod_fail(err, POD_E_USAGE, "a pair runs alone; give --pattern pair by itself");
+        }
+    }
     if (request->pattern != POD_TRAFFIC_PAIR) {
         return ends ? pod_fail(err, POD_E_USAGE,
                                "--from and --to are for --pattern pair; %s has its own pairs",
@@ -184,7 +220,8 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
 {
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings", "podsim traffic: %s, %d chip%s, %s",
                      setup->slice.name, setup->slice.nchips, pod_cli_plural(setup->slice.nchips),
-                     pod_traffic_name(request->pattern));
+                     request->patterns.count > 1 ? "several patterns"
+                                                 : pod_traffic_name(request->pattern));
     pod_findings_say(findings, POD_FINDING_ABOVE, "rates",
                      "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
@@ -192,21 +229,11 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
                      pod_time_to_us(pod_chip_launch_ps(&setup->chip, request->inside)));
 }
 
-static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
-                      const traffic_request *request, pod_cli_trace *trace, pod_emit *emit,
-                      pod_error *err)
+/* The rows of one pattern. */
+static pod_status run_pattern(pod_cli *cli, const pod_experiment_setup *setup,
+                              const traffic_request *request, pod_run_watch *watch,
+                              pod_collective_trace *timeline, pod_emit *emit, pod_error *err)
 {
-    const bool pair = request->pattern == POD_TRAFFIC_PAIR;
-    const int32_t ends[] = {pair ? request->from : 0, request->to};
-    pod_run_watch watch = {.nchips = trace->watch.nchips, .chips = trace->watch.chips};
-    pod_collective_trace timeline;
-    pod_findings findings = {0};
-    if (watch.nchips == 0) {
-        watch.nchips = pair ? 2 : 1;
-        watch.chips = ends;
-    }
-    add_heading(cli, &findings, setup, request);
-    pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
     const double rate = setup->chip.link_oneway_bytes_per_s;
     const pod_machine machine = pod_experiment_machine(
         &cli->experiment, setup, rate, pod_chip_launch_ps(&setup->chip, request->inside));
@@ -225,16 +252,38 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
             st = check_room(cli, &machine, &traffic, err);
         }
         if (st == POD_OK) {
-            st = pod_traffic_run(&machine, &traffic, trace->trace != NULL ? &watch : NULL, &result,
-                                 err);
+            st = pod_traffic_run(&machine, &traffic, timeline->trace != NULL ? watch : NULL,
+                                 &result, err);
         }
         if (st == POD_OK) {
             explain(cli, &machine, &traffic, &result);
             add_row(emit, &traffic, &result);
-            st = trace_row(cli, request, &timeline, &watch, traffic.bytes, &result, err);
+            st = trace_row(cli, request, timeline, watch, traffic.bytes, &result, err);
         }
-        pod_run_watch_fini(&watch);
+        pod_run_watch_fini(watch);
         pod_traffic_fini(&traffic);
+    }
+    return st;
+}
+
+static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, traffic_request *request,
+                      pod_cli_trace *trace, pod_emit *emit, pod_error *err)
+{
+    const bool pair = request->pattern == POD_TRAFFIC_PAIR;
+    const int32_t ends[] = {pair ? request->from : 0, request->to};
+    pod_run_watch watch = {.nchips = trace->watch.nchips, .chips = trace->watch.chips};
+    pod_collective_trace timeline;
+    pod_findings findings = {0};
+    if (watch.nchips == 0) {
+        watch.nchips = pair ? 2 : 1;
+        watch.chips = ends;
+    }
+    add_heading(cli, &findings, setup, request);
+    pod_collective_trace_init(&timeline, trace->trace, &setup->slice);
+    pod_status st = POD_OK;
+    for (int i = 0; i < request->patterns.count && st == POD_OK; i++) {
+        request->pattern = request->patterns.pattern[i];
+        st = run_pattern(cli, setup, request, &watch, &timeline, emit, err);
     }
     pod_collective_trace_fini(&timeline);
     pod_experiment_progress_end(&cli->experiment);
@@ -248,9 +297,9 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup,
 #define AT(field) POD_CLI_FIELD(traffic_request, field)
 /* clang-format off */
 static const pod_cli_option options[] = {
-    {"pattern", 0, POD_CLI_READ, AT(pattern), "NAME",
-     "pair, neighbor, transpose, tornado, permutation, uniform or hotspot",
-     .read = read_pattern, .example = "uniform", .matters = true},
+    {"pattern", 0, POD_CLI_READ, AT(patterns), "NAME,...",
+     "pair, neighbor, transpose, tornado, permutation, uniform or hotspot; or several of them",
+     .read = read_patterns, .example = "uniform", .matters = true},
     {"bytes", 0, POD_CLI_SIZES, AT(sizes), "LIST",
      "bytes that a chip sends: 1KiB,64MiB or 1KiB:1GiB:4 (from:to:factor)", .example = "1MiB", .matters = true},
     {"from", 0, POD_CLI_TEXT, AT(from_text), "X,Y,Z",
@@ -284,6 +333,7 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
     if (cli->help) {
         return POD_OK;
     }
+    request.pattern = request.patterns.pattern[0];
     POD_TRY(ends_check(&request, err));
     cli->experiment.force = request.force;
     pod_cli_targets targets = {0};
@@ -294,7 +344,10 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         st = read_ends(&targets.setup[0].slice, &request, err);
     }
     if (st == POD_OK) {
-        st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
+        pod_emit_column shown[NCOLUMNS];
+        memcpy(shown, columns, sizeof shown);
+        shown[PATTERN].table_hidden = request.patterns.count == 1;
+        st = pod_emit_new(cli->common.format, "traffic", shown, NCOLUMNS, &emit, err);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_init(&trace, cli, &targets.setup[0], false, err);
