@@ -138,8 +138,8 @@ static void say_headline(pod_findings *findings, const pod_experiment_step_outco
         }
     }
     pod_findings_say(findings, POD_FINDING_DATA, "headline",
-                     "The largest part of the step is %s: %.4g of %.4g s (%.1f %%).%s%s", what[outcome->limit],
-                     part_s[outcome->limit], outcome->figures.step_time_s,
+                     "The largest part of the step is %s: %.4g of %.4g s (%.1f %%).%s%s",
+                     what[outcome->limit], part_s[outcome->limit], outcome->figures.step_time_s,
                      100 * part_s[outcome->limit] / outcome->figures.step_time_s,
                      remedy[0] != '\0' ? " " : "", remedy);
 }
