@@ -172,6 +172,21 @@ static pod_status parameters_complete(const kind_row *row, pod_model *model, pod
     return size_check(model, err);
 }
 
+/** Sizes that most transformers have: as many heads of keys and values as of queries, d_model cut
+ *  into heads, gated MLPs. */
+static void sizes_default(pod_model *model)
+{
+    if (model->kv_heads == 0) {
+        model->kv_heads = model->heads;
+    }
+    if (model->head_dim == 0 && model->heads > 0 && model->d_model % model->heads == 0) {
+        model->head_dim = model->d_model / model->heads;
+    }
+    if (model->mlp_matrices == 0) {
+        model->mlp_matrices = 3;
+    }
+}
+
 static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
                                pod_error *err)
 {
@@ -191,6 +206,9 @@ static pod_status inline_parse(const kind_row *row, const char *rest, pod_model 
             return pod_fail(err, POD_E_USAGE, "'%s' ends in a comma; write it like %s", model->name,
                             row->example);
         }
+    }
+    if (model->kind == POD_MODEL_TRANSFORMER) {
+        sizes_default(model);
     }
     return parameters_complete(row, model, err);
 }
