@@ -148,7 +148,9 @@ static void collective_op(const step_run *run, const stage_path *own)
         pod_time_ps end =
             pod_max_i64(set->first_ps + (bounds->in_step ? whole_ps : bounds->in_ps[k]),
                         own->ready_ps[k] + bounds->out_ps[k]);
-        end = bounds->whole_sets ? pod_max_i64(end, last_ps + bounds->each_ps) : end;
+        /* of a permute nobody waits for the last, but for its source */
+        const bool waits = bounds->whole_sets && bounds->each_ps > 0;
+        end = waits ? pod_max_i64(end, last_ps + bounds->each_ps) : end;
         end_ps[k] = launch_ps + end;
         all.first_ps = pod_min_i64(all.first_ps, own->ready_ps[k]);
         all.out_ps = pod_min_i64(all.out_ps, bounds->out_ps[k]);
