@@ -332,3 +332,45 @@ Test(emit, a_table_fits_a_terminal_by_leaving_out_minor_columns_and_cutting_text
                                      "#     texts\n");
     pod_emit_free(emit);
 }
+
+typedef struct figures {
+    const char *text;
+    char chars[8];
+    int32_t small;
+    int64_t large;
+    bool flag;
+    double number;
+    int64_t time_ps;
+} figures;
+
+/* Each kind of field, as it is and where it has nothing; 1.5 us are 1500000 ps. */
+Test(base_emit, columns_show_fields_of_a_row)
+{
+    /* clang-format off */
+    static const pod_emit_column fields[] = {
+        {.name = "text", POD_FIELD(figures, text)},
+        {.name = "chars", POD_FIELD(figures, chars)},
+        {.name = "small", POD_FIELD(figures, small)},
+        {.name = "large", POD_FIELD(figures, large)},
+        {.name = "flag", POD_FIELD(figures, flag)},
+        {.name = "number", POD_FIELD(figures, number)},
+        {.name = "us", POD_TIME_FIELD(figures, time_ps, US)},
+        {.name = "s", POD_TIME_FIELD(figures, time_ps, S)},
+    };
+    /* clang-format on */
+    static const figures full = {"a", "b", -1, INT64_C(1) << 40, true, 0.1, 1500000};
+    const figures none = {NULL, "", INT32_MIN, INT64_MIN, false, NAN, INT64_MIN};
+    enum { COUNT = sizeof fields / sizeof *fields };
+    pod_emit *emit = NULL;
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "test", fields, COUNT, &emit, NULL), POD_OK);
+    pod_emit_fields(emit, &full, COUNT);
+    pod_emit_fields(emit, &none, 3);
+    pod_emit_fields(emit, &none, COUNT - 3);
+    pod_emit_fields(emit, &full, 1);
+    pod_emit_nones(emit, COUNT - 1);
+    cr_expect_str_eq(finished(emit), "text,chars,small,large,flag,number,us,s\n"
+                                     "a,b,-1,1099511627776,1,0.1,1.5,1.5e-06\n"
+                                     "-,-,-,-,0,-,-,-\n"
+                                     "a,-,-,-,-,-,-,-\n");
+    pod_emit_free(emit);
+}
