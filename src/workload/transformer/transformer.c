@@ -128,18 +128,6 @@ static pod_array tf_entry(pod_stage *stage, bool backward)
     return (pod_array){.buffer = buffer, .op = NONE, .dtype = stage->build.dtype};
 }
 
-/** Elements in f32 for the loss: logits, all or what a sixteenth of the HBM holds; plain: with their derivatives. */
-static int64_t wide_elements(const pod_tf *tf, int64_t elements)
-{
-    enum { PART = 16, WIDE_BYTES = 4 };
-    const pod_chip_spec *chip = tf->stage.request->chip;
-    if (tf->stage.request->attention == POD_ATTENTION_PLAIN) {
-        return 2 * elements;
-    }
-    const int64_t most = chip != NULL ? chip->hbm_usable_bytes / PART / WIDE_BYTES : elements;
-    return elements < most ? elements : most;
-}
-
 /** Logits of this chip: `tiles` pieces of `rows` tokens, one at a time. */
 typedef struct logits_size {
     int64_t tiles;
@@ -160,8 +148,8 @@ static logits_size logits_of(const pod_tf *tf)
 static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *size, int32_t xn,
                             int32_t weights)
 {
-    const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_ACTIVATIONS,
-                                         tf->stage.build.dtype, size->rows, size->vocab);
+    const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_LOGITS, tf->stage.build.dtype,
+                                         size->rows, size->vocab);
     const pod_tf_products head = {
         .pass = "fwd.pass.head",
         .buffer = xn,
@@ -201,6 +189,46 @@ static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int
     return dx;
 }
 
+/** Elements in f32 for the loss of a tile of logits, beside the logits in bf16.
+ *
+ *      plain attention    2 arrays: logits and their derivative
+ *      else               4 arrays (logits, targets, softmax, derivative), which lie beside all that the backward pass
+ *                         needs; none where those of all tokens would take 1/16 of the HBM or more each, and in models
+ *                         with a tied head: then the conversion to f32 is part of the sums over the vocabulary
+ *
+ *  Source: MaxText ahead of time on v4 (docs/validation.md) needs 9.2 GB more than the rest for 459 M logits, with 8
+ *  tiles little more. With as much of the HBM neither MXv4-001 nor any run with 100k tokens of vocabulary would fit,
+ *  with a tied head not TRv6e-017. */
+static int64_t wide_elements(const pod_tf *tf, const logits_size *size)
+{
+    enum { PART = 16, WIDE_BYTES = 4, ARRAYS = 4 };
+    const pod_step_request *request = tf->stage.request;
+    const int64_t elements = size->rows * size->vocab;
+    if (request->attention == POD_ATTENTION_PLAIN) {
+        return 2 * elements;
+    }
+    const int64_t most =
+        request->chip != NULL ? request->chip->hbm_usable_bytes / PART / WIDE_BYTES : INT64_MAX;
+    return size->tiles * elements < most && tf->model->tied == 0 ? ARRAYS * elements : 0;
+}
+
+/** Those arrays, POD_OP_NONE: none. */
+static int32_t wide_make(pod_tf *tf, const logits_size *size)
+{
+    const int64_t elements = wide_elements(tf, size);
+    if (elements == 0 || tf->stage.build.st != POD_OK) {
+        return NONE;
+    }
+    const int32_t wide =
+        pod_tf_buffer(tf, "logits.f32", POD_MEMORY_LOGITS, POD_DTYPE_F32, elements, 1);
+    if (tf->stage.request->attention != POD_ATTENTION_PLAIN && tf->stage.build.st == POD_OK) {
+        const int32_t stack = tf->stage.circular ? 0 : tf->stage.part;
+        tf->program->buffers[wide].stack = stack;
+        tf->program->buffers[tf->logits].stack = stack;
+    }
+    return wide;
+}
+
 /** Logits, loss and the way back to the last layer's output. Of more than one piece logits are made twice. */
 static int32_t part_loss(pod_tf *tf, int32_t x)
 {
@@ -216,8 +244,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     if (tf->stage.request->mode != POD_STEP_TRAIN) {
         return tf->logits;
     }
-    const int32_t wide = pod_tf_buffer(tf, "logits.f32", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32,
-                                       wide_elements(tf, size.rows * size.vocab), 1);
+    const int32_t wide = wide_make(tf, &size);
     pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
                   TOUCH(tf->logits, wide, NONE, NONE)); /* its derivative in place */
     if (size.tiles > 1) {

@@ -130,8 +130,9 @@ static double kept_bytes(const pod_model *model, unsigned plan_hbm, int64_t sequ
     step_build(&c);
     const pod_program *program = &c.work.programs.stages[0];
     for (int32_t b = 0; b < program->nbuffers; b++) {
-        bytes +=
-            program->buffers[b].stack >= 0 ? (double)pod_buffer_bytes(&program->buffers[b]) : 0;
+        const bool kept = program->buffers[b].stack >= 0
+                          && program->buffers[b].kind != POD_MEMORY_LOGITS; /* not of a layer */
+        bytes += kept ? (double)pod_buffer_bytes(&program->buffers[b]) : 0;
     }
     step_free(&c);
     return bytes;
