@@ -30,6 +30,7 @@ static const unit units[] = {
     {"GB/s",    BYTES_PER_S, 1e9 },
     {"frac",    PLAIN,       1   },
     {"ratio",   PLAIN,       1   },
+    {"B",       PLAIN,       1   },
 };
 enum { NUNITS = sizeof units / sizeof units[0] };
 
@@ -86,7 +87,7 @@ static pod_status check_unit(const pod_table *table, int row, const int *columns
     const unit *given = unit_find(measured->unit);
     if (given == NULL) {
         return pod_table_fail(table, row, columns[UNIT], err,
-                              "unknown unit '%s'; valid: us, ms, s, TFLOP/s, GB/s, frac, ratio",
+                              "unknown unit '%s'; valid: us, ms, s, TFLOP/s, GB/s, frac, ratio, B",
                               measured->unit);
     }
     if (strstr(measured->args, BETWEEN) != NULL) {
@@ -200,8 +201,28 @@ typedef struct row_run {
     pod_par *self;
 } row_run;
 
+/* Metrics that say whether a step fits the HBM: 1 if podsim agrees, else 0. */
+static const char FITS[] = "fits";
+static const char DOES_NOT_FIT[] = "does not fit";
+
+static pod_status run_fit(const row_run *run, const char *args, double *value, pod_error *err)
+{
+    pod_error refusal = {0};
+    const pod_status st =
+        run->figure(run->context, run->self, run->row->command, args, "hbm_frac", value, &refusal);
+    if (st != POD_OK && st != POD_E_NOFIT) {
+        *err = refusal;
+        return st;
+    }
+    *value = (st == POD_OK) == (strcmp(run->row->metric, FITS) == 0) ? 1 : 0;
+    return POD_OK;
+}
+
 static pod_status run_line(const row_run *run, const char *args, double *value, pod_error *err)
 {
+    if (strcmp(run->row->metric, FITS) == 0 || strcmp(run->row->metric, DOES_NOT_FIT) == 0) {
+        return run_fit(run, args, value, err);
+    }
     return run->figure(run->context, run->self, run->row->command, args, run->row->metric, value,
                        err);
 }
