@@ -345,6 +345,24 @@ pod_status pod_parse_double(const char *text, const char *what, double min, doub
     return POD_OK;
 }
 
+pod_time_unit pod_time_unit_of(double seconds)
+{
+    static const pod_time_unit units[] = {
+        {"ps", 1e12},
+        {"ns", 1e9 },
+        {"us", 1e6 },
+        {"ms", 1e3 },
+        {"s",  1   }
+    };
+    static const double NEXT = 999.9995; /* would be printed as 1000.000 */
+    const int last = (int)(sizeof units / sizeof *units) - 1;
+    int i = seconds == 0 ? last : 0;
+    while (i < last && seconds * units[i].per_s >= NEXT) {
+        i++;
+    }
+    return units[i];
+}
+
 /* The largest unit of one family (1024 or 1000) of which bytes is a whole number. */
 static int64_t whole_units(int64_t bytes, int64_t base, int *power)
 {

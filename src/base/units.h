@@ -109,6 +109,13 @@ pod_status pod_parse_i64(const char *text, const char *what, int64_t min, int64_
 pod_status pod_parse_double(const char *text, const char *what, double min, double max,
                             double *value, pod_error *err);
 
+/** The unit in which a time is read best, from ps to s: it has one to three digits before the point. Of 0: s. */
+typedef struct pod_time_unit {
+    const char *name;
+    double per_s;
+} pod_time_unit;
+pod_time_unit pod_time_unit_of(double seconds);
+
 /** Room for any text that the two functions below write, with its NUL. */
 enum { POD_FORMAT_MAX = 32 };
 

@@ -2,6 +2,7 @@
 /* podsim collective: one operation on all groups of a slice at once. */
 #include "cli/collective.h"
 #include "cli/command_list.h"
+#include "cli/faults.h"
 #include "cli/plot.h"
 #include "cli/target.h"
 #include "cli/trace.h"
@@ -10,6 +11,7 @@
 #include "report/collective_trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What a row shows. */
 typedef struct collective_row {
@@ -86,23 +88,65 @@ static void add_row(pod_emit *emit, const pod_experiment_collective_case *run_ca
     pod_emit_fields(emit, &shown, NCOLUMNS);
 }
 
-/* What the faults cost: the same on the slice without them. */
-static pod_status compare_healthy(collective_run *run, pod_experiment_collective_case *healthy,
-                                  const pod_experiment_collective_row *row,
-                                  const pod_coll_algorithm *algorithm, pod_error *err)
+/* What is run on slices with other faults. */
+typedef struct other_faults {
+    collective_run *run;
+    int64_t bytes;
+    const pod_coll_algorithm *algorithm;
+    char healthy[POD_EXPERIMENT_ALGORITHM_MAX]; /* what ran first, without any */
+} other_faults;
+
+static pod_status time_with_faults(void *context, const pod_experiment_setup *setup,
+                                   pod_time_ps *time_ps, pod_error *err)
 {
-    pod_experiment_collective_row sound;
-    POD_TRY(pod_experiment_collective_run(&run->cli->experiment, healthy, row->bytes, algorithm,
-                                          NULL, &sound, err));
-    const double us = pod_time_to_us(row->result.time_ps);
-    const double healthy_us = pod_time_to_us(sound.result.time_ps);
-    const double more = healthy_us > 0 ? 100 * (us / healthy_us - 1) : 0;
-    pod_findings_say(&run->findings, POD_FINDING_BELOW, "healthy",
-                     "faults: %lld bytes take %.2f us (%s), without faults %.2f us (%s): %+.1f %%",
-                     (long long)row->bytes, us, row->algorithm, healthy_us, sound.algorithm, more);
-    pod_cli_explain(run->cli,
-                    "  faults cost %.9g us - %.9g us (%s on the healthy slice) = %+.1f %%", us,
-                    healthy_us, sound.algorithm, more);
+    other_faults *other = context;
+    pod_experiment *experiment = &other->run->cli->experiment;
+    pod_experiment_collective_case changed = {.request = NULL};
+    pod_experiment_collective_row row;
+    pod_error failure = {0};
+    pod_status st = pod_experiment_collective_case_init(&changed, &other->run->options->request,
+                                                        setup, &failure);
+    changed.timing_only = true;
+    st = pod_par_agree(experiment->par, st, &failure);
+    if (st == POD_OK) {
+        st = pod_experiment_collective_run(experiment, &changed, other->bytes, other->algorithm,
+                                           NULL, &row, &failure);
+    }
+    if (st == POD_OK) {
+        *time_ps = row.result.time_ps;
+        if (other->healthy[0] == '\0') {
+            memcpy(other->healthy, row.algorithm, sizeof other->healthy);
+        }
+    } else if (st != POD_E_INVALID && st != POD_E_USAGE && err != NULL) {
+        *err = failure;
+    }
+    pod_experiment_collective_case_fini(&changed);
+    return st == POD_E_INVALID || st == POD_E_USAGE ? POD_OK : st;
+}
+
+/* What the faults cost: the same on the slice with others. */
+static pod_status compare_faults(collective_run *run, const pod_experiment_setup *setup,
+                                 const pod_experiment_collective_row *row,
+                                 const pod_coll_algorithm *algorithm, pod_error *err)
+{
+    other_faults other = {.run = run, .bytes = row->bytes, .algorithm = algorithm};
+    pod_experiment_faults faults;
+    char what[64];
+    char how[2][POD_EXPERIMENT_ALGORITHM_MAX + 4];
+    POD_TRY(pod_experiment_faults_find(&run->cli->experiment, setup, row->result.time_ps,
+                                       time_with_faults, &other, &faults, err));
+    (void)snprintf(what, sizeof what, "%lld bytes take ", (long long)row->bytes);
+    (void)snprintf(how[0], sizeof how[0], " (%s)", row->algorithm);
+    (void)snprintf(how[1], sizeof how[1], " (%s)", other.healthy);
+    const pod_faults_words words = {.what = what,
+                                    .how = how[0],
+                                    .how_healthy = how[1],
+                                    .wait_s =
+                                        pod_time_to_s(row->result.time_ps - faults.healthy_ps)};
+    pod_faults_note(&run->findings, &faults, &words);
+    pod_cli_explain(run->cli, "  faults cost %.9g us - %.9g us (%s on the healthy slice)",
+                    pod_time_to_us(row->result.time_ps), pod_time_to_us(faults.healthy_ps),
+                    other.healthy);
     return POD_OK;
 }
 
@@ -149,9 +193,15 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     return pod_plot_collectives(plot, title, run->plot.collectives, run->plot.count, err);
 }
 
+/* The comparison without faults is a finding, and --explain shows it: only they need it. */
+static bool wants_faults(const pod_cli *cli, const pod_experiment_setup *setup)
+{
+    return pod_experiment_setup_faults(setup) > 0
+           && (pod_cli_wants_findings(cli) || cli->common.explain);
+}
+
 static pod_status run_one(collective_run *run, pod_experiment_collective_case *run_case,
-                          pod_experiment_collective_case *healthy, int64_t bytes,
-                          const pod_coll_algorithm *algorithm, pod_error *err)
+                          int64_t bytes, const pod_coll_algorithm *algorithm, pod_error *err)
 {
     pod_experiment_collective_row row;
     pod_status st = pod_experiment_collective_run(&run->cli->experiment, run_case, bytes, algorithm,
@@ -167,22 +217,24 @@ static pod_status run_one(collective_run *run, pod_experiment_collective_case *r
     if (st != POD_OK) {
         return st;
     }
-    return healthy != NULL ? compare_healthy(run, healthy, &row, algorithm, err) : POD_OK;
+    return wants_faults(run->cli, run_case->setup)
+               ? compare_faults(run, run_case->setup, &row, algorithm, err)
+               : POD_OK;
 }
 
 static pod_status run_size(collective_run *run, pod_experiment_collective_case *run_case,
-                           pod_experiment_collective_case *healthy, int64_t bytes, pod_error *err)
+                           int64_t bytes, pod_error *err)
 {
     const pod_cli_collective *options = run->options;
     if (!options->all || pod_experiment_collective_is_trivial(run_case, bytes)) {
-        return run_one(run, run_case, healthy, bytes, options->named, err);
+        return run_one(run, run_case, bytes, options->named, err);
     }
     pod_dtype dtype = POD_DTYPE_BF16;
     POD_TRY(pod_experiment_collective_dtype(&options->request, bytes, &dtype, err));
     for (int i = 0; i < pod_coll_algorithm_count(); i++) {
         const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
         if (pod_experiment_collective_fits(run_case, bytes, dtype, algorithm)) {
-            POD_TRY(run_one(run, run_case, healthy, bytes, algorithm, err));
+            POD_TRY(run_one(run, run_case, bytes, algorithm, err));
         }
     }
     return POD_OK;
@@ -233,39 +285,20 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
     add_origins(cli, findings, run_case);
 }
 
-/* The comparison without faults is a finding, and --explain shows it: only they need it. */
-static bool wants_healthy(const pod_cli *cli, const pod_experiment_setup *setup)
-{
-    return pod_experiment_setup_faults(setup) > 0
-           && (pod_cli_wants_findings(cli) || cli->common.explain);
-}
-
 static pod_status run_setup(collective_run *run, const pod_experiment_setup *setup, pod_error *err)
 {
     const pod_cli_collective *options = run->options;
     const pod_experiment_collective_request *request = &options->request;
     pod_experiment_collective_case run_case = {.request = NULL};
-    pod_experiment_collective_case healthy_case = {.request = NULL};
-    pod_experiment_setup healthy = {.router = NULL};
-    const bool compare = wants_healthy(run->cli, setup);
     pod_status st = pod_experiment_collective_case_init(&run_case, request, setup, err);
-    if (st == POD_OK && compare) {
-        st = pod_experiment_setup_healthy(&healthy, setup, err);
-    }
-    if (st == POD_OK && compare) {
-        st = pod_experiment_collective_case_init(&healthy_case, request, &healthy, err);
-        healthy_case.timing_only = true;
-    }
     st = pod_par_agree(run->cli->par, st, err);
     if (st == POD_OK) {
         add_heading(run->cli, &run->findings, &run_case);
     }
     for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
-        st = run_size(run, &run_case, compare ? &healthy_case : NULL, options->sizes.bytes[i], err);
+        st = run_size(run, &run_case, options->sizes.bytes[i], err);
     }
-    pod_experiment_collective_case_fini(&healthy_case);
     pod_experiment_collective_case_fini(&run_case);
-    pod_experiment_setup_fini(&healthy);
     return st;
 }
 

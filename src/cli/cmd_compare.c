@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "experiment/search.h"
+#include "experiment/step_best.h"
 #include "workload/fit.h"
 
 #include <stdio.h>
@@ -270,6 +271,41 @@ static void say_settings(const comparison *c, pod_findings *findings)
     pod_step_serving_heading(findings, c->request);
 }
 
+/* What faults cost the fastest layout. Collective. */
+static pod_status note_faults(const comparison *c, pod_findings *findings, pod_error *err)
+{
+    pod_experiment *experiment = &c->cli->experiment;
+    const pod_experiment_step_outcome *best = &c->outcomes[0];
+    if (c->count == 0 || !has_figures(best) || !pod_cli_wants_findings(c->cli)
+        || pod_experiment_setup_faults(c->setup) == 0) {
+        return POD_OK;
+    }
+    const pod_chip_spec *chip = &c->setup->chip;
+    pod_experiment_step_case run_case;
+    pod_experiment_step_faults faults = {.found = {.count = 0}};
+    pod_step_result result = {0};
+    pod_breakdown breakdown;
+    char what[POD_MESH_TEXT_MAX + 16];
+    pod_status st = pod_experiment_step_lay(experiment, &run_case, c->request, c->setup,
+                                            &c->candidates[best->candidate].mesh, err);
+    if (st == POD_OK) {
+        st = pod_experiment_step_run(experiment, &run_case, chip, NULL, &result, err);
+    }
+    if (st == POD_OK) {
+        st = pod_experiment_step_faults_find(experiment, &run_case, chip, result.time_ps, &faults,
+                                             err);
+    }
+    if (st == POD_OK) {
+        (void)snprintf(what, sizeof what, "%s takes ", best->mesh);
+        pod_step_breakdown(&run_case, chip, &result, &faults, &breakdown);
+        pod_step_faults_note(findings, what, &breakdown, &faults.found);
+    }
+    pod_experiment_step_faults_fini(&faults);
+    pod_step_result_fini(&result);
+    pod_experiment_step_case_fini(&run_case);
+    return st;
+}
+
 /* The table, or what of it has not come yet. */
 static pod_status print(comparison *c, pod_error *err)
 {
@@ -296,6 +332,9 @@ static pod_status print(comparison *c, pod_error *err)
             note_rows(c, &findings);
         }
         say_why(c, &findings);
+        st = note_faults(c, &findings, err);
+    }
+    if (st == POD_OK) {
         st = pod_cli_report(c->cli, c->emit, &findings, err);
     }
     pod_findings_fini(&findings);
@@ -435,6 +474,7 @@ static pod_status compare(comparison *c, pod_error *err)
     if (st == POD_OK) {
         for (int i = 0; i < c->count; i++) {
             pod_step_numbers_explain(c->cli, &c->outcomes[i]);
+            c->outcomes[i].candidate = i;
         }
         pod_experiment_outcomes_sort(c->outcomes, c->count);
         st = print(c, err);

@@ -144,17 +144,50 @@ static void say_headline(pod_findings *findings, const pod_experiment_step_outco
                      remedy[0] != '\0' ? " " : "", remedy);
 }
 
+/* What faults cost; where repairing them gains nothing, what else would help. */
+static pod_status advise(pod_cli *cli, const pod_experiment_step_case *run_case,
+                         const pod_chip_spec *chip, const pod_step_result *result,
+                         pod_experiment_step_faults *faults, pod_experiment_step_remedy *remedy,
+                         pod_error *err)
+{
+    POD_TRY(pod_experiment_step_faults_find(&cli->experiment, run_case, chip, result->time_ps,
+                                            faults, err));
+    return pod_faults_are_remedied(&faults->found)
+               ? POD_OK
+               : pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, remedy,
+                                                 err);
+}
+
+/* Pictures of the page. */
+static pod_status add_views(const pod_cli *cli, const pod_experiment_step_case *run_case,
+                            const pod_chip_spec *chip, const pod_step_result *result,
+                            pod_findings *findings, pod_error *err)
+{
+    if (cli->common.html_path == NULL || pod_par_rank(cli->par) != 0) {
+        return POD_OK;
+    }
+    const pod_slice *slice = &run_case->setup->slice;
+    const pod_step_views_args views = {.slice = slice,
+                                       .dcn = slice->nslices > 1 ? &run_case->setup->dcn : NULL,
+                                       .chip = chip,
+                                       .dtype = run_case->asked->dtype,
+                                       .programs = &run_case->work.programs,
+                                       .result = result,
+                                       .mesh = &run_case->mesh};
+    return pod_step_views_add(findings, &views, err);
+}
+
 /* What the run has to say. */
 static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result,
                        const pod_experiment_step_outcome *outcome, const pod_what_if *what,
                        pod_findings *findings, pod_error *err)
 {
+    pod_experiment_step_faults faults = {.found = {.count = 0}};
     pod_experiment_step_remedy remedy = {.change = POD_CHANGE_NONE};
-    if (pod_cli_wants_findings(cli)) {
-        POD_TRY(pod_experiment_step_remedy_find(&cli->experiment, run_case, chip, result, &remedy,
-                                                err));
-    }
+    pod_status st = pod_cli_wants_findings(cli)
+                        ? advise(cli, run_case, chip, result, &faults, &remedy, err)
+                        : POD_OK;
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s",
                      run_case->setup->slice.name, run_case->mesh.ndevices,
@@ -168,22 +201,14 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_step_serving_heading(findings, run_case->asked);
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
-    POD_TRY(pod_step_notes(findings, run_case, chip, result, &remedy, err));
-    if (outcome->figures.step_time_s > 0) {
+    if (st == POD_OK) {
+        st = pod_step_notes(findings, run_case, chip, result, &faults, &remedy, err);
+    }
+    if (st == POD_OK && outcome->figures.step_time_s > 0) {
         say_headline(findings, outcome);
     }
-    if (cli->common.html_path == NULL || pod_par_rank(cli->par) != 0) {
-        return POD_OK;
-    }
-    const pod_slice *slice = &run_case->setup->slice;
-    const pod_step_views_args views = {.slice = slice,
-                                       .dcn = slice->nslices > 1 ? &run_case->setup->dcn : NULL,
-                                       .chip = chip,
-                                       .dtype = run_case->asked->dtype,
-                                       .programs = &run_case->work.programs,
-                                       .result = result,
-                                       .mesh = &run_case->mesh};
-    return pod_step_views_add(findings, &views, err);
+    pod_experiment_step_faults_fini(&faults);
+    return st == POD_OK ? add_views(cli, run_case, chip, result, findings, err) : st;
 }
 
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,

@@ -128,6 +128,17 @@ static pod_status read_ends(const pod_slice *slice, traffic_request *request, po
     return pod_slice_chip_parse(slice, request->to_text, "--to", &request->to, err);
 }
 
+/* "1,2:+x", the busiest link of a run that moved something. */
+static const char *link_text(const pod_slice *slice, const pod_link_summary *links, char *buf,
+                             size_t size)
+{
+    char chip[40];
+    (void)snprintf(buf, size, "%s:%s",
+                   pod_slice_chip_text(slice, links->busiest_chip, chip, sizeof chip),
+                   pod_direction_name(links->busiest_direction));
+    return buf;
+}
+
 static void explain(const pod_cli *cli, const pod_machine *machine, const pod_traffic *traffic,
                     const pod_traffic_result *result)
 {
@@ -138,14 +149,16 @@ static void explain(const pod_cli *cli, const pod_machine *machine, const pod_tr
         pod_traffic_name(traffic->pattern), (long long)traffic->bytes, (long long)result->messages,
         result->mean_hops, pod_time_to_us(machine->launch_ps),
         pod_time_to_us(machine->hop_latency_ps), machine->link_bytes_per_s / 1e9);
-    pod_cli_explain(
-        cli,
-        "busiest link: %lld bytes / %g GB/s = %g us of the %g us simulated; %lld events "
-        "(a message at a hop), %lld bytes over all links",
-        (long long)result->links.max_bytes, machine->link_bytes_per_s / 1e9,
-        (double)result->links.max_bytes / machine->link_bytes_per_s * 1e6,
-        pod_time_to_us(result->time_ps), (long long)result->links.hops,
-        (long long)result->links.total_bytes);
+    if (result->links.busiest_chip >= 0) {
+        char link[48];
+        pod_cli_explain(cli,
+                        "busiest link: %s, %lld bytes, busy %g us of the %g us simulated; %lld "
+                        "events (a message at a hop), %lld bytes over all links",
+                        link_text(traffic->slice, &result->links, link, sizeof link),
+                        (long long)result->links.busiest_bytes,
+                        pod_time_to_us(result->links.busy_ps), pod_time_to_us(result->time_ps),
+                        (long long)result->links.hops, (long long)result->links.total_bytes);
+    }
 }
 
 static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffic_result *result)
@@ -160,10 +173,7 @@ static void add_row(pod_emit *emit, const pod_traffic *traffic, const pod_traffi
                        .rate_GBps =
                            moved && time_s > 0 ? (double)traffic->bytes / time_s / 1e9 : 0};
     if (result->links.busiest_chip >= 0) {
-        char chip[40];
-        (void)snprintf(row.busiest, sizeof row.busiest, "%s:%s",
-                       pod_slice_chip_text(slice, result->links.busiest_chip, chip, sizeof chip),
-                       pod_direction_name(result->links.busiest_direction));
+        (void)link_text(slice, &result->links, row.busiest, sizeof row.busiest);
     }
     pod_emit_fields(emit, &row, NCOLUMNS);
 }

@@ -60,7 +60,7 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
                     "  simulated %lld events (a message at a hop), %lld bytes over all links, "
                     "%lld on the busiest; %lld elements compared",
                     (long long)row->result.links.hops, (long long)row->result.links.total_bytes,
-                    (long long)row->result.links.max_bytes, (long long)row->result.checked);
+                    (long long)row->result.links.busiest_bytes, (long long)row->result.checked);
     if (row->folded) {
         pod_cli_explain(cli, "  all chips do the same: %s was simulated for all %d",
                         slice->nslices > 1 ? "one host" : "one", slice->nchips * slice->nslices);

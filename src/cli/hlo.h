@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/tables.h"
 #include "cli/target.h"
+#include "experiment/hlo_faults.h"
 #include "experiment/hlo_remedies.h"
 #include "hlo/facts.h"
 #include "hlo/sidecar.h"
@@ -117,6 +118,7 @@ typedef struct pod_hlo_report {
     int by;
     char module[POD_HLO_NAME_MAX + 1];
     bool advised; /**< for a table: what else was simulated */
+    pod_experiment_hlo_faults faults;
     pod_experiment_hlo_remedy remedies[POD_HLO_REMEDIES];
     pod_experiment_hlo_unknown unknown[POD_HLO_UNKNOWNS_MAX];
     int nunknown;

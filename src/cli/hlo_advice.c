@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the table of `podsim hlo` shows of simulations with something else: remedies, kernels that aren't known. */
+#include "cli/faults.h"
 #include "cli/hlo.h"
 
 #include <stdio.h>
@@ -110,6 +111,7 @@ static void note_unknowns(pod_findings *findings, const pod_hlo_report *report)
 
 void pod_hlo_note_advice(pod_findings *findings, const pod_hlo_report *report)
 {
+    (void)pod_faults_note_remedy(findings, &report->faults.found, "a step");
     note_remedies(findings, report);
     note_unknowns(findings, report);
 }

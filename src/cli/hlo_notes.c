@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the table of `podsim hlo` shows below its row: where the time goes, top operations, loops, memory. */
+#include "cli/faults.h"
 #include "cli/hlo.h"
 
 #include <math.h>
@@ -155,22 +156,38 @@ static const pod_emit_column exposure_columns[] = {
 };
 /* clang-format on */
 
+/* What of an exposure chips would not wait without faults moves to *wait_s. */
+static double without_wait(const pod_hlo_report *report, uint32_t sum, double exposed_s,
+                           double *wait_s)
+{
+    const pod_experiment_hlo_outcome *healthy = &report->faults.healthy;
+    if (report->faults.found.count == 0 || healthy->exposed_ps == NULL) {
+        return exposed_s;
+    }
+    const double healthy_s = pod_experiment_hlo_mean_s(healthy, healthy->exposed_ps[sum]);
+    *wait_s += exposed_s > healthy_s ? exposed_s - healthy_s : 0;
+    return exposed_s > healthy_s ? healthy_s : exposed_s;
+}
+
 static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
 {
     exposure list[EXPOSURES_MAX];
     int count = 0;
+    double wait_s = 0;
     const pod_experiment_hlo_outcome *outcome = report->outcome;
     const pod_hlo_program *program = outcome->program;
     for (uint32_t i = 0; i < program->nrun_as; i++) {
         const int64_t exposed_ps = outcome->exposed_ps[pod_experiment_hlo_sum(program, i)];
-        exposure what = {.exposed_s = pod_experiment_hlo_mean_s(outcome, exposed_ps)};
+        exposure what = {.exposed_s =
+                             without_wait(report, pod_experiment_hlo_sum(program, i),
+                                          pod_experiment_hlo_mean_s(outcome, exposed_ps), &wait_s)};
         if (what.exposed_s > 0) {
             exposure_describe(report, i, &what);
             exposure_add(list, &count, &what);
         }
     }
     qsort(list, (size_t)count, sizeof *list, exposure_compare);
-    if (count > 0) {
+    if (count > 0 || wait_s > 0) {
         pod_findings_table(findings, "exposed", exposure_columns,
                            sizeof exposure_columns / sizeof *exposure_columns, "%s", "");
     }
@@ -178,6 +195,15 @@ static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
         pod_findings_row(findings, &list[i], "  %-44s %9.6f  by %s", list[i].what,
                          list[i].exposed_s, list[i].algorithm);
     }
+    const pod_experiment_faults *faults = &report->faults.found;
+    const pod_faults_words words = {.what = "", .how = "", .how_healthy = "", .wait_s = wait_s};
+    if (wait_s > 0) {
+        exposure row = {.exposed_s = wait_s};
+        (void)snprintf(row.what, sizeof row.what, "waiting for %.80s",
+                       faults->row[faults->blamed].name);
+        pod_findings_row(findings, &row, "  %-44s %9.6f", row.what, wait_s);
+    }
+    pod_faults_note(findings, faults, &words);
 }
 
 /* ---- top operations ---- */

@@ -348,6 +348,10 @@ static pod_status print(pod_cli *cli, const question *asked, pod_hlo_report *rep
     }
     report->advised = pod_cli_wants_findings(cli);
     if (report->advised) {
+        st = pod_experiment_hlo_faults_find(&cli->experiment, &asked->request, report->chip,
+                                            report->outcome->result.time_ps, &report->faults, err);
+    }
+    if (st == POD_OK && report->advised) {
         st = pod_experiment_hlo_remedies(&cli->experiment, &asked->request, report->chip,
                                          report->outcome, report->remedies, err);
     }
@@ -357,6 +361,7 @@ static pod_status print(pod_cli *cli, const question *asked, pod_hlo_report *rep
     }
     st = st == POD_OK ? pod_hlo_print(cli, report, what, err) : st;
     pod_experiment_hlo_remedies_fini(report->remedies);
+    pod_experiment_hlo_faults_fini(&report->faults);
     return st;
 }
 

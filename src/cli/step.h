@@ -5,11 +5,14 @@
  *  Threads: one per rank. */
 #pragma once
 
+#include "cli/faults.h"
 #include "cli/options.h"
 #include "cli/step_recipe.h"
 #include "cli/target.h"
+#include "experiment/step_faults.h"
 #include "experiment/step_outcome.h"
 #include "experiment/step_remedies.h"
+#include "report/breakdown.h"
 #include "report/findings.h"
 
 enum { POD_STEP_SHARED_OPTIONS = 35 };
@@ -77,7 +80,15 @@ void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
 /** What a step has to say below its row. Local. POD_E_NOMEM. */
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_experiment_step_faults *faults,
                           const pod_experiment_step_remedy *remedy, pod_error *err);
+/** Where the time of a step goes; with faults, what chips wait for them. */
+void pod_step_breakdown(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                        const pod_step_result *result, const pod_experiment_step_faults *faults,
+                        pod_breakdown *breakdown);
+/** What they cost, in words. @param what  of pod_faults_words */
+void pod_step_faults_note(pod_findings *findings, const char *what, const pod_breakdown *breakdown,
+                          const pod_experiment_faults *faults);
 
 /** Of inference: whose time the table shows; and below it times a token, rates, and the least time by a closed form.
  * Local. */

@@ -86,7 +86,8 @@ static void note_part(pod_findings *findings, const char *what, double part_s, d
                      width_after(what, 28, 12), row.time_us, row.share_percent);
 }
 
-static void note_breakdown(pod_findings *findings, const pod_breakdown *b)
+/* @param fault  what chips wait for */
+static void note_breakdown(pod_findings *findings, const pod_breakdown *b, const char *fault)
 {
     /* clang-format off */
     static const pod_emit_column columns[] = {
@@ -113,6 +114,11 @@ static void note_breakdown(pod_findings *findings, const pod_breakdown *b)
     }
     if (b->exposed_host_s > 0) {
         note_part(findings, "exposed to the host", b->exposed_host_s, b->step_s);
+    }
+    if (b->wait_s > 0) {
+        char what[POD_FAULT_NAME_MAX + 16];
+        (void)snprintf(what, sizeof what, "waiting for %s", fault);
+        note_part(findings, what, b->wait_s, b->step_s);
     }
     note_part(findings, "idle", b->idle_s, b->step_s);
     pod_findings_say(findings, POD_FINDING_BELOW, "mxu", "  MXU utilisation %.1f %%",
@@ -202,7 +208,7 @@ static void note_link(pod_findings *findings, const pod_experiment_step_case *ru
                      "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
                      pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
                      pod_direction_name(links->busiest_direction),
-                     pod_format_bytes(links->max_bytes, bytes, sizeof bytes), busy_s * 1e6,
+                     pod_format_bytes(links->busiest_bytes, bytes, sizeof bytes), busy_s * 1e6,
                      pod_time_to_us(result->time_ps),
                      100 * busy_s / pod_time_to_s(result->time_ps));
 }
@@ -328,21 +334,46 @@ static void note_remedy(pod_findings *findings, const pod_experiment_step_case *
     }
 }
 
+void pod_step_breakdown(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                        const pod_step_result *result, const pod_experiment_step_faults *faults,
+                        pod_breakdown *breakdown)
+{
+    const double peak = chip->peak_ops_per_s[run_case->request.dtype];
+    pod_breakdown_get(&run_case->work.programs, result, peak, breakdown);
+    if (faults->found.count > 0 && faults->healthy.ops != NULL) {
+        pod_breakdown healthy;
+        pod_breakdown_get(&run_case->work.programs, &faults->healthy, peak, &healthy);
+        pod_breakdown_wait(breakdown, &healthy);
+    }
+}
+
+void pod_step_faults_note(pod_findings *findings, const char *what, const pod_breakdown *breakdown,
+                          const pod_experiment_faults *faults)
+{
+    const pod_faults_words words = {
+        .what = what, .how = "", .how_healthy = "", .wait_s = breakdown->wait_s};
+    pod_faults_note(findings, faults, &words);
+}
+
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_experiment_step_faults *faults,
                           const pod_experiment_step_remedy *remedy, pod_error *err)
 {
     pod_breakdown breakdown;
-    pod_breakdown_get(&run_case->work.programs, result,
-                      chip->peak_ops_per_s[run_case->request.dtype], &breakdown);
+    const pod_experiment_faults *found = &faults->found;
+    pod_step_breakdown(run_case, chip, result, faults, &breakdown);
     note_mesh(findings, &run_case->mesh);
-    note_breakdown(findings, &breakdown);
+    note_breakdown(findings, &breakdown, found->row[found->blamed].name);
     POD_TRY(note_collectives(findings, run_case, result, err));
     note_link(findings, run_case, result);
     pod_step_dcn_note(findings, run_case, chip, result);
     note_memory(findings, &run_case->work.memory, chip);
     pod_step_serving_note(findings, run_case, chip, result);
-    note_remedy(findings, run_case, chip, remedy);
+    pod_step_faults_note(findings, "", &breakdown, found);
+    if (!pod_faults_note_remedy(findings, found, "a token")) {
+        note_remedy(findings, run_case, chip, remedy);
+    }
     return POD_OK;
 }
 

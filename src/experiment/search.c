@@ -84,10 +84,27 @@ static pod_status case_time(pod_experiment *self, const pod_experiment_step_case
     return st;
 }
 
+/* What real numbers of the largest candidate need. */
+typedef struct real_size {
+    int64_t bytes;
+    int64_t multiply_adds;
+} real_size;
+
+static void real_size_add(real_size *size, const pod_experiment_step_case *run_case)
+{
+    const int64_t multiply_adds = pod_experiment_step_multiply_adds(run_case);
+    if (run_case->work.data_bytes > size->bytes) {
+        size->bytes = run_case->work.data_bytes;
+    }
+    if (multiply_adds > size->multiply_adds) {
+        size->multiply_adds = multiply_adds;
+    }
+}
+
 /* @param fewest  automatic microbatches that fit, or 0 = to be found */
 static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate *candidate,
                             depth how, int32_t fewest, pod_experiment_step_outcome *outcome,
-                            int64_t *data_bytes, pod_error *err)
+                            real_size *size, pod_error *err)
 {
     pod_experiment_step_case run_case;
     pod_experiment_step_request request = *candidate->request;
@@ -102,8 +119,7 @@ static pod_status run_alone(pod_experiment *self, const pod_experiment_candidate
                                                   &candidate->mesh, &failure);
     if (st == POD_OK) {
         pod_experiment_step_outcome_mesh(outcome, &run_case.mesh.logical);
-        *data_bytes =
-            run_case.work.data_bytes > *data_bytes ? run_case.work.data_bytes : *data_bytes;
+        real_size_add(size, &run_case);
     }
     if (st == POD_OK && how != DEPTH_BUILD && outcome->bound_ps == 0) {
         st = case_bound(self, &run_case, chip, outcome, &failure);
@@ -156,7 +172,7 @@ typedef struct search {
     const pod_experiment_candidate *candidates;
     int count;
     pod_experiment_step_outcome *outcomes;
-    int64_t data_bytes; /* of the largest */
+    real_size size;
 } search;
 
 static pod_status search_init(search *s, pod_experiment *experiment,
@@ -201,7 +217,7 @@ static pod_status run_share(search *s, int i, depth how, pod_error *err)
     }
     const bool known = before != NULL && before->status == POD_OK;
     return run_alone(&s->self, candidate, how, known ? fewest_of(s, i - 1) : 0, &s->outcomes[i],
-                     &s->data_bytes, err);
+                     &s->size, err);
 }
 
 /* Every rank does its share by itself, and no more than `how` says; then all know all. Doubled candidates go with the
@@ -225,7 +241,9 @@ static pod_status run_shares(search *s, depth how, pod_error *err)
     pod_experiment_progress_end(s->experiment);
     st = pod_par_agree(par, st, err);
     if (st == POD_OK) {
-        pod_par_max_i64(par, &s->data_bytes, 1);
+        int64_t most[] = {s->size.bytes, s->size.multiply_adds};
+        pod_par_max_i64(par, most, 2);
+        s->size = (real_size){.bytes = most[0], .multiply_adds = most[1]};
         st = pod_experiment_share(par, s->outcomes, s->count, sizeof *s->outcomes, owner, err);
     }
     free(owner);
@@ -357,7 +375,7 @@ static pod_status run_dealt(search *s, dealing *d, pod_error *err)
         if (outcome->bound_ps <= limit_await(d, piece, ranks)) {
             d->owner[i] = pod_par_rank(s->experiment->par);
             st = run_alone(&s->self, &s->candidates[i], DEPTH_TIME, fewest_of(s, i), outcome,
-                           &s->data_bytes, err);
+                           &s->size, err);
             timed = st == POD_OK && outcome->status == POD_OK;
         }
         if (timed) {
@@ -544,7 +562,14 @@ pod_status pod_experiment_search(pod_experiment *experiment,
     bool data = false;
     st = st == POD_OK ? run_shares(&s, DEPTH_BUILD, err) : st;
     search_fini(&s);
-    st = st == POD_OK ? pod_experiment_step_choose_data(experiment, s.data_bytes, &data, err) : st;
+    int run = 0;
+    for (int i = 0; i < count && st == POD_OK; i++) {
+        run += outcomes[i].status == POD_OK ? 1 : 0;
+    }
+    if (st == POD_OK) {
+        st = pod_experiment_step_choose_data(experiment, s.size.bytes, s.size.multiply_adds, run,
+                                             &data, err);
+    }
     if (st == POD_OK && !data) {
         return pod_experiment_search_times(experiment, candidates, count, top, listener, outcomes,
                                            err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static pod_status add_faults(pod_slice *slice, pod_fault_kind kind,
@@ -177,14 +178,98 @@ int pod_experiment_setup_faults(const pod_experiment_setup *setup)
     return setup->slice.nfaults + setup->dcn.nfaults;
 }
 
-pod_status pod_experiment_setup_healthy(pod_experiment_setup *healthy,
-                                        const pod_experiment_setup *setup, pod_error *err)
+static void fault_repair(pod_experiment_setup *setup, int fault)
 {
-    *healthy = *setup;
-    healthy->router = NULL;
-    healthy->slice.nfaults = 0;
-    healthy->dcn.nfaults = 0;
-    return pod_router_new(&healthy->slice, &healthy->router, err);
+    pod_slice *slice = &setup->slice;
+    pod_dcn *dcn = &setup->dcn;
+    if (fault < slice->nfaults) {
+        slice->nfaults--;
+        memmove(&slice->faults[fault], &slice->faults[fault + 1],
+                (size_t)(slice->nfaults - fault) * sizeof *slice->faults);
+    } else {
+        const int at = fault - slice->nfaults;
+        dcn->nfaults--;
+        memmove(&dcn->faults[at], &dcn->faults[at + 1],
+                (size_t)(dcn->nfaults - at) * sizeof *dcn->faults);
+    }
+}
+
+pod_status pod_experiment_setup_changed(pod_experiment_setup *changed,
+                                        const pod_experiment_setup *setup,
+                                        pod_experiment_fault_change change, int fault,
+                                        pod_error *err)
+{
+    *changed = *setup;
+    changed->router = NULL;
+    switch (change) {
+    case POD_FAULTS_NONE:
+        changed->slice.nfaults = 0;
+        changed->dcn.nfaults = 0;
+        break;
+    case POD_FAULT_REPAIRED:
+        fault_repair(changed, fault);
+        break;
+    case POD_FAULT_OUT:
+        changed->slice.faults[fault].kind = POD_FAULT_LINK_DEAD;
+        changed->slice.faults[fault].factor = 0;
+        break;
+    }
+    return pod_router_new(&changed->slice, &changed->router, err);
+}
+
+const char *pod_experiment_fault_name(const pod_experiment_setup *setup, int fault, char *buf,
+                                      size_t size)
+{
+    const pod_slice *slice = &setup->slice;
+    char chip[40];
+    char only[32] = "";
+    if (fault >= slice->nfaults) {
+        static const char *const parts[] = {[POD_DCN_HOST_SLOW] = "",
+                                            [POD_DCN_NIC_SLOW] = "NICs of ",
+                                            [POD_DCN_PATH_LOST] = "DCN path of "};
+        const pod_dcn_fault *of = &setup->dcn.faults[fault - slice->nfaults];
+        (void)snprintf(buf, size, "%shost %d of slice %d", parts[of->kind], (int)of->host,
+                       (int)of->slice);
+        return buf;
+    }
+    const pod_fault *of = &slice->faults[fault];
+    const bool link = of->kind != POD_FAULT_CHIP_SLOW;
+    if (of->only > 0) {
+        (void)snprintf(only, sizeof only, " of slice %d", (int)of->only - 1);
+    }
+    (void)snprintf(buf, size, "%s %s%s%s%s", link ? "link" : "chip",
+                   pod_slice_chip_text(slice, of->chip, chip, sizeof chip), link ? ":" : "",
+                   link ? pod_direction_name(of->direction) : "", only);
+    return buf;
+}
+
+const char *pod_experiment_fault_state(const pod_experiment_setup *setup, int fault, char *buf,
+                                       size_t size)
+{
+    const int nchips = setup->slice.nfaults;
+    const double factor = fault < nchips ? setup->slice.faults[fault].factor
+                                         : setup->dcn.faults[fault - nchips].factor;
+    if (factor > 0) {
+        (void)snprintf(buf, size, "%g times slower", factor);
+    } else {
+        (void)snprintf(buf, size, "%s", fault < nchips ? "dead" : "lost");
+    }
+    return buf;
+}
+
+bool pod_experiment_fault_out_option(const pod_experiment_setup *setup, int fault, char *buf,
+                                     size_t size)
+{
+    char chip[40];
+    const pod_fault *of = &setup->slice.faults[fault];
+    buf[0] = '\0';
+    if (fault >= setup->slice.nfaults || of->kind != POD_FAULT_LINK_SLOW || of->only > 0) {
+        return false;
+    }
+    (void)snprintf(buf, size, "--fail-link %s:%s",
+                   pod_slice_chip_text(&setup->slice, of->chip, chip, sizeof chip),
+                   pod_direction_name(of->direction));
+    return true;
 }
 
 pod_status pod_experiment_ranks_check(const pod_experiment_setup *setup, const pod_par *par,

@@ -59,9 +59,29 @@ void pod_experiment_setup_fini(pod_experiment_setup *setup);
 int32_t pod_experiment_setup_chips(const pod_experiment_setup *setup);
 /** Faults of any kind. */
 int pod_experiment_setup_faults(const pod_experiment_setup *setup);
-/** The same slice without its faults, for comparison. Not collective. */
-pod_status pod_experiment_setup_healthy(pod_experiment_setup *healthy,
-                                        const pod_experiment_setup *setup, pod_error *err);
+
+/** How the faults of a setup are changed. */
+typedef enum pod_experiment_fault_change {
+    POD_FAULTS_NONE,    /**< there are none */
+    POD_FAULT_REPAIRED, /**< one is not there */
+    POD_FAULT_OUT       /**< one, a slow cable, is dead */
+} pod_experiment_fault_change;
+
+/** The same slice with other faults, for comparison. Not collective.
+ *  @param fault  its number: those of chips and links first, then those of hosts
+ *  @return POD_E_INVALID if a slice without the cable falls apart */
+pod_status pod_experiment_setup_changed(pod_experiment_setup *changed,
+                                        const pod_experiment_setup *setup,
+                                        pod_experiment_fault_change change, int fault,
+                                        pod_error *err);
+/** "chip 1,2,3", "link 1,2:+x", "NICs of host 3 of slice 0"; "1.3 times slower", "dead", "lost". @return buf */
+const char *pod_experiment_fault_name(const pod_experiment_setup *setup, int fault, char *buf,
+                                      size_t size);
+const char *pod_experiment_fault_state(const pod_experiment_setup *setup, int fault, char *buf,
+                                       size_t size);
+/** "--fail-link 1,2:+x", what takes a slow cable out of all slices. @return false, and "": it is no such fault */
+bool pod_experiment_fault_out_option(const pod_experiment_setup *setup, int fault, char *buf,
+                                     size_t size);
 
 /** At most one rank per chip: POD_E_USAGE. Not collective. */
 pod_status pod_experiment_ranks_check(const pod_experiment_setup *setup, const pod_par *par,

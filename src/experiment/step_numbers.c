@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_numbers.h"
 
+/* Of a whole job: about a second of one core. A constant, so that what is printed depends on the question alone. */
+static const double MULTIPLY_ADDS_MAX = 16e9;
+
+int64_t pod_experiment_step_multiply_adds(const pod_experiment_step_case *run_case)
+{
+    const double all = run_case->work.model_flops / 2;
+    return all < 9e18 ? (int64_t)all : INT64_MAX;
+}
+
 pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int64_t bytes,
-                                           bool *real, pod_error *err)
+                                           int64_t multiply_adds, int cases, bool *real,
+                                           pod_error *err)
 {
     *real = experiment->data == POD_DATA_REAL;
     if (experiment->data == POD_DATA_BY_SIZE && bytes >= 0) {
+        const double job = (double)multiply_adds * (cases + 1);
         char text[POD_EXPERIMENT_TEXT_MAX];
-        *real = pod_experiment_data_fits(bytes);
-        pod_experiment_note(experiment, "%s",
-                            pod_experiment_data_text(*real, bytes, text, sizeof text));
+        *real = pod_experiment_data_fits(bytes) && job <= MULTIPLY_ADDS_MAX;
+        if (!*real && pod_experiment_data_fits(bytes)) {
+            pod_experiment_note(experiment,
+                                "--data none, as real numbers take %.3g G multiply-adds (limit %g "
+                                "G); --data real computes and checks them",
+                                job / 1e9, MULTIPLY_ADDS_MAX / 1e9);
+        } else {
+            pod_experiment_note(experiment, "%s",
+                                pod_experiment_data_text(*real, bytes, text, sizeof text));
+        }
     }
     return *real ? pod_experiment_memory_check(experiment, bytes, 0, "", err) : POD_OK;
 }

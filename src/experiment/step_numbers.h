@@ -7,10 +7,17 @@
 #include "experiment/step_simulate.h"
 #include "workload/verify/reference.h"
 
-/** Real numbers or none, as the experiment says or by size; notes what the size decided. Collective.
+/** Real numbers or none, as the experiment says or by size: of memory, and of the time of one core; notes what the size
+ *  decided. Collective.
+ *  @param bytes          of pod_step_work.data_bytes
+ *  @param multiply_adds  of a case (pod_experiment_step_multiply_adds)
+ *  @param cases          that are run; one chip does it once more
  *  @return POD_E_NOFIT if real numbers don't fit this machine */
 pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int64_t bytes,
-                                           bool *real, pod_error *err);
+                                           int64_t multiply_adds, int cases, bool *real,
+                                           pod_error *err);
+/** What all chips together compute in matmuls; INT64_MAX if more. */
+int64_t pod_experiment_step_multiply_adds(const pod_experiment_step_case *run_case);
 
 /** The numbers of all layouts of a request, on one chip. Collective.
  *  @param run_case  any case of the request

@@ -120,7 +120,8 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     pod_reference *reference = NULL;
     bool data = false;
     pod_status st =
-        pod_experiment_step_choose_data(experiment, run_case->work.data_bytes, &data, err);
+        pod_experiment_step_choose_data(experiment, run_case->work.data_bytes,
+                                        pod_experiment_step_multiply_adds(run_case), 1, &data, err);
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
     if (st == POD_OK && data) {
         st = pod_experiment_step_reference(experiment, run_case, &reference, err);

@@ -18,7 +18,8 @@ typedef enum pod_step_part {
 } pod_step_part;
 
 typedef struct pod_experiment_step_outcome {
-    int64_t status; /**< pod_status: why the rest is not there, or POD_OK */
+    int64_t status;    /**< pod_status: why the rest is not there, or POD_OK */
+    int64_t candidate; /**< its place among those of a search */
     char reason[POD_ERROR_TEXT_MAX];
     char mesh[POD_MESH_TEXT_MAX]; /**< with its sizes filled in once it is laid */
     char dcn_mesh[POD_MESH_TEXT_MAX];

@@ -277,7 +277,12 @@ static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_
         summary->direction_busy_ps[port] += record[port].busy_ps;
         if (record[port].bytes > summary->max_bytes) {
             summary->max_bytes = record[port].bytes;
+        }
+        if (record[port].busy_ps > summary->busy_ps
+            || (record[port].busy_ps == summary->busy_ps
+                && record[port].bytes > summary->busiest_bytes)) {
             summary->busy_ps = record[port].busy_ps;
+            summary->busiest_bytes = record[port].bytes;
             summary->busiest_chip = chip;
             summary->busiest_direction = port;
         }

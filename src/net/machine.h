@@ -50,9 +50,10 @@ void pod_machine_send_circuits(const pod_machine *machine, pod_net *net, int32_t
 
 /** The busiest link and server of a run, and totals, on every rank. Links are those between chips. */
 typedef struct pod_link_summary {
-    int64_t max_bytes;    /**< on the busiest link */
-    pod_time_ps busy_ps;  /**< of that link */
-    int32_t busiest_chip; /**< the lowest (chip, direction) that has it; -1 when nothing moved */
+    int64_t max_bytes;     /**< on the link that carries most */
+    pod_time_ps busy_ps;   /**< of the busiest link: busy longest, then carries most */
+    int64_t busiest_bytes; /**< on it */
+    int32_t busiest_chip;  /**< the lowest (chip, direction) that is it; -1 when nothing moved */
     int busiest_direction;
     int64_t total_bytes;                     /**< over all links */
     int64_t direction_bytes[POD_DIRECTIONS]; /**< the same by direction */

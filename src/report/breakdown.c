@@ -79,6 +79,30 @@ void pod_breakdown_get(const pod_programs *programs, const pod_step_result *resu
     breakdown->mxu_frac = possible > 0 ? flops / possible : 0;
 }
 
+/* What a part is longer than `healthy_s` moves from it to *wait_s. */
+static void move_wait(double *part_s, double healthy_s, double *wait_s)
+{
+    const double longer_s = *part_s > healthy_s ? *part_s - healthy_s : 0;
+    *part_s -= longer_s;
+    *wait_s += longer_s;
+}
+
+void pod_breakdown_wait(pod_breakdown *breakdown, const pod_breakdown *healthy)
+{
+    for (int i = 0; i < breakdown->naxes; i++) {
+        double healthy_s = 0;
+        for (int j = 0; j < healthy->naxes; j++) {
+            if (strcmp(healthy->axis[j].axes, breakdown->axis[i].axes) == 0) {
+                healthy_s = healthy->axis[j].exposed_s;
+            }
+        }
+        move_wait(&breakdown->axis[i].exposed_s, healthy_s, &breakdown->wait_s);
+    }
+    move_wait(&breakdown->exposed_host_s, healthy->exposed_host_s, &breakdown->wait_s);
+    move_wait(&breakdown->idle_s, healthy->idle_s, &breakdown->wait_s);
+    axes_sort(breakdown);
+}
+
 /* ---- collectives ---- */
 
 static bool line_is_of(const pod_collective_line *line, const char *name, const char *op,

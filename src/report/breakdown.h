@@ -39,6 +39,7 @@ typedef struct pod_breakdown {
     double slowest_s; /**< the part of it in waiting for the slowest slice */
     double exposed_host_s;
     double idle_s;
+    double wait_s; /**< for what is at fault; of pod_breakdown_wait, else 0 */
     double mxu_frac;
     int naxes;
     pod_axis_exposure axis[POD_BREAKDOWN_AXES_MAX]; /**< the largest first */
@@ -47,6 +48,10 @@ typedef struct pod_breakdown {
 /** @param peak_ops_per_s  of a chip, for mxu_frac; 0 gives 0 */
 void pod_breakdown_get(const pod_programs *programs, const pod_step_result *result,
                        double peak_ops_per_s, pod_breakdown *breakdown);
+
+/** Of a step with faults: what is exposed and idle longer than without them becomes wait_s.
+ *  @param healthy  of the same step without faults */
+void pod_breakdown_wait(pod_breakdown *breakdown, const pod_breakdown *healthy);
 
 /** Collectives of a step that are the same: same name, operation, group and size. */
 typedef struct pod_collective_line {

@@ -31,6 +31,7 @@ static void links_extend(const pod_link_summary *few, const pod_link_summary *mo
 {
     links->max_bytes = extend(few->max_bytes, more->max_bytes, times);
     links->busy_ps = extend(few->busy_ps, more->busy_ps, times);
+    links->busiest_bytes = extend(few->busiest_bytes, more->busiest_bytes, times);
     links->total_bytes = extend(few->total_bytes, more->total_bytes, times);
     for (int d = 0; d < POD_DIRECTIONS; d++) {
         links->direction_bytes[d] =
@@ -106,6 +107,8 @@ static void links_add(pod_link_summary *links, const pod_link_summary *few,
 {
     links->max_bytes = grown(links->max_bytes, few->max_bytes, more->max_bytes, times);
     links->busy_ps = grown(links->busy_ps, few->busy_ps, more->busy_ps, times);
+    links->busiest_bytes =
+        grown(links->busiest_bytes, few->busiest_bytes, more->busiest_bytes, times);
     links->total_bytes = grown(links->total_bytes, few->total_bytes, more->total_bytes, times);
     for (int d = 0; d < POD_DIRECTIONS; d++) {
         links->direction_bytes[d] = grown(links->direction_bytes[d], few->direction_bytes[d],

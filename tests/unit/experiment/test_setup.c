@@ -57,7 +57,7 @@ Test(setup, faults_are_counted_and_left_out_for_comparison)
     pod_experiment_setup healthy;
     OK(pod_experiment_setup_init(&setup, &request, &w->tables, &w->err));
     cr_expect_eq(pod_experiment_setup_faults(&setup), 3);
-    OK(pod_experiment_setup_healthy(&healthy, &setup, &w->err));
+    OK(pod_experiment_setup_changed(&healthy, &setup, POD_FAULTS_NONE, 0, &w->err));
     cr_expect_eq(pod_experiment_setup_faults(&healthy), 0);
     cr_expect_eq(pod_router_hops(setup.router, 0, 1), 3, "around the dead cable");
     cr_expect_eq(pod_router_hops(healthy.router, 0, 1), 1);
