@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Brackets, the end, and a letter for the unit of times that fits. */
+enum { UNIT_ROOM = 4 };
+
 static bool copy_column(column *to, const pod_emit_column *from)
 {
     const char *unit = from->unit != NULL ? from->unit : "";
-    const size_t unit_size = strlen(unit) + 3;
+    const size_t unit_size = strlen(unit) + UNIT_ROOM;
     to->decimals = from->decimals;
-    to->percent = from->percent;
+    to->scale = from->percent ? 100 : 1;
     to->table_hidden = from->table_hidden;
     to->terminal = from->terminal;
     to->minor = from->minor;
@@ -121,7 +124,7 @@ void pod_emit_double(pod_emit *emit, double value)
     const column *to = &emit->columns[emit->ncells % (size_t)emit->ncolumns];
     char text[512]; /* %f of the largest double has 309 digits */
     if (emit->format == POD_FORMAT_TABLE && to->decimals >= 0) {
-        (void)snprintf(text, sizeof text, "%.*f", to->decimals, to->percent ? 100 * value : value);
+        (void)snprintf(text, sizeof text, "%.*f", to->decimals, to->scale * value);
     } else {
         (void)pod_format_double(value, text, sizeof text);
     }
@@ -265,6 +268,60 @@ void pod_emit_fit(pod_emit *emit, int width)
 static size_t display_width(const char *text)
 {
     return pod_text_width(text, strlen(text));
+}
+
+/* ---- times ---- */
+
+static bool is_in_seconds(const column *heading)
+{
+    return strcmp(heading->plain_unit, "s") == 0;
+}
+
+/* The shortest time of the first column of seconds that has any; 0 = none. */
+static double shortest_s(const pod_emit *emit)
+{
+    double shortest = 0;
+    for (int at = 0; at < emit->ncolumns && shortest == 0; at++) {
+        for (size_t i = (size_t)at; is_in_seconds(&emit->columns[at]) && i < emit->ncells;
+             i += (size_t)emit->ncolumns) {
+            const cell *value = &emit->cells[i];
+            if (value->kind == CELL_NUMBER && value->number > 0
+                && (shortest == 0 || value->number < shortest)) {
+                shortest = value->number;
+            }
+        }
+    }
+    return shortest;
+}
+
+static void rescale(pod_emit *emit, int at, pod_time_unit unit)
+{
+    enum { DECIMALS = 3 };
+    column *heading = &emit->columns[at];
+    (void)snprintf(heading->unit, strlen(heading->plain_unit) + UNIT_ROOM, "(%s)", unit.name);
+    heading->decimals = DECIMALS;
+    heading->scale = unit.per_s;
+    for (size_t i = (size_t)at; i < emit->ncells; i += (size_t)emit->ncolumns) {
+        cell *value = &emit->cells[i];
+        if (value->kind == CELL_NUMBER) {
+            char text[512];
+            (void)snprintf(text, sizeof text, "%.*f", DECIMALS, unit.per_s * value->number);
+            free(value->text);
+            value->text = strdup(text);
+            emit->out_of_memory = emit->out_of_memory || value->text == NULL;
+        }
+    }
+}
+
+/* A table's columns of seconds are in the unit that fits their shortest time. */
+static void fit_times(pod_emit *emit)
+{
+    const pod_time_unit unit = pod_time_unit_of(shortest_s(emit));
+    for (int at = 0; at < emit->ncolumns && unit.per_s > 1; at++) {
+        if (is_in_seconds(&emit->columns[at])) {
+            rescale(emit, at, unit);
+        }
+    }
 }
 
 /* How a column lies. */
@@ -442,8 +499,7 @@ static void put_number(pod_text *out, const column *heading, const cell *value, 
     int decimals = heading->decimals > 0 ? heading->decimals : 0;
     (void)snprintf(text, sizeof text, "%s", value->text);
     while (strlen(text) > place.width && decimals > 0) {
-        (void)snprintf(text, sizeof text, "%.*f", --decimals,
-                       heading->percent ? 100 * value->number : value->number);
+        (void)snprintf(text, sizeof text, "%.*f", --decimals, heading->scale * value->number);
     }
     place.width = strlen(text) > place.width ? strlen(text) : place.width;
     put_aligned(out, text, place);
@@ -538,6 +594,9 @@ static void render_rows(pod_emit *emit, const layout *places)
 
 static void render_table(pod_emit *emit)
 {
+    if (emit->settled == NULL) {
+        fit_times(emit);
+    }
     layout *places = emit->settled != NULL ? emit->settled : lay_columns(emit);
     if (places == NULL) {
         emit->out_of_memory = true;
@@ -557,6 +616,7 @@ static void render_table(pod_emit *emit)
 pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
 {
     POD_ASSERT(emit->format == POD_FORMAT_TABLE && emit->settled == NULL);
+    fit_times(emit);
     emit->settled = lay_columns(emit);
     emit->out_of_memory = emit->out_of_memory || emit->settled == NULL;
     drop_rows(emit);

@@ -22,7 +22,7 @@ typedef struct column {
     char *unit;       /* "(us)", or "" */
     char *plain_unit; /* "us", or "" */
     int decimals;
-    bool percent;
+    double scale; /* what the table shows is so many times the number */
     bool table_hidden;
     bool terminal;
     int minor;

@@ -363,40 +363,25 @@ pod_time_unit pod_time_unit_of(double seconds)
     return units[i];
 }
 
-/* The largest unit of one family (1024 or 1000) of which bytes is a whole number. */
-static int64_t whole_units(int64_t bytes, int64_t base, int *power)
-{
-    *power = 0;
-    while (bytes != 0 && bytes % base == 0 && *power < 5) {
-        bytes /= base;
-        (*power)++;
-    }
-    return bytes;
-}
-
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size)
 {
-    static const char *const binary[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    static const char *const decimal[] = {"B", "KB", "MB", "GB", "TB", "PB"};
-    int binary_power = 0;
-    int decimal_power = 0;
-    const int64_t binary_count = whole_units(bytes, 1024, &binary_power);
-    const int64_t decimal_count = whole_units(bytes, 1000, &decimal_power);
-    if (binary_count <= decimal_count && binary_count < 10000) {
-        (void)snprintf(buf, size, "%" PRId64 " %s", binary_count, binary[binary_power]);
-        return buf;
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    static const int LAST = (int)(sizeof units / sizeof *units) - 1;
+    int64_t whole = bytes;
+    int power = 0;
+    while (whole != 0 && whole % 1024 == 0 && power < LAST) {
+        whole /= 1024;
+        power++;
     }
-    if (decimal_count < 10000) {
-        (void)snprintf(buf, size, "%" PRId64 " %s", decimal_count, decimal[decimal_power]);
+    if (whole < 10000) {
+        (void)snprintf(buf, size, "%" PRId64 " %s", whole, units[power]);
         return buf;
     }
     double amount = (double)bytes;
-    int power = 0;
-    while (amount >= 999.95 && power < 5) {
-        amount /= 1000.0;
-        power++;
+    for (power = 0; amount >= 1023.95 && power < LAST; power++) {
+        amount /= 1024.0;
     }
-    (void)snprintf(buf, size, "%.4g %s", amount, decimal[power]);
+    (void)snprintf(buf, size, "%.4g %s", amount, units[power]);
     return buf;
 }
 

@@ -22,11 +22,12 @@ typedef int64_t pod_time_ps;
 /** The most that a part with a fault can be slower than a healthy one. */
 #define POD_SLOWNESS_MAX 1e6
 
-#define POD_TIME_NEVER INT64_MAX
-#define POD_PS_PER_NS  INT64_C(1000)
-#define POD_PS_PER_US  INT64_C(1000000)
-#define POD_PS_PER_MS  INT64_C(1000000000)
-#define POD_PS_PER_S   INT64_C(1000000000000)
+#define POD_TIME_NEVER    INT64_MAX
+#define POD_PS_PER_NS     INT64_C(1000)
+#define POD_PS_PER_US     INT64_C(1000000)
+#define POD_BYTES_PER_GIB (INT64_C(1) << 30)
+#define POD_PS_PER_MS     INT64_C(1000000000)
+#define POD_PS_PER_S      INT64_C(1000000000000)
 
 /** Seconds to picoseconds, rounded to nearest; POD_TIME_NEVER if it doesn't fit or is not finite.
  */
@@ -88,6 +89,11 @@ static inline pod_time_ps pod_rate_time_ps(pod_rate rate, int64_t bytes)
     return time < (pod_u128)POD_TIME_NEVER ? (pod_time_ps)time : POD_TIME_NEVER;
 }
 
+static inline double pod_bytes_to_gib(int64_t bytes)
+{
+    return (double)bytes / (double)POD_BYTES_PER_GIB;
+}
+
 /** a*b and a+b of non-negative int64 with overflow told. @return false on overflow (*out kept). */
 bool pod_mul_i64(int64_t a, int64_t b, int64_t *out);
 bool pod_add_i64(int64_t a, int64_t b, int64_t *out);
@@ -119,9 +125,8 @@ pod_time_unit pod_time_unit_of(double seconds);
 /** Room for any text that the two functions below write, with its NUL. */
 enum { POD_FORMAT_MAX = 32 };
 
-/** Format into buf (always terminated): the whole number of units if it has at most four digits,
- *  binary or decimal, whichever is the smaller number ("64 MiB", "17 MB"); else four significant
- *  digits of the decimal unit ("12.35 MB"). @param bytes >= 0 @return buf */
+/** Format into buf (always terminated) in B, KiB, MiB, GiB, TiB or PiB: the whole number of units if it has at most four
+ *  digits ("64 MiB"), else four significant digits ("11.77 MiB"). @param bytes >= 0 @return buf */
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size);
 /** Format into buf: the fewest digits that read back to exactly the same double; whole numbers
  *  below 1e15 without exponent. @param value  finite @return buf */

@@ -159,7 +159,6 @@ static pod_status check_any_runs(const comparison *c, pod_error *err)
 static void note_rows(const comparison *c, pod_findings *findings)
 {
     const pod_experiment_step_outcome *first = NULL;
-    static const double GB = 1e9;
     int count = count_rows(c, is_slower, &first);
     if (count > 0) {
         pod_findings_say(findings, POD_FINDING_BELOW, "slower",
@@ -170,10 +169,10 @@ static void note_rows(const comparison *c, pod_findings *findings)
     count = count_rows(c, does_not_fit, &first);
     if (count > 0 && first->needs_bytes > 0) {
         pod_findings_say(findings, POD_FINDING_BELOW, "unfit",
-                         "%d layout%s not fit: %s%s needs %.1f GB of %.1f%s", count,
+                         "%d layout%s not fit: %s%s needs %.1f GiB of %.1f%s", count,
                          count > 1 ? "s do" : " does", count > 1 ? "nearest " : "", first->mesh,
-                         (double)first->needs_bytes / GB,
-                         (double)c->setup->chip.hbm_usable_bytes / GB,
+                         pod_bytes_to_gib(first->needs_bytes),
+                         pod_bytes_to_gib(c->setup->chip.hbm_usable_bytes),
                          count > 1 ? "; --wide lists each" : "; --wide says more");
     }
     count = count_rows(c, cannot_run, &first);

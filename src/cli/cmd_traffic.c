@@ -214,8 +214,8 @@ static pod_status check_room(const pod_cli *cli, const pod_machine *machine,
                    (long long)need.messages, (long long)need.fragments,
                    pod_traffic_name(traffic->pattern), traffic->slice->nchips);
     if (needed <= room) {
-        pod_experiment_note(&cli->experiment, "%s may take %.3g GB of memory, and a while", what,
-                            needed / 1e9);
+        pod_experiment_note(&cli->experiment, "%s may take %.3g GiB of memory, and a while", what,
+                            needed / (double)POD_BYTES_PER_GIB);
         return POD_OK;
     }
     const double smaller = room / needed;

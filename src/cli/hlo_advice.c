@@ -55,8 +55,9 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
     case POD_HLO_REMEDY_FUSE:
         (void)snprintf(text, size,
                        "fuse elementwise operations with what makes or reads their arrays: %d "
-                       "array%s, %.3g GB of HBM less",
-                       remedy->count, pod_cli_plural(remedy->count), (double)remedy->bytes / 1e9);
+                       "array%s, %.3g GiB of HBM less",
+                       remedy->count, pod_cli_plural(remedy->count),
+                       pod_bytes_to_gib(remedy->bytes));
         break;
     case POD_HLO_REMEDIES:
         break;

@@ -58,6 +58,12 @@ static const pod_emit_column part_columns[] = {
 };
 /* clang-format on */
 
+/* All times of a report are in the unit that fits the step. */
+static pod_time_unit unit_of(const pod_hlo_report *report)
+{
+    return pod_time_unit_of(pod_time_to_s(report->outcome->result.time_ps));
+}
+
 static void note_parts(pod_findings *findings, const pod_hlo_report *report)
 {
     static const char *const names[PARTS] = {"matmuls", "attention", "other kernels",
@@ -65,6 +71,7 @@ static void note_parts(pod_findings *findings, const pod_hlo_report *report)
     const pod_experiment_hlo_outcome *outcome = report->outcome;
     const pod_hlo_program *program = outcome->program;
     double time_s[PARTS][POD_HLO_PASSES] = {{0}};
+    const pod_time_unit unit = unit_of(report);
     for (uint32_t i = 0; i < program->ncosts; i++) {
         const uint32_t instruction = program->cost_instruction[i];
         if (on_core(&program->cost[i])) {
@@ -73,8 +80,8 @@ static void note_parts(pod_findings *findings, const pod_hlo_report *report)
         }
     }
     pod_findings_table(findings, "time", part_columns, sizeof part_columns / sizeof *part_columns,
-                       "Where the time goes (s):        total    forward  recompute   backward     "
-                       "update");
+                       "Where the time goes (%s):%*s    forward  recompute   backward     update",
+                       unit.name, 14 - (int)strlen(unit.name), "total");
     for (int p = 0; p < PARTS; p++) {
         double sum = 0;
         for (int pass = 0; pass < POD_HLO_PASSES; pass++) {
@@ -87,9 +94,10 @@ static void note_parts(pod_findings *findings, const pod_hlo_report *report)
                                   time_s[p][POD_HLO_RECOMPUTE],
                                   time_s[p][POD_HLO_BACKWARD],
                                   time_s[p][POD_HLO_UPDATE_PASS]};
-            pod_findings_row(findings, &row, "  %-26s %9.6f  %9.6f  %9.6f  %9.6f  %9.6f", row.what,
-                             row.total_s, row.forward_s, row.recompute_s, row.backward_s,
-                             row.update_s);
+            pod_findings_row(findings, &row, "  %-26s %9.3f  %9.3f  %9.3f  %9.3f  %9.3f", row.what,
+                             row.total_s * unit.per_s, row.forward_s * unit.per_s,
+                             row.recompute_s * unit.per_s, row.backward_s * unit.per_s,
+                             row.update_s * unit.per_s);
         }
     }
 }
@@ -174,6 +182,7 @@ static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
     exposure list[EXPOSURES_MAX];
     int count = 0;
     double wait_s = 0;
+    const pod_time_unit unit = unit_of(report);
     const pod_experiment_hlo_outcome *outcome = report->outcome;
     const pod_hlo_program *program = outcome->program;
     for (uint32_t i = 0; i < program->nrun_as; i++) {
@@ -192,8 +201,8 @@ static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
                            sizeof exposure_columns / sizeof *exposure_columns, "%s", "");
     }
     for (int i = 0; i < count && i < EXPOSURES_SHOWN; i++) {
-        pod_findings_row(findings, &list[i], "  %-44s %9.6f  by %s", list[i].what,
-                         list[i].exposed_s, list[i].algorithm);
+        pod_findings_row(findings, &list[i], "  %-44s %9.3f %s  by %s", list[i].what,
+                         list[i].exposed_s * unit.per_s, unit.name, list[i].algorithm);
     }
     const pod_experiment_faults *faults = &report->faults.found;
     const pod_faults_words words = {.what = "", .how = "", .how_healthy = "", .wait_s = wait_s};
@@ -201,7 +210,8 @@ static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
         exposure row = {.exposed_s = wait_s};
         (void)snprintf(row.what, sizeof row.what, "waiting for %.80s",
                        faults->row[faults->blamed].name);
-        pod_findings_row(findings, &row, "  %-44s %9.6f", row.what, wait_s);
+        pod_findings_row(findings, &row, "  %-44s %9.3f %s", row.what, wait_s * unit.per_s,
+                         unit.name);
     }
     pod_faults_note(findings, faults, &words);
 }

@@ -14,8 +14,6 @@ enum { NAME_MAX = 2 * POD_MESH_TEXT_MAX + 96, LEFT_OUT_NAMED = 8 };
 
 static const char NOTHING_LIES[] = "no layout of these axes lies on it";
 
-static const double GB = 1e9;
-
 static const char *layout_name(const pod_experiment_step_outcome *outcome, char *text, size_t size)
 {
     (void)snprintf(text, size, "%s%s%s", outcome->mesh,
@@ -326,10 +324,10 @@ pod_status pod_plan_fits_nowhere(const pod_plan *plan, pod_error *err)
     if (status != POD_OK) {
         return status;
     }
-    const double needs = (double)nearest->best.needs_bytes / GB;
-    const double usable = (double)nearest->setup->chip.hbm_usable_bytes / GB;
+    const double needs = pod_bytes_to_gib(nearest->best.needs_bytes);
+    const double usable = pod_bytes_to_gib(nearest->setup->chip.hbm_usable_bytes);
     return pod_fail(err, POD_E_NOFIT,
-                    "no slice holds it: the nearest, %s with %s, needs %.1f GB a chip of %.1f and "
+                    "no slice holds it: the nearest, %s with %s, needs %.1f GiB a chip of %.1f and "
                     "lacks %.1f; %s%s",
                     nearest->setup->slice.name, nearest->best.mesh, needs, usable, needs - usable,
                     spec[0] != '\0' ? "the smallest slice that holds it is "

@@ -13,6 +13,7 @@ void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *r
     }
     char bytes[POD_FORMAT_MAX];
     char hosts[POD_FORMAT_MAX];
+    const pod_time_unit unit = pod_time_unit_of(pod_time_to_s(result->time_ps));
     const pod_experiment_step_dcn need = pod_experiment_step_dcn_get(run_case, chip, result);
     pod_findings_say(
         findings, POD_FINDING_BELOW, "dcn",
@@ -22,12 +23,12 @@ void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *r
         need.available_bytes_per_s / 1e9, need.slack,
         need.slack < 1 ? ": the step is DCN-bound" : "");
     pod_findings_say(findings, POD_FINDING_BELOW, "busiest_nic",
-                     "  busiest NIC: slice %d, %s, busy %.3f us of %.3f us (%.1f %%)",
+                     "  busiest NIC: slice %d, %s, busy %.3f %s of %.3f %s (%.1f %%)",
                      result->links.dcn_busiest_slice,
                      pod_dcn_server_text(&run_case->setup->dcn, result->links.dcn_busiest_server,
                                          hosts, sizeof hosts),
-                     pod_time_to_us(result->links.dcn_busy_ps), pod_time_to_us(result->time_ps),
-                     100 * need.busy_frac);
+                     pod_time_to_s(result->links.dcn_busy_ps) * unit.per_s, unit.name,
+                     pod_time_to_s(result->time_ps) * unit.per_s, unit.name, 100 * need.busy_frac);
 }
 
 static void explain_input(const pod_cli *cli, const pod_experiment_step_case *run_case,

@@ -82,8 +82,9 @@ static int width_after(const char *name, int own, int width)
 static void note_part(pod_findings *findings, const char *what, double part_s, double step_s)
 {
     const part_row row = {what, part_s * 1e6, 100 * part_s / step_s};
-    pod_findings_row(findings, &row, "  %-28s %*.3f us  %5.1f %%", row.what,
-                     width_after(what, 28, 12), row.time_us, row.share_percent);
+    const pod_time_unit unit = pod_time_unit_of(step_s);
+    pod_findings_row(findings, &row, "  %-28s %*.3f %s  %5.1f %%", row.what,
+                     width_after(what, 28, 12), part_s * unit.per_s, unit.name, row.share_percent);
 }
 
 /* @param fault  what chips wait for */
@@ -130,6 +131,7 @@ static pod_status note_collectives(pod_findings *findings, const pod_experiment_
 {
     pod_collective_line *lines = NULL;
     int count = 0;
+    const pod_time_unit unit = pod_time_unit_of(pod_time_to_s(result->time_ps));
     POD_TRY(pod_collective_lines(&run_case->work.programs, result, &lines, &count, err));
     pod_collective_lines_sort(lines, count);
     if (count > 0) {
@@ -140,10 +142,10 @@ static pod_status note_collectives(pod_findings *findings, const pod_experiment_
         char bytes[POD_FORMAT_MAX];
         const collective_row row = collective_row_of(&lines[i]);
         pod_findings_row(
-            findings, &row, "  %-24s %-*s over %-12s %4lld x %-10s %10.3f us, %10.3f us exposed",
+            findings, &row, "  %-24s %-*s over %-12s %4lld x %-10s %10.3f %s, %10.3f %s exposed",
             lines[i].name, width_after(lines[i].name, 24, 14), lines[i].op, lines[i].axes,
             (long long)lines[i].count, pod_format_bytes(lines[i].bytes, bytes, sizeof bytes),
-            row.time_us, row.exposed_us);
+            lines[i].time_s * unit.per_s, unit.name, lines[i].exposed_s * unit.per_s, unit.name);
     }
     free(lines);
     return POD_OK;
@@ -204,13 +206,15 @@ static void note_link(pod_findings *findings, const pod_experiment_step_case *ru
     char at[40];
     char bytes[POD_FORMAT_MAX];
     const double busy_s = pod_time_to_s(links->busy_ps);
+    const double step_s = pod_time_to_s(result->time_ps);
+    const pod_time_unit unit = pod_time_unit_of(step_s);
     pod_findings_say(findings, POD_FINDING_BELOW, "busiest_link",
-                     "Busiest link: %s:%s carries %s, busy %.3f us of %.3f us (%.1f %%)",
+                     "Busiest link: %s:%s carries %s, busy %.3f %s of %.3f %s (%.1f %%)",
                      pod_slice_chip_text(slice, links->busiest_chip % slice->nchips, at, sizeof at),
                      pod_direction_name(links->busiest_direction),
-                     pod_format_bytes(links->busiest_bytes, bytes, sizeof bytes), busy_s * 1e6,
-                     pod_time_to_us(result->time_ps),
-                     100 * busy_s / pod_time_to_s(result->time_ps));
+                     pod_format_bytes(links->busiest_bytes, bytes, sizeof bytes),
+                     busy_s * unit.per_s, unit.name, step_s * unit.per_s, unit.name,
+                     100 * busy_s / step_s);
 }
 
 typedef struct memory_row {

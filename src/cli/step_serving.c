@@ -40,14 +40,15 @@ static void note_roofline(pod_findings *findings, const pod_step_request *reques
                           const pod_roofline *r, double step_s)
 {
     char cache[POD_FORMAT_MAX + 32] = "";
+    const pod_time_unit unit = pod_time_unit_of(step_s);
     if (request->mode >= POD_STEP_DECODE) {
-        (void)snprintf(cache, sizeof cache, "cache %.3f us, ", r->cache_s * 1e6);
+        (void)snprintf(cache, sizeof cache, "cache %.3f %s, ", r->cache_s * unit.per_s, unit.name);
     }
     pod_findings_say(findings, POD_FINDING_BELOW, "roofline",
-                     "Roofline of all chips: %sweights %.3f us, matmuls %.3f us: at least %.3f us, "
+                     "Roofline of all chips: %sweights %.3f %s, matmuls %.3f %s: at least %.3f %s, "
                      "%.1f %% of the step",
-                     cache, r->weights_s * 1e6, r->products_s * 1e6, r->least_s * 1e6,
-                     100 * r->least_s / step_s);
+                     cache, r->weights_s * unit.per_s, unit.name, r->products_s * unit.per_s,
+                     unit.name, r->least_s * unit.per_s, unit.name, 100 * r->least_s / step_s);
 }
 
 /* What a user of the server sees. */

@@ -64,9 +64,10 @@ pod_status pod_experiment_room_fail(const char *what, double needed, double room
 {
     return pod_fail(
         err, POD_E_NOFIT,
-        "%s need %.3g GB, and this machine has %.3g GB free, of which 80 %% are used at "
+        "%s need %.3g GiB, and this machine has %.3g GiB free, of which 80 %% are used at "
         "most; %s, more machines, or --force",
-        what, needed / 1e9, room / MEMORY_FRAC / 1e9, remedies);
+        what, needed / (double)POD_BYTES_PER_GIB, room / MEMORY_FRAC / (double)POD_BYTES_PER_GIB,
+        remedies);
 }
 
 pod_status pod_experiment_memory_check(const pod_experiment *experiment, int64_t bytes,

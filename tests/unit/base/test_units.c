@@ -309,25 +309,45 @@ Test(units, writes_sizes)
         int64_t bytes;
         const char *text;
     } cases[] = {
-        {0,                 "0 B"     },
-        {1,                 "1 B"     },
-        {1023,              "1023 B"  },
-        {1024,              "1 KiB"   },
-        {1500,              "1500 B"  },
-        {65536,             "64 KiB"  },
-        {INT64_C(64) << 20, "64 MiB"  },
-        {17000000,          "17 MB"   },
-        {1000000000,        "1 GB"    },
-        {10000000000,       "10 GB"   },
-        {12345678,          "12.35 MB"},
-        {123456789012,      "123.5 GB"},
-        {999999999999,      "1 TB"    },
-        {INT64_C(3) << 50,  "3 PiB"   },
-        {INT64_MAX,         "9223 PB" },
+        {0,                 "0 B"      },
+        {1,                 "1 B"      },
+        {1023,              "1023 B"   },
+        {1024,              "1 KiB"    },
+        {1500,              "1500 B"   },
+        {65536,             "64 KiB"   },
+        {INT64_C(64) << 20, "64 MiB"   },
+        {17000000,          "16.21 MiB"},
+        {1000000000,        "953.7 MiB"},
+        {10000000000,       "9.313 GiB"},
+        {12345678,          "11.77 MiB"},
+        {123456789012,      "115 GiB"  },
+        {999999999999,      "931.3 GiB"},
+        {INT64_C(3) << 50,  "3 PiB"    },
+        {INT64_MAX,         "8192 PiB" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[POD_FORMAT_MAX];
         cr_expect_str_eq(pod_format_bytes(cases[i].bytes, text, sizeof text), cases[i].text);
+    }
+}
+
+Test(units, times_have_the_unit_that_fits)
+{
+    static const struct {
+        double seconds;
+        const char *unit;
+    } cases[] = {
+        {0,       "s" },
+        {1e-12,   "ps"},
+        {4e-6,    "us"},
+        {9.99e-4, "us"},
+        {1e-3,    "ms"},
+        {0.9999,  "ms"},
+        {1,       "s" },
+        {1e6,     "s" }
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_expect_str_eq(pod_time_unit_of(cases[i].seconds).name, cases[i].unit);
     }
 }
 
