@@ -240,9 +240,13 @@ static pod_status run_size(collective_run *run, pod_experiment_collective_case *
     return POD_OK;
 }
 
+/* How far off such predictions are, and the figures in force that no row of this chip fixes. */
 static void add_origins(const pod_cli *cli, pod_findings *findings,
-                        const pod_experiment_collective_case *run_case)
+                        const pod_experiment_collective_case *run_case, const pod_cli_sizes *sizes)
 {
+    static const int64_t LARGE_BYTES = INT64_C(1) << 20;
+    int64_t smallest = INT64_MAX;
+    int64_t largest = 0;
     const pod_chip_spec *chip = &run_case->setup->chip;
     const char *names[7];
     int n = 0;
@@ -259,11 +263,25 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
         names[n++] = "dcn_eff_frac";
         names[n++] = "dcn_latency_us";
     }
-    pod_cli_heading_origins(cli, chip, names, n, findings);
+    pod_cli_explain_origins(cli, chip, names, n);
+    for (int i = 0; i < sizes->count; i++) {
+        smallest = sizes->bytes[i] < smallest ? sizes->bytes[i] : smallest;
+        largest = sizes->bytes[i] > largest ? sizes->bytes[i] : largest;
+    }
+    if (run_case->request->op == POD_PERMUTE) {
+        pod_cli_heading_accuracy(cli, chip, "permute", findings);
+        return;
+    }
+    if (smallest < LARGE_BYTES) {
+        pod_cli_heading_accuracy(cli, chip, "collective-small", findings);
+    }
+    if (largest >= LARGE_BYTES) {
+        pod_cli_heading_accuracy(cli, chip, "collective-large", findings);
+    }
 }
 
 static void add_heading(const pod_cli *cli, pod_findings *findings,
-                        const pod_experiment_collective_case *run_case)
+                        const pod_experiment_collective_case *run_case, const pod_cli_sizes *sizes)
 {
     const pod_slice *slice = &run_case->setup->slice;
     const pod_chip_spec *chip = &run_case->setup->chip;
@@ -282,7 +300,7 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
             findings, POD_FINDING_ABOVE, "rates", "DCN: %g GB/s a chip one way, latency %g us",
             chip->dcn_bytes_per_s * chip->dcn_eff_frac / 1e9, pod_time_to_us(chip->dcn_latency_ps));
     }
-    add_origins(cli, findings, run_case);
+    add_origins(cli, findings, run_case, sizes);
 }
 
 static pod_status run_setup(collective_run *run, const pod_experiment_setup *setup, pod_error *err)
@@ -293,7 +311,7 @@ static pod_status run_setup(collective_run *run, const pod_experiment_setup *set
     pod_status st = pod_experiment_collective_case_init(&run_case, request, setup, err);
     st = pod_par_agree(run->cli->par, st, err);
     if (st == POD_OK) {
-        add_heading(run->cli, &run->findings, &run_case);
+        add_heading(run->cli, &run->findings, &run_case, &options->sizes);
     }
     for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
         st = run_size(run, &run_case, options->sizes.bytes[i], err);

@@ -156,8 +156,9 @@ static pod_status print(pod_cli *cli, const serve_row *row, const pod_serving_ar
     pod_status st = pod_emit_new(cli->common.format, "serve", columns, NCOLUMNS, &emit, err);
     if (st == POD_OK) {
         say(&findings, row, own, steps, chips);
-        pod_cli_heading_origins(cli, &steps->setup->chip, figures,
-                                (int)(sizeof figures / sizeof *figures), &findings);
+        pod_cli_explain_origins(cli, &steps->setup->chip, figures,
+                                (int)(sizeof figures / sizeof *figures));
+        pod_cli_heading_accuracy(cli, &steps->setup->chip, "decode", &findings);
         pod_emit_fields(emit, row, NCOLUMNS);
         st = pod_cli_report(cli, emit, &findings, err);
     }

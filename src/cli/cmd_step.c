@@ -74,7 +74,16 @@ static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case
     pod_step_dcn_explain(cli, run_case, chip, result);
 }
 
-/* Figures in force that no row of this chip fixes. */
+/* Its class in validation/errors.csv. */
+static const char *accuracy_class(const pod_experiment_step_request *asked)
+{
+    if (asked->mode >= POD_STEP_PREFILL) {
+        return "decode";
+    }
+    return asked->model.experts > 0 ? "train-moe" : "train-dense";
+}
+
+/* How far off such predictions are, and the figures in force that no row of this chip fixes. */
 static void add_origins(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_step_case *run_case)
 {
@@ -103,7 +112,9 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
         names[n++] = "dcn_latency_us";
         names[n++] = "slice_jitter_frac";
     }
-    pod_cli_heading_origins(cli, &run_case->setup->chip, names, n, findings);
+    pod_cli_explain_origins(cli, &run_case->setup->chip, names, n);
+    pod_cli_heading_accuracy(cli, &run_case->setup->chip, accuracy_class(run_case->asked),
+                             findings);
 }
 
 /* What --remat came to. */

@@ -112,7 +112,7 @@ static pod_status row_get(pod_cli *cli, const pod_experiment_step_request *reque
         row->ttft_ms = prefill ? 1e3 * step_s : (double)NAN;
         row->tokens_per_s = tokens / step_s;
         row->hbm_rate_frac = pod_step_hbm_rate_frac(&run_case, &setup->chip, step_s);
-        row->cache_bytes_per_chip = run_case.work.memory.by_kind[POD_MEMORY_OTHER];
+        row->cache_bytes_per_chip = run_case.work.memory.by_kind[POD_MEMORY_CACHE];
         row->limit = pod_experiment_step_limit(&row->o);
         row->status = "ok";
     }

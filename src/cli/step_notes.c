@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "report/breakdown.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,19 +230,43 @@ static const pod_emit_column memory_columns[] = {
 };
 /* clang-format on */
 
-static void note_memory(pod_findings *findings, const pod_memory_use *use,
+/* ", 16 KiB a token and chip; room for 408 sequences more": caches and activations grow with the sequences. */
+static const char *cache_text(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                              char *buf, size_t size)
+{
+    const pod_step_request *request = &run_case->request;
+    const pod_work_layout *layout = &run_case->work.layout;
+    const pod_memory_use *use = &run_case->work.memory;
+    const int64_t cache = use->by_kind[POD_MEMORY_CACHE];
+    const int64_t grows = cache + use->by_kind[POD_MEMORY_ACTIVATIONS];
+    const int64_t sequences =
+        pod_ceil_div(request->batch, pod_work_layout_pieces(layout, &layout->rows));
+    const double tokens = (double)sequences * (double)(request->seq + request->serving.cached);
+    const double room = (double)(chip->hbm_usable_bytes - use->peak_bytes) / (double)grows;
+    char token[POD_FORMAT_MAX];
+    (void)snprintf(buf, size, ", %s a token and chip; room for %.0f sequences more",
+                   pod_format_bytes((int64_t)((double)cache / tokens + 0.5), token, sizeof token),
+                   floor(room * (double)request->batch));
+    return buf;
+}
+
+static void note_memory(pod_findings *findings, const pod_experiment_step_case *run_case,
                         const pod_chip_spec *chip)
 {
+    const pod_memory_use *use = &run_case->work.memory;
     char bytes[POD_FORMAT_MAX];
     char usable[POD_FORMAT_MAX];
+    char cache[128] = "";
     pod_findings_table(findings, "memory", memory_columns, 2, "Memory: %s a chip of %s usable",
                        pod_format_bytes(use->peak_bytes, bytes, sizeof bytes),
                        pod_format_bytes(chip->hbm_usable_bytes, usable, sizeof usable));
     for (int k = 0; k < POD_MEMORY_KINDS; k++) {
         const memory_row row = {pod_memory_kind_name((pod_memory_kind)k), use->by_kind[k]};
         if (row.bytes > 0) {
-            pod_findings_row(findings, &row, "  %-12s %s", row.kind,
-                             pod_format_bytes(row.bytes, bytes, sizeof bytes));
+            pod_findings_row(findings, &row, "  %-12s %s%s", row.kind,
+                             pod_format_bytes(row.bytes, bytes, sizeof bytes),
+                             k == POD_MEMORY_CACHE ? cache_text(run_case, chip, cache, sizeof cache)
+                                                   : "");
         }
     }
 }
@@ -372,7 +397,7 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
     POD_TRY(note_collectives(findings, run_case, result, err));
     note_link(findings, run_case, result);
     pod_step_dcn_note(findings, run_case, chip, result);
-    note_memory(findings, &run_case->work.memory, chip);
+    note_memory(findings, run_case, chip);
     pod_step_serving_note(findings, run_case, chip, result);
     pod_step_faults_note(findings, "", &breakdown, found);
     if (!pod_faults_note_remedy(findings, found, "a token")) {

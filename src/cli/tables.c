@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "chip/origin.h"
+#include "experiment/accuracy.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -194,27 +195,23 @@ void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
     }
 }
 
-void pod_cli_heading_origins(const pod_cli *cli, const pod_chip_spec *chip,
-                             const char *const *names, int nnames, pod_findings *findings)
+void pod_cli_heading_accuracy(const pod_cli *cli, const pod_chip_spec *chip, const char *class,
+                              pod_findings *findings)
 {
-    const pod_table *chips = cli->tables->chips;
-    const int row = pod_chips_find(chips, chip->name, NULL);
-    pod_text text = {0};
-    for (int i = 0; i < nnames && row >= 0 && chip->rates == POD_RATES_MEASURED; i++) {
-        const pod_origin origin = pod_origin_of(cli->tables->figures, names[i], chip->name);
-        if (origin.own_rows > 0 || is_set(&cli->common.settings, names[i])) {
-            continue;
-        }
-        pod_text_printf(&text, "%s%s %s", text.size > 0 ? ", " : "", names[i],
-                        pod_table_text(chips, row, pod_table_column(chips, names[i])));
-        if (origin.rows > 0) {
-            pod_text_printf(&text, " (%s)", origin.chips);
-        }
+    const pod_table *errors = cli->tables->errors;
+    const pod_accuracy own = pod_accuracy_of(errors, class, chip->name);
+    const pod_accuracy all = own.rows > 0 ? own : pod_accuracy_of(errors, class, NULL);
+    if (chip->rates != POD_RATES_MEASURED) {
+        return;
     }
-    if (text.size > 0) {
-        pod_findings_say(findings, POD_FINDING_ABOVE, "origins", "no row of %s fixes %s",
-                         chip->name, text.data);
+    if (all.rows == 0) {
+        pod_findings_say(findings, POD_FINDING_ABOVE, "accuracy",
+                         "accuracy: no published row of class %s to compare with", class);
+        return;
     }
-    pod_text_free(&text);
-    pod_cli_explain_origins(cli, chip, names, nnames);
+    pod_findings_say(
+        findings, POD_FINDING_ABOVE, "accuracy",
+        "accuracy: %d published row%s of class %s%s%s, median error %.1f %%, worst %.1f %%",
+        all.rows, pod_cli_plural(all.rows), class, own.rows > 0 ? " on " : ", none of ", chip->name,
+        100 * all.median_frac, 100 * all.worst_frac);
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "chip/chip.h"
 #include "chip/origin.h"
+#include "experiment/accuracy.h"
 #include "experiment/recipe.h"
 #include "models/model.h"
 
@@ -13,7 +14,7 @@
 const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES] = {
     "topologies/chips.csv",      "topologies/slices.csv",  "models/models.csv",
     "models/recipes.csv",        "validation/figures.csv", "models/maxtext_keys.csv",
-    "models/maxtext_models.csv", "models/names.csv"};
+    "models/maxtext_models.csv", "models/names.csv",       "validation/errors.csv"};
 
 void pod_experiment_tables_fini(pod_experiment_tables *tables)
 {
@@ -24,6 +25,7 @@ void pod_experiment_tables_fini(pod_experiment_tables *tables)
     pod_table_free(tables->maxtext_keys);
     pod_table_free(tables->maxtext_models);
     pod_table_free(tables->names);
+    pod_table_free(tables->errors);
     pod_table_free(tables->models);
     pod_table_free(tables->chips);
     *tables = (pod_experiment_tables){0};
@@ -33,8 +35,9 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
                                        const pod_experiment_file *files, pod_error *err)
 {
     pod_table **const parsed[POD_EXPERIMENT_TABLES] = {
-        &tables->chips,   &tables->slices,       &tables->models,         &tables->recipes,
-        &tables->figures, &tables->maxtext_keys, &tables->maxtext_models, &tables->names};
+        &tables->chips,          &tables->slices,  &tables->models,
+        &tables->recipes,        &tables->figures, &tables->maxtext_keys,
+        &tables->maxtext_models, &tables->names,   &tables->errors};
     pod_status st = POD_OK;
     *tables = (pod_experiment_tables){0};
     for (int i = 0; i < POD_EXPERIMENT_TABLES && st == POD_OK; i++) {
@@ -54,6 +57,7 @@ pod_status pod_experiment_tables_parse(pod_experiment_tables *tables,
     }
     POD_THEN(st, pod_experiment_recipes_check(tables->recipes, err));
     POD_THEN(st, pod_origins_check(tables->figures, err));
+    POD_THEN(st, pod_accuracy_check(tables->errors, err));
     POD_THEN(st, pod_slice_catalog_load(tables->chips, tables->slices, &tables->catalog, err));
     if (st != POD_OK) {
         pod_experiment_tables_fini(tables);

@@ -10,19 +10,20 @@
 #include "models/maxtext.h"
 
 typedef struct pod_experiment_tables {
-    pod_table *chips;           /**< topologies/chips.csv, checked */
-    pod_table *slices;          /**< topologies/slices.csv */
-    pod_table *models;          /**< models/models.csv */
-    pod_table *recipes;         /**< models/recipes.csv */
-    pod_table *figures;         /**< validation/figures.csv, checked: what published rows fix */
-    pod_table *maxtext_keys;    /**< models/maxtext_keys.csv */
-    pod_table *maxtext_models;  /**< models/maxtext_models.csv */
-    pod_table *names;           /**< models/names.csv */
-    pod_maxtext maxtext;        /**< the last three, with models */
+    pod_table *chips;          /**< topologies/chips.csv, checked */
+    pod_table *slices;         /**< topologies/slices.csv */
+    pod_table *models;         /**< models/models.csv */
+    pod_table *recipes;        /**< models/recipes.csv */
+    pod_table *figures;        /**< validation/figures.csv, checked: what published rows fix */
+    pod_table *maxtext_keys;   /**< models/maxtext_keys.csv */
+    pod_table *maxtext_models; /**< models/maxtext_models.csv */
+    pod_table *names;          /**< models/names.csv */
+    pod_table *errors;   /**< validation/errors.csv, checked: how far off published rows are */
+    pod_maxtext maxtext; /**< the three before, with models */
     pod_slice_catalog *catalog; /**< the same as slices */
 } pod_experiment_tables;
 
-enum { POD_EXPERIMENT_TABLES = 8 };
+enum { POD_EXPERIMENT_TABLES = 9 };
 /** Where they are below podsim's data: path[POD_EXPERIMENT_TABLES], in the order of the struct. */
 extern const char *const pod_experiment_table_path[POD_EXPERIMENT_TABLES];
 

@@ -84,7 +84,7 @@ typedef enum pod_vector_function {
     X(POD_MEMORY_ACTIVATIONS, "activations")                                                       \
     X(POD_MEMORY_GATHERED, "gathered")                                                             \
     X(POD_MEMORY_INPUT, "input")                                                                   \
-    X(POD_MEMORY_OTHER, "other")                                                                   \
+    X(POD_MEMORY_CACHE, "kv_cache")                                                                \
     X(POD_MEMORY_LOGITS, "logits")
 #define POD_MEMORY_KIND_ENUM(id, name) id,
 typedef enum pod_memory_kind {

@@ -178,7 +178,7 @@ static pod_attention_args infer_attention_args(infer *in, const infer_part *part
         args.shared_kv = true;
     }
     const int64_t page = pod_step_page(tf->stage.request);
-    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, dtype,
+    (void)pod_tf_buffer(tf, "cache", POD_MEMORY_CACHE, dtype,
                         args.sequences
                             * pod_round_up(pod_ceil_div(kept, in->context), page > 0 ? page : 1),
                         pod_ceil_div(layer->kv_width, cut->groups));
@@ -247,7 +247,7 @@ static void delta_rule(infer *in, const pod_layer *layer, int32_t qkv)
     for (int p = 0; p < in->nparts; p++) {
         const infer_part *part = &in->part[p];
         const int64_t state = part->sequences * heads * layer->qk_dim * layer->v_dim;
-        (void)pod_tf_buffer(tf, "cache", POD_MEMORY_OTHER, POD_DTYPE_F32, state, 1);
+        (void)pod_tf_buffer(tf, "cache", POD_MEMORY_CACHE, POD_DTYPE_F32, state, 1);
         if (part->decode) {
             pod_tf_vector(tf, names[1], (double)state, 2 * state * F32,
                           TOUCH(qkv, NONE, NONE, NONE));

@@ -11,7 +11,7 @@ int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dt
         return POD_OP_NONE;
     }
     const bool persistent = kind == POD_MEMORY_WEIGHTS || kind == POD_MEMORY_OPTIMIZER
-                            || kind == POD_MEMORY_INPUT || kind == POD_MEMORY_OTHER;
+                            || kind == POD_MEMORY_INPUT || kind == POD_MEMORY_CACHE;
     return pod_program_buffer(tf->program, name, kind, persistent, dtype, rows, columns);
 }
 
