@@ -125,8 +125,8 @@ pod_time_unit pod_time_unit_of(double seconds);
 /** Room for any text that the two functions below write, with its NUL. */
 enum { POD_FORMAT_MAX = 32 };
 
-/** Format into buf (always terminated) in B, KiB, MiB, GiB, TiB or PiB: the whole number of units if it has at most four
- *  digits ("64 MiB"), else four significant digits ("11.77 MiB"). @param bytes >= 0 @return buf */
+/** Format into buf (always terminated) in B, KiB, MiB, GiB, TiB or PiB: the whole number of units if it has at most
+ *  four digits ("64 MiB"), else four significant digits ("11.77 MiB"). @param bytes >= 0 @return buf */
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size);
 /** Format into buf: the fewest digits that read back to exactly the same double; whole numbers
  *  below 1e15 without exponent. @param value  finite @return buf */

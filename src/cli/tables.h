@@ -35,8 +35,8 @@ pod_status pod_cli_chip_load(pod_cli *cli, const char *name, pod_chip_spec *chip
 void pod_cli_explain_origins(const pod_cli *cli, const pod_chip_spec *chip,
                              const char *const *names, int nnames);
 
-/** How far off such predictions have been, as a heading: "accuracy: 11 published rows of class train-dense on v5p, median
- *  error 2.0 %, worst 8.1 %"; of all chips where this one has none. Under measured rates only. Not collective.
+/** How far off such predictions have been, as a heading: "accuracy: 11 published rows of class train-dense on v5p,
+ *  median error 2.0 %, worst 8.1 %"; of all chips where this one has none. Under measured rates only. Not collective.
  *  @param class  of validation/errors.csv */
 void pod_cli_heading_accuracy(const pod_cli *cli, const pod_chip_spec *chip, const char *class,
                               pod_findings *findings);
