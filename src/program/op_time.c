@@ -70,9 +70,15 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
 static pod_status time_said(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
                             pod_error *err)
 {
+    const pod_op_kind_row *row = pod_op_row(op->kind);
     (void)chip;
     (void)err;
-    time->time_ps = op->start_ps + op->host_ps + (pod_op_is_core(op) ? op->unit_ps : 0);
+    time->hbm_bytes = (double)op->hbm_bytes;
+    if (row->resource == POD_ON_HOST) {
+        time->time_ps = op->host_ps;
+    } else if (row->pace == POD_PACE_HBM) {
+        time->time_ps = op->start_ps + (pod_op_is_core(op) ? op->unit_ps : 0);
+    }
     return POD_OK;
 }
 
