@@ -422,7 +422,8 @@ static pod_status mirrored_choose(const pod_coll_request *request, pod_coll_sche
     for (int i = 0; i < 2 && st == POD_OK; i++) {
         mirrored *kept = NULL;
         pod_coll_estimate estimate = {0};
-        st = keep_source(request, &pod_coll_bucket, ops[i], &kept, err);
+        st =
+            keep_source(request, &pod_coll_bucket, ops[i], &kept, NULL); /* the other may be kept */
         if (st == POD_E_INVALID) {
             st = POD_OK;
             continue;
@@ -486,7 +487,8 @@ static pod_status mirror_predict(const pod_coll_request *request, pod_coll_predi
     pod_coll_estimate estimate = {0};
     pod_coll_request asked = *request;
     asked.enough_ps = (pod_time_ps)(mirrored_worth_it * (double)request->enough_ps);
-    const pod_status st = mirrored_choose(&asked, &schedule, &estimate, err);
+    pod_error why = {0};
+    const pod_status st = mirrored_choose(&asked, &schedule, &estimate, &why);
     if (st == POD_E_INVALID
         || (st == POD_OK && asked.enough_ps > 0 && estimate.time_ps >= asked.enough_ps)) {
         pod_coll_schedule_free(schedule);
@@ -497,7 +499,7 @@ static pod_status mirror_predict(const pod_coll_request *request, pod_coll_predi
         pod_coll_prediction_from(request, &estimate, prediction);
     }
     pod_coll_schedule_free(schedule);
-    return st;
+    return st == POD_OK ? st : pod_fail(err, st, "%s", why.text);
 }
 
 const pod_coll_algorithm pod_coll_mirrored = {
