@@ -56,12 +56,13 @@ static bool sidecar_lies_beside(const pod_cli *cli, const char *name)
 static pod_status read_inputs(pod_cli *cli, const pod_hlo_texts *options, pod_hlo_inputs *inputs,
                               pod_error *err)
 {
-    pod_cli_file files[3] = {
+    pod_cli_file files[4] = {
         {.path = options->file, .most = (size_t)POD_HLO_TEXT_MAX}
     };
     int nfiles = 1;
     int sidecar = 0;
     int order = 0;
+    int scales = 0;
     if (options->sidecar != NULL) {
         inputs->sidecar.path = options->sidecar;
     } else if (strcmp(options->file, "-") != 0
@@ -78,10 +79,20 @@ static pod_status read_inputs(pod_cli *cli, const pod_hlo_texts *options, pod_hl
         order = nfiles++;
         files[order].path = options->device_order;
     }
+    for (int i = 0; i < options->scales.count; i++) {
+        if (options->scales.text[i][0] == '@') {
+            if (scales > 0) {
+                return pod_fail(err, POD_E_USAGE, "two files of --scale; give one");
+            }
+            scales = nfiles++;
+            files[scales].path = options->scales.text[i] + 1;
+        }
+    }
     const pod_status st = pod_cli_read(cli, files, nfiles, err);
     inputs->text = files[0];
     inputs->sidecar = sidecar > 0 ? files[sidecar] : inputs->sidecar;
     inputs->order = order > 0 ? files[order] : inputs->order;
+    inputs->scales = scales > 0 ? files[scales] : inputs->scales;
     return st;
 }
 
@@ -103,6 +114,7 @@ static void inputs_fini(pod_hlo_inputs *inputs)
     pod_cli_files_free(&inputs->text, 1);
     pod_cli_files_free(&inputs->sidecar, 1);
     pod_cli_files_free(&inputs->order, 1);
+    pod_cli_files_free(&inputs->scales, 1);
 }
 
 /* ---- choices ---- */
@@ -332,8 +344,8 @@ static const pod_cli_option options[] = {
      "attention kernels by name (default topologies/kernels.csv)"},
     {"custom-call", 0, POD_CLI_MANY, AT(custom_calls), "NAME=TIME|NAME=FLOPS:BYTES",
      "what a custom call takes; NAME begins its name or is part of its op_name (repeatable)"},
-    {"scale", 0, POD_CLI_MANY, AT(scales), "PATTERN=FACTOR",
-     "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes; repeatable)"},
+    {"scale", 0, POD_CLI_MANY, AT(scales), "PATTERN=FACTOR|@FILE",
+     "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes); kind:NAME is all of a kind"},
     {"trip", 0, POD_CLI_MANY, AT(trips), "NAME=N",
      "trips of a loop that the text doesn't tell (repeatable)"},
     {"branch", 0, POD_CLI_MANY, AT(branches), "NAME=K",
@@ -352,6 +364,8 @@ static const pod_cli_option options[] = {
     {"measured-chip", 0, POD_CLI_COUNT, AT(measured_chip), "N", "device of the profile (default 0)", .max = INT32_MAX},
     {"max-error", 0, POD_CLI_TEXT, AT(max_error), "10%",
      "with --measured: exit code 1 if the predicted step is farther than this from the measured one"},
+    {"calibrate", 0, POD_CLI_TARGET, AT(calibrate), "FILE",
+     "with --measured: write predicted over measured of each kind to a CSV file, for --scale @FILE", .matters = true},
     {"ops", 0, POD_CLI_TARGET, AT(ops), "FILE", "write every operation to a CSV file", .matters = true},
     {"collectives", 0, POD_CLI_TARGET, AT(collectives), "FILE",
      "write every collective to a CSV file: its algorithm, by the text and as run; times of all runs", .matters = true},
@@ -376,33 +390,37 @@ static pod_status facts_check(const pod_hlo_texts *texts, const pod_cli_common *
         const char *option;
         const char *value;
     } step[] = {
-        {"--slice",       first_of(&common->slices)     },
-        {"--mesh",        texts->mesh                   },
-        {"--dcn-mesh",    texts->dcn_mesh               },
-        {"--cost",        texts->cost                   },
-        {"--algorithm",   texts->algorithm              },
-        {"--attention",   texts->attention              },
-        {"--kernels",     texts->kernels                },
-        {"--custom-call", first_of(&texts->custom_calls)},
-        {"--scale",       first_of(&texts->scales)      },
-        {"--what-if",     texts->what_if                },
-        {"--top",         texts->top                    },
-        {"--by",          texts->by                     },
-        {"--measured",    texts->measured               },
-        {"--ops",         texts->ops                    },
-        {"--collectives", texts->collectives            },
-        {"--memory",      texts->memory                 },
-        {"--links",       texts->links                  },
-        {"--wrap",        common->wrap                  },
-        {"--html",        common->html_path             },
-        {"--fail-link",   first_of(&common->fail_links) },
-        {"--slow-link",   first_of(&common->slow_links) },
-        {"--slow-chip",   first_of(&common->slow_chips) },
-        {"--slow-host",   first_of(&common->slow_hosts) },
-        {"--slow-nic",    first_of(&common->slow_nics)  },
-        {"--fail-dcn",    first_of(&common->failed_dcn) },
-        {"--set",         first_of(&common->settings)   },
-        {"--trace",       common->trace_path            },
+        {"--slice",         first_of(&common->slices)            },
+        {"--mesh",          texts->mesh                          },
+        {"--dcn-mesh",      texts->dcn_mesh                      },
+        {"--cost",          texts->cost                          },
+        {"--algorithm",     texts->algorithm                     },
+        {"--attention",     texts->attention                     },
+        {"--kernels",       texts->kernels                       },
+        {"--custom-call",   first_of(&texts->custom_calls)       },
+        {"--scale",         first_of(&texts->scales)             },
+        {"--what-if",       texts->what_if                       },
+        {"--top",           texts->top                           },
+        {"--by",            texts->by                            },
+        {"--measured",      texts->measured                      },
+        {"--measured-step", texts->measured_step                 },
+        {"--measured-chip", texts->measured_chip != 0 ? "" : NULL},
+        {"--max-error",     texts->max_error                     },
+        {"--calibrate",     texts->calibrate                     },
+        {"--ops",           texts->ops                           },
+        {"--collectives",   texts->collectives                   },
+        {"--memory",        texts->memory                        },
+        {"--links",         texts->links                         },
+        {"--wrap",          common->wrap                         },
+        {"--html",          common->html_path                    },
+        {"--fail-link",     first_of(&common->fail_links)        },
+        {"--slow-link",     first_of(&common->slow_links)        },
+        {"--slow-chip",     first_of(&common->slow_chips)        },
+        {"--slow-host",     first_of(&common->slow_hosts)        },
+        {"--slow-nic",      first_of(&common->slow_nics)         },
+        {"--fail-dcn",      first_of(&common->failed_dcn)        },
+        {"--set",           first_of(&common->settings)          },
+        {"--trace",         common->trace_path                   },
     };
     for (size_t i = 0; texts->facts && i < sizeof step / sizeof step[0]; i++) {
         if (step[i].value != NULL) {

@@ -43,6 +43,7 @@ typedef struct pod_hlo_texts {
     const char *measured_step;
     int64_t measured_chip;
     const char *max_error; /**< "10%", or NULL */
+    const char *calibrate;
     const char *ops;
     const char *collectives;
     const char *memory;
@@ -54,6 +55,7 @@ typedef struct pod_hlo_inputs {
     pod_cli_file text;
     pod_cli_file sidecar; /**< path NULL = there is none */
     pod_cli_file order;   /**< path NULL = --device-order is no file */
+    pod_cli_file scales;  /**< path NULL = --scale names none */
     char sidecar_name[PATH_MAX];
     pod_table *table;
     pod_hlo_sidecar known;
@@ -88,15 +90,16 @@ pod_status pod_hlo_ask(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_i
 pod_status pod_hlo_compare(pod_cli *cli, const pod_hlo_texts *texts, const pod_hlo_inputs *a,
                            const pod_hlo_inputs *b, const pod_hlo_choices *choices, pod_error *err);
 
-/** `--custom-call` and `--scale` as structs; names are the options' own storage or heap.
- *  Both are for pod_hlo_marks_fini. POD_E_USAGE. */
+/** `--custom-call` and `--scale`, its file too, as structs; names are heap.
+ *  Both are for pod_hlo_marks_fini. POD_E_USAGE, POD_E_TABLE. */
 typedef struct pod_hlo_marks {
     pod_hlo_custom *custom;
     int ncustom;
     pod_hlo_scale *scale;
     int nscales;
 } pod_hlo_marks;
-pod_status pod_hlo_marks_read(pod_hlo_marks *marks, const pod_hlo_texts *texts, pod_error *err);
+pod_status pod_hlo_marks_read(pod_hlo_marks *marks, const pod_hlo_texts *texts,
+                              const pod_hlo_inputs *inputs, pod_error *err);
 void pod_hlo_marks_fini(pod_hlo_marks *marks);
 
 /** A step that was simulated, and what is printed of it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo --measured: a profile of the program beside the prediction, operation by operation. */
+#include "base/file.h"
 #include "cli/hlo.h"
 #include "experiment/hlo_ops.h"
 #include "report/profile.h"
@@ -123,29 +124,116 @@ static const char *beside_kind(const beside *row)
     return row->kind == POD_HLO_KINDS ? "only measured" : pod_hlo_kind_name(row->kind);
 }
 
-static void measured_head(pod_emit *emit, const pod_hlo_report *report, const beside *rows,
-                          uint32_t count, const pod_profile *profile)
+/* Sums of all operations of a kind, the last two those that are only measured, and gaps beside idle time. */
+enum { KIND_GAPS = POD_HLO_KINDS + 1, KIND_SUMS };
+
+typedef struct kind_sum {
+    const char *kind;
+    double measured_us;
+    double predicted_us;
+    double ratio;
+    double share_frac;
+} kind_sum;
+
+static void kinds_sum(const beside *rows, uint32_t count, const beside *gaps, double step_us,
+                      kind_sum sums[KIND_SUMS])
 {
+    for (int kind = 0; kind < KIND_SUMS; kind++) {
+        sums[kind] =
+            (kind_sum){.kind = kind == KIND_GAPS       ? "gaps"
+                               : kind == POD_HLO_KINDS ? "only measured"
+                                                       : pod_hlo_kind_name((pod_hlo_kind)kind)};
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sums[rows[i].kind].measured_us += rows[i].measured_us;
+        sums[rows[i].kind].predicted_us += rows[i].predicted_us;
+    }
+    sums[KIND_GAPS].measured_us = gaps->measured_us;
+    sums[KIND_GAPS].predicted_us = gaps->predicted_us;
+    for (int kind = 0; kind < KIND_SUMS; kind++) {
+        kind_sum *sum = &sums[kind];
+        sum->ratio = sum->measured_us > 0 ? sum->predicted_us / sum->measured_us : (double)NAN;
+        sum->share_frac = step_us > 0 ? sum->measured_us / step_us : 0;
+    }
+}
+
+static void measured_say(pod_findings *findings, const pod_hlo_report *report,
+                         const kind_sum sums[KIND_SUMS], const pod_profile *profile)
+{
+    /* clang-format off */
+    static const pod_emit_column columns[] = {
+        {.name = "kind", POD_FIELD(kind_sum, kind)},
+        {.name = "measured_us", .title = "measured", .unit = "us", .decimals = 3, POD_FIELD(kind_sum, measured_us)},
+        {.name = "predicted_us", .title = "predicted", .unit = "us", .decimals = 3, POD_FIELD(kind_sum, predicted_us)},
+        {.name = "ratio", .decimals = 2, POD_FIELD(kind_sum, ratio)},
+        {.name = "share_frac", .title = "share", .unit = "%", .decimals = 1, .percent = true, POD_FIELD(kind_sum, share_frac)},
+    };
+    /* clang-format on */
     const double predicted_s = pod_time_to_s(report->outcome->result.time_ps);
     const double measured_s = pod_time_to_s(profile->step_ps);
-    double by_kind[POD_HLO_KINDS + 1] = {0};
+    const double whole_us = us_of(predicted_s - measured_s);
+    static const double small =
+        0.005; /* of the step: not worth a cause, and what cancels is many times as large */
+    const bool apart = fabs(predicted_s - measured_s) > small * measured_s;
     int most = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        by_kind[rows[i].kind] += difference(&rows[i]) * 1e-6;
+    double part = 0; /* of the difference */
+    for (int kind = 0; kind < KIND_SUMS && apart; kind++) {
+        const double own = (sums[kind].predicted_us - sums[kind].measured_us) / whole_us;
+        most = own > part ? kind : most;
+        part = own > part ? own : part;
     }
-    for (int kind = 0; kind <= POD_HLO_KINDS; kind++) {
-        most = fabs(by_kind[kind]) > fabs(by_kind[most]) ? kind : most;
-    }
-    pod_emit_heading(emit, "podsim hlo: %s on %s beside step %s of %s in %s", report->module,
+    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
+                     "podsim hlo: %s on %s beside step %s of %s in %s", report->module,
                      report->setup->slice.name, profile->step, profile->device,
                      report->texts->measured);
-    pod_emit_heading(
-        emit,
-        "predicted %.6f s, measured %.6f s (%+.1f %%); most of the difference, %+.6f s, "
-        "lies in %s",
-        predicted_s, measured_s, measured_s > 0 ? (predicted_s / measured_s - 1) * 100 : 0,
-        by_kind[most],
-        most == POD_HLO_KINDS ? "what is only measured" : pod_hlo_kind_name((pod_hlo_kind)most));
+    char lies[96] = "";
+    if (part > 0) {
+        (void)snprintf(lies, sizeof lies, "; of the difference %.0f %% lies in %s", part * 100,
+                       sums[most].kind);
+    }
+    pod_findings_say(findings, POD_FINDING_ABOVE, "measured",
+                     "predicted %.6f s, measured %.6f s (%+.1f %%)%s", predicted_s, measured_s,
+                     measured_s > 0 ? (predicted_s / measured_s - 1) * 100 : 0, lies);
+    pod_findings_table(findings, "measured_kinds", columns, sizeof columns / sizeof *columns,
+                       "By kind (us):     measured    predicted");
+    for (int kind = 0; kind < KIND_SUMS; kind++) {
+        if (sums[kind].measured_us > 0 || sums[kind].predicted_us > 0) {
+            pod_findings_row(findings, &sums[kind], "%-13s %12.3f %12.3f", sums[kind].kind,
+                             sums[kind].measured_us, sums[kind].predicted_us);
+        }
+    }
+}
+
+/* --calibrate: by kind, predicted over measured of the operations that both sides have. */
+static pod_status calibrate(const char *path, const beside *rows, uint32_t count, pod_error *err)
+{
+    static const pod_emit_column columns[] = {{.name = "pattern"}, {.name = "factor"}};
+    double predicted_us[POD_HLO_KINDS] = {0};
+    double measured_us[POD_HLO_KINDS] = {0};
+    pod_emit *emit = NULL;
+    const char *text = NULL;
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (rows[i].predicted && rows[i].measured) {
+            predicted_us[rows[i].kind] += rows[i].predicted_us;
+            measured_us[rows[i].kind] += rows[i].measured_us;
+        }
+    }
+    pod_status st = pod_emit_new(POD_FORMAT_CSV, "calibrate", columns,
+                                 sizeof columns / sizeof *columns, &emit, err);
+    for (int kind = 0; kind < POD_HLO_KINDS && st == POD_OK; kind++) {
+        if (measured_us[kind] > 0 && predicted_us[kind] > 0) {
+            char pattern[64];
+            (void)snprintf(pattern, sizeof pattern, "kind:%s",
+                           pod_hlo_kind_name((pod_hlo_kind)kind));
+            pod_emit_text(emit, pattern);
+            pod_emit_double(emit, predicted_us[kind] / measured_us[kind]);
+        }
+    }
+    POD_THEN(st, pod_emit_finish(emit, &text, &size, err));
+    POD_THEN(st, pod_file_write(path, text, size, err));
+    pod_emit_free(emit);
+    return st;
 }
 
 static void beside_emit(pod_emit *emit, const beside *row, double step_us)
@@ -187,6 +275,8 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
     };
     /* clang-format on */
     pod_emit *emit = NULL;
+    pod_findings findings = {0};
+    kind_sum sums[KIND_SUMS];
     const bool table = cli->common.format == POD_FORMAT_TABLE;
     const double step_us = (double)profile->step_ps / (double)POD_PS_PER_US;
     const pod_experiment_hlo_outcome *outcome = report->outcome;
@@ -211,7 +301,6 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
     if (st != POD_OK) {
         return st;
     }
-    measured_head(emit, report, rows, count, profile);
     beside_emit(emit, &whole[0], step_us);
     beside_emit(emit, &whole[1], step_us);
     const uint32_t shown = table && (uint32_t)report->top < count ? (uint32_t)report->top : count;
@@ -221,8 +310,14 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
     if (shown < count) {
         pod_emit_note(emit, "%u more; --top N shows more of them", count - shown);
     }
-    const pod_status finished = pod_cli_finish(cli, emit, err);
+    kinds_sum(rows, count, &whole[1], step_us, sums);
+    measured_say(&findings, report, sums, profile);
+    pod_status finished = pod_cli_report(cli, emit, &findings, err);
+    pod_findings_fini(&findings);
     pod_emit_free(emit);
+    if (finished == POD_OK && report->texts->calibrate != NULL) {
+        finished = calibrate(report->texts->calibrate, rows, count, err);
+    }
     return finished;
 }
 

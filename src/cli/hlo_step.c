@@ -97,12 +97,18 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
                       "--by, --what-if and --measured each print their own rows; give one");
     }
     if (st == POD_OK && texts->measured == NULL
-        && (texts->measured_step != NULL || texts->measured_chip != 0
-            || texts->max_error != NULL)) {
+        && (texts->measured_step != NULL || texts->measured_chip != 0 || texts->max_error != NULL
+            || texts->calibrate != NULL)) {
         st = pod_fail(err, POD_E_USAGE, "--%s without --measured; give the profile",
                       texts->measured_step != NULL ? "measured-step"
                       : texts->measured_chip != 0  ? "measured-chip"
+                      : texts->calibrate != NULL   ? "calibrate"
                                                    : "max-error");
+    }
+    if (st == POD_OK && texts->calibrate != NULL && asked->inputs->scales.path != NULL) {
+        st = pod_fail(err, POD_E_USAGE,
+                      "--calibrate of a prediction that --scale @%s has calibrated; leave one out",
+                      asked->inputs->scales.path);
     }
     if (st == POD_OK && texts->max_error != NULL) {
         double part = 0;
@@ -113,7 +119,7 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
         st = pod_what_if_parse(texts->what_if, &asked->what, err);
     }
     if (st == POD_OK) {
-        st = pod_hlo_marks_read(&asked->marks, texts, err);
+        st = pod_hlo_marks_read(&asked->marks, texts, asked->inputs, err);
     }
     asked->top = (int)top;
     asked->request.exact = texts->exact;
@@ -416,7 +422,7 @@ static pod_status marks_check(const pod_hlo_marks *marks, const pod_hlo_module *
         }
     }
     for (int i = 0; i < marks->nscales; i++) {
-        if (!is_named(module, marks->scale[i].pattern, false)) {
+        if (marks->scale[i].pattern != NULL && !is_named(module, marks->scale[i].pattern, false)) {
             return pod_fail(err, POD_E_USAGE,
                             "--scale %s: no instruction's name or op_name holds it",
                             marks->scale[i].pattern);

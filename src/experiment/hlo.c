@@ -115,12 +115,12 @@ static pod_status step_run(const hlo_run *run, const pod_programs *programs,
 {
     const pod_experiment_setup *setup = run->request->setup;
     pod_dcn dcn = setup->dcn;
-    pod_experiment_dcn_rates(&dcn.options, run->chip);
-    pod_machine machine =
-        pod_experiment_machine(run->experiment, setup, run->chip->link_oneway_bytes_per_s,
-                               run->chip->collective_launch_ps);
+    const pod_chip_spec links = pod_hlo_scale_links(&run->request->cost, run->chip);
+    pod_experiment_dcn_rates(&dcn.options, &links);
+    pod_machine machine = pod_experiment_machine(
+        run->experiment, setup, links.link_oneway_bytes_per_s, links.collective_launch_ps);
     machine.dcn = machine.dcn != NULL ? &dcn : NULL;
-    machine.hop_latency_ps = run->chip->hop_latency_ps;
+    machine.hop_latency_ps = links.hop_latency_ps;
     const pod_step_args args = {.machine = &machine,
                                 .chip = run->chip,
                                 .programs = programs,

@@ -126,12 +126,50 @@ double pod_hlo_scale_of(const pod_hlo_costs *costs, uint32_t instruction)
     double factor = 1;
     for (int i = 0; i < costs->options->nscales; i++) {
         const pod_hlo_scale *scale = &costs->options->scale[i];
-        if (pod_hlo_named(costs->module, &costs->module->instruction[instruction],
-                          scale->pattern)) {
+        if (scale->pattern != NULL
+            && pod_hlo_named(costs->module, &costs->module->instruction[instruction],
+                             scale->pattern)) {
             factor *= scale->factor;
         }
     }
     return factor;
+}
+
+static double scale_of_kind(const pod_hlo_cost_options *options, pod_hlo_kind kind)
+{
+    double factor = 1;
+    for (int i = 0; i < options->nscales; i++) {
+        if (options->scale[i].pattern == NULL && options->scale[i].kind == kind) {
+            factor *= options->scale[i].factor;
+        }
+    }
+    return factor;
+}
+
+static pod_time_ps shorter(pod_time_ps time_ps, double factor)
+{
+    return (pod_time_ps)((double)time_ps / factor + 0.5);
+}
+
+pod_chip_spec pod_hlo_scale_links(const pod_hlo_cost_options *options, const pod_chip_spec *chip)
+{
+    const double ici = scale_of_kind(options, POD_HLO_KIND_COLLECTIVE);
+    const double transfers = scale_of_kind(options, POD_HLO_KIND_TRANSFER);
+    const double dcn = transfers != 1 ? transfers : ici;
+    pod_chip_spec scaled = *chip;
+    if (ici != 1) {
+        scaled.link_oneway_bytes_per_s *= ici;
+        scaled.collective_launch_ps = shorter(chip->collective_launch_ps, ici);
+        scaled.hop_latency_ps = shorter(chip->hop_latency_ps, ici);
+        scaled.hop_latency_ps += scaled.hop_latency_ps == 0; /* lookahead of the simulation */
+    }
+    if (dcn != 1) {
+        scaled.dcn_bytes_per_s *= dcn;
+        scaled.pcie_bytes_per_s *= dcn;
+        scaled.dcn_latency_ps = shorter(chip->dcn_latency_ps, dcn);
+        scaled.dcn_latency_ps += scaled.dcn_latency_ps == 0;
+    }
+    return scaled;
 }
 
 static double hbm_rate(const pod_chip_spec *chip)
@@ -303,7 +341,8 @@ static pod_status custom_terms(const pod_hlo_costs *costs, uint32_t instruction,
 static pod_status cost_finish(const pod_hlo_costs *costs, uint32_t instruction, pod_hlo_cost *cost,
                               pod_error *err)
 {
-    const double factor = pod_hlo_scale_of(costs, instruction);
+    const double factor =
+        pod_hlo_scale_of(costs, instruction) * scale_of_kind(costs->options, cost->kind);
     const pod_rate rate = pod_rate_make(hbm_rate(costs->chip));
     cost->hbm_ps = pod_rate_time_ps(rate, cost->hbm_bytes);
     pod_status st = compiler_time(costs, instruction, &cost->compiler_ps);
@@ -314,8 +353,8 @@ static pod_status cost_finish(const pod_hlo_costs *costs, uint32_t instruction, 
         cost->bound = POD_HLO_BOUND_GIVEN;
     }
     if (factor != 1) {
-        cost->start_ps = (pod_time_ps)((double)cost->start_ps / factor + 0.5);
-        cost->unit_ps = (pod_time_ps)((double)cost->unit_ps / factor + 0.5);
+        cost->start_ps = shorter(cost->start_ps, factor);
+        cost->unit_ps = shorter(cost->unit_ps, factor);
         cost->hbm_bytes = (int64_t)((double)cost->hbm_bytes / factor + 0.5);
     }
     const pod_time_ps longest = latest(cost->unit_ps, pod_rate_time_ps(rate, cost->hbm_bytes));

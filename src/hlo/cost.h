@@ -36,9 +36,11 @@ typedef struct pod_hlo_custom {
     int64_t bytes;
 } pod_hlo_custom;
 
-/** Instructions whose name or op_name holds a text take 1/factor of their time (`--scale`). */
+/** Instructions whose name or op_name holds a text take 1/factor of their time (`--scale`); or all of a kind, those
+ *  that are sent (collectives, transfers) by the rates of their network (pod_hlo_scale_links). */
 typedef struct pod_hlo_scale {
-    const char *pattern;
+    const char *pattern; /**< NULL: the kind */
+    pod_hlo_kind kind;
     double factor;
 } pod_hlo_scale;
 
@@ -97,8 +99,11 @@ pod_status pod_hlo_cost_of(const pod_hlo_costs *costs, uint32_t instruction, pod
 /** A copy, or a SparseCore's call: its traffic is in *cost, the rest is filled in. */
 pod_status pod_hlo_cost_of_bytes(const pod_hlo_costs *costs, uint32_t instruction,
                                  pod_hlo_cost *cost, pod_error *err);
-/** Product of the factors that apply to an instruction; 1 if none does. */
+/** Product of the factors that name an instruction; 1 if none does. */
 double pod_hlo_scale_of(const pod_hlo_costs *costs, uint32_t instruction);
+/** A chip on whose networks all collectives and transfers take 1/factor of their time, by the factors of these kinds:
+ *  rates, latencies and launches of the ICI; of the DCN, those of transfers, else of collectives. */
+pod_chip_spec pod_hlo_scale_links(const pod_hlo_cost_options *options, const pod_chip_spec *chip);
 /** An instruction that only moves data: slices, stacks, copies, zeros. Its vector operations, fewer than one for each
  *  64 bytes, are those of indices. */
 bool pod_hlo_cost_moves(const pod_hlo_cost *cost);

@@ -168,6 +168,15 @@ static pod_status profile_text(const char *file, const PodWire__Space *space, co
     return st;
 }
 
+pod_status pod_hlo_proto_sole(const char *file, const char *wanted, pod_error *err)
+{
+    return wanted == NULL ? POD_OK
+                          : pod_fail(err, POD_E_USAGE,
+                                     "--module chooses one of the programs of a profile, and '%s' "
+                                     "is one program; leave it out",
+                                     file);
+}
+
 pod_status pod_hlo_proto_text(const char *file, const char *bytes, size_t size, const char *wanted,
                               pod_text *text, pod_error *err)
 {
@@ -175,14 +184,16 @@ pod_status pod_hlo_proto_text(const char *file, const char *bytes, size_t size, 
     pod_status st = POD_OK;
     PodWire__Program *program = program_unpack(data, size);
     if (program != NULL) {
-        st = module_write(program->module, text, err);
+        st = pod_hlo_proto_sole(file, wanted, err);
+        POD_THEN(st, module_write(program->module, text, err));
         pod_wire__program__free_unpacked(program, NULL);
         return st;
     }
     PodWire__Module *module =
         may_be(data, size, MODULE) ? pod_wire__module__unpack(NULL, size, data) : NULL;
     if (module != NULL && is_program(module)) {
-        st = module_write(module, text, err);
+        st = pod_hlo_proto_sole(file, wanted, err);
+        POD_THEN(st, module_write(module, text, err));
         pod_wire__module__free_unpacked(module, NULL);
         return st;
     }

@@ -14,6 +14,9 @@
 #include "base/status.h"
 #include "base/text.h"
 
+/** POD_E_USAGE if a name is wanted of a file that is one program. @param wanted  NULL = none is */
+pod_status pod_hlo_proto_sole(const char *file, const char *wanted, pod_error *err);
+
 /** @param wanted  name of the program, where a profile holds several; NULL = the only one
  *  @param[out] text  "" if the bytes are none of these messages */
 pod_status pod_hlo_proto_text(const char *file, const char *bytes, size_t size, const char *wanted,

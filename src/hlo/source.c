@@ -177,6 +177,7 @@ pod_status pod_hlo_source_clean(const char *file, const char *bytes, size_t *siz
         }
     }
     POD_TRY(bytes_check(file, bytes, *size, err));
+    POD_TRY(pod_hlo_proto_sole(file, wanted, err));
     const bool marked = source_begins(bytes, *size, byte_order_mark);
     const size_t prefix = log_prefix(bytes, *size, &begin);
     const bool log = prefix > 0 && is_log(bytes + begin, prefix);
