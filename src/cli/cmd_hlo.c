@@ -345,7 +345,7 @@ static const pod_cli_option options[] = {
     {"custom-call", 0, POD_CLI_MANY, AT(custom_calls), "NAME=TIME|NAME=FLOPS:BYTES",
      "what a custom call takes; NAME begins its name or is part of its op_name (repeatable)"},
     {"scale", 0, POD_CLI_MANY, AT(scales), "PATTERN=FACTOR|@FILE",
-     "instructions whose name or op_name holds PATTERN take 1/FACTOR (collectives: of their bytes); kind:NAME is all of a kind"},
+     "instructions whose name or op_name holds PATTERN, or kind:NAME, take 1/FACTOR (repeatable)"},
     {"trip", 0, POD_CLI_MANY, AT(trips), "NAME=N",
      "trips of a loop that the text doesn't tell (repeatable)"},
     {"branch", 0, POD_CLI_MANY, AT(branches), "NAME=K",

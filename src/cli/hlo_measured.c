@@ -166,7 +166,8 @@ static void measured_say(pod_findings *findings, const pod_hlo_report *report,
         {.name = "measured_us", .title = "measured", .unit = "us", .decimals = 3, POD_FIELD(kind_sum, measured_us)},
         {.name = "predicted_us", .title = "predicted", .unit = "us", .decimals = 3, POD_FIELD(kind_sum, predicted_us)},
         {.name = "ratio", .decimals = 2, POD_FIELD(kind_sum, ratio)},
-        {.name = "share_frac", .title = "share", .unit = "%", .decimals = 1, .percent = true, POD_FIELD(kind_sum, share_frac)},
+        {.name = "share_frac", .title = "share", .unit = "%", .decimals = 1, .percent = true,
+         POD_FIELD(kind_sum, share_frac)},
     };
     /* clang-format on */
     const double predicted_s = pod_time_to_s(report->outcome->result.time_ps);

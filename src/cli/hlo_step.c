@@ -66,6 +66,28 @@ static pod_status algorithm_read(const char *text, pod_hlo_algorithms *algorithm
     return st == POD_OK ? POD_OK : POD_E_USAGE;
 }
 
+/* Options of --measured. */
+static pod_status measured_check(const pod_hlo_texts *texts, const pod_hlo_inputs *inputs,
+                                 pod_error *err)
+{
+    const char *option = texts->measured_step != NULL ? "measured-step"
+                         : texts->measured_chip != 0  ? "measured-chip"
+                         : texts->calibrate != NULL   ? "calibrate"
+                         : texts->max_error != NULL   ? "max-error"
+                                                      : NULL;
+    double part = 0;
+    if (texts->measured == NULL && option != NULL) {
+        return pod_fail(err, POD_E_USAGE, "--%s without --measured; give the profile", option);
+    }
+    if (texts->calibrate != NULL && inputs->scales.path != NULL) {
+        return pod_fail(
+            err, POD_E_USAGE,
+            "--calibrate of a prediction that --scale @%s has calibrated; leave one out",
+            inputs->scales.path);
+    }
+    return texts->max_error != NULL ? pod_hlo_max_error(texts->max_error, &part, err) : POD_OK;
+}
+
 static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, question *asked,
                                pod_error *err)
 {
@@ -96,24 +118,7 @@ static pod_status options_read(const pod_cli *cli, const pod_hlo_texts *texts, q
         st = pod_fail(err, POD_E_USAGE,
                       "--by, --what-if and --measured each print their own rows; give one");
     }
-    if (st == POD_OK && texts->measured == NULL
-        && (texts->measured_step != NULL || texts->measured_chip != 0 || texts->max_error != NULL
-            || texts->calibrate != NULL)) {
-        st = pod_fail(err, POD_E_USAGE, "--%s without --measured; give the profile",
-                      texts->measured_step != NULL ? "measured-step"
-                      : texts->measured_chip != 0  ? "measured-chip"
-                      : texts->calibrate != NULL   ? "calibrate"
-                                                   : "max-error");
-    }
-    if (st == POD_OK && texts->calibrate != NULL && asked->inputs->scales.path != NULL) {
-        st = pod_fail(err, POD_E_USAGE,
-                      "--calibrate of a prediction that --scale @%s has calibrated; leave one out",
-                      asked->inputs->scales.path);
-    }
-    if (st == POD_OK && texts->max_error != NULL) {
-        double part = 0;
-        st = pod_hlo_max_error(texts->max_error, &part, err);
-    }
+    POD_THEN(st, measured_check(texts, asked->inputs, err));
     if (st == POD_OK && texts->what_if != NULL) {
         asked->what_if = true;
         st = pod_what_if_parse(texts->what_if, &asked->what, err);
