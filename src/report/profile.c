@@ -56,6 +56,44 @@ static size_t events_pick(const pod_profile_events *events, int device, pod_prof
     return count;
 }
 
+/* Events of the core, and after them those of the async lane, both by start: of these keep what runs while the
+ * core has nothing. @return how many events are in list[] */
+static size_t events_held(const pod_profile_event **list, size_t count, size_t more)
+{
+    size_t kept = count;
+    size_t next = 0;
+    pod_time_ps busy = INT64_MIN; /* until then */
+    for (size_t i = count; i < count + more; i++) {
+        const pod_profile_event *event = list[i];
+        const pod_time_ps over = event->start_ps + event->time_ps;
+        for (; next < count && list[next]->start_ps < event->start_ps; next++) {
+            const pod_time_ps own = list[next]->start_ps + list[next]->time_ps;
+            busy = own > busy ? own : busy;
+        }
+        if (busy <= event->start_ps && (next == count || list[next]->start_ps >= over)) {
+            list[kept++] = event;
+            busy = over;
+        }
+    }
+    return kept;
+}
+
+/* What the core did in a window, by start, outer events first. 0 without any in its own lane. */
+static size_t events_of_core(const pod_profile_events *events, int device, pod_time_ps begin,
+                             pod_time_ps end, const pod_profile_event **list)
+{
+    size_t count = events_pick(events, device, POD_PROFILE_OPS, begin, end, list);
+    if (count == 0) {
+        return 0;
+    }
+    const size_t more = events_pick(events, device, POD_PROFILE_ASYNC, begin, end, list + count);
+    qsort(list, count, sizeof *list, event_by_start);
+    qsort(list + count, more, sizeof *list, event_by_start);
+    count = events_held(list, count, more);
+    qsort(list, count, sizeof *list, event_by_start);
+    return count;
+}
+
 /* The step of a name, else the one of median time. NULL if there are none, or none of the name. */
 static const pod_profile_event *step_find(const pod_profile_events *events, int device,
                                           const char *name, const pod_profile_event **list,
@@ -185,15 +223,13 @@ static pod_status summarize_step(const pod_profile_events *events, int chip, con
     }
     pod_time_ps begin = found != NULL ? found->start_ps : INT64_MIN;
     pod_time_ps end = found != NULL ? found->start_ps + found->time_ps : INT64_MAX;
-    const size_t count =
-        st == POD_OK ? events_pick(events, device, POD_PROFILE_OPS, begin, end, list) : 0;
+    const size_t count = st == POD_OK ? events_of_core(events, device, begin, end, list) : 0;
     if (st == POD_OK && count == 0) {
         st = pod_fail(err, POD_E_INVALID,
                       "'%s' has no operations (lane XLA Ops) in step '%s' of %s; it may be cut off",
                       path, found != NULL ? found->name : "all", profile->device);
     }
     if (st == POD_OK) {
-        qsort(list, count, sizeof *list, event_by_start);
         if (found == NULL) {
             begin = list[0]->start_ps;
             end = begin;

@@ -4,6 +4,8 @@
  *  Model: PREFIX.trace.json (Chrome trace events, also gzipped) is read element by element,
  *  PREFIX.xplane.pb plane by plane. Of each device (`/device:TPU:0`, …) the lanes `XLA Ops`, `Steps`
  *  and `XLA Modules` are kept. Steps are those of `Steps`, else runs of `XLA Modules`, else all is one.
+ *  An operation of `Async XLA Ops` during which the core has none held the core, too: so podsim's own timelines
+ *  show synchronous collectives. What is waited for at a done is the done's.
  *  Operations of a lane may be nested, as a loop around its body: the time of one is its own, without
  *  those inside. What lies between operations is a gap.
  *

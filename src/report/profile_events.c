@@ -6,7 +6,8 @@
 
 pod_profile_lane pod_profile_lane_of(const char *name)
 {
-    static const char *const names[POD_PROFILE_LANES] = {"XLA Ops", "Steps", "XLA Modules"};
+    static const char *const names[POD_PROFILE_LANES] = {"XLA Ops", "Steps", "XLA Modules",
+                                                         "Async XLA Ops"};
     int lane = 0;
     while (lane < POD_PROFILE_LANES && strcmp(names[lane], name) != 0) {
         lane++;

@@ -11,6 +11,7 @@ typedef enum pod_profile_lane {
     POD_PROFILE_OPS,
     POD_PROFILE_STEPS,
     POD_PROFILE_MODULES,
+    POD_PROFILE_ASYNC,
     POD_PROFILE_LANES
 } pod_profile_lane;
 
