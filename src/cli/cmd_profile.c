@@ -2,6 +2,7 @@
 /* podsim profile: where the time of a measured step went. */
 #include "cli/command_list.h"
 #include "cli/options.h"
+#include "cli/tables.h"
 #include "report/profile.h"
 
 #include <stdlib.h>
@@ -152,7 +153,8 @@ pod_status pod_cmd_profile(pod_cli *cli, int argc, const char **argv, pod_error 
     }
     pod_profile profile = {.nops = 0};
     if (pod_par_rank(cli->par) == 0) {
-        st = pod_profile_read(texts.file, (int)texts.chip, texts.step, &profile, err);
+        st = pod_cli_read_check(cli, texts.file, err);
+        POD_THEN(st, pod_profile_read(texts.file, (int)texts.chip, texts.step, &profile, err));
         st = st == POD_OK ? profile_print(cli, &texts, &profile, err) : st;
     }
     pod_profile_free(&profile);

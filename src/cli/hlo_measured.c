@@ -359,8 +359,9 @@ static pod_status measured_answer(pod_cli *cli, const pod_hlo_report *report, po
     pod_profile profile = {.nops = 0};
     pod_experiment_hlo_op *ops = NULL;
     uint32_t nops = 0;
-    pod_status st = pod_profile_read(texts->measured, (int)texts->measured_chip,
-                                     texts->measured_step, &profile, err);
+    pod_status st = pod_cli_read_check(cli, texts->measured, err);
+    POD_THEN(st, pod_profile_read(texts->measured, (int)texts->measured_chip, texts->measured_step,
+                                  &profile, err));
     if (st == POD_OK) {
         st = pod_experiment_hlo_ops(report->outcome, &ops, &nops, err);
     }

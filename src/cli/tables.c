@@ -20,6 +20,18 @@ void pod_cli_files_free(pod_cli_file *files, int nfiles)
     }
 }
 
+pod_status pod_cli_read_check(const pod_cli *cli, const char *name, pod_error *err)
+{
+    for (int i = 0; i < cli->nwrites; i++) {
+        if (pod_file_same(cli->writes[i].path, name)) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--%s names %s, which is read here; give another file",
+                            cli->writes[i].option, cli->writes[i].path);
+        }
+    }
+    return POD_OK;
+}
+
 static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *err)
 {
     char path[PATH_MAX];
@@ -31,13 +43,7 @@ static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *er
         }
         name = path;
     }
-    for (int i = 0; i < cli->nwrites; i++) {
-        if (pod_file_same(cli->writes[i].path, name)) {
-            return pod_fail(err, POD_E_USAGE,
-                            "--%s names %s, which is read here; give another file",
-                            cli->writes[i].option, cli->writes[i].path);
-        }
-    }
+    POD_TRY(pod_cli_read_check(cli, name, err));
     const pod_status st = file->most > 0
                               ? pod_file_read_most(name, file->most, &file->data, &file->size, err)
                               : pod_file_read(name, &file->data, &file->size, err);

@@ -18,6 +18,9 @@ typedef struct pod_cli_file {
     size_t size;
 } pod_cli_file;
 
+/** POD_E_USAGE for a file that an option is to write; commands that read one themselves ask before they do. */
+pod_status pod_cli_read_check(const pod_cli *cli, const char *name, pod_error *err);
+
 /** Read files on rank 0, contents to all. Collective. On error no file has data. */
 pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
 void pod_cli_files_free(pod_cli_file *files, int nfiles);
