@@ -16,11 +16,15 @@ BROKEN = [*STEP, "--slow-link", "1,2,0:+x:2", "--fail-link", "0,0,0:+y"]
 PLAN = ["plan", "--model", "llama3.1-8b", "--batch", "512", "--slices", "v5e:8x16,v5e:16x16,v6e:8x16,v6e:16x16"]
 SIZES = ["collective", "--slice", "v5e:4x4", "--slice", "v5p:4x4x4", "--op", "all-reduce", "--bytes", "1KiB:1GiB:4", "--data", "none"]
 
+POD = ["step", "--slice", "v5e:16x16", "--model", "llama3.1-8b", "--mesh", "fsdp=256", "--batch", "256", "--seq", "4096", "--remat", "full", "--data", "none"]
+ZOOM = "const plus = document.querySelectorAll('#timeline .tools button')[1]; for (let i = 0; i < 5; i++) plus.click();"
+
 # name of the picture: command line, view, width, what to do first
 PICTURES = {
     "report_time": (STEP, "time", 1000, ""),
     "report_timeline": (STEP, "timeline", 1000, "document.querySelectorAll('#timeline .tools button')[1].click();"
                         "document.querySelectorAll('#timeline .tools button')[1].click();"),
+    "step_timeline": (POD, "timeline", 1000, ZOOM),
     "report_roofline": (STEP, "roofline", 1000, ""),
     "report_slice": (BROKEN, "slice", 1000, "const s = document.querySelector('#slice select'); s.value = '0'; s.dispatchEvent(new Event('change'))"),
     "report_layouts": (["compare", *LLAMA], "layouts", 1000, ""),
