@@ -100,7 +100,7 @@ text = "\n".join(lines)
 heading = next(line for line in lines if "rank" in line)
 check(re.findall(r"rank|mesh|step|MFU|exposed ICI|HBM used|limit", heading)
       == ["rank", "mesh", "step", "MFU", "exposed ICI", "HBM used", "limit"], "columns of compare", [heading])
-check(re.search(r"^# 6 layouts do not fit: nearest fsdp=4,tensor=16 needs 1\d\d\.\d GB of 102\.8; --wide", text, re.M),
+check(re.search(r"^# 6 layouts do not fit: nearest fsdp=4,tensor=16 needs 1\d\d\.\d GiB of 95\.7; --wide", text, re.M),
       "no line of the layouts that do not fit", lines)
 check(not any("does not fit" in line for line in lines), "rows of layouts that do not fit", lines)
 check(re.search(r"^podsim: fsdp=64 beats data=4,fsdp=16 by [0-9.]+ s \([0-9.]+ %\): HBM-bound ops [0-9.]+ s less", text, re.M),
