@@ -38,7 +38,7 @@ static float element(const pod_program *program, const pod_shards *shards, int32
 
 static int32_t buffer_add(pod_program *program, pod_dtype dtype, int64_t rows, int64_t columns)
 {
-    return pod_program_buffer(program, "b", POD_MEMORY_OTHER, true, dtype, rows, columns);
+    return pod_program_buffer(program, "b", POD_MEMORY_CACHE, true, dtype, rows, columns);
 }
 
 static void matmul_case(pod_dtype dtype, bool transpose_a, bool transpose_b, bool accumulate)

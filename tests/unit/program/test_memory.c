@@ -29,7 +29,7 @@ Test(memory, buffers_live_from_first_writer_to_last_reader)
         pod_program_buffer(&program, "y", POD_MEMORY_GATHERED, false, POD_DTYPE_F32, 1, 16);
     const int32_t z =
         pod_program_buffer(&program, "z", POD_MEMORY_GRADIENTS, false, POD_DTYPE_F32, 1, 2);
-    pod_program_buffer(&program, "never", POD_MEMORY_OTHER, false, POD_DTYPE_F32, 1, 1000);
+    pod_program_buffer(&program, "never", POD_MEMORY_CACHE, false, POD_DTYPE_F32, 1, 1000);
     op_add(&program, w, POD_OP_NONE, x);
     op_add(&program, x, POD_OP_NONE, y);
     op_add(&program, y, POD_OP_NONE, z);

@@ -67,7 +67,7 @@ Test(program, keeps_many_ops_and_buffers_with_their_names)
         const pod_op op = pod_op_make(POD_OP_VECTOR, name, i);
         cr_assert_eq(pod_program_op(&program, &op, NULL, 0), i);
         cr_assert_eq(
-            pod_program_buffer(&program, name, POD_MEMORY_OTHER, false, POD_DTYPE_F32, i, 3), i);
+            pod_program_buffer(&program, name, POD_MEMORY_CACHE, false, POD_DTYPE_F32, i, 3), i);
     }
     cr_assert_str_eq(program.ops[57].name, "op.7");
     cr_assert_str_eq(program.buffers[57].name, "op.7");

@@ -128,7 +128,7 @@ Test(context, a_prompt_may_lie_on_several_chips)
         c.request.seq = SEQ;
         c.request.mode = POD_STEP_PREFILL;
         step_build(&c);
-        cache[i] = c.work.memory.by_kind[POD_MEMORY_OTHER];
+        cache[i] = c.work.memory.by_kind[POD_MEMORY_CACHE];
         if (i == 0) {
             cr_assert_eq(step_bytes(&c, POD_ALL_GATHER, "sequence"),
                          INT64_C(4) * LAYERS * SEQ * KV_BYTES);

@@ -34,7 +34,7 @@ static pod_model model_inline(const char *text)
 
 static int64_t cache_bytes(const step_case *c)
 {
-    return c->work.memory.by_kind[POD_MEMORY_OTHER];
+    return c->work.memory.by_kind[POD_MEMORY_CACHE];
 }
 
 /** Ops of a layer with a name. */

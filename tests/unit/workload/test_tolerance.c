@@ -13,7 +13,7 @@ enum { BX, BW1, BH, BW2, BY };
 
 static int32_t buffer(pod_program *program, int64_t rows, int64_t columns)
 {
-    return pod_program_buffer(program, "b", POD_MEMORY_OTHER, true, POD_DTYPE_BF16, rows, columns);
+    return pod_program_buffer(program, "b", POD_MEMORY_CACHE, true, POD_DTYPE_BF16, rows, columns);
 }
 
 static void product(pod_program *program, int32_t a, int32_t b, int32_t out)
