@@ -14,6 +14,7 @@
 typedef struct beside {
     char name[POD_HLO_CELL_MAX];
     pod_hlo_kind kind; /* POD_HLO_KINDS: only measured */
+    int phase;         /* pod_hlo_pass; POD_HLO_PASSES: only measured */
     int64_t runs;
     double predicted_us;
     double measured_us;
@@ -80,6 +81,7 @@ static uint32_t besides_join(beside *rows, uint32_t count)
             continue;
         }
         last->kind = rows[i].kind < last->kind ? rows[i].kind : last->kind;
+        last->phase = rows[i].phase < last->phase ? rows[i].phase : last->phase;
         last->runs = rows[i].runs > last->runs ? rows[i].runs : last->runs;
         last->predicted_us += rows[i].predicted_us;
         last->measured_us += rows[i].measured_us;
@@ -99,6 +101,7 @@ static uint32_t besides_collect(const pod_hlo_report *report, const pod_experime
     for (uint32_t i = 0; i < nops; i++) {
         beside *row = &rows[count++];
         *row = (beside){.kind = ops[i].kind,
+                        .phase = (int)report->text->pass[ops[i].instruction],
                         .runs = ops[i].runs,
                         .predicted_us = us_of(pod_experiment_hlo_part_s(&ops[i])),
                         .predicted = true};
@@ -108,6 +111,7 @@ static uint32_t besides_collect(const pod_hlo_report *report, const pod_experime
     for (int i = 0; i < profile->nops; i++) {
         beside *row = &rows[count++];
         *row = (beside){.kind = POD_HLO_KINDS,
+                        .phase = POD_HLO_PASSES,
                         .runs = profile->op[i].runs,
                         .measured_us = (double)profile->op[i].time_ps / (double)POD_PS_PER_US,
                         .measured = true};
@@ -124,7 +128,7 @@ static const char *beside_kind(const beside *row)
     return row->kind == POD_HLO_KINDS ? "only measured" : pod_hlo_kind_name(row->kind);
 }
 
-/* Sums of all operations of a kind, the last two those that are only measured, and gaps beside idle time. */
+/* Sums of all operations of a kind or phase; of kinds the last two those that are only measured, and gaps beside idle time. */
 enum { KIND_GAPS = POD_HLO_KINDS + 1, KIND_SUMS };
 
 typedef struct kind_sum {
@@ -134,6 +138,13 @@ typedef struct kind_sum {
     double ratio;
     double share_frac;
 } kind_sum;
+
+/* The ratio and the share of a sum. */
+static void sum_finish(kind_sum *sum, double step_us)
+{
+    sum->ratio = sum->measured_us > 0 ? sum->predicted_us / sum->measured_us : (double)NAN;
+    sum->share_frac = step_us > 0 ? sum->measured_us / step_us : 0;
+}
 
 static void kinds_sum(const beside *rows, uint32_t count, const beside *gaps, double step_us,
                       kind_sum sums[KIND_SUMS])
@@ -151,14 +162,29 @@ static void kinds_sum(const beside *rows, uint32_t count, const beside *gaps, do
     sums[KIND_GAPS].measured_us = gaps->measured_us;
     sums[KIND_GAPS].predicted_us = gaps->predicted_us;
     for (int kind = 0; kind < KIND_SUMS; kind++) {
-        kind_sum *sum = &sums[kind];
-        sum->ratio = sum->measured_us > 0 ? sum->predicted_us / sum->measured_us : (double)NAN;
-        sum->share_frac = step_us > 0 ? sum->measured_us / step_us : 0;
+        sum_finish(&sums[kind], step_us);
     }
 }
 
-static void measured_say(pod_findings *findings, const pod_hlo_report *report,
-                         const kind_sum sums[KIND_SUMS], const pod_profile *profile)
+static void phases_sum(const beside *rows, uint32_t count, double step_us,
+                       kind_sum sums[POD_HLO_PASSES + 1])
+{
+    for (int phase = 0; phase <= POD_HLO_PASSES; phase++) {
+        sums[phase] =
+            (kind_sum){.kind = phase < POD_HLO_PASSES ? pod_hlo_pass_name((pod_hlo_pass)phase)
+                                                      : "only measured"};
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sums[rows[i].phase].measured_us += rows[i].measured_us;
+        sums[rows[i].phase].predicted_us += rows[i].predicted_us;
+    }
+    for (int phase = 0; phase <= POD_HLO_PASSES; phase++) {
+        sum_finish(&sums[phase], step_us);
+    }
+}
+
+static void sums_say(pod_findings *findings, const char *id, const char *what, const kind_sum *sums,
+                     int count)
 {
     /* clang-format off */
     static const pod_emit_column columns[] = {
@@ -170,6 +196,20 @@ static void measured_say(pod_findings *findings, const pod_hlo_report *report,
          POD_FIELD(kind_sum, share_frac)},
     };
     /* clang-format on */
+    pod_findings_table(findings, id, columns, sizeof columns / sizeof *columns,
+                       "By %-15smeasured    predicted", what);
+    for (int i = 0; i < count; i++) {
+        if (sums[i].measured_us > 0 || sums[i].predicted_us > 0) {
+            pod_findings_row(findings, &sums[i], "%-13s %12.3f %12.3f", sums[i].kind,
+                             sums[i].measured_us, sums[i].predicted_us);
+        }
+    }
+}
+
+static void measured_say(pod_findings *findings, const pod_hlo_report *report,
+                         const kind_sum sums[KIND_SUMS], const kind_sum phases[POD_HLO_PASSES + 1],
+                         const pod_profile *profile)
+{
     const double predicted_s = pod_time_to_s(report->outcome->result.time_ps);
     const double measured_s = pod_time_to_s(profile->step_ps);
     const double whole_us = us_of(predicted_s - measured_s);
@@ -195,14 +235,8 @@ static void measured_say(pod_findings *findings, const pod_hlo_report *report,
     pod_findings_say(findings, POD_FINDING_ABOVE, "measured",
                      "predicted %.6f s, measured %.6f s (%+.1f %%)%s", predicted_s, measured_s,
                      measured_s > 0 ? (predicted_s / measured_s - 1) * 100 : 0, lies);
-    pod_findings_table(findings, "measured_kinds", columns, sizeof columns / sizeof *columns,
-                       "By kind (us):     measured    predicted");
-    for (int kind = 0; kind < KIND_SUMS; kind++) {
-        if (sums[kind].measured_us > 0 || sums[kind].predicted_us > 0) {
-            pod_findings_row(findings, &sums[kind], "%-13s %12.3f %12.3f", sums[kind].kind,
-                             sums[kind].measured_us, sums[kind].predicted_us);
-        }
-    }
+    sums_say(findings, "measured_kinds", "kind (us):", sums, KIND_SUMS);
+    sums_say(findings, "measured_phases", "phase (us):", phases, POD_HLO_PASSES + 1);
 }
 
 /* --calibrate: by kind, predicted over measured of the operations that both sides have. */
@@ -278,6 +312,7 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
     pod_emit *emit = NULL;
     pod_findings findings = {0};
     kind_sum sums[KIND_SUMS];
+    kind_sum phases[POD_HLO_PASSES + 1];
     const bool table = cli->common.format == POD_FORMAT_TABLE;
     const double step_us = (double)profile->step_ps / (double)POD_PS_PER_US;
     const pod_experiment_hlo_outcome *outcome = report->outcome;
@@ -312,7 +347,8 @@ static pod_status measured_print(pod_cli *cli, const pod_hlo_report *report, con
         pod_emit_note(emit, "%u more; --top N shows more of them", count - shown);
     }
     kinds_sum(rows, count, &whole[1], step_us, sums);
-    measured_say(&findings, report, sums, profile);
+    phases_sum(rows, count, step_us, phases);
+    measured_say(&findings, report, sums, phases, profile);
     pod_status finished = pod_cli_report(cli, emit, &findings, err);
     pod_findings_fini(&findings);
     pod_emit_free(emit);
