@@ -41,12 +41,19 @@ enum { QUICK_SHAPES = 10, SHAPES = sizeof shapes / sizeof *shapes };
 
 static const int64_t sizes[] = {512, 100000, 8 << 20}; /* elements of 2 bytes */
 
-static const double waiting_max = 0.005; /* of bucket and tree */
-static const double folded_max = 0.001;  /* of all others */
+static const double waiting_max =
+    0.005; /* of bucket and tree, and of what follows their schedules */
+static const double folded_max = 0.001; /* of all others */
 
 static bool waits_in_ties(const pod_coll_algorithm *algorithm)
 {
-    return strcmp(algorithm->name, "bucket") == 0 || strcmp(algorithm->name, "tree") == 0;
+    static const char *const names[] = {"bucket", "tree", "mirrored", "as_all_reduce"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(algorithm->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The predicted time of a schedule of which every rank is followed. */
@@ -113,7 +120,7 @@ static void compare_on(pod_par *par, const scene_shape *shape, tally *count)
             scene_describe(&s);
             for (int i = 0; i < pod_coll_algorithm_count(); i++) {
                 const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
-                if (pod_coll_algorithm_fits(algorithm, &s.request)) {
+                if (scene_serves(&s, algorithm)) {
                     count->exact += compare(&s, algorithm) ? 1 : 0;
                     count->cases++;
                 }
