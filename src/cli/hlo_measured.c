@@ -128,7 +128,7 @@ static const char *beside_kind(const beside *row)
     return row->kind == POD_HLO_KINDS ? "only measured" : pod_hlo_kind_name(row->kind);
 }
 
-/* Sums of all operations of a kind or phase; of kinds the last two are those only measured, and gaps beside idle time. */
+/* Sums of all operations of a kind or phase. The last two of kinds: only measured; and gaps beside idle time. */
 enum { KIND_GAPS = POD_HLO_KINDS + 1, KIND_SUMS };
 
 typedef struct kind_sum {
