@@ -250,13 +250,14 @@ void pod_step_views_roofs(pod_findings *findings, const pod_slice *slice, const 
     roof_row rows[] = {
         {.rate = chip->peak_ops_per_s[dtype], .unit = "FLOP/s"},
         {.name = "HBM", .rate = chip->hbm_bytes_per_s * chip->hbm_eff_frac, .unit = "B/s"},
+        {.name = "VPU, 32 bit", .rate = chip->vpu_ops_per_s * chip->vpu_eff_frac, .unit = "FLOP/s"},
         {.rate = links * pod_chip_link_bytes_per_s(chip, links > 2), .unit = "B/s"},
     };
     /* clang-format on */
     (void)snprintf(rows[0].name, sizeof rows[0].name, "MXU, %s", pod_dtype_name(dtype));
-    (void)snprintf(rows[2].name, sizeof rows[2].name, "ICI, %d links", links);
+    (void)snprintf(rows[3].name, sizeof rows[3].name, "ICI, %d links", links);
     begin_table(findings, "roofs", columns, sizeof columns / sizeof *columns, "Roofs");
-    for (int i = 0; i < (links > 0 ? 3 : 2); i++) {
+    for (int i = 0; i < (links > 0 ? 4 : 3); i++) {
         pod_findings_row(findings, &rows[i], NULL);
     }
 }

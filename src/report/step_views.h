@@ -5,7 +5,7 @@
  *
  *      parts   phase, kind, time_s: what the core does and waits for; they add up to the step
  *      ops     ops of one name, kind and phase: runs, time, exposed time, FLOPs, bytes through HBM
- *      roofs   what the chip can do: FLOP/s of the MXU, bytes/s of HBM and of all links
+ *      roofs   what the chip can do: FLOP/s of the MXU and the VPU, bytes/s of HBM and of all links
  *      peak    buffers that live when most HBM is in use
  *      slice   what the slice is, as keys and values
  *      link_loads  what each link carried, where the run kept records of links
