@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/emit_state.h"
 
+#include "base/file.h"
 #include "base/grow.h"
 #include "base/units.h"
 
@@ -705,4 +706,12 @@ pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_
     *text = emit->output.data;
     *size = emit->output.size;
     return POD_OK;
+}
+
+pod_status pod_emit_write(pod_emit *emit, const char *path, pod_error *err)
+{
+    const char *text = NULL;
+    size_t size = 0;
+    POD_TRY(pod_emit_finish(emit, &text, &size, err));
+    return pod_file_write(path, text, size, err);
 }

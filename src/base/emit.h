@@ -124,3 +124,6 @@ pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value
  *  Every cell of the last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
  *  POD_E_INVALID if a text in json is not UTF-8. */
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err);
+
+/** The finished text into a file, whole or not at all. Not collective. @return as pod_emit_finish and pod_file_write */
+pod_status pod_emit_write(pod_emit *emit, const char *path, pod_error *err);

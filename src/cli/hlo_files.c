@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `--ops`, `--collectives`, `--memory`, `--links`. */
-#include "base/file.h"
 #include "cli/hlo.h"
 #include "experiment/hlo_ops.h"
 #include "hlo/transfers.h"
@@ -351,11 +350,8 @@ static pod_status write_table(const char *path, const pod_hlo_report *report, em
                               pod_error *err)
 {
     pod_emit *emit = NULL;
-    const char *text = NULL;
-    size_t size = 0;
     pod_status st = table(POD_FORMAT_CSV, report, &emit, err);
-    POD_THEN(st, pod_emit_finish(emit, &text, &size, err));
-    POD_THEN(st, pod_file_write(path, text, size, err));
+    POD_THEN(st, pod_emit_write(emit, path, err));
     pod_emit_free(emit);
     return st;
 }

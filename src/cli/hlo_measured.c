@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo --measured: a profile of the program beside the prediction, operation by operation. */
-#include "base/file.h"
 #include "cli/hlo.h"
 #include "experiment/hlo_ops.h"
 #include "report/profile.h"
@@ -246,8 +245,6 @@ static pod_status calibrate(const char *path, const beside *rows, uint32_t count
     double predicted_us[POD_HLO_KINDS] = {0};
     double measured_us[POD_HLO_KINDS] = {0};
     pod_emit *emit = NULL;
-    const char *text = NULL;
-    size_t size = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (rows[i].predicted && rows[i].measured) {
             predicted_us[rows[i].kind] += rows[i].predicted_us;
@@ -265,8 +262,7 @@ static pod_status calibrate(const char *path, const beside *rows, uint32_t count
             pod_emit_double(emit, predicted_us[kind] / measured_us[kind]);
         }
     }
-    POD_THEN(st, pod_emit_finish(emit, &text, &size, err));
-    POD_THEN(st, pod_file_write(path, text, size, err));
+    POD_THEN(st, pod_emit_write(emit, path, err));
     pod_emit_free(emit);
     return st;
 }

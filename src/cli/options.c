@@ -97,23 +97,25 @@ static pod_status option_failure(poptContext context, int code, const option_set
     return pod_cli_typed_fail(&names, bad, set->argc, set->argv, err);
 }
 
+/* A copy that lives as long as the command line. */
+static pod_status copy_kept(pod_cli *cli, const char *text, const char **copy, pod_error *err)
+{
+    char *made = strdup(text);
+    *copy = made;
+    return pod_cli_strings_keep(&cli->strings, made) ? POD_OK : out_of_memory(err);
+}
+
 static pod_status take_positional(pod_cli *cli, poptContext context, const pod_cli_usage *usage,
                                   pod_error *err)
 {
     const char *text = poptGetArg(context);
     if (text != NULL && usage->positional != NULL) {
-        char *copy = strdup(text);
-        if (!pod_cli_strings_keep(&cli->strings, copy)) {
-            return out_of_memory(err);
-        }
-        *usage->positional = copy;
+        POD_TRY(copy_kept(cli, text, usage->positional, err));
         text = poptGetArg(context);
     }
     for (; text != NULL && usage->further != NULL; text = poptGetArg(context)) {
-        char *copy = strdup(text);
-        if (!pod_cli_strings_keep(&cli->strings, copy)) {
-            return out_of_memory(err);
-        }
+        const char *copy = NULL;
+        POD_TRY(copy_kept(cli, text, &copy, err));
         POD_TRY(pod_cli_list_append(&cli->strings, usage->further, copy, err));
     }
     return text == NULL ? POD_OK

@@ -2,7 +2,6 @@
 /* What a step's table says below its row, and the files of its collectives and its memory. */
 #include "cli/step.h"
 
-#include "base/file.h"
 #include "base/units.h"
 #include "report/breakdown.h"
 
@@ -408,14 +407,6 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
 
 /* ---- files ---- */
 
-static pod_status write_emitted(const char *path, pod_emit *emit, pod_error *err)
-{
-    const char *text = NULL;
-    size_t size = 0;
-    const pod_status st = pod_emit_finish(emit, &text, &size, err);
-    return st == POD_OK ? pod_file_write(path, text, size, err) : st;
-}
-
 static pod_status write_collectives(const char *path, const pod_experiment_step_case *run_case,
                                     const pod_step_result *result, pod_error *err)
 {
@@ -432,7 +423,7 @@ static pod_status write_collectives(const char *path, const pod_experiment_step_
         pod_emit_fields(emit, &row, COLLECTIVE_COLUMNS);
     }
     if (st == POD_OK) {
-        st = write_emitted(path, emit, err);
+        st = pod_emit_write(emit, path, err);
     }
     pod_emit_free(emit);
     free(lines);
@@ -447,7 +438,7 @@ static pod_status write_memory(const char *path, const pod_memory_use *use, pod_
         const memory_row row = {pod_memory_kind_name((pod_memory_kind)k), use->by_kind[k]};
         pod_emit_fields(emit, &row, 2);
     }
-    const pod_status st = write_emitted(path, emit, err);
+    const pod_status st = pod_emit_write(emit, path, err);
     pod_emit_free(emit);
     return st;
 }
