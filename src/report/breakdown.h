@@ -11,7 +11,7 @@
  *  Exposed time is charged to the op that the core waits for, so that the exposed times of axes add up
  *  and the wait for the slowest slice to exposed ICI and DCN.
  *
- *  Ownership: plain values; the rows of pod_collective_rows belong to the caller. Threads: none. */
+ *  Ownership: plain values. Threads: none. */
 #pragma once
 
 #include "program/program.h"

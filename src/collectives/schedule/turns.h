@@ -4,7 +4,7 @@
  *  Model: a run of an ordered schedule in which every send is over one link hands each link its messages in some order.
  *  Kept, that order makes the schedule timed (schedule.h, timed): the same time without whatever
  *  else decided who went first. With messages left out it is never longer (as_all_reduce.c), and run backwards it
- *  takes as long (mirror.c).
+ *  takes as long (mirrored.c).
  *
  *  Ownership: init allocates, fini frees. Threads: none. */
 #pragma once
