@@ -21,8 +21,8 @@
  *       take                       a                a + b            a + b + c
  *       pass on   a to 1           a + b to 2       a + b + c to 3
  *
- * With halved axes (scatter_relay.c), an all-reduce first reduce-scatters along these, so that slot 0 becomes the rank's
- * own block, relays that along the others, and all-gathers.
+ * With halved axes (scatter_relay.c), an all-reduce first reduce-scatters along these, so that slot 0 becomes
+ * the rank's own block, relays that along the others, and all-gathers.
  *
  * All-gather relays the blocks of the axes before as one run. Reduce-scatter is its reversal: the run for
  * the farthest target first. Slots are numbered with the part's first axis fastest, so that the
