@@ -286,11 +286,21 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
     const pod_slice *slice = &run_case->setup->slice;
     const pod_chip_spec *chip = &run_case->setup->chip;
     const int32_t groups = slice->nchips * slice->nslices / run_case->group.size;
+    const pod_logical_mesh *mesh = run_case->request->mesh;
+    pod_text axes = {0};
+    for (int i = 0; mesh != NULL && i < mesh->naxes; i++) {
+        if ((run_case->request->mesh_axes >> i & 1U) != 0) {
+            pod_text_printf(&axes, "%s%s", axes.size > 0 ? "," : ", mesh axis ",
+                            pod_logical_mesh_axis_name(mesh, i));
+        }
+    }
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
-                     "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s",
+                     "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s%s",
                      pod_coll_op_name(run_case->request->op), slice->name,
                      slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
-                     groups, pod_cli_plural(groups), run_case->group.size, run_case->axes);
+                     groups, pod_cli_plural(groups), run_case->group.size, run_case->axes,
+                     axes.size > 0 ? axes.data : "");
+    pod_text_free(&axes);
     pod_findings_say(findings, POD_FINDING_ABOVE, "rates",
                      "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(chip->rates), run_case->link_bytes_per_s / 1e9,

@@ -60,7 +60,7 @@ static void explain(const pod_cli *cli, const pod_mesh *mesh)
     for (int i = 0; i < mesh->naxes; i++) {
         const pod_mesh_axis_info *axis = &mesh->axis[i];
         pod_cli_explain(cli, "%s: %d = %d inside a slice x %d slices, %d part%s",
-                        pod_mesh_axis_name(axis->axis), axis->size, axis->slice_size,
+                        pod_logical_mesh_axis_name(&mesh->logical, i), axis->size, axis->slice_size,
                         axis->dcn_size, axis->parts.count, axis->parts.count == 1 ? "" : "s");
     }
 }
@@ -80,7 +80,7 @@ static pod_status print(pod_cli *cli, const mesh_options *own, const pod_slice *
                      pod_axes_name(pod_slice_closed_axes(slice), wrap));
     for (int i = 0; i < mesh->naxes; i++) {
         const mesh_row row = {
-            .name = pod_mesh_axis_name(mesh->axis[i].axis),
+            .name = pod_logical_mesh_axis_name(&mesh->logical, i),
             .axis = mesh->axis[i],
         };
         pod_emit_fields(emit, &row, NCOLUMNS);
@@ -104,7 +104,7 @@ static pod_status run(pod_cli *cli, const mesh_options *own, const pod_slice *sl
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one -1",
+     "axes of one slice, slowest first, named as you like; one may be -1",
      .example = "data=16,tensor=4", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, AT(dcn_mesh), "AXIS=N,...",
      "how many slices along which axes", .matters = true},

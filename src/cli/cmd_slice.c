@@ -128,7 +128,7 @@ static pod_status picture_mesh(slice_picture *picture, const slice_texts *texts,
         picture->args.naxes = mesh.naxes;
     }
     for (int axis = 0; st == POD_OK && axis < mesh.naxes; axis++) {
-        picture->axis_names[axis] = pod_mesh_axis_name(mesh.axis[axis].axis);
+        picture->axis_names[axis] = pod_logical_mesh_axis_name(&mesh.logical, axis);
     }
     (void)snprintf(picture->title, sizeof picture->title, "%s, mesh %s", slice->name, texts->mesh);
     pod_mesh_fini(&mesh);

@@ -62,16 +62,14 @@ static pod_status check_options(const pod_cli_collective *options, pod_error *er
 }
 
 /* "fsdp,tensor" */
-static pod_status read_mesh_axes(const char *text, unsigned *axes, pod_error *err)
+static pod_status read_mesh_axes(const pod_logical_mesh *mesh, const char *text, unsigned *axes,
+                                 pod_error *err)
 {
     *axes = 0;
     for (const char *name = text;; name++) {
-        pod_mesh_axis axis;
+        int axis;
         const size_t length = strcspn(name, ",");
-        const pod_status st = pod_mesh_axis_parse(name, length, &axis, err);
-        if (st != POD_OK) {
-            return st;
-        }
+        POD_TRY(pod_logical_mesh_axis_find(mesh, "--axis", name, length, &axis, err));
         *axes |= 1U << axis;
         name += length;
         if (*name == '\0') {
@@ -85,7 +83,7 @@ static pod_status read_mesh(pod_cli_collective *options, pod_error *err)
     POD_TRY(pod_logical_mesh_parse(options->mesh_text, options->dcn_mesh, &options->mesh, err));
     options->mesh.split_axes = options->split_axes;
     options->request.mesh = &options->mesh;
-    return read_mesh_axes(options->mesh_axis, &options->request.mesh_axes, err);
+    return read_mesh_axes(&options->mesh, options->mesh_axis, &options->request.mesh_axes, err);
 }
 
 /* What a group is, its root and its pairs. */

@@ -326,8 +326,8 @@ pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_text
                                           (pod_step_text(texts, "split-axes") != NULL), slice,
                                           logical, err);
     }
-    const pod_status st =
-        pod_logical_mesh_parse(mesh, pod_step_text(texts, "dcn-mesh"), logical, err);
+    pod_status st = pod_logical_mesh_parse(mesh, pod_step_text(texts, "dcn-mesh"), logical, err);
+    POD_THEN(st, pod_logical_mesh_meant(logical, err));
     logical->split_axes = (pod_step_text(texts, "split-axes") != NULL);
     return st;
 }

@@ -3,25 +3,6 @@
 
 #include <stdio.h>
 
-/* Bits of mesh->axis for bits of pod_mesh_axis. */
-static pod_status mesh_positions(const pod_mesh *mesh, unsigned axes, unsigned *positions,
-                                 pod_error *err)
-{
-    *positions = 0;
-    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
-        const int index = pod_mesh_find(mesh, (pod_mesh_axis)axis);
-        if ((axes & (1U << axis)) == 0) {
-            continue;
-        }
-        if (index < 0) {
-            return pod_fail(err, POD_E_USAGE, "--axis %s is not an axis of --mesh; name one of it",
-                            pod_mesh_axis_name((pod_mesh_axis)axis));
-        }
-        *positions |= 1U << index;
-    }
-    return POD_OK;
-}
-
 static void mesh_axes_text(const pod_mesh *mesh, unsigned positions, char *text, size_t size)
 {
     size_t used = 0;
@@ -40,12 +21,8 @@ static pod_status mesh_group(const pod_experiment_collective_request *request,
 {
     pod_mesh mesh;
     POD_TRY(pod_mesh_init(&mesh, slice, request->mesh, err));
-    unsigned positions = 0;
-    pod_status st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
-    if (st == POD_OK) {
-        mesh_axes_text(&mesh, positions, axes, POD_EXPERIMENT_AXES_MAX);
-        st = pod_mesh_group_joined(&mesh, slice, positions, group, err);
-    }
+    mesh_axes_text(&mesh, request->mesh_axes, axes, POD_EXPERIMENT_AXES_MAX);
+    const pod_status st = pod_mesh_group_joined(&mesh, slice, request->mesh_axes, group, err);
     pod_mesh_fini(&mesh);
     return st;
 }
@@ -86,10 +63,9 @@ pod_status pod_experiment_collective_mesh_order(const pod_experiment_collective_
 {
     pod_mesh mesh;
     POD_TRY(pod_mesh_init(&mesh, slice, request->mesh, err));
-    unsigned positions = 0;
     pod_group inside = {0};
-    pod_status st = mesh_positions(&mesh, request->mesh_axes, &positions, err);
-    POD_THEN(st, pod_mesh_group(&mesh, slice, positions, &inside, index_of_rank, err));
+    const pod_status st =
+        pod_mesh_group(&mesh, slice, request->mesh_axes, &inside, index_of_rank, err);
     for (int32_t rank = inside.size; st == POD_OK && rank < group->size; rank++) {
         index_of_rank[rank] = index_of_rank[rank - inside.size] + inside.size;
     }

@@ -82,16 +82,21 @@ static pod_status shift_physical(char letter, int64_t by, const pod_slice *slice
 }
 
 /* Along the one mesh axis that the groups span, in the mesh's order. */
-static pod_status shift_mesh(const pod_experiment_collective_request *request, pod_mesh_axis axis,
-                             int64_t by, const pod_slice *slice, const pod_group *group,
-                             int32_t *source_of, pod_error *err)
+static pod_status shift_mesh(const pod_experiment_collective_request *request, const char *text,
+                             size_t length, int64_t by, const pod_slice *slice,
+                             const pod_group *group, int32_t *source_of, pod_error *err)
 {
-    if (request->mesh == NULL || request->mesh_axes != 1U << axis) {
+    int axis = -1;
+    if (request->mesh != NULL) {
+        POD_TRY(pod_logical_mesh_axis_find(request->mesh, "--pairs shift:N: axis", text, length,
+                                           &axis, err));
+    }
+    if (axis < 0 || request->mesh_axes != 1U << axis) {
         return pod_fail(
             err, POD_E_INVALID,
-            "--pairs shift:%s shifts along the axis that the groups span; give --mesh and --axis "
-            "%s",
-            pod_mesh_axis_name(axis), pod_mesh_axis_name(axis));
+            "--pairs shift:%.*s shifts along the axis that the groups span; give --mesh and --axis "
+            "%.*s",
+            (int)length, text, (int)length, text);
     }
     const int32_t n = group->size;
     int32_t *index_of = malloc(2 * (size_t)n * sizeof *index_of);
@@ -121,14 +126,12 @@ static pod_status shift(const pod_experiment_collective_request *request, const 
                         text);
     }
     int64_t by = 0;
-    pod_mesh_axis axis = POD_MESH_DATA;
     POD_TRY(pod_parse_i64(text + length + 1, "the N of --pairs shift:AXIS:N", INT32_MIN, INT32_MAX,
                           &by, err));
     if (length == 1) {
         return shift_physical(text[0], by, slice, group, source_of, err);
     }
-    POD_TRY(pod_mesh_axis_parse(text, length, &axis, err));
-    return shift_mesh(request, axis, by, slice, group, source_of, err);
+    return shift_mesh(request, text, length, by, slice, group, source_of, err);
 }
 
 bool pod_experiment_pairs_send_nothing(const int32_t *source_of, int32_t ranks)

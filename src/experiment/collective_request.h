@@ -15,7 +15,7 @@ typedef struct pod_experiment_collective_request {
     /* What a group is: physical axes, or axes of a mesh that JAX lays. */
     const char *axes; /**< "x", "xyz"; NULL = all chips of all slices, or as the mesh says */
     const pod_logical_mesh *mesh; /**< or NULL */
-    unsigned mesh_axes;           /**< bits 1 << pod_mesh_axis of that mesh that a group spans */
+    unsigned mesh_axes;           /**< bit i: a group spans axis i of that mesh */
     bool dtype_given;             /**< else bf16, or int8 when the bytes are odd */
     pod_dtype dtype;
     const char *root;             /**< of a broadcast, as "0,0,0"; NULL = the first chip */

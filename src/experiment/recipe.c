@@ -131,6 +131,7 @@ pod_status pod_experiment_recipe_mesh(const pod_recipe *recipe, const char *mesh
     }
     const char *chosen = mesh != NULL ? mesh : inside[0] != '\0' ? inside : "data=1";
     pod_status st = pod_logical_mesh_parse(chosen, dcn_mesh, logical, err);
+    POD_THEN(st, pod_logical_mesh_meant(logical, err));
     if (st != POD_OK) {
         return st;
     }

@@ -182,8 +182,8 @@ static pod_status fail_split(const pod_mesh *mesh, const pod_slice *slice, int f
     return pod_fail(err, POD_E_INVALID,
                     "axis needs a split: %s=%d is no product of whole axes of %s that later mesh "
                     "axes left; --split-axes allows parts of axes%s%s%s",
-                    pod_mesh_axis_name(mesh->logical.axis[failed]), (int)mesh->logical.size[failed],
-                    slice->name, found ? ", and " : "",
+                    pod_logical_mesh_axis_name(&mesh->logical, failed),
+                    (int)mesh->logical.size[failed], slice->name, found ? ", and " : "",
                     found ? pod_logical_mesh_print(&nearest, works, sizeof works) : "",
                     found ? " works without" : "");
 }

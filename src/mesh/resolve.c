@@ -35,7 +35,7 @@ static pod_status fail_slices(const pod_logical_mesh *logical, const pod_slice *
                               pod_error *err)
 {
     char text[POD_MESH_TEXT_MAX];
-    const char *axis = pod_mesh_axis_name(logical->naxes > 0 ? logical->axis[0] : POD_MESH_DATA);
+    const char *axis = logical->naxes > 0 ? pod_logical_mesh_axis_name(logical, 0) : "data";
     pod_logical_mesh_print_dcn(logical, text, sizeof text);
     if (text[0] == '\0') {
         return pod_fail(err, POD_E_INVALID,

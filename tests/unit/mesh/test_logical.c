@@ -41,20 +41,22 @@ Test(mesh_logical, refuses_what_is_no_mesh)
         pod_status status;
         const char *says;
     } cases[] = {
-        {"",                NULL,            POD_E_USAGE,   "no AXIS=N"                  },
-        {"data",            NULL,            POD_E_USAGE,   "no AXIS=N"                  },
-        {"data=4,",         NULL,            POD_E_USAGE,   "no AXIS=N"                  },
-        {"data=",           NULL,            POD_E_USAGE,   "no size"                    },
-        {"tensr=4",         NULL,            POD_E_USAGE,   "did you mean 'tensor'"      },
-        {"=4",              NULL,            POD_E_USAGE,   "mesh axis"                  },
-        {"data=4,data=2",   NULL,            POD_E_USAGE,   "--mesh names data twice"    },
-        {"data=4",          "fsdp=1,fsdp=2", POD_E_USAGE,   "--dcn-mesh names fsdp twice"},
-        {"data=4x",         NULL,            POD_E_USAGE,   "4x"                         },
-        {"data=-1,fsdp=-1", NULL,            POD_E_USAGE,   "to data and to fsdp"        },
-        {"data=0",          NULL,            POD_E_INVALID, "at least 1"                 },
-        {"data=-2",         NULL,            POD_E_INVALID, "at least 1"                 },
-        {"data=4",          "data=0",        POD_E_INVALID, "--dcn-mesh"                 },
-        {"data=4294967296", NULL,            POD_E_RANGE,   "larger than any slice"      },
+        {"",                                    NULL,            POD_E_USAGE,   "no AXIS=N"                  },
+        {"data",                                NULL,            POD_E_USAGE,   "no AXIS=N"                  },
+        {"data=4,",                             NULL,            POD_E_USAGE,   "no AXIS=N"                  },
+        {"data=",                               NULL,            POD_E_USAGE,   "no size"                    },
+        {"=4",                                  NULL,            POD_E_USAGE,   "no name of a mesh axis"     },
+        {"4=4",                                 NULL,            POD_E_USAGE,   "no name of a mesh axis"     },
+        {"a b=4",                               NULL,            POD_E_USAGE,   "no name of a mesh axis"     },
+        {"a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=4", NULL,            POD_E_USAGE,   "more than 8 axes"           },
+        {"data=4,data=2",                       NULL,            POD_E_USAGE,   "--mesh names data twice"    },
+        {"data=4",                              "fsdp=1,fsdp=2", POD_E_USAGE,   "--dcn-mesh names fsdp twice"},
+        {"data=4x",                             NULL,            POD_E_USAGE,   "4x"                         },
+        {"data=-1,fsdp=-1",                     NULL,            POD_E_USAGE,   "to data and to fsdp"        },
+        {"data=0",                              NULL,            POD_E_INVALID, "at least 1"                 },
+        {"data=-2",                             NULL,            POD_E_INVALID, "at least 1"                 },
+        {"data=4",                              "data=0",        POD_E_INVALID, "--dcn-mesh"                 },
+        {"data=4294967296",                     NULL,            POD_E_RANGE,   "larger than any slice"      },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pod_logical_mesh logical;
@@ -63,6 +65,45 @@ Test(mesh_logical, refuses_what_is_no_mesh)
                      cases[i].status, "'%s': %s", cases[i].mesh, err.text);
         cr_expect_not_null(strstr(err.text, cases[i].says), "'%s': %s", cases[i].mesh, err.text);
     }
+}
+
+Test(mesh_logical, takes_any_names_and_keeps_them)
+{
+    pod_logical_mesh logical = logical_from("x_batch=4,dp=2,data=-1", "pods=2,x_batch=3");
+    char text[POD_MESH_TEXT_MAX];
+    int index;
+    pod_error err = {0};
+    cr_expect_str_eq(pod_logical_mesh_print(&logical, text, sizeof text), "x_batch=4,dp=2,data=-1");
+    cr_expect_str_eq(pod_logical_mesh_print_dcn(&logical, text, sizeof text), "pods=2,x_batch=3");
+    cr_expect_eq(pod_logical_mesh_axis_find(&logical, "--axis", "data", 4, &index, &err), POD_OK);
+    cr_expect_eq(index, 3); /* by name, though dp means data, too */
+    cr_expect_eq(pod_logical_mesh_axis_find(&logical, "--axis", "zero", 4, &index, &err),
+                 POD_E_USAGE);
+    err = (pod_error){0};
+    cr_expect_eq(pod_logical_mesh_axis_find(&logical, "--axis", "x_bach", 6, &index, &err),
+                 POD_E_USAGE);
+    cr_expect_not_null(strstr(err.text, "did you mean x_batch?"), "%s", err.text);
+    logical = logical_from("dp=4,tp=2", "data=2");
+    cr_expect_eq(logical.naxes, 2);
+    cr_expect_eq(logical.dcn_size[0], 2);
+    cr_expect_eq(pod_logical_mesh_axis_find(&logical, "--axis", "tensor", 6, &index, &err), POD_OK);
+    cr_expect_eq(index, 1);
+}
+
+Test(mesh_logical, of_a_step_has_axes_that_mean_something)
+{
+    pod_error err = {0};
+    char text[POD_MESH_TEXT_MAX];
+    pod_logical_mesh logical = logical_from("dp=4,mdl=2", NULL);
+    cr_expect_eq(pod_logical_mesh_meant(&logical, &err), POD_OK);
+    cr_expect_str_eq(pod_logical_mesh_print(&logical, text, sizeof text), "data=4,tensor=2");
+    logical = logical_from("tensr=4", NULL);
+    cr_expect_eq(pod_logical_mesh_meant(&logical, &err), POD_E_USAGE);
+    cr_expect_not_null(strstr(err.text, "did you mean 'tensor'"), "%s", err.text);
+    err = (pod_error){0};
+    logical = logical_from("dp=4,data=2", NULL);
+    cr_expect_eq(pod_logical_mesh_meant(&logical, &err), POD_E_USAGE);
+    cr_expect_not_null(strstr(err.text, "names data twice (dp, data)"), "%s", err.text);
 }
 
 Test(mesh_logical, gives_the_rest_to_minus_one)
