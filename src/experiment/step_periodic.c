@@ -6,6 +6,7 @@
 #include "workload/build/visits.h"
 #include "workload/transformer/periodic.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* The same step of a model with fewer layers. */
@@ -207,15 +208,50 @@ static pod_status skip_find(const extrapolation *x, int64_t *skip, pod_error *er
 /* All layers are simulated rather than two models with more than half of them. */
 enum { WORTH = 2 };
 
-/* Begin where all is hidden that more layers will hide.
+/* What layers in the middle may differ by from those a period before, as far as the result goes. */
+static const double DRIFT_FRAC = 5e-4;
+
+/* Groups that share links may fall out of step a bit more with each layer, until they don't meet any more.
+ * @param[out] drifts  layers in the middle differ so much that extrapolation could be off by DRIFT_FRAC */
+static pod_status drift_find(const extrapolation *x, bool *drifts, pod_error *err)
+{
+    pod_status st = POD_OK;
+    double worst_ps = 0; /* a period, of the chips of a stage */
+    for (int32_t s = 0; st == POD_OK && s < x->more.result.nstages; s++) {
+        const pod_program *more = &x->more.work.programs.stages[s];
+        double drift_ps[2] = {0}; /* of layers that run in falling and in rising order */
+        int32_t *next = NULL;
+        st = pod_periodic_nexts(&x->periodic, more, &next, err);
+        for (int32_t i = 0; st == POD_OK && i < more->nops; i++) {
+            const pod_op_record *a = &x->more.result.ops[s][i];
+            const pod_op_record *b = next[i] < 0 ? a : &x->more.result.ops[s][next[i]];
+            drift_ps[next[i] > i] +=
+                a->chips > 0 ? (double)(b->exposed_ps - a->exposed_ps) / (double)a->chips : 0;
+        }
+        free(next);
+        worst_ps = fmax(worst_ps, fabs(drift_ps[0]) + fabs(drift_ps[1]));
+    }
+    const double times = (double)x->periodic.times;
+    const double off_ps = worst_ps * times * (times + 1) / 2;
+    const double period_ps = (double)(x->more.result.time_ps - x->few.result.time_ps);
+    *drifts = off_ps > DRIFT_FRAC * ((double)x->more.result.time_ps + times * period_ps);
+    return pod_par_agree(x->experiment->par, st, err);
+}
+
+/* Begin where all is hidden that more layers will hide, and where layers have stopped to differ from those before.
  * @param[out] beyond  true: all layers are wanted */
-static pod_status run_hidden(extrapolation *x, bool *beyond, pod_error *err)
+static pod_status run_settled(extrapolation *x, bool *beyond, pod_error *err)
 {
     int64_t skip = 1;
     pod_status st = POD_OK;
     *beyond = false;
     while (st == POD_OK && skip > 0 && !*beyond && x->few.result.cells == x->more.result.cells) {
+        bool drifts = false;
         st = skip_find(x, &skip, err);
+        POD_THEN(st, drift_find(x, &drifts, err));
+        skip = drifts && skip < x->periodic.few / x->periodic.period
+                   ? x->periodic.few / x->periodic.period
+                   : skip;
         if (st == POD_OK && skip > 0) {
             small_fini(&x->few);
             small_fini(&x->more);
@@ -250,7 +286,7 @@ static pod_status run_periodic(extrapolation *x, bool time_only, pod_step_result
     bool beyond = false;
     if (st == POD_OK && !ran) {
         st = run_small(x, err);
-        POD_THEN(st, run_hidden(x, &beyond, err));
+        POD_THEN(st, run_settled(x, &beyond, err));
     }
     *done = st != POD_OK || (!beyond && x->few.result.cells == x->more.result.cells);
     if (st == POD_OK && *done) {

@@ -130,7 +130,17 @@ static int64_t twin_of(const pod_periodic *p, int64_t layer)
     return layer / few * more + (at < front ? at : at + more - few);
 }
 
-/** For each op of `program` the op of the same name in the layer of `more` that `like` names. */
+/** Layer a period after one in the middle of a stage of the larger model; -2: it isn't there. */
+static int64_t next_of(const pod_periodic *p, int64_t layer)
+{
+    const int64_t layers = p->more / p->stages;
+    const int64_t period = p->period / p->stages;
+    const int64_t first = p->prefix + (layers - p->prefix) / 2 - period;
+    const int64_t at = layer % layers - first;
+    return at >= 0 && at < period ? layer + period : -2;
+}
+
+/** For each op of `program` the op of the same name in the layer of `more` that `like` names (-2: in none). */
 static pod_status ops_find(const pod_periodic *periodic, int64_t layers, const pod_program *program,
                            const pod_program *more,
                            int64_t (*like)(const pod_periodic *p, int64_t layer), int32_t **found,
@@ -142,8 +152,9 @@ static pod_status ops_find(const pod_periodic *periodic, int64_t layers, const p
     const bool ok = table_init(&table, more, periodic->more) && ops != NULL && at != NULL;
     for (int32_t i = 0; ok && i < program->nops; i++) {
         const int32_t layer = program->ops[i].layer;
-        ops[i] = op_find(&table, more, layer < 0 ? -1 : like(periodic, layer), program->ops[i].name,
-                         &at[layer + 1]);
+        const int64_t other = layer < 0 ? -1 : like(periodic, layer);
+        ops[i] = other < -1 ? POD_OP_NONE
+                            : op_find(&table, more, other, program->ops[i].name, &at[layer + 1]);
     }
     free(table.first);
     free(table.op);
@@ -162,6 +173,12 @@ pod_status pod_periodic_twins(const pod_periodic *periodic, const pod_program *f
                               const pod_program *more, int32_t **twin, pod_error *err)
 {
     return ops_find(periodic, periodic->few, few, more, twin_of, twin, err);
+}
+
+pod_status pod_periodic_nexts(const pod_periodic *periodic, const pod_program *more, int32_t **next,
+                              pod_error *err)
+{
+    return ops_find(periodic, periodic->more, more, more, next_of, next, err);
 }
 
 /* ---- memory ---- */

@@ -65,3 +65,10 @@ pod_status pod_periodic_memory(const pod_periodic *periodic, const pod_program *
  *  @return POD_E_NOMEM */
 pod_status pod_periodic_twins(const pod_periodic *periodic, const pod_program *few,
                               const pod_program *more, int32_t **twin, pod_error *err);
+
+/** For each op of a middle layer of a stage's larger program the same op a period later, for every layer of one period.
+ *  Where these take longer or less long, further layers change by as much again and times aren't linear in them.
+ *  @param[out] next  next[more->nops], for free(); POD_OP_NONE outside those layers
+ *  @return POD_E_NOMEM */
+pod_status pod_periodic_nexts(const pod_periodic *periodic, const pod_program *more, int32_t **next,
+                              pod_error *err);
