@@ -2,6 +2,8 @@
 option(PODSIM_WERROR "Warnings are errors" OFF)
 option(PODSIM_SANITIZE "Address and undefined-behaviour sanitizers" OFF)
 
+option(PODSIM_LIBRARY "Also libpodsim, for which every object is position-independent" ON)
+
 add_library(pod_warnings INTERFACE)
 target_compile_options(
   pod_warnings
@@ -19,6 +21,11 @@ elseif(CMAKE_C_COMPILER_ID STREQUAL "Clang")
   target_compile_options(pod_warnings INTERFACE -Wcomma -Wunreachable-code
                                                 -Wconditional-uninitialized -Wassign-enum)
 endif()
+if(PODSIM_LIBRARY)
+  # Hidden names cost nothing to be position-independent; libpodsim shows those of src/api/libpodsim.map.
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(pod_warnings INTERFACE -fvisibility=hidden)
+endif()
 if(PODSIM_WERROR)
   target_compile_options(pod_warnings INTERFACE -Werror)
 endif()
@@ -28,8 +35,9 @@ if(PODSIM_SANITIZE)
   target_link_options(pod_warnings INTERFACE -fsanitize=address,undefined)
 endif()
 
-# madvise is declared by this switch of the C library, which must come before any header.
+# madvise and dladdr1 are declared by these switches of the C library, which must come before any header.
 set_source_files_properties(src/engine/pages.c PROPERTIES COMPILE_DEFINITIONS _DEFAULT_SOURCE)
+set_source_files_properties(src/base/file.c PROPERTIES COMPILE_DEFINITIONS _GNU_SOURCE)
 
 # MPICH's MPI_STATUSES_IGNORE is an address of nothing, which GCC takes for an array without room.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
@@ -44,6 +52,7 @@ set(POD_BANNED "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/base/banned.h\"
 function(pod_add_module name)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${name}/*.c")
+  list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.c")
   if(sources)
     add_library(pod_${name} STATIC ${sources})
     set(scope PUBLIC)

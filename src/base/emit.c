@@ -217,6 +217,29 @@ void pod_emit_nones(pod_emit *emit, int count)
     }
 }
 
+int pod_emit_column_count(const pod_emit *emit)
+{
+    return emit->ncolumns;
+}
+
+const char *pod_emit_column_name(const pod_emit *emit, int index)
+{
+    return emit->columns[index].name;
+}
+
+int64_t pod_emit_row_count(const pod_emit *emit)
+{
+    POD_ASSERT(emit->ncells % (size_t)emit->ncolumns == 0);
+    return (int64_t)(emit->ncells / (size_t)emit->ncolumns);
+}
+
+void pod_emit_cell(const pod_emit *emit, int64_t row, int index, const char **text, double *number)
+{
+    const cell *value = &emit->cells[row * emit->ncolumns + index];
+    *text = value->kind == CELL_NONE ? NULL : value->text;
+    *number = value->kind == CELL_NUMBER ? value->number : (double)NAN;
+}
+
 pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err)
 {
     const size_t ncolumns = (size_t)emit->ncolumns;

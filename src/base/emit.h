@@ -116,6 +116,14 @@ pod_status pod_emit_settle(pod_emit *emit, pod_error *err);
  *  next call. POD_E_NOMEM */
 pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err);
 
+/** What was given so far, for who wants values and not a text. A row must be whole (POD_ASSERT). */
+int pod_emit_column_count(const pod_emit *emit);
+const char *pod_emit_column_name(const pod_emit *emit, int index);
+int64_t pod_emit_row_count(const pod_emit *emit);
+/** @param[out] text    owned by the emitter; of a number, too, as csv has it; NULL = none
+ *  @param[out] number  NaN where there is none */
+void pod_emit_cell(const pod_emit *emit, int64_t row, int index, const char **text, double *number);
+
 /** The number of the only row in the column of a name. Every cell of it must have been given (POD_ASSERT).
  *  @return POD_E_USAGE: other than one row, no such column, or no number there; POD_E_NOMEM */
 pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err);

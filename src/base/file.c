@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -221,26 +223,44 @@ pod_status pod_file_write(const char *path, const char *data, size_t size, pod_e
     return status;
 }
 
-/* "PREFIX/share/podsim" for the program PREFIX/bin/podsim; "" if the system doesn't say. */
+/* The file that holds this code: the program, or libpodsim in a program of somebody else's.
+ * @return path[PATH_MAX], or "" if the system doesn't say */
+static char *own_file(char *path)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    const bool told =
+        dladdr1(__extension__(void *) own_file, &info, (void **)&map, RTLD_DL_LINKMAP) != 0;
+    const char *file = told && map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe";
+    if (realpath(file, path) == NULL) {
+        path[0] = '\0';
+    }
+    return path;
+}
+
+/* "PREFIX/share/podsim" for PREFIX/bin/podsim, PREFIX/lib/libpodsim.so and PREFIX/lib/ARCHITECTURE/libpodsim.so: the
+ * nearest that is there, else that of a program; "" if the system doesn't say. */
 static void installed_data_dir(char *buf, size_t size)
 {
-    char program[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    enum { ABOVE = 3 };
+    char file[PATH_MAX];
+    char nearest[PATH_MAX + sizeof "/share/podsim"];
     buf[0] = '\0';
-    if (length <= 0) {
-        return;
-    }
-    program[length] = '\0';
-    for (int level = 0; level < 2; level++) {
-        char *slash = strrchr(program, '/');
+    own_file(file);
+    for (int level = 0; level < ABOVE; level++) {
+        char *slash = strrchr(file, '/');
         if (slash == NULL) {
             return;
         }
         *slash = '\0';
-    }
-    const int wrote = snprintf(buf, size, "%s/share/podsim", program);
-    if (wrote < 0 || (size_t)wrote >= size) {
-        buf[0] = '\0';
+        (void)snprintf(nearest, sizeof nearest, "%s/share/podsim", file);
+        const bool there = access(nearest, X_OK) == 0;
+        if (level > 0 && (there || level == 1) && strlen(nearest) < size) {
+            memcpy(buf, nearest, strlen(nearest) + 1);
+        }
+        if (level > 0 && there) {
+            return;
+        }
     }
 }
 

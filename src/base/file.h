@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file base/file.h  Whole files in and out, and where podsim's own tables are.
  *
- *  Tables are looked up first in $PODSIM_DATA, then in ../share/podsim beside the folder of the
- *  running program. The build tree and an installed prefix have that same layout, so either can be
- *  moved. Threads: none.
+ *  Tables are looked up first in $PODSIM_DATA, then in ../share/podsim beside the folder of the running program, or
+ *  of libpodsim where that is used (also above lib/ARCHITECTURE). The build tree and an installed prefix have that same
+ *  layout, so either can be moved. Threads: none.
  *  Errors: POD_E_IO with the file's name and the system's reason. */
 #pragma once
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void (*panic_handler)(int exit_code);
+static _Thread_local void (*panic_handler)(int exit_code);
 
 const char *pod_status_text(pod_status status)
 {

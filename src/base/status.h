@@ -100,7 +100,7 @@ _Noreturn void pod_out_of_memory(const char *what);
         }                                                                                          \
     } while (0)
 
-/** Set what the two call to end the job; NULL restores abort() and exit(). The only global of base/. */
+/** Set what the two call to end the job; NULL restores abort() and exit(). Each thread has its own. */
 void pod_panic_handler_set(void (*handler)(int exit_code));
 
 #define POD_ASSERT(condition)                                                                      \

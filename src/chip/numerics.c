@@ -40,7 +40,7 @@ static pod_status check_shape(pod_gemm_shape shape, pod_error *err)
  * calls use the same buffer. */
 static pod_status blas_begin(pod_error *err)
 {
-    static bool begun;
+    static _Thread_local bool begun;
     if (begun) {
         return POD_OK;
     }
@@ -57,9 +57,11 @@ static pod_status blas_begin(pod_error *err)
 
 static void sgemm(pod_gemm_shape shape, const float *a, const float *b, bool accumulate, float *c)
 {
+    const int before = openblas_get_num_threads(); /* of the program that libpodsim is part of */
     openblas_set_num_threads(1);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shape.m, (int)shape.n, (int)shape.k,
                 1.0F, a, (int)shape.k, b, (int)shape.n, accumulate ? 1.0F : 0.0F, c, (int)shape.n);
+    openblas_set_num_threads(before);
 }
 
 static void clear(void *c, bool accumulate, size_t bytes)

@@ -27,6 +27,7 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err)
     }
     const char *text = NULL;
     size_t size = 0;
+    POD_TRY(cli->taker != NULL ? cli->taker->take(cli->taker->context, emit, err) : POD_OK);
     if (cli->common.html_path != NULL && !cli->page_written) {
         pod_emit_keep_json(emit);
         POD_TRY(pod_emit_json(emit, &cli->page, err));
@@ -91,6 +92,9 @@ static pod_status write_output(const pod_cli *cli, pod_error *err)
 {
     if (cli->page.size > 0) {
         POD_TRY(write_page(cli, err));
+    }
+    if (cli->taker != NULL) {
+        return POD_OK;
     }
     if (cli->common.output_path != NULL && !cli->help) {
         return pod_file_write(cli->common.output_path, cli->output.data, cli->output.size, err);
@@ -166,10 +170,16 @@ static void put_line(const char *text, size_t size)
     pod_text_free(&wrapped);
 }
 
-__attribute__((format(printf, 2, 0))) static void line(const char *kind, const char *format,
-                                                       va_list args)
+__attribute__((format(printf, 3, 0))) static void line(const pod_cli *cli, const char *kind,
+                                                       const char *format, va_list args)
 {
     pod_text text = {0};
+    if (cli->taker != NULL) {
+        pod_text_add(&cli->taker->said, kind);
+        pod_text_vprintf(&cli->taker->said, format, args);
+        pod_text_add(&cli->taker->said, "\n");
+        return;
+    }
     pod_text_printf(&text, "podsim: %s", kind);
     pod_text_vprintf(&text, format, args);
     put_line(text.data != NULL ? text.data : "", text.size);
@@ -181,7 +191,7 @@ void pod_cli_warn(const pod_cli *cli, const char *format, ...)
     if (speaks(cli) && !cli->common.quiet) {
         va_list args;
         va_start(args, format);
-        line("warning: ", format, args);
+        line(cli, "warning: ", format, args);
         va_end(args);
     }
 }
@@ -191,7 +201,7 @@ void pod_cli_say(const pod_cli *cli, const char *format, ...)
     if (speaks(cli) && !cli->common.quiet) {
         va_list args;
         va_start(args, format);
-        line("", format, args);
+        line(cli, "", format, args);
         va_end(args);
     }
 }
@@ -200,7 +210,7 @@ void pod_cli_say_last(pod_cli *cli, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    pod_text_add(&cli->last_words, "podsim: ");
+    pod_text_add(&cli->last_words, cli->taker != NULL ? "" : "podsim: ");
     pod_text_vprintf(&cli->last_words, format, args);
     pod_text_add(&cli->last_words, "\n");
     va_end(args);
@@ -209,6 +219,10 @@ void pod_cli_say_last(pod_cli *cli, const char *format, ...)
 static void say_last_words(const pod_cli *cli)
 {
     const char *text = cli->common.quiet ? NULL : cli->last_words.data;
+    if (cli->taker != NULL) {
+        pod_text_add(&cli->taker->said, text != NULL ? text : "");
+        return;
+    }
     while (text != NULL && *text != '\0') {
         const size_t size = strcspn(text, "\n");
         put_line(text, size);
@@ -221,7 +235,7 @@ void pod_cli_detail(const pod_cli *cli, const char *format, ...)
     if (speaks(cli) && cli->common.verbose) {
         va_list args;
         va_start(args, format);
-        line("", format, args);
+        line(cli, "", format, args);
         va_end(args);
     }
 }
@@ -231,7 +245,7 @@ void pod_cli_explain(const pod_cli *cli, const char *format, ...)
     if (speaks(cli) && cli->common.explain) {
         va_list args;
         va_start(args, format);
-        line("", format, args);
+        line(cli, "", format, args);
         va_end(args);
     }
 }
@@ -305,6 +319,9 @@ static void watch_signals(void)
 static void hear_progress(void *context, int64_t done, int64_t total, const char *what)
 {
     pod_cli *cli = context;
+    if (cli->taker != NULL) {
+        return;
+    }
     if (what == NULL) {
         clear_progress(cli);
         cli->progress_shown = false;

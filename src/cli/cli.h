@@ -60,6 +60,14 @@ typedef struct pod_cli_figure {
     bool there; /**< it has been found */
 } pod_cli_figure;
 
+/** Who runs a command line for its values (src/api): nothing is printed then. */
+typedef struct pod_cli_taker {
+    void *context;
+    /** The rows, before they become a text. */
+    pod_status (*take)(void *context, const pod_emit *emit, pod_error *err);
+    pod_text said; /**< what a person would see on stderr, a line each; progress apart */
+} pod_cli_taker;
+
 /** A file that an option names to be written. */
 typedef struct pod_cli_write {
     const char *option; /**< without dashes */
@@ -92,6 +100,7 @@ struct pod_cli {
     pod_text page_trace;      /**< and the timeline; empty = none */
     bool output_stays;        /**< the output says what the error is about: it is delivered, too */
     pod_cli_figure *figure;   /**< instead of an output, or NULL */
+    pod_cli_taker *taker;     /**< takes rows and lines beside it, or NULL */
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;
     double progress_start_s; /**< when what is shown began */

@@ -120,6 +120,12 @@ pod_status pod_cli_common_check(pod_cli *cli, pod_error *err)
     if (!common->wide && common->output_path == NULL) {
         common->width = pod_cli_terminal_columns(STDOUT_FILENO);
     }
+    if (cli->taker != NULL
+        && (common->output_path != NULL || common->wide || common->format != POD_FORMAT_JSON)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--format, --output and --wide say how results are printed, and a program "
+                        "gets them as values; leave them out");
+    }
     if (cli->experiment.force && cli->experiment.data != POD_DATA_REAL) {
         return pod_fail(err, POD_E_USAGE, "--force is for real numbers; give --data real, too");
     }

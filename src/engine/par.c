@@ -83,10 +83,10 @@ static int local_size_asked(MPI_Comm comm)
     return local;
 }
 
-/* Find out whether ranks outnumber cores, and open the gate if they do so on one node. */
-static void meet_others(pod_par *par)
+/* Find out whether ranks outnumber cores, and open the gate if they do so on one node, which the launcher must say. */
+static void meet_others(pod_par *par, bool world)
 {
-    int local = local_size_told(par->size);
+    int local = world ? local_size_told(par->size) : 0; /* launchers speak of the world */
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     char name[POD_GATE_NAME] = "";
     if (par->rank == 0 && local == par->size && local > cores) {
@@ -114,14 +114,10 @@ static void meet_others(pod_par *par)
     }
 }
 
-/* Learn rank and size from MPI, which is started unless somebody did so. */
-static void attach(pod_par *par, int *argc, char ***argv, bool initialized)
+/* Learn rank and size from MPI. */
+static void attach(pod_par *par, MPI_Comm comm)
 {
-    if (!initialized) {
-        POD_MPI(MPI_Init(argc, argv));
-        par->finalize = true;
-    }
-    POD_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &par->comm));
+    POD_MPI(MPI_Comm_dup(comm, &par->comm));
     POD_MPI(MPI_Comm_set_errhandler(par->comm, MPI_ERRORS_RETURN));
     POD_MPI(MPI_Comm_rank(par->comm, &par->rank));
     POD_MPI(MPI_Comm_size(par->comm, &par->size));
@@ -142,22 +138,18 @@ static long size_told(void)
 
 pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
 {
-    pod_par *started = calloc(1, sizeof *started);
-    if (started == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory to start MPI");
-    }
-    *started =
-        (pod_par){.comm = MPI_COMM_NULL, .size = 1, .node_ranks = 1, .piece_bytes = PIECE_BYTES};
-    const pod_status st = was_launched() ? pod_launcher_limits_check(err) : POD_OK;
-    if (st != POD_OK) {
-        free(started);
-        return st;
-    }
+    pod_par *started = NULL;
+    POD_TRY(was_launched() ? pod_launcher_limits_check(err) : POD_OK);
+    POD_TRY(pod_par_self_new(&started, err));
     pod_panic_handler_set(end_job);
     int initialized = 0;
     POD_MPI(MPI_Initialized(&initialized));
-    if (initialized || was_launched()) {
-        attach(started, argc, argv, initialized != 0);
+    if (initialized == 0 && was_launched()) {
+        POD_MPI(MPI_Init(argc, argv));
+        started->finalize = true;
+    }
+    if (initialized != 0 || started->finalize) {
+        attach(started, MPI_COMM_WORLD);
     }
     const long told = size_told();
     if (initialized == 0 && started->size == 1 && told > 1) {
@@ -169,9 +161,20 @@ pod_status pod_par_start(int *argc, char ***argv, pod_par **par, pod_error *err)
             told);
     }
     if (started->size > 1) {
-        meet_others(started);
+        meet_others(started, true);
     }
     *par = started;
+    return POD_OK;
+}
+
+pod_status pod_par_over(MPI_Comm comm, pod_par **par, pod_error *err)
+{
+    POD_TRY(pod_par_self_new(par, err));
+    pod_panic_handler_set(end_job);
+    attach(*par, comm);
+    if ((*par)->size > 1) {
+        meet_others(*par, false);
+    }
     return POD_OK;
 }
 

@@ -14,7 +14,8 @@
 #include <mpi.h>
 
 struct pod_par {
-    MPI_Comm comm; /**< a duplicate of the world; MPI_COMM_NULL in a process on its own */
+    MPI_Comm
+        comm; /**< a duplicate of the world's or the caller's; MPI_COMM_NULL in a process on its own */
     int rank;
     int size;
     int node_ranks; /**< ranks on this node, this one among them */
@@ -23,6 +24,10 @@ struct pod_par {
     pod_gate *gate;     /**< when ranks outnumber the cores of the only node; else NULL */
     size_t piece_bytes; /**< one message carries at most this; longer data goes in pieces */
 };
+
+/** The ranks of a communicator of a program that has started MPI. Collective on it. POD_E_NOMEM.
+ *  @param par  for pod_par_stop, collective too */
+pod_status pod_par_over(MPI_Comm comm, pod_par **par, pod_error *err);
 
 /** Prints the error of `call` and ends the job. */
 _Noreturn void pod_par_mpi_failed(int code, const char *call, const char *file, int line);

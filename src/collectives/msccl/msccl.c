@@ -51,6 +51,7 @@ typedef struct compiler {
     int32_t scratch; /* first slot of s */
     int32_t spare;   /* first slot of the one per tb for rrs */
     bool no_memory;
+    pod_coll_step nowhere; /* what then is written */
 } compiler;
 
 /* ---- schedule ---- */
@@ -118,12 +119,11 @@ static int32_t slot_of(const compiler *c, int32_t rank, msccl_place place)
 
 static pod_coll_step *emit(compiler *c, int32_t rank, int32_t channel, int32_t origin)
 {
-    static pod_coll_step nowhere;
     msccl_lane *l = lane_at(c->schedule, rank, channel);
     if (!POD_GROW(l->steps, l->room, l->count + 1)
         || !POD_GROW(l->origin, l->origin_room, l->count + 1)) {
         c->no_memory = true;
-        return &nowhere;
+        return &c->nowhere;
     }
     l->origin[l->count] = origin;
     l->steps[l->count] = pod_coll_step_idle();
