@@ -77,7 +77,7 @@ function opsView(run, table, linked) {
   const view = tableView(table, {tools: true, keep: (r) => !chosen || ((!kind || kind(r) === chosen.part) && (!phase || chosen.row === "step" || phase(r) === chosen.row))});
   linked.push((c) => { chosen = c; view.redraw(); });
   const scope = getter(table, "op_name"), time = getter(table, "total_us");
-  return section(run, "ops", "Ops", view.node, scope && time ? scopeTree(table, scope, time) : null,
+  return section(run, "ops", "Ops", view.node, scope && time && table.rows.some(scope) ? scopeTree(table, scope, time) : null,
     sourced("Source: simulated; times of one step on one chip."));
 }
 

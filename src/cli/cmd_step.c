@@ -190,7 +190,7 @@ static pod_status add_views(const pod_cli *cli, const pod_experiment_step_case *
 
 /* What the run has to say. */
 static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
-                       const pod_chip_spec *chip, const pod_step_result *result,
+                       const pod_chip_spec *chip, const pod_step_result *result, int64_t top,
                        const pod_experiment_step_outcome *outcome, const pod_what_if *what,
                        pod_findings *findings, pod_error *err)
 {
@@ -213,7 +213,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     add_origins(cli, findings, run_case);
     note_kept(findings, run_case, outcome);
     if (st == POD_OK) {
-        st = pod_step_notes(findings, run_case, chip, result, &faults, &remedy, err);
+        st = pod_step_notes(findings, run_case, chip, result, top, &faults, &remedy, err);
     }
     if (st == POD_OK && outcome->figures.step_time_s > 0) {
         say_headline(findings, outcome);
@@ -223,7 +223,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
 }
 
 static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
-                        const pod_chip_spec *chip, const pod_step_result *result,
+                        const pod_chip_spec *chip, const pod_step_result *result, int64_t top,
                         const pod_experiment_step_outcome *outcome, const pod_what_if *what,
                         pod_error *err)
 {
@@ -236,8 +236,8 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_status st = pod_emit_new(cli->common.format, "step", columns, COLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {
-        st = pod_par_agree(cli->par,
-                           find(cli, run_case, chip, result, outcome, what, &findings, err), err);
+        st = pod_par_agree(
+            cli->par, find(cli, run_case, chip, result, top, outcome, what, &findings, err), err);
     }
     if (st == POD_OK) {
         pod_step_emit(emit, run_case->asked, slice, outcome);
@@ -308,11 +308,13 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
         st = pod_par_agree(cli->par, explain_collectives(cli, run_case, &result, err), err);
     }
     if (st == POD_OK) {
-        st = what != NULL && what->all ? pod_what_if_table(cli, run_case, result.time_ps, err)
-                                       : print(cli, run_case, &chip, &result, &outcome, what, err);
+        st = what != NULL && what->all
+                 ? pod_what_if_table(cli, run_case, result.time_ps, err)
+                 : print(cli, run_case, &chip, &result, texts->top_ops, &outcome, what, err);
     }
     if (st == POD_OK) {
-        st = pod_par_agree(cli->par, pod_step_files_write(cli, texts, run_case, &result, err), err);
+        st = pod_par_agree(cli->par,
+                           pod_step_files_write(cli, texts, run_case, &chip, &result, err), err);
     }
     if (st == POD_OK) {
         st = write_trace(cli, run_case, &result, &trace, err);
@@ -350,9 +352,12 @@ static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
                         "--max-ms-per-token for the last two; give one --batch");
     }
     return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
-                   || cli->common.trace_path != NULL || cli->common.plot_path != NULL
+                   || texts->ops != NULL || texts->top_ops > 0 || cli->common.trace_path != NULL
+                   || cli->common.plot_path != NULL
                ? pod_fail(err, POD_E_USAGE,
-                          "--what-if, --collectives, --memory, --trace and --plot are of one step; "
+                          "--what-if, --top, --ops, --collectives, --memory, --trace and --plot "
+                          "are of one "
+                          "step; "
                           "give one --batch and no --max-ms-per-token")
                : POD_OK;
 }
@@ -417,6 +422,10 @@ static const pod_cli_option options[] = {
     {"max-ms-per-token", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, max_ms), "T",
      "of --batch B,B,... in decode and serve: name the largest batch that takes no longer", .max = 1000000,
      .group = "Inference"},
+    {"top", 0, POD_CLI_COUNT, POD_CLI_FIELD(pod_step_texts, top_ops), "N",
+     "list the N operations that take most (default: none)", .group = "Output"},
+    {"ops", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, ops), "FILE",
+     "write every operation to a CSV file, in the columns of hlo --ops", .group = "Output"},
     {"collectives", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
      "write every collective of the step to a CSV file", .group = "Output"},
     {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",

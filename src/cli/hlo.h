@@ -8,9 +8,11 @@
 #include "cli/tables.h"
 #include "cli/target.h"
 #include "experiment/hlo_faults.h"
+#include "experiment/hlo_ops.h"
 #include "experiment/hlo_remedies.h"
 #include "hlo/facts.h"
 #include "hlo/sidecar.h"
+#include "report/op_lines.h"
 
 #include <limits.h>
 
@@ -159,6 +161,18 @@ pod_status pod_hlo_trace(pod_cli *cli, const pod_hlo_report *report, pod_error *
 /* ---- of an instruction ---- */
 
 enum { POD_HLO_CELL_MAX = 512 };
+
+/** Room for the texts of a line. */
+typedef struct pod_hlo_op_texts {
+    char name[POD_HLO_CELL_MAX];
+    char opcode[POD_HLO_CELL_MAX];
+    char computation[POD_HLO_CELL_MAX];
+    char op_name[POD_HLO_CELL_MAX];
+    char source[POD_HLO_CELL_MAX];
+} pod_hlo_op_texts;
+/** An operation as a line, whose texts are in `texts` (hlo_files.c). Not collective. */
+void pod_hlo_op_line(const pod_hlo_report *report, const pod_experiment_hlo_op *op,
+                     pod_hlo_op_texts *texts, pod_op_line *line);
 /** Its name or op_name, cut, into buf. @return buf */
 const char *pod_hlo_print_name(const pod_hlo_module *module, uint32_t instruction, char *buf,
                                size_t size);

@@ -4,6 +4,7 @@
 #include "experiment/hlo_ops.h"
 #include "hlo/transfers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,102 +28,79 @@ static void emit_none(pod_emit *emit, int count)
     }
 }
 
-/* Columns from `bound` to `compiler_us`. */
-static void emit_cost(pod_emit *emit, const pod_hlo_report *report, const pod_hlo_cost *cost)
+void pod_hlo_op_line(const pod_hlo_report *report, const pod_experiment_hlo_op *op,
+                     pod_hlo_op_texts *texts, pod_op_line *line)
 {
-    const pod_hlo_work *work = &cost->work;
-    pod_emit_text(emit, pod_hlo_bound_name(cost->bound));
-    if (work->largest == POD_HLO_NONE) {
-        emit_none(emit, 5);
-    } else {
-        const pod_hlo_matmul *matmul = &report->text->analysis.matmul[work->largest];
-        pod_emit_i64(emit, matmul->count);
-        pod_emit_i64(emit, matmul->m);
-        pod_emit_i64(emit, matmul->k);
-        pod_emit_i64(emit, matmul->n);
-        pod_emit_text(emit, pod_dtype_name(matmul->dtype));
-    }
-    pod_emit_i64(emit, cost->flops);
-    pod_emit_i64(emit, work->traffic.hbm_read);
-    pod_emit_i64(emit, work->traffic.hbm_write);
-    pod_emit_i64(emit, work->traffic.vmem);
-    if (cost->compiler_ps < 0) {
-        pod_emit_none(emit);
-    } else {
-        pod_emit_double(emit, (double)cost->compiler_ps / (double)POD_PS_PER_US);
-    }
-}
-
-static void emit_op(pod_emit *emit, const pod_hlo_report *report, const pod_experiment_hlo_op *row)
-{
-    char text[POD_HLO_CELL_MAX];
     const pod_hlo_module *module = report->text->module;
     const pod_experiment_hlo_outcome *outcome = report->outcome;
-    const pod_hlo_instruction *what = &module->instruction[row->instruction];
-    const pod_hlo_cost *cost =
-        row->cost == POD_HLO_NONE ? NULL : &outcome->program->cost[row->cost];
-    const int64_t runs = row->runs;
-    const double time_s = row->time_s;
+    const pod_hlo_instruction *what = &module->instruction[op->instruction];
     const pod_hlo_span opcode = pod_hlo_name_of(module, what->opcode_name);
     const pod_hlo_span computation =
         pod_hlo_name_of(module, module->computation[what->computation].name);
-    pod_emit_text(emit, pod_hlo_print_name(module, row->instruction, text, sizeof text));
-    (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(opcode), module->text + opcode.begin);
-    pod_emit_text(emit, text);
-    pod_emit_text(emit, pod_hlo_kind_name(row->kind));
-    (void)snprintf(text, sizeof text, "%.*s", pod_hlo_shown(computation),
-                   module->text + computation.begin);
-    pod_emit_text(emit, text);
-    pod_emit_text(emit, pod_hlo_print_op_name(module, row->instruction, text, sizeof text));
-    pod_emit_text(emit, pod_hlo_pass_name(report->text->pass[row->instruction]));
-    pod_emit_i64(emit, runs);
-    pod_emit_double(emit, runs > 0 ? us_of(time_s) / (double)runs : 0);
-    pod_emit_double(emit, us_of(time_s));
-    pod_emit_double(
-        emit, outcome->result.time_ps > 0 ? time_s / pod_time_to_s(outcome->result.time_ps) : 0);
-    if (cost == NULL) {
-        emit_none(emit, 11);
-    } else {
-        emit_cost(emit, report, cost);
+    (void)snprintf(texts->opcode, sizeof texts->opcode, "%.*s", pod_hlo_shown(opcode),
+                   module->text + opcode.begin);
+    (void)snprintf(texts->computation, sizeof texts->computation, "%.*s",
+                   pod_hlo_shown(computation), module->text + computation.begin);
+    *line = (pod_op_line){
+        .name = pod_hlo_print_name(module, op->instruction, texts->name, sizeof texts->name),
+        .opcode = texts->opcode,
+        .kind = pod_hlo_kind_name(op->kind),
+        .computation = texts->computation,
+        .op_name =
+            pod_hlo_print_op_name(module, op->instruction, texts->op_name, sizeof texts->op_name),
+        .source =
+            pod_hlo_print_source(module, op->instruction, texts->source, sizeof texts->source),
+        .phase = pod_hlo_pass_name(report->text->pass[op->instruction]),
+        .core = op->core,
+        .runs = op->runs,
+        .time_us = op->runs > 0 ? us_of(op->time_s) / (double)op->runs : 0,
+        .total_us = us_of(op->time_s),
+        .share_frac =
+            outcome->result.time_ps > 0 ? op->time_s / pod_time_to_s(outcome->result.time_ps) : 0,
+        .exposed_us = us_of(op->exposed_s),
+        .flops = INT64_MIN,
+        .hbm_read_bytes = INT64_MIN,
+        .hbm_write_bytes = INT64_MIN,
+        .vmem_bytes = INT64_MIN,
+        .hbm_bytes = INT64_MIN,
+        .compiler_us = NAN};
+    if (op->cost == POD_HLO_NONE) {
+        return;
     }
-    pod_emit_double(emit, us_of(row->exposed_s));
-    pod_emit_text(emit, pod_hlo_print_source(module, row->instruction, text, sizeof text));
+    const pod_hlo_cost *cost = &outcome->program->cost[op->cost];
+    const pod_hlo_work *work = &cost->work;
+    line->bound = pod_hlo_bound_name(cost->bound);
+    line->flops = cost->flops;
+    line->hbm_read_bytes = work->traffic.hbm_read;
+    line->hbm_write_bytes = work->traffic.hbm_write;
+    line->vmem_bytes = work->traffic.vmem;
+    line->hbm_bytes = work->traffic.hbm_read + work->traffic.hbm_write;
+    if (work->largest != POD_HLO_NONE) {
+        const pod_hlo_matmul *matmul = &report->text->analysis.matmul[work->largest];
+        line->dtype = pod_dtype_name(matmul->dtype);
+        line->count = matmul->count;
+        line->m = matmul->m;
+        line->k = matmul->k;
+        line->n = matmul->n;
+    }
+    if (cost->compiler_ps >= 0) {
+        line->compiler_us = (double)cost->compiler_ps / (double)POD_PS_PER_US;
+    }
 }
 
 static pod_status emit_ops(pod_format format, const pod_hlo_report *report, pod_emit **made,
                            pod_error *err)
 {
-    static const pod_emit_column columns[] = {{.name = "name"},
-                                              {.name = "opcode"},
-                                              {.name = "kind"},
-                                              {.name = "computation"},
-                                              {.name = "op_name"},
-                                              {.name = "phase"},
-                                              {.name = "runs"},
-                                              {.name = "time_us"},
-                                              {.name = "total_us"},
-                                              {.name = "share_frac"},
-                                              {.name = "bound"},
-                                              {.name = "count"},
-                                              {.name = "m"},
-                                              {.name = "k"},
-                                              {.name = "n"},
-                                              {.name = "dtype"},
-                                              {.name = "flops"},
-                                              {.name = "hbm_read_bytes"},
-                                              {.name = "hbm_write_bytes"},
-                                              {.name = "vmem_bytes"},
-                                              {.name = "compiler_us"},
-                                              {.name = "exposed_us"},
-                                              {.name = "source"}};
     pod_emit *emit = NULL;
     pod_experiment_hlo_op *rows = NULL;
     uint32_t count = 0;
     pod_status st = pod_experiment_hlo_ops(report->outcome, &rows, &count, err);
-    POD_THEN(st,
-             pod_emit_new(format, "hlo", columns, sizeof columns / sizeof columns[0], &emit, err));
+    POD_THEN(st, pod_emit_new(format, "hlo", pod_op_line_columns, POD_OP_LINE_COLUMNS, &emit, err));
     for (uint32_t i = 0; st == POD_OK && i < count; i++) {
-        emit_op(emit, report, &rows[i]);
+        pod_op_line line;
+        pod_hlo_op_texts texts;
+        pod_hlo_op_line(report, &rows[i], &texts, &line);
+        pod_op_line_emit(emit, &line);
     }
     if (st != POD_OK) {
         pod_emit_free(emit);

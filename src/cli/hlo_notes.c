@@ -3,7 +3,6 @@
 #include "cli/faults.h"
 #include "cli/hlo.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,120 +217,26 @@ static void note_exposed(pod_findings *findings, const pod_hlo_report *report)
 
 /* ---- top operations ---- */
 
-typedef struct top_row {
-    double time_s;
-    uint32_t cost;
-} top_row;
-
-static int top_compare(const void *a, const void *b)
-{
-    const top_row *one = a;
-    const top_row *two = b;
-    if (one->time_s != two->time_s) {
-        return one->time_s > two->time_s ? -1 : 1;
-    }
-    return (one->cost > two->cost) - (one->cost < two->cost);
-}
-
-/* The last part of an op_name, "dot_general" of "jit(f)/…/dot_general". */
-static const char *last_part(const char *op_name)
-{
-    const char *slash = strrchr(op_name, '/');
-    return slash != NULL ? slash + 1 : op_name;
-}
-
-typedef struct operation_row {
-    char name[48];
-    const char *op;
-    const char *pass;
-    int64_t runs;
-    double each_us;
-    double total_s;
-    double share_percent;
-    const char *bound;
-    double compiler_us; /* of one; NaN: it says nothing */
-} operation_row;
-
-/* clang-format off */
-static const pod_emit_column operation_columns[] = {
-    {.name = "name", POD_FIELD(operation_row, name)},
-    {.name = "op", POD_FIELD(operation_row, op)},
-    {.name = "pass", POD_FIELD(operation_row, pass)},
-    {.name = "runs", POD_FIELD(operation_row, runs)},
-    {.name = "each_us", .title = "each", .unit = "us", POD_FIELD(operation_row, each_us)},
-    {.name = "total_s", .title = "total", .unit = "s", POD_FIELD(operation_row, total_s)},
-    {.name = "share_percent", .title = "share", .unit = "%", POD_FIELD(operation_row, share_percent)},
-    {.name = "bound", POD_FIELD(operation_row, bound)},
-    {.name = "compiler_us", .title = "compiler", .unit = "us", POD_FIELD(operation_row, compiler_us)},
-};
-/* clang-format on */
-
-static void note_top_row(pod_findings *findings, const pod_hlo_report *report, const top_row *row)
-{
-    static const double much = 1.5;
-    char op_name[POD_HLO_CELL_MAX];
-    char compiler[64] = "";
-    const pod_hlo_program *program = report->outcome->program;
-    const pod_hlo_module *module = report->text->module;
-    const pod_hlo_cost *cost = &program->cost[row->cost];
-    const uint32_t instruction = program->cost_instruction[row->cost];
-    const int64_t runs = pod_experiment_hlo_runs(program, instruction);
-    const double each_s = runs > 0 ? row->time_s / (double)runs : 0;
-    const double step_s = pod_time_to_s(report->outcome->result.time_ps);
-    if (cost->compiler_ps >= 0 && each_s > 0) {
-        const double ratio = pod_time_to_s(cost->compiler_ps) / each_s;
-        const bool differs = ratio > much || ratio < 1 / much;
-        (void)snprintf(compiler, sizeof compiler, "%10.1f%s",
-                       (double)cost->compiler_ps / (double)POD_PS_PER_US,
-                       !differs    ? ""
-                       : ratio > 1 ? "  <- the compiler says longer"
-                                   : "  <- the compiler says shorter");
-    }
-    (void)pod_hlo_print_op_name(module, instruction, op_name, sizeof op_name);
-    operation_row shown = {.op = last_part(op_name),
-                           .pass = pod_hlo_pass_name(report->text->pass[instruction]),
-                           .runs = runs,
-                           .each_us = each_s * 1e6,
-                           .total_s = row->time_s,
-                           .share_percent = step_s > 0 ? row->time_s / step_s * 100 : 0,
-                           .bound = pod_hlo_bound_name(cost->bound),
-                           .compiler_us = NAN};
-    if (cost->compiler_ps >= 0) {
-        shown.compiler_us = (double)cost->compiler_ps / (double)POD_PS_PER_US;
-    }
-    (void)pod_hlo_print_name(module, instruction, shown.name, sizeof shown.name);
-    pod_findings_row(findings, &shown, "  %-32.32s %-20.20s %-9s %6lld %10.1f %10.6f %6.1f %-6s%s",
-                     shown.name, shown.op, shown.pass, (long long)runs, shown.each_us,
-                     shown.total_s, shown.share_percent, shown.bound, compiler);
-}
-
 static pod_status note_top(pod_findings *findings, const pod_hlo_report *report, pod_error *err)
 {
-    const pod_experiment_hlo_outcome *outcome = report->outcome;
-    const pod_hlo_program *program = outcome->program;
-    top_row *rows = calloc((size_t)program->ncosts + 1, sizeof *rows);
+    const double step_s = pod_time_to_s(report->outcome->result.time_ps);
+    pod_experiment_hlo_op *ops = NULL;
     uint32_t count = 0;
-    if (rows == NULL) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for the output");
-    }
-    for (uint32_t i = 0; i < program->ncosts; i++) {
-        if (on_core(&program->cost[i])) {
-            rows[count++] = (top_row){
-                pod_experiment_hlo_mean_s(outcome, outcome->time_ps[program->cost_instruction[i]]),
-                i};
+    int64_t shown = 0;
+    POD_TRY(pod_experiment_hlo_ops(report->outcome, &ops, &count, err));
+    for (uint32_t i = 0; i < count && shown < report->top; i++) {
+        pod_op_line line;
+        pod_hlo_op_texts texts;
+        if (!ops[i].core || ops[i].cost == POD_HLO_NONE) {
+            continue;
         }
+        if (shown++ == 0) {
+            pod_op_table_begin(findings, step_s, true);
+        }
+        pod_hlo_op_line(report, &ops[i], &texts, &line);
+        pod_op_table_add(findings, &line, step_s);
     }
-    qsort(rows, count, sizeof *rows, top_compare);
-    if (report->top > 0 && count > 0) {
-        pod_findings_table(findings, "operations", operation_columns,
-                           sizeof operation_columns / sizeof *operation_columns,
-                           "Top operations:%39s%15s %10s %10s %6s %-6s%10s", "", "runs",
-                           "each (us)", "total (s)", "(%)", "bound", "compiler");
-    }
-    for (uint32_t i = 0; i < count && i < (uint32_t)report->top; i++) {
-        note_top_row(findings, report, &rows[i]);
-    }
-    free(rows);
+    free(ops);
     return POD_OK;
 }
 

@@ -25,7 +25,9 @@ typedef struct pod_step_texts {
     int64_t seq_default; /**< of transformers; 0 = it must be given */
     const char *mesh;    /**< of step */
     pod_cli_list meshes; /**< of compare */
-    const char *top;
+    const char *top;     /**< of compare */
+    int64_t top_ops;     /**< of step: operations that its table shows */
+    const char *ops;     /**< of step: a file of all */
     const char *what_if; /**< of step */
     double max_ms;       /**< of step: a token may take at most so long; 0 = any time */
     const char *collectives;
@@ -77,9 +79,10 @@ void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_reques
 void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
                    const pod_slice *slice, const pod_experiment_step_outcome *outcome);
 
-/** What a step has to say below its row. Local. POD_E_NOMEM. */
+/** What a step has to say below its row. Local. POD_E_NOMEM.
+ *  @param top  operations that are listed */
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_chip_spec *chip, const pod_step_result *result, int64_t top,
                           const pod_experiment_step_faults *faults,
                           const pod_experiment_step_remedy *remedy, pod_error *err);
 /** Where the time of a step goes; with faults, what chips wait for them. */
@@ -125,9 +128,9 @@ void pod_step_dcn_explain(const pod_cli *cli, const pod_experiment_step_case *ru
 /** How numbers were compared, for --explain; nothing for an outcome without numbers. */
 void pod_step_numbers_explain(const pod_cli *cli, const pod_experiment_step_outcome *outcome);
 
-/** `--collectives FILE` and `--memory FILE`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
+/** `--ops`, `--collectives` and `--memory FILE`. Rank 0 writes. POD_E_IO, POD_E_NOMEM. */
 pod_status pod_step_files_write(const pod_cli *cli, const pod_step_texts *texts,
-                                const pod_experiment_step_case *run_case,
+                                const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
                                 const pod_step_result *result, pod_error *err);
 
 /* ---- what if ---- */

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "report/breakdown.h"
+#include "report/op_lines.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -88,7 +89,8 @@ static void note_part(pod_findings *findings, const char *what, double part_s, d
 }
 
 /* @param fault  what chips wait for */
-static void note_breakdown(pod_findings *findings, const pod_breakdown *b, const char *fault)
+static void note_breakdown(pod_findings *findings, const pod_breakdown *b, const char *fault,
+                           double hbm_frac, pod_step_mode mode)
 {
     /* clang-format off */
     static const pod_emit_column columns[] = {
@@ -122,8 +124,27 @@ static void note_breakdown(pod_findings *findings, const pod_breakdown *b, const
         note_part(findings, what, b->wait_s, b->step_s);
     }
     note_part(findings, "idle", b->idle_s, b->step_s);
-    pod_findings_say(findings, POD_FINDING_BELOW, "mxu", "  MXU utilisation %.1f %%",
-                     100 * b->mxu_frac);
+    pod_findings_say(findings, POD_FINDING_BELOW, "mxu",
+                     "  MXU utilisation %.1f %%, HBM %.1f %% of its rate%s", 100 * b->mxu_frac,
+                     100 * hbm_frac,
+                     mode == POD_STEP_TRAIN    ? "; usual: MFU 40 to 60 %"
+                     : mode == POD_STEP_DECODE ? "; usual: HBM 50 to 60 %"
+                                               : "");
+}
+
+/* The first `top` of the core. */
+static void note_top(pod_findings *findings, const pod_op_line *lines, int count, int64_t top,
+                     double step_s)
+{
+    int64_t shown = 0;
+    for (int i = 0; i < count && shown < top; i++) {
+        if (lines[i].core && shown++ == 0) {
+            pod_op_table_begin(findings, step_s, false);
+        }
+        if (lines[i].core) {
+            pod_op_table_add(findings, &lines[i], step_s);
+        }
+    }
 }
 
 static pod_status note_collectives(pod_findings *findings, const pod_experiment_step_case *run_case,
@@ -384,15 +405,22 @@ void pod_step_faults_note(pod_findings *findings, const char *what, const pod_br
 }
 
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,
-                          const pod_chip_spec *chip, const pod_step_result *result,
+                          const pod_chip_spec *chip, const pod_step_result *result, int64_t top,
                           const pod_experiment_step_faults *faults,
                           const pod_experiment_step_remedy *remedy, pod_error *err)
 {
     pod_breakdown breakdown;
+    pod_op_line *lines = NULL;
+    int count = 0;
+    const double step_s = pod_time_to_s(result->time_ps);
     const pod_experiment_faults *found = &faults->found;
     pod_step_breakdown(run_case, chip, result, faults, &breakdown);
     note_mesh(findings, &run_case->mesh);
-    note_breakdown(findings, &breakdown, found->row[found->blamed].name);
+    POD_TRY(pod_op_lines(&run_case->work.programs, result, chip, &lines, &count, err));
+    note_breakdown(findings, &breakdown, found->row[found->blamed].name,
+                   pod_op_lines_hbm_frac(lines, count, chip, step_s), run_case->request.mode);
+    note_top(findings, lines, count, top, step_s);
+    free(lines);
     POD_TRY(note_collectives(findings, run_case, result, err));
     note_link(findings, run_case, result);
     pod_step_dcn_note(findings, run_case, chip, result);
@@ -430,6 +458,21 @@ static pod_status write_collectives(const char *path, const pod_experiment_step_
     return st;
 }
 
+static pod_status write_ops(const char *path, const pod_experiment_step_case *run_case,
+                            const pod_chip_spec *chip, const pod_step_result *result,
+                            pod_error *err)
+{
+    pod_op_line *lines = NULL;
+    int count = 0;
+    pod_emit *emit = NULL;
+    pod_status st = pod_op_lines(&run_case->work.programs, result, chip, &lines, &count, err);
+    POD_THEN(st, pod_op_lines_emit(POD_FORMAT_CSV, lines, count, &emit, err));
+    POD_THEN(st, pod_emit_write(emit, path, err));
+    pod_emit_free(emit);
+    free(lines);
+    return st;
+}
+
 static pod_status write_memory(const char *path, const pod_memory_use *use, pod_error *err)
 {
     pod_emit *emit = NULL;
@@ -444,14 +487,17 @@ static pod_status write_memory(const char *path, const pod_memory_use *use, pod_
 }
 
 pod_status pod_step_files_write(const pod_cli *cli, const pod_step_texts *texts,
-                                const pod_experiment_step_case *run_case,
+                                const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
                                 const pod_step_result *result, pod_error *err)
 {
     pod_status st = POD_OK;
     if (pod_par_rank(cli->par) != 0) {
         return POD_OK;
     }
-    if (texts->collectives != NULL) {
+    if (texts->ops != NULL) {
+        st = write_ops(texts->ops, run_case, chip, result, err);
+    }
+    if (st == POD_OK && texts->collectives != NULL) {
         st = write_collectives(texts->collectives, run_case, result, err);
     }
     if (st == POD_OK && texts->memory != NULL) {

@@ -3,7 +3,7 @@
 
 #include "base/grow.h"
 #include "program/memory.h"
-#include "program/op_time.h"
+#include "report/op_lines.h"
 #include "report/step_trace.h"
 
 #include <inttypes.h>
@@ -115,113 +115,18 @@ static pod_status add_parts(pod_findings *findings, const pod_step_views_args *a
 
 /* ---- ops ---- */
 
-typedef struct op_row {
-    const char *name;
-    const char *kind;
-    const char *phase;
-    double runs; /* of a chip, mean */
-    double time_us;
-    double share_frac;
-    double exposed_us;
-    double flops;
-    double hbm_bytes;
-    double tflops;
-    const char *bound; /* of the core's ops: "hbm", "mxu" or "vpu"; "" of others */
-} op_row;
-
-typedef struct op_list {
-    op_row *rows;
-    int count;
-    int64_t room;
-} op_list;
-
-static op_row *op_row_of(op_list *list, const op_row *like)
-{
-    for (int i = list->count - 1; i >= 0; i--) {
-        op_row *row = &list->rows[i];
-        if (strcmp(row->name, like->name) == 0 && strcmp(row->kind, like->kind) == 0
-            && strcmp(row->phase, like->phase) == 0) {
-            return row;
-        }
-    }
-    if (!POD_GROW(list->rows, list->room, list->count + 1)) {
-        return NULL;
-    }
-    list->rows[list->count] = *like;
-    return &list->rows[list->count++];
-}
-
-static const char *bound_of(const pod_op *op, const pod_op_time *time)
-{
-    const pod_op_kind_row *kind = pod_op_row(op->kind);
-    if (kind->resource != POD_ON_CORE) {
-        return "";
-    }
-    return time->hbm_bound ? "hbm" : kind->unit == POD_UNIT_MXU ? "mxu" : "vpu";
-}
-
-static pod_status op_add(op_list *list, const pod_step_views_args *args, const pod_op *op,
-                         const pod_op_record *record, pod_error *err)
-{
-    const double cells = (double)args->result->cells;
-    const double part = (double)record->chips / cells;
-    pod_op_time time;
-    POD_TRY(pod_op_time_find(args->chip, op, &time, err));
-    const op_row like = {
-        .name = op->name,
-        .kind = pod_op_is_collective(op) ? pod_coll_op_name(op->op) : pod_op_row(op->kind)->name,
-        .phase = phase_of(op),
-        .bound = bound_of(op, &time),
-    };
-    op_row *row = op_row_of(list, &like);
-    if (row == NULL) {
-        return no_memory(err);
-    }
-    row->runs += part;
-    row->time_us += 1e6 * chip_mean_s(record->time_ps, args->result->cells);
-    row->exposed_us += 1e6 * chip_mean_s(record->exposed_ps, args->result->cells);
-    row->flops += (pod_op_mxu_flops(op) + op->flops) * part;
-    row->hbm_bytes += time.hbm_bytes * part;
-    return POD_OK;
-}
-
 static pod_status add_ops(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
 {
-    /* clang-format off */
-    static const pod_emit_column columns[] = {
-        {.name = "name", POD_FIELD(op_row, name)},
-        {.name = "kind", POD_FIELD(op_row, kind)},
-        {.name = "phase", POD_FIELD(op_row, phase)},
-        {.name = "runs", POD_FIELD(op_row, runs)},
-        {.name = "time_us", .title = "time", .unit = "us", POD_FIELD(op_row, time_us)},
-        {.name = "share_frac", .title = "of the step", POD_FIELD(op_row, share_frac)},
-        {.name = "exposed_us", .title = "exposed", .unit = "us", POD_FIELD(op_row, exposed_us)},
-        {.name = "bound", POD_FIELD(op_row, bound)},
-        {.name = "flops", .title = "FLOPs", POD_FIELD(op_row, flops)},
-        {.name = "tflops", .title = "rate", .unit = "TFLOP/s", POD_FIELD(op_row, tflops)},
-        {.name = "hbm_bytes", .title = "through HBM", .unit = "B", POD_FIELD(op_row, hbm_bytes)},
-    };
-    /* clang-format on */
-    op_list list = {0};
-    pod_status status = POD_OK;
-    for (int32_t s = 0; s < args->programs->nstages; s++) {
-        const pod_program *program = &args->programs->stages[s];
-        for (int32_t i = 0; status == POD_OK && i < program->nops; i++) {
-            const pod_op_record *record = &args->result->ops[s][i];
-            if (record->chips > 0) {
-                status = op_add(&list, args, &program->ops[i], record, err);
-            }
-        }
+    pod_op_line *lines = NULL;
+    int count = 0;
+    pod_emit *emit = NULL;
+    pod_status st = pod_op_lines(args->programs, args->result, args->chip, &lines, &count, err);
+    POD_THEN(st, pod_op_lines_emit(POD_FORMAT_JSON, lines, count, &emit, err));
+    if (st == POD_OK) {
+        pod_findings_adopt(findings, "ops", "Ops of a step", emit);
     }
-    begin_table(findings, "ops", columns, sizeof columns / sizeof *columns, "Ops of a step");
-    for (int i = 0; i < list.count; i++) {
-        op_row *row = &list.rows[i];
-        row->tflops = row->time_us > 0 ? row->flops / row->time_us / 1e6 : 0;
-        row->share_frac = 1e-6 * row->time_us / pod_time_to_s(args->result->time_ps);
-        pod_findings_row(findings, row, NULL);
-    }
-    free(list.rows);
-    return status;
+    free(lines);
+    return st;
 }
 
 /* ---- roofs ---- */

@@ -4,7 +4,7 @@
  *  Model: tables that only data has (pod_findings_data_only); text has their gist. Times are means over chips.
  *
  *      parts   phase, kind, time_s: what the core does and waits for; they add up to the step
- *      ops     ops of one name, kind and phase: runs, time, exposed time, FLOPs, bytes through HBM
+ *      ops     the lines of report/op_lines.h
  *      roofs   what the chip can do: FLOP/s of the MXU and the VPU, bytes/s of HBM and of all links
  *      peak    buffers that live when most HBM is in use
  *      slice   what the slice is, as keys and values
