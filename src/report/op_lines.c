@@ -84,7 +84,7 @@ void pod_op_line_emit(pod_emit *emit, const pod_op_line *line)
         pod_emit_double(emit, line->compiler_us);
     }
     pod_emit_double(emit, line->exposed_us);
-    pod_emit_or_none(emit, line->source);
+    pod_emit_text(emit, line->source);
     emit_known(emit, line->hbm_bytes);
 }
 
@@ -169,12 +169,6 @@ typedef struct op_line_list {
     int64_t first_room;
 } op_line_list;
 
-static const char *phase_of(const pod_op *op)
-{
-    const char *phase = pod_step_trace_phase(op);
-    return phase[0] != '\0' ? phase : "step";
-}
-
 static bool ops_are_alike(const pod_op *a, const pod_op *b)
 {
     return a->kind == b->kind && a->op == b->op && a->recomputed == b->recomputed && a->m == b->m
@@ -200,7 +194,7 @@ static pod_status op_line_make(const pod_chip_spec *chip, const pod_op *op, pod_
         .kind = kind->name,
         .computation = "",
         .source = "",
-        .phase = phase_of(op),
+        .phase = pod_step_phase(op),
         .core = kind->resource == POD_ON_CORE,
         .flops = whole(pod_op_mxu_flops(op) + op->flops),
         .hbm_read_bytes = INT64_MIN,
@@ -222,8 +216,8 @@ static pod_status op_line_make(const pod_chip_spec *chip, const pod_op *op, pod_
     return POD_OK;
 }
 
-static pod_status line_add(op_line_list *list, const pod_chip_spec *chip, const pod_op *op,
-                           const pod_op_record *record, int64_t cells, pod_error *err)
+static pod_status op_line_add(op_line_list *list, const pod_chip_spec *chip, const pod_op *op,
+                              const pod_op_record *record, int64_t cells, pod_error *err)
 {
     int at = list->count - 1;
     while (at >= 0 && !ops_are_alike(list->first[at], op)) {
@@ -270,7 +264,7 @@ pod_status pod_op_lines(const pod_programs *programs, const pod_step_result *res
         for (int32_t i = 0; st == POD_OK && i < program->nops; i++) {
             const pod_op_record *record = &result->ops[s][i];
             if (record->chips > 0) {
-                st = line_add(&list, chip, &program->ops[i], record, result->cells, err);
+                st = op_line_add(&list, chip, &program->ops[i], record, result->cells, err);
             }
         }
     }

@@ -34,3 +34,9 @@ pod_status pod_step_trace_add(pod_trace *trace, const pod_step_trace_args *args,
 
 /** Of an op of workload/: "forward", "recompute", "backward", "update", or "" for what belongs to none. Static. */
 const char *pod_step_trace_phase(const pod_op *op);
+/** The same, "step" where no phase has it. */
+static inline const char *pod_step_phase(const pod_op *op)
+{
+    const char *phase = pod_step_trace_phase(op);
+    return phase[0] != '\0' ? phase : "step";
+}

@@ -61,12 +61,6 @@ static bool part_add(part_list *list, const char *phase, const char *kind, doubl
     return true;
 }
 
-static const char *phase_of(const pod_op *op)
-{
-    const char *phase = pod_step_trace_phase(op);
-    return phase[0] != '\0' ? phase : "step";
-}
-
 /* The core's time of an op, and the time for which the core waits for it. */
 static bool parts_of_op(part_list *list, const pod_step_views_args *args, const pod_op *op,
                         const pod_op_record *record)
@@ -78,9 +72,9 @@ static bool parts_of_op(part_list *list, const pod_step_views_args *args, const 
     (void)snprintf(text, sizeof text, "exposed %s%s", axes != NULL ? "over " : "",
                    axes != NULL ? axes : kind->name);
     return (kind->resource != POD_ON_CORE || record->time_ps == 0
-            || part_add(list, phase_of(op), kind->name, chip_mean_s(record->time_ps, cells)))
+            || part_add(list, pod_step_phase(op), kind->name, chip_mean_s(record->time_ps, cells)))
            && (record->exposed_ps == 0
-               || part_add(list, phase_of(op), text, chip_mean_s(record->exposed_ps, cells)));
+               || part_add(list, pod_step_phase(op), text, chip_mean_s(record->exposed_ps, cells)));
 }
 
 static pod_status add_parts(pod_findings *findings, const pod_step_views_args *args, pod_error *err)
