@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const pod_emit_column pod_op_line_columns[POD_OP_LINE_COLUMNS] = {
+const pod_emit_column pod_op_line_columns[POD_OP_LINE_STEP_COLUMNS] = {
     {.name = "name"},
     {.name = "opcode"},
     {.name = "kind"},
@@ -85,7 +85,6 @@ void pod_op_line_emit(pod_emit *emit, const pod_op_line *line)
     }
     pod_emit_double(emit, line->exposed_us);
     pod_emit_text(emit, line->source);
-    emit_known(emit, line->hbm_bytes);
 }
 
 /* ---- the first, in a table ---- */
@@ -288,9 +287,10 @@ pod_status pod_op_lines(const pod_programs *programs, const pod_step_result *res
 pod_status pod_op_lines_emit(pod_format format, const pod_op_line *lines, int count,
                              pod_emit **emit, pod_error *err)
 {
-    POD_TRY(pod_emit_new(format, "step", pod_op_line_columns, POD_OP_LINE_COLUMNS, emit, err));
+    POD_TRY(pod_emit_new(format, "step", pod_op_line_columns, POD_OP_LINE_STEP_COLUMNS, emit, err));
     for (int i = 0; i < count; i++) {
         pod_op_line_emit(*emit, &lines[i]);
+        emit_known(*emit, lines[i].hbm_bytes);
     }
     return POD_OK;
 }

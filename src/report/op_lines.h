@@ -45,9 +45,11 @@ typedef struct pod_op_line {
     double compiler_us;
 } pod_op_line;
 
-enum { POD_OP_LINE_COLUMNS = 24 };
-extern const pod_emit_column pod_op_line_columns[POD_OP_LINE_COLUMNS];
+/** Steps don't tell read from written: beside `-` for both they have a last column, hbm_bytes. */
+enum { POD_OP_LINE_COLUMNS = 23, POD_OP_LINE_STEP_COLUMNS };
+extern const pod_emit_column pod_op_line_columns[POD_OP_LINE_STEP_COLUMNS];
 
+/** The cells of POD_OP_LINE_COLUMNS. */
 void pod_op_line_emit(pod_emit *emit, const pod_op_line *line);
 
 /** Begin the table `operations` of findings, and add a line to it.
