@@ -68,6 +68,7 @@ static void drop_rows(pod_emit *emit)
         free(emit->cells[i].text);
     }
     emit->ncells = 0;
+    emit->taken = 0;
 }
 
 void pod_emit_free(pod_emit *emit)
@@ -560,16 +561,29 @@ static void put_heading(pod_emit *emit, const layout *places, const char *margin
     end_line(&emit->output);
 }
 
-static void put_rows(pod_emit *emit, const layout *places, const char *margin)
+/* A text that is wider than its settled column widens it, where there is room. */
+static void widen(const pod_emit *emit, layout *places, int index, size_t width)
+{
+    const size_t settled = places[index].width;
+    const size_t taken = table_width(emit, places);
+    const size_t line = emit->width > 0 ? (size_t)emit->width : SIZE_MAX;
+    const size_t room = emit->width != 0 && line > taken ? line - taken : 0;
+    if (width > settled) {
+        places[index].width += width - settled < room ? width - settled : room;
+    }
+}
+
+static void put_rows(pod_emit *emit, layout *places, const char *margin)
 {
     pod_text *out = &emit->output;
-    for (size_t i = 0; i < emit->ncells; i++) {
+    for (size_t i = emit->taken; i < emit->ncells; i++) {
         const int index = (int)(i % (size_t)emit->ncolumns);
         const cell *value = &emit->cells[i];
         pod_text_add(out, index == 0 ? margin : "");
         if (places[index].shown && value->kind == CELL_NUMBER && !places[index].left) {
             put_number(out, &emit->columns[index], value, places[index]);
         } else if (places[index].shown) {
+            widen(emit, places, index, display_width(value->text));
             emit->cut = emit->cut || display_width(value->text) > places[index].width;
             put_aligned(out, value->text, places[index]);
         }
@@ -598,7 +612,7 @@ static const char *table_margin(const pod_emit *emit, const char *commented)
 }
 
 /* The lines above the rows, once, and the rows that are there. */
-static void render_rows(pod_emit *emit, const layout *places)
+static void render_rows(pod_emit *emit, layout *places)
 {
     const char *margin = table_margin(emit, "# ");
     bool any_unit = false;
@@ -637,30 +651,6 @@ static void render_table(pod_emit *emit)
     }
 }
 
-pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
-{
-    POD_ASSERT(emit->format == POD_FORMAT_TABLE && emit->settled == NULL);
-    fit_times(emit);
-    emit->settled = lay_columns(emit);
-    emit->out_of_memory = emit->out_of_memory || emit->settled == NULL;
-    drop_rows(emit);
-    return pod_emit_memory_check(emit, err);
-}
-
-pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err)
-{
-    POD_ASSERT(emit->settled != NULL || emit->out_of_memory);
-    pod_text_free(&emit->output);
-    if (!emit->out_of_memory) {
-        POD_ASSERT(emit->ncells % (size_t)emit->ncolumns == 0);
-        render_rows(emit, emit->settled);
-        drop_rows(emit);
-    }
-    *text = emit->output.data;
-    *size = emit->output.size;
-    return pod_emit_memory_check(emit, err);
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
@@ -695,14 +685,50 @@ static void put_csv_field(pod_text *out, const char *text, bool alone)
 static void render_csv(pod_emit *emit)
 {
     pod_text *out = &emit->output;
-    for (int i = 0; i < emit->ncolumns; i++) {
+    for (int i = 0; i < emit->ncolumns && !emit->started; i++) {
         put_csv_field(out, emit->columns[i].name, emit->ncolumns == 1);
         pod_text_add(out, i + 1 < emit->ncolumns ? "," : "\n");
     }
-    for (size_t i = 0; i < emit->ncells; i++) {
+    for (size_t i = emit->taken; i < emit->ncells; i++) {
         put_csv_field(out, emit->cells[i].text, emit->ncolumns == 1);
         pod_text_add(out, (i + 1) % (size_t)emit->ncolumns != 0 ? "," : "\n");
     }
+}
+
+/* ---- rows one by one ---- */
+
+pod_status pod_emit_settle(pod_emit *emit, pod_error *err)
+{
+    POD_ASSERT(emit->format != POD_FORMAT_JSON && emit->settled == NULL);
+    if (emit->format == POD_FORMAT_TABLE) {
+        fit_times(emit);
+        emit->settled = lay_columns(emit);
+        emit->out_of_memory = emit->out_of_memory || emit->settled == NULL;
+    }
+    drop_rows(emit);
+    return pod_emit_memory_check(emit, err);
+}
+
+pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err)
+{
+    POD_ASSERT(emit->format == POD_FORMAT_CSV || emit->settled != NULL || emit->out_of_memory);
+    pod_text_free(&emit->output);
+    if (!emit->out_of_memory) {
+        POD_ASSERT(emit->ncells % (size_t)emit->ncolumns == 0);
+        if (emit->format == POD_FORMAT_CSV) {
+            render_csv(emit);
+        } else {
+            render_rows(emit, emit->settled);
+        }
+        emit->started = true;
+        emit->taken = emit->ncells;
+    }
+    if (!emit->json) {
+        drop_rows(emit);
+    }
+    *text = emit->output.data;
+    *size = emit->output.size;
+    return pod_emit_memory_check(emit, err);
 }
 
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err)

@@ -14,7 +14,8 @@
  *  Doubles in csv and json read back exactly (pod_format_double). NaN and infinity are never
  *  emitted (POD_ASSERT). Text is UTF-8.
  *
- *  Rows of a table can be handed over one by one if its columns are laid out before the first (pod_emit_settle).
+ *  Rows can be handed over one by one (pod_emit_take): of csv; of a table whose columns are laid out before the first
+ *  (pod_emit_settle).
  *
  *  Output goes to memory; pod_emit_finish hands the whole text over, so that nothing half-written
  *  stays on disk. Ownership: the emitter copies what it is given. Threads: none. */
@@ -93,7 +94,7 @@ __attribute__((format(printf, 2, 3))) void pod_emit_note(pod_emit *emit, const c
 /** A further member of the object that json is, "rows" apart: a list. Once; ignored in table and csv.
  *  @param items  its items, as JSON, copied; @param utf8  false: they hold a text that isn't UTF-8 */
 void pod_emit_member(pod_emit *emit, const char *name, const char *items, bool utf8);
-/** JSON is wanted beside the format: at once after pod_emit_new. Rows of a settled table are not in it. */
+/** JSON is wanted beside the format: before the first row. */
 void pod_emit_keep_json(pod_emit *emit);
 /** What format json would print, appended. Every cell of the last row must have been given (POD_ASSERT).
  *  @return POD_E_INVALID if a text isn't UTF-8; POD_E_NOMEM */
@@ -109,11 +110,11 @@ enum { POD_EMIT_WIDE = -1 };
 void pod_emit_fit(pod_emit *emit, int width);
 
 /** The rows so far were samples: a table's columns become as wide as these need, and the rows go away. A later number
- *  that is wider loses decimals, a text is cut. Once, after pod_emit_fit and all headings; not for csv and json.
- *  POD_E_NOMEM */
+ *  that is wider loses decimals, a text is cut. Once, after pod_emit_fit and all headings; csv only drops its
+ *  samples; not for json. POD_E_NOMEM */
 pod_status pod_emit_settle(pod_emit *emit, pod_error *err);
-/** What has been added to a settled table since the last call: first its headings. Owned by the emitter until the
- *  next call. POD_E_NOMEM */
+/** What has been added to csv or a settled table since the last call: first the lines above its rows. Owned by the
+ *  emitter until the next call. POD_E_NOMEM */
 pod_status pod_emit_take(pod_emit *emit, const char **text, size_t *size, pod_error *err);
 
 /** What was given so far, for who wants values and not a text. A row must be whole (POD_ASSERT). */
@@ -128,7 +129,7 @@ void pod_emit_cell(const pod_emit *emit, int64_t row, int index, const char **te
  *  @return POD_E_USAGE: other than one row, no such column, or no number there; POD_E_NOMEM */
 pod_status pod_emit_figure(const pod_emit *emit, const char *name, double *value, pod_error *err);
 
-/** The whole text, or of a settled table what was not taken, owned by the emitter, `*size` bytes without the final NUL.
+/** The whole text, or what was not taken of it, owned by the emitter, `*size` bytes without the final NUL.
  *  Every cell of the last row must have been given (POD_ASSERT). POD_E_NOMEM if any call before ran out of memory,
  *  POD_E_INVALID if a text in json is not UTF-8. */
 pod_status pod_emit_finish(pod_emit *emit, const char **text, size_t *size, pod_error *err);

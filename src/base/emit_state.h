@@ -39,6 +39,7 @@ struct pod_emit {
     cell *cells; /* row-major */
     size_t ncells;
     int64_t cells_room;
+    size_t taken; /* cells that pod_emit_take has handed over */
     pod_text headings;
     pod_text notes;
     pod_text output;
@@ -46,7 +47,7 @@ struct pod_emit {
     pod_text member; /* of json: ,"findings":[…] */
     struct layout *
         settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
-    bool started; /* the lines above the rows have been put */
+    bool started; /* the lines above the rows have been put, or handed over */
     bool cut;     /* a text was */
     bool out_of_memory;
     bool not_utf8;

@@ -67,6 +67,9 @@ static pod_status put_output(const char *text, size_t size, pod_error *err)
 {
     POD_TRY(pod_launcher_output_check((int64_t)size, err));
     errno = 0;
+    if (size == 0) {
+        return POD_OK;
+    }
     if (fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0) {
         if (errno == EPIPE) { /* whoever read has read enough, as head does */
             return POD_OK;
@@ -135,9 +138,10 @@ bool pod_cli_is_narrow(const pod_cli *cli)
 
 bool pod_cli_rows_come(const pod_cli *cli)
 {
-    return speaks(cli) && cli->figure == NULL && cli->common.format == POD_FORMAT_TABLE
-           && cli->common.output_path == NULL && cli->common.html_path == NULL
-           && pod_cli_terminal_columns(STDOUT_FILENO) > 0;
+    const pod_format format = cli->common.format;
+    return speaks(cli) && cli->figure == NULL && cli->common.output_path == NULL
+           && (format == POD_FORMAT_CSV
+               || (format == POD_FORMAT_TABLE && pod_cli_terminal_columns(STDOUT_FILENO) > 0));
 }
 
 static void clear_progress(const pod_cli *cli)
@@ -148,16 +152,32 @@ static void clear_progress(const pod_cli *cli)
     }
 }
 
-pod_status pod_cli_show_rows(const pod_cli *cli, pod_emit *emit, pod_error *err)
+void pod_cli_rows_begin(pod_cli *cli, pod_emit *emit, pod_findings *findings)
+{
+    if (!pod_cli_rows_come(cli)) {
+        return;
+    }
+    if (cli->common.html_path != NULL) {
+        pod_emit_keep_json(emit);
+    }
+    pod_findings_head(findings, emit);
+    pod_emit_fit(emit, cli->common.width);
+    cli->rows_status = pod_emit_settle(emit, &cli->rows_error);
+    cli->rows_began = true;
+}
+
+void pod_cli_rows_next(pod_cli *cli, pod_emit *emit)
 {
     const char *text = NULL;
     size_t size = 0;
-    const pod_status st = pod_emit_take(emit, &text, &size, err);
-    if (st != POD_OK || size == 0) {
-        return st;
+    if (!cli->rows_began || cli->rows_status != POD_OK) {
+        return;
     }
-    clear_progress(cli);
-    return put_output(text, size, err);
+    cli->rows_status = pod_emit_take(emit, &text, &size, &cli->rows_error);
+    if (cli->rows_status == POD_OK) {
+        clear_progress(cli);
+        cli->rows_status = put_output(text, size, &cli->rows_error);
+    }
 }
 
 /* One line, broken where a terminal ends. */
@@ -252,9 +272,13 @@ void pod_cli_explain(const pod_cli *cli, const char *format, ...)
 
 pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err)
 {
-    if (!speaks(cli) || cli->output.size == 0) {
+    if (!speaks(cli) || (cli->output.size == 0 && !cli->rows_began)) {
         return POD_OK;
     }
+    if (cli->rows_status != POD_OK && err != NULL) {
+        *err = cli->rows_error;
+    }
+    POD_TRY(cli->rows_status);
     POD_TRY(write_output(cli, err));
     say_last_words(cli);
     return POD_OK;

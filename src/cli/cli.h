@@ -104,7 +104,10 @@ struct pod_cli {
     pod_cli_strings *strings; /**< what the options point to */
     bool progress_shown;
     double progress_start_s; /**< when what is shown began */
-    pod_cli_run *execute;    /**< how a command runs another command line: pod_cli_execute */
+    bool rows_began;         /**< rows come (pod_cli_rows_begin), */
+    pod_status rows_status;  /**< and what the first that didn't says */
+    pod_error rows_error;
+    pod_cli_run *execute; /**< how a command runs another command line: pod_cli_execute */
 };
 
 /** The experiment of a pod_cli borrows it: it must not move. */
@@ -119,13 +122,17 @@ pod_status pod_cli_finish(pod_cli *cli, pod_emit *emit, pod_error *err);
 bool pod_cli_wants_findings(const pod_cli *cli);
 /** Findings, and then as pod_cli_finish; those of POD_FINDING_AFTER go to stderr. */
 pod_status pod_cli_report(pod_cli *cli, pod_emit *emit, pod_findings *findings, pod_error *err);
-/** Rows of a table may come while the command works: it goes to a terminal. The same on every call; of this rank. */
+/** Rows may come while the command works: as CSV on standard output, as a table on a terminal. The same on every call;
+ *  of this rank. */
 bool pod_cli_rows_come(const pod_cli *cli);
-/** What has been added to a settled emitter goes to the terminal at once, in place of progress. Not collective.
- *  POD_E_IO, POD_E_NOMEM. */
-pod_status pod_cli_show_rows(const pod_cli *cli, pod_emit *emit, pod_error *err);
-/** Write the output to where the options say. Rank 0 writes; the others return POD_OK. Not
- *  collective. POD_E_IO. */
+/** Where rows come, those in the emitter were samples, at least as wide as what will come: columns become as wide, and
+ *  the headings of the findings are said. Elsewhere, where nobody adds samples, without effect. Not collective. */
+void pod_cli_rows_begin(pod_cli *cli, pod_emit *emit, pod_findings *findings);
+/** A row is final: where rows come it goes to standard output at once, in place of progress. What fails is said by
+ *  pod_cli_deliver. Not collective. */
+void pod_cli_rows_next(pod_cli *cli, pod_emit *emit);
+/** Write the output to where the options say, but for rows that have come. Rank 0 writes; the others return POD_OK.
+ *  Not collective. POD_E_IO. */
 pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err);
 
 /** What a noun for so many ends in: "" of one, else "s". */

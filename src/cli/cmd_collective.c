@@ -10,7 +10,9 @@
 #include "base/units.h"
 #include "report/collective_trace.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What a row shows. */
@@ -212,6 +214,7 @@ static pod_status run_one(collective_run *run, pod_experiment_collective_case *r
     }
     pod_collective_explain(run->cli, run_case, &row);
     add_row(run->emit, run_case, &row);
+    pod_cli_rows_next(run->cli, run->emit);
     run->wrong += row.result.wrong;
     st = plot_row(run, run_case, &row, err);
     if (st != POD_OK) {
@@ -280,6 +283,56 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
     }
 }
 
+/* A name as long as the longest that will come, of most of them. */
+static const char *sample_name(const collective_run *run,
+                               const pod_experiment_collective_case *run_case, int64_t bytes,
+                               pod_dtype dtype)
+{
+    static const char *const compilers[] = {"xla:2xone:ring", "xla:short:2xboth:xy/yx",
+                                            "xla:6xone:yxz/xzy/zyx/yxz/xzy/zyx"};
+    const pod_cli_collective *options = run->options;
+    const char *name = options->named != NULL ? options->named->name : "scatter_relay";
+    if (strcmp(name, "xla") == 0 || options->all) {
+        name = compilers[run_case->group.ndims > 2 ? 2 : run_case->group.ndims > 1];
+    }
+    for (int i = 0; i < pod_coll_algorithm_count() && options->all; i++) {
+        const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
+        if (strlen(algorithm->name) > strlen(name)
+            && pod_experiment_collective_fits(run_case, bytes, dtype, algorithm)) {
+            name = algorithm->name;
+        }
+    }
+    return name;
+}
+
+/* Rows at least as wide as what will come, for most algorithms on most slices: times of a ring through all chips whose
+ * links carry the bytes four times. */
+static void add_samples(collective_run *run, const pod_experiment_collective_case *run_case)
+{
+    static const double LOADS = 4;
+    static const double MOST_US = 1e9;
+    const pod_cli_collective *options = run->options;
+    const pod_experiment_collective_request *request = &options->request;
+    const pod_chip_spec *chip = &run_case->setup->chip;
+    for (int i = 0; i < options->sizes.count; i++) {
+        const int64_t bytes = options->sizes.bytes[i];
+        const double moved_us =
+            fmin(LOADS * (double)bytes / run_case->link_bytes_per_s * 1e6, MOST_US);
+        pod_experiment_collective_row row = {.bytes = bytes, .data = true, .bound_frac = 1};
+        row.bound.limit = request->op == POD_ALL_TO_ALL ? POD_LIMIT_BISECTION : POD_LIMIT_LATENCY;
+        row.bound.time_ps = 2 * run_case->group.size * chip->hop_latency_ps
+                            + (pod_time_ps)(moved_us * (double)POD_PS_PER_US);
+        row.result.time_ps = run_case->launch_ps + row.bound.time_ps;
+        row.algbw_GBps = POD_DIRECTIONS * run_case->link_bytes_per_s / 1e9;
+        row.busbw_GBps = row.algbw_GBps;
+        if (pod_experiment_collective_dtype(request, bytes, &row.dtype, NULL) == POD_OK) {
+            (void)snprintf(row.algorithm, sizeof row.algorithm, "%s",
+                           sample_name(run, run_case, bytes, row.dtype));
+            add_row(run->emit, run_case, &row);
+        }
+    }
+}
+
 static void add_heading(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_collective_case *run_case, const pod_cli_sizes *sizes)
 {
@@ -313,20 +366,60 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
     add_origins(cli, findings, run_case, sizes);
 }
 
-static pod_status run_setup(collective_run *run, const pod_experiment_setup *setup, pod_error *err)
+/* What can't be asked is refused before the first row comes. */
+static pod_status check_sizes(const collective_run *run,
+                              const pod_experiment_collective_case *run_case, pod_error *err)
+{
+    const pod_cli_sizes *sizes = &run->options->sizes;
+    for (int i = 0; i < sizes->count; i++) {
+        const int64_t bytes = sizes->bytes[i];
+        pod_dtype dtype = POD_DTYPE_BF16;
+        POD_TRY(pod_experiment_collective_dtype(run_case->request, bytes, &dtype, err));
+        if (!pod_experiment_collective_is_trivial(run_case, bytes)) {
+            POD_TRY(pod_experiment_bytes_check(run_case->setup, run_case->link_bytes_per_s, bytes,
+                                               err));
+        }
+    }
+    return POD_OK;
+}
+
+/* @param cases  cases[targets->count], zeroed */
+static pod_status run_cases(collective_run *run, const pod_cli_targets *targets,
+                            pod_experiment_collective_case *cases, pod_error *err)
 {
     const pod_cli_collective *options = run->options;
-    const pod_experiment_collective_request *request = &options->request;
-    pod_experiment_collective_case run_case = {.request = NULL};
-    pod_status st = pod_experiment_collective_case_init(&run_case, request, setup, err);
+    const bool come = pod_cli_rows_come(run->cli);
+    pod_status st = POD_OK;
+    for (int i = 0; i < targets->count && st == POD_OK; i++) {
+        st = pod_experiment_collective_case_init(&cases[i], &options->request, &targets->setup[i],
+                                                 err);
+        POD_THEN(st, check_sizes(run, &cases[i], err));
+        st = pod_par_agree(run->cli->par, st, err);
+        if (st == POD_OK) {
+            add_heading(run->cli, &run->findings, &cases[i], &options->sizes);
+        }
+        if (st == POD_OK && come) {
+            add_samples(run, &cases[i]);
+        }
+    }
+    pod_cli_rows_begin(run->cli, run->emit, &run->findings);
+    for (int i = 0; i < targets->count * options->sizes.count && st == POD_OK; i++) {
+        st = run_size(run, &cases[i / options->sizes.count],
+                      options->sizes.bytes[i % options->sizes.count], err);
+    }
+    return st;
+}
+
+static pod_status run_targets(collective_run *run, const pod_cli_targets *targets, pod_error *err)
+{
+    pod_experiment_collective_case *cases = calloc((size_t)targets->count, sizeof *cases);
+    pod_status st = cases != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for slices");
     st = pod_par_agree(run->cli->par, st, err);
-    if (st == POD_OK) {
-        add_heading(run->cli, &run->findings, &run_case, &options->sizes);
+    POD_THEN(st, run_cases(run, targets, cases, err));
+    for (int i = 0; i < targets->count && cases != NULL; i++) {
+        pod_experiment_collective_case_fini(&cases[i]);
     }
-    for (int i = 0; i < options->sizes.count && st == POD_OK; i++) {
-        st = run_size(run, &run_case, options->sizes.bytes[i], err);
-    }
-    pod_experiment_collective_case_fini(&run_case);
+    free(cases);
     return st;
 }
 
@@ -350,9 +443,7 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
         st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], false, err);
         pod_collective_trace_init(&run.timeline, run.trace.trace, &targets.setup[0].slice);
     }
-    for (int i = 0; i < targets.count && st == POD_OK; i++) {
-        st = run_setup(&run, &targets.setup[i], err);
-    }
+    POD_THEN(st, run_targets(&run, &targets, err));
     POD_THEN(st, pod_cli_report(cli, run.emit, &run.findings, err));
     POD_THEN(st, pod_cli_trace_write(cli, &run.trace, err));
     POD_THEN(st, pod_cli_plot_write(cli, add_plot, &run, err));

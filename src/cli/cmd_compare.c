@@ -34,9 +34,10 @@ typedef struct comparison {
     pod_experiment_candidate *candidates;  /* candidates[count] */
     pod_experiment_step_outcome *outcomes; /* outcomes[count] */
     pod_emit *emit;                        /* the table, if its rows come one by one; else NULL */
-    int shown;                             /* rows that have come */
-    pod_status row_status;                 /* what the first that didn't says */
-    pod_error row_error;
+    pod_findings findings;
+    int shown;               /* rows that have come */
+    pod_status table_status; /* of a table whose rows come */
+    pod_error table_error;
 } comparison;
 
 enum { OWN_COLUMNS = 4, COLUMNS = 1 + POD_STEP_COLUMNS + OWN_COLUMNS };
@@ -310,13 +311,13 @@ static pod_status print(comparison *c, pod_error *err)
 {
     const bool narrow = pod_cli_is_narrow(c->cli);
     const bool come = c->shown > 0;
-    pod_findings findings = {0};
-    pod_status st = c->row_status;
+    pod_findings *findings = &c->findings;
+    pod_status st = c->table_status;
     if (st != POD_OK && err != NULL) {
-        *err = c->row_error;
+        *err = c->table_error;
     }
     if (st == POD_OK && c->emit == NULL) {
-        say_settings(c, &findings);
+        say_settings(c, findings);
         st = table_new(c, &c->emit, err);
     }
     for (int i = 0; i < c->count && st == POD_OK; i++) {
@@ -328,26 +329,18 @@ static pod_status print(comparison *c, pod_error *err)
     }
     if (st == POD_OK) {
         if (narrow) {
-            note_rows(c, &findings);
+            note_rows(c, findings);
         }
-        say_why(c, &findings);
-        st = note_faults(c, &findings, err);
+        say_why(c, findings);
+        st = note_faults(c, findings, err);
     }
     if (st == POD_OK) {
-        st = pod_cli_report(c->cli, c->emit, &findings, err);
+        st = pod_cli_report(c->cli, c->emit, findings, err);
     }
-    pod_findings_fini(&findings);
     return st;
 }
 
 /* ---- rows that come ---- */
-
-static void show_rows(comparison *c)
-{
-    if (c->row_status == POD_OK) {
-        c->row_status = pod_cli_show_rows(c->cli, c->emit, &c->row_error);
-    }
-}
 
 /* A row at least as wide as what will come of a layout: times are longer than its bound, but seldom twice as long; no
  * limit has a longer name than host. */
@@ -375,39 +368,35 @@ static void emit_sample(const comparison *c, const pod_experiment_step_outcome *
 static void hear_bounds(void *context, const pod_experiment_step_outcome *outcomes, int count)
 {
     comparison *c = context;
-    pod_findings findings = {0};
-    c->row_status = table_new(c, &c->emit, &c->row_error);
-    if (c->row_status == POD_OK) {
-        say_settings(c, &findings);
-        c->row_status = pod_findings_print(&findings, c->emit, &c->row_error);
-    }
-    pod_findings_fini(&findings);
-    if (c->row_status != POD_OK) {
+    c->table_status = table_new(c, &c->emit, &c->table_error);
+    if (c->table_status != POD_OK) {
         return;
     }
+    say_settings(c, &c->findings);
     for (int i = 0; i < count; i++) {
         emit_sample(c, &outcomes[i]);
     }
-    pod_emit_fit(c->emit, c->cli->common.width);
-    c->row_status = pod_emit_settle(c->emit, &c->row_error);
-    show_rows(c);
+    pod_cli_rows_begin(c->cli, c->emit, &c->findings);
+    pod_cli_rows_next(c->cli, c->emit);
 }
 
 static void hear_row(void *context, const pod_experiment_step_outcome *outcome)
 {
     comparison *c = context;
-    if (c->row_status == POD_OK) {
+    if (c->emit != NULL) {
         emit_row(c, c->emit, ++c->shown, outcome, pod_experiment_step_limit(outcome));
-        show_rows(c);
+        pod_cli_rows_next(c->cli, c->emit);
     }
 }
 
 static pod_status search(comparison *c, pod_error *err)
 {
+    const bool csv = c->cli->common.format == POD_FORMAT_CSV; /* which has rows that can't run */
     const pod_experiment_search_listener listener = {
         .context = c, .bounded = hear_bounds, .found = hear_row};
     return pod_experiment_search(&c->cli->experiment, c->candidates, c->count, c->top,
-                                 pod_cli_rows_come(c->cli) ? &listener : NULL, c->outcomes, err);
+                                 pod_cli_rows_come(c->cli) && !csv ? &listener : NULL, c->outcomes,
+                                 err);
 }
 
 /* Bars of the layouts that run, the fastest on top. */
@@ -487,6 +476,7 @@ static pod_status compare(comparison *c, pod_error *err)
     for (int i = 0; i < c->count && st == POD_OK; i++) {
         st = pod_experiment_step_verdict(&c->outcomes[i], err);
     }
+    pod_findings_fini(&c->findings);
     pod_emit_free(c->emit);
     free(c->outcomes);
     free(c->candidates);

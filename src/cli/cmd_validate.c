@@ -155,29 +155,62 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     return st;
 }
 
+typedef struct validation {
+    pod_cli *cli;
+    const pod_experiment_measurement *rows;
+    pod_emit *emit;
+} validation;
+
+static pod_status figure_of(void *context, pod_par *self, const char *command, const char *args,
+                            const char *metric, double *value, pod_error *err)
+{
+    const validation *v = context;
+    return pod_cli_figure_of(v->cli, self, command, args, metric, value, err);
+}
+
+static void hear_row(void *context, int row, const pod_experiment_measured *measured)
+{
+    const validation *v = context;
+    emit_row(v->emit, &v->rows[row], measured);
+    pod_cli_rows_next(v->cli, v->emit);
+}
+
+/* Rows as wide as those that will come, twice off. */
+static void add_samples(const validation *v, int count)
+{
+    for (int i = 0; i < count && pod_cli_rows_come(v->cli); i++) {
+        const pod_experiment_measured none = {.supported = false};
+        const pod_experiment_measured off = {
+            .supported = true, .predicted = -2 * v->rows[i].value, .error_frac = -1};
+        emit_row(v->emit, &v->rows[i], &none);
+        emit_row(v->emit, &v->rows[i], &off);
+    }
+}
+
 static pod_status run_rows(pod_cli *cli, const pod_experiment_measurement *rows, int count,
                            pod_error *err)
 {
-    pod_emit *emit = NULL;
+    validation v = {.cli = cli, .rows = rows};
     pod_findings findings = {0};
     pod_experiment_measured *measured = calloc((size_t)count, sizeof *measured);
     pod_status st = measured != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for results");
+    POD_THEN(st, pod_emit_new(cli->common.format, "validate", columns, NCOLUMNS, &v.emit, err));
     st = pod_par_agree(cli->par, st, err);
-    POD_THEN(st, pod_experiment_measurements_run(&cli->experiment, rows, count, pod_cli_figure_of,
-                                                 cli, measured, err));
-    POD_THEN(st, pod_emit_new(cli->common.format, "validate", columns, NCOLUMNS, &emit, err));
-    for (int i = 0; i < count && st == POD_OK; i++) {
-        emit_row(emit, &rows[i], &measured[i]);
+    if (st == POD_OK) {
+        add_samples(&v, count);
+        pod_cli_rows_begin(cli, v.emit, &findings);
+        st = pod_experiment_measurements_run(&cli->experiment, rows, count, figure_of, hear_row, &v,
+                                             measured, err);
     }
     POD_THEN(st, find(rows, measured, count, &findings, err));
-    POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
+    POD_THEN(st, pod_cli_report(cli, v.emit, &findings, err));
     if (st == POD_OK) {
         const comparisons all = {.rows = rows, .measured = measured, .count = count};
         st = pod_cli_plot_write(cli, add_plot, &all, err);
     }
     POD_THEN(st, summarize(cli, rows, measured, count, err));
     pod_findings_fini(&findings);
-    pod_emit_free(emit);
+    pod_emit_free(v.emit);
     free(measured);
     return st;
 }

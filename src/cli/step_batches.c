@@ -132,13 +132,44 @@ static int pick_find(const batch_row *rows, int count, double max_ms)
     return best;
 }
 
+static void emit_row(pod_emit *emit, const batch_row *row)
+{
+    pod_emit_fields(emit, row, row->limit != NULL ? NCOLUMNS : SHOWN_IF_NONE);
+    pod_emit_nones(emit, row->limit != NULL ? 0 : NCOLUMNS - SHOWN_IF_NONE);
+}
+
+/* A row as wide as most that will come. */
+static void add_samples(pod_emit *emit, const pod_step_batches *batches,
+                        const pod_experiment_step_request *request,
+                        const pod_experiment_setup *setup, const pod_logical_mesh *logical)
+{
+    const double most_ms = 9999;
+    const double most_tokens_per_s = 1e7;
+    const bool prefill = request->mode == POD_STEP_PREFILL;
+    batch_row row = {.ms_per_token = prefill ? (double)NAN : most_ms,
+                     .ttft_ms = prefill ? most_ms : (double)NAN,
+                     .tokens_per_s = most_tokens_per_s,
+                     .cache_bytes_per_chip = setup->chip.hbm_usable_bytes,
+                     .limit = "host"};
+    pod_experiment_step_outcome_mesh(&row.o, logical);
+    row.o.figures.tokens_per_s_per_chip = most_tokens_per_s;
+    for (int i = 0; i < batches->count; i++) {
+        row.o.batch = batches->batch[i];
+        emit_row(emit, &row);
+    }
+}
+
 static pod_status rows_get(pod_cli *cli, const pod_step_batches *batches,
                            pod_experiment_step_request *request, const pod_experiment_setup *setup,
-                           const pod_logical_mesh *logical, batch_row *rows, pod_findings *findings,
-                           pod_error *err)
+                           const pod_logical_mesh *logical, batch_row *rows, pod_emit *emit,
+                           pod_findings *findings, pod_error *err)
 {
     pod_status st = POD_OK;
     int ran = 0;
+    if (pod_cli_rows_come(cli)) {
+        add_samples(emit, batches, request, setup, logical);
+    }
+    pod_cli_rows_begin(cli, emit, findings);
     for (int i = 0; i < batches->count; i++) {
         batch_row *row = &rows[i];
         *row = (batch_row){.slice = setup->slice.name,
@@ -160,30 +191,20 @@ static pod_status rows_get(pod_cli *cli, const pod_step_batches *batches,
                              "Batch %lld does not fit: %s", (long long)request->batch,
                              err != NULL ? err->text : "");
         }
+        emit_row(emit, row);
+        if (ran > 0) { /* else it may be that none does, which is an error alone */
+            pod_cli_rows_next(cli, emit);
+        }
     }
     return ran > 0 ? POD_OK : st;
 }
 
-static pod_status rows_print(pod_cli *cli, const pod_step_batches *batches,
-                             const pod_experiment_step_request *request, const batch_row *rows,
-                             pod_findings *findings, pod_error *err)
+static pod_status table_new(pod_cli *cli, pod_step_mode mode, pod_emit **emit, pod_error *err)
 {
     pod_emit_column shown[NCOLUMNS];
-    pod_emit *emit = NULL;
     memcpy(shown, columns, sizeof columns);
-    shown[request->mode == POD_STEP_PREFILL ? MS_COLUMN : TTFT_COLUMN].table_hidden = true;
-    POD_TRY(pod_emit_new(cli->common.format, "step", shown, NCOLUMNS, &emit, err));
-    for (int i = 0; i < batches->count; i++) {
-        if (rows[i].limit != NULL) {
-            pod_emit_fields(emit, &rows[i], NCOLUMNS);
-        } else {
-            pod_emit_fields(emit, &rows[i], SHOWN_IF_NONE);
-            pod_emit_nones(emit, NCOLUMNS - SHOWN_IF_NONE);
-        }
-    }
-    const pod_status st = pod_cli_report(cli, emit, findings, err);
-    pod_emit_free(emit);
-    return st;
+    shown[mode == POD_STEP_PREFILL ? MS_COLUMN : TTFT_COLUMN].table_hidden = true;
+    return pod_emit_new(cli->common.format, "step", shown, NCOLUMNS, emit, err);
 }
 
 static pod_status pick_say(const pod_step_batches *batches, const batch_row *rows, double max_ms,
@@ -209,22 +230,23 @@ pod_status pod_step_batches_run(pod_cli *cli, const pod_step_batches *batches, d
                                 pod_error *err)
 {
     pod_findings findings = {0};
+    pod_emit *emit = NULL;
     batch_row *rows = calloc((size_t)batches->count, sizeof *rows);
     pod_status st =
         rows != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the rows of batches");
+    POD_THEN(st, table_new(cli, request->mode, &emit, err));
     if (st == POD_OK) {
         pod_findings_say(&findings, POD_FINDING_ABOVE, "settings", "podsim step: %s, %s, %s, %s",
                          setup->slice.name, request->model.name, pod_dtype_name(request->dtype),
                          pod_step_mode_name(request->mode));
         pod_step_serving_heading(&findings, request);
-        st = rows_get(cli, batches, request, setup, logical, rows, &findings, err);
+        st = rows_get(cli, batches, request, setup, logical, rows, emit, &findings, err);
     }
     if (st == POD_OK && max_ms > 0) {
         st = pick_say(batches, rows, max_ms, &findings, err);
     }
-    if (st == POD_OK) {
-        st = rows_print(cli, batches, request, rows, &findings, err);
-    }
+    POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
+    pod_emit_free(emit);
     free(rows);
     pod_findings_fini(&findings);
     return st;

@@ -296,20 +296,31 @@ static pod_status run_row(const row_run *run, pod_experiment_measured *measured,
 
 pod_status pod_experiment_measurements_run(pod_experiment *experiment,
                                            const pod_experiment_measurement *rows, int count,
-                                           pod_experiment_figure *figure, void *context,
+                                           pod_experiment_figure *figure,
+                                           pod_experiment_heard *heard, void *context,
                                            pod_experiment_measured *measured, pod_error *err)
 {
+    enum { ROWS_A_RANK = 8 }; /* so that ranks seldom wait for each other */
     pod_par *par = experiment->par;
+    const int ranks = pod_par_size(par);
+    const int together = ranks == 1 ? 1 : ROWS_A_RANK * ranks;
     row_run run = {.figure = figure, .context = context};
-    pod_status st = pod_par_self_new(&run.self, err);
-    for (int i = pod_par_rank(par); i < count && st == POD_OK; i += pod_par_size(par)) {
-        run.row = &rows[i];
-        st = run_row(&run, &measured[i], err);
+    pod_status st = pod_par_agree(par, pod_par_self_new(&run.self, err), err);
+    for (int from = 0; from < count && st == POD_OK; from += together) {
+        const int end = count - from < together ? count : from + together;
+        for (int i = from + pod_par_rank(par); i < end && st == POD_OK; i += ranks) {
+            run.row = &rows[i];
+            st = run_row(&run, &measured[i], err);
+        }
+        st = pod_par_agree(par, st, err);
+        POD_THEN(st, pod_experiment_share(par, measured + from, end - from, sizeof *measured, NULL,
+                                          err));
+        for (int i = from; i < end && st == POD_OK && heard != NULL; i++) {
+            heard(context, i, &measured[i]);
+        }
     }
     pod_par_self_free(run.self);
-    st = pod_par_agree(par, st, err);
-    return st == POD_OK ? pod_experiment_share(par, measured, count, sizeof *measured, NULL, err)
-                        : st;
+    return st;
 }
 
 /* ---- the summary ---- */

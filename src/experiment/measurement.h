@@ -13,7 +13,7 @@
  *                                    that of the second; or any other column, as it is
  *
  *  Whoever knows the command lines gives a function that runs one and returns a figure; rows are dealt out to
- *  the ranks, and each runs whole on one rank by itself.
+ *  the ranks, and each runs whole on one rank by itself. Ranks exchange them every few rows.
  *
  *  Ownership: a measurement borrows from its table. Threads: one per rank. */
 #pragma once
@@ -62,12 +62,17 @@ typedef struct pod_experiment_measured {
     char reason[POD_ERROR_TEXT_MAX]; /**< why it isn't supported */
 } pod_experiment_measured;
 
+/** Who hears of rows as they are final, in their order: on every rank. May be NULL. */
+typedef void pod_experiment_heard(void *context, int row, const pod_experiment_measured *measured);
+
 /** Run all rows. Collective.
+ *  @param context        of figure and heard
  *  @param[out] measured  measured[count]
  *  @return POD_E_NOMEM and POD_E_INTERNAL of any row, naming it */
 pod_status pod_experiment_measurements_run(pod_experiment *experiment,
                                            const pod_experiment_measurement *rows, int count,
-                                           pod_experiment_figure *figure, void *context,
+                                           pod_experiment_figure *figure,
+                                           pod_experiment_heard *heard, void *context,
                                            pod_experiment_measured *measured, pod_error *err);
 
 /** The rows of one class together. */

@@ -151,6 +151,16 @@ static pod_status print_all_json(const pod_findings *findings, pod_emit *emit, p
     return short_of_memory ? pod_fail(err, POD_E_NOMEM, "no memory for the output") : POD_OK;
 }
 
+void pod_findings_head(pod_findings *findings, pod_emit *emit)
+{
+    for (int i = 0; i < findings->count; i++) {
+        if (findings->list[i].place == POD_FINDING_ABOVE) {
+            print_lines(emit, &findings->list[i]);
+            findings->list[i].place = POD_FINDING_DATA;
+        }
+    }
+}
+
 pod_status pod_findings_print(const pod_findings *findings, pod_emit *emit, pod_error *err)
 {
     bool short_of_memory = findings->out_of_memory;

@@ -64,5 +64,7 @@ void pod_findings_adopt(pod_findings *findings, const char *id, const char *head
 /** The finding that was added last is said elsewhere: only JSON has it here. */
 void pod_findings_data_only(pod_findings *findings);
 
+/** Headings only, for rows that come before the rest is known: pod_findings_print doesn't repeat them. */
+void pod_findings_head(pod_findings *findings, pod_emit *emit);
 /** Headings, notes and the key "findings" into an emitter. POD_E_NOMEM. */
 pod_status pod_findings_print(const pod_findings *findings, pod_emit *emit, pod_error *err);

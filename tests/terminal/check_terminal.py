@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Usage: check_terminal.py PODSIM PROJECT MPIRUN: on a terminal of 100 and of 72 columns no line of any command is wider, --wide
-and CSV are whole there, and what goes into a pipe or a file isn't cut. Rows of compare come as they are final, on any number of
-columns and ranks the same, and an interrupt leaves whole lines."""
+and CSV are whole there, and what goes into a pipe or a file isn't cut. Rows of compare and of sweeps come as they are final, on any
+number of columns and ranks the same, and an interrupt leaves whole lines; CSV comes into a pipe, too."""
 
 import csv
 import fcntl
@@ -151,6 +151,56 @@ lines, _ = on_terminal(100, compare, interrupt=b"     1  fsdp=64 ")
 check(len(rows_of(lines)) >= 1 and all(len(row) == 8 for row in rows_of(lines)), "an interrupt leaves half a row", lines)
 lines, _ = on_terminal(120, compare + ["--wide", "--top", "1"])
 check(sum(" slower " in line for line in lines) >= 1 and len(rows_of(lines)) >= 1, "--wide has other rows", lines)
+
+# rows of sweeps come, below each other, those that a pipe gets; an interrupt leaves those that have come
+scratch = tempfile.TemporaryDirectory()
+own = os.path.join(scratch.name, "own.csv")
+with open(project + "/validation/measurements.csv", encoding="utf-8") as file:
+    kept = [line for i, line in enumerate(file) if i == 0 or ",collective-small," in line or ",hbm," in line]
+with open(own, "w", encoding="utf-8") as file:
+    file.writelines(kept)
+sweeps = [
+    (["collective", "--slice", "v5e:4x4", "--slice", "v5p:2x2x4", "--op", "all-reduce", "--bytes", "8:64M:64", "--data", "none"],
+     r" +v5[ep]:"),
+    (["collective", "--slice", "v5e:4x4", "--op", "all-gather", "--bytes", "1MiB", "--algorithm", "all", "--data", "none"], r"  [a-z]"),
+    (["traffic", "--slice", "v5e:4x4", "--pattern", "transpose,uniform", "--bytes", "1KiB,1MiB"], r"  [a-z]"),
+    (["validate", "--measurements", own], r"[A-Z]"),
+    (["step", "--slice", "v5e:2x4", "--model", "llama3.1-8b", "--mesh", "tensor=8", "--dtype", "int8", "--mode", "decode", "--seq",
+      "2048", "--batch", "8,16,4096"], r"  tensor"),
+]
+for arguments, begins in sweeps:
+    told = " ".join(arguments)
+    whole = subprocess.run([podsim, *arguments], capture_output=True, text=True, check=True).stdout
+    expected = [line.split() for line in whole.splitlines() if re.match(begins, line)]
+    for columns, ranks in ((200, 1), (200, 2), (100, 1)):
+        lines, _ = on_terminal(columns, arguments, ranks=ranks)
+        rows = [line.split() for line in lines if re.match(begins, line)]
+        check(rows == expected if columns == 200 else len(rows) == len(expected),
+              f"rows on {ranks} ranks, {columns} columns: {told}", lines)
+        check(not any(len(line) > columns for line in lines), f"wider than {columns}: {told}", lines)
+        check(lines.count(lines[0]) == 1, f"headings twice: {told}", lines)
+long = ["collective", "--slice", "v5e:8x8", "--op", "all-reduce", "--bytes", ",".join(["64MiB"] * 300), "--data", "none"]
+lines, _ = on_terminal(100, long, interrupt=b"67108864")
+rows = [line.split() for line in lines if line.startswith("  tree")]
+check(1 <= len(rows) < 300 and len({len(row) for row in rows}) == 1, "an interrupt of collective leaves other than whole rows", lines)
+with subprocess.Popen([podsim, *long, "--format", "csv", "-q"], stdout=subprocess.PIPE, text=True) as child:
+    first = [child.stdout.readline() for _ in range(2)]
+    running = child.poll() is None
+    child.send_signal(signal.SIGINT)
+    rest = child.stdout.read()
+check(running and first[0].startswith("slice,op,") and len(rest.splitlines()) < 298 and (rest == "" or rest.endswith("\n")),
+      "CSV doesn't come into a pipe", first + [rest])
+pages = []
+for number in range(2):
+    page = os.path.join(scratch.name, "page.html")
+    if number == 0:
+        on_terminal(200, sweeps[0][0] + ["--html", page])
+    else:
+        subprocess.run([podsim, *sweeps[0][0], "--html", page], capture_output=True, check=True)
+    with open(page, encoding="utf-8") as file:
+        pages.append(file.read())
+check(pages[0] == pages[1], "the page of rows that came differs")
+scratch.cleanup()
 
 print("\n".join(faults))
 sys.exit(1 if faults else 0)

@@ -106,6 +106,58 @@ Test(emit, a_settled_table_is_handed_over_row_by_row)
     pod_emit_free(emit);
 }
 
+Test(emit, csv_is_handed_over_row_by_row_and_json_keeps_what_was)
+{
+    static const pod_emit_column few[] = {{.name = "n"}, {.name = "name"}};
+    pod_emit *emit = NULL;
+    pod_text json = {0};
+    cr_assert_eq(pod_emit_new(POD_FORMAT_CSV, "sweep", few, 2, &emit, NULL), POD_OK);
+    pod_emit_keep_json(emit);
+    pod_emit_i64(emit, 12345); /* a sample */
+    pod_emit_text(emit, "sample");
+    cr_assert_eq(pod_emit_settle(emit, NULL), POD_OK);
+    for (int i = 0; i < 3; i++) {
+        pod_emit_i64(emit, i);
+        pod_emit_text(emit, "a,b");
+        if (i < 2) {
+            cr_expect_str_eq(taken(emit), i == 0 ? "n,name\n0,\"a,b\"\n" : "1,\"a,b\"\n");
+        }
+    }
+    cr_expect_str_eq(finished(emit), "2,\"a,b\"\n");
+    cr_assert_eq(pod_emit_json(emit, &json, NULL), POD_OK);
+    cr_expect_not_null(strstr(json.data, "{\"n\":0,\"name\":\"a,b\"}"));
+    cr_expect_not_null(strstr(json.data, "{\"n\":2,\"name\":\"a,b\"}"));
+    cr_expect_null(strstr(json.data, "sample"));
+    pod_text_free(&json);
+    pod_emit_free(emit);
+}
+
+Test(emit, a_settled_text_that_is_wider_takes_the_room_there_is)
+{
+    static const pod_emit_column few[] = {{.name = "name"}, {.name = "n"}};
+    static const char *const expected[][2] = {
+        {"  abcdef  1\n",   "  ab      1\n"},
+        {"  abcde…  1\n", "  ab      1\n"},
+    };
+    for (int i = 0; i < 2; i++) {
+        pod_emit *emit = NULL;
+        cr_assert_eq(pod_emit_new(POD_FORMAT_TABLE, "list", few, 2, &emit, NULL), POD_OK);
+        pod_emit_heading(emit, "two");
+        pod_emit_text(emit, "ab");
+        pod_emit_i64(emit, 1);
+        pod_emit_fit(emit, 11);
+        cr_assert_eq(pod_emit_settle(emit, NULL), POD_OK);
+        cr_expect_str_eq(taken(emit), "# two\n# name  n\n");
+        pod_emit_text(emit, i == 0 ? "abcdef" : "abcdefg");
+        pod_emit_i64(emit, 1);
+        cr_expect_str_eq(taken(emit), expected[i][0]);
+        pod_emit_text(emit, "ab");
+        pod_emit_i64(emit, 1);
+        cr_expect_str_eq(taken(emit), expected[i][1]);
+        pod_emit_free(emit);
+    }
+}
+
 Test(emit, a_table_without_units_has_one_heading_line)
 {
     static const pod_emit_column plain[] = {

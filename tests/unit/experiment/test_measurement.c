@@ -54,7 +54,7 @@ Test(measurement, errors_verdicts_and_classes)
     int calls = 0;
     OK(read_rows(w, body, NULL, &table, &rows, &count));
     cr_assert_eq(count, 6);
-    OK(pod_experiment_measurements_run(&w->experiment, rows, count, figure, &calls, measured,
+    OK(pod_experiment_measurements_run(&w->experiment, rows, count, figure, NULL, &calls, measured,
                                        &w->err));
     cr_expect_eq(calls, 7, "one each, two for the ratio");
     cr_expect_float_eq(measured[0].predicted, 1.1, 1e-12, "in ms");
@@ -92,9 +92,9 @@ Test(measurement, what_ends_the_run)
     int count = 0;
     int calls = 0;
     OK(read_rows(w, "a,times,copy,nomem,time_us,1,ms,0.2,s,\n", NULL, &table, &rows, &count));
-    cr_expect_eq(
-        pod_experiment_measurements_run(&w->experiment, rows, 1, figure, &calls, measured, &w->err),
-        POD_E_NOMEM);
+    cr_expect_eq(pod_experiment_measurements_run(&w->experiment, rows, 1, figure, NULL, &calls,
+                                                 measured, &w->err),
+                 POD_E_NOMEM);
     cr_expect_str_eq(w->err.text, "a: no memory");
     free(rows);
     pod_table_free(table);
