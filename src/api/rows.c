@@ -161,8 +161,9 @@ static bool copy_cells(podsim_result *result, const pod_emit *emit)
         pod_api_cell *cell = &result->cells[i];
         pod_emit_cell(emit, (int64_t)(i / result->ncolumns), (int)(i % result->ncolumns), &text,
                       &cell->number);
-        cell->text = text != NULL ? strdup(text) : NULL;
-        ok = ok && (text == NULL || cell->text != NULL);
+        const bool none = text == NULL || strcmp(text, "-") == 0; /* as csv writes it */
+        cell->text = none ? NULL : strdup(text);
+        ok = ok && (none || cell->text != NULL);
     }
     return ok;
 }

@@ -99,6 +99,9 @@ Test(api_podsim, what_does_not_apply_is_none)
     cr_assert(isnan(row->bound_s));
     cr_assert_gt(row->step_time_s, 0);
     podsim_result_free(result);
+    result = ask(context, &questions[4]);
+    cr_assert_null(podsim_plan_at(result, 0)->dcn_mesh);
+    podsim_result_free(result);
     podsim_close(context);
 }
 
