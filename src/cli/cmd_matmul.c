@@ -3,8 +3,11 @@
  * (matmul_loss.c). */
 #include "cli/command_list.h"
 #include "cli/matmul.h"
+#include "cli/plot.h"
 #include "cli/tables.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(field) POD_FIELD(pod_matmul_row, field)
@@ -138,11 +141,10 @@ static pod_status check_kind(const pod_matmul_options *own, pod_error *err)
                : POD_OK;
 }
 
-/* The figures of one m. */
-static pod_status row_get(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
-                          int64_t m, pod_matmul_row *row, pod_error *err)
+/* The figures of the sizes in `own`. */
+static pod_status row_get(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,
+                          pod_matmul_row *row, pod_error *err)
 {
-    own->m = m;
     *row = (pod_matmul_row){.chip = chip->name,
                             .m = own->m,
                             .k = own->k,
@@ -154,43 +156,68 @@ static pod_status row_get(pod_cli *cli, pod_matmul_options *own, const pod_chip_
                                   : run_plain(cli, own, chip, row, err);
 }
 
-static pod_status is_bound_by_mxu(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
-                                  int64_t m, bool *yes, pod_error *err)
+static pod_status is_bound_by_mxu(pod_cli *cli, const pod_matmul_options *own,
+                                  const pod_chip_spec *chip, bool *yes, pod_error *err)
 {
     pod_matmul_row row;
     const bool explain = cli->common.explain;
     cli->common.explain = false; /* of the row that is found, not of those tried */
-    const pod_status st = row_get(cli, own, chip, m, &row, err);
+    const pod_status st = row_get(cli, own, chip, &row, err);
     cli->common.explain = explain;
     POD_TRY(st);
     *yes = strcmp(row.bound, pod_bound_name(POD_BOUND_MXU)) == 0;
     return POD_OK;
 }
 
-/* The least m that the MXU bounds: between the first power of two that it bounds and the one before. */
+/* The least of a size that the MXU bounds: between the first power of two that it bounds and the one before. */
 static pod_status crossover_find(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
-                                 int64_t *m, pod_error *err)
+                                 pod_error *err)
 {
-    int64_t high = 1;
+    int64_t *const sizes[] = {NULL, &own->m, &own->k, &own->n};
+    int64_t *size = sizes[own->crossover];
     bool yes = false;
-    POD_TRY(is_bound_by_mxu(cli, own, chip, high, &yes, err));
+    *size = 1;
+    POD_TRY(is_bound_by_mxu(cli, own, chip, &yes, err));
     while (!yes) {
-        if (high >= CROSSOVER_MAX) {
-            return pod_fail(
-                err, POD_E_NOFIT,
-                "no m up to %d makes this matmul wait for the MXU; give a larger k or n",
-                CROSSOVER_MAX);
+        if (*size >= CROSSOVER_MAX) {
+            return pod_fail(err, POD_E_NOFIT,
+                            "no %c up to %d makes this matmul wait for the MXU; give a larger %s",
+                            " mkn"[own->crossover], CROSSOVER_MAX,
+                            own -> crossover == POD_MATMUL_M        ? "k or n"
+                                   : own->crossover == POD_MATMUL_K ? "m or n"
+                                                                    : "m or k");
         }
-        high *= 2;
-        POD_TRY(is_bound_by_mxu(cli, own, chip, high, &yes, err));
+        *size *= 2;
+        POD_TRY(is_bound_by_mxu(cli, own, chip, &yes, err));
     }
+    int64_t high = *size;
     int64_t low = high / 2; /* not bound by it, or 0 */
     while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        POD_TRY(is_bound_by_mxu(cli, own, chip, middle, &yes, err));
-        *(yes ? &high : &low) = middle;
+        *size = low + (high - low) / 2;
+        POD_TRY(is_bound_by_mxu(cli, own, chip, &yes, err));
+        *(yes ? &high : &low) = *size;
     }
-    *m = high;
+    *size = high;
+    return POD_OK;
+}
+
+/* The size that is to be found must not be given, the others must. */
+static pod_status check_sizes(const pod_matmul_options *own, pod_error *err)
+{
+    static const char *const sizes[] = {NULL, "m", "k", "n"};
+    for (int i = POD_MATMUL_M; i <= POD_MATMUL_N; i++) {
+        char option[8];
+        const char *said = pod_cli_said_text(&own->said, sizes[i]);
+        (void)snprintf(option, sizeof option, "--%s", sizes[i]);
+        if (i == (int)own->crossover) {
+            if (said != NULL) {
+                return pod_fail(err, POD_E_USAGE, "--crossover %s finds %s; drop --%s", sizes[i],
+                                sizes[i], sizes[i]);
+            }
+            continue;
+        }
+        POD_TRY(pod_cli_require(said, option, "4096", err));
+    }
     return POD_OK;
 }
 
@@ -199,18 +226,41 @@ static pod_status ms_find(pod_cli *cli, pod_matmul_options *own, const pod_chip_
                           pod_cli_sizes *ms, int64_t one[1], pod_error *err)
 {
     *ms = (pod_cli_sizes){.bytes = one, .count = 1};
-    if (own->crossover) {
-        return own->m_text == NULL ? crossover_find(cli, own, chip, one, err)
-                                   : pod_fail(err, POD_E_USAGE, "--crossover m finds m; drop --m");
+    POD_TRY(check_sizes(own, err));
+    if (own->m_text != NULL && strpbrk(own->m_text, ":,") != NULL) {
+        if (own->crossover != POD_MATMUL_NO_SIZE) {
+            return pod_fail(err, POD_E_USAGE, "--crossover is of one matmul; give one --m");
+        }
+        POD_TRY(pod_cli_sizes_parse(own->m_text, "--m", ms, err));
+        return pod_cli_strings_keep(&cli->strings, ms->bytes)
+                   ? POD_OK
+                   : pod_fail(err, POD_E_NOMEM, "no memory for the command line");
     }
-    POD_TRY(pod_cli_require(own->m_text, "--m", "4096", err));
-    if (strpbrk(own->m_text, ":,") == NULL) {
-        return pod_parse_i64(own->m_text, "--m", 0, INT64_MAX, one, err);
+    if (own->m_text != NULL) {
+        POD_TRY(pod_parse_i64(own->m_text, "--m", 0, INT64_MAX, &own->m, err));
     }
-    POD_TRY(pod_cli_sizes_parse(own->m_text, "--m", ms, err));
-    return pod_cli_strings_keep(&cli->strings, ms->bytes)
-               ? POD_OK
-               : pod_fail(err, POD_E_NOMEM, "no memory for the command line");
+    if (own->crossover != POD_MATMUL_NO_SIZE) {
+        POD_TRY(crossover_find(cli, own, chip, err));
+    }
+    one[0] = own->m;
+    return POD_OK;
+}
+
+/* ---- the picture ---- */
+
+typedef struct roofline {
+    char title[128];
+    pod_plot_roof_row *rows;
+    int count;
+    double peak_ops_per_s;
+    double hbm_bytes_per_s;
+} roofline;
+
+static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
+{
+    const roofline *shown = figures;
+    return pod_plot_roofline(plot, shown->title, shown->rows, shown->count, shown->peak_ops_per_s,
+                             shown->hbm_bytes_per_s, err);
 }
 
 static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
@@ -225,16 +275,30 @@ static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
     const bool said = own->cores_text != NULL && strcmp(own->cores_text, "all") != 0;
     own->cores = !said ? 0 : own->one_core ? 1 : chip.cores;
     POD_TRY(ms_find(cli, own, &chip, &ms, one, err));
-    POD_TRY(pod_emit_new(cli->common.format, "matmul", columns, NCOLUMNS, &emit, err));
-    pod_status st = POD_OK;
+    roofline shown = {.rows = calloc((size_t)ms.count, sizeof *shown.rows),
+                      .hbm_bytes_per_s = chip.hbm_bytes_per_s};
+    pod_status st = shown.rows != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for rows");
+    POD_THEN(st, pod_emit_new(cli->common.format, "matmul", columns, NCOLUMNS, &emit, err));
     for (int i = 0; i < ms.count && st == POD_OK; i++) {
         pod_matmul_row row;
-        st = row_get(cli, own, &chip, ms.bytes[i], &row, err);
+        own->m = ms.bytes[i];
+        st = row_get(cli, own, &chip, &row, err);
         if (st == POD_OK) {
             pod_emit_fields(emit, &row, NCOLUMNS);
+            pod_plot_roof_row *point = &shown.rows[shown.count++];
+            *point =
+                (pod_plot_roof_row){.intensity = row.intensity, .ops_per_s = row.tflops * 1e12};
+            (void)snprintf(point->label, sizeof point->label, "m=%lld", (long long)row.m);
+            if (row.peak_frac > 0) {
+                shown.peak_ops_per_s = point->ops_per_s / row.peak_frac;
+            }
         }
     }
+    (void)snprintf(shown.title, sizeof shown.title, "matmuls of k=%lld, n=%lld on %s, %s",
+                   (long long)own->k, (long long)own->n, chip.name, pod_dtype_name(own->dtype));
     POD_THEN(st, pod_cli_finish(cli, emit, err));
+    POD_THEN(st, pod_cli_plot_write(cli, add_plot, &shown, err));
+    free(shown.rows);
     pod_emit_free(emit);
     return st;
 }
@@ -247,11 +311,11 @@ static const pod_cli_option options[] = {
     {"m", 0, POD_CLI_TEXT, AT(m_text), "M|LIST",
      "rows of A and C; a list gives a row each: 1:4096:2 (from:to:factor)", .matters = true},
     {"k", 0, POD_CLI_COUNT, AT(k), "K",
-     "columns of A, rows of B", .example = "4096", .matters = true},
+     "columns of A, rows of B", .matters = true},
     {"n", 0, POD_CLI_COUNT, AT(n), "N",
-     "columns of B and C", .example = "4096", .matters = true},
-    {"crossover", 0, POD_CLI_CHOICE, AT(crossover), "m", "find the least m that the MXU bounds, instead of --m",
-     .words = "none|m", .matters = true},
+     "columns of B and C", .matters = true},
+    {"crossover", 0, POD_CLI_CHOICE, AT(crossover), "m|k|n",
+     "find the least m (k, n) that the MXU bounds, instead of --m (--k, --n)", .words = "none|m|k|n", .matters = true},
     {"dtype", 0, POD_CLI_READ, AT(dtype), "TYPE",
      "of A and B: bf16, f32, int8 or fp8 (default: bf16)", .read = pod_cli_dtype_read, .matters = true},
     {"cores", 0, POD_CLI_TEXT, AT(cores_text), "all|N",
@@ -287,7 +351,7 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
                     "--chip tpu7x --m 8192 --k 4096 --n 4096 --dtype fp8 --explain\n"
                     "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n",
         .about = about,
-        .groups = POD_CLI_RATES | POD_CLI_EXPLAIN,
+        .groups = POD_CLI_RATES | POD_CLI_EXPLAIN | POD_CLI_PLOT,
         .options = options,
         .noptions = sizeof options / sizeof *options,
         .fields = &own,

@@ -8,12 +8,20 @@
 #include "chip/memory.h"
 #include "cli/options.h"
 
+/** A size of a matmul. */
+typedef enum pod_matmul_size {
+    POD_MATMUL_NO_SIZE,
+    POD_MATMUL_M,
+    POD_MATMUL_K,
+    POD_MATMUL_N
+} pod_matmul_size;
+
 /** What the options say. */
 typedef struct pod_matmul_options {
     pod_cli_said said;
     const char *chip;
-    const char *m_text; /**< a number, or a list as 1:4096:2 */
-    bool crossover;     /**< find the least m that the MXU bounds */
+    const char *m_text;        /**< a number, or a list as 1:4096:2 */
+    pod_matmul_size crossover; /**< find the least that the MXU bounds */
     int64_t m;
     int64_t k;
     int64_t n;

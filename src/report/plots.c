@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/plots.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -397,4 +399,70 @@ pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_la
     free(x);
     free(label);
     return count > 0 ? POD_OK : pod_fail(err, POD_E_INVALID, "there is nothing to draw: no slice");
+}
+
+/* ---- rooflines ---- */
+
+pod_status pod_plot_roofline(pod_plot *plot, const char *title, const pod_plot_roof_row *rows,
+                             int count, double peak_ops_per_s, double hbm_bytes_per_s,
+                             pod_error *err)
+{
+    double *x = calloc(2 * (size_t)count + 1, sizeof *x);
+    const char **label = calloc((size_t)count + 1, sizeof *label);
+    if (x == NULL || label == NULL) {
+        free(x);
+        free(label);
+        return out_of_memory(err);
+    }
+    double *y = x + count;
+    int points = 0;
+    int named = -1; /* the last point with a label */
+    const double ridge = peak_ops_per_s / hbm_bytes_per_s;
+    double from = ridge / 4;
+    double to = ridge * 4;
+    char mxu[64];
+    char hbm[64];
+    for (int i = 0; i < count; i++) {
+        if (rows[i].intensity > 0 && rows[i].ops_per_s > 0) {
+            x[points] = rows[i].intensity;
+            y[points] = rows[i].ops_per_s / 1e12;
+            /* one of several close by is enough */
+            const bool apart = named < 0 || fabs(log(x[points] / x[named])) > 0.2
+                               || fabs(log(y[points] / y[named])) > 0.2;
+            label[points] = apart ? rows[i].label : "";
+            named = apart ? points : named;
+            points++;
+            from = rows[i].intensity < from ? rows[i].intensity : from;
+            to = rows[i].intensity > to ? rows[i].intensity : to;
+        }
+    }
+    (void)snprintf(mxu, sizeof mxu, "MXU: %.4g TFLOP/s", peak_ops_per_s / 1e12);
+    (void)snprintf(hbm, sizeof hbm, "HBM: %.4g GB/s, ridge at %.4g FLOP/B", hbm_bytes_per_s / 1e9,
+                   ridge);
+    const double slope_x[] = {from, ridge};
+    const double slope_y[] = {from * hbm_bytes_per_s / 1e12, peak_ops_per_s / 1e12};
+    const double roof_x[] = {ridge, to};
+    const double roof_y[] = {peak_ops_per_s / 1e12, peak_ops_per_s / 1e12};
+    if (points > 0) {
+        pod_plot_panel(plot, &(pod_plot_axes){.title = title,
+                                              .x_label = "intensity (FLOP/B)",
+                                              .y_label = "rate (TFLOP/s)",
+                                              .log_x = true,
+                                              .log_y = true,
+                                              .height_px = 480});
+        pod_plot_add(
+            plot, &(pod_plot_series){
+                      .kind = POD_PLOT_BOUND, .name = mxu, .count = 2, .x = roof_x, .y = roof_y});
+        pod_plot_add(
+            plot, &(pod_plot_series){
+                      .kind = POD_PLOT_BOUND, .name = hbm, .count = 2, .x = slope_x, .y = slope_y});
+        pod_plot_add(plot,
+                     &(pod_plot_series){
+                         .kind = POD_PLOT_POINTS, .count = points, .x = x, .y = y, .label = label});
+    }
+    free(x);
+    free(label);
+    return points > 0 ? POD_OK
+                      : pod_fail(err, POD_E_INVALID,
+                                 "there is nothing to draw: no matmul with FLOPs and bytes");
 }

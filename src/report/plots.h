@@ -55,6 +55,18 @@ typedef struct pod_plot_front_row {
 pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_label,
                           const pod_plot_front_row *rows, int count, pod_error *err);
 
+/** An operation below its roofs. */
+typedef struct pod_plot_roof_row {
+    char label[64];
+    double intensity; /**< FLOPs per byte through HBM */
+    double ops_per_s;
+} pod_plot_roof_row;
+/** FLOP rate against intensity, both logarithmic, below the roofs of the MXU and the HBM, which meet at the ridge. Rows
+ *  without FLOPs or bytes are left out. */
+pod_status pod_plot_roofline(pod_plot *plot, const char *title, const pod_plot_roof_row *rows,
+                             int count, double peak_ops_per_s, double hbm_bytes_per_s,
+                             pod_error *err);
+
 /** A published figure and podsim's. */
 typedef struct pod_plot_validation_row {
     const char *class_name; /**< rows of a class have one colour */
