@@ -25,7 +25,7 @@ class Error(Exception):
     """podsim's line about what is wrong and what would be right."""
 
     code = 70  #: exit code of the command line
-    result: Optional[Result[Row]] = None  #: where there are rows all the same
+    result: Optional[Result[Any]] = None  #: where there are rows all the same
 
 
 class CheckFailed(Error):

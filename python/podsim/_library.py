@@ -20,7 +20,7 @@ class Option(ctypes.Structure):
 
 
 def _text(value: Any) -> str:
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    return str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
 
 
 def _pairs(value: Any) -> List[str]:

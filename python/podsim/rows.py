@@ -177,6 +177,6 @@ class Result(Generic[R]):
 
     def frame(self) -> Any:
         """A pandas.DataFrame of every column. pandas must be installed."""
-        import pandas
+        import pandas  # type: ignore[import]
 
         return pandas.DataFrame([dict(row.columns) for row in self.rows])

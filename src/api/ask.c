@@ -120,7 +120,8 @@ static pod_status words_make(words *line, const char *command, const podsim_opti
 {
     int count = 0;
     size_t room = 1;
-    if (command[0] == '-' || strcmp(command, "help") == 0 || strcmp(command, "version") == 0) {
+    if (command[0] == '-' || command[0] == '_' || strcmp(command, "help") == 0
+        || strcmp(command, "version") == 0) {
         return pod_fail(err, POD_E_USAGE, "'%s' is no command with rows; ask for one", command);
     }
     for (; options != NULL && options[count].name != NULL; count++) {

@@ -92,6 +92,10 @@ struct pod_cli {
     bool
         help; /**< --help or --help-all was given: output holds it, and the command has nothing to do */
     bool help_all; /**< it was --help-all */
+    bool man;      /**< as a manual page */
+    const char *const
+        *typed; /**< typed[ntyped]: words for cli/complete.h, whose answer is the output; or NULL */
+    int ntyped;
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */
     pod_text line;            /**< the command line, as one would type it */

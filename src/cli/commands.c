@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "cli/command_list.h"
+#include "cli/man.h"
 
 #include <string.h>
 
@@ -17,23 +18,84 @@ static const command commands[] = {POD_COMMAND_LIST(ROW)};
 #undef ROW
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
+static const char about[] =
+    "Predicts what a TPU pod slice does to a collective or a training step, and\n"
+    "proves the answer right by computing it. The output is the same for any\n"
+    "number of ranks up to the number of chips.\n";
+static const char values[] =
+    "podsim help COMMAND prints examples and options of a command, podsim version\n"
+    "the version. Values take units (64KiB, 1GB, 90GB/s, 1us): K/M/G = 10^3…,\n"
+    "Ki/Mi/Gi = 2^10…. Times are simulated; bandwidths are one way; sizes of\n"
+    "collectives are the full buffer per chip.\n";
+static const char codes[] =
+    "Exit codes: 0 done, 1 a check failed, 2 usage, 3 the request can't be met,\n"
+    "4 file or system error, 70 internal error.\n";
+
 static void print_commands(pod_text *out)
 {
-    pod_text_add(out, "Usage: podsim COMMAND [options]\n"
-                      "       mpirun -n RANKS podsim COMMAND [options]\n\n"
-                      "Predicts what a TPU pod slice does to a collective or a training step, and\n"
-                      "proves the answer right by computing it. The output is the same for any\n"
-                      "number of ranks up to the number of chips.\n\nCommands:\n");
+    pod_text_printf(out,
+                    "Usage: podsim COMMAND [options]\n"
+                    "       mpirun -n RANKS podsim COMMAND [options]\n\n%s\nCommands:\n",
+                    about);
     for (int i = 0; i < NCOMMANDS; i++) {
         pod_text_printf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
     }
+    pod_text_printf(out, "\n%s%s", values, codes);
+}
+
+/* The same as podsim(1). */
+static void print_manual(pod_text *out)
+{
+    pod_cli_man_title(out, "podsim");
+    pod_cli_man_heading(out, "NAME");
+    pod_text_add(out, "podsim \\- what collectives and training steps cost on a TPU pod slice\n");
+    pod_cli_man_heading(out, "SYNOPSIS");
     pod_text_add(out,
-                 "\npodsim help COMMAND prints examples and options of a command, podsim version\n"
-                 "the version. Values take units (64KiB, 1GB, 90GB/s, 1us): K/M/G = 10^3…,\n"
-                 "Ki/Mi/Gi = 2^10…. Times are simulated; bandwidths are one way; sizes of\n"
-                 "collectives are the full buffer per chip.\n"
-                 "Exit codes: 0 done, 1 a check failed, 2 usage, 3 the request can't be met,\n"
-                 "4 file or system error, 70 internal error.\n");
+                 "podsim COMMAND [options]\n.br\nmpirun \\-n RANKS podsim COMMAND [options]\n");
+    pod_cli_man_heading(out, "DESCRIPTION");
+    pod_cli_man_text(out, about);
+    pod_cli_man_text(out, values);
+    pod_cli_man_heading(out, "COMMANDS");
+    for (int i = 0; i < NCOMMANDS; i++) {
+        pod_cli_man_item(out, commands[i].name, commands[i].summary);
+    }
+    pod_cli_man_heading(out, "EXIT STATUS");
+    pod_cli_man_text(out, codes);
+    pod_cli_man_heading(out, "ENVIRONMENT");
+    pod_cli_man_item(out, "PODSIM_DATA",
+                     "a folder with topologies/, models/ and validation/, whose files are read "
+                     "before those that come with podsim");
+    pod_cli_man_heading(out, "SEE ALSO");
+    for (int i = 0; i < NCOMMANDS; i++) {
+        pod_text_printf(out, "\\fBpodsim\\-%s\\fR(1)%s\n", commands[i].name,
+                        i + 1 < NCOMMANDS ? "," : "");
+    }
+}
+
+static const command *find_command(const char *name)
+{
+    for (int i = 0; i < NCOMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+/* What could come where the last of the words ends (cli/complete.h). */
+static pod_status complete(pod_cli *cli, const char **words, int nwords, pod_error *err)
+{
+    const bool commands_come = nwords == 1 || (nwords == 2 && strcmp(words[0], "help") == 0);
+    for (int i = 0; i < NCOMMANDS && commands_come; i++) {
+        const char *typed = words[nwords - 1];
+        if (strncmp(commands[i].name, typed, strlen(typed)) == 0) {
+            pod_text_printf(&cli->output, "%s\n", commands[i].name);
+        }
+    }
+    const command *found = nwords > 1 ? find_command(words[0]) : NULL;
+    cli->typed = words + 1;
+    cli->ntyped = nwords - 1;
+    return found != NULL ? found->run(cli, 1, words, err) : POD_OK;
 }
 
 /* Is it one of the forms of a question that no command answers? */
@@ -56,25 +118,30 @@ pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error 
         pod_text_add(&cli->output, "podsim " PODSIM_VERSION "\n");
         return POD_OK;
     }
+    if (strcmp(argv[0], "__complete") == 0) {
+        return complete(cli, argv + 1, argc - 1, err);
+    }
     const bool asked = is_one_of(argv[0], help);
-    if (asked && argc < 2) {
-        print_commands(&cli->output);
+    cli->man = asked && argc > 1 && strcmp(argv[1], "--man") == 0;
+    const int at = cli->man ? 2 : asked;
+    if (argc == at) {
+        cli->man ? print_manual(&cli->output) : print_commands(&cli->output);
         return POD_OK;
     }
-    const char *const name = argv[asked ? 1 : 0];
+    const char *const name = argv[at];
     const char *helped[] = {name, "--help", NULL};
-    const char *names[NCOMMANDS];
-    for (int i = 0; i < NCOMMANDS; i++) {
-        names[i] = commands[i].name;
-        if (strcmp(name, names[i]) == 0) {
-            cli->summary = commands[i].summary;
-            return asked ? commands[i].run(cli, 2, helped, err)
-                         : commands[i].run(cli, argc, argv, err);
-        }
+    const command *found = find_command(name);
+    if (found != NULL) {
+        cli->summary = found->summary;
+        return asked ? found->run(cli, 2, helped, err) : found->run(cli, argc, argv, err);
     }
     if (name[0] == '-') {
         static const char *const before[] = {"--help", "--version"};
         return pod_fail_unknown(err, POD_E_USAGE, "option before the command", name, before, 2);
+    }
+    const char *names[NCOMMANDS];
+    for (int i = 0; i < NCOMMANDS; i++) {
+        names[i] = commands[i].name;
     }
     return pod_fail_unknown(err, POD_E_USAGE, "command", name, names, NCOMMANDS);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 100, NAME_WIDTH = 34, FEW = 10, SYNTAX_MAX = 96, GROUPS_MAX = 16 };
+enum { WIDTH = 100, NAME_WIDTH = 34, FEW = 10, SYNTAX_MAX = 96 };
 
 /* "  -q, --quiet" or "      --slice=SPEC" */
 static void syntax_of(const pod_cli_option *option, char text[SYNTAX_MAX])
@@ -48,31 +48,37 @@ static void option_add(pod_text *out, const pod_cli_option *option)
     add_wrapped(out, line, option->help, indent);
 }
 
-static const char *group_of(const pod_cli_option *option)
+const char *pod_cli_help_group(const pod_cli_option *option)
 {
     return option->group != NULL ? option->group : "Options";
 }
 
-/* Options by the headings of their groups, in the order in which these come up. */
-static void groups_add(pod_text *out, const pod_cli_option *const *options, int noptions)
+int pod_cli_help_groups(const pod_cli_help *help, const char *groups[POD_CLI_GROUPS_MAX])
 {
-    const char *groups[GROUPS_MAX];
     int ngroups = 0;
-    for (int i = 0; i < noptions; i++) {
+    for (int i = 0; i < help->noptions; i++) {
+        const char *group = pod_cli_help_group(help->options[i]);
         int at = 0;
-        while (at < ngroups && strcmp(groups[at], group_of(options[i])) != 0) {
+        while (at < ngroups && strcmp(groups[at], group) != 0) {
             at++;
         }
         if (at == ngroups) {
-            POD_ASSERT(ngroups < GROUPS_MAX);
-            groups[ngroups++] = group_of(options[i]);
+            POD_ASSERT(ngroups < POD_CLI_GROUPS_MAX);
+            groups[ngroups++] = group;
         }
     }
+    return ngroups;
+}
+
+static void groups_add(pod_text *out, const pod_cli_help *help)
+{
+    const char *groups[POD_CLI_GROUPS_MAX];
+    const int ngroups = pod_cli_help_groups(help, groups);
     for (int g = 0; g < ngroups; g++) {
         pod_text_printf(out, "\n%s:\n", groups[g]);
-        for (int i = 0; i < noptions; i++) {
-            if (strcmp(groups[g], group_of(options[i])) == 0) {
-                option_add(out, options[i]);
+        for (int i = 0; i < help->noptions; i++) {
+            if (strcmp(groups[g], pod_cli_help_group(help->options[i])) == 0) {
+                option_add(out, help->options[i]);
             }
         }
     }
@@ -98,7 +104,7 @@ static void examples_add(pod_text *out, const char *command, const char *example
     pod_text_add(out, "\nExamples:\n");
     for (const char *at = examples; *at != '\0';) {
         const size_t size = strcspn(at, "\n") + 1;
-        pod_text_printf(out, "  podsim %s %.*s", command, (int)size, at);
+        pod_text_printf(out, "  podsim %s%s%.*s", command, size > 1 ? " " : "", (int)size, at);
         at += size;
     }
 }
@@ -113,7 +119,7 @@ void pod_cli_help_add(pod_text *out, const pod_cli_help *help, bool all)
     }
     examples_add(out, help->command, help->examples);
     if (all) {
-        groups_add(out, help->options, help->noptions);
+        groups_add(out, help);
         pod_text_printf(out, "\n%s", help->about);
         return;
     }

@@ -17,6 +17,12 @@ typedef struct pod_cli_help {
     int noptions;
 } pod_cli_help;
 
+enum { POD_CLI_GROUPS_MAX = 16 };
+/** The heading that an option stands below. */
+const char *pod_cli_help_group(const pod_cli_option *option);
+/** The headings in the order in which they come up. @return how many */
+int pod_cli_help_groups(const pod_cli_help *help, const char *groups[POD_CLI_GROUPS_MAX]);
+
 /** Add the help of a command to `out`.
  *  @param all  every option, by group, and what the columns are; else the ten options that matter most, in forty lines
  *              at most */

@@ -2,7 +2,9 @@
 #include "cli/options.h"
 
 #include "cli/common.h"
+#include "cli/complete.h"
 #include "cli/help.h"
+#include "cli/man.h"
 #include "cli/typed.h"
 
 #include <stdlib.h>
@@ -247,6 +249,11 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     line_init(line, cli, usage);
     line->set.argc = argc;
     line->set.argv = argv;
+    if (cli->typed != NULL) {
+        cli->help = true;
+        return pod_cli_complete(cli, usage->positional != NULL ? usage->synopsis : NULL,
+                                line->set.option, line->set.count, err);
+    }
     args[0] = name;
     args[argc] = NULL;
     for (int i = 1; i < argc; i++) {
@@ -272,7 +279,11 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
             .options = line->set.option,
             .noptions = line->set.count,
         };
-        pod_cli_help_add(&cli->output, &help, cli->help_all);
+        if (cli->man) {
+            pod_cli_man_add(&cli->output, &help);
+        } else {
+            pod_cli_help_add(&cli->output, &help, cli->help_all);
+        }
         st = cli->output.out_of_memory ? out_of_memory(err) : POD_OK;
     } else if (st == POD_OK) {
         st = line_store(line, cli, usage, err);
