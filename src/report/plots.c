@@ -119,8 +119,9 @@ static bool add_curves(pod_plot *plot, curves *c, const pod_plot_collective_row 
     return colour > 0;
 }
 
-pod_status pod_plot_collectives(pod_plot *plot, const char *title,
-                                const pod_plot_collective_row *rows, int count, pod_error *err)
+/* Two panels, one below the other, of the same rows. */
+static pod_status plot_rows(pod_plot *plot, const pod_plot_axes *upper, const pod_plot_axes *lower,
+                            const pod_plot_collective_row *rows, int count, pod_error *err)
 {
     double *room = calloc((size_t)count * 5 + 1, sizeof *room);
     if (room == NULL) {
@@ -132,23 +133,46 @@ pod_status pod_plot_collectives(pod_plot *plot, const char *title,
                 .time = room + 2 * n,
                 .bound_time = room + 3 * n,
                 .bound_busbw = room + 4 * n};
-    pod_plot_panel(plot, &(pod_plot_axes){.title = title,
-                                          .x_label = "bytes per chip",
-                                          .y_label = "bus bandwidth (GB/s)",
-                                          .log_x = true,
-                                          .log_y = true,
-                                          .bytes_x = true});
+    pod_plot_panel(plot, upper);
     const bool drawn = add_curves(plot, &c, rows, count, true);
-    pod_plot_panel(plot, &(pod_plot_axes){.x_label = "bytes per chip",
-                                          .y_label = "time (us)",
-                                          .log_x = true,
-                                          .log_y = true,
-                                          .bytes_x = true});
+    pod_plot_panel(plot, lower);
     (void)add_curves(plot, &c, rows, count, false);
     free(room);
     return drawn ? POD_OK
                  : pod_fail(err, POD_E_INVALID,
                             "there is nothing to draw: no size moves bytes and takes time");
+}
+
+static pod_plot_axes bytes_axes(const char *title, const char *y_label)
+{
+    return (pod_plot_axes){.title = title,
+                           .x_label = "bytes per chip",
+                           .y_label = y_label,
+                           .log_x = true,
+                           .log_y = true,
+                           .bytes_x = true};
+}
+
+pod_status pod_plot_collectives(pod_plot *plot, const char *title,
+                                const pod_plot_collective_row *rows, int count, pod_error *err)
+{
+    const pod_plot_axes upper = bytes_axes(title, "bus bandwidth (GB/s)");
+    const pod_plot_axes lower = bytes_axes(NULL, "time (us)");
+    return plot_rows(plot, &upper, &lower, rows, count, err);
+}
+
+pod_status pod_plot_traffic(pod_plot *plot, const char *title, bool load,
+                            const pod_plot_collective_row *rows, int count, pod_error *err)
+{
+    static const char load_label[] = "load (of a link's rate)";
+    pod_plot_axes upper = bytes_axes(title, "GB/s a chip");
+    pod_plot_axes lower = bytes_axes(NULL, "time (us)");
+    if (load) {
+        upper = (pod_plot_axes){.title = title, .x_label = load_label, .y_label = "GB/s a chip"};
+        lower =
+            (pod_plot_axes){.x_label = load_label, .y_label = "mean latency (us)", .log_y = true};
+    }
+    return plot_rows(plot, &upper, &lower, rows, count, err);
 }
 
 /* ---- steps ---- */

@@ -25,6 +25,10 @@ typedef struct pod_plot_collective_row {
  *  @param rows  in order of sizes within a series */
 pod_status pod_plot_collectives(pod_plot *plot, const char *title,
                                 const pod_plot_collective_row *rows, int count, pod_error *err);
+/** The same of traffic: throughput a chip (busbw_GBps) and time of a burst against bytes; with `load` throughput and
+ *  latency of open-loop traffic against load, which is in `bytes`. */
+pod_status pod_plot_traffic(pod_plot *plot, const char *title, bool load,
+                            const pod_plot_collective_row *rows, int count, pod_error *err);
 
 enum { POD_PLOT_PARTS = 6 };
 /** Where a step's time goes, in seconds: compute that HBM doesn't bound, exposed ICI, DCN, compute that HBM bounds,

@@ -155,6 +155,36 @@ void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, in
     }
 }
 
+/* ---- by which paths ---- */
+
+/* Its runs go along axes in their order. */
+static bool is_in_order(const pod_path *path)
+{
+    bool ordered = true;
+    for (int32_t i = 1; i < path->nsegments; i++) {
+        ordered = ordered && path->direction[i - 1] / 2 < path->direction[i] / 2;
+    }
+    return ordered;
+}
+
+int pod_traffic_paths(const pod_traffic *traffic, const pod_machine *machine, int32_t src,
+                      int32_t dst, pod_net_path *paths)
+{
+    pod_path routes[POD_ROUTE_PATHS_MAX];
+    int kept = 0;
+    const int count = pod_machine_paths(machine, src, dst, 0, paths);
+    if (traffic->routing == POD_ROUTING_MINIMAL) {
+        return count;
+    }
+    (void)pod_router_paths(machine->router, src, dst, routes); /* in the order of the paths */
+    for (int i = 0; i < count; i++) {
+        if (is_in_order(&routes[i])) {
+            paths[kept++] = paths[i];
+        }
+    }
+    return kept > 0 ? kept : count;
+}
+
 /* ---- what a run takes ---- */
 
 enum {
@@ -179,10 +209,17 @@ static int64_t fragments_count(const pod_machine *machine, const pod_traffic *tr
         int64_t bytes = 0;
         pod_net_path paths[POD_NET_PATHS_MAX];
         pod_traffic_message(traffic, chip, i, &dst, &bytes);
-        const int npaths = pod_machine_paths(machine, chip, dst, 0, paths);
+        const int npaths = pod_traffic_paths(traffic, machine, chip, dst, paths);
         fragments += bytes < npaths ? (bytes > 0 ? bytes : 1) : npaths;
     }
     return fragments;
+}
+
+int64_t pod_traffic_need_bytes(const pod_machine *machine, const pod_slice *slice,
+                               int64_t fragments)
+{
+    return fragments * NEED_FRAGMENT_BYTES + (int64_t)slice->nchips * NEED_CHIP_BYTES
+           + (int64_t)pod_par_size(machine->par) * NEED_RANK_BYTES;
 }
 
 void pod_traffic_need_get(const pod_machine *machine, const pod_traffic *traffic,
@@ -203,8 +240,7 @@ void pod_traffic_need_get(const pod_machine *machine, const pod_traffic *traffic
     need->fragments = traffic->pattern == POD_TRAFFIC_PAIR
                           ? fragments_count(machine, traffic, traffic->from)
                           : most * nchips;
-    need->bytes = need->fragments * NEED_FRAGMENT_BYTES + (int64_t)nchips * NEED_CHIP_BYTES
-                  + (int64_t)pod_par_size(machine->par) * NEED_RANK_BYTES;
+    need->bytes = pod_traffic_need_bytes(machine, traffic->slice, need->fragments);
 }
 
 /* ---- the run ---- */
@@ -236,7 +272,7 @@ static void message_start(traffic_run *run, int32_t chip)
         pod_net_path paths[POD_NET_PATHS_MAX];
         const pod_net_tag tag = {.channel = chip, .step = *next};
         pod_traffic_message(run->traffic, chip, (*next)++, &dst, &bytes);
-        const int npaths = pod_machine_paths(run->machine, chip, dst, 0, paths);
+        const int npaths = pod_traffic_paths(run->traffic, run->machine, chip, dst, paths);
         if (npaths > 0) {
             pod_net_send_paths(run->net, chip, paths, npaths, bytes, tag, NULL);
             return;

@@ -42,13 +42,20 @@ const char *pod_traffic_name(pod_traffic_pattern pattern);
 /** POD_E_USAGE with the nearest name. */
 pod_status pod_traffic_parse(const char *text, pod_traffic_pattern *pattern, pod_error *err);
 
+/** Which minimal paths a message takes, in equal shares. */
+typedef enum pod_traffic_routing {
+    POD_ROUTING_MINIMAL,  /**< all that ici/route.h has */
+    POD_ROUTING_DIM_ORDER /**< those that go along x first, then y, then z; all, where none does */
+} pod_traffic_routing;
+
 typedef struct pod_traffic {
     pod_traffic_pattern pattern;
-    const pod_slice *slice; /**< borrowed */
-    int64_t bytes;          /**< >= 0 */
-    int32_t from;           /**< pair only */
-    int32_t to;             /**< pair only */
-    int32_t *target;        /**< permutation only: target[chip] */
+    const pod_slice *slice;      /**< borrowed */
+    int64_t bytes;               /**< >= 0 */
+    int32_t from;                /**< pair only */
+    int32_t to;                  /**< pair only */
+    int32_t *target;             /**< permutation only: target[chip] */
+    pod_traffic_routing routing; /**< may be changed after pod_traffic_init, which sets minimal */
 } pod_traffic;
 
 /** Not collective. @param from, to  chips, for pair only */
@@ -61,6 +68,10 @@ void pod_traffic_fini(pod_traffic *traffic);
 int32_t pod_traffic_messages(const pod_traffic *traffic, int32_t chip);
 void pod_traffic_message(const pod_traffic *traffic, int32_t chip, int32_t i, int32_t *dst,
                          int64_t *bytes);
+
+/** As pod_machine_paths, under the traffic's routing. */
+int pod_traffic_paths(const pod_traffic *traffic, const pod_machine *machine, int32_t src,
+                      int32_t dst, pod_net_path *paths);
 
 typedef struct pod_traffic_result {
     pod_time_ps time_ps;       /**< when the last message has arrived whole */
@@ -77,6 +88,9 @@ typedef struct pod_traffic_need {
     int64_t bytes;     /**< memory of all ranks together, at most */
 } pod_traffic_need;
 
+/** Memory of `fragments` under way in a run on all ranks. */
+int64_t pod_traffic_need_bytes(const pod_machine *machine, const pod_slice *slice,
+                               int64_t fragments);
 /** Count a run's messages, and what they take if all are under way at once: a chip starts the next one when one has
  *  left it, and where links farther on are busy nearly all wait there. Fragments are counted for some chips, spread
  *  evenly, of which the one with most stands for all. Not collective. */
