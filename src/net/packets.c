@@ -327,7 +327,7 @@ static int lowest(uint32_t mask)
     return __builtin_ctz(mask);
 }
 
-/* How far behind its pointer somebody stands in a circle. */
+/* How far after its pointer somebody stands in a circle. */
 static int32_t turn(int32_t who, int32_t pointer, int32_t size)
 {
     return who >= pointer ? who - pointer : who - pointer + size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file net/packets.h  A torus or mesh of routers with virtual channels, cycle by cycle: a witness for what fluid sharing
- *  of links leaves out.
+/** @file net/packets.h  A torus or mesh of routers with virtual channels, cycle by cycle: a witness for what fluid
+ *  sharing of links leaves out.
  *
  *  Model (Dally & Towles, Principles and Practices of Interconnection Networks, chapters 16 to 19). A router per chip,
  *  an input and an output for each direction and for each of the chip's own `ends`. A cycle is the time of a flit on a
@@ -18,7 +18,7 @@
  *  lower half for the others: no cycle of queues waits for itself. Sources queue without limit.
  *
  *  Delays, allocators, vc_buf_size 8 are the defaults of BookSim2 (Jiang et al., ISPASS 2013) with links of one cycle;
- *  it is its model, not its code. POD_PACKETS_VCS is what the curves have that podsim is held to (tests/data/README.md).
+ *  it is its model, not its code. POD_PACKETS_VCS is what the curves have that podsim is held to (docs/network-model.md).
  *
  *  Ownership: borrows the slice. Threads: none. Deterministic. */
 #pragma once

@@ -152,25 +152,25 @@ pod_status pod_traffic_packets_run(const pod_traffic_packets *how, const pod_tra
 
 /* ---- open-loop ---- */
 
-typedef struct load_run {
+typedef struct packet_load {
     const pod_traffic_load *load;
     pod_packets *packets;
     pod_time_ps cycle_ps;
     pod_traffic_tally tally;
-} load_run;
+} packet_load;
 
 /* A message is named by its cycle and its hops. */
 enum { HOPS_MAX = 1 << 16 };
 
-static void load_delivered(void *context, int64_t message)
+static void packet_delivered(void *context, int64_t message)
 {
-    load_run *run = context;
+    packet_load *run = context;
     pod_traffic_tally_add(&run->tally, run->load, message / HOPS_MAX, (int32_t)(message % HOPS_MAX),
                           run->cycle_ps, pod_packets_now(run->packets) * run->cycle_ps);
 }
 
 /* The messages that begin in a cycle. */
-static pod_status cycle_begin(load_run *run, int64_t cycle, pod_error *err)
+static pod_status cycle_begin(packet_load *run, int64_t cycle, pod_error *err)
 {
     const pod_slice *slice = run->load->traffic->slice;
     for (int32_t chip = 0; chip < slice->nchips; chip++) {
@@ -195,13 +195,13 @@ pod_status pod_traffic_packets_load(const pod_traffic_packets *how, const pod_tr
     int64_t from = 0;
     int64_t to = 0;
     const int64_t cycles = pod_traffic_load_cycles(load, &from, &to);
-    load_run run = {.load = load, .cycle_ps = pod_rate_time_ps(how->link_rate, bytes)};
+    packet_load run = {.load = load, .cycle_ps = pod_rate_time_ps(how->link_rate, bytes)};
     const pod_packets_options options = {.slice = slice,
                                          .ends = 1,
                                          .vcs = how->vcs,
                                          .buffer = how->buffer,
                                          .context = &run,
-                                         .delivered = load_delivered};
+                                         .delivered = packet_delivered};
     POD_TRY(pod_packets_new(&options, &run.packets, err));
     pod_status st = POD_OK;
     for (int64_t cycle = 0;
