@@ -18,7 +18,8 @@
  *  lower half for the others: no cycle of queues waits for itself. Sources queue without limit.
  *
  *  Delays, allocators, vc_buf_size 8 are the defaults of BookSim2 (Jiang et al., ISPASS 2013) with links of one cycle;
- *  it is its model, not its code. POD_PACKETS_VCS is what the curves have that podsim is held to (docs/network-model.md).
+ *  it is its model, not its code. POD_PACKETS_VCS is what the curves have that podsim is held to
+ *  (docs/network-model.md).
  *
  *  Ownership: borrows the slice. Threads: none. Deterministic. */
 #pragma once
