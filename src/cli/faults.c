@@ -24,7 +24,10 @@ static void note_cables(pod_findings *findings, const pod_experiment_faults *fau
                          "  %s (%s): out (%s) it would be %.3f %s, %+.1f %% (simulated): %s",
                          row->name, row->state, row->option,
                          pod_time_to_s(row->out_ps) * unit.per_s, unit.name, 100 * change,
-                         change < 0 ? "better out" : "better kept");
+                         change < 0 ? "better out"
+                         : change > 0 || faults->time_ps == faults->healthy_ps
+                             ? "better kept"
+                             : "routes go round it");
     }
 }
 

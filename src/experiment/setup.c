@@ -2,6 +2,7 @@
 #include "experiment/setup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static pod_status add_faults(pod_slice *slice, pod_fault_kind kind,
@@ -146,6 +147,56 @@ static pod_status make_slice(pod_experiment_setup *setup,
     return st;
 }
 
+/* The largest factor of a slow cable, 0 if there is none. Those of one slice of several count as none. */
+static double slowest_cable(const pod_slice *slice)
+{
+    double slowest = 0;
+    for (int i = 0; i < slice->nfaults; i++) {
+        const pod_fault *fault = &slice->faults[i];
+        if (fault->kind == POD_FAULT_LINK_SLOW && fault->only == 0 && fault->factor > slowest) {
+            slowest = fault->factor;
+        }
+    }
+    return slowest;
+}
+
+static void cable_out(pod_fault *fault)
+{
+    fault->kind = POD_FAULT_LINK_DEAD;
+    fault->factor = 0;
+}
+
+/* The routes of a setup, and those round its slow cables. */
+static pod_status routes_make(pod_experiment_setup *setup, pod_error *err)
+{
+    setup->router = NULL;
+    setup->detour = NULL;
+    POD_TRY(pod_router_new(&setup->slice, &setup->router, err));
+    const double slowest = slowest_cable(&setup->slice);
+    if (slowest <= 1) {
+        return POD_OK;
+    }
+    setup->detour = malloc(sizeof *setup->detour);
+    if (setup->detour == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for the routes of %s", setup->slice.name);
+    }
+    *setup->detour = *setup;
+    for (int i = 0; i < setup->slice.nfaults; i++) {
+        pod_fault *fault = &setup->detour->slice.faults[i];
+        if (fault->kind == POD_FAULT_LINK_SLOW && fault->only == 0 && fault->factor >= slowest) {
+            cable_out(fault);
+        }
+    }
+    pod_error apart = {0};
+    const pod_status st = routes_make(setup->detour, &apart);
+    if (st != POD_OK) {
+        pod_experiment_setup_fini(setup->detour);
+        free(setup->detour);
+        setup->detour = NULL;
+    }
+    return st == POD_E_NOMEM ? pod_fail(err, st, "%s", apart.text) : POD_OK;
+}
+
 pod_status pod_experiment_setup_init(pod_experiment_setup *setup,
                                      const pod_experiment_setup_request *request,
                                      const pod_experiment_tables *tables, pod_error *err)
@@ -159,11 +210,15 @@ pod_status pod_experiment_setup_init(pod_experiment_setup *setup,
     if (st == POD_OK) {
         st = join_slices(setup, request, err);
     }
-    return st == POD_OK ? pod_router_new(&setup->slice, &setup->router, err) : st;
+    return st == POD_OK ? routes_make(setup, err) : st;
 }
 
 void pod_experiment_setup_fini(pod_experiment_setup *setup)
 {
+    if (setup->detour != NULL) {
+        pod_experiment_setup_fini(setup->detour);
+        free(setup->detour);
+    }
     pod_router_free(setup->router);
     *setup = (pod_experiment_setup){.router = NULL};
 }
@@ -201,6 +256,7 @@ pod_status pod_experiment_setup_changed(pod_experiment_setup *changed,
 {
     *changed = *setup;
     changed->router = NULL;
+    changed->detour = NULL;
     switch (change) {
     case POD_FAULTS_NONE:
         changed->slice.nfaults = 0;
@@ -210,11 +266,10 @@ pod_status pod_experiment_setup_changed(pod_experiment_setup *changed,
         fault_repair(changed, fault);
         break;
     case POD_FAULT_OUT:
-        changed->slice.faults[fault].kind = POD_FAULT_LINK_DEAD;
-        changed->slice.faults[fault].factor = 0;
+        cable_out(&changed->slice.faults[fault]);
         break;
     }
-    return pod_router_new(&changed->slice, &changed->router, err);
+    return routes_make(changed, err);
 }
 
 const char *pod_experiment_fault_name(const pod_experiment_setup *setup, int fault, char *buf,

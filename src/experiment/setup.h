@@ -6,6 +6,10 @@
  *  slices. From a setup come the machine that runs (net/machine.h) and the requests for collectives
  *  (collectives/schedule/algorithm.h), so that each of their fields is filled in one place.
  *
+ *  Slow cables. What crosses one takes as long as it; what goes round it shares links with others. Which is quicker
+ *  hangs on the question, so whoever runs one with `auto`, a step or a program tries both: the setup, and its detour,
+ *  the same slice with its slowest cables dead, which may have a detour of its own.
+ *
  *  Ownership: init/fini on the caller's storage; a setup must not move once it is initialised (the
  *  router borrows the slice), and borrows the tables it was made from. Threads: one per rank. */
 #pragma once
@@ -39,13 +43,16 @@ typedef struct pod_experiment_setup_request {
     bool hosts_work; /**< hosts of a single slice have something to do, so that they may be slow */
 } pod_experiment_setup_request;
 
-typedef struct pod_experiment_setup {
+typedef struct pod_experiment_setup pod_experiment_setup;
+struct pod_experiment_setup {
     pod_slice slice;
     pod_chip_spec chip;
     pod_router *router;
     pod_dcn dcn; /**< what joins the slices when there are several */
     bool listed; /**< the slice is in slices.csv; else its wrap is by rule */
-} pod_experiment_setup;
+    pod_experiment_setup
+        *detour; /**< NULL: no cable is slow, or nothing holds the slice together without them */
+};
 
 /** Not collective.
  *  @param[out] setup  for pod_experiment_setup_fini, also after an error

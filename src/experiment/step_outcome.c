@@ -125,10 +125,13 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
     if (st == POD_OK && data) {
         st = pod_experiment_step_reference(experiment, run_case, &reference, err);
-        if (st == POD_OK) {
-            st = pod_experiment_step_run_data(experiment, run_case, chip, reference, watch, result,
-                                              &numbers, err);
+        pod_experiment_step_case tried = *run_case;
+        if (st == POD_OK && tried.setup->detour != NULL) {
+            st = pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err);
+            pod_step_result_fini(result);
         }
+        POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, reference, watch,
+                                                  result, &numbers, err));
         pod_reference_free(reference);
     } else if (st == POD_OK) {
         st = pod_experiment_step_run(experiment, run_case, chip, watch, result, err);

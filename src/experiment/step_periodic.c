@@ -317,11 +317,9 @@ static pod_status run(pod_experiment *experiment, const pod_experiment_step_case
 }
 
 /* With the tables of what is chosen and simulated once in all of it. */
-static pod_status run_with_tables(pod_experiment *experiment,
-                                  const pod_experiment_step_case *run_case,
-                                  const pod_chip_spec *chip, bool time_only,
-                                  pod_experiment_watch *watch, pod_step_result *result,
-                                  pod_error *err)
+static pod_status run_on_setup(pod_experiment *experiment, const pod_experiment_step_case *run_case,
+                               const pod_chip_spec *chip, bool time_only,
+                               pod_experiment_watch *watch, pod_step_result *result, pod_error *err)
 {
     pod_experiment own = *experiment;
     pod_coll_choices *choices = NULL;
@@ -342,12 +340,44 @@ static pod_status run_with_tables(pod_experiment *experiment,
     return st;
 }
 
+pod_status pod_experiment_step_routes(pod_experiment *experiment,
+                                      const pod_experiment_step_case *run_case,
+                                      const pod_chip_spec *chip, const pod_experiment_setup **best,
+                                      pod_step_result *result, pod_error *err)
+{
+    pod_experiment own = *experiment;
+    pod_experiment_step_case tried = *run_case;
+    pod_status st = POD_OK;
+    *result = (pod_step_result){0};
+    *best = NULL;
+    for (; st == POD_OK && tried.setup != NULL; tried.setup = tried.setup->detour) {
+        pod_step_result timed = {0};
+        st = run_on_setup(&own, &tried, chip, true, NULL, &timed, err);
+        if (st == POD_OK && (*best == NULL || timed.time_ps < result->time_ps)) {
+            const pod_step_result slower = *result;
+            *result = timed;
+            timed = slower;
+            *best = tried.setup;
+        }
+        pod_step_result_fini(&timed);
+        own.choices = NULL; /* those of another slice */
+    }
+    return st;
+}
+
 pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_experiment_step_case *run_case,
                                    const pod_chip_spec *chip, pod_experiment_watch *watch,
                                    pod_step_result *result, pod_error *err)
 {
-    return run_with_tables(experiment, run_case, chip, false, watch, result, err);
+    pod_experiment own = *experiment;
+    pod_experiment_step_case tried = *run_case;
+    if (tried.setup->detour != NULL) {
+        POD_TRY(pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err));
+        pod_step_result_fini(result);
+        own.choices = tried.setup == run_case->setup ? own.choices : NULL;
+    }
+    return run_on_setup(&own, &tried, chip, false, watch, result, err);
 }
 
 pod_status pod_experiment_step_time(pod_experiment *experiment,
@@ -355,5 +385,6 @@ pod_status pod_experiment_step_time(pod_experiment *experiment,
                                     const pod_chip_spec *chip, pod_step_result *result,
                                     pod_error *err)
 {
-    return run_with_tables(experiment, run_case, chip, true, NULL, result, err);
+    const pod_experiment_setup *best;
+    return pod_experiment_step_routes(experiment, run_case, chip, &best, result, err);
 }
