@@ -363,6 +363,13 @@ pod_time_unit pod_time_unit_of(double seconds)
     return units[i];
 }
 
+const char *pod_format_time(double seconds, char *buf, size_t size)
+{
+    const pod_time_unit unit = pod_time_unit_of(fabs(seconds));
+    (void)snprintf(buf, size, "%.6g %s", seconds * unit.per_s, unit.name);
+    return buf;
+}
+
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

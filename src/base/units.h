@@ -122,8 +122,11 @@ typedef struct pod_time_unit {
 } pod_time_unit;
 pod_time_unit pod_time_unit_of(double seconds);
 
-/** Room for any text that the two functions below write, with its NUL. */
+/** Room for any text that the functions below write, with its NUL. */
 enum { POD_FORMAT_MAX = 32 };
+
+/** Format into buf, in the unit that fits, with up to six digits: "4.25 us". @return buf */
+const char *pod_format_time(double seconds, char *buf, size_t size);
 
 /** Format into buf (always terminated) in B, KiB, MiB, GiB, TiB or PiB: the whole number of units if it has at most
  *  four digits ("64 MiB"), else four significant digits ("11.77 MiB"). @param bytes >= 0 @return buf */

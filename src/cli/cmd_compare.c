@@ -160,12 +160,13 @@ static pod_status check_any_runs(const comparison *c, pod_error *err)
 static void note_rows(const comparison *c, pod_findings *findings)
 {
     const pod_experiment_step_outcome *first = NULL;
+    char least[POD_FORMAT_MAX];
     int count = count_rows(c, is_slower, &first);
     if (count > 0) {
         pod_findings_say(findings, POD_FINDING_BELOW, "slower",
-                         "%d layout%s not simulated: %s at least %.6g s", count,
+                         "%d layout%s not simulated: %s at least %s", count,
                          count > 1 ? "s are" : " is", count > 1 ? "each takes" : "it takes",
-                         pod_time_to_s(first->bound_ps));
+                         pod_format_time(pod_time_to_s(first->bound_ps), least, sizeof least));
     }
     count = count_rows(c, does_not_fit, &first);
     if (count > 0 && first->needs_bytes > 0) {
@@ -198,7 +199,7 @@ static void say_why(const comparison *c, pod_findings *findings)
     const pod_cli_candidate first = {.name = name[0], .outcome = &o[0], .scale = 1};
     const pod_cli_candidate second = {.name = name[1], .outcome = &o[1], .scale = 1};
     pod_text text = {0};
-    pod_cli_why(&text, &first, &second, "s");
+    pod_cli_why(&text, &first, &second, NULL);
     if (strcmp(o[0].remat, o[1].remat) != 0) {
         pod_text_printf(&text, "; recomputation %s against %s", o[0].remat, o[1].remat);
     }
@@ -239,7 +240,9 @@ static void emit_row(const comparison *c, pod_emit *emit, int rank,
 {
     char slower[64];
     const bool timed = has_figures(outcome);
-    (void)snprintf(slower, sizeof slower, "at least %.6g s", pod_time_to_s(outcome->bound_ps));
+    char least[POD_FORMAT_MAX];
+    (void)snprintf(slower, sizeof slower, "at least %s",
+                   pod_format_time(pod_time_to_s(outcome->bound_ps), least, sizeof least));
     const compare_row row = {.rank = timed ? rank : INT64_MIN,
                              .status = status_word(outcome),
                              .reason = outcome->slower != 0        ? slower

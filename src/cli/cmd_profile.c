@@ -84,10 +84,12 @@ static void profile_head(pod_emit *emit, const profile_texts *texts, const pod_p
     }
     pod_emit_heading(emit, "podsim profile: %s, %s, one of %d device%s", texts->file,
                      profile->device, profile->devices, profile->devices == 1 ? "" : "s");
-    pod_emit_heading(emit,
-                     "step %s, one of %d: %.6f s, of which %.6f s are communication, %.6f s gaps",
-                     profile->step, profile->steps, pod_time_to_s(profile->step_ps),
-                     pod_time_to_s(exposed_ps), pod_time_to_s(profile->gaps_ps));
+    char text[3][POD_FORMAT_MAX];
+    pod_emit_heading(emit, "step %s, one of %d: %s, of which %s are communication, %s gaps",
+                     profile->step, profile->steps,
+                     pod_format_time(pod_time_to_s(profile->step_ps), text[0], sizeof text[0]),
+                     pod_format_time(pod_time_to_s(exposed_ps), text[1], sizeof text[1]),
+                     pod_format_time(pod_time_to_s(profile->gaps_ps), text[2], sizeof text[2]));
 }
 
 static pod_status profile_print(pod_cli *cli, const profile_texts *texts,

@@ -141,6 +141,7 @@ static void say_headline(pod_findings *findings, const pod_experiment_step_outco
                                                      "waiting for the hosts",
                                                      "idle time"};
     double part_s[POD_STEP_PARTS];
+    char text[2][POD_FORMAT_MAX];
     const char *remedy = "";
     pod_experiment_step_parts(outcome, part_s);
     for (int i = 0; i < findings->count; i++) {
@@ -149,8 +150,10 @@ static void say_headline(pod_findings *findings, const pod_experiment_step_outco
         }
     }
     pod_findings_say(findings, POD_FINDING_DATA, "headline",
-                     "The largest part of the step is %s: %.4g of %.4g s (%.1f %%).%s%s",
-                     what[outcome->limit], part_s[outcome->limit], outcome->figures.step_time_s,
+                     "The largest part of the step is %s: %s of %s (%.1f %%).%s%s",
+                     what[outcome->limit],
+                     pod_format_time(part_s[outcome->limit], text[0], sizeof text[0]),
+                     pod_format_time(outcome->figures.step_time_s, text[1], sizeof text[1]),
                      100 * part_s[outcome->limit] / outcome->figures.step_time_s,
                      remedy[0] != '\0' ? " " : "", remedy);
 }

@@ -82,8 +82,10 @@ static void note_remedies(pod_findings *findings, const pod_hlo_report *report)
         }
         any = true;
         remedy_print(remedy, text, sizeof text);
-        pod_findings_say(findings, POD_FINDING_BELOW, "remedy", "  %s, step %.6g s, %.1f %% less",
-                         text, pod_time_to_s(remedy->time_ps), gain * 100);
+        char time[POD_FORMAT_MAX];
+        pod_findings_say(findings, POD_FINDING_BELOW, "remedy", "  %s, step %s, %.1f %% less", text,
+                         pod_format_time(pod_time_to_s(remedy->time_ps), time, sizeof time),
+                         gain * 100);
     }
 }
 
@@ -93,20 +95,23 @@ static void note_unknowns(pod_findings *findings, const pod_hlo_report *report)
     if (totals.unknown_calls == 0) {
         return;
     }
+    char time[2][POD_FORMAT_MAX];
     pod_findings_say(findings, POD_FINDING_BELOW, "unknown",
-                     "Not known: %lld run%s of custom calls, %.6g s as a lower bound",
+                     "Not known: %lld run%s of custom calls, %s as a lower bound",
                      (long long)totals.unknown_calls, totals.unknown_calls == 1 ? "" : "s",
-                     totals.unknown_s);
+                     pod_format_time(totals.unknown_s, time[0], sizeof time[0]));
     for (int i = 0; i < report->nunknown; i++) {
         char name[POD_HLO_CELL_MAX];
         const pod_experiment_hlo_unknown *unknown = &report->unknown[i];
         (void)pod_hlo_print_name(report->text->module, unknown->instruction, name, sizeof name);
         pod_findings_say(findings, POD_FINDING_BELOW, "unknown",
-                         "  %s: %lld x at least %.6g us; with %d times that the step takes %.6g s "
+                         "  %s: %lld x at least %s; with %d times that the step takes %s "
                          "(--custom-call %s=%.6gus)",
-                         name, (long long)unknown->runs, pod_time_to_s(unknown->bound_ps) * 1e6,
-                         POD_HLO_UNKNOWN_TIMES, pod_time_to_s(unknown->time_ps), name,
-                         pod_time_to_s(unknown->given_ps) * 1e6);
+                         name, (long long)unknown->runs,
+                         pod_format_time(pod_time_to_s(unknown->bound_ps), time[0], sizeof time[0]),
+                         POD_HLO_UNKNOWN_TIMES,
+                         pod_format_time(pod_time_to_s(unknown->time_ps), time[1], sizeof time[1]),
+                         name, pod_time_to_s(unknown->given_ps) * 1e6);
     }
 }
 

@@ -121,10 +121,13 @@ static pod_status shares_print(pod_cli *cli, const pod_hlo_report *report, const
     const double step_s = pod_time_to_s(report->outcome->result.time_ps);
     POD_TRY(pod_emit_new(cli->common.format, "hlo", columns, sizeof columns / sizeof columns[0],
                          &emit, err));
-    pod_emit_heading(emit, "podsim hlo: %s, %s, a step of %.6f s, %.6f s of it idle, by %s",
-                     report->setup->slice.name, report->module, step_s,
-                     pod_experiment_hlo_mean_s(report->outcome, report->outcome->result.idle_ps),
-                     pod_hlo_by_names[report->by]);
+    const double idle_s =
+        pod_experiment_hlo_mean_s(report->outcome, report->outcome->result.idle_ps);
+    char text[2][POD_FORMAT_MAX];
+    pod_emit_heading(
+        emit, "podsim hlo: %s, %s, a step of %s, %s of it idle, by %s", report->setup->slice.name,
+        report->module, pod_format_time(step_s, text[0], sizeof text[0]),
+        pod_format_time(idle_s, text[1], sizeof text[1]), pod_hlo_by_names[report->by]);
     const uint32_t shown = table && (uint32_t)report->top < count ? (uint32_t)report->top : count;
     for (uint32_t i = 0; i < shown; i++) {
         const double time_s = shares[i].compute_s + shares[i].exposed_s;

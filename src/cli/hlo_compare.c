@@ -253,14 +253,16 @@ static void steps_emit(pod_emit *emit, const side sides[2])
 
 static void compare_head(pod_emit *emit, const side sides[2], const char *const files[2])
 {
+    char text[2][POD_FORMAT_MAX];
     for (int which = 0; which < 2; which++) {
-        pod_emit_heading(emit,
-                         "podsim hlo: %c is %s, %s on %s: a step of %.6f s, %.6f s of it idle",
+        pod_emit_heading(emit, "podsim hlo: %c is %s, %s on %s: a step of %s, %s of it idle",
                          "AB"[which], files[which], sides[which].module, sides[which].slice,
-                         sides[which].step_s, sides[which].idle_s);
+                         pod_format_time(sides[which].step_s, text[0], sizeof text[0]),
+                         pod_format_time(sides[which].idle_s, text[1], sizeof text[1]));
     }
     const double delta_s = sides[1].step_s - sides[0].step_s;
-    pod_emit_heading(emit, "B takes %.6f s %s, %.1f %% of A", fabs(delta_s),
+    pod_emit_heading(emit, "B takes %s %s, %.1f %% of A",
+                     pod_format_time(fabs(delta_s), text[0], sizeof text[0]),
                      delta_s < 0 ? "less" : "more",
                      sides[0].step_s > 0 ? sides[1].step_s / sides[0].step_s * 100 : 0);
 }

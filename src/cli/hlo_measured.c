@@ -231,8 +231,11 @@ static void measured_say(pod_findings *findings, const pod_hlo_report *report,
         (void)snprintf(lies, sizeof lies, "; of the difference %.0f %% lies in %s", part * 100,
                        sums[most].kind);
     }
+    char text[2][POD_FORMAT_MAX];
     pod_findings_say(findings, POD_FINDING_ABOVE, "measured",
-                     "predicted %.6f s, measured %.6f s (%+.1f %%)%s", predicted_s, measured_s,
+                     "predicted %s, measured %s (%+.1f %%)%s",
+                     pod_format_time(predicted_s, text[0], sizeof text[0]),
+                     pod_format_time(measured_s, text[1], sizeof text[1]),
                      measured_s > 0 ? (predicted_s / measured_s - 1) * 100 : 0, lies);
     sums_say(findings, "measured_kinds", "kind (us):", sums, KIND_SUMS);
     sums_say(findings, "measured_phases", "phase (us):", phases, POD_HLO_PASSES + 1);

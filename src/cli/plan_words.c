@@ -59,6 +59,7 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
     const double faster = row->best.figures.step_time_s / doubled->best.figures.step_time_s;
     const double cost = pod_plan_cost(plan, doubled) / pod_plan_cost(plan, row);
     char more[64];
+    char step[POD_FORMAT_MAX];
     if (cost >= 2) {
         (void)snprintf(more, sizeof more, "%.3g times as much", cost);
     } else {
@@ -66,10 +67,11 @@ static void say_doubled(const pod_plan *plan, const pod_experiment_plan_row *row
                        cost < 1 ? "less" : "more");
     }
     pod_findings_say(plan->findings, POD_FINDING_AFTER, "doubled",
-                     "  twice the chips, %s: %.4g s a step, %.3g times as fast; a token costs "
+                     "  twice the chips, %s: %s a step, %.3g times as fast; a token costs "
                      "%s; limited by %s",
-                     pod_plan_name(doubled, name, sizeof name), doubled->best.figures.step_time_s,
-                     faster, more, pod_experiment_step_limit(&doubled->best));
+                     pod_plan_name(doubled, name, sizeof name),
+                     pod_format_time(doubled->best.figures.step_time_s, step, sizeof step), faster,
+                     more, pod_experiment_step_limit(&doubled->best));
 }
 
 /* What twice the chips would give: from the rows, or searched. */
@@ -120,7 +122,7 @@ static void say_next_slice(const pod_plan *plan, const pod_experiment_plan_row *
                         (long long)(next->chips - row->chips), second.name);
     } else {
         pod_cli_why(&text, &first, &second,
-                    plan->objective == POD_PLAN_BY_COST ? "a M tokens" : "s");
+                    plan->objective == POD_PLAN_BY_COST ? "a M tokens" : NULL);
     }
     pod_findings_say(plan->findings, POD_FINDING_AFTER, "why", "  %s",
                      text.data != NULL ? text.data : "");
@@ -141,10 +143,12 @@ static void say_next_layout(const pod_plan *plan, const pod_experiment_plan_row 
                                       .outcome = &row->next,
                                       .scale = 1};
     if (row->next.slower != 0) {
-        pod_text_printf(&text, "every other layout of it takes at least %.4g s (%s)",
-                        pod_time_to_s(row->next.bound_ps), second.name);
+        char least[POD_FORMAT_MAX];
+        pod_text_printf(&text, "every other layout of it takes at least %s (%s)",
+                        pod_format_time(pod_time_to_s(row->next.bound_ps), least, sizeof least),
+                        second.name);
     } else {
-        pod_cli_why(&text, &first, &second, "s");
+        pod_cli_why(&text, &first, &second, NULL);
     }
     pod_findings_say(plan->findings, POD_FINDING_AFTER, "why", "  %s",
                      text.data != NULL ? text.data : "");
@@ -170,18 +174,19 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
     char name[NAME_MAX];
     char run[96] = "";
     char days[32];
+    char step[POD_FORMAT_MAX];
     const double cost = pod_plan_cost(plan, row);
     if (plan->tokens > 0) {
         (void)snprintf(run, sizeof run, "; all tokens: %s, %.4g%s",
                        pod_plan_days_text(pod_plan_days(plan, row), days, sizeof days),
                        pod_plan_run_cost(plan, row), plan->prices.count > 0 ? "" : " chip-hours");
     }
-    pod_findings_say(
-        plan->findings, POD_FINDING_AFTER, "best",
-        "best of %s: %s, %.4g s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
-        chip_of(row), pod_plan_name(row, name, sizeof name), row->best.figures.step_time_s,
-        100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best), cost,
-        plan->prices.count > 0 ? "" : "chip-hours ", run);
+    pod_findings_say(plan->findings, POD_FINDING_AFTER, "best",
+                     "best of %s: %s, %s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
+                     chip_of(row), pod_plan_name(row, name, sizeof name),
+                     pod_format_time(row->best.figures.step_time_s, step, sizeof step),
+                     100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best), cost,
+                     plan->prices.count > 0 ? "" : "chip-hours ", run);
     if (next != NULL) {
         say_next_slice(plan, row, next);
     } else {
@@ -213,8 +218,10 @@ static void say_front(const pod_plan *plan)
     for (int i = 0; i < plan->slices.count && pod_plan_has_row(plan, &plan->rows[i]); i++) {
         const pod_experiment_plan_row *row = &plan->rows[i];
         if (on_front(plan, row)) {
-            pod_text_printf(&text, "%s %s (%.4g s, %.4g)", count++ > 0 ? "," : "",
-                            row->setup->slice.name, row->best.figures.step_time_s,
+            char step[POD_FORMAT_MAX];
+            pod_text_printf(&text, "%s %s (%s, %.4g)", count++ > 0 ? "," : "",
+                            row->setup->slice.name,
+                            pod_format_time(row->best.figures.step_time_s, step, sizeof step),
                             pod_plan_cost(plan, row));
         }
     }

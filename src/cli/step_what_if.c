@@ -77,9 +77,10 @@ pod_status pod_what_if_print(pod_cli *cli, const char *command, pod_time_ps base
         const what_if_row row = {pod_experiment_what_if_key[key], probe[key]};
         pod_emit_fields(emit, &row, NCOLUMNS);
     }
+    char base[POD_FORMAT_MAX];
     pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
-                     "step as it is: %.9g s; elasticity 1: time falls in proportion",
-                     pod_time_to_s(base_ps));
+                     "step as it is: %s; elasticity 1: time falls in proportion",
+                     pod_format_time(pod_time_to_s(base_ps), base, sizeof base));
     POD_THEN(st, pod_cli_report(cli, emit, &findings, err));
     pod_findings_fini(&findings);
     pod_emit_free(emit);

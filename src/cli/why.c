@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/why.h"
 
+#include "base/units.h"
+
 #include <math.h>
 
 static const double SHOWN_FRAC = 0.05;
@@ -33,8 +35,11 @@ void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_c
         pod_text_printf(text, "%s and %s take the same", first->name, second->name);
         return;
     }
-    pod_text_printf(text, "%s beats %s by %.3g %s (%.2g %%)", first->name, second->name, total,
-                    unit, 100 * total / whole);
+    const pod_time_unit time = pod_time_unit_of(total);
+    const double scale = unit != NULL ? 1 : time.per_s;
+    unit = unit != NULL ? unit : time.name;
+    pod_text_printf(text, "%s beats %s by %.3g %s (%.2g %%)", first->name, second->name,
+                    scale * total, unit, 100 * total / whole);
     for (int n = 0; n < POD_STEP_PARTS; n++) { /* the largest of those that are left */
         int largest = -1;
         for (int i = 0; i < POD_STEP_PARTS; i++) {
@@ -46,7 +51,7 @@ void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_c
         if (fabs(less) < SHOWN_FRAC * total) {
             break;
         }
-        pod_text_printf(text, "%s %s %.3g %s %s", n == 0 ? ":" : ",", names[largest], fabs(less),
-                        unit, less > 0 ? "less" : "more");
+        pod_text_printf(text, "%s %s %.3g %s %s", n == 0 ? ":" : ",", names[largest],
+                        scale * fabs(less), unit, less > 0 ? "less" : "more");
     }
 }

@@ -16,6 +16,6 @@ typedef struct pod_cli_candidate {
 
 /** "fsdp=1024 beats data=8,fsdp=128 by 1.05 s (1.5 %): compute 1.04 s less, exposed ICI 0.0084 s less". Parts below
  *  a twentieth of the difference are left out.
- *  @param unit  of what is compared, as "s" */
+ *  @param unit  of what is compared; NULL = of time, the one that fits */
 void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_candidate *second,
                  const char *unit);

@@ -189,10 +189,11 @@ static pod_status simulate(pod_experiment *experiment,
     return st;
 }
 
-static pod_status run_on_setup(pod_experiment *experiment, pod_experiment_collective_case *run_case,
-                               int64_t bytes, const pod_coll_algorithm *algorithm,
-                               pod_experiment_watch *watch, pod_experiment_collective_row *row,
-                               pod_error *err)
+static pod_status collective_on_setup(pod_experiment *experiment,
+                                      pod_experiment_collective_case *run_case, int64_t bytes,
+                                      const pod_coll_algorithm *algorithm,
+                                      pod_experiment_watch *watch,
+                                      pod_experiment_collective_row *row, pod_error *err)
 {
     *row = (pod_experiment_collective_row){.bytes = bytes};
     const bool trivial = pod_experiment_collective_is_trivial(run_case, bytes);
@@ -237,12 +238,12 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
     pod_time_ps least_ps = INT64_MAX;
     pod_coll_bound bound = {0};
     if (algorithm != NULL || own->detour == NULL) {
-        return run_on_setup(experiment, run_case, bytes, algorithm, watch, row, err);
+        return collective_on_setup(experiment, run_case, bytes, algorithm, watch, row, err);
     }
     pod_experiment_collective_case tried = *run_case;
     tried.timing_only = true;
     for (; tried.setup != NULL; tried.setup = tried.setup->detour) { /* it, and round slow cables */
-        POD_TRY(run_on_setup(experiment, &tried, bytes, NULL, NULL, row, err));
+        POD_TRY(collective_on_setup(experiment, &tried, bytes, NULL, NULL, row, err));
         bound = tried.setup == own ? row->bound : bound;
         if (row->result.time_ps < least_ps) {
             least_ps = row->result.time_ps;
@@ -250,7 +251,7 @@ pod_status pod_experiment_collective_run(pod_experiment *experiment,
         }
     }
     run_case->setup = best;
-    pod_status st = run_on_setup(experiment, run_case, bytes, NULL, watch, row, err);
+    pod_status st = collective_on_setup(experiment, run_case, bytes, NULL, watch, row, err);
     run_case->setup = own;
     row->bound = bound; /* what no algorithm can beat, by any route */
     POD_THEN(st, derive(row, run_case, err));

@@ -309,9 +309,10 @@ static pod_status loops_simulate(const hlo_run *run)
     return st;
 }
 
-static pod_status run_on_setup(pod_experiment *experiment,
-                               const pod_experiment_hlo_request *request, const pod_chip_spec *chip,
-                               pod_experiment_hlo_outcome *outcome, pod_error *err)
+static pod_status program_on_setup(pod_experiment *experiment,
+                                   const pod_experiment_hlo_request *request,
+                                   const pod_chip_spec *chip, pod_experiment_hlo_outcome *outcome,
+                                   pod_error *err)
 {
     pod_hlo_costs *costs = NULL;
     *outcome = (pod_experiment_hlo_outcome){0};
@@ -350,7 +351,7 @@ pod_status pod_experiment_hlo(pod_experiment *experiment, const pod_experiment_h
     tried.link_records = false;
     while (request->setup->detour != NULL && tried.setup != NULL) { /* it, and round slow cables */
         pod_experiment_hlo_outcome timed;
-        const pod_status st = run_on_setup(experiment, &tried, chip, &timed, err);
+        const pod_status st = program_on_setup(experiment, &tried, chip, &timed, err);
         if (st == POD_OK && timed.result.time_ps < least_ps) {
             least_ps = timed.result.time_ps;
             best.setup = tried.setup;
@@ -362,7 +363,7 @@ pod_status pod_experiment_hlo(pod_experiment *experiment, const pod_experiment_h
         }
         tried.setup = tried.setup->detour;
     }
-    return run_on_setup(experiment, &best, chip, outcome, err);
+    return program_on_setup(experiment, &best, chip, outcome, err);
 }
 
 void pod_experiment_hlo_outcome_fini(pod_experiment_hlo_outcome *outcome)

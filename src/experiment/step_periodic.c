@@ -317,9 +317,10 @@ static pod_status run(pod_experiment *experiment, const pod_experiment_step_case
 }
 
 /* With the tables of what is chosen and simulated once in all of it. */
-static pod_status run_on_setup(pod_experiment *experiment, const pod_experiment_step_case *run_case,
-                               const pod_chip_spec *chip, bool time_only,
-                               pod_experiment_watch *watch, pod_step_result *result, pod_error *err)
+static pod_status step_on_setup(pod_experiment *experiment,
+                                const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                                bool time_only, pod_experiment_watch *watch,
+                                pod_step_result *result, pod_error *err)
 {
     pod_experiment own = *experiment;
     pod_coll_choices *choices = NULL;
@@ -352,7 +353,7 @@ pod_status pod_experiment_step_routes(pod_experiment *experiment,
     *best = NULL;
     for (; st == POD_OK && tried.setup != NULL; tried.setup = tried.setup->detour) {
         pod_step_result timed = {0};
-        st = run_on_setup(&own, &tried, chip, true, NULL, &timed, err);
+        st = step_on_setup(&own, &tried, chip, true, NULL, &timed, err);
         if (st == POD_OK && (*best == NULL || timed.time_ps < result->time_ps)) {
             const pod_step_result slower = *result;
             *result = timed;
@@ -377,7 +378,7 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
         pod_step_result_fini(result);
         own.choices = tried.setup == run_case->setup ? own.choices : NULL;
     }
-    return run_on_setup(&own, &tried, chip, false, watch, result, err);
+    return step_on_setup(&own, &tried, chip, false, watch, result, err);
 }
 
 pod_status pod_experiment_step_time(pod_experiment *experiment,
