@@ -240,9 +240,7 @@ static void emit_row(const comparison *c, pod_emit *emit, int rank,
 {
     char slower[64];
     const bool timed = has_figures(outcome);
-    char least[POD_FORMAT_MAX];
-    (void)snprintf(slower, sizeof slower, "at least %s",
-                   pod_format_time(pod_time_to_s(outcome->bound_ps), least, sizeof least));
+    (void)snprintf(slower, sizeof slower, "at least %.6g s", pod_time_to_s(outcome->bound_ps));
     const compare_row row = {.rank = timed ? rank : INT64_MIN,
                              .status = status_word(outcome),
                              .reason = outcome->slower != 0        ? slower

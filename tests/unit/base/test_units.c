@@ -407,3 +407,14 @@ Test(units, every_double_reads_back)
         cr_expect_eq(memcmp(&back, &edges[i], sizeof back), 0, "%s", text);
     }
 }
+
+Test(units, formats_times_in_the_unit_that_fits)
+{
+    char text[POD_FORMAT_MAX];
+    cr_expect_str_eq(pod_format_time(4e-6, text, sizeof text), "4 us");
+    cr_expect_str_eq(pod_format_time(163.68e-6, text, sizeof text), "163.68 us");
+    cr_expect_str_eq(pod_format_time(2.5e-10, text, sizeof text), "250 ps");
+    cr_expect_str_eq(pod_format_time(1.0578, text, sizeof text), "1.0578 s");
+    cr_expect_str_eq(pod_format_time(-0.002, text, sizeof text), "-2 ms");
+    cr_expect_str_eq(pod_format_time(0, text, sizeof text), "0 s");
+}
