@@ -55,6 +55,36 @@ static int same_beginning(const char *a, const char *b)
     return n;
 }
 
+/* Is `part` in `name`, whatever the case? */
+static bool contains(const char *name, const char *part)
+{
+    const size_t length = strlen(part);
+    for (; *name != '\0'; name++) {
+        size_t same = 0;
+        while (same < length && fold(name[same]) == fold(part[same])) {
+            same++;
+        }
+        if (same == length) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The longest name, of three letters or more, that is a part of what was typed: 'train' of 'training'. */
+static const char *contained_name(const char *name, const char *const *names, int nnames)
+{
+    const char *longest = NULL;
+    size_t length = 2;
+    for (int i = 0; i < nnames; i++) {
+        if (strlen(names[i]) > length && contains(name, names[i])) {
+            longest = names[i];
+            length = strlen(names[i]);
+        }
+    }
+    return longest;
+}
+
 const char *pod_nearest_name(const char *name, const char *const *names, int nnames)
 {
     const size_t length = strlen(name);
@@ -76,7 +106,7 @@ const char *pod_nearest_name(const char *name, const char *const *names, int nna
             nearest_distance = distance;
         }
     }
-    return nearest;
+    return nearest != NULL ? nearest : contained_name(name, names, nnames);
 }
 
 static int fold_dash(char c)

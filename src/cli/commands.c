@@ -139,9 +139,11 @@ pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error 
         static const char *const before[] = {"--help", "--version"};
         return pod_fail_unknown(err, POD_E_USAGE, "option before the command", name, before, 2);
     }
-    const char *names[NCOMMANDS];
+    const char *names[NCOMMANDS + 2];
     for (int i = 0; i < NCOMMANDS; i++) {
         names[i] = commands[i].name;
     }
-    return pod_fail_unknown(err, POD_E_USAGE, "command", name, names, NCOMMANDS);
+    names[NCOMMANDS] = "help";
+    names[NCOMMANDS + 1] = "version";
+    return pod_fail_unknown(err, POD_E_USAGE, "command", name, names, NCOMMANDS + 2);
 }

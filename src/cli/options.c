@@ -120,11 +120,14 @@ static pod_status take_positional(pod_cli *cli, poptContext context, const pod_c
         POD_TRY(copy_kept(cli, text, &copy, err));
         POD_TRY(pod_cli_list_append(&cli->strings, usage->further, copy, err));
     }
-    return text == NULL ? POD_OK
-                        : pod_fail(err, POD_E_USAGE,
-                                   "unexpected argument '%s'; options begin "
-                                   "with --",
-                                   text);
+    if (text == NULL) {
+        return POD_OK;
+    }
+    const bool takes_slice = (usage->groups & (POD_CLI_SLICE | POD_CLI_SLICES)) != 0;
+    const bool has_slice = cli->common.slice != NULL || cli->common.slices.count > 0;
+    const bool is_slice = takes_slice && !has_slice && strpbrk(text, ":-") != NULL;
+    return pod_fail(err, POD_E_USAGE, "unexpected argument '%s'; %s%s", text,
+                    is_slice ? "write --slice " : "options begin with --", is_slice ? text : "");
 }
 
 static pod_status read_options(pod_cli *cli, poptContext context, const pod_cli_usage *usage,
