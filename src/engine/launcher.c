@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/launcher.h"
 
+#include "base/units.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -167,13 +169,16 @@ bool pod_launcher_shared_memory_short(char *text, size_t size)
     }
     const double free_bytes = (double)room.f_bavail * (double)room.f_frsize;
     const double needed = (double)ranks * SEGMENT_BYTES;
+    char room_text[POD_FORMAT_MAX];
+    char needed_text[POD_FORMAT_MAX];
     if (free_bytes >= needed) {
         return false;
     }
     (void)snprintf(
         text, size,
-        "%s has %.3g MB free, and %ld ranks may take %.3g MB of it; if they die of a bus "
-        "error, make room there or use mpirun --mca btl self,tcp",
-        folder, free_bytes / 1e6, ranks, needed / 1e6);
+        "%s has %s free, and %ld ranks may take %s of it; if they die of a bus error, make room "
+        "there or use mpirun --mca btl self,tcp",
+        folder, pod_format_bytes((int64_t)free_bytes, room_text, sizeof room_text), ranks,
+        pod_format_bytes((int64_t)needed, needed_text, sizeof needed_text));
     return true;
 }

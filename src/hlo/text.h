@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file hlo/text.h  Tokens of an HLO text, and where an error is in it.
  *
- *  Model: a scan is a place in a text of at most 64 MB. Blanks (space, tab, CR, LF) and comments
+ *  Model: a scan is a place in a text of at most 64 MiB. Blanks (space, tab, CR, LF) and comments
  *  (`/ * … * /`, or `//` up to the line end) stand freely between tokens. A string is "…" with \
  *  escapes and may hold line ends; the brackets ( [ { nest, at most POD_HLO_BRACKETS_MAX deep; < and > are none.
  *

@@ -9,7 +9,7 @@
 
 enum { PLACES = 3, BF16_BYTES = 2, SCORE_BYTES = 6, QKV_AS_ONE = POD_KEEP_QUERY };
 
-/* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180 GB (v6e) a chip. */
+/* RAM of a host that one of its chips may fill: machines have 112 (v5p) to 180e9 bytes (v6e) a chip. */
 static const double HOST_BYTES_MAX = 100e9;
 
 /** What keeping one thing costs and saves, over all layers of a chip; queries, keys and values are one (QKV). */

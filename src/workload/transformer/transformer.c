@@ -196,7 +196,7 @@ static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int
  *                         needs; none where those of all tokens would take 1/16 of the HBM or more each, and in models
  *                         with a tied head: then the conversion to f32 is part of the sums over the vocabulary
  *
- *  Source: MaxText ahead of time on v4 (docs/validation.md) needs 9.2 GB more than the rest for 459 M logits, with 8
+ *  Source: MaxText ahead of time on v4 (docs/validation.md) needs 8.6 GiB more than the rest for 459 M logits, with 8
  *  tiles little more. With as much of the HBM neither MXv4-001 nor any run with 100k tokens of vocabulary would fit,
  *  with a tied head not TRv6e-017. */
 static int64_t wide_elements(const pod_tf *tf, const logits_size *size)
