@@ -4,7 +4,7 @@
  *     all-reduce       reduce-scatter inside · exchange across · all-gather inside
  *     reduce-scatter   reduce-scatter inside · reduce-scatter across
  *     all-gather       all-gather across · all-gather inside
- *     broadcast        the root spreads its vector over its slice · across · all-gather inside
+ *     broadcast        what is left of a reduce-scatter in the root's slice (masked.h) · across · all-gather inside
  *
  * Every chip exchanges its own run with the chips at the same place of the other slices, so that all network
  * NICs of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
@@ -57,7 +57,7 @@ static void inner_step(const hier *self, const hier_me *me, const pod_coll_sched
                        int32_t inner_channel, int32_t first_channel, int32_t step, int32_t shift,
                        pod_coll_step *out)
 {
-    const int32_t runs = self->slices;
+    const int32_t runs = self->unit;
     const int32_t base = me->slice * self->n;
     inner->ops->step(inner, &me->place, inner_channel, step, out);
     out->send_to += out->send_to >= 0 ? base : 0;
@@ -75,40 +75,6 @@ static void inner_step(const hier *self, const hier_me *me, const pod_coll_sched
     POD_DASSERT(out->send_gap == 0);
 }
 
-/* ---- spreading from a root: rank d of its slice gets run d, in channel d mod spreads ---- */
-
-static int32_t spread_steps(const hier *self, const hier_me *me, int32_t spread)
-{
-    const int32_t root = self->base.root;
-    if (me->slice != root / self->n) {
-        return 0;
-    }
-    if (me->rank != root % self->n) {
-        return me->rank % self->spreads == spread ? 1 : 0;
-    }
-    const int32_t targets = (self->n - spread + self->spreads - 1) / self->spreads;
-    return targets - (root % self->n % self->spreads == spread ? 1 : 0);
-}
-
-static void spread_step(const hier *self, const hier_me *me, int32_t spread, int32_t part,
-                        int32_t step, pod_coll_step *out)
-{
-    const int32_t root = self->base.root % self->n;
-    *out = pod_coll_step_idle();
-    if (me->rank != root) {
-        out->recv_from = self->base.root;
-        out->recv_slot = pod_hier_run(self, part, me->rank);
-        return;
-    }
-    int32_t target = spread + step * self->spreads;
-    if (root % self->spreads == spread && target >= root) {
-        target += self->spreads;
-    }
-    out->send_to = me->slice * self->n + target;
-    out->send_slot = pod_hier_run(self, part, target);
-    out->send_slots = self->slices;
-}
-
 /* All-gathers inside first wait for what comes from other slices. */
 static void hier_gather_step(const hier *self, const hier_me *me, const hier_channel *ch,
                              int32_t part, int32_t step, pod_coll_step *out)
@@ -116,8 +82,7 @@ static void hier_gather_step(const hier *self, const hier_me *me, const hier_cha
     const hier_chunk *chunk = &self->chunk[ch->chunk];
     if (step == 0) {
         *out = pod_coll_step_idle();
-        out->wait[0] =
-            (pod_coll_wait){self->part[part].cross, pod_hier_cross_steps(self, me, part)};
+        out->wait[0] = pod_hier_crossed(self, me, part);
         return;
     }
     inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
@@ -134,9 +99,10 @@ static int32_t hier_steps(const pod_coll_schedule *schedule, const pod_coll_plac
     const hier_channel *ch = &self->channel[channel];
     const pod_hier_inner *inner = self->chunk[ch->chunk].inner;
     switch (ch->role) {
-    case ROLE_SPREAD:
-        return spread_steps(self, &me, ch->inner);
     case ROLE_SCATTER:
+        if (!pod_hier_scatters(self, &me)) {
+            return 0;
+        }
         return inner->scatter->ops->steps(inner->scatter, &me.place, ch->inner);
     case ROLE_CROSS:
         return pod_hier_cross_steps(self, &me, schedule->channels[channel].part);
@@ -155,11 +121,11 @@ static void hier_step(const pod_coll_schedule *schedule, const pod_coll_place *p
     const hier_chunk *chunk = &self->chunk[ch->chunk];
     const int32_t part = schedule->channels[channel].part;
     switch (ch->role) {
-    case ROLE_SPREAD:
-        spread_step(self, &me, ch->inner, part, step, out);
-        return;
     case ROLE_SCATTER:
         inner_step(self, &me, chunk->inner->scatter, ch->inner, chunk->first_scatter, step, 0, out);
+        if (schedule->op == POD_BROADCAST) { /* what is masked goes by its step, of 256 */
+            out->priority = (uint8_t)(out->priority * CHUNK_PRIORITIES / (UINT8_MAX + 1));
+        }
         out->priority = chunk_priority(ch->chunk, out->priority);
         return;
     case ROLE_CROSS:
@@ -202,13 +168,6 @@ static void chunk_channels(hier *self, int32_t number, int32_t nparts)
     hier_chunk *chunk = &self->chunk[number];
     const pod_coll_schedule *scatter = chunk->inner->scatter;
     const pod_coll_schedule *gather = chunk->inner->gather;
-    const int32_t most = 4 * self->slices + POD_HIER_SPREADS;
-    for (int32_t p = 0; p < nparts && self->base.op == POD_BROADCAST; ++p) {
-        self->part[chunk->first_part + p].first_spread = self->base.nchannels;
-        for (int32_t i = 0; i < self->spreads; ++i) {
-            channel_add(self, ROLE_SPREAD, number, i, chunk->first_part + p, self->n);
-        }
-    }
     chunk->first_scatter = self->base.nchannels;
     for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
         channel_add(self, ROLE_SCATTER, number, ch, chunk->first_part + scatter->channels[ch].part,
@@ -216,7 +175,7 @@ static void chunk_channels(hier *self, int32_t number, int32_t nparts)
     }
     for (int32_t p = 0; p < nparts; ++p) {
         self->part[chunk->first_part + p].cross =
-            channel_add(self, ROLE_CROSS, number, 0, chunk->first_part + p, most);
+            channel_add(self, ROLE_CROSS, number, 0, chunk->first_part + p, 4 * self->slices);
     }
     chunk->first_gather = self->base.nchannels;
     for (int32_t ch = 0; gather && ch < gather->nchannels; ++ch) {
@@ -237,11 +196,12 @@ static int inner_find(const hier *self, int64_t elements)
 
 static pod_status inners_build(hier *self, const pod_coll_request *request, pod_error *err)
 {
-    for (int c = 0; c < self->nchunks; ++c) {
-        const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
+    for (int c = 0; c < self->cut.nchunks; ++c) {
+        const int64_t elements = pod_hier_chunk_elements(request, &self->cut, c);
         if (inner_find(self, elements) == self->ninner) {
             POD_ASSERT(self->ninner < POD_HIER_CHUNK_SIZES);
-            POD_TRY(pod_hier_inner_init(&self->inner[self->ninner++], request, elements, err));
+            POD_TRY(pod_hier_inner_init(&self->inner[self->ninner++], request, elements, self->unit,
+                                        err));
         }
     }
     return POD_OK;
@@ -249,9 +209,9 @@ static pod_status inners_build(hier *self, const pod_coll_request *request, pod_
 
 static void chunks_fill(hier *self, const pod_coll_request *request, int32_t nparts)
 {
-    for (int32_t c = 0; c < self->nchunks; ++c) {
+    for (int32_t c = 0; c < self->cut.nchunks; ++c) {
         hier_chunk *chunk = &self->chunk[c];
-        const int64_t elements = pod_hier_chunk_elements(request, self->nchunks, c);
+        const int64_t elements = pod_hier_chunk_elements(request, &self->cut, c);
         chunk->inner = &self->inner[inner_find(self, elements)];
         chunk->first_part = c * nparts;
         const pod_coll_schedule *any =
@@ -260,8 +220,8 @@ static void chunks_fill(hier *self, const pod_coll_request *request, int32_t npa
             self->part[chunk->first_part + p] = (hier_part){.inner = p, .chunk = c};
             self->base.parts[chunk->first_part + p] =
                 (pod_coll_part){.elements = any ? any->parts[p].elements : elements,
-                                .blocks = self->n * self->slices,
-                                .slots = self->n * self->slices};
+                                .blocks = self->n * self->unit,
+                                .slots = self->n * self->unit};
         }
         chunk_channels(self, c, nparts);
     }
@@ -274,13 +234,12 @@ static pod_status hier_allocate(hier *self, const pod_coll_request *request, con
     const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
     const int32_t nparts = any ? any->nparts : 1;
     const int32_t channels = (inner->scatter ? inner->scatter->nchannels : 0)
-                             + (inner->gather ? inner->gather->nchannels : 0)
-                             + nparts * (1 + self->spreads);
-    POD_TRY(pod_coll_frame_init(&self->base, &hier_ops, name, request, self->nchunks * nparts,
-                                self->nchunks * channels, err));
-    self->chunk = calloc((size_t)self->nchunks, sizeof *self->chunk);
-    self->part = calloc((size_t)self->nchunks * (size_t)nparts, sizeof *self->part);
-    self->channel = calloc((size_t)self->nchunks * (size_t)channels, sizeof *self->channel);
+                             + (inner->gather ? inner->gather->nchannels : 0) + nparts;
+    POD_TRY(pod_coll_frame_init(&self->base, &hier_ops, name, request, self->cut.nchunks * nparts,
+                                self->cut.nchunks * channels, err));
+    self->chunk = calloc((size_t)self->cut.nchunks, sizeof *self->chunk);
+    self->part = calloc((size_t)self->cut.nchunks * (size_t)nparts, sizeof *self->part);
+    self->channel = calloc((size_t)self->cut.nchunks * (size_t)channels, sizeof *self->channel);
     if (!self->chunk || !self->part || !self->channel) {
         return pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
@@ -330,9 +289,8 @@ pod_status pod_hier_build(const pod_coll_request *request, const char *name,
     self->inside = request->group->inside;
     self->n = self->inside->size;
     self->slices = request->group->slices;
-    self->spreads = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
-    self->nchunks = cut->nchunks;
-    self->window = cut->window;
+    self->unit = pod_hier_unit(request, cut);
+    self->cut = *cut;
     pod_status st = inners_build(self, request, err);
     POD_THEN(st, hier_allocate(self, request, name, err));
     if (st != POD_OK) {

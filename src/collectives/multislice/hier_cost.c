@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicted time of hierarchical collectives, cut into P chunks of which w may cross at once. A chunk is busy on
- * ICI for b before it crosses and for a after, on the NICs for c, and in flight for f; all chunks together take
- * the longest of
- *
- *     NICs     b + f + P c + stalls + a            stalls = (P - w) f / w: w chunks share every flight
- *     links     P (b + a) + gap                     gap: until the first is across, if b is over by then
- *     last one  P b + f + c + a
- *
- * and launch and the latency of hops besides. b, a: the inner schedules followed by predict.h. f: flights ·
+/* Predicted time of hierarchical collectives, cut into chunks of which a window may cross at once. A chunk is busy on
+ * ICI for b before it crosses and for a after, on the NICs for c, and in flight for f. All chunks are followed through
+ * these: reduced one after the other, NICs shared fairly by those that cross, gathered in their order after all are
+ * reduced. Launch and the latency of hops come on top. b, a: the inner schedules followed by predict.h. f: flights ·
  * latency. c: bytes that a chip sends / what every chip can send at once (pod_dcn_chip_bytes_per_s). With
  * B = the chip's run of the chunk:
  *
  *                       flights           bytes
  *     all-reduce        2, for S = 2: 1   2 (S-1)/S B, for S = 2: B
  *     all-gather        1                 (S-1)/S B        (so too reduce-scatter)
- *     broadcast         2, for S = 2: 1   as all-reduce
+ *     broadcast         2                 B from the root's slice, then (S-2)/(S-1) B from each other one;
+ *      or directly      1                 (S-1) B
  *     all-to-all        1                 (S-1)/S of the chunk
  */
 #include "collectives/multislice/hier_parts.h"
@@ -24,10 +20,13 @@
 
 enum { HIER_RANKS_MAX = 512 };
 
-/* More chunks must gain this much, and all chips together make no more hops than that: messages cost wall
+/* More chunks must gain this much (twice as much where they fly twice, and get in each other's way), and all chips together make no more hops than that: messages cost wall
  * time. */
-static const double chunks_worth_it = 1.01;
+static const double chunks_worth_it = 0.01;
 static const int64_t hops_max = 10000000;
+
+/* A smaller window of equal chunks must gain this much. */
+static const double window_worth_it = 1.01;
 
 /* A message makes as many between slices: PCIe, NIC, NIC, PCIe. */
 static const int64_t dcn_hops = 4;
@@ -110,8 +109,9 @@ static double crossing(const pod_coll_request *request, int64_t elements)
     if (request->op == POD_ALL_TO_ALL) {
         return others * (double)elements;
     }
-    const bool twice = request->op == POD_ALL_REDUCE || request->op == POD_BROADCAST;
-    return (twice ? 2.0 : 1.0) * others * run;
+    return request->op == POD_BROADCAST
+               ? run
+               : (request->op == POD_ALL_REDUCE ? 2.0 : 1.0) * others * run;
 }
 
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
@@ -127,11 +127,10 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
                 alltoall_share(request->group->inside) * (double)elements);
         return POD_OK;
     }
-    if (request->op == POD_BROADCAST && request->group->inside->size > 1) {
-        add_ici(phases, &phases->before_ps, request, (double)elements / 2.0);
-    }
+    pod_coll_request whole = *request; /* a broadcast's scatter takes no longer */
+    whole.op = request->op == POD_BROADCAST ? POD_ALL_REDUCE : request->op;
     pod_hier_inner inner;
-    pod_status st = pod_hier_inner_init(&inner, request, elements, err);
+    pod_status st = pod_hier_inner_init(&inner, &whole, elements, request->group->slices, err);
     POD_THEN(st, inner_time(request, &inner, inner.scatter, phases, &phases->before_ps, err));
     POD_THEN(st, inner_time(request, &inner, inner.gather, phases, &phases->after_ps, err));
     pod_hier_inner_fini(&inner);
@@ -140,58 +139,216 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
 
 /* ---- chunks ---- */
 
-int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, int chunk)
+/* How large a chunk is beside others. Where nothing comes before the crossing, the first ones would share the NICs and
+ * all arrive late: so those that cross at once grow, either by as much each (they arrive one by one), or as fast as
+ * they are gathered meanwhile. */
+static double chunk_weight(const pod_hier_cut *cut, int chunk)
 {
-    const int64_t n = request->group->size;
+    const int last = chunk < cut->window ? chunk : cut->window - 1;
+    if (cut->growth < 0.0) {
+        return 1.0;
+    }
+    double weight = 1.0;
+    for (int i = 0; i < last; ++i) {
+        weight *= 1.0 + (cut->growth > 0.0 ? cut->growth / (cut->window - 1 - i) : 1.0 / (i + 1));
+    }
+    return weight;
+}
+
+/* Those of the first `count` chunks. */
+static double chunk_weights(const pod_hier_cut *cut, int count)
+{
+    double sum = 0.0;
+    for (int chunk = 0; chunk < count; ++chunk) {
+        sum += chunk_weight(cut, chunk);
+    }
+    return sum;
+}
+
+int64_t pod_hier_chunk_elements(const pod_coll_request *request, const pod_hier_cut *cut, int chunk)
+{
+    const int64_t n = (int64_t)request->group->inside->size * pod_hier_unit(request, cut);
     const bool aligned =
-        request->equal_blocks || request->elements / n / nchunks >= POD_HIER_ALIGNED_MIN;
+        request->equal_blocks || request->elements / n / cut->nchunks >= POD_HIER_ALIGNED_MIN;
     const int64_t unit = aligned ? n : 1;
     const int64_t units = request->elements / unit;
-    const int64_t rest = chunk == nchunks - 1 ? request->elements % unit : 0;
-    return (units / nchunks + (chunk < units % nchunks ? 1 : 0)) * unit + rest;
+    const int64_t rest = chunk == cut->nchunks - 1 ? request->elements % unit : 0;
+    if (cut->growth >= 0.0) {
+        const double each = (double)units / chunk_weights(cut, cut->nchunks);
+        const int64_t before = (int64_t)(each * chunk_weights(cut, chunk));
+        const bool last = chunk == cut->nchunks - 1;
+        return ((last ? units : (int64_t)(each * chunk_weights(cut, chunk + 1))) - before) * unit
+               + rest;
+    }
+    return (units / cut->nchunks + (chunk < units % cut->nchunks ? 1 : 0)) * unit + rest;
+}
+
+/* A chunk between its reduction and its gather. */
+typedef struct crosser {
+    enum { CROSSER_WAITS, CROSSER_SENDS, CROSSER_FLIES, CROSSER_HERE } state;
+    int leg;
+    double left; /* of what this leg takes of NICs that it has for itself */
+    double when; /* it is reduced, lands, is here */
+    double free; /* another one may cross */
+} crosser;
+
+/* What crossing takes a chunk of weight 1. */
+typedef struct crossing_way {
+    int legs;
+    double leg[2]; /* of NICs */
+    double flight;
+    int nics; /* both legs go over the same ones, or each over its own */
+    double
+        confirms; /* until the sender knows that the first leg is over; else it takes part in both */
+} crossing_way;
+
+/* When something next happens to a chunk. */
+static double crosser_next(const crosser *all, int i, const pod_hier_cut *cut, double now,
+                           int sending)
+{
+    const double room = i < cut->window ? now : all[i - cut->window].free;
+    switch (all[i].state) {
+    case CROSSER_WAITS:
+        return fmax(fmax(all[i].when, room), now);
+    case CROSSER_SENDS:
+        return now + all[i].left * sending;
+    case CROSSER_FLIES:
+        return all[i].when;
+    case CROSSER_HERE:
+        break;
+    }
+    return (double)INFINITY;
+}
+
+/* What happens to it does. @param scale  its weight */
+static void crosser_step(crosser *mine, const crossing_way *way, double scale, double now,
+                         int sending[2])
+{
+    int *nics = &sending[mine->leg % way->nics];
+    if (mine->state == CROSSER_SENDS) {
+        --*nics;
+        mine->state = CROSSER_FLIES;
+        mine->when = now + way->flight;
+        mine->leg++;
+        mine->free =
+            way->confirms > 0.0 && mine->leg == 1 ? mine->when + way->confirms : mine->free;
+        return;
+    }
+    if (mine->state == CROSSER_FLIES && mine->leg == way->legs) {
+        mine->state = CROSSER_HERE;
+        mine->free = way->confirms > 0.0 ? mine->free : now;
+        return;
+    }
+    ++*nics;
+    mine->state = CROSSER_SENDS;
+    mine->left = scale * way->leg[mine->leg];
+}
+
+/* Until all are here. */
+static void cross_all(crosser *all, const pod_hier_cut *cut, const crossing_way *way, double scale)
+{
+    int sending[2] = {0};
+    double now = 0.0;
+    int here = 0;
+    while (here < cut->nchunks) {
+        int first = 0;
+        double next = (double)INFINITY;
+        for (int i = 0; i < cut->nchunks; ++i) {
+            const double mine = crosser_next(all, i, cut, now, sending[all[i].leg % way->nics]);
+            first = mine < next ? i : first;
+            next = fmin(next, mine);
+        }
+        for (int i = 0; i < cut->nchunks; ++i) {
+            const bool sends = all[i].state == CROSSER_SENDS;
+            all[i].left -= sends ? (next - now) / sending[all[i].leg % way->nics] : 0.0;
+        }
+        now = next;
+        crosser_step(&all[first], way, scale * chunk_weight(cut, first), now, sending);
+        here += all[first].state == CROSSER_HERE ? 1 : 0;
+    }
+}
+
+static crossing_way way_of(const pod_coll_request *request, const pod_hier_phases *phases,
+                           const pod_hier_cut *cut)
+{
+    const int legs = flights_of(request);
+    const double nics = (double)phases->nics_ps;
+    const double flight = (double)phases->flight_ps / legs;
+    const int32_t others = request->group->slices - 1;
+    if (request->op != POD_BROADCAST) {
+        return (crossing_way){
+            legs, {nics / legs, nics / legs},
+             flight, 1, 0.0
+        };
+    }
+    return cut->direct ? (crossing_way){1, {nics * others, 0.0}, flight, 1, flight}
+                       : (crossing_way){2, {nics, nics * (others - 1) / others}, flight, 2, flight};
+}
+
+/* Busy times of links, NICs and flights of all chunks, one through the other. */
+static pod_time_ps pipeline_ps(const pod_coll_request *request, const pod_hier_phases *phases,
+                               const pod_hier_cut *cut)
+{
+    crosser all[POD_HIER_CHUNKS_MAX] = {{0}};
+    const double scale = cut->nchunks / chunk_weights(cut, cut->nchunks);
+    const crossing_way way = way_of(request, phases, cut);
+    const bool apart = request->op == POD_BROADCAST; /* some slices reduce nothing */
+    double reduced = 0.0;
+    for (int i = 0; i < cut->nchunks; ++i) {
+        reduced += scale * chunk_weight(cut, i) * (double)phases->before_ps;
+        all[i] = (crosser){.state = CROSSER_WAITS, .when = reduced, .free = (double)INFINITY};
+    }
+    cross_all(all, cut, &way, scale);
+    double links = apart ? 0.0 : reduced;
+    for (int i = 0; i < cut->nchunks; ++i) {
+        links = fmax(links, all[i].when) + scale * chunk_weight(cut, i) * (double)phases->after_ps;
+    }
+    return (pod_time_ps)fmax(links, reduced + cut->nchunks * (double)phases->after_ps);
 }
 
 static void predict(const pod_coll_request *request, const pod_hier_phases *phases,
                     const pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
-    const pod_time_ps chunks = cut->nchunks;
-    const pod_time_ps before = phases->before_ps;
-    const pod_time_ps after = phases->after_ps;
-    const pod_time_ps stalls = (chunks - cut->window) * phases->flight_ps / cut->window;
-    const pod_time_ps nics = before + phases->flight_ps + chunks * phases->nics_ps + stalls + after;
-    /* chunks that are reduced faster than they cross share the NICs with the first one */
-    const pod_time_ps sharing = before >= phases->nics_ps ? 1 : cut->window;
-    const pod_time_ps first = before + phases->flight_ps + sharing * phases->nics_ps;
-    const pod_time_ps gap = after > 0 ? pod_max_i64(first - chunks * before, 0) : 0;
-    const pod_time_ps links = chunks * (before + after) + gap;
-    const pod_time_ps last = chunks * before + phases->flight_ps + phases->nics_ps + after;
-    const pod_time_ps inside = chunks * (before + after);
+    const pod_time_ps inside = cut->nchunks * (phases->before_ps + phases->after_ps);
     *prediction = (pod_coll_prediction){
         .nterms = 4,
         .term = {{"launch", request->launch_ps},
                  {"hop latency", phases->latency_ps},
                  {"bytes inside slices", inside},
-                 {"what crossing slices adds",
-                  pod_max_i64(pod_max_i64(nics, links), last) - inside}},
+                 {"what crossing slices adds", pipeline_ps(request, phases, cut) - inside}},
     };
     for (int i = 0; i < prediction->nterms; ++i) {
         prediction->total_ps += prediction->term[i].time_ps;
     }
 }
 
-/* The smallest window that makes the predicted time smallest. */
+/* The window that makes the predicted time smallest, how chunks grow, and how a broadcast crosses. Where nothing comes
+ * after the crossing, NICs need only be busy. */
 static void best_window(const pod_coll_request *request, const pod_hier_phases *phases,
                         pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
     const int nchunks = cut->nchunks;
+    const double gathered =
+        phases->nics_ps > 0 ? (double)phases->after_ps / (double)phases->nics_ps : 0.0;
+    const double growths[] = {POD_HIER_EQUAL, 0.0, gathered};
+    const bool broadcast = request->op == POD_BROADCAST;
+    const bool goes_on = phases->after_ps > 0 || flights_of(request) > 1;
+    const int kinds = request->op == POD_ALL_GATHER || broadcast ? 3 : 1;
+    const int ways = broadcast && request->group->slices > 2 ? 2 : 1;
     prediction->total_ps = POD_TIME_NEVER;
-    for (int window = 1; window <= nchunks; ++window) {
-        const pod_hier_cut tried = {.nchunks = nchunks, .window = window};
-        pod_coll_prediction mine;
-        predict(request, phases, &tried, &mine);
-        if (mine.total_ps < prediction->total_ps) {
-            *prediction = mine;
-            *cut = tried;
+    for (int window = nchunks; window >= (goes_on ? 1 : nchunks); --window) {
+        for (int kind = 0; kind < kinds * ways; ++kind) {
+            const pod_hier_cut tried = {.nchunks = nchunks,
+                                        .window = window,
+                                        .growth = growths[kind % kinds],
+                                        .direct = broadcast && kind < kinds};
+            pod_coll_prediction mine;
+            predict(request, phases, &tried, &mine);
+            const double safer = kinds == 1 && window < cut->window ? window_worth_it : 1.0;
+            if ((double)mine.total_ps * safer < (double)prediction->total_ps) {
+                *prediction = mine;
+                *cut = tried;
+            }
         }
     }
 }
@@ -199,21 +356,22 @@ static void best_window(const pod_coll_request *request, const pod_hier_phases *
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err)
 {
-    *cut = (pod_hier_cut){.nchunks = 1, .window = 1};
+    *cut = (pod_hier_cut){.nchunks = 1, .window = 1, .growth = POD_HIER_EQUAL};
     prediction->total_ps = POD_TIME_NEVER;
     for (int chunks = 1; chunks <= most; chunks *= 2) {
         pod_hier_phases phases;
         pod_coll_prediction mine;
-        const int64_t elements = pod_hier_chunk_elements(request, chunks, 0);
+        pod_hier_cut tried = {.nchunks = chunks, .window = 1, .growth = POD_HIER_EQUAL};
+        const int64_t elements = pod_hier_chunk_elements(request, &tried, 0);
         const pod_status st = pod_hier_phases_get(request, elements, &phases, err);
         if (st != POD_OK) {
             return st;
         }
-        pod_hier_cut tried = {.nchunks = chunks, .window = 1};
         best_window(request, &phases, &tried, &mine);
         const bool many = chunks * phases.hops > hops_max / request->group->size;
         if ((many && chunks > 1)
-            || (double)mine.total_ps * chunks_worth_it >= (double)prediction->total_ps) {
+            || (double)mine.total_ps * (1.0 + flights_of(request) * chunks_worth_it)
+                   >= (double)prediction->total_ps) {
             break;
         }
         *prediction = mine;

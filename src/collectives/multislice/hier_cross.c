@@ -9,18 +9,14 @@ int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank)
     const hier_part *p = &self->part[part];
     const pod_hier_inner *inner = self->chunk[p->chunk].inner;
     const pod_coll_schedule *any = inner->gather ? inner->gather : inner->scatter;
-    return any ? any->ops->block_slot(any, p->inner, rank) * self->slices : 0;
+    return any ? any->ops->block_slot(any, p->inner, rank) * self->unit : 0;
 }
 
 /* Channels of the phase before whose receives a rank's crossing waits for. */
-static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)
+static int32_t phase_waits(const hier *self, int32_t part)
 {
     const hier_part *p = &self->part[part];
     const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
-    if (self->base.op == POD_BROADCAST) {
-        const int32_t root = self->base.root;
-        return me->slice == root / self->n && me->rank != root % self->n ? 1 : 0;
-    }
     int32_t count = 0;
     for (int32_t ch = 0; scatter && ch < scatter->nchannels; ++ch) {
         count += scatter->channels[ch].part == p->inner ? 1 : 0;
@@ -29,28 +25,36 @@ static int32_t phase_waits(const hier *self, const hier_me *me, int32_t part)
 }
 
 /* The same, and the crossing of the chunk that leaves the window. */
-static int32_t waits_count(const hier *self, const hier_me *me, int32_t part)
+static int32_t waits_count(const hier *self, int32_t part)
 {
-    return phase_waits(self, me, part) + (self->part[part].chunk >= self->window ? 1 : 0);
+    return phase_waits(self, part) + (self->part[part].chunk >= self->cut.window ? 1 : 0);
 }
 
 /* Steps before the exchange that only wait: the first step of the exchange waits too. */
-static int32_t idle_steps(const hier *self, const hier_me *me, int32_t part)
+static int32_t idle_steps(const hier *self, int32_t part)
 {
-    const int32_t waits = waits_count(self, me, part);
+    const int32_t waits = waits_count(self, part);
     return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
 }
 
-/* Exchange steps: of slices that send first (a broadcast's root slice), and of all. */
-static int32_t cross_steps(const hier *self, const hier_me *me)
+/* A chunk that enters the window waits for this one. */
+static bool is_awaited(const hier *self, int32_t part)
+{
+    return self->part[part].chunk + self->cut.window < self->cut.nchunks;
+}
+
+/* Exchange steps. The root's slice of a broadcast sends to each of the others, and hears from each if it must; another
+ * one receives, says so, and goes on. */
+static int32_t cross_steps(const hier *self, const hier_me *me, int32_t part)
 {
     const int32_t others = self->slices - 1;
-    const bool at_root = me->slice == self->base.root / self->n;
     switch (self->base.op) {
     case POD_ALL_REDUCE:
         return others == 1 ? 1 : 2 * others;
     case POD_BROADCAST:
-        return others == 1 ? 1 : others + (at_root ? others : 1);
+        return !pod_hier_scatters(self, me) ? (self->cut.direct ? 2 : others + 1)
+               : is_awaited(self, part)     ? 2 * others
+                                            : others;
     case POD_ALL_GATHER:
     case POD_REDUCE_SCATTER:
     case POD_ALL_TO_ALL:
@@ -63,19 +67,23 @@ static int32_t cross_steps(const hier *self, const hier_me *me)
 
 int32_t pod_hier_cross_steps(const hier *self, const hier_me *me, int32_t part)
 {
-    return idle_steps(self, me, part) + cross_steps(self, me);
+    return idle_steps(self, part) + cross_steps(self, me, part);
+}
+
+pod_coll_wait pod_hier_crossed(const hier *self, const hier_me *me, int32_t part)
+{
+    const bool has = self->base.op == POD_BROADCAST && pod_hier_scatters(self, me);
+    return (pod_coll_wait){self->part[part].cross,
+                           has ? idle_steps(self, part) + 1 : pod_hier_cross_steps(self, me, part)};
 }
 
 static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
 {
     const hier_part *p = &self->part[part];
-    if (index == phase_waits(self, me, part)) {
-        const int32_t before = self->chunk[p->chunk - self->window].first_part + p->inner;
+    if (index == phase_waits(self, part)) {
+        const int32_t before = self->chunk[p->chunk - self->cut.window].first_part + p->inner;
         const int32_t cross = self->part[before].cross;
         return (pod_coll_wait){cross, pod_hier_cross_steps(self, me, before)};
-    }
-    if (self->base.op == POD_BROADCAST) {
-        return (pod_coll_wait){p->first_spread + me->rank % self->spreads, 1};
     }
     const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
     int32_t at = -1;
@@ -83,8 +91,9 @@ static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, 
         ++at;
         found += scatter->channels[at].part == p->inner ? 1 : 0;
     }
-    return (pod_coll_wait){self->chunk[p->chunk].first_scatter + at,
-                           scatter->ops->steps(scatter, &me->place, at)};
+    return (pod_coll_wait){
+        self->chunk[p->chunk].first_scatter + at,
+        pod_hier_scatters(self, me) ? scatter->ops->steps(scatter, &me->place, at) : 0};
 }
 
 /* Rank at my place in slice `slice`. */
@@ -98,7 +107,7 @@ static void swap_step(const hier *self, const hier_me *me, int32_t run, pod_coll
 {
     out->send_to = peer(self, me, 1 - me->slice);
     out->send_slot = run;
-    out->send_slots = self->slices;
+    out->send_slots = self->unit;
     out->recv_from = out->send_to;
     out->recv_slot = run;
     out->recv_op = POD_RECV_REDUCE;
@@ -118,40 +127,48 @@ static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool
     out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
 }
 
-/* The root's slice gives every other slice its slot of the run, which they then tell each other. */
-static void broadcast_step(const hier *self, const hier_me *me, int32_t run, int32_t k,
+/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. An empty message says that a slot
+ * is here, so that chunks cross no more at once than the window has. @param idle  steps before these */
+static void broadcast_step(const hier *self, const hier_me *me, int32_t part, int32_t k,
                            pod_coll_step *out)
 {
+    const int32_t run = pod_hier_run(self, part, me->rank);
+    const int32_t idle = idle_steps(self, part);
     const int32_t root = self->base.root / self->n;
-    const bool at_root = me->slice == root;
     const int32_t others = self->slices - 1;
-    const int32_t before = at_root ? others : 1; /* steps of the first half */
-    if (k >= before) {
-        exchange_step(self, me, run, false, k - before, out);
-        out->send_to = (me->slice + k - before + 1) % self->slices == root ? -1 : out->send_to;
-        out->recv_from = at_root ? -1 : out->recv_from;
-        out->send_step = 1 + k - before;
-        out->wait_recv = at_root ? 0 : 1;
-        return;
-    }
-    const int32_t to = (root + k + 1) % self->slices;
-    const bool whole = others == 1;
-    if (at_root) {
-        out->send_to = peer(self, me, to);
-        out->send_slot = run + (whole ? 0 : to);
-        out->send_slots = whole ? self->slices : 1;
-        out->send_step = 0;
-    } else {
+    const int32_t number = (me->slice - root - 1 + self->slices) % self->slices;
+    const int32_t own = self->cut.direct ? 0 : number; /* slot */
+    if (pod_hier_scatters(self, me)) {
+        const int32_t other = peer(self, me, (root + 1 + k % others) % self->slices);
+        out->send_to = k < others ? other : -1;
+        out->send_step = idle;
+        out->send_slot = run + (self->cut.direct ? 0 : k % others);
+        out->send_slots = 1;
+        out->recv_from = k < others ? -1 : other;
+    } else if (k == 0) {
         out->recv_from = peer(self, me, root);
-        out->recv_slot = run + (whole ? 0 : me->slice);
+        out->recv_slot = run + own;
+    } else if (k > 1) {
+        const int32_t from = (own + others - k + 1) % others;
+        out->wait_recv = idle + 1;
+        out->send_to = peer(self, me, (root + 1 + (own + k - 1) % others) % self->slices);
+        out->send_step = idle + k;
+        out->send_slot = run + own;
+        out->send_slots = 1;
+        out->recv_from = peer(self, me, (root + 1 + from) % self->slices);
+        out->recv_slot = run + from;
+    } else if (is_awaited(self, part)) {
+        out->wait_recv = idle + 1;
+        out->send_to = peer(self, me, root);
+        out->send_step = idle + others + number;
     }
 }
 
 void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int32_t step,
                          pod_coll_step *out)
 {
-    const int32_t idle = idle_steps(self, me, part);
-    const int32_t waits = waits_count(self, me, part);
+    const int32_t idle = idle_steps(self, part);
+    const int32_t waits = waits_count(self, part);
     const int32_t others = self->slices - 1;
     const int32_t run = pod_hier_run(self, part, me->rank);
     const int32_t k = step - idle;
@@ -167,7 +184,7 @@ void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int3
     }
     out->send_step = step;
     if (self->base.op == POD_BROADCAST) {
-        broadcast_step(self, me, run, k, out);
+        broadcast_step(self, me, part, k, out);
     } else if (self->base.op == POD_ALL_REDUCE && others == 1) {
         swap_step(self, me, run, out);
     } else {

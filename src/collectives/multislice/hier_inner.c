@@ -5,6 +5,7 @@
 #include "collectives/embedding/hamilton.h"
 #include "collectives/embedding/shares.h"
 #include "collectives/multislice/hier_parts.h"
+#include "collectives/schedule/masked.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ pod_coll_request pod_hier_inner_request(const pod_coll_request *request, int64_t
     inner.dcn = NULL;
     inner.elements = elements;
     inner.source_of = NULL;
-    inner.root = 0;
+    inner.root = request->root % request->group->inside->size;
     return inner;
 }
 
@@ -47,9 +48,8 @@ static int streams_of(const pod_coll_shares *shares, const pod_coll_axes *axes,
     return n;
 }
 
-static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *request,
-                              int32_t slices, pod_coll_op op, pod_coll_schedule **schedule,
-                              pod_error *err)
+static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *request, int32_t unit,
+                              pod_coll_op op, pod_coll_schedule **schedule, pod_error *err)
 {
     pod_coll_request own = *request;
     own.op = op;
@@ -72,28 +72,40 @@ static pod_status inner_build(pod_hier_inner *inner, const pod_coll_request *req
     pod_ring_stream stream[2 * POD_COLL_ORDERS_MAX];
     const pod_rings_plan plan = {.algorithm = "hier",
                                  .rule = POD_RING_EARLIEST,
-                                 .unit = slices,
+                                 .unit = unit,
                                  .nstreams = streams_of(&shares, &axes, stream),
                                  .stream = stream};
     return pod_rings_build(&own, &axes, &plan, schedule, err);
 }
 
+/* What is left of a reduce-scatter of which the root alone has anything. */
+static pod_status scatter_from_root(int32_t root, pod_coll_schedule **scatter, pod_error *err)
+{
+    pod_coll_masked *masked = NULL;
+    pod_coll_schedule *whole = *scatter;
+    *scatter = NULL;
+    POD_TRY(pod_coll_mask(whole, root, &masked, err));
+    *scatter = &masked->base;
+    return POD_OK;
+}
+
 pod_status pod_hier_inner_init(pod_hier_inner *inner, const pod_coll_request *request,
-                               int64_t elements, pod_error *err)
+                               int64_t elements, int32_t unit, pod_error *err)
 {
     *inner = (pod_hier_inner){.elements = elements, .symmetric = true};
     const pod_coll_request own = pod_hier_inner_request(request, elements);
-    const int32_t slices = request->group->slices;
     if (own.group->size == 1) {
         return POD_OK;
     }
-    const bool scatters = own.op == POD_ALL_REDUCE || own.op == POD_REDUCE_SCATTER;
     pod_status st = POD_OK;
-    if (scatters) {
-        st = inner_build(inner, &own, slices, POD_REDUCE_SCATTER, &inner->scatter, err);
+    if (own.op != POD_ALL_GATHER) {
+        st = inner_build(inner, &own, unit, POD_REDUCE_SCATTER, &inner->scatter, err);
+    }
+    if (st == POD_OK && own.op == POD_BROADCAST) {
+        st = scatter_from_root(own.root, &inner->scatter, err);
     }
     if (st == POD_OK && own.op != POD_REDUCE_SCATTER) {
-        st = inner_build(inner, &own, slices, POD_ALL_GATHER, &inner->gather, err);
+        st = inner_build(inner, &own, unit, POD_ALL_GATHER, &inner->gather, err);
     }
     if (st != POD_OK) {
         pod_hier_inner_fini(inner);

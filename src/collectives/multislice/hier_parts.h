@@ -17,16 +17,19 @@ enum { POD_HIER_CHUNKS_MAX = 16, POD_HIER_SPREADS = 8, POD_HIER_ALIGNED_MIN = 16
 /** Reduce-scatter and all-gather inside a slice that cut a vector the same way: same parts, same slots. */
 typedef struct pod_hier_inner {
     int64_t elements;
-    pod_coll_schedule *scatter; /**< NULL when the op needs none, or n is 1 */
+    pod_coll_schedule *
+        scatter; /**< NULL when the op needs none, or n is 1; of a broadcast, in the root's slice */
     pod_coll_schedule *gather;
     bool symmetric;      /**< every rank does the same */
     double link_s;       /**< what the busiest link needs for one of them */
     pod_time_ps hops_ps; /**< hop latency of one of them */
 } pod_hier_inner;
 
-/** Both for a vector of `elements`; `request` is the whole one. POD_E_INVALID, POD_E_NOMEM. */
+/** Both for a vector of `elements`; `request` is the whole one.
+ *  @param unit  slots of a run
+ *  @return POD_E_INVALID, POD_E_NOMEM */
 pod_status pod_hier_inner_init(pod_hier_inner *inner, const pod_coll_request *request,
-                               int64_t elements, pod_error *err);
+                               int64_t elements, int32_t unit, pod_error *err);
 void pod_hier_inner_fini(pod_hier_inner *inner);
 /** The request of the groups of one slice. */
 pod_coll_request pod_hier_inner_request(const pod_coll_request *request, int64_t elements);
@@ -45,7 +48,20 @@ typedef struct pod_hier_phases {
 typedef struct pod_hier_cut {
     int nchunks;
     int window;
+    double
+        growth; /**< of the first chunks: POD_HIER_EQUAL, 0 = by as much each, or gathered / sent meanwhile */
+    bool
+        direct; /**< broadcast: the root's slice sends all to every other one, else a slot which they exchange */
 } pod_hier_cut;
+
+#define POD_HIER_EQUAL (-1.0)
+
+/** Slots of a run: one for each slice; of a broadcast one for each but the root's, or one. */
+static inline int32_t pod_hier_unit(const pod_coll_request *request, const pod_hier_cut *cut)
+{
+    const int32_t slices = request->group->slices;
+    return request->op != POD_BROADCAST ? slices : cut->direct ? 1 : slices - 1;
+}
 
 /** POD_E_NOMEM, POD_E_INTERNAL. */
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
@@ -57,8 +73,9 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut
                          pod_coll_prediction *prediction, pod_error *err);
 
 /** Elements of a chunk. Chunks of large vectors are multiples of the ranks, so that blocks are equal; the
- *  last one takes the rest. */
-int64_t pod_hier_chunk_elements(const pod_coll_request *request, int nchunks, int chunk);
+ *  last one takes the rest. The first ones of an all-gather are smaller. */
+int64_t pod_hier_chunk_elements(const pod_coll_request *request, const pod_hier_cut *cut,
+                                int chunk);
 
 /** Schedules: all-reduce, all-gather, reduce-scatter, broadcast (hier_build.c,
  *  hier_cross.c), and all-to-all. */

@@ -8,14 +8,14 @@
 
 #include "collectives/multislice/hier_parts.h"
 
-enum { POD_HIER_CHUNK_SIZES = 3 };
+enum { POD_HIER_CHUNK_SIZES = POD_HIER_CHUNKS_MAX };
 
-typedef enum hier_role { ROLE_SPREAD, ROLE_SCATTER, ROLE_CROSS, ROLE_GATHER } hier_role;
+typedef enum hier_role { ROLE_SCATTER, ROLE_CROSS, ROLE_GATHER } hier_role;
 
 typedef struct hier_channel {
     hier_role role;
     int32_t chunk;
-    int32_t inner; /* channel of the inner schedule; of a spread its number */
+    int32_t inner; /* channel of the inner schedule */
 } hier_channel;
 
 typedef struct hier_chunk {
@@ -29,7 +29,6 @@ typedef struct hier_part {
     int32_t inner; /* part of the inner schedule */
     int32_t chunk;
     int32_t cross; /* its channel */
-    int32_t first_spread;
 } hier_part;
 
 typedef struct hier {
@@ -37,11 +36,11 @@ typedef struct hier {
     const pod_group *inside;
     int32_t n;
     int32_t slices;
-    int32_t spreads; /* channels per part in which a root spreads */
-    int nchunks;
-    int window; /* chunks that cross at once */
+    int32_t unit; /* slots of a run */
+    pod_hier_cut cut;
     int ninner;
-    pod_hier_inner inner[POD_HIER_CHUNK_SIZES]; /* chunks have few sizes */
+    pod_hier_inner inner
+        [POD_HIER_CHUNK_SIZES]; /* chunks have few sizes, but the first ones of an all-gather */
     hier_chunk *chunk;
     hier_channel *channel;
     hier_part *part;
@@ -61,3 +60,11 @@ int32_t pod_hier_run(const hier *self, int32_t part, int32_t rank);
 int32_t pod_hier_cross_steps(const hier *self, const hier_me *me, int32_t part);
 void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int32_t step,
                          pod_coll_step *out);
+/** When a chip has the whole of its run. */
+pod_coll_wait pod_hier_crossed(const hier *self, const hier_me *me, int32_t part);
+
+/** What a chip's slice has is scattered inside before it crosses: of a broadcast, that of the root. */
+static inline bool pod_hier_scatters(const hier *self, const hier_me *me)
+{
+    return self->base.op != POD_BROADCAST || me->slice == self->base.root / self->n;
+}
