@@ -20,8 +20,8 @@
 
 enum { HIER_RANKS_MAX = 512 };
 
-/* More chunks must gain this much (twice as much where they fly twice, and get in each other's way), and all chips together make no more hops than that: messages cost wall
- * time. */
+/* More chunks must gain this much (twice as much where they fly twice, and get in each other's way), and all chips
+ * together make no more hops than that: messages cost wall time. */
 static const double chunks_worth_it = 0.01;
 static const int64_t hops_max = 10000000;
 

@@ -127,8 +127,8 @@ static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool
     out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
 }
 
-/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. An empty message says that a slot
- * is here, so that chunks cross no more at once than the window has. @param idle  steps before these */
+/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. An empty message
+ * says that a slot is here, so that chunks cross no more at once than the window has. */
 static void broadcast_step(const hier *self, const hier_me *me, int32_t part, int32_t k,
                            pod_coll_step *out)
 {
