@@ -9,10 +9,11 @@
 enum { WORD_NEXT, WORD_NUMBERS };
 
 struct pod_deal {
-    int64_t
-        *words; /* rank 0: the next piece, numbers[count], records; in a process on its own, too */
-    MPI_Win window; /* MPI_WIN_NULL for one rank */
+    int64_t *
+        words; /* rank 0: the next piece, numbers[count], records; without a window, of each rank */
+    MPI_Win window; /* MPI_WIN_NULL for one rank, and where there is none to be had */
     int count;
+    int step; /* from a piece to the next without a window */
     size_t record_bytes;
     size_t record_words;
 };
@@ -30,12 +31,23 @@ static size_t record_word(const pod_deal *deal, int piece)
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 
-/* Rank 0's words as a window of all ranks. */
+/* Rank 0's words as a window of all ranks. There is none to be had from Open MPI 4.1 over Ethernet (its issue 11466):
+ * MPI then says so on all ranks. Collective. */
 static void window_open(pod_par *par, pod_deal *deal)
 {
     const size_t words = par->rank == 0 ? words_of(deal) : 0;
-    POD_MPI(MPI_Win_allocate((MPI_Aint)(words * sizeof *deal->words), sizeof *deal->words,
-                             MPI_INFO_NULL, par->comm, &deal->words, &deal->window));
+    const int code = MPI_Win_allocate((MPI_Aint)(words * sizeof *deal->words), sizeof *deal->words,
+                                      MPI_INFO_NULL, par->comm, &deal->words, &deal->window);
+    int64_t open[] = {code == MPI_SUCCESS, code != MPI_SUCCESS};
+    pod_par_min_i64(par, open, 2);
+    if (open[1] != 0) { /* no rank has one */
+        deal->words = NULL;
+        deal->window = MPI_WIN_NULL;
+        return;
+    }
+    if (open[0] == 0) {
+        pod_par_mpi_failed(code, "MPI_Win_allocate", __FILE__, __LINE__);
+    }
     if (par->rank == 0) {
         POD_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, deal->window));
         memset(deal->words, 0, words * sizeof *deal->words);
@@ -55,15 +67,19 @@ pod_status pod_deal_new(pod_par *par, int count, size_t record_bytes, pod_deal *
                            .record_words =
                                (record_bytes + sizeof *made->words - 1) / sizeof *made->words};
     }
-    if (made != NULL && par->size == 1) {
+    st = pod_par_agree(par, st, err);
+    if (st == POD_OK && par->size > 1) {
+        window_open(par, made);
+    }
+    if (st == POD_OK && made->window == MPI_WIN_NULL) {
         made->words = calloc(words_of(made), sizeof *made->words);
         st = made->words != NULL ? POD_OK
                                  : pod_fail(err, POD_E_NOMEM, "no memory to deal %d pieces", count);
     }
-    st = pod_par_agree(par, st, err);
-    if (st == POD_OK && par->size > 1) {
-        window_open(par, made);
-        st = pod_par_agree(par, POD_OK, err); /* nobody asks before the words are there */
+    st = pod_par_agree(par, st, err); /* nobody asks before the words are there */
+    if (st == POD_OK && made->window == MPI_WIN_NULL) {
+        made->words[WORD_NEXT] = par->rank;
+        made->step = par->size;
     }
     if (st != POD_OK && made != NULL) {
         free(made->words);
@@ -92,7 +108,8 @@ int pod_deal_next(pod_deal *deal)
     const int64_t one = 1;
     int64_t next = deal->count;
     if (deal->window == MPI_WIN_NULL) {
-        next = deal->words[WORD_NEXT]++;
+        next = deal->words[WORD_NEXT];
+        deal->words[WORD_NEXT] += deal->step;
     } else {
         POD_MPI(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, deal->window));
         POD_MPI(MPI_Fetch_and_op(&one, &next, MPI_INT64_T, 0, WORD_NEXT, MPI_SUM, deal->window));

@@ -4,7 +4,8 @@
  *  Model: pieces are numbered from 0. A rank that is free asks for the next number; no two ranks get the same. Each
  *  piece has one number (a time, a size) that its rank may tell, and that all may read while they work, and may have a
  *  record (plain bytes without pointers) that its rank leaves: rank 0 keeps them in memory that the others read and
- *  write without its help (one-sided MPI). A record that is left before the number is told is there with the number.
+ *  write without its help (one-sided MPI). Where MPI offers none, rank r gets r, r + size, …, and reads what it told
+ *  itself. A record that is left before the number is told is there with the number.
  *  Which rank gets what depends on how fast they are, so results may not depend on what was read.
  *
  *  Threads: one per rank. */
