@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slice as a drawing: planes along z beside and above each other, shifted as in a parallel projection. */
+/* A slice as a drawing: the planes along z beside each other, in rows; their cables along z are stubs to the right and
+ * up, and back. */
 #include "report/plots.h"
 
 #include <stdlib.h>
@@ -22,12 +23,35 @@ typedef struct point {
     double y;
 } point;
 
-/* Where a position is drawn. z goes to the right and up by part of a cell, further for wide slices. */
-static point place(const pod_slice *slice, double x, double y, double z)
+static const double PLANE_GAP = 1.1;
+
+/* Planes in a row: as many as rows, or one more. */
+static int32_t plane_columns(const pod_slice *slice)
 {
-    const double right = slice->dims[2] > 1 ? 0.38 * slice->dims[0] / 4 + 0.12 : 0;
-    const double up = slice->dims[2] > 1 ? 0.30 * slice->dims[1] / 4 + 0.1 : 0;
-    return (point){x + right * z, y + up * z};
+    int32_t columns = 1;
+    while (columns * columns < slice->dims[2]) {
+        columns++;
+    }
+    return columns;
+}
+
+/* Where a position is drawn. */
+static point place(const pod_slice *slice, double x, double y, int32_t z)
+{
+    const int32_t columns = plane_columns(slice);
+    return (point){x + (slice->dims[0] + PLANE_GAP) * (z % columns),
+                   y + (slice->dims[1] + PLANE_GAP) * (z / columns)};
+}
+
+/* Of a picture without margins above and below, where its width is what legend and colours leave. */
+static int height_px(const pod_slice *slice, bool colours)
+{
+    const int32_t columns = plane_columns(slice);
+    const int32_t rows = (slice->dims[2] + columns - 1) / columns;
+    const double wide = columns * (slice->dims[0] + PLANE_GAP);
+    const double high = rows * (slice->dims[1] + PLANE_GAP);
+    const double px = 60 + (colours ? 400 : 580) * high / wide;
+    return px < 180 ? 180 : px > 720 ? 720 : (int)px;
 }
 
 static bool segments_init(segments *s, size_t room)
@@ -67,7 +91,7 @@ static cable_kind kind_of(const pod_slice *slice, int32_t chip, int direction)
     return moved > 1 ? TWISTED : far > 0 ? WRAPS : PLAIN;
 }
 
-/* A cable, from its chip in + direction. Those that wrap leave the slice at both ends, as stubs. */
+/* A cable, from its chip in + direction. Those that wrap, or leave a plane, are stubs at both ends. */
 static void add_cable(segments *s, const pod_slice *slice, int32_t chip, int direction,
                       cable_kind kind, double load)
 {
@@ -76,16 +100,16 @@ static void add_cable(segments *s, const pod_slice *slice, int32_t chip, int dir
     const int axis = direction / 2;
     pod_slice_coords(slice, chip, a);
     pod_slice_coords(slice, pod_slice_neighbor(slice, chip, direction), b);
-    const double step[POD_AXES] = {axis == 0 ? 0.42 : 0, axis == 1 ? 0.42 : 0,
-                                   axis == 2 ? 0.42 : 0};
+    const double right = axis == 0 ? 0.42 : axis == 2 ? 0.25 : 0;
+    const double up = axis == 1 ? 0.42 : axis == 2 ? 0.25 : 0;
     const point from = place(slice, a[0], a[1], a[2]);
     const point to = place(slice, b[0], b[1], b[2]);
-    if (kind == PLAIN || kind == DEAD) {
+    if ((kind == PLAIN || kind == DEAD) && axis != 2 && a[2] == b[2]) {
         segments_add(s, from, to, load);
         return;
     }
-    segments_add(s, from, place(slice, a[0] + step[0], a[1] + step[1], a[2] + step[2]), load);
-    segments_add(s, place(slice, b[0] - step[0], b[1] - step[1], b[2] - step[2]), to, load);
+    segments_add(s, from, (point){from.x + right, from.y + up}, load);
+    segments_add(s, (point){to.x - right, to.y - up}, to, load);
 }
 
 static double load_of(const pod_plot_slice_args *args, int32_t chip, int direction)
@@ -163,8 +187,8 @@ static pod_status draw_chips(pod_plot *plot, const pod_slice *slice, pod_error *
         const point p = place(slice, at[0], at[1], at[2]);
         x[chip] = p.x;
         y[chip] = p.y;
-        label[chip] =
-            at[2] == 0 ? pod_slice_chip_text(slice, chip, text[chip], sizeof text[chip]) : "";
+        const bool named = slice->nchips <= LABELS_MAX || (at[0] == 0 && at[1] == 0);
+        label[chip] = named ? pod_slice_chip_text(slice, chip, text[chip], sizeof text[chip]) : "";
         if (pod_slice_chip_slowness(slice, chip) > 1) {
             slow_x[slow] = p.x;
             slow_y[slow++] = p.y;
@@ -175,7 +199,7 @@ static pod_status draw_chips(pod_plot *plot, const pod_slice *slice, pod_error *
                                           .count = slice->nchips,
                                           .x = x,
                                           .y = y,
-                                          .label = slice->nchips <= LABELS_MAX ? label : NULL,
+                                          .label = label,
                                           .colour = 7});
     pod_plot_add(plot, &(pod_plot_series){.kind = POD_PLOT_POINTS,
                                           .name = "slow chips",
@@ -192,8 +216,10 @@ static pod_status draw_chips(pod_plot *plot, const pod_slice *slice, pod_error *
 
 static void draw_lists(pod_plot *plot, const pod_plot_slice_args *args, const segments *lists)
 {
-    static const char *const names[KINDS] = {"cables", "cables that wrap (drawn as stubs)",
-                                             "twisted cables (stubs)", "dead cables"};
+    const bool planes = args->slice->dims[2] > 1;
+    const char *const names[KINDS] = {planes ? "cables (along z: stubs)" : "cables",
+                                      "cables that wrap (stubs)", "twisted cables (stubs)",
+                                      "dead cables"};
     static const int colours[KINDS] = {5, 1, 3, 7};
     static const int axis_colours[] = {1, 3, 6, 4, 5, 2};
     const bool load = args->busy_frac != NULL;
@@ -226,7 +252,10 @@ pod_status pod_plot_slice(pod_plot *plot, const pod_plot_slice_args *args, pod_e
     }
     pod_status status = made ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the picture");
     if (made) {
-        pod_plot_panel(plot, &(pod_plot_axes){.title = args->title, .drawing = true});
+        pod_plot_panel(plot,
+                       &(pod_plot_axes){.title = args->title,
+                                        .drawing = true,
+                                        .height_px = height_px(slice, args->busy_frac != NULL)});
         add_cables(args, lists);
         draw_lists(plot, args, lists);
         status = draw_chips(plot, slice, err);
