@@ -85,7 +85,8 @@ typedef enum pod_vector_function {
     X(POD_MEMORY_GATHERED, "gathered")                                                             \
     X(POD_MEMORY_INPUT, "input")                                                                   \
     X(POD_MEMORY_CACHE, "kv_cache")                                                                \
-    X(POD_MEMORY_LOGITS, "logits")
+    X(POD_MEMORY_LOGITS, "logits")                                                                 \
+    X(POD_MEMORY_COPIES, "copies")
 #define POD_MEMORY_KIND_ENUM(id, name) id,
 typedef enum pod_memory_kind {
     POD_MEMORY_KIND_LIST(POD_MEMORY_KIND_ENUM) POD_MEMORY_KINDS

@@ -75,8 +75,9 @@ pod_array pod_build_gather(pod_build *build, const char *phase, int32_t layer,
                         .after = after};
     cut->count--;
     const pod_memory_kind kind = build->program->buffers[array->buffer].kind;
-    pod_array whole = array_like(build, array, &sharding, name,
-                                 kind == POD_MEMORY_WEIGHTS ? POD_MEMORY_GATHERED : kind);
+    const bool weights = kind == POD_MEMORY_WEIGHTS || kind == POD_MEMORY_COPIES;
+    pod_array whole =
+        array_like(build, array, &sharding, name, weights ? POD_MEMORY_GATHERED : kind);
     transfer_add(build, &t, array, &whole);
     return whole;
 }

@@ -24,7 +24,7 @@ static pod_array weight_cast(pod_stage *stage, const pod_weight *weight)
     char name[POD_TENSOR_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s.cast", weight->name);
     const pod_array empty =
-        pod_build_array(&stage->build, name, POD_MEMORY_WEIGHTS, false, stage->build.dtype,
+        pod_build_array(&stage->build, name, POD_MEMORY_COPIES, false, stage->build.dtype,
                         &weight->stored.sharding, weight->stored.size);
     const pod_elementwise cast = {.name = "cast",
                                   .layer = weight->layer,

@@ -168,7 +168,8 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
     const bool narrow = travels_narrow(tf, bundle);
     const pod_dtype dtype = narrow ? tf->stage.build.compute : tf->stage.build.dtype;
     use->gathered.buffer =
-        pod_tf_buffer(tf, bundle->name, POD_MEMORY_GATHERED, dtype, bundle->shard * pieces, 1);
+        pod_tf_buffer(tf, bundle->name, pieces > 1 ? POD_MEMORY_GATHERED : POD_MEMORY_COPIES, dtype,
+                      bundle->shard * pieces, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, use->gathered.buffer, POD_OP_NONE,
                                                POD_OP_NONE};
     if (stored_wide) {
