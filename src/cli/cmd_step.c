@@ -7,6 +7,7 @@
 #include "cli/trace.h"
 
 #include "base/units.h"
+#include "experiment/exchange_write.h"
 #include "experiment/step_best.h"
 #include "experiment/step_limit.h"
 #include "experiment/step_what_if.h"
@@ -285,6 +286,21 @@ static pod_status write_trace(pod_cli *cli, const pod_experiment_step_case *run_
     return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
 }
 
+/* What other programs read. */
+static pod_status write_exchange(pod_cli *cli, const pod_step_texts *texts,
+                                 const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
+                                 pod_error *err)
+{
+    pod_experiment_written written = {.programs = NULL};
+    if (texts->chakra == NULL) {
+        return POD_OK;
+    }
+    pod_status st = pod_experiment_write_step(&cli->experiment, run_case, chip, &written, err);
+    POD_THEN(st, pod_experiment_write_chakra(&cli->experiment, &written, texts->chakra, err));
+    pod_experiment_written_fini(&written);
+    return st;
+}
+
 static pod_status run(pod_cli *cli, const pod_step_texts *texts,
                       const pod_experiment_step_case *run_case, const pod_what_if *what,
                       pod_error *err)
@@ -319,6 +335,7 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
         st = pod_par_agree(cli->par,
                            pod_step_files_write(cli, texts, run_case, &chip, &result, err), err);
     }
+    POD_THEN(st, write_exchange(cli, texts, run_case, &chip, err));
     if (st == POD_OK) {
         st = write_trace(cli, run_case, &result, &trace, err);
     }
@@ -355,12 +372,11 @@ static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
                         "--max-ms-per-token for the last two; give one --batch");
     }
     return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
-                   || texts->ops != NULL || texts->top_ops > 0 || cli->common.trace_path != NULL
-                   || cli->common.plot_path != NULL
+                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL
+                   || cli->common.trace_path != NULL || cli->common.plot_path != NULL
                ? pod_fail(err, POD_E_USAGE,
-                          "--what-if, --top, --ops, --collectives, --memory, --trace and --plot "
-                          "are of one "
-                          "step; "
+                          "--what-if, --top, --ops, --collectives, --memory, --chakra, --trace and "
+                          "--plot are of one step; "
                           "give one --batch and no --max-ms-per-token")
                : POD_OK;
 }
@@ -375,6 +391,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     pod_cli_targets targets = {0};
     pod_experiment_step_case run_case = {.asked = NULL};
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
+    request.exact = request.exact || texts->chakra != NULL;
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
     }
@@ -431,6 +448,8 @@ static const pod_cli_option options[] = {
      "write every operation to a CSV file, in the columns of hlo --ops", .group = "Output"},
     {"collectives", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, collectives), "FILE",
      "write every collective of the step to a CSV file", .group = "Output"},
+    {"chakra", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, chakra), "PREFIX",
+     "write a Chakra execution trace of each chip, PREFIX.N.et; implies --exact", .group = "Output"},
     {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
      "write HBM by kind to a CSV file", .group = "Output"},
 };

@@ -23,6 +23,7 @@
     X(serve, "a server under load: tokens a second, time to the first token and between tokens") \
     X(plan, "which slice, and which layout on it") \
     X(hlo, "a program that the TPU compiler wrote: its step time, and where it goes") \
+    X(chakra, "Chakra execution traces: their step on a slice, and where its time goes") \
     X(profile, "where the time of a measured step went, by a profile of XProf") \
     X(report, "a page from one or more runs, as --format json printed them") \
     X(validate, "published measurements rerun, and how far off they come out") \

@@ -32,6 +32,7 @@ typedef struct pod_step_texts {
     double max_ms;       /**< of step: a token may take at most so long; 0 = any time */
     const char *collectives;
     const char *memory;
+    const char *chakra;
 } pod_step_texts;
 
 static inline pod_step_texts pod_step_texts_make(void)
@@ -79,6 +80,10 @@ void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_reques
 void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
                    const pod_slice *slice, const pod_experiment_step_outcome *outcome);
 
+/** Of any programs: the collectives that cost most, and what the links carry. POD_E_NOMEM. */
+pod_status pod_step_notes_network(pod_findings *findings, const pod_slice *slice,
+                                  const pod_programs *programs, const pod_step_result *result,
+                                  pod_error *err);
 /** What a step has to say below its row. Local. POD_E_NOMEM.
  *  @param top  operations that are listed */
 pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case *run_case,

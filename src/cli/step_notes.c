@@ -147,13 +147,13 @@ static void note_top(pod_findings *findings, const pod_op_line *lines, int count
     }
 }
 
-static pod_status note_collectives(pod_findings *findings, const pod_experiment_step_case *run_case,
+static pod_status note_collectives(pod_findings *findings, const pod_programs *programs,
                                    const pod_step_result *result, pod_error *err)
 {
     pod_collective_line *lines = NULL;
     int count = 0;
     const pod_time_unit unit = pod_time_unit_of(pod_time_to_s(result->time_ps));
-    POD_TRY(pod_collective_lines(&run_case->work.programs, result, &lines, &count, err));
+    POD_TRY(pod_collective_lines(programs, result, &lines, &count, err));
     pod_collective_lines_sort(lines, count);
     if (count > 0) {
         pod_findings_table(findings, "collectives", collective_columns, COLLECTIVE_COLUMNS,
@@ -215,10 +215,8 @@ static void note_links(pod_findings *findings, const pod_slice *slice,
     }
 }
 
-static void note_link(pod_findings *findings, const pod_experiment_step_case *run_case,
-                      const pod_step_result *result)
+static void note_link(pod_findings *findings, const pod_slice *slice, const pod_step_result *result)
 {
-    const pod_slice *slice = &run_case->setup->slice;
     const pod_link_summary *links = &result->links;
     if (links->busiest_chip < 0 || result->time_ps == 0) {
         return;
@@ -236,6 +234,15 @@ static void note_link(pod_findings *findings, const pod_experiment_step_case *ru
                      pod_format_bytes(links->busiest_bytes, bytes, sizeof bytes),
                      busy_s * unit.per_s, unit.name, step_s * unit.per_s, unit.name,
                      100 * busy_s / step_s);
+}
+
+pod_status pod_step_notes_network(pod_findings *findings, const pod_slice *slice,
+                                  const pod_programs *programs, const pod_step_result *result,
+                                  pod_error *err)
+{
+    POD_TRY(note_collectives(findings, programs, result, err));
+    note_link(findings, slice, result);
+    return POD_OK;
 }
 
 typedef struct memory_row {
@@ -421,8 +428,8 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
                    pod_op_lines_hbm_frac(lines, count, chip, step_s), run_case->request.mode);
     note_top(findings, lines, count, top, step_s);
     free(lines);
-    POD_TRY(note_collectives(findings, run_case, result, err));
-    note_link(findings, run_case, result);
+    POD_TRY(pod_step_notes_network(findings, &run_case->setup->slice, &run_case->work.programs,
+                                   result, err));
     pod_step_dcn_note(findings, run_case, chip, result);
     note_memory(findings, run_case, chip);
     pod_step_serving_note(findings, run_case, chip, result);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/hlo_what_if.h"
 
-#include <math.h>
-
 /* The time of a step; 0 after an error. */
 static pod_status time_of(pod_experiment *experiment, const pod_experiment_hlo_request *request,
                           const pod_chip_spec *chip, pod_time_ps *time_ps, pod_error *err)
@@ -31,17 +29,12 @@ pod_status pod_experiment_hlo_what_if_all(pod_experiment *experiment,
                                           pod_experiment_what_if probe[POD_WHAT_IF_KEYS],
                                           pod_error *err)
 {
-    static const double factor = 1.1;
     for (int key = 0; key < POD_WHAT_IF_KEYS; key++) {
         const pod_chip_spec faster =
-            pod_experiment_what_if_chip(&request->setup->chip, key, factor);
+            pod_experiment_what_if_chip(&request->setup->chip, key, POD_WHAT_IF_PROBE);
         pod_time_ps time_ps = 0;
         POD_TRY(time_of(experiment, request, &faster, &time_ps, err));
-        const bool timed = time_ps > 0 && base_ps > 0;
-        probe[key] = (pod_experiment_what_if){
-            .factor = factor,
-            .time_ps = time_ps,
-            .elasticity = timed ? log((double)base_ps / (double)time_ps) / log(factor) : 0};
+        probe[key] = pod_experiment_what_if_of(base_ps, time_ps);
     }
     return POD_OK;
 }

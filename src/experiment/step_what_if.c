@@ -6,9 +6,6 @@
 const char *const pod_experiment_what_if_key[POD_WHAT_IF_KEYS] = {"ici", "dcn", "hbm",   "mxu",
                                                                   "vpu", "hop", "launch"};
 
-/* By which all resources are probed. */
-static const double PROBE_FACTOR = 1.1;
-
 static pod_time_ps shorter(pod_time_ps time_ps, double factor)
 {
     return (pod_time_ps)((double)time_ps / factor + 0.5);
@@ -50,22 +47,26 @@ pod_chip_spec pod_experiment_what_if_chip(const pod_chip_spec *chip, int key, do
     return faster;
 }
 
+pod_experiment_what_if pod_experiment_what_if_of(pod_time_ps base_ps, pod_time_ps time_ps)
+{
+    const bool timed = time_ps > 0 && base_ps > 0;
+    return (pod_experiment_what_if){
+        .factor = POD_WHAT_IF_PROBE,
+        .time_ps = time_ps,
+        .elasticity =
+            timed ? log((double)base_ps / (double)time_ps) / log(POD_WHAT_IF_PROBE) : 0,
+    };
+}
+
 pod_status pod_experiment_what_if_probe(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip, int key, pod_time_ps base_ps,
                                         pod_experiment_what_if *probe, pod_error *err)
 {
-    const pod_chip_spec faster = pod_experiment_what_if_chip(chip, key, PROBE_FACTOR);
+    const pod_chip_spec faster = pod_experiment_what_if_chip(chip, key, POD_WHAT_IF_PROBE);
     pod_step_result result = {0};
     const pod_status st = pod_experiment_step_time(experiment, run_case, &faster, &result, err);
-    if (st == POD_OK) {
-        const double ratio = (double)base_ps / (double)result.time_ps;
-        *probe = (pod_experiment_what_if){
-            .factor = PROBE_FACTOR,
-            .time_ps = result.time_ps,
-            .elasticity = base_ps > 0 ? log(ratio) / log(PROBE_FACTOR) : 0,
-        };
-    }
+    *probe = pod_experiment_what_if_of(base_ps, result.time_ps);
     pod_step_result_fini(&result);
     return st;
 }

@@ -30,6 +30,11 @@ typedef struct pod_experiment_what_if {
     double elasticity;
 } pod_experiment_what_if;
 
+/** By which all resources are probed. */
+#define POD_WHAT_IF_PROBE 1.1
+/** What a probe says: the step took base_ps, and takes time_ps with a resource POD_WHAT_IF_PROBE times faster. */
+pod_experiment_what_if pod_experiment_what_if_of(pod_time_ps base_ps, pod_time_ps time_ps);
+
 /** Probe one resource. Collective.
  *  @param chip     rates of the case as it is
  *  @param base_ps  its time with them */

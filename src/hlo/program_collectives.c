@@ -6,76 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- shared arrays ---- */
-
-static pod_status no_memory(const char *what, pod_error *err)
-{
-    return pod_fail(err, POD_E_NOMEM, "out of memory for the %s of an HLO text", what);
-}
-
-/* One more element at the end of an array of the programs; NULL when memory is out. */
-static void *array_more(void **array, int32_t count, size_t size)
-{
-    char *grown = realloc(*array, ((size_t)count + 1) * size);
-    if (grown == NULL) {
-        return NULL;
-    }
-    *array = grown;
-    memset(grown + (size_t)count * size, 0, size);
-    return grown + (size_t)count * size;
-}
-
-/* The physical axes that a group spans, "xy"; "-" for lists of chips. */
-static void axes_print(const pod_group *group, char *text, size_t size)
-{
-    unsigned axes = 0;
-    for (int i = 0; i < group->ndims; i++) {
-        axes |= 1U << group->dim[i].axis;
-    }
-    char letters[8];
-    (void)snprintf(text, size, "%s", group->ndims > 0 ? pod_axes_name(axes, letters) : "-");
-}
-
-static bool same_groups(const pod_group *a, const pod_group *b)
-{
-    return a->slices == b->slices && a->size == b->size && a->count == b->count
-           && memcmp(a->chip_of, b->chip_of,
-                     (size_t)a->size * (size_t)a->count * sizeof *a->chip_of)
-                  == 0;
-}
-
-/* Take a group over, unless it is known already. @param[out] number  its place */
-static pod_status group_add(pod_hlo_program *program, pod_group *group, int32_t *number,
-                            pod_error *err)
-{
-    pod_programs *shared = &program->shared;
-    for (int32_t i = 0; i < shared->ngroups; i++) {
-        if (same_groups(&shared->groups[i].group, group)) {
-            pod_group_fini(group);
-            *number = i;
-            return POD_OK;
-        }
-    }
-    void *array = shared->groups;
-    pod_program_group *made = array_more(&array, shared->ngroups, sizeof *made);
-    int32_t *positions = malloc((size_t)group->size * sizeof *positions);
-    shared->groups = made != NULL ? array : shared->groups;
-    if (made == NULL || positions == NULL) {
-        free(positions);
-        pod_group_fini(group);
-        return no_memory("groups", err);
-    }
-    for (int32_t rank = 0; rank < group->size; rank++) {
-        positions[rank] = rank;
-    }
-    made->group = *group;
-    made->position_of_rank = positions;
-    axes_print(group, made->axes, sizeof made->axes);
-    *number = shared->ngroups++;
-    return POD_OK;
-}
+/* ---- groups ---- */
 
 /* A group of the text as chips; POD_OP_NONE for groups of one. */
 static pod_status group_of_text(pod_hlo_program *program, uint32_t text, int32_t *number,
@@ -89,7 +21,7 @@ static pod_status group_of_text(pod_hlo_program *program, uint32_t text, int32_t
     }
     POD_TRY(pod_hlo_groups_on_chips(pool, text, program->options.devices, program->options.slice,
                                     &group, err));
-    return group_add(program, &group, number, err);
+    return pod_programs_group(&program->shared, &group, number, err);
 }
 
 /* All chips of the slice, for permutes. */
@@ -98,7 +30,7 @@ static pod_status group_of_all(pod_hlo_program *program, int32_t *number, pod_er
     pod_group group;
     const pod_slice *slice = program->options.slice;
     POD_TRY(pod_group_init_axes(&group, slice, (1U << slice->naxes) - 1, err));
-    return group_add(program, &group, number, err);
+    return pod_programs_group(&program->shared, &group, number, err);
 }
 
 /* Every chip with the same chip of the other slices. */
@@ -110,7 +42,7 @@ static pod_status group_of_slices(pod_hlo_program *program, int32_t *number, pod
     pod_status st = pod_group_init_slices(&group, &inside, program->options.slices, NULL,
                                           program->options.slices, err);
     pod_group_fini(&inside);
-    POD_THEN(st, group_add(program, &group, number, err));
+    POD_THEN(st, pod_programs_group(&program->shared, &group, number, err));
     if (st == POD_OK) {
         (void)snprintf(program->shared.groups[*number].axes,
                        sizeof program->shared.groups[*number].axes, "dcn");
@@ -121,54 +53,14 @@ static pod_status group_of_slices(pod_hlo_program *program, int32_t *number, pod
 static pod_status permute_add(pod_hlo_program *program, uint32_t text, int32_t *number,
                               pod_error *err)
 {
-    pod_programs *shared = &program->shared;
     const pod_hlo_groups_pool *pool = &program->analysis->collectives.pool;
     const int32_t chips = program->options.slice->nchips;
     int32_t *sources = malloc((size_t)chips * sizeof *sources);
     if (sources == NULL) {
-        return no_memory("permutes", err);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the permutes of an HLO text");
     }
     pod_hlo_sources_on_chips(pool, text, program->options.devices, sources);
-    for (int32_t i = 0; i < shared->npermutes; i++) {
-        if (memcmp(shared->permutes[i].source_of, sources, (size_t)chips * sizeof *sources) == 0) {
-            free(sources);
-            *number = i;
-            return POD_OK;
-        }
-    }
-    void *array = shared->permutes;
-    pod_program_permute *made = array_more(&array, shared->npermutes, sizeof *made);
-    if (made == NULL) {
-        free(sources);
-        return no_memory("permutes", err);
-    }
-    shared->permutes = array;
-    made->source_of = sources;
-    *number = shared->npermutes++;
-    return POD_OK;
-}
-
-static pod_status algorithm_add(pod_hlo_program *program, const pod_program_algorithm *algorithm,
-                                int32_t *number, pod_error *err)
-{
-    pod_programs *shared = &program->shared;
-    for (int32_t i = 0; i < shared->nalgorithms; i++) {
-        const pod_program_algorithm *known = &shared->algorithms[i];
-        if (strcmp(known->name, algorithm->name) == 0 && known->given == algorithm->given
-            && memcmp(&known->wish, &algorithm->wish, sizeof known->wish) == 0) {
-            *number = i;
-            return POD_OK;
-        }
-    }
-    void *array = shared->algorithms;
-    pod_program_algorithm *made = array_more(&array, shared->nalgorithms, sizeof *made);
-    if (made == NULL) {
-        return no_memory("algorithms", err);
-    }
-    shared->algorithms = array;
-    *made = *algorithm;
-    *number = shared->nalgorithms++;
-    return POD_OK;
+    return pod_programs_permute(&program->shared, sources, chips, number, err);
 }
 
 /* ---- collectives ---- */
@@ -277,7 +169,7 @@ static pod_status collective_plan(pod_hlo_program *program, uint32_t number, pod
         run->bytes = padded(program, run, run->bytes);
         run->gathered_bytes = padded(program, run, run->gathered_bytes);
     }
-    return algorithm_add(program, &run->how.runs, &run->algorithm, err);
+    return pod_programs_algorithm(&program->shared, &run->how.runs, &run->algorithm, err);
 }
 
 /* ---- transfers ---- */
@@ -325,7 +217,7 @@ static pod_status transfer_plan(pod_hlo_program *program, uint32_t number, pod_e
         .runs = {.name = "auto"},
         .reason = "the text names no algorithm of transfers over DCN; the cheapest"};
     POD_TRY(group_of_slices(program, &run->group, err));
-    return algorithm_add(program, &run->how.runs, &run->algorithm, err);
+    return pod_programs_algorithm(&program->shared, &run->how.runs, &run->algorithm, err);
 }
 
 /* ---- all of them ---- */
@@ -342,7 +234,7 @@ pod_status pod_hlo_collectives_plan(pod_hlo_program *program, pod_error *err)
     program->nrun_as = collectives->count + collectives->ntransfers;
     program->run_as = calloc((size_t)program->nrun_as + 1, sizeof *program->run_as);
     if (program->run_as == NULL) {
-        return no_memory("collectives", err);
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the collectives of an HLO text");
     }
     for (uint32_t i = 0; i < collectives->count; i++) {
         if (runs(program, collectives->collective[i].instruction)) {

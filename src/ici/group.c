@@ -13,6 +13,7 @@ static int32_t dim_digit(const pod_group_dim *dim, int32_t coord)
 static pod_status arrays_new(pod_group *group, int32_t nchips, pod_error *err)
 {
     size_t n = (size_t)nchips;
+    group->chips = nchips;
     group->chip_of = calloc(n, sizeof *group->chip_of);
     group->group_of = calloc(n, sizeof *group->group_of);
     group->rank_of = calloc(n, sizeof *group->rank_of);
@@ -204,8 +205,11 @@ static void lists_renumber(pod_group *group, const int32_t *chips)
         number_of_list[list] = -1;
     }
     int32_t count = 0;
-    for (int32_t chip = 0; chip < n; chip++) {
+    for (int32_t chip = 0; chip < group->chips; chip++) {
         int32_t list = group->group_of[chip];
+        if (list < 0) {
+            continue;
+        }
         if (number_of_list[list] < 0) {
             number_of_list[list] = count++;
         }
@@ -215,16 +219,20 @@ static void lists_renumber(pod_group *group, const int32_t *chips)
         int32_t chip = chips[i];
         group->rank_of[chip] = i % group->size;
     }
-    for (int32_t chip = 0; chip < n; chip++) {
-        group->chip_of[group->group_of[chip] * group->size + group->rank_of[chip]] = chip;
+    for (int32_t chip = 0; chip < group->chips; chip++) {
+        if (group->group_of[chip] >= 0) {
+            group->chip_of[group->group_of[chip] * group->size + group->rank_of[chip]] = chip;
+        }
     }
 }
 
-pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
-                                int32_t count, int32_t size, pod_error *err)
+/* Groups as they stand; `all`: of all chips. */
+static pod_status lists_take(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                             int32_t count, int32_t size, bool all, pod_error *err)
 {
     memset(group, 0, sizeof *group);
-    if (count < 1 || size < 1 || (int64_t)count * size != slice->nchips) {
+    const int64_t listed = (int64_t)count * size;
+    if (count < 1 || size < 1 || (all ? listed != slice->nchips : listed > slice->nchips)) {
         return pod_fail(err, POD_E_INVALID, "%d groups of %d chips; %s has %d chips", (int)count,
                         (int)size, slice->name, (int)slice->nchips);
     }
@@ -233,8 +241,9 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
     POD_TRY(arrays_new(group, slice->nchips, err));
     for (int32_t chip = 0; chip < slice->nchips; chip++) {
         group->group_of[chip] = -1;
+        group->rank_of[chip] = -1;
     }
-    for (int32_t i = 0; i < slice->nchips; i++) {
+    for (int32_t i = 0; i < count * size; i++) {
         bool exists = chips[i] >= 0 && chips[i] < slice->nchips;
         if (!exists || group->group_of[chips[i]] >= 0) {
             pod_group_fini(group);
@@ -246,6 +255,12 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
     }
     lists_renumber(group, chips);
     return POD_OK;
+}
+
+pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                                int32_t count, int32_t size, pod_error *err)
+{
+    return lists_take(group, slice, chips, count, size, true, err);
 }
 
 /* ---- sets of chips ---- */
@@ -316,13 +331,28 @@ static pod_status find_dims(const pod_group *lists, const pod_slice *slice, pod_
     return POD_OK;
 }
 
-pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const int32_t *chips,
-                               int32_t count, int32_t size, pod_error *err)
+/* Are the lists groups of the grid? Both number groups by their smallest chip, so of all chips equal groups have equal
+ * numbers. */
+static bool grid_has(const pod_group *grid, const pod_group *lists)
+{
+    for (int32_t g = 0; g < lists->count; g++) {
+        const int32_t *chips = lists->chip_of + (ptrdiff_t)g * lists->size;
+        for (int32_t rank = 1; rank < lists->size; rank++) {
+            if (grid->group_of[chips[rank]] != grid->group_of[chips[0]]) {
+                return false;
+            }
+        }
+    }
+    return grid->size == lists->size;
+}
+
+static pod_status sets_take(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                            int32_t count, int32_t size, bool all, pod_error *err)
 {
     pod_group_dim dims[POD_GROUP_DIMS_MAX];
     int ndims = 0;
     pod_group grid = {.ndims = 0};
-    POD_TRY(pod_group_init_lists(group, slice, chips, count, size, err));
+    POD_TRY(lists_take(group, slice, chips, count, size, all, err));
     pod_status st = find_dims(group, slice, dims, &ndims, err);
     const pod_status made = st == POD_OK && ndims > 0
                                 ? pod_group_init_dims(&grid, slice, dims, ndims, NULL)
@@ -333,16 +363,26 @@ pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const i
                             : pod_fail(err, POD_E_NOMEM, "no memory for the groups of %d chips",
                                        (int)slice->nchips);
     }
-    /* Both number groups by their smallest chip, so equal groups have equal numbers. */
-    if (made == POD_OK && grid.size == size
-        && memcmp(grid.group_of, group->group_of, (size_t)slice->nchips * sizeof *grid.group_of)
-               == 0) {
+    if (made == POD_OK && grid_has(&grid, group)) {
         pod_group_fini(group);
         *group = grid;
     } else {
         pod_group_fini(&grid);
     }
     return POD_OK;
+}
+
+pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                               int32_t count, int32_t size, pod_error *err)
+{
+    return sets_take(group, slice, chips, count, size, true, err);
+}
+
+pod_status pod_group_init_some(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                               int32_t count, int32_t size, bool ordered, pod_error *err)
+{
+    return ordered ? lists_take(group, slice, chips, count, size, false, err)
+                   : sets_take(group, slice, chips, count, size, false, err);
 }
 
 /* ---- several slices ---- */

@@ -48,6 +48,7 @@ typedef struct pod_group {
     int32_t *chip_of;         /**< chip_of[group * size + rank] */
     int32_t *group_of;        /**< group_of[chip] */
     int32_t *rank_of;         /**< rank_of[chip] */
+    int32_t chips;            /**< of the slice, or of all; more than size * count where some chips are in no group */
     int32_t slices;           /**< that one group spans; 0 or 1 = it lies inside one */
     struct pod_group *inside; /**< slices > 1: the groups of one slice, else NULL */
 } pod_group;
@@ -77,6 +78,14 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
  *  @return as pod_group_init_lists */
 pod_status pod_group_init_sets(pod_group *group, const pod_slice *slice, const int32_t *chips,
                                int32_t count, int32_t size, pod_error *err);
+/** Groups of which some chips of the slice are in none. Not collective. If they are groups of a grid, the result is all
+ *  groups of that grid, as of pod_group_init_dims; else it has the groups of the lists alone, in the order of their
+ *  smallest chips: group_of and rank_of are -1 elsewhere. Lists of all chips are as of pod_group_init_sets.
+ *  @param chips    chips[count * size], each chip of the slice at most once
+ *  @param ordered  the order within a list is the order of ranks, and grids aren't looked for
+ *  @return as pod_group_init_lists */
+pod_status pod_group_init_some(pod_group *group, const pod_slice *slice, const int32_t *chips,
+                               int32_t count, int32_t size, bool ordered, pod_error *err);
 /** Groups over several slices: those of `inside` (copied) in each of the slices that go together.
  *  Not collective.
  *  @param nslices     slices in all
@@ -90,10 +99,10 @@ pod_status pod_group_init_slices(pod_group *group, const pod_group *inside, int3
 /** Free the arrays and zero the struct; a zeroed struct is fine. */
 void pod_group_fini(pod_group *group);
 
-/** Chips that the lists of a group cover: those of one slice, or of all. */
+/** Chips that group_of and rank_of are about: those of one slice, or of all. */
 static inline int32_t pod_group_chips(const pod_group *group)
 {
-    return group->size * group->count;
+    return group->chips;
 }
 
 /** Rank and group of a chip of any slice, and the chip that has a rank in the group of `chip`. */

@@ -12,7 +12,8 @@ typedef enum pod_op_resource {
     POD_ON_LINKS, /**< links between the chips of a group, of one slice or several */
     POD_ON_SEND,  /**< links to the same chip of another stage */
     POD_ON_RECV,  /**< ends when the message from there has arrived */
-    POD_ON_HOST   /**< the host's processors, or PCIe to the chip */
+    POD_ON_HOST,  /**< the host's processors, or PCIe to the chip */
+    POD_ON_NOTHING /**< no time: it ends when it is ready */
 } pod_op_resource;
 
 /** What says how long an op takes. */
@@ -38,7 +39,8 @@ typedef enum pod_op_unit { POD_UNIT_NONE, POD_UNIT_MXU, POD_UNIT_VPU } pod_op_un
     X(POD_OP_COLLECTIVE, "collective", POD_ON_LINKS, POD_PACE_NET,   POD_UNIT_NONE, said, none, collective, none) \
     X(POD_OP_SEND,       "send",       POD_ON_SEND,  POD_PACE_NET,   POD_UNIT_NONE, said, none, message, none) \
     X(POD_OP_RECV,       "recv",       POD_ON_RECV,  POD_PACE_NET,   POD_UNIT_NONE, said, none, message, none) \
-    X(POD_OP_HOST,       "host",       POD_ON_HOST,  POD_PACE_KNOWN, POD_UNIT_NONE, said, none, none, none)
+    X(POD_OP_HOST,       "host",       POD_ON_HOST,  POD_PACE_KNOWN, POD_UNIT_NONE, said, none, none, none) \
+    X(POD_OP_JOIN,       "join",       POD_ON_NOTHING, POD_PACE_KNOWN, POD_UNIT_NONE, said, none, none, none)
 /* clang-format on */
 
 #define POD_OP_KIND_ENUM(kind, name, resource, pace, unit, time, flops, check, exec) kind,

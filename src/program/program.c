@@ -197,7 +197,9 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
         .sources = POD_OP_NONE,
         .algorithm = POD_OP_NONE,
         .to_stage = POD_OP_NONE,
-        .message = -1
+        .message = -1,
+        .meeting = POD_OP_NONE,
+        .begins = POD_OP_NONE
     };
 }
 
@@ -206,7 +208,7 @@ const char *pod_programs_axes(const pod_programs *programs, const pod_op *op)
     if (pod_op_is_collective(op)) {
         return programs->groups[op->group].axes;
     }
-    return pod_op_sends(op) || pod_op_receives(op) ? "pipeline" : NULL;
+    return pod_op_sends(op) || pod_op_receives(op) ? programs->ready_order ? "messages" : "pipeline" : NULL;
 }
 
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage, const pod_op *send)

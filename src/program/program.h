@@ -12,6 +12,7 @@
  *                                starts as soon as its dependencies are done, any number at once
  *      send, recv                a message to or from the same chip of another stage
  *      host                      the host's processors, one op at a time, or PCIe to the chip
+ *      join                      nothing: it ends when its dependencies have, or when another op begins
  *
  *  Compute and copy ops say what they need themselves: a start, then unit time and bytes through the HBM at
  *  once, whichever takes longer. The HBM is one resource: core and copies share it fairly in the
@@ -22,6 +23,10 @@
  *
  *  An op may start when all ops it depends on are done. Dependencies point backwards (dep < op), so
  *  program order is a topological order. How far ahead gathers run is a dependency like any other.
+ *
+ *  Traces (exchange/) give every chip a program of its own: stage and chip are one then, core ops begin in the order in
+ *  which they become ready (ready_order), and the chips of a collective find each other by its number (meeting), not by
+ *  its place in one program.
  *
  *  Numerics. With real data an op also computes: on *buffers*, row-major matrices of one chip's shard.
  *  An op reads `in` and writes `out` (and for matmuls may add to it); the arithmetic is in
@@ -166,10 +171,16 @@ typedef struct pod_op {
     pod_time_ps host_ps; /**< host: work on the host that moves nothing (bytes = 0) */
     int dim;             /**< of gathers and scatters: 0 rows, 1 columns */
     int32_t shift;       /**< of permutes: positions ahead in the group's order */
+    int32_t root;        /**< of broadcasts: rank in the group */
     int32_t sources;     /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
     int32_t algorithm;   /**< index in programs->algorithms, or POD_OP_NONE: the step's */
     int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
-    int32_t message;     /**< of send and recv: the same number on both sides */
+    int32_t message;     /**< of send and recv: the same number on both sides; the tag of programs that match */
+    /* of traces */
+    int32_t meeting;  /**< of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
+    int32_t begins;   /**< of join: it ends when this op begins; POD_OP_NONE: when it is ready */
+    int32_t priority; /**< of collectives that wait for their turn: the highest goes first */
+    bool recorded;    /**< of compute and host: its time was measured, so that slow chips take no longer */
 } pod_op;
 
 static inline bool pod_op_is_core(const pod_op *op)
@@ -226,6 +237,10 @@ typedef struct pod_programs {
     pod_program_algorithm *algorithms;
     int32_t npermutes;
     pod_program_permute *permutes;
+    bool ready_order;  /**< of core ops, instead of that of the program */
+    int32_t nmeetings; /**< of collectives that chips with programs of their own have together */
+    bool matches;      /**< a message goes to the first receive, in the order in which they were ready, that asks for its
+                            sender (to_stage; POD_OP_NONE = any) and tag (message; POD_OP_NONE = any) */
     /* of the chips of all slices, slice after slice; NULL when nstages is 1 */
     int32_t *stage_of; /**< stage_of[chip] */
     int32_t *
@@ -253,7 +268,8 @@ static inline int32_t pod_programs_stage_chip(const pod_programs *programs, int3
     return programs->chip_at[programs->place_of[chip] * programs->nstages + stage];
 }
 
-/** Mesh axes that a communicating op spans, "pipeline" for messages between stages; NULL of other ops. */
+/** Mesh axes that a communicating op spans, "pipeline" for messages between stages, "messages" of
+ *  traces; NULL of other ops. */
 const char *pod_programs_axes(const pod_programs *programs, const pod_op *op);
 /** The op that receives what an op of a stage sends; the programs are finished (pod_programs_finish). */
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage,
@@ -269,6 +285,21 @@ int64_t pod_buffer_bytes(const pod_buffer *buffer);
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps);
 /** An op with the fields that mean "nothing" set so: buffers and group POD_OP_NONE, count 1. */
 pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer);
+
+/** Take a group over into what programs share, unless it is there already: positions are ranks, and its name the
+ *  physical axes that it spans, "xy", "-" of a list of chips. @param[out] number  its place. POD_E_NOMEM */
+pod_status pod_programs_group(pod_programs *programs, pod_group *group, int32_t *number,
+                              pod_error *err);
+/** The chips that a permute moves things from: source_of[chip of all], -1 = it receives nothing. Local.
+ *  @param nchips  of all slices */
+void pod_programs_sources(const pod_programs *programs, const pod_op *op, int32_t nchips,
+                          int32_t *source_of);
+/** The same for the sources of a permute. @param source_of  source_of[chips], heap, taken over in any case */
+pod_status pod_programs_permute(pod_programs *programs, int32_t *source_of, int32_t chips,
+                                int32_t *number, pod_error *err);
+/** The same for an algorithm, which is copied. */
+pod_status pod_programs_algorithm(pod_programs *programs, const pod_program_algorithm *algorithm,
+                                  int32_t *number, pod_error *err);
 
 /** Check one program: deps point backwards, buffers and groups exist, shapes of matmuls, vectors,
  *  collectives and messages fit their buffers.

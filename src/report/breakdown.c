@@ -116,7 +116,16 @@ typedef struct line_list {
     pod_collective_line *lines;
     int count;
     int64_t room;
+    int64_t *ops;  /* ops[line], where chips have programs of their own, */
+    int64_t ops_room;
+    bool *counted; /* and counted[meeting] */
 } line_list;
+
+static void lists_fini(line_list *list)
+{
+    free(list->ops);
+    free(list->counted);
+}
 
 /* The line of an op, new if need be; NULL when memory is out. */
 static pod_collective_line *line_of(line_list *list, const pod_programs *programs, const pod_op *op)
@@ -125,7 +134,7 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     const char *name = op->name;
     const char *what = pod_coll_op_name(message ? POD_PERMUTE : op->op);
     const char *axes = pod_programs_axes(programs, op);
-    int32_t group = programs->nstages;
+    int32_t group = programs->ready_order ? 2 : programs->nstages;
     if (!message) {
         group = programs->groups[op->group].group.size;
     }
@@ -136,9 +145,11 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
             return &list->lines[i];
         }
     }
-    if (!POD_GROW(list->lines, list->room, list->count + 1)) {
+    if (!POD_GROW(list->lines, list->room, list->count + 1)
+        || !POD_GROW(list->ops, list->ops_room, list->count + 1)) {
         return NULL;
     }
+    list->ops[list->count] = 0;
     pod_collective_line *line = &list->lines[list->count++];
     *line = (pod_collective_line){.op = what, .group = group, .bytes = op->bytes};
     memcpy(line->name, cut, sizeof cut);
@@ -163,6 +174,31 @@ static bool slowest_add(line_list *list, const pod_step_result *result)
     return true;
 }
 
+/* An op that ran, into its line: a collective of chips with programs of their own is counted once. */
+static void line_count(line_list *list, pod_collective_line *line, const pod_op *op,
+                       const pod_op_record *record)
+{
+    const bool meets = op->meeting != POD_OP_NONE;
+    line->time_s += mean_s(record->time_ps, record->chips);
+    list->ops[line - list->lines] += meets;
+    if (!meets) {
+        line->count++;
+    } else if (!list->counted[op->meeting]) {
+        list->counted[op->meeting] = true;
+        line->count++;
+    }
+}
+
+/* Times of those are means over chips, too. */
+static void lines_mean(line_list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        if (list->ops[i] > 0) {
+            list->lines[i].time_s *= (double)list->lines[i].count / (double)list->ops[i];
+        }
+    }
+}
+
 /* What a line is of: of a message, which has two ops, the one that receives it. */
 static const pod_op *line_op(const pod_programs *programs, int32_t stage, const pod_op *op)
 {
@@ -172,12 +208,13 @@ static const pod_op *line_op(const pod_programs *programs, int32_t stage, const 
 pod_status pod_collective_lines(const pod_programs *programs, const pod_step_result *result,
                                 pod_collective_line **lines, int *count, pod_error *err)
 {
-    line_list list = {0};
+    line_list list = {.counted = calloc((size_t)programs->nmeetings + 1, sizeof *list.counted)};
+    bool good = list.counted != NULL;
     *lines = NULL;
     *count = 0;
     for (int32_t s = 0; s < programs->nstages; s++) {
         const pod_program *program = &programs->stages[s];
-        for (int32_t i = 0; i < program->nops; i++) {
+        for (int32_t i = 0; i < program->nops && good; i++) {
             const pod_op *op = &program->ops[i];
             const pod_op_record *record = &result->ops[s][i];
             const bool sent = pod_op_sends(op);
@@ -186,20 +223,22 @@ pod_status pod_collective_lines(const pod_programs *programs, const pod_step_res
             }
             pod_collective_line *line = line_of(&list, programs, line_op(programs, s, op));
             if (line == NULL) {
-                free(list.lines);
-                return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
+                good = false;
+                break;
             }
             if (line->count == 0) {
                 memcpy(line->algorithm, record->algorithm, sizeof line->algorithm);
             }
             if (!sent) {
-                line->count++;
-                line->time_s += mean_s(record->time_ps, record->chips);
+                line_count(&list, line, op, record);
             }
             line->exposed_s += mean_s(record->exposed_ps, result->cells);
         }
     }
-    if (result->slowest_of > 0 && !slowest_add(&list, result)) {
+    lines_mean(&list);
+    good = good && (result->slowest_of == 0 || slowest_add(&list, result));
+    lists_fini(&list);
+    if (!good) {
         free(list.lines);
         return pod_fail(err, POD_E_NOMEM, "out of memory for the list of collectives");
     }

@@ -53,6 +53,7 @@ static int row_of(const drawing *d, const pod_op *op)
     case POD_ON_LANE:
         return op->lane == POD_LANE_SPARSE ? POD_ROW_SPARSECORE : POD_ROW_COPIES;
     case POD_ON_HOST:
+    case POD_ON_NOTHING:
         return POD_ROW_HOST;
     case POD_ON_SEND:
     case POD_ON_RECV:

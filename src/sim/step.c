@@ -36,6 +36,27 @@ static pod_time_ps core_time(const step_stage *stage, const step_cell *state, in
     return slowed(stage->time_ps[op], state->slowness);
 }
 
+/* An op has begun: so ends what waits for that. */
+static void op_began(step_run *run, int32_t cell, int32_t op)
+{
+    const int32_t *begins = step_stage_at(run, step_cell_at(run, cell))->begins;
+    if (begins != NULL && begins[op] != POD_OP_NONE) {
+        pod_net_wake(run->net, cell, pod_net_now(run->net), pod_step_wake(WAKE_JOIN, begins[op]));
+    }
+}
+
+/* The core's next op after one: the next of the program, or the first that was ready. */
+static void core_next(const step_run *run, step_cell *state, const step_stage *stage, int32_t op)
+{
+    if (!run->args->programs->ready_order) {
+        core_next(run, state, stage, op);
+    } else {
+        state->core_op = state->core_ready.next < state->core_ready.count
+                             ? pod_step_queue_take(&state->core_ready)
+                             : stage->program->nops;
+    }
+}
+
 /* Give the core its next op if that is ready. */
 static void core_feed(step_run *run, int32_t cell)
 {
@@ -48,6 +69,7 @@ static void core_feed(step_run *run, int32_t cell)
     const pod_time_ps now = pod_net_now(run->net);
     pod_step_wait_charge(run, cell, op, now);
     state->core_busy = true;
+    op_began(run, cell, op);
     if (pod_op_row(stage->program->ops[op].kind)->pace == POD_PACE_HBM) {
         pod_step_compute_begin(run, cell, op);
         return;
@@ -60,7 +82,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number);
 static void collective_ready(step_run *run, int32_t cell, int32_t op)
 {
     const step_cell *state = step_cell_at(run, cell);
-    const uint32_t number = (uint32_t)(run->stages[state->stage].first_instance + op);
+    const uint32_t number = pod_step_instance_of(run, &run->stages[state->stage], op);
     step_instance *instance = instance_at(run, cell, number);
     if (instance == NULL) {
         return;
@@ -92,17 +114,19 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
     pod_net_path paths[POD_NET_PATHS_MAX];
     const int npaths = pod_machine_paths(run->args->machine, chip, to, ORDER_MESSAGE, paths);
     const pod_time_ps now = pod_net_now(run->net);
-    /* the payload of a message: when its sender began, then its data */
+    /* the payload of a message: what it is, then its data */
+    const step_letter letter = {.from = chip, .tag = op->message, .start_ps = now};
     const int64_t data_bytes = run->args->data ? op->bytes : 0;
-    pod_payload *payload = pod_payload_new((int64_t)sizeof now + data_bytes);
+    pod_payload *payload = pod_payload_new((int64_t)sizeof letter + data_bytes);
+    op_began(run, cell, op_number);
     POD_ASSERT(npaths > 0);
     if (payload == NULL) {
         pod_step_out_of_memory(run, "a message between stages");
         return;
     }
-    memcpy(payload->bytes, &now, sizeof now);
+    memcpy(payload->bytes, &letter, sizeof letter);
     if (data_bytes > 0) {
-        memcpy(payload->bytes + sizeof now, run->shards[cell - run->first].data[op->in[0]],
+        memcpy(payload->bytes + sizeof letter, run->shards[cell - run->first].data[op->in[0]],
                (size_t)data_bytes);
     }
     const pod_net_tag tag = {
@@ -113,7 +137,9 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 static pod_time_ps host_time(step_run *run, int32_t cell, int32_t op)
 {
     const step_cell *state = step_cell_at(run, cell);
-    return slowed(step_stage_at(run, state)->time_ps[op], state->host_slowness);
+    const step_stage *stage = step_stage_at(run, state);
+    return slowed(stage->time_ps[op],
+                  stage->program->ops[op].recorded ? 1 : state->host_slowness);
 }
 
 /* Work on the host, or a transfer over the chip's PCIe, which what comes from other slices shares. */
@@ -129,6 +155,7 @@ static void host_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         return;
     }
     const pod_time_ps start = now > state->host_free_ps ? now : state->host_free_ps;
+    op_began(run, cell, op_number);
     state->host_free_ps = start + host_time(run, cell, op_number);
     pod_net_wake(run->net, cell, state->host_free_ps, pod_step_wake(WAKE_HOST, op_number));
 }
@@ -137,18 +164,40 @@ static void host_ready(step_run *run, int32_t cell, int32_t op_number, const pod
 static void recv_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     uint64_t start = 0;
+    if (run->args->programs->matches) {
+        step_letter letter;
+        op_began(run, cell, op_number);
+        if (pod_step_letter_find(run, cell, op_number, &letter)) {
+            op_done(run, cell, op_number, letter.start_ps);
+        }
+        return;
+    }
     if (pod_map_take(&run->recv_start, (uint32_t)cell, (uint32_t)op->message, &start)) {
         op_done(run, cell, op_number, (pod_time_ps)start);
     }
 }
 
-/* All dependencies of an op are done. */
-static void op_ready(step_run *run, int32_t cell, int32_t op_number)
+/* An op of the core is ready. */
+static void core_ready(step_run *run, int32_t cell, int32_t op)
+{
+    step_cell *state = step_cell_at(run, cell);
+    const step_stage *stage = step_stage_at(run, state);
+    if (run->args->programs->ready_order) {
+        pod_step_queue_add(run, &state->core_ready, op);
+        if (!state->core_busy && state->core_op == stage->program->nops) {
+            core_next(run, state, stage, op);
+        }
+    }
+    core_feed(run, cell);
+}
+
+/* An op may begin, as far as others are concerned. */
+static void op_start(step_run *run, int32_t cell, int32_t op_number)
 {
     const pod_op *op = &step_stage_at(run, step_cell_at(run, cell))->program->ops[op_number];
     switch (pod_op_row(op->kind)->resource) {
     case POD_ON_CORE:
-        core_feed(run, cell);
+        core_ready(run, cell, op_number);
         break;
     case POD_ON_LANE:
         pod_step_copy_ready(run, cell, op_number);
@@ -165,6 +214,17 @@ static void op_ready(step_run *run, int32_t cell, int32_t op_number)
     case POD_ON_HOST:
         host_ready(run, cell, op_number, op);
         break;
+    case POD_ON_NOTHING:
+        pod_net_wake(run->net, cell, pod_net_now(run->net), pod_step_wake(WAKE_JOIN, op_number));
+        break;
+    }
+}
+
+/* All dependencies of an op are done. */
+static void op_ready(step_run *run, int32_t cell, int32_t op)
+{
+    if (!run->args->one_at_a_time || !pod_step_turn_wait(run, cell, op)) {
+        op_start(run, cell, op);
     }
 }
 
@@ -176,6 +236,7 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
     step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
     op_record(stage, op, start_ps, now);
+    state->deps_left[op] = STEP_ENDED;
     pod_step_watch_op(run, cell, state->stage, op, start_ps, now);
     if (run->looks_up) {
         pod_step_lone_ended(run, cell, op);
@@ -186,6 +247,11 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
         if (--state->deps_left[user] == 0) {
             op_ready(run, cell, user);
         }
+    }
+    const int32_t next =
+        run->args->one_at_a_time ? pod_step_turn_next(run, cell, op) : POD_OP_NONE;
+    if (next != POD_OP_NONE) {
+        op_start(run, cell, next);
     }
     if (--state->ops_left == 0) {
         pod_step_wait_charge(run, cell, stage->program->nops, now);
@@ -200,8 +266,8 @@ static void core_finish(step_run *run, int32_t cell, int32_t op, pod_time_ps too
     step_cell *state = step_cell_at(run, cell);
     step_stage *stage = step_stage_at(run, state);
     const pod_time_ps now = pod_net_now(run->net);
-    run->compute_ps += took_ps;
-    run->hbm_bound_ps += hbm_bound ? took_ps : 0;
+    state->parts.compute_ps += took_ps;
+    state->parts.hbm_bound_ps += hbm_bound ? took_ps : 0;
     if (run->args->data
         && pod_op_exec(stage->program, op, &run->shards[cell - run->first], &run->failure)
                != POD_OK) {
@@ -242,7 +308,7 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
     step_run *run = context;
     const step_cell *state = step_cell_at(run, cell);
     const step_stage *stage = &run->stages[state->stage];
-    const int32_t op_number = (int32_t)number - stage->first_instance;
+    const int32_t op_number = pod_step_op_of(run, stage, number);
     step_instance *instance = run->instances[number];
     if (run->args->data) {
         const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op_number]].schedule;
@@ -278,7 +344,7 @@ static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number)
     run->instances[number] = instance;
     instance->start_ps = calloc((size_t)run->ncells + 1, sizeof *instance->start_ps);
     instance->crossing = calloc((size_t)run->ncells + 1, sizeof *instance->crossing);
-    instance->cells_left = stage->cells;
+    instance->cells_left = pod_step_instance_cells(run, stage, number);
     if (instance->start_ps == NULL || instance->crossing == NULL) {
         pod_step_out_of_memory(run, "a collective");
         pod_step_instance_free(run, number);
@@ -294,7 +360,7 @@ static step_instance *simulated_at(step_run *run, int32_t cell, uint32_t number)
         return instance;
     }
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
-    const int32_t op = (int32_t)number - stage->first_instance;
+    const int32_t op = pod_step_op_of(run, stage, number);
     const pod_collective_options options = {
         .machine = run->args->machine,
         .net = run->net,
@@ -326,7 +392,7 @@ static void lone_begin(step_run *run, int32_t cell, int32_t op)
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
-    const uint32_t number = (uint32_t)(stage->first_instance + op);
+    const uint32_t number = pod_step_instance_of(run, stage, op);
     const pod_time_ps now = pod_net_now(run->net);
     const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op]].schedule;
     if (run->looks_up && stage->spans[op].first_ps == POD_TIME_NEVER) {
@@ -362,7 +428,7 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
 static void lone_done(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
-    const uint32_t number = (uint32_t)(stage->first_instance + op);
+    const uint32_t number = pod_step_instance_of(run, stage, op);
     instance_done(run, cell, number);
     pod_step_replay_ended(run, op);
     instance_release(run, number);
@@ -375,7 +441,7 @@ static void step_begin(step_run *run, int32_t cell)
     const step_cell *state = step_cell_at(run, cell);
     const pod_program *program = run->stages[state->stage].program;
     for (int32_t op = 0; op < program->nops; op++) {
-        if (program->ops[op].ndeps == 0) {
+        if (program->ops[op].ndeps == 0 && program->ops[op].begins == POD_OP_NONE) {
             op_ready(run, cell, op);
         }
     }
@@ -398,6 +464,9 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
     case WAKE_LONE:
         lone_done(run, cell, op);
         break;
+    case WAKE_JOIN:
+        op_done(run, cell, op, pod_net_now(run->net));
+        break;
     case WAKE_HOST:
         op_done(run, cell, op, pod_net_now(run->net) - host_time(run, cell, op));
         break;
@@ -412,8 +481,16 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
 {
     const step_cell *state = step_cell_at(run, cell);
     const pod_program *program = run->stages[state->stage].program;
-    pod_time_ps start = 0;
-    memcpy(&start, payload->bytes, sizeof start);
+    step_letter letter;
+    memcpy(&letter, payload->bytes, sizeof letter);
+    const pod_time_ps start = letter.start_ps;
+    if (run->args->programs->matches) {
+        const int32_t taker = pod_step_letter_come(run, cell, &letter);
+        if (taker != POD_OP_NONE) {
+            op_done(run, cell, taker, start);
+        }
+        return;
+    }
     const uint64_t *found = pod_map_get(&run->recv_op, (uint32_t)state->stage, tag.instance);
     if (found == NULL) {
         pod_engine_fail(pod_net_engine(run->net), POD_E_INTERNAL,
@@ -423,7 +500,7 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
     const int32_t op_number = (int32_t)*found;
     const pod_op *op = &program->ops[op_number];
     if (run->args->data) {
-        memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof start,
+        memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof letter,
                (size_t)op->bytes);
     }
     if (state->deps_left[op_number] == 0) {
@@ -478,7 +555,16 @@ static bool step_blocked(void *context, int32_t cell, char *text, size_t size)
     }
     const step_stage *stage = step_stage_at(run, state);
     for (int32_t op = 0; op < stage->program->nops; op++) {
-        const step_instance *instance = run->instances[stage->first_instance + op];
+        if (run->args->programs->ready_order && state->deps_left[op] == 0) {
+            (void)snprintf(text, size, "chip %d waits in %s (%d ops left)",
+                           pod_machine_chip(run->args->machine, cell), stage->program->ops[op].name,
+                           state->ops_left);
+            return true;
+        }
+        if (!pod_op_is_collective(&stage->program->ops[op])) {
+            continue;
+        }
+        const step_instance *instance = run->instances[pod_step_instance_of(run, stage, op)];
         if (instance && instance->collective
             && pod_collective_blocked(instance->collective, cell, text, size)) {
             return true;

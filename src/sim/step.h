@@ -25,6 +25,9 @@
  *  Algorithms. A collective runs the algorithm that its op names, else the step's; where that can't serve
  *  its group, `auto` does, and the record says why. A step's own algorithm must serve.
  *
+ *  Chips with programs of their own (program.h, nmeetings > 0): the chips of a collective are those whose programs have
+ *  its number; each group is held to its own bound, and no chip stands for another.
+ *
  *  Watching. An observer is told when each op of chosen chips begins and ends, and when their links were
  *  busy. On a folded machine a chip is what the cell does that stands for it. Calls come on the ranks that
  *  simulate the cell: on every rank where few cells are simulated by all.
@@ -102,7 +105,22 @@ typedef struct pod_step_args {
     void *context;
     const pod_step_observer *observer; /**< NULL: nobody watches */
     bool link_records;                 /**< keep what each link carried */
+    bool chip_records;                 /**< keep where the time of each cell went */
+    bool one_at_a_time; /**< a chip begins a collective, a send or a copy when the one before has ended; of those that
+                             wait the one of the highest priority, then the first that was ready */
 } pod_step_args;
+
+/** Where the time of a cell went: without hbm_bound_ps, which is a part of compute_ps, they add up to the step. */
+typedef struct pod_step_parts {
+    int64_t compute_ps;
+    int64_t exposed_ici_ps;
+    int64_t exposed_dcn_ps;
+    int64_t exposed_host_ps;
+    int64_t exposed_hbm_ps;
+    int64_t idle_ps;
+    int64_t hbm_bound_ps;
+} pod_step_parts;
+enum { POD_STEP_PARTS_WORDS = sizeof(pod_step_parts) / sizeof(int64_t) };
 
 /** Why `auto` ran a collective in place of the algorithm that its op names. */
 typedef struct pod_step_fallback {
@@ -128,6 +146,7 @@ typedef struct pod_step_result {
     pod_net_link_record
         *link_records;        /**< if asked for, on rank 0, heap: of cell c's link in direction d at
                                             [c * POD_NET_PORTS_MAX + d]; else NULL */
+    pod_step_parts *cell_parts; /**< if asked for, on every rank, heap: cell_parts[cells] */
     int32_t period[POD_AXES]; /**< of the folded machine, and whether its slices are folded */
     bool fold_slices;
     int32_t nstages;

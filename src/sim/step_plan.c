@@ -101,6 +101,7 @@ static pod_coll_request schedule_request(const step_run *run, const step_schedul
         .launch_ps = args->machine->launch_ps,
         .cut_min_bytes = args->chip->cut_min_bytes,
         .source_of = entry->source_of,
+        .root = entry->root,
         .equal_blocks = entry->op != POD_PERMUTE && entry->elements % group->group.size == 0,
     };
 }
@@ -189,20 +190,47 @@ pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, in
     return POD_OK;
 }
 
-/* The bound of a schedule on the groups of a stage. */
+int32_t pod_step_bound_place(const step_run *run, const step_stage *stage, int32_t op)
+{
+    const pod_programs *programs = run->args->programs;
+    if (programs->nmeetings == 0) {
+        return stage->program->stage;
+    }
+    return pod_group_number(&programs->groups[stage->program->ops[op].group].group,
+                            stage->program->stage);
+}
+
+/* The groups that a bound is about; NULL: all. */
+static pod_status bound_groups(const step_run *run, const pod_group *group, int32_t place,
+                               bool **runs, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    if (programs->nmeetings == 0) {
+        return programs->stage_of ? pod_step_stage_groups(run, group, place, runs, err) : POD_OK;
+    }
+    *runs = calloc((size_t)group->count, sizeof **runs);
+    if (!*runs) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d groups", (int)group->count);
+    }
+    (*runs)[place] = true;
+    return POD_OK;
+}
+
+/* The bound of a schedule on the groups of a stage, or of a meeting. */
 static pod_status schedule_bound(const step_run *run, step_schedule *entry, int32_t stage,
                                  pod_error *err)
 {
     const pod_programs *programs = run->args->programs;
     bool *runs = NULL;
-    pod_status st = POD_OK;
     if (!entry->bound_ps) {
-        entry->bound_ps = malloc((size_t)programs->nstages * sizeof *entry->bound_ps);
+        const int32_t bounds = programs->nmeetings > 0 ? programs->groups[entry->group].group.count
+                                                       : programs->nstages;
+        entry->bound_ps = malloc((size_t)bounds * sizeof *entry->bound_ps);
         entry->chip_bounds = calloc((size_t)programs->nstages, sizeof *entry->chip_bounds);
         if (!entry->bound_ps || !entry->chip_bounds) {
-            return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", programs->nstages);
+            return pod_fail(err, POD_E_NOMEM, "out of memory for %d stages", bounds);
         }
-        for (int32_t s = 0; s < programs->nstages; s++) {
+        for (int32_t s = 0; s < bounds; s++) {
             entry->bound_ps[s] = -1;
         }
     }
@@ -210,10 +238,8 @@ static pod_status schedule_bound(const step_run *run, step_schedule *entry, int3
         return POD_OK;
     }
     pod_coll_request request = schedule_request(run, entry);
-    if (programs->stage_of) {
-        st = pod_step_stage_groups(run, request.group, stage, &runs, err);
-        request.runs = runs;
-    }
+    pod_status st = bound_groups(run, request.group, stage, &runs, err);
+    request.runs = runs;
     if (st == POD_OK) {
         const pod_router *router = run->args->machine->router;
         pod_coll_bound bound;
@@ -243,7 +269,7 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
         const step_schedule *known = &run->schedules[i];
         if (known->group == op->group && known->op == op->op && known->elements == elements
             && known->dtype == op->dtype && known->shift == op->shift
-            && known->sources == op->sources && known->algorithm == op->algorithm) {
+            && known->root == op->root && known->sources == op->sources && known->algorithm == op->algorithm) {
             *index = i;
             return POD_OK;
         }
@@ -260,6 +286,7 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
                                     .elements = elements,
                                     .dtype = op->dtype,
                                     .shift = op->shift,
+                                    .root = op->root,
                                     .sources = op->sources,
                                     .algorithm = op->algorithm};
     return schedule_build(run, &grown[*index], err);
@@ -289,15 +316,36 @@ static void users_list(step_stage *stage)
     }
 }
 
-/* step_cell.deps_left counts them in 16 bits. */
+/* The joins that end when others begin. */
+static pod_status begins_list(step_stage *stage, pod_error *err)
+{
+    const pod_program *program = stage->program;
+    for (int32_t i = 0; i < program->nops; i++) {
+        if (program->ops[i].begins == POD_OP_NONE) {
+            continue;
+        }
+        if (stage->begins == NULL) {
+            stage->begins = malloc((size_t)program->nops * sizeof *stage->begins);
+            if (stage->begins == NULL) {
+                return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops",
+                                program->nops);
+            }
+            memset(stage->begins, -1, (size_t)program->nops * sizeof *stage->begins);
+        }
+        stage->begins[program->ops[i].begins] = i;
+    }
+    return POD_OK;
+}
+
+/* step_cell.deps_left counts them in 16 bits, the last of which says that an op has ended. */
 static pod_status deps_check(const pod_program *program, pod_error *err)
 {
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
-        if (op->ndeps > UINT16_MAX) {
+        if (op->ndeps >= UINT16_MAX) {
             return pod_fail(err, POD_E_RANGE,
                             "%s waits for %d others; an op can wait for %d at most", op->name,
-                            (int)op->ndeps, UINT16_MAX);
+                            (int)op->ndeps, UINT16_MAX - 1);
         }
     }
     return POD_OK;
@@ -353,6 +401,7 @@ static pod_status stage_run_plan(step_stage *stage, pod_error *err)
         return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
     }
     users_list(stage);
+    POD_TRY(begins_list(stage, err));
     int32_t next = program->nops;
     for (int32_t i = program->nops - 1; i >= 0; i--) {
         stage->core_next[i] = next;
@@ -394,11 +443,35 @@ static pod_status stage_plan(step_run *run, step_stage *stage, pod_error *err)
         st = op_time_find(run, stage, &distinct, i, err);
         if (st == POD_OK && pod_op_is_collective(op)) {
             st = schedule_find(run, op, &stage->schedule_of[i], err);
-            POD_THEN(st, schedule_bound(run, &run->schedules[stage->schedule_of[i]], program->stage,
-                                        err));
+            POD_THEN(st, schedule_bound(run, &run->schedules[stage->schedule_of[i]],
+                                        pod_step_bound_place(run, stage, i), err));
         }
         if (st != POD_OK) {
             return st;
+        }
+    }
+    return POD_OK;
+}
+
+/* Who has which meeting. */
+static pod_status meetings_plan(step_run *run, pod_error *err)
+{
+    const pod_programs *programs = run->args->programs;
+    if (programs->nmeetings == 0) {
+        return POD_OK;
+    }
+    run->meetings = calloc((size_t)programs->nmeetings, sizeof *run->meetings);
+    if (run->meetings == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %d collectives", programs->nmeetings);
+    }
+    for (int32_t s = programs->nstages - 1; s >= 0; s--) {
+        for (int32_t i = 0; i < programs->stages[s].nops; i++) {
+            const pod_op *op = &programs->stages[s].ops[i];
+            if (pod_op_is_collective(op)) {
+                run->meetings[op->meeting].stage = s;
+                run->meetings[op->meeting].op = i;
+                pod_map_put(&run->meeting_op, (uint32_t)s, (uint32_t)op->meeting, (uint64_t)i);
+            }
         }
     }
     return POD_OK;
@@ -420,6 +493,7 @@ pod_status pod_step_plan(step_run *run, pod_error *err)
             return st;
         }
     }
+    POD_TRY(meetings_plan(run, err));
     run->instances = calloc((size_t)run->ninstances + 1, sizeof(step_instance *));
     return run->instances ? POD_OK
                           : pod_fail(err, POD_E_NOMEM, "out of memory for %d ops", run->ninstances);
@@ -432,6 +506,7 @@ void pod_step_plan_free(step_run *run)
         free(run->stages[i].hbm_bound);
         free(run->stages[i].schedule_of);
         free(run->stages[i].core_next);
+        free(run->stages[i].begins);
         free(run->stages[i].first_user);
         free(run->stages[i].users);
         free(run->stages[i].records);
@@ -449,6 +524,7 @@ void pod_step_plan_free(step_run *run)
         free(run->schedules[i].chip_bounds);
     }
     free(run->schedules);
+    free(run->meetings);
     free(run->instances);
     free(run->under_way);
     pod_step_replay_free(run);

@@ -31,7 +31,8 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         step_stage *stage = &run->stages[state->stage];
         const pod_program *program = stage->program;
         stage->cells++;
-        state->core_op = stage->core_next[program->nops];
+        state->core_op =
+            programs->ready_order ? program->nops : stage->core_next[program->nops];
         state->ops_left = program->nops;
         state->ended_ps = -1;
         state->done = program->nops == 0;
@@ -46,6 +47,9 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         }
         for (int32_t op = 0; op < program->nops; op++) {
             state->deps_left[op] = (uint16_t)program->ops[op].ndeps;
+            if (programs->nmeetings > 0 && pod_op_is_collective(&program->ops[op])) {
+                run->meetings[program->ops[op].meeting].cells++;
+            }
         }
         if (run->args->data) {
             const pod_status st = pod_shards_init(&run->shards[i], program, err);
@@ -64,6 +68,10 @@ static void cells_free(step_run *run)
     for (int32_t i = 0; run->cells && i < run->ncells; i++) {
         free(run->cells[i].deps_left);
         free(run->cells[i].trail);
+        free(run->cells[i].core_ready.op);
+        free(run->cells[i].turns.op);
+        free(run->cells[i].letters.here);
+        free(run->cells[i].letters.wanted.op);
         pod_step_lanes_free(&run->cells[i]);
         if (run->args->data && run->shards) {
             pod_shards_fini(&run->shards[i], run->stages[run->cells[i].stage].program);
@@ -136,13 +144,40 @@ static pod_status records_combine(step_run *run, pod_step_result *result, pod_er
                 const step_schedule *entry = &run->schedules[stage->schedule_of[op]];
                 (void)snprintf(record->algorithm, sizeof record->algorithm, "%s",
                                entry->schedule->algorithm);
-                record->bound_ps = entry->bound_ps[s];
+                record->bound_ps = entry->bound_ps[pod_step_bound_place(run, stage, op)];
                 record->fallback = run->schedules[stage->schedule_of[op]].fallback;
             }
         }
     }
     free(storage);
     return POD_OK;
+}
+
+/* Where the time of each cell went, on every rank. */
+static pod_status cell_parts_combine(const step_run *run, pod_step_result *result, pod_error *err)
+{
+    pod_par *par = run->args->machine->par;
+    if (!run->args->chip_records) {
+        return POD_OK;
+    }
+    result->cell_parts = calloc((size_t)result->cells + 1, sizeof *result->cell_parts);
+    int64_t *words = calloc((size_t)result->cells * POD_STEP_PARTS_WORDS + 1, sizeof *words);
+    const pod_status st = pod_par_agree(
+        par,
+        result->cell_parts != NULL && words != NULL
+            ? POD_OK
+            : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step"),
+        err);
+    if (st == POD_OK) {
+        for (int32_t i = 0; i < run->ncells; i++) {
+            memcpy(words + (size_t)(run->first + i) * POD_STEP_PARTS_WORDS, &run->cells[i].parts,
+                   sizeof run->cells[i].parts);
+        }
+        pod_par_sum_i64(par, words, (int)result->cells * POD_STEP_PARTS_WORDS);
+        memcpy(result->cell_parts, words, (size_t)result->cells * sizeof *result->cell_parts);
+    }
+    free(words);
+    return st;
 }
 
 /* Combine the ranks' parts and check that every instant of every chip is accounted for. */
@@ -169,17 +204,15 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
             "use a shorter step",
             (long long)cells, pod_time_to_s(result->time_ps));
     }
+    int64_t sums[1 + POD_STEP_PARTS_WORDS] = {run->ncells};
     for (int32_t i = 0; i < run->ncells; i++) {
-        run->idle_ps += result->time_ps - run->cells[i].done_ps;
+        int64_t parts[POD_STEP_PARTS_WORDS];
+        run->cells[i].parts.idle_ps += result->time_ps - run->cells[i].done_ps;
+        memcpy(parts, &run->cells[i].parts, sizeof parts);
+        for (int w = 0; w < POD_STEP_PARTS_WORDS; w++) {
+            sums[1 + w] += parts[w];
+        }
     }
-    int64_t sums[] = {run->ncells,
-                      run->compute_ps,
-                      run->exposed_ps[STEP_ICI],
-                      run->exposed_ps[STEP_DCN],
-                      run->exposed_ps[STEP_HOST],
-                      run->exposed_ps[STEP_HBM],
-                      run->idle_ps,
-                      run->hbm_bound_ps};
     pod_par_sum_i64(par, sums, sizeof sums / sizeof sums[0]);
     result->cells = sums[0];
     result->compute_ps = sums[1];
@@ -199,6 +232,7 @@ static pod_status result_combine(step_run *run, pod_step_result *result, pod_err
     memcpy(result->period, machine->period, sizeof result->period);
     result->fold_slices = machine->fold_slices;
     POD_TRY(records_combine(run, result, err));
+    POD_TRY(cell_parts_combine(run, result, err));
     if (run->args->link_records) {
         POD_TRY(pod_net_records(par, run->net, &result->link_records, err));
     }
@@ -227,7 +261,7 @@ enum { CELLS_PER_RANK_MIN = 64 };
 static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_par **self,
                                pod_error *err)
 {
-    if (!run->args->fold || run->args->data) {
+    if (!run->args->fold || run->args->data || run->args->programs->nmeetings > 0) {
         return POD_OK;
     }
     pod_step_lone_fold(run, machine);
@@ -269,10 +303,6 @@ static void run_reset(step_run *run)
             stage->records[op] = (pod_op_record){.first_start_ps = POD_TIME_NEVER};
         }
     }
-    memset(run->exposed_ps, 0, sizeof run->exposed_ps);
-    run->compute_ps = 0;
-    run->hbm_bound_ps = 0;
-    run->idle_ps = 0;
 }
 
 /* Simulate what is planned. */
@@ -306,6 +336,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     *result = (pod_step_result){0};
     pod_map_init(&run.recv_op);
     pod_map_init(&run.recv_start);
+    pod_map_init(&run.meeting_op);
     pod_status st = pod_step_plan(&run, err);
     if (run.hbm_port >= 0) {
         machine.hbm_bytes_per_s = args->chip->hbm_bytes_per_s * args->chip->hbm_eff_frac;
@@ -324,6 +355,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     result->nfallbacks = run.nfallbacks;
     pod_step_plan_free(&run);
     pod_map_fini(&run.recv_start);
+    pod_map_fini(&run.meeting_op);
     pod_map_fini(&run.recv_op);
     pod_par_self_free(self);
     return pod_par_agree(args->machine->par, st, err);
@@ -337,6 +369,8 @@ void pod_step_result_fini(pod_step_result *result)
     free(result->ops);
     free(result->fallbacks);
     free(result->link_records);
+    free(result->cell_parts);
+    result->cell_parts = NULL;
     result->link_records = NULL;
     result->ops = NULL;
     result->fallbacks = NULL;

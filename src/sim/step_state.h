@@ -14,7 +14,7 @@
 enum { POD_TAG_STAGE_MESSAGE = 2, POD_TAG_HOST = 3, POD_TAG_HBM = 4 };
 
 /* What exposed time is charged to. */
-enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_HBM, STEP_RESOURCES };
+enum { STEP_ICI, STEP_DCN, STEP_HOST, STEP_HBM };
 
 /* A schedule that equal collectives share. */
 typedef struct step_schedule {
@@ -23,6 +23,7 @@ typedef struct step_schedule {
     int64_t elements;
     pod_dtype dtype;
     int32_t shift;
+    int32_t root;       /* of broadcasts */
     int32_t sources;    /* of permutes by list */
     int32_t algorithm;  /* index in programs->algorithms, or POD_OP_NONE */
     int32_t fallback;   /* number in run->fallbacks, from 1; 0 = none */
@@ -36,7 +37,7 @@ typedef struct step_schedule {
     uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
     pod_time_ps
-        *bound_ps; /* bound_ps[stage]: for the groups of that stage; -1 = no op there has it yet */
+        *bound_ps; /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known yet */
     pod_coll_chip_bounds *chip_bounds;    /* chip_bounds[stage], where nothing will run, */
     struct step_kind_bounds *kind_bounds; /* and kind_bounds[stage] (step_bound_kinds.h) */
 } step_schedule;
@@ -79,6 +80,7 @@ typedef struct step_stage {
     int32_t *core_next;     /* core_next[op]: the next core op; core_next[nops]: the first */
     int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
     int32_t *users;
+    int32_t *begins;        /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
     pod_op_record *records; /* records[op], of this rank */
     step_span *spans;       /* spans[op] */
 } step_stage;
@@ -109,12 +111,39 @@ typedef struct step_lane {
     int32_t *queue;
 } step_lane;
 
+/* Ops in the order in which they became ready: op[next … count). */
+typedef struct step_queue {
+    int32_t *op;
+    int32_t next;
+    int32_t count;
+    int64_t room;
+} step_queue;
+
+/* A message that came before a receive asked for it. */
+typedef struct step_letter {
+    int32_t from;
+    int32_t tag;
+    pod_time_ps start_ps;
+} step_letter;
+
+/* Of programs that match: messages and receives that wait for each other, oldest first. */
+typedef struct step_letters {
+    step_letter *here;
+    int64_t nhere;
+    int64_t here_room;
+    step_queue wanted; /* receives, next = 0 */
+} step_letters;
+
 typedef struct step_cell {
     int32_t stage;
     int32_t core_op; /* next (or running) core op; nops = none left */
     double slowness; /* of the chip: times its core takes longer */
     double host_slowness;
     bool core_busy;
+    step_queue core_ready; /* of programs in ready_order */
+    step_queue turns;      /* what waits for its turn, next = 0 (one_at_a_time) */
+    bool turn_taken;
+    step_letters letters;
     step_work core; /* of compute ops */
     step_lane lanes[POD_PROGRAM_LANES];
     bool done;
@@ -129,8 +158,18 @@ typedef struct step_cell {
     step_trail *trail;    /* trail[ntrail] of the present wait, in the order of ends */
     int32_t ntrail;
     int64_t trail_room;
-    uint16_t *deps_left; /* deps_left[op] */
+    uint16_t *deps_left; /* deps_left[op]; STEP_ENDED once it has ended */
+    pod_step_parts parts;
 } step_cell;
+
+enum { STEP_ENDED = UINT16_MAX };
+
+/* A collective that chips with programs of their own have together. */
+typedef struct step_meeting {
+    int32_t cells; /* of this rank */
+    int32_t stage; /* the first that has it, and its op there */
+    int32_t op;
+} step_meeting;
 
 typedef struct step_run step_run;
 typedef struct step_replay step_replay;
@@ -151,12 +190,10 @@ struct step_run {
     step_instance **instances; /* instances[stage's first + op], NULL unless under way */
     int32_t ninstances;
     pod_map recv_op;    /* (stage; message) → the op that receives it */
+    pod_map meeting_op; /* (stage; meeting) → op */
+    step_meeting *meetings; /* meetings[programs->nmeetings] */
     pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
     pod_shards *shards; /* shards[local cell], with data */
-    int64_t compute_ps;
-    int64_t hbm_bound_ps;
-    int64_t exposed_ps[STEP_RESOURCES];
-    int64_t idle_ps;
     bool out_of_memory; /* in a handler: what it leaves is incomplete */
     pod_error failure;  /* of something inside a handler */
     bool looks_up;      /* collectives that are alone on their links */
@@ -182,7 +219,7 @@ static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
 }
 
 /** What a chip asked to be woken for, and the op. */
-enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_LONE, WAKE_HOST, WAKE_BYTES, WAKE_UNIT };
+enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_LONE, WAKE_HOST, WAKE_JOIN, WAKE_BYTES, WAKE_UNIT };
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
@@ -196,6 +233,51 @@ static inline void pod_step_out_of_memory(step_run *run, const char *what)
     (void)snprintf(text, sizeof text, "no memory for %s; use fewer chips, or more ranks", what);
     pod_engine_fail(pod_net_engine(run->net), POD_E_NOMEM, text);
 }
+
+/** The instance of a collective of a stage, and the op of an instance in a stage. */
+static inline uint32_t pod_step_instance_of(const step_run *run, const step_stage *stage, int32_t op)
+{
+    return run->args->programs->nmeetings > 0 ? (uint32_t)stage->program->ops[op].meeting
+                                              : (uint32_t)(stage->first_instance + op);
+}
+
+static inline int32_t pod_step_op_of(const step_run *run, const step_stage *stage, uint32_t number)
+{
+    return run->args->programs->nmeetings > 0
+               ? (int32_t)*pod_map_get(&run->meeting_op, (uint32_t)stage->program->stage, number)
+               : (int32_t)number - stage->first_instance;
+}
+
+/** Cells of this rank that run an instance. */
+static inline int32_t pod_step_instance_cells(const step_run *run, const step_stage *stage, uint32_t number)
+{
+    return run->args->programs->nmeetings > 0 ? run->meetings[number].cells : stage->cells;
+}
+
+/** Where the bound of a collective of a stage is in its schedule's bound_ps. */
+int32_t pod_step_bound_place(const step_run *run, const step_stage *stage, int32_t op);
+
+/** An op at the end of a queue; the oldest, taken out of it. The queue isn't empty. */
+void pod_step_queue_add(step_run *run, step_queue *queue, int32_t op);
+static inline int32_t pod_step_queue_take(step_queue *queue)
+{
+    return queue->op[queue->next++];
+}
+
+/** What waits for its turn (step_turns.c): an op is ready, and has to wait; one has ended, and which begins now, or
+ *  POD_OP_NONE. */
+static inline bool pod_step_takes_turns(const pod_op *op)
+{
+    const pod_op_resource resource = pod_op_row(op->kind)->resource;
+    return resource == POD_ON_LINKS || resource == POD_ON_SEND || resource == POD_ON_LANE;
+}
+bool pod_step_turn_wait(step_run *run, int32_t cell, int32_t op);
+int32_t pod_step_turn_next(step_run *run, int32_t cell, int32_t ended);
+
+/** Messages of programs that match (step_turns.c). A message is here: the receive that it ends, or POD_OP_NONE; a
+ *  receive is ready: the message that it takes. */
+int32_t pod_step_letter_come(step_run *run, int32_t cell, const step_letter *letter);
+bool pod_step_letter_find(step_run *run, int32_t cell, int32_t op, step_letter *letter);
 
 /** The chip of another stage that the chip of a cell exchanges messages with (step_wait.c). */
 int32_t pod_step_stage_peer(const step_run *run, int32_t cell, int32_t stage);

@@ -19,6 +19,7 @@ static int op_resource(const step_run *run, int32_t cell, const pod_op *op)
     const int32_t nchips = run->args->machine->slice->nchips;
     switch (pod_op_row(op->kind)->resource) {
     case POD_ON_HOST:
+    case POD_ON_NOTHING:
         return STEP_HOST;
     case POD_ON_LANE:
         return STEP_HBM;
@@ -63,7 +64,8 @@ void pod_step_crossing_changed(void *context, int32_t cell, uint32_t number, int
 static pod_time_ps crossing_waited(step_run *run, int32_t cell, int32_t op, pod_time_ps now)
 {
     const step_cell *state = step_cell_at(run, cell);
-    const step_instance *instance = run->instances[step_stage_at(run, state)->first_instance + op];
+    const step_instance *instance =
+        run->instances[pod_step_instance_of(run, step_stage_at(run, state), op)];
     step_crossing *crossing = &instance->crossing[cell - run->first];
     crossing_count(state, crossing, now);
     return crossing->waited_ps;
@@ -95,6 +97,9 @@ void pod_step_trail_add(step_run *run, int32_t cell, int32_t op, pod_time_ps sta
 static bool depends_on(const pod_program *program, int32_t op, int32_t other)
 {
     const pod_op *what = &program->ops[op];
+    if (what->begins != POD_OP_NONE) {
+        return depends_on(program, what->begins, other);
+    }
     for (int32_t i = 0; i < what->ndeps; i++) {
         if (program->deps[what->first_dep + i] == other) {
             return true;
@@ -112,19 +117,22 @@ static bool one_lane(const pod_program *program, int32_t op, int32_t other)
            && pod_op_row(b->kind)->resource == POD_ON_LANE && a->lane == b->lane && other < op;
 }
 
-static bool let_begin(const pod_program *program, int32_t op, int32_t other)
+static bool let_begin(const step_run *run, const pod_program *program, int32_t op, int32_t other)
 {
-    return depends_on(program, op, other) || one_lane(program, op, other);
+    return depends_on(program, op, other) || one_lane(program, op, other)
+           || (run->args->one_at_a_time && pod_step_takes_turns(&program->ops[op])
+               && pod_step_takes_turns(&program->ops[other]));
 }
 
 /* Of the first `count` entries of the trail the one whose end at `time_ps` let an op begin, or -1. */
-static int32_t trail_find(const step_cell *state, const pod_program *program, int32_t count,
-                          int32_t op, pod_time_ps time_ps)
+static int32_t trail_find(const step_run *run, const step_cell *state, const pod_program *program,
+                          int32_t count, int32_t op, pod_time_ps time_ps)
 {
     int32_t at = count - 1;
     while (
         at >= 0
-        && (state->trail[at].end_ps != time_ps || !let_begin(program, op, state->trail[at].op))) {
+        && (state->trail[at].end_ps != time_ps
+            || !let_begin(run, program, op, state->trail[at].op))) {
         at--;
     }
     return at;
@@ -134,16 +142,21 @@ static int32_t trail_find(const step_cell *state, const pod_program *program, in
 static void stretch_charge(step_run *run, int32_t cell, const step_trail *entry,
                            pod_time_ps time_ps)
 {
-    step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
+    step_cell *state = step_cell_at(run, cell);
+    step_stage *stage = step_stage_at(run, state);
     const pod_op *op = &stage->program->ops[entry->op];
+    int64_t *const exposed[] = {[STEP_ICI] = &state->parts.exposed_ici_ps,
+                                [STEP_DCN] = &state->parts.exposed_dcn_ps,
+                                [STEP_HOST] = &state->parts.exposed_host_ps,
+                                [STEP_HBM] = &state->parts.exposed_hbm_ps};
     const int resource = op_resource(run, cell, op);
     pod_time_ps ici = 0;
     if (resource == STEP_DCN && pod_op_is_collective(op)
         && run->args->programs->groups[op->group].group.inside->size > 1) {
         ici = time_ps - entry->across_ps;
     }
-    run->exposed_ps[STEP_ICI] += ici;
-    run->exposed_ps[resource] += time_ps - ici;
+    *exposed[STEP_ICI] += ici;
+    *exposed[resource] += time_ps - ici;
     stage->records[entry->op].exposed_ps += time_ps;
 }
 
@@ -157,19 +170,19 @@ void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps n
         return;
     }
     int32_t at =
-        op < program->nops ? trail_find(state, program, state->ntrail, op, now) : state->ntrail - 1;
+        op < program->nops ? trail_find(run, state, program, state->ntrail, op, now) : state->ntrail - 1;
     POD_ASSERT(end == since || at >= 0);
     while (end > since) {
         const step_trail *entry = &state->trail[at];
         const bool began_before = entry->start_ps <= since;
         const bool message = pod_op_receives(&program->ops[entry->op]);
         at = began_before || message ? -1
-                                     : trail_find(state, program, at, entry->op, entry->start_ps);
+                                     : trail_find(run, state, program, at, entry->op, entry->start_ps);
         const pod_time_ps start = began_before || (at < 0 && !message) ? since : entry->start_ps;
         stretch_charge(run, cell, entry, end - start);
         end = start;
         if (at < 0) {
-            run->idle_ps += end - since;
+            state->parts.idle_ps += end - since;
             end = since;
         }
     }

@@ -51,11 +51,12 @@ static void link_left(void *context, int32_t cell, int port, pod_net_tag tag, in
     if (port >= POD_DIRECTIONS || observer->left == NULL || tag.kind >= POD_TAG_STAGE_MESSAGE) {
         return;
     }
-    int32_t stage = run->args->programs->nstages - 1;
-    while (stage > 0 && (int32_t)tag.instance < run->stages[stage].first_instance) {
+    const bool meets = run->args->programs->nmeetings > 0;
+    int32_t stage = meets ? run->meetings[tag.instance].stage : run->args->programs->nstages - 1;
+    while (!meets && stage > 0 && (int32_t)tag.instance < run->stages[stage].first_instance) {
         stage--;
     }
-    const int32_t op = (int32_t)tag.instance - run->stages[stage].first_instance;
+    const int32_t op = pod_step_op_of(run, &run->stages[stage], tag.instance);
     for (int32_t i = watch_next(run, cell, 0); i < observer->nchips;
          i = watch_next(run, cell, i + 1)) {
         observer->left(observer->context, i, port, stage, op, pod_net_now(run->net));

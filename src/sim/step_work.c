@@ -18,15 +18,16 @@ static step_work *work_of(step_run *run, int32_t cell, int32_t op)
     return pod_op_is_core(what) ? &state->core : &state->lanes[what->lane].work;
 }
 
-/* Slow chips take longer for all that they do. */
-static int64_t slowed_amount(const step_cell *state, int64_t healthy)
+/* Slow chips take longer for all that they do, but for what was measured on them. */
+static int64_t slowed_amount(const step_cell *state, const pod_op *op, int64_t healthy)
 {
-    return state->slowness > 1 ? (int64_t)((double)healthy * state->slowness + 0.5) : healthy;
+    return state->slowness > 1 && !op->recorded ? (int64_t)((double)healthy * state->slowness + 0.5) : healthy;
 }
 
 static void bytes_begin(step_run *run, int32_t cell, int32_t op)
 {
-    const int64_t bytes = slowed_amount(step_cell_at(run, cell), op_at(run, cell, op)->hbm_bytes);
+    const pod_op *what = op_at(run, cell, op);
+    const int64_t bytes = slowed_amount(step_cell_at(run, cell), what, what->hbm_bytes);
     const pod_net_tag tag = {.kind = POD_TAG_HBM, .step = op};
     (void)pod_net_send(run->net, cell, run->hbm_port, bytes, tag, NULL);
     pod_step_hop_beside(run);
@@ -37,10 +38,10 @@ static void work_begin(step_run *run, int32_t cell, int32_t op)
     const step_cell *state = step_cell_at(run, cell);
     const pod_op *what = op_at(run, cell, op);
     const pod_time_ps now = pod_net_now(run->net);
-    const pod_time_ps start = slowed_amount(state, what->start_ps);
+    const pod_time_ps start = slowed_amount(state, what, what->start_ps);
     *work_of(run, cell, op) =
         (step_work){.op = op, .parts_left = what->hbm_bytes > 0 ? 2 : 1, .start_ps = now};
-    pod_net_wake(run->net, cell, now + start + slowed_amount(state, what->unit_ps),
+    pod_net_wake(run->net, cell, now + start + slowed_amount(state, what, what->unit_ps),
                  pod_step_wake(WAKE_UNIT, op));
     if (what->hbm_bytes > 0 && start > 0) {
         pod_net_wake(run->net, cell, now + start, pod_step_wake(WAKE_BYTES, op));

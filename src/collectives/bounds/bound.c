@@ -397,7 +397,7 @@ static pod_status chips_times(const pod_bounds *b, pod_coll_chip_bounds *times, 
     POD_THEN(st, time_of(b, chips->each, &times->each_ps, err));
     times->even = chips->even;
     memcpy(times->period, chips->period, sizeof times->period);
-    for (int32_t i = 0; i < pod_group_chips(g) && st == POD_OK; i++) {
+    for (int32_t i = 0; i < g->count * g->size && st == POD_OK; i++) {
         const int32_t chip = g->chip_of[i] % times->nchips;
         if (!pod_bound_runs(b->request, i / g->size)) {
             continue;
