@@ -8,6 +8,7 @@
 #include "cli/trace.h"
 
 #include "base/units.h"
+#include "experiment/exchange_write.h"
 #include "report/collective_trace.h"
 
 #include <math.h>
@@ -366,6 +367,23 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
     add_origins(cli, findings, run_case, sizes);
 }
 
+/* What other programs read. */
+static pod_status write_exchange(const collective_run *run, const pod_experiment_collective_case *run_case,
+                                 pod_error *err)
+{
+    const pod_cli_collective *options = run->options;
+    pod_experiment *experiment = &run->cli->experiment;
+    pod_experiment_written written = {.programs = NULL};
+    if (options->chakra == NULL) {
+        return POD_OK;
+    }
+    pod_status st = pod_experiment_write_collective(experiment, run_case, options->sizes.bytes[0],
+                                                    options->named, &written, err);
+    POD_THEN(st, pod_experiment_write_chakra(experiment, &written, options->chakra, err));
+    pod_experiment_written_fini(&written);
+    return st;
+}
+
 /* What can't be asked is refused before the first row comes. */
 static pod_status check_sizes(const collective_run *run,
                               const pod_experiment_collective_case *run_case, pod_error *err)
@@ -407,6 +425,7 @@ static pod_status run_cases(collective_run *run, const pod_cli_targets *targets,
         st = run_size(run, &cases[i / options->sizes.count],
                       options->sizes.bytes[i % options->sizes.count], err);
     }
+    POD_THEN(st, write_exchange(run, &cases[0], err));
     return st;
 }
 
@@ -438,6 +457,9 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     POD_THEN(st, pod_emit_new(cli->common.format, "collective", shown, NCOLUMNS, &run.emit, err));
     if (st == POD_OK && cli->common.trace_path != NULL && targets.count > 1) {
         st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
+    }
+    if (st == POD_OK && options->chakra != NULL && targets.count > 1) {
+        st = pod_fail(err, POD_E_USAGE, "--chakra is of one --slice; here are %d", targets.count);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], false, err);

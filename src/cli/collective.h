@@ -19,6 +19,7 @@ typedef struct pod_cli_collective {
     bool split_axes;
     const char *algorithm;
     const char *pairs_text;
+    const char *chakra;
     bool all;                        /**< every algorithm that fits */
     const pod_coll_algorithm *named; /**< or this one; NULL = the cheapest predicted */
     pod_logical_mesh mesh;
@@ -28,7 +29,7 @@ typedef struct pod_cli_collective {
 } pod_cli_collective;
 
 /** The options of the command, which set a pod_cli_collective. */
-enum { POD_CLI_COLLECTIVE_OPTIONS = 12 };
+enum { POD_CLI_COLLECTIVE_OPTIONS = 13 };
 extern const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS];
 
 /** What the options come to, and whether they go together. Not collective: reads no file.

@@ -59,7 +59,7 @@ static inline const pod_chakra_graph *chakra_graph(const chakra_builder *b, int6
 /** Who meets whom (chakra_meet.c). */
 pod_status pod_chakra_meet(chakra_builder *b);
 /** The groups that collectives go by (chakra_meet_groups.c): a key for each group of chips that counts for itself, its
- *  program group (POD_OP_NONE: one chip), and what tells it from others of that group. */
+ *  program group, and what tells it from others of that group. */
 typedef struct chakra_key {
     int32_t key; /* place in group_of */
     int32_t group;

@@ -100,7 +100,7 @@ static pod_status collective_check(const chakra_builder *b, int64_t place)
                : POD_OK;
 }
 
-/* All collectives of more than one chip. */
+/* All collectives. */
 static pod_status collectives_list(chakra_builder *b, ends *all)
 {
     for (int32_t chip = 0; chip < b->nchips; chip++) {
@@ -114,10 +114,8 @@ static pod_status collectives_list(chakra_builder *b, ends *all)
             POD_TRY(pod_chakra_key(b, place, &key));
             b->told->collectives++;
             b->told->priorities += chakra_node(b, place)->priority != 0;
-            if (key.group != POD_OP_NONE) {
-                /* turns: in the order of the list, counted below */
-                POD_TRY(end_add(b, all, &(end){{key.key, key.number, chip, key.group}, i, place}));
-            }
+            /* turns: in the order of the list, counted below */
+            POD_TRY(end_add(b, all, &(end){{key.key, key.number, chip, key.group}, i, place}));
         }
     }
     return POD_OK;
@@ -429,6 +427,46 @@ static bool slices_repeat(const chakra_builder *b, const int32_t *sources)
     return true;
 }
 
+/* Where every group does the same among its ranks, the sources of all groups that do so, in place of those of the chips
+ * that take part. @return false: they don't */
+static bool groups_repeat(const chakra_builder *b, const pod_group *group, int32_t *sources)
+{
+    int32_t *rank_from = malloc((size_t)group->size * sizeof *rank_from);
+    bool same = rank_from != NULL;
+    for (int32_t rank = 0; same && rank < group->size; rank++) {
+        rank_from[rank] = -1;
+    }
+    for (int32_t chip = 0; same && chip < b->nchips; chip++) {
+        const int32_t rank = pod_group_rank(group, chip);
+        const int32_t from = sources[chip];
+        if (from >= 0 && rank >= 0 && rank_from[rank] < 0) {
+            rank_from[rank] = pod_group_rank(group, from);
+        }
+        same = from < 0
+               || (rank >= 0 && rank_from[rank] >= 0
+                   && pod_group_chip(group, chip, rank_from[rank]) == from);
+    }
+    for (int32_t chip = 0; same && chip < b->nchips; chip++) {
+        const int32_t rank = pod_group_rank(group, chip);
+        sources[chip] = rank < 0 || rank_from[rank] < 0 ? -1 : pod_group_chip(group, chip, rank_from[rank]);
+    }
+    free(rank_from);
+    return same;
+}
+
+static pod_status permute_group(chakra_builder *b, int64_t place, int32_t *sources, int32_t *group)
+{
+    const pod_chakra_node *node = chakra_node(b, place);
+    chakra_key key = {.group = POD_OP_NONE};
+    if (node->group >= 0 || node->ndims >= 0) {
+        POD_TRY(pod_chakra_key(b, place, &key));
+    }
+    *group = key.group;
+    return key.group != POD_OP_NONE && groups_repeat(b, &b->programs->groups[key.group].group, sources)
+               ? POD_OK
+               : pod_chakra_all_chips(b, slices_repeat(b, sources), group);
+}
+
 static pod_status permute_meet(chakra_builder *b, const end *first, int64_t count)
 {
     int32_t *sources = malloc((size_t)b->nchips * sizeof *sources);
@@ -441,7 +479,7 @@ static pod_status permute_meet(chakra_builder *b, const end *first, int64_t coun
         return st;
     }
     chakra_meeting made = {.count = (int32_t)count, .wait = WAIT_ALL};
-    st = pod_chakra_all_chips(b, slices_repeat(b, sources), &made.group);
+    st = permute_group(b, first->place, sources, &made.group);
     if (st != POD_OK) {
         free(sources);
         return st;

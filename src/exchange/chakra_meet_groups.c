@@ -72,10 +72,6 @@ static pod_status group_join(chakra_builder *b, pod_group *inside, const int32_t
 static pod_status mask_group(chakra_builder *b, unsigned mask, int32_t *number)
 {
     pod_group inside;
-    *number = POD_OP_NONE;
-    if (mask == 0) {
-        return POD_OK;
-    }
     POD_TRY(pod_group_init_axes(&inside, slice_of(b), mask & ((1U << POD_AXES) - 1), b->err));
     return (mask >> POD_AXES & 1U) != 0
                ? group_join(b, &inside, NULL, slice_of(b)->nslices, number)
@@ -275,7 +271,7 @@ static pod_status groups_make(chakra_builder *b, chip_set *sets, int32_t *room)
         if (b->groups->list[i].nchips == 0) {
             POD_TRY(pod_chakra_all_chips(b, false, &b->group_of[i]));
         } else if (b->groups->list[i].nchips == 1) {
-            b->group_of[i] = POD_OP_NONE;
+            POD_TRY(mask_group(b, 0, &b->group_of[i]));
         } else if (sets[i].set == i) {
             POD_TRY(set_group(b, sets, count, i, room, &b->group_of[i]));
         } else {
@@ -337,10 +333,6 @@ pod_status pod_chakra_key(chakra_builder *b, int64_t place, chakra_key *key)
         return pod_chakra_fail(b->err, POD_E_INVALID, graph, node,
                                "is a collective of group \"%s\", which chip %d isn't in", name,
                                (int)chip);
-    }
-    if (key->group == POD_OP_NONE) {
-        key->number = chip;
-        return POD_OK;
     }
     key->root = group != NULL && group->nchips > 0 ? group->chips[0] : -1;
     /* groups inside a slice have the same numbers in all slices */

@@ -284,12 +284,9 @@ static pod_dtype dtype_of(const pod_chakra_node *node, int64_t bytes, int32_t ch
 static pod_status collective_emit(emitter *e, int64_t place, const chakra_meeting *meeting, pod_op *op)
 {
     const pod_chakra_node *node = chakra_node(e->b, place);
-    if (meeting->group == POD_OP_NONE) {
-        op->kind = POD_OP_JOIN; /* a permute of one chip */
-        return POD_OK;
-    }
     const int32_t chips = e->b->programs->groups[meeting->group].group.size;
     op->kind = POD_OP_COLLECTIVE;
+    op->unpadded = true;
     op->group = meeting->group;
     op->meeting = meeting->number;
     op->priority = node->priority;

@@ -7,7 +7,7 @@
  *      comp           compute with its recorded time (1 ns if that is 0), or unit time num_ops over what the MXU
  *                     sustains and tensor_size over the HBM, after a kernel's start; on the host: its recorded time
  *      memory nodes   a copy of tensor_size over the HBM
- *      invalid, metadata, collectives of one chip, messages to itself   a join, which takes no time
+ *      invalid, metadata, messages to itself   a join, which takes no time
  *      collectives    the k-th of a group, by id, is one on all its chips. reduce is a broadcast, barrier an all-reduce of
  *                     0 bytes; gather and scatter are messages of comm_size / chips to and from the first of the group
  *      send, recv     the k-th of a source, target and tag, by id, are one message

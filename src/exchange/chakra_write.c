@@ -57,6 +57,13 @@ typedef struct group_names {
     int32_t root;  /* rank */
 } group_names;
 
+/* Of permutes only those over slices do: the NICs' order is by group. */
+static bool says_group(const pod_programs *programs, const pod_op *op)
+{
+    return pod_op_is_collective(op)
+           && (op->op != POD_PERMUTE || programs->groups[op->group].group.slices > 1);
+}
+
 static pod_status names_make(const pod_chakra_written *what, group_names **names, pod_error *err)
 {
     const pod_programs *programs = what->programs;
@@ -68,7 +75,7 @@ static pod_status names_make(const pod_chakra_written *what, group_names **names
     for (int32_t s = 0; s < programs->nstages; s++) {
         for (int32_t i = 0; i < programs->stages[s].nops; i++) {
             const pod_op *op = &programs->stages[s].ops[i];
-            if (!pod_op_is_collective(op) || op->op == POD_PERMUTE) {
+            if (!says_group(programs, op)) {
                 continue;
             }
             group_names *own = &(*names)[op->group];
@@ -298,25 +305,41 @@ static int64_t comm_type_of(pod_coll_op op)
     return types[op];
 }
 
+static void add_group(const writer *w, const pod_op *op, draft *d)
+{
+    char name[16];
+    if (w->names[op->group].first > 0) {
+        (void)snprintf(name, sizeof name, "%d", (int)name_of(w->what, w->names, op->group, w->chip));
+        (void)add_text(d, "pg_name", name);
+    } else {
+        add_dims(d, w->what->slice,
+                 whole_dims(w->what, &w->what->programs->groups[op->group].group));
+    }
+}
+
+/* What moves: an all-reduce is padded to whole blocks when it runs. */
+static int64_t moved_bytes(const pod_op *op, int32_t chips)
+{
+    const int64_t size = pod_dtype_size(op->dtype);
+    const int64_t elements = op->bytes / size;
+    return op->op == POD_ALL_REDUCE && !op->unpadded && elements >= chips
+               ? (elements + chips - 1) / chips * chips * size
+               : op->bytes;
+}
+
 static void collective_fill(const writer *w, const pod_op *op, int32_t number, draft *d)
 {
     const pod_programs *programs = w->what->programs;
     const pod_group *group = &programs->groups[op->group].group;
     const bool gathers = op->op == POD_ALL_GATHER;
     const int64_t shard = (op->bytes + group->size - 1) / group->size;
-    char name[16];
     add_bool(d, "is_cpu_op", false);
     add_i64(d, "comm_type", comm_type_of(op->op));
-    add_i64(d, "comm_size", gathers ? shard : op->bytes);
+    add_i64(d, "comm_size", gathers ? shard : moved_bytes(op, group->size));
     if (gathers && shard * group->size != op->bytes) {
         add_i64(d, "podsim_bytes", op->bytes);
     }
-    if (w->names[op->group].first > 0) {
-        (void)snprintf(name, sizeof name, "%d", (int)name_of(w->what, w->names, op->group, w->chip));
-        (void)add_text(d, "pg_name", name);
-    } else {
-        add_dims(d, w->what->slice, whole_dims(w->what, group));
-    }
+    add_group(w, op, d);
     const char *asked = op->algorithm >= 0 ? programs->algorithms[op->algorithm].name : w->what->algorithm;
     const char *ran = w->what->ran(w->what->context, w->stage, number);
     PodChakra__Attribute *algorithm = add_text(d, "podsim_algorithm", asked);
@@ -429,6 +452,9 @@ static pod_status permute_put(writer *w, const pod_op *op, int32_t number, draft
         add_i32(d, "comm_tag", (int32_t)(w->first_number + number));
         add_i32(d, "podsim_permute", (int32_t)(w->first_number + number));
         (void)add_text(d, "podsim_dtype", pod_dtype_name(op->dtype));
+        if (says_group(w->what->programs, op)) {
+            add_group(w, op, d);
+        }
         POD_TRY(node_put(w, d, op, POD_OP_NONE));
     }
     if (from < 0 && to < 0) {

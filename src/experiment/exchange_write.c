@@ -143,6 +143,7 @@ static pod_status program_make(const pod_experiment_collective_case *run_case, i
     }
     op.op = what;
     op.bytes = bytes;
+    op.unpadded = true;
     op.root = run_case->root;
     POD_TRY(pod_experiment_collective_dtype(run_case->request, bytes, &op.dtype, err));
     POD_TRY(group_copy(run_case, programs, &op.group, err));

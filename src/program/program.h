@@ -179,6 +179,7 @@ typedef struct pod_op {
     /* of traces */
     int32_t meeting;  /**< of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
     int32_t begins;   /**< of join: it ends when this op begins; POD_OP_NONE: when it is ready */
+    bool unpadded;    /**< of all-reduces: not padded to whole blocks */
     int32_t priority; /**< of collectives that wait for their turn: the highest goes first */
     bool recorded;    /**< of compute and host: its time was measured, so that slow chips take no longer */
 } pod_op;

@@ -32,7 +32,7 @@
  *  busy. On a folded machine a chip is what the cell does that stands for it. Calls come on the ranks that
  *  simulate the cell: on every rank where few cells are simulated by all.
  *
- *  Blocks. All-reduces are padded to whole blocks, less than one element for each chip.
+ *  Blocks. All-reduces are padded to whole blocks, less than one element for each chip, but for those of traces.
  *
  *  Slow chips (`--slow-chip`) take as many times longer for every core op.
  *

@@ -258,7 +258,7 @@ static int64_t padded_elements(const step_run *run, const pod_op *op)
 {
     const int64_t elements = op->bytes / pod_dtype_size(op->dtype);
     const int64_t chips = run->args->programs->groups[op->group].group.size;
-    return op->op == POD_ALL_REDUCE && elements >= chips ? (elements + chips - 1) / chips * chips
+    return op->op == POD_ALL_REDUCE && elements >= chips && !op->unpadded ? (elements + chips - 1) / chips * chips
                                                          : elements;
 }
 
