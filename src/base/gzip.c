@@ -33,7 +33,8 @@ static pod_status inflate_all(const char *name, z_stream *stream, size_t most, c
             return pod_fail(err, POD_E_INVALID, "%s is damaged gzip data, or cut", name);
         }
         if (*used > most) {
-            return pod_fail(err, POD_E_INVALID, "%s unpacks to more than %zu MiB", name, most >> 20);
+            return pod_fail(err, POD_E_INVALID, "%s unpacks to more than %zu MiB", name,
+                            most >> 20);
         }
     }
     return POD_OK;

@@ -22,8 +22,10 @@
 enum { UNPACKED_MAX = 1 << 30, CHIPS_SHOWN = 16 };
 
 static const char about[] =
-    "PREFIX.0.et, PREFIX.1.et, ... are Chakra execution traces (schema 1.0.0 or 0.0.4), one of each\n"
-    "chip in the order of chip numbers (podsim mesh --ids), gzipped or not. Collectives and messages\n"
+    "PREFIX.0.et, PREFIX.1.et, ... are Chakra execution traces (schema 1.0.0 or 0.0.4), one of "
+    "each\n"
+    "chip in the order of chip numbers (podsim mesh --ids), gzipped or not. Collectives and "
+    "messages\n"
     "run on the slice; comp nodes last as long as recorded, or go on the chip's rates. Groups of\n"
     "chips are those of --groups, of PREFIX.groups.json if that is there, and of metadata nodes.\n"
     "Each instant of a chip is compute, else exposed (ici, dcn, hbm, host, by what it waits for),\n"
@@ -121,7 +123,8 @@ static pod_status files_read(pod_cli *cli, const chakra_texts *texts, const pod_
     return pod_cli_read(cli, files->file, files->count + files->has_groups, err);
 }
 
-static pod_status traces_read(const chakra_files *files, pod_experiment_chakra *chakra, pod_error *err)
+static pod_status traces_read(const chakra_files *files, pod_experiment_chakra *chakra,
+                              pod_error *err)
 {
     const pod_cli_file *groups = &files->file[files->count];
     chakra->graph = calloc((size_t)files->count + 1, sizeof *chakra->graph);
@@ -130,13 +133,14 @@ static pod_status traces_read(const chakra_files *files, pod_experiment_chakra *
     }
     chakra->count = files->count;
     if (files->has_groups != 0) {
-        POD_TRY(pod_chakra_groups_read(groups->path, groups->data, groups->size, &chakra->groups, err));
+        POD_TRY(
+            pod_chakra_groups_read(groups->path, groups->data, groups->size, &chakra->groups, err));
     }
     for (int32_t chip = 0; chip < files->count; chip++) {
         pod_cli_file *file = &files->file[chip];
         POD_TRY(pod_gunzip(file->path, &file->data, &file->size, UNPACKED_MAX, err));
-        POD_TRY(pod_chakra_read(file->path, (const uint8_t *)file->data, file->size, &chakra->groups,
-                                &chakra->graph[chip], err));
+        POD_TRY(pod_chakra_read(file->path, (const uint8_t *)file->data, file->size,
+                                &chakra->groups, &chakra->graph[chip], err));
         pod_cli_files_free(file, 1);
     }
     return POD_OK;
@@ -162,8 +166,8 @@ static pod_status bytes_check(const pod_experiment_chakra *chakra, pod_error *er
                 node->comm_size > node->tensor_size ? node->comm_size : node->tensor_size;
             pod_error why = {0};
             if (bytes > 0
-                && pod_experiment_bytes_check(chakra->setup,
-                                              chakra->setup->chip.link_oneway_bytes_per_s, bytes, &why)
+                && pod_experiment_bytes_check(
+                       chakra->setup, chakra->setup->chip.link_oneway_bytes_per_s, bytes, &why)
                        != POD_OK) {
                 return pod_chakra_fail(err, POD_E_RANGE, graph, node, "%s", why.text);
             }
@@ -214,7 +218,7 @@ enum { NCOLUMNS = sizeof columns / sizeof columns[0] };
 /* Parts of one chip, or sums over chips. */
 static void parts_s(const pod_step_parts *parts, double chips, double part_s[6])
 {
-    const int64_t ps[] = {parts->compute_ps,    parts->exposed_ici_ps,  parts->exposed_dcn_ps,
+    const int64_t ps[] = {parts->compute_ps,     parts->exposed_ici_ps,  parts->exposed_dcn_ps,
                           parts->exposed_hbm_ps, parts->exposed_host_ps, parts->idle_ps};
     for (int i = 0; i < 6; i++) {
         part_s[i] = pod_time_to_s(ps[i]) / chips;
@@ -262,34 +266,41 @@ static void note_chips(pod_findings *findings, const pod_step_result *result)
             pod_findings_row(findings, &row, NULL);
             continue;
         }
-        const double exposed_s = row.part_s[ICI] + row.part_s[DCN] + row.part_s[HBM] + row.part_s[HOST];
-        pod_findings_row(findings, &row, "  %5d  compute %.3f %s, exposed %.3f %s, idle %.3f %s", (int)chip,
-                         row.part_s[COMPUTE] * unit.per_s, unit.name, exposed_s * unit.per_s,
-                         unit.name, row.part_s[IDLE] * unit.per_s, unit.name);
+        const double exposed_s =
+            row.part_s[ICI] + row.part_s[DCN] + row.part_s[HBM] + row.part_s[HOST];
+        pod_findings_row(findings, &row, "  %5d  compute %.3f %s, exposed %.3f %s, idle %.3f %s",
+                         (int)chip, row.part_s[COMPUTE] * unit.per_s, unit.name,
+                         exposed_s * unit.per_s, unit.name, row.part_s[IDLE] * unit.per_s,
+                         unit.name);
     }
 }
 
 /* What a trace says that isn't taken as it stands. */
-static void say_told(const pod_cli *cli, const pod_experiment_chakra *chakra, const pod_chakra_told *told)
+static void say_told(const pod_cli *cli, const pod_experiment_chakra *chakra,
+                     const pod_chakra_told *told)
 {
     if (told->untimed > 0) {
-        pod_cli_say(cli, "%" PRId64 " of %" PRId64 " comp nodes have no time: they go on the chip's rates",
-                    told->untimed, told->comp);
+        pod_cli_say(
+            cli, "%" PRId64 " of %" PRId64 " comp nodes have no time: they go on the chip's rates",
+            told->untimed, told->comp);
     }
     if (told->unmeasured > 0) {
-        pod_cli_say(cli,
-                    "%" PRId64 " of %" PRId64
-                    " comp nodes have neither num_ops nor tensor_size: they last as long as recorded",
-                    told->unmeasured, told->comp);
+        pod_cli_say(
+            cli,
+            "%" PRId64 " of %" PRId64
+            " comp nodes have neither num_ops nor tensor_size: they last as long as recorded",
+            told->unmeasured, told->comp);
     }
     if (told->priorities > 0 && !chakra->one_at_a_time) {
-        pod_cli_say(cli, "comm_priority changes nothing where none waits; --one-at-a-time lets them wait");
+        pod_cli_say(
+            cli, "comm_priority changes nothing where none waits; --one-at-a-time lets them wait");
     }
 }
 
-static pod_status find(const pod_cli *cli, const pod_experiment_chakra *chakra, const chakra_texts *texts,
-                       const pod_chip_spec *chip, const pod_experiment_chakra_outcome *outcome,
-                       const pod_what_if *what, pod_findings *findings, pod_error *err)
+static pod_status find(const pod_cli *cli, const pod_experiment_chakra *chakra,
+                       const chakra_texts *texts, const pod_chip_spec *chip,
+                       const pod_experiment_chakra_outcome *outcome, const pod_what_if *what,
+                       pod_findings *findings, pod_error *err)
 {
     const pod_slice *slice = &chakra->setup->slice;
     const pod_step_result *result = &outcome->result;
@@ -315,9 +326,10 @@ static pod_status find(const pod_cli *cli, const pod_experiment_chakra *chakra, 
     return pod_step_views_add(findings, &views, err);
 }
 
-static pod_status print(pod_cli *cli, const pod_experiment_chakra *chakra, const chakra_texts *texts,
-                        const pod_chip_spec *chip, const pod_experiment_chakra_outcome *outcome,
-                        const pod_what_if *what, pod_error *err)
+static pod_status print(pod_cli *cli, const pod_experiment_chakra *chakra,
+                        const chakra_texts *texts, const pod_chip_spec *chip,
+                        const pod_experiment_chakra_outcome *outcome, const pod_what_if *what,
+                        pod_error *err)
 {
     pod_emit *emit = NULL;
     pod_findings findings = {0};
@@ -339,8 +351,8 @@ static pod_status print(pod_cli *cli, const pod_experiment_chakra *chakra, const
     }
     pod_status st = pod_emit_new(cli->common.format, "chakra", own, NCOLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
-    POD_THEN(st, pod_par_agree(
-                     cli->par, find(cli, chakra, texts, chip, outcome, what, &findings, err), err));
+    POD_THEN(st, pod_par_agree(cli->par,
+                               find(cli, chakra, texts, chip, outcome, what, &findings, err), err));
     if (st == POD_OK) {
         pod_emit_fields(emit, &row, NCOLUMNS);
         st = pod_cli_report(cli, emit, &findings, err);
@@ -366,7 +378,8 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     char title[448];
     pod_plot_step_row row = {
         .part_s = {pod_time_to_s(r->compute_ps - r->hbm_bound_ps) / cells,
-                   pod_time_to_s(r->exposed_ici_ps) / cells, pod_time_to_s(r->exposed_dcn_ps) / cells,
+                   pod_time_to_s(r->exposed_ici_ps) / cells,
+                   pod_time_to_s(r->exposed_dcn_ps) / cells,
                    pod_time_to_s(r->hbm_bound_ps + r->exposed_hbm_ps) / cells,
                    pod_time_to_s(r->exposed_host_ps) / cells, pod_time_to_s(r->idle_ps) / cells}
     };
@@ -378,7 +391,8 @@ static pod_status add_plot(pod_plot *plot, const void *figures, pod_error *err)
     return pod_plot_steps(plot, title, &row, 1, err);
 }
 
-static pod_status write_trace(pod_cli *cli, const pod_experiment_chakra *chakra, const chakra_texts *texts,
+static pod_status write_trace(pod_cli *cli, const pod_experiment_chakra *chakra,
+                              const chakra_texts *texts,
                               const pod_experiment_chakra_outcome *outcome, pod_cli_trace *trace,
                               pod_error *err)
 {
@@ -400,8 +414,9 @@ static pod_status run(pod_cli *cli, const pod_experiment_chakra *chakra, const c
                       const pod_what_if *what, pod_error *err)
 {
     const pod_chip_spec *own = &chakra->setup->chip;
-    const pod_chip_spec chip =
-        what != NULL && !what->all ? pod_experiment_what_if_chip(own, what->key, what->factor) : *own;
+    const pod_chip_spec chip = what != NULL && !what->all
+                                   ? pod_experiment_what_if_chip(own, what->key, what->factor)
+                                   : *own;
     pod_experiment_chakra_outcome outcome = {.programs = {.nstages = 0}};
     pod_cli_trace trace;
     cli->experiment.link_records = cli->common.html_path != NULL;
@@ -413,7 +428,8 @@ static pod_status run(pod_cli *cli, const pod_experiment_chakra *chakra, const c
     }
     if (st == POD_OK && what != NULL && what->all) {
         pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
-        st = pod_experiment_chakra_what_if_all(&cli->experiment, chakra, outcome.result.time_ps, probe, err);
+        st = pod_experiment_chakra_what_if_all(&cli->experiment, chakra, outcome.result.time_ps,
+                                               probe, err);
         POD_THEN(st, pod_what_if_print(cli, "chakra", outcome.result.time_ps, probe, err));
     } else {
         POD_THEN(st, print(cli, chakra, texts, &chip, &outcome, what, err));
@@ -433,7 +449,8 @@ static pod_status chakra_run(pod_cli *cli, const chakra_texts *texts, pod_error 
     pod_what_if what;
     pod_cli_targets targets = {0};
     chakra_files files = {.count = 0};
-    pod_experiment_chakra chakra = {.on_chip = texts->on_chip, .one_at_a_time = texts->one_at_a_time};
+    pod_experiment_chakra chakra = {.on_chip = texts->on_chip,
+                                    .one_at_a_time = texts->one_at_a_time};
     if (texts->what_if != NULL) {
         POD_TRY(pod_what_if_parse(texts->what_if, &what, err));
         if (what.all && cli->common.plot_path != NULL) {
@@ -479,9 +496,9 @@ pod_status pod_cmd_chakra(pod_cli *cli, int argc, const char **argv, pod_error *
     chakra_texts texts = {.prefix = NULL};
     const pod_cli_usage usage = {
         .synopsis = "PREFIX --slice SPEC",
-        .examples = "trace/step --slice v5e:4x4\n"
-                    "trace/step --slice v5p:2x2x2 --groups groups.json --compute chip\n"
-                    "trace/step --slice v5e:4x4 --what-if all\n",
+        .examples = "topologies/examples/chakra/mlp --slice v5e:2x2\n"
+                    "topologies/examples/chakra/mlp --slice v5e:2x2 --compute chip --one-at-a-time\n"
+                    "topologies/examples/chakra/mlp --slice v5e:2x2 --what-if all\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,

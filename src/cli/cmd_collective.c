@@ -368,18 +368,23 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
 }
 
 /* What other programs read. */
-static pod_status write_exchange(const collective_run *run, const pod_experiment_collective_case *run_case,
-                                 pod_error *err)
+static pod_status write_exchange(const collective_run *run,
+                                 const pod_experiment_collective_case *run_case, pod_error *err)
 {
     const pod_cli_collective *options = run->options;
     pod_experiment *experiment = &run->cli->experiment;
     pod_experiment_written written = {.programs = NULL};
-    if (options->chakra == NULL) {
+    if (options->chakra == NULL && options->goal == NULL) {
         return POD_OK;
     }
     pod_status st = pod_experiment_write_collective(experiment, run_case, options->sizes.bytes[0],
                                                     options->named, &written, err);
-    POD_THEN(st, pod_experiment_write_chakra(experiment, &written, options->chakra, err));
+    if (st == POD_OK && options->chakra != NULL) {
+        st = pod_experiment_write_chakra(experiment, &written, options->chakra, err);
+    }
+    if (st == POD_OK && options->goal != NULL) {
+        st = pod_experiment_write_goal(experiment, &written, options->goal, err);
+    }
     pod_experiment_written_fini(&written);
     return st;
 }
@@ -458,8 +463,8 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
     if (st == POD_OK && cli->common.trace_path != NULL && targets.count > 1) {
         st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
     }
-    if (st == POD_OK && options->chakra != NULL && targets.count > 1) {
-        st = pod_fail(err, POD_E_USAGE, "--chakra is of one --slice; here are %d", targets.count);
+    if (st == POD_OK && (options->chakra != NULL || options->goal != NULL) && targets.count > 1) {
+        st = pod_fail(err, POD_E_USAGE, "--chakra and --goal are of one --slice; here are %d", targets.count);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], false, err);

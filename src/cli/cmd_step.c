@@ -288,15 +288,20 @@ static pod_status write_trace(pod_cli *cli, const pod_experiment_step_case *run_
 
 /* What other programs read. */
 static pod_status write_exchange(pod_cli *cli, const pod_step_texts *texts,
-                                 const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
-                                 pod_error *err)
+                                 const pod_experiment_step_case *run_case,
+                                 const pod_chip_spec *chip, pod_error *err)
 {
     pod_experiment_written written = {.programs = NULL};
-    if (texts->chakra == NULL) {
+    if (texts->chakra == NULL && texts->goal == NULL) {
         return POD_OK;
     }
     pod_status st = pod_experiment_write_step(&cli->experiment, run_case, chip, &written, err);
-    POD_THEN(st, pod_experiment_write_chakra(&cli->experiment, &written, texts->chakra, err));
+    if (st == POD_OK && texts->chakra != NULL) {
+        st = pod_experiment_write_chakra(&cli->experiment, &written, texts->chakra, err);
+    }
+    if (st == POD_OK && texts->goal != NULL) {
+        st = pod_experiment_write_goal(&cli->experiment, &written, texts->goal, err);
+    }
     pod_experiment_written_fini(&written);
     return st;
 }
@@ -372,11 +377,11 @@ static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
                         "--max-ms-per-token for the last two; give one --batch");
     }
     return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
-                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL
+                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL || texts->goal != NULL
                    || cli->common.trace_path != NULL || cli->common.plot_path != NULL
                ? pod_fail(err, POD_E_USAGE,
-                          "--what-if, --top, --ops, --collectives, --memory, --chakra, --trace and "
-                          "--plot are of one step; "
+                          "--what-if, --top, --ops, --collectives, --memory, --chakra, --goal, --trace "
+                          "and --plot are of one step; "
                           "give one --batch and no --max-ms-per-token")
                : POD_OK;
 }
@@ -391,7 +396,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     pod_cli_targets targets = {0};
     pod_experiment_step_case run_case = {.asked = NULL};
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
-    request.exact = request.exact || texts->chakra != NULL;
+    request.exact = request.exact || texts->chakra != NULL || texts->goal != NULL;
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
     }
@@ -450,6 +455,8 @@ static const pod_cli_option options[] = {
      "write every collective of the step to a CSV file", .group = "Output"},
     {"chakra", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, chakra), "PREFIX",
      "write a Chakra execution trace of each chip, PREFIX.N.et; implies --exact", .group = "Output"},
+    {"goal", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, goal), "FILE",
+     "write the step's messages and calculations as GOAL (LogGOPSim); implies --exact", .group = "Output"},
     {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
      "write HBM by kind to a CSV file", .group = "Output"},
 };

@@ -20,6 +20,7 @@ typedef struct pod_cli_collective {
     const char *algorithm;
     const char *pairs_text;
     const char *chakra;
+    const char *goal;
     bool all;                        /**< every algorithm that fits */
     const pod_coll_algorithm *named; /**< or this one; NULL = the cheapest predicted */
     pod_logical_mesh mesh;
@@ -29,7 +30,7 @@ typedef struct pod_cli_collective {
 } pod_cli_collective;
 
 /** The options of the command, which set a pod_cli_collective. */
-enum { POD_CLI_COLLECTIVE_OPTIONS = 13 };
+enum { POD_CLI_COLLECTIVE_OPTIONS = 14 };
 extern const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS];
 
 /** What the options come to, and whether they go together. Not collective: reads no file.

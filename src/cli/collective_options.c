@@ -45,13 +45,14 @@ static pod_status check_options(const pod_cli_collective *options, pod_error *er
     if (options->request.op == POD_PERMUTE && options->pairs_text == NULL) {
         return pod_cli_require(NULL, "--pairs", "shift:x:1", err);
     }
-    if (options->chakra != NULL && (options->sizes.count > 1 || options->all)) {
+    const char *writes = options->chakra != NULL ? "--chakra" : options->goal != NULL ? "--goal" : NULL;
+    if (writes != NULL && (options->sizes.count > 1 || options->all)) {
         return pod_fail(err, POD_E_USAGE,
-                        "--chakra is of one collective; give one of --bytes and one --algorithm");
+                        "%s is of one collective; give one of --bytes and one --algorithm", writes);
     }
-    if (options->chakra != NULL && options->file.path != NULL && options->request.op != POD_PERMUTE) {
+    if (writes != NULL && options->file.path != NULL && options->request.op != POD_PERMUTE) {
         return pod_fail(err, POD_E_USAGE,
-                        "--chakra can't say what a file's algorithm does; leave one of them out");
+                        "%s can't say what a file's algorithm does; leave one of them out", writes);
     }
     if (options->mesh_text != NULL && options->request.axes != NULL) {
         return pod_fail(err, POD_E_USAGE,
@@ -144,6 +145,8 @@ const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS] = {
      "(default: auto)", .matters = true},
     {"chakra", 0, POD_CLI_TARGET, AT(chakra), "PREFIX",
      "write a Chakra execution trace of each chip, PREFIX.N.et", .group = "Output"},
+    {"goal", 0, POD_CLI_TARGET, AT(goal), "FILE",
+     "write its messages as GOAL (LogGOPSim)", .group = "Output"},
     {"dtype", 0, POD_CLI_READ, AT(request), "TYPE",
      "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)",
      .read = read_dtype, .matters = true},

@@ -33,6 +33,7 @@ typedef struct pod_step_texts {
     const char *collectives;
     const char *memory;
     const char *chakra;
+    const char *goal;
 } pod_step_texts;
 
 static inline pod_step_texts pod_step_texts_make(void)

@@ -67,11 +67,12 @@ typedef struct pod_chakra_node {
     pod_chakra_type type;
     bool cpu;
     bool over_pcie; /**< podsim_host */
-    int64_t first_dep; /**< graph->deps[first_dep … first_dep + ndeps): ids, of ctrl_deps and data_deps */
+    int64_t
+        first_dep; /**< graph->deps[first_dep … first_dep + ndeps): ids, of ctrl_deps and data_deps */
     int32_t ndeps;
     pod_time_ps duration_ps; /**< as duration_ps or duration_micros say */
     bool exact;              /**< duration_ps said so */
-    int64_t num_ops;     /**< -1 = not given; so are those below */
+    int64_t num_ops;         /**< -1 = not given; so are those below */
     int64_t tensor_size;
     int64_t comm_type;
     int64_t comm_size;
@@ -137,6 +138,7 @@ void pod_chakra_groups_fini(pod_chakra_groups *groups);
 int64_t pod_chakra_groups_find(const pod_chakra_groups *groups, const char *name);
 
 /** Record an error about a node: "FILE: node 7 (NAME): …". @return status */
-__attribute__((format(printf, 5, 6))) pod_status
-pod_chakra_fail(pod_error *err, pod_status status, const pod_chakra_graph *graph,
-                const pod_chakra_node *node, const char *format, ...);
+__attribute__((format(printf, 5, 6))) pod_status pod_chakra_fail(pod_error *err, pod_status status,
+                                                                 const pod_chakra_graph *graph,
+                                                                 const pod_chakra_node *node,
+                                                                 const char *format, ...);

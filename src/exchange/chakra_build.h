@@ -9,7 +9,8 @@ typedef enum chakra_wait { WAIT_ALL, WAIT_ROOT, ROOT_WAITS, WAIT_NOBODY } chakra
 
 /* Nodes that are one operation of several chips: of a collective all its chips', of a message send and receive. */
 typedef struct chakra_meeting {
-    int64_t first; /* b->member[first … first + count): places of nodes, the root's first if there is one */
+    int64_t
+        first; /* b->member[first … first + count): places of nodes, the root's first if there is one */
     int32_t count;
     chakra_wait wait;
     int32_t group; /* program group; POD_OP_NONE of messages */
@@ -25,14 +26,16 @@ typedef struct chakra_builder {
     pod_chakra_told *told;
     int32_t nchips; /* of all slices */
     int64_t nnodes;
-    int64_t *first;    /* first[chip]: place of its first node */
-    int32_t *chip_of;  /* chip_of[place] */
-    int64_t *by_id;    /* by_id[first[chip] … first[chip + 1]): places of its nodes, smallest ids first */
-    int64_t *main_of;  /* main_of[place]: the node that it is one with, or itself */
-    int64_t *twin;     /* twin[place]: the node that is one with it, or -1: the receive of a send in a permute */
+    int64_t *first;   /* first[chip]: place of its first node */
+    int32_t *chip_of; /* chip_of[place] */
+    int64_t
+        *by_id; /* by_id[first[chip] … first[chip + 1]): places of its nodes, smallest ids first */
+    int64_t *main_of; /* main_of[place]: the node that it is one with, or itself */
+    int64_t *
+        twin; /* twin[place]: the node that is one with it, or -1: the receive of a send in a permute */
     int64_t *first_dep; /* first_dep[place]: in dep */
-    int64_t *dep;      /* places */
-    int32_t *meeting;  /* meeting[place], or -1 */
+    int64_t *dep;       /* places */
+    int32_t *meeting;   /* meeting[place], or -1 */
     chakra_meeting *meetings;
     int64_t nmeetings;
     int64_t meetings_room;
@@ -41,7 +44,8 @@ typedef struct chakra_builder {
     int64_t members_room;
     int32_t messages;    /* numbers of messages so far */
     int32_t collectives; /* likewise */
-    int32_t *group_of;   /* group_of[pg]: program group; then of masks of dimensions; -2 = not made yet */
+    int32_t
+        *group_of; /* group_of[pg]: program group; then of masks of dimensions; -2 = not made yet */
     pod_error *err;
 } chakra_builder;
 
@@ -54,6 +58,12 @@ static inline const pod_chakra_node *chakra_node(const chakra_builder *b, int64_
 static inline const pod_chakra_graph *chakra_graph(const chakra_builder *b, int64_t place)
 {
     return &b->graphs[b->chip_of[place]];
+}
+
+static inline pod_status chakra_no_memory(const chakra_builder *b)
+{
+    return pod_fail(b->err, POD_E_NOMEM, "no memory for traces of %lld nodes",
+                    (long long)b->nnodes);
 }
 
 /** Who meets whom (chakra_meet.c). */

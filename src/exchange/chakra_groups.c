@@ -81,7 +81,8 @@ static pod_status chips_read(const source *from, const json_t *ranks, pod_chakra
 {
     const size_t count = json_array_size(ranks);
     if (ranks != NULL && !json_is_array(ranks)) {
-        return source_fail(from, err, "group \"%s\" is no list of chips, as [0, 4, 8]", group->name);
+        return source_fail(from, err, "group \"%s\" is no list of chips, as [0, 4, 8]",
+                           group->name);
     }
     if (count == 0) {
         return from->node != NULL
@@ -205,8 +206,8 @@ pod_status pod_chakra_groups_of_node(const char *file, uint64_t id, const char *
         char number[24];
         (void)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(name));
         st = json_is_string(name) || json_is_integer(name)
-                 ? group_add(&from, groups,
-                             json_is_string(name) ? json_string_value(name) : number, ranks, err)
+                 ? group_add(&from, groups, json_is_string(name) ? json_string_value(name) : number,
+                             ranks, err)
                  : source_fail(&from, err, "a group without pg_name");
     }
     json_decref(json);

@@ -21,15 +21,10 @@ typedef struct ends {
     int64_t room;
 } ends;
 
-static pod_status no_memory(const chakra_builder *b)
-{
-    return pod_fail(b->err, POD_E_NOMEM, "no memory for the collectives and messages of a trace");
-}
-
 static pod_status end_add(const chakra_builder *b, ends *all, const end *one)
 {
     if (!POD_GROW(all->list, all->room, all->count + 1)) {
-        return no_memory(b);
+        return chakra_no_memory(b);
     }
     all->list[all->count++] = *one;
     return POD_OK;
@@ -63,7 +58,7 @@ static pod_status meeting_add(chakra_builder *b, const chakra_meeting *made)
 {
     if (!POD_GROW(b->meetings, b->meetings_room, b->nmeetings + 1)
         || !POD_GROW(b->member, b->members_room, b->nmembers + made->count)) {
-        return no_memory(b);
+        return chakra_no_memory(b);
     }
     b->meetings[b->nmeetings] = *made;
     b->meetings[b->nmeetings++].first = b->nmembers;
@@ -79,8 +74,8 @@ static void member_add(chakra_builder *b, int64_t place)
 /* ---- collectives ---- */
 
 static const char *const comm_names[POD_CHAKRA_COMMS] = {
-    "all_reduce", "reduce",     "all_gather",     "gather",               "scatter",
-    "broadcast",  "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
+    "all_reduce", "reduce",         "all_gather",           "gather", "scatter", "broadcast",
+    "all_to_all", "reduce_scatter", "reduce_scatter_block", "barrier"};
 
 static pod_status collective_check(const chakra_builder *b, int64_t place)
 {
@@ -115,7 +110,11 @@ static pod_status collectives_list(chakra_builder *b, ends *all)
             b->told->collectives++;
             b->told->priorities += chakra_node(b, place)->priority != 0;
             /* turns: in the order of the list, counted below */
-            POD_TRY(end_add(b, all, &(end){{key.key, key.number, chip, key.group}, i, place}));
+            POD_TRY(end_add(b, all,
+                            &(end){
+                                {key.key, key.number, chip, key.group},
+                                i, place
+            }));
         }
     }
     return POD_OK;
@@ -139,11 +138,11 @@ static pod_status same_check(const chakra_builder *b, int64_t first, int64_t oth
     const pod_chakra_node *y = chakra_node(b, other);
     const pod_chakra_graph *graph = chakra_graph(b, first);
     if (x->comm_type != y->comm_type) {
-        return pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, other), y,
-                               "is a %s where node %" PRIu64 " of %s is a %s of the same chips; the "
-                               "k-th of a group, by id, is one",
-                               comm_names[y->comm_type], x->id, graph->file,
-                               comm_names[x->comm_type]);
+        return pod_chakra_fail(
+            b->err, POD_E_INVALID, chakra_graph(b, other), y,
+            "is a %s where node %" PRIu64 " of %s is a %s of the same chips; the "
+            "k-th of a group, by id, is one",
+            comm_names[y->comm_type], x->id, graph->file, comm_names[x->comm_type]);
     }
     return x->comm_size == y->comm_size
                ? POD_OK
@@ -175,12 +174,11 @@ static pod_status missing_fail(const chakra_builder *b, const end *first, int64_
             missing = b->chip_of[first[i].place] == missing ? -1 : missing;
         }
     }
-    return pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, first->place),
-                           chakra_node(b, first->place),
-                           "is collective number %" PRId64 " of its %d chips, and chip %d (%s) has "
-                           "none that is; all must have it",
-                           first->turn + 1, (int)group_size(b, group), (int)missing,
-                           b->graphs[missing].file);
+    return pod_chakra_fail(
+        b->err, POD_E_INVALID, chakra_graph(b, first->place), chakra_node(b, first->place),
+        "is collective number %" PRId64 " of its %d chips, and chip %d (%s) has "
+        "none that is; all must have it",
+        first->turn + 1, (int)group_size(b, group), (int)missing, b->graphs[missing].file);
 }
 
 static chakra_wait wait_of(const pod_chakra_node *node)
@@ -193,7 +191,8 @@ static chakra_wait wait_of(const pod_chakra_node *node)
     case POD_CHAKRA_REDUCE:
         return WAIT_ROOT;
     default:
-        return node->comm_size > 0 && node->comm_type != POD_CHAKRA_BARRIER ? WAIT_ALL : WAIT_NOBODY;
+        return node->comm_size > 0 && node->comm_type != POD_CHAKRA_BARRIER ? WAIT_ALL
+                                                                            : WAIT_NOBODY;
     }
 }
 
@@ -203,8 +202,10 @@ static pod_status collective_meet(chakra_builder *b, const end *first)
     const int32_t group = (int32_t)first->what[WORDS - 1];
     const int32_t size = group_size(b, group);
     const pod_chakra_node *node = chakra_node(b, first->place);
-    const bool messages = node->comm_type == POD_CHAKRA_GATHER || node->comm_type == POD_CHAKRA_SCATTER;
-    chakra_meeting made = {.count = size, .wait = wait_of(node), .group = group, .sources = POD_OP_NONE};
+    const bool messages =
+        node->comm_type == POD_CHAKRA_GATHER || node->comm_type == POD_CHAKRA_SCATTER;
+    chakra_meeting made = {
+        .count = size, .wait = wait_of(node), .group = group, .sources = POD_OP_NONE};
     if (messages) {
         made.group = POD_OP_NONE;
         made.number = b->messages;
@@ -239,8 +240,9 @@ static pod_status collectives_meet(chakra_builder *b)
         qsort(all.list, (size_t)all.count, sizeof *all.list, by_turn);
     }
     for (int64_t i = 0, next = 0; i < all.count && st == POD_OK; i = next) {
-        for (next = i; next < all.count && st == POD_OK && by_what(&all.list[i], &all.list[next]) == 0
-                       && all.list[i].turn == all.list[next].turn;
+        for (next = i;
+             next < all.count && st == POD_OK && by_what(&all.list[i], &all.list[next]) == 0
+             && all.list[i].turn == all.list[next].turn;
              next++) {
             st = same_check(b, all.list[i].place, all.list[next].place);
         }
@@ -259,13 +261,14 @@ static pod_status chip_check(const chakra_builder *b, int64_t place, const char 
 {
     return chip < b->nchips ? POD_OK
                             : pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, place),
-                                              chakra_node(b, place), "%s is %" PRId64
-                                              "; there are chips 0 to %d",
-                                              what, chip, (int)b->nchips - 1);
+                                              chakra_node(b, place),
+                                              "%s is %" PRId64 "; there are chips 0 to %d", what,
+                                              chip, (int)b->nchips - 1);
 }
 
 /* Source, target and tag of a message. */
-static pod_status message_of(const chakra_builder *b, int64_t place, bool sends, int64_t what[WORDS])
+static pod_status message_of(const chakra_builder *b, int64_t place, bool sends,
+                             int64_t what[WORDS])
 {
     const pod_chakra_node *node = chakra_node(b, place);
     const pod_chakra_graph *graph = chakra_graph(b, place);
@@ -281,9 +284,9 @@ static pod_status message_of(const chakra_builder *b, int64_t place, bool sends,
                                sends ? "send without comm_dst" : "receive without comm_src");
     }
     if (own >= 0 && own != chip) {
-        return pod_chakra_fail(b->err, POD_E_INVALID, graph, node,
-                               "%s is %" PRId64 " in the file of chip %d",
-                               sends ? "comm_src of a send" : "comm_dst of a receive", own, (int)chip);
+        return pod_chakra_fail(
+            b->err, POD_E_INVALID, graph, node, "%s is %" PRId64 " in the file of chip %d",
+            sends ? "comm_src of a send" : "comm_dst of a receive", own, (int)chip);
     }
     POD_TRY(chip_check(b, place, sends ? "comm_dst" : "comm_src", other));
     what[0] = sends ? chip : other;
@@ -312,7 +315,8 @@ static pod_status message_meet(chakra_builder *b, const end *send, const end *re
         return pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, receive->place), y,
                                "receives %" PRId64 " bytes where node %" PRIu64
                                " of %s, which sends them, has %" PRId64,
-                               y->comm_size, x->id, chakra_graph(b, send->place)->file, x->comm_size);
+                               y->comm_size, x->id, chakra_graph(b, send->place)->file,
+                               x->comm_size);
     }
     b->told->messages++;
     POD_TRY(meeting_add(b, &(chakra_meeting){.count = 2,
@@ -409,7 +413,8 @@ static pod_status sources_of(chakra_builder *b, const end *first, int64_t count,
                ? POD_OK
                : pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, first->place),
                                  chakra_node(b, first->place),
-                                 "permute %" PRId64 " has %" PRId64 " sends and %" PRId64 " receives",
+                                 "permute %" PRId64 " has %" PRId64 " sends and %" PRId64
+                                 " receives",
                                  chakra_node(b, first->place)->permute, sends, count - sends);
 }
 
@@ -448,7 +453,8 @@ static bool groups_repeat(const chakra_builder *b, const pod_group *group, int32
     }
     for (int32_t chip = 0; same && chip < b->nchips; chip++) {
         const int32_t rank = pod_group_rank(group, chip);
-        sources[chip] = rank < 0 || rank_from[rank] < 0 ? -1 : pod_group_chip(group, chip, rank_from[rank]);
+        sources[chip] =
+            rank < 0 || rank_from[rank] < 0 ? -1 : pod_group_chip(group, chip, rank_from[rank]);
     }
     free(rank_from);
     return same;
@@ -462,7 +468,8 @@ static pod_status permute_group(chakra_builder *b, int64_t place, int32_t *sourc
         POD_TRY(pod_chakra_key(b, place, &key));
     }
     *group = key.group;
-    return key.group != POD_OP_NONE && groups_repeat(b, &b->programs->groups[key.group].group, sources)
+    return key.group != POD_OP_NONE
+                   && groups_repeat(b, &b->programs->groups[key.group].group, sources)
                ? POD_OK
                : pod_chakra_all_chips(b, slices_repeat(b, sources), group);
 }
@@ -471,7 +478,7 @@ static pod_status permute_meet(chakra_builder *b, const end *first, int64_t coun
 {
     int32_t *sources = malloc((size_t)b->nchips * sizeof *sources);
     if (sources == NULL) {
-        return no_memory(b);
+        return chakra_no_memory(b);
     }
     pod_status st = sources_of(b, first, count, sources);
     if (st != POD_OK) {
@@ -506,8 +513,13 @@ static pod_status permutes_meet(chakra_builder *b)
     pod_status st = POD_OK;
     for (int64_t i = 0; i < b->nnodes && st == POD_OK; i++) {
         const pod_chakra_node *node = chakra_node(b, i);
-        if (node->permute >= 0 && (node->type == POD_CHAKRA_SEND || node->type == POD_CHAKRA_RECV)) {
-            st = end_add(b, &all, &(end){.what = {node->permute}, .turn = 2 * (int64_t)b->chip_of[i] + (node->type == POD_CHAKRA_RECV), .place = i});
+        if (node->permute >= 0
+            && (node->type == POD_CHAKRA_SEND || node->type == POD_CHAKRA_RECV)) {
+            st =
+                end_add(b, &all,
+                        &(end){.what = {node->permute},
+                               .turn = 2 * (int64_t)b->chip_of[i] + (node->type == POD_CHAKRA_RECV),
+                               .place = i});
         }
     }
     if (all.count > 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of traces as groups of chips: whole axes, or sets that are cut alike. */
+/* Groups of traces as groups of chips: whole axes, or sets that are cut the same way. */
 #include "exchange/chakra_build.h"
 
 #include "base/grow.h"
@@ -8,11 +8,6 @@
 #include <string.h>
 
 enum { MASKS = 1 << (POD_AXES + 1), NOT_MADE = -2 };
-
-static pod_status no_memory(const chakra_builder *b)
-{
-    return pod_fail(b->err, POD_E_NOMEM, "no memory for the groups of a trace");
-}
 
 /* ---- whole axes ---- */
 
@@ -55,11 +50,12 @@ static unsigned whole_mask(const chakra_builder *b)
 }
 
 /* Join groups of one slice over slices. @param inside  gone afterwards; slices NULL = all */
-static pod_status group_join(chakra_builder *b, pod_group *inside, const int32_t *slices, int32_t span,
-                             int32_t *number)
+static pod_status group_join(chakra_builder *b, pod_group *inside, const int32_t *slices,
+                             int32_t span, int32_t *number)
 {
     pod_group group;
-    pod_status st = pod_group_init_slices(&group, inside, slice_of(b)->nslices, slices, span, b->err);
+    pod_status st =
+        pod_group_init_slices(&group, inside, slice_of(b)->nslices, slices, span, b->err);
     pod_group_fini(inside);
     POD_TRY(st);
     st = pod_programs_group(b->programs, &group, number, b->err);
@@ -73,9 +69,8 @@ static pod_status mask_group(chakra_builder *b, unsigned mask, int32_t *number)
 {
     pod_group inside;
     POD_TRY(pod_group_init_axes(&inside, slice_of(b), mask & ((1U << POD_AXES) - 1), b->err));
-    return (mask >> POD_AXES & 1U) != 0
-               ? group_join(b, &inside, NULL, slice_of(b)->nslices, number)
-               : pod_programs_group(b->programs, &inside, number, b->err);
+    return (mask >> POD_AXES & 1U) != 0 ? group_join(b, &inside, NULL, slice_of(b)->nslices, number)
+                                        : pod_programs_group(b->programs, &inside, number, b->err);
 }
 
 pod_status pod_chakra_all_chips(chakra_builder *b, bool inside, int32_t *group)
@@ -102,7 +97,7 @@ static void chip_set_fini(chip_set *set)
     free(set->slices);
 }
 
-static int by_number(const void *a, const void *b)
+static int chip_before(const void *a, const void *b)
 {
     const int32_t x = *(const int32_t *)a;
     const int32_t y = *(const int32_t *)b;
@@ -127,7 +122,7 @@ static pod_status chip_set_of(const chakra_builder *b, int64_t pg, chip_set *set
     set->chips = calloc((size_t)count, sizeof *set->chips);
     set->slices = calloc((size_t)count, sizeof *set->slices);
     if (set->chips == NULL || set->slices == NULL) {
-        return no_memory(b);
+        return chakra_no_memory(b);
     }
     for (int32_t i = 0; i < count; i++) {
         if (group->chips[i] >= b->nchips) {
@@ -154,7 +149,7 @@ static pod_status chip_set_of(const chakra_builder *b, int64_t pg, chip_set *set
     }
     set->ordered = b->graphs[0].lists;
     if (!set->ordered) {
-        qsort(set->chips, (size_t)set->size, sizeof *set->chips, by_number);
+        qsort(set->chips, (size_t)set->size, sizeof *set->chips, chip_before);
     }
     return POD_OK;
 }
@@ -184,7 +179,8 @@ static bool go_together(const chip_set *a, const chip_set *b)
 }
 
 /* The lists of a set of groups, each once. @param lists  room for all */
-static int32_t lists_of(const chip_set *sets, int64_t count, int64_t set, bool slices, int32_t *lists)
+static int32_t lists_of(const chip_set *sets, int64_t count, int64_t set, bool slices,
+                        int32_t *lists)
 {
     int32_t n = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -226,10 +222,11 @@ static pod_status set_group(chakra_builder *b, const chip_set *sets, int64_t cou
     }
     if (inside.count * inside.size != slice->nchips) {
         pod_group_fini(&inside);
-        return pod_fail(b->err, POD_E_INVALID,
-                        "group \"%s\" spans slices with chips that are no part of a grid; podsim runs "
-                        "groups over slices of whole axes, or parts of them",
-                        b->groups->list[set].name);
+        return pod_fail(
+            b->err, POD_E_INVALID,
+            "group \"%s\" spans slices with chips that are no part of a grid; podsim runs "
+            "groups over slices of whole axes, or parts of them",
+            b->groups->list[set].name);
     }
     const int32_t named = lists_of(sets, count, set, true, room) * first->span;
     if (slice->nslices % first->span != 0) {
@@ -291,9 +288,8 @@ pod_status pod_chakra_keys(chakra_builder *b)
     b->group_of = calloc(count + MASKS, sizeof *b->group_of);
     chip_set *sets = calloc(count + 1, sizeof *sets);
     int32_t *room = calloc(room_needed, sizeof *room);
-    pod_status st = b->group_of != NULL && sets != NULL && room != NULL
-                        ? POD_OK
-                        : no_memory(b);
+    pod_status st =
+        b->group_of != NULL && sets != NULL && room != NULL ? POD_OK : chakra_no_memory(b);
     if (st == POD_OK) {
         for (size_t i = 0; i < count + MASKS; i++) {
             b->group_of[i] = NOT_MADE;
@@ -317,7 +313,8 @@ pod_status pod_chakra_key(chakra_builder *b, int64_t place, chakra_key *key)
     const int64_t pg = name[0] != '\0' ? pod_chakra_groups_find(b->groups, name) : -1;
     if (pg < 0 && name[0] != '\0' && strcmp(name, "0") != 0) {
         return pod_chakra_fail(b->err, POD_E_INVALID, graph, node,
-                               "no group \"%s\" is defined, by a metadata node or by --groups", name);
+                               "no group \"%s\" is defined, by a metadata node or by --groups",
+                               name);
     }
     unsigned mask = whole_mask(b);
     if (pg < 0 && node->ndims >= 0) {

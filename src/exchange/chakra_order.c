@@ -149,13 +149,13 @@ static pod_status cycle_fail(walk *w)
         place = next;
     }
     const int64_t cause = cause_of(w, place);
-    return cause < 0
-               ? pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, place), chakra_node(b, place),
-                                 "never becomes ready")
-               : pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, place), chakra_node(b, place),
-                                 "waits for itself: for node %" PRIu64 " of %s, which waits for it; a "
-                                 "trace has no cycles",
-                                 chakra_node(b, cause)->id, chakra_graph(b, cause)->file);
+    return cause < 0 ? pod_chakra_fail(b->err, POD_E_INVALID, chakra_graph(b, place),
+                                       chakra_node(b, place), "never becomes ready")
+                     : pod_chakra_fail(
+                         b->err, POD_E_INVALID, chakra_graph(b, place), chakra_node(b, place),
+                         "waits for itself: for node %" PRIu64 " of %s, which waits for it; a "
+                         "trace has no cycles",
+                         chakra_node(b, cause)->id, chakra_graph(b, cause)->file);
 }
 
 pod_status pod_chakra_check_order(chakra_builder *b)

@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pod_status no_memory(const chakra_builder *b)
-{
-    return pod_fail(b->err, POD_E_NOMEM, "no memory for traces of %" PRId64 " nodes", b->nnodes);
-}
-
 /* ---- ids ---- */
 
 typedef struct named {
@@ -89,7 +84,7 @@ static pod_status index_all(chakra_builder *b)
     int64_t most = 0;
     b->first = calloc((size_t)b->nchips + 1, sizeof *b->first);
     if (b->first == NULL) {
-        return no_memory(b);
+        return chakra_no_memory(b);
     }
     for (int32_t chip = 0; chip < b->nchips; chip++) {
         const pod_chakra_graph *graph = &b->graphs[chip];
@@ -117,7 +112,7 @@ static pod_status index_all(chakra_builder *b)
                             && b->first_dep != NULL && b->dep != NULL && b->meeting != NULL
                             && names != NULL
                         ? POD_OK
-                        : no_memory(b);
+                        : chakra_no_memory(b);
     ndeps = 0;
     for (int32_t chip = 0; chip < b->nchips && st == POD_OK; chip++) {
         st = chip_index(b, chip, names, &ndeps);
@@ -137,7 +132,8 @@ static pod_status durations_check(const chakra_builder *b)
     for (int64_t place = 0; place < b->nnodes; place++) {
         sum += chakra_node(b, place)->duration_ps;
         if (sum > most) {
-            return pod_chakra_fail(b->err, POD_E_RANGE, chakra_graph(b, place), chakra_node(b, place),
+            return pod_chakra_fail(b->err, POD_E_RANGE, chakra_graph(b, place),
+                                   chakra_node(b, place),
                                    "with those before it lasts longer than podsim counts, %.3g s",
                                    pod_time_to_s(most));
         }
@@ -158,23 +154,25 @@ typedef struct emitter {
 
 static const char *name_of(const emitter *e, int64_t place, char name[POD_CHAKRA_NAME_MAX])
 {
-    static const char *const types[POD_CHAKRA_TYPES] = {
-        "invalid", "metadata", "mem_load", "mem_store", "comp", "comm_send", "comm_recv", "comm_coll"};
+    static const char *const types[POD_CHAKRA_TYPES] = {"invalid",   "metadata", "mem_load",
+                                                        "mem_store", "comp",     "comm_send",
+                                                        "comm_recv", "comm_coll"};
     const pod_chakra_node *node = chakra_node(e->b, place);
     const char *own = pod_chakra_text(chakra_graph(e->b, place), node->name);
     size_t used = 0;
-    for (own = own[0] != '\0' ? own : types[node->type]; *own != '\0' && used + 1 < POD_CHAKRA_NAME_MAX;
-         own++) {
+    for (own = own[0] != '\0' ? own : types[node->type];
+         *own != '\0' && used + 1 < POD_CHAKRA_NAME_MAX; own++) {
         name[used++] = *own < ' ' || *own > '~' ? '?' : *own;
     }
     name[used] = '\0';
     return name;
 }
 
-static pod_status op_add(emitter *e, const pod_op *op, const int32_t *deps, int ndeps, int32_t *number)
+static pod_status op_add(emitter *e, const pod_op *op, const int32_t *deps, int ndeps,
+                         int32_t *number)
 {
     *number = pod_program_op(e->program, op, deps, ndeps);
-    return *number != POD_OP_NONE && !e->program->out_of_memory ? POD_OK : no_memory(e->b);
+    return *number != POD_OP_NONE && !e->program->out_of_memory ? POD_OK : chakra_no_memory(e->b);
 }
 
 /* What a comp node does on the core, by the chip's rates: as a custom call of a compiled program. */
@@ -222,7 +220,8 @@ static pod_status comp_emit(emitter *e, const pod_chakra_node *node, pod_op *op)
 }
 
 /* What a collective moves, as podsim counts: the full buffer of a chip. */
-static pod_status bytes_of(const emitter *e, const pod_chakra_node *node, int32_t chips, int64_t *bytes)
+static pod_status bytes_of(const emitter *e, const pod_chakra_node *node, int32_t chips,
+                           int64_t *bytes)
 {
     *bytes = node->comm_size;
     if (node->comm_type == POD_CHAKRA_BARRIER) {
@@ -232,10 +231,11 @@ static pod_status bytes_of(const emitter *e, const pod_chakra_node *node, int32_
     } else if (node->comm_type == POD_CHAKRA_ALL_GATHER) {
         *bytes = node->comm_size <= INT64_MAX / chips ? node->comm_size * chips : -1;
     }
-    return *bytes >= 0 ? POD_OK
-                       : pod_chakra_fail(e->b->err, POD_E_RANGE, &e->b->graphs[e->chip], node,
-                                         "comm_size %" PRId64 " of %d chips is more than podsim counts",
-                                         node->comm_size, (int)chips);
+    return *bytes >= 0
+               ? POD_OK
+               : pod_chakra_fail(e->b->err, POD_E_RANGE, &e->b->graphs[e->chip], node,
+                                 "comm_size %" PRId64 " of %d chips is more than podsim counts",
+                                 node->comm_size, (int)chips);
 }
 
 static pod_coll_op op_of_comm(int64_t comm)
@@ -273,15 +273,16 @@ static pod_status algorithm_set(emitter *e, const pod_chakra_node *node, pod_op 
 }
 
 /* A whole number of elements: without a dtype those of bf16, or bytes. */
-static pod_dtype dtype_of(const pod_chakra_node *node, int64_t bytes, int32_t chips)
+static pod_dtype elements_of(const pod_chakra_node *node, int64_t bytes, int32_t chips)
 {
     const int64_t size = pod_dtype_size(POD_DTYPE_BF16);
-    return node->dtype >= 0                ? (pod_dtype)node->dtype
+    return node->dtype >= 0              ? (pod_dtype)node->dtype
            : bytes % (size * chips) == 0 ? POD_DTYPE_BF16
-                                           : POD_DTYPE_INT8;
+                                         : POD_DTYPE_INT8;
 }
 
-static pod_status collective_emit(emitter *e, int64_t place, const chakra_meeting *meeting, pod_op *op)
+static pod_status collective_emit(emitter *e, int64_t place, const chakra_meeting *meeting,
+                                  pod_op *op)
 {
     const pod_chakra_node *node = chakra_node(e->b, place);
     const int32_t chips = e->b->programs->groups[meeting->group].group.size;
@@ -303,13 +304,13 @@ static pod_status collective_emit(emitter *e, int64_t place, const chakra_meetin
         POD_TRY(bytes_of(e, node, chips, &op->bytes));
         POD_TRY(algorithm_set(e, node, op));
     }
-    op->dtype = dtype_of(node, op->bytes, chips);
+    op->dtype = elements_of(node, op->bytes, chips);
     return POD_OK;
 }
 
 /* A message between this chip and another; the op that ends it. */
-static pod_status message_emit(emitter *e, const pod_op *like, bool sends, int32_t other, int64_t bytes,
-                               int32_t number, int32_t *op)
+static pod_status message_emit(emitter *e, const pod_op *like, bool sends, int32_t other,
+                               int64_t bytes, int32_t number, int32_t *op)
 {
     pod_op made = *like;
     made.kind = other == e->chip ? POD_OP_JOIN : sends ? POD_OP_SEND : POD_OP_RECV;
@@ -328,15 +329,15 @@ static pod_status rooted_emit(emitter *e, int64_t place, const chakra_meeting *m
     const int64_t bytes = (node->comm_size + meeting->count - 1) / meeting->count;
     const int64_t root = e->b->member[meeting->first];
     int32_t *parts = calloc((size_t)meeting->count, sizeof *parts);
-    pod_status st = parts != NULL ? POD_OK : no_memory(e->b);
+    pod_status st = parts != NULL ? POD_OK : chakra_no_memory(e->b);
     for (int32_t i = 1; i < meeting->count && st == POD_OK; i++) {
         const int64_t other = e->b->member[meeting->first + i];
         if (place == root) {
             st = message_emit(e, like, !gathers, e->b->chip_of[other], bytes,
                               meeting->number + i - 1, &parts[i - 1]);
         } else if (place == other) {
-            st = message_emit(e, like, gathers, e->b->chip_of[root], bytes,
-                              meeting->number + i - 1, number);
+            st = message_emit(e, like, gathers, e->b->chip_of[root], bytes, meeting->number + i - 1,
+                              number);
         }
     }
     if (st == POD_OK && place == root) {
@@ -374,7 +375,8 @@ static pod_status node_emit(emitter *e, int64_t place)
         return pod_chakra_fail(e->b->err, POD_E_INVALID, &e->b->graphs[e->chip], node,
                                "is communication on the host (is_cpu_op); podsim runs the chips'");
     }
-    if (node->type == POD_CHAKRA_COMP || (node->cpu && !talks && node->type >= POD_CHAKRA_MEM_LOAD)) {
+    if (node->type == POD_CHAKRA_COMP
+        || (node->cpu && !talks && node->type >= POD_CHAKRA_MEM_LOAD)) {
         POD_TRY(comp_emit(e, node, &op));
     } else if (node->type == POD_CHAKRA_MEM_LOAD || node->type == POD_CHAKRA_MEM_STORE) {
         op.kind = POD_OP_COPY;
@@ -407,8 +409,8 @@ static bool smaller(const uint64_t *a, const uint64_t *b)
 typedef struct order {
     uint64_t *heap;
     int64_t count;
-    int64_t *rank;   /* rank[node of the chip] */
-    int32_t *left;   /* left[node] */
+    int64_t *rank; /* rank[node of the chip] */
+    int32_t *left; /* left[node] */
     int64_t *first_user;
     int64_t *user;
 } order;
@@ -476,7 +478,8 @@ static pod_status order_init(order *o, const chakra_builder *b, int32_t chip)
     o->left = calloc(n + 1, sizeof *o->left);
     o->first_user = calloc(n + 1, sizeof *o->first_user);
     int64_t *at = calloc(n + 1, sizeof *at);
-    if (o->heap != NULL && o->rank != NULL && o->left != NULL && o->first_user != NULL && at != NULL) {
+    if (o->heap != NULL && o->rank != NULL && o->left != NULL && o->first_user != NULL
+        && at != NULL) {
         order_pairs(b, chip, false, o, at);
         for (size_t i = 0; i < n; i++) {
             o->first_user[i + 1] = o->first_user[i] + at[i];
@@ -491,7 +494,7 @@ static pod_status order_init(order *o, const chakra_builder *b, int32_t chip)
         }
     }
     free(at);
-    return o->user != NULL ? POD_OK : no_memory(b);
+    return o->user != NULL ? POD_OK : chakra_no_memory(b);
 }
 
 /* What a node, and what is one with it, waits for, as ops. */
@@ -512,12 +515,11 @@ static pod_status chip_emit(chakra_builder *b, int32_t chip)
     const int64_t ndeps = b->first_dep[b->first[chip + 1]] - b->first_dep[b->first[chip]];
     emitter e = {.b = b, .chip = chip, .program = &b->programs->stages[chip]};
     order o;
-    pod_program_init(e.program, chip);
     pod_status st = order_init(&o, b, chip);
     e.op_of = calloc((size_t)n + 1, sizeof *e.op_of);
     e.deps = calloc((size_t)ndeps + 2, sizeof *e.deps);
     if (e.op_of == NULL || e.deps == NULL) {
-        st = no_memory(b);
+        st = chakra_no_memory(b);
     }
     for (int64_t i = 0; i < n && st == POD_OK; i++) {
         if (b->main_of[b->first[chip] + i] == b->first[chip] + i && o.left[i] == 0) {
@@ -543,26 +545,6 @@ static pod_status chip_emit(chakra_builder *b, int32_t chip)
 }
 
 /* ---- all ---- */
-
-static pod_status programs_init(chakra_builder *b)
-{
-    pod_programs *p = b->programs;
-    const size_t n = (size_t)b->nchips;
-    p->nstages = b->nchips;
-    p->ready_order = true;
-    p->stages = calloc(n, sizeof *p->stages);
-    p->stage_of = calloc(n, sizeof *p->stage_of);
-    p->place_of = calloc(n, sizeof *p->place_of);
-    p->chip_at = calloc(n, sizeof *p->chip_at);
-    if (p->stages == NULL || p->stage_of == NULL || p->place_of == NULL || p->chip_at == NULL) {
-        return no_memory(b);
-    }
-    for (int32_t chip = 0; chip < b->nchips; chip++) {
-        p->stage_of[chip] = chip;
-        p->chip_at[chip] = chip;
-    }
-    return POD_OK;
-}
 
 static void builder_fini(chakra_builder *b)
 {
@@ -593,7 +575,7 @@ pod_status pod_chakra_programs(const pod_chakra_graph *graphs, const pod_chakra_
                         .err = err};
     *out = (pod_programs){.nstages = 0};
     *told = (pod_chakra_told){.nodes = 0};
-    pod_status st = programs_init(&b);
+    pod_status st = pod_programs_by_chip(out, b.nchips, err);
     POD_THEN(st, index_all(&b));
     POD_THEN(st, durations_check(&b));
     POD_THEN(st, pod_chakra_meet(&b));

@@ -8,11 +8,11 @@
  *                     sustains and tensor_size over the HBM, after a kernel's start; on the host: its recorded time
  *      memory nodes   a copy of tensor_size over the HBM
  *      invalid, metadata, messages to itself   a join, which takes no time
- *      collectives    the k-th of a group, by id, is one on all its chips. reduce is a broadcast, barrier an all-reduce of
- *                     0 bytes; gather and scatter are messages of comm_size / chips to and from the first of the group
+ *      collectives    the k-th of a group, by id, is one on all its chips. reduce is a broadcast, barrier an all-reduce
+ *                     of 0 bytes; gather and scatter are messages of comm_size / chips to and from the group's first
  *      send, recv     the k-th of a source, target and tag, by id, are one message
  *
- *  Groups that are cut alike, of one size and without a chip in two of them, are one set of groups, as of a mesh.
+ *  Groups of one size that have no chip in common are one set of groups, as those of a mesh.
  *  A group over slices has the same chips in each of them.
  *
  *  Checked before anything runs: that nodes and groups they name are there, that all of a group reach each of its
@@ -39,8 +39,9 @@ typedef struct pod_chakra_options {
 typedef struct pod_chakra_told {
     int64_t nodes;
     int64_t comp;
-    int64_t untimed;    /**< comp nodes without a time, on the chip's rates */
-    int64_t unmeasured; /**< comp nodes that have neither num_ops nor tensor_size, where those are asked for */
+    int64_t untimed; /**< comp nodes without a time, on the chip's rates */
+    int64_t
+        unmeasured; /**< comp nodes that have neither num_ops nor tensor_size, where those are asked for */
     int64_t collectives;
     int64_t messages;
     int64_t priorities; /**< collectives with a comm_priority */

@@ -90,7 +90,8 @@ static pod_status integer_of(const attribute *a, int64_t least, int64_t *value)
     }
     if (*value < least) {
         return pod_chakra_fail(a->err, POD_E_INVALID, a->graph, a->node,
-                               "%s is %" PRId64 "; it is at least %" PRId64, w->name, *value, least);
+                               "%s is %" PRId64 "; it is at least %" PRId64, w->name, *value,
+                               least);
     }
     return POD_OK;
 }
@@ -98,10 +99,10 @@ static pod_status integer_of(const attribute *a, int64_t least, int64_t *value)
 static pod_status int32_of(const attribute *a, int32_t least, int64_t *value)
 {
     POD_TRY(integer_of(a, least, value));
-    return *value <= INT32_MAX
-               ? POD_OK
-               : pod_chakra_fail(a->err, POD_E_RANGE, a->graph, a->node,
-                                 "%s is %" PRId64 ", more than 32 bits hold", a->wire->name, *value);
+    return *value <= INT32_MAX ? POD_OK
+                               : pod_chakra_fail(a->err, POD_E_RANGE, a->graph, a->node,
+                                                 "%s is %" PRId64 ", more than 32 bits hold",
+                                                 a->wire->name, *value);
 }
 
 static pod_status truth_of(const attribute *a, bool *value)
@@ -206,23 +207,23 @@ static const struct {
     meaning means;
     size_t field;
 } known[] = {
-    {"is_cpu_op", MEANS_TRUTH, AT(cpu)},
-    {"num_ops", MEANS_SIZE, AT(num_ops)},
-    {"tensor_size", MEANS_SIZE, AT(tensor_size)},
-    {"comm_type", MEANS_SIZE, AT(comm_type)},
-    {"comm_size", MEANS_SIZE, AT(comm_size)},
-    {"involved_dim", MEANS_DIMS, 0},
-    {"pg_name", MEANS_GROUP, AT(group)},
-    {"comm_src", MEANS_INT32, AT(src)},
-    {"comm_dst", MEANS_INT32, AT(dst)},
-    {"comm_tag", MEANS_INT32, AT(tag)},
-    {"comm_priority", MEANS_PRIORITY, 0},
-    {"duration_ps", MEANS_DURATION, 0},
-    {"podsim_algorithm", MEANS_TEXT, AT(algorithm)},
-    {"podsim_dtype", MEANS_DTYPE, 0},
-    {"podsim_bytes", MEANS_SIZE, AT(full_bytes)},
-    {"podsim_permute", MEANS_INT32, AT(permute)},
-    {"podsim_host", MEANS_TRUTH, AT(over_pcie)},
+    {"is_cpu_op",        MEANS_TRUTH,    AT(cpu)        },
+    {"num_ops",          MEANS_SIZE,     AT(num_ops)    },
+    {"tensor_size",      MEANS_SIZE,     AT(tensor_size)},
+    {"comm_type",        MEANS_SIZE,     AT(comm_type)  },
+    {"comm_size",        MEANS_SIZE,     AT(comm_size)  },
+    {"involved_dim",     MEANS_DIMS,     0              },
+    {"pg_name",          MEANS_GROUP,    AT(group)      },
+    {"comm_src",         MEANS_INT32,    AT(src)        },
+    {"comm_dst",         MEANS_INT32,    AT(dst)        },
+    {"comm_tag",         MEANS_INT32,    AT(tag)        },
+    {"comm_priority",    MEANS_PRIORITY, 0              },
+    {"duration_ps",      MEANS_DURATION, 0              },
+    {"podsim_algorithm", MEANS_TEXT,     AT(algorithm)  },
+    {"podsim_dtype",     MEANS_DTYPE,    0              },
+    {"podsim_bytes",     MEANS_SIZE,     AT(full_bytes) },
+    {"podsim_permute",   MEANS_INT32,    AT(permute)    },
+    {"podsim_host",      MEANS_TRUTH,    AT(over_pcie)  },
 };
 #undef AT
 
@@ -326,8 +327,9 @@ static pod_status node_take(const PodChakra__Node *wire, pod_chakra_groups *grou
     if (!node->exact) {
         node->duration_ps = (int64_t)wire->duration_micros * POD_PS_PER_US;
     } else if (node->duration_ps > (int64_t)most_us * POD_PS_PER_US) {
-        return pod_chakra_fail(err, POD_E_RANGE, graph, node, "lasts %" PRId64 " ps; at most %" PRId64,
-                               node->duration_ps, (int64_t)most_us * POD_PS_PER_US);
+        return pod_chakra_fail(err, POD_E_RANGE, graph, node,
+                               "lasts %" PRId64 " ps; at most %" PRId64, node->duration_ps,
+                               (int64_t)most_us * POD_PS_PER_US);
     }
     return node->type == POD_CHAKRA_METADATA && wire->inputs != NULL
                ? pod_chakra_groups_of_node(graph->file, node->id, wire->inputs->values, groups, err)
@@ -339,8 +341,7 @@ static pod_status metadata_take(const PodChakra__GlobalMetadata *wire, pod_chakr
 {
     const pod_chakra_node nobody = {.name = POD_CHAKRA_NONE};
     for (size_t i = 0; i < wire->n_attr; i++) {
-        const attribute a = {
-            .wire = wire->attr[i], .graph = graph, .node = &nobody, .err = err};
+        const attribute a = {.wire = wire->attr[i], .graph = graph, .node = &nobody, .err = err};
         if (strcmp(wire->attr[i]->name, "podsim_jitter") == 0) {
             POD_TRY(truth_of(&a, &graph->jitter));
         } else if (strcmp(wire->attr[i]->name, "podsim_lists") == 0) {

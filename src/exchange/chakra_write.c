@@ -91,7 +91,8 @@ static pod_status names_make(const pod_chakra_written *what, group_names **names
 }
 
 /* The name of a chip's group. */
-static int32_t name_of(const pod_chakra_written *what, const group_names *names, int32_t group, int32_t chip)
+static int32_t group_name(const pod_chakra_written *what, const group_names *names, int32_t group,
+                          int32_t chip)
 {
     const pod_group *own = &what->programs->groups[group].group;
     return names[group].first + pod_group_number(own, chip)
@@ -117,7 +118,8 @@ pod_status pod_chakra_write_groups(const pod_chakra_written *what, pod_text *jso
         const int32_t chips = what->slice->nchips * what->slice->nslices;
         for (int32_t chip = 0; names[g].first > 0 && chip < chips; chip++) {
             if (pod_group_rank(group, chip) == 0) {
-                pod_text_printf(json, "%s\"%d\": [", any ? ",\n " : "{", (int)name_of(what, names, g, chip));
+                pod_text_printf(json, "%s\"%d\": [", any ? ",\n " : "{",
+                                (int)group_name(what, names, g, chip));
                 group_write(group, chip, names[g].root, json);
                 pod_text_add(json, "]");
                 any = true;
@@ -309,7 +311,8 @@ static void add_group(const writer *w, const pod_op *op, draft *d)
 {
     char name[16];
     if (w->names[op->group].first > 0) {
-        (void)snprintf(name, sizeof name, "%d", (int)name_of(w->what, w->names, op->group, w->chip));
+        (void)snprintf(name, sizeof name, "%d",
+                       (int)group_name(w->what, w->names, op->group, w->chip));
         (void)add_text(d, "pg_name", name);
     } else {
         add_dims(d, w->what->slice,
@@ -340,7 +343,8 @@ static void collective_fill(const writer *w, const pod_op *op, int32_t number, d
         add_i64(d, "podsim_bytes", op->bytes);
     }
     add_group(w, op, d);
-    const char *asked = op->algorithm >= 0 ? programs->algorithms[op->algorithm].name : w->what->algorithm;
+    const char *asked =
+        op->algorithm >= 0 ? programs->algorithms[op->algorithm].name : w->what->algorithm;
     const char *ran = w->what->ran(w->what->context, w->stage, number);
     PodChakra__Attribute *algorithm = add_text(d, "podsim_algorithm", asked);
     char *doc = d->text[d->ntexts++];
@@ -517,7 +521,8 @@ static pod_status metadata_put(const pod_chakra_written *what, pod_text *bytes, 
     return message_put(bytes, &metadata.base, err);
 }
 
-pod_status pod_chakra_write(const pod_chakra_written *what, int32_t chip, pod_text *bytes, pod_error *err)
+pod_status pod_chakra_write(const pod_chakra_written *what, int32_t chip, pod_text *bytes,
+                            pod_error *err)
 {
     const pod_programs *programs = what->programs;
     writer w = {.what = what, .chip = chip, .bytes = bytes, .err = err};
@@ -529,7 +534,8 @@ pod_status pod_chakra_write(const pod_chakra_written *what, int32_t chip, pod_te
     }
     draft *d = malloc(sizeof *d);
     w.deps = malloc((2 * (size_t)w.program->ndeps + 1) * sizeof *w.deps);
-    w.source_of = malloc((size_t)what->slice->nchips * (size_t)what->slice->nslices * sizeof *w.source_of);
+    w.source_of =
+        malloc((size_t)what->slice->nchips * (size_t)what->slice->nslices * sizeof *w.source_of);
     pod_status st = names_make(what, &names, err);
     w.names = names;
     if (st == POD_OK && (d == NULL || w.deps == NULL || w.source_of == NULL)) {

@@ -21,7 +21,8 @@ static pod_status bounds_check(const pod_programs *programs, const pod_step_resu
                                pod_time_ps launch_ps, pod_error *err)
 {
     meeting_span *span = calloc((size_t)programs->nmeetings + 1, sizeof *span);
-    pod_status st = span != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the bounds of a trace");
+    pod_status st =
+        span != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for the bounds of a trace");
     for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
         for (int32_t i = 0; i < programs->stages[s].nops; i++) {
             const pod_op *op = &programs->stages[s].ops[i];
@@ -42,7 +43,8 @@ static pod_status bounds_check(const pod_programs *programs, const pod_step_resu
         const pod_time_ps took_ps = span[m].last_ps - span[m].first_ps - launch_ps;
         if (span[m].op != NULL && took_ps < span[m].record->bound_ps) {
             st = pod_fail(err, POD_E_INTERNAL,
-                          "%s of %" PRId64 " bytes in %s by %s took %.9g us without its launch, below its "
+                          "%s of %" PRId64
+                          " bytes in %s by %s took %.9g us without its launch, below its "
                           "bound of %.9g us; please report this",
                           pod_coll_op_name(span[m].op->op), span[m].op->bytes, span[m].op->name,
                           span[m].record->algorithm, pod_time_to_us(took_ps),
@@ -54,7 +56,7 @@ static pod_status bounds_check(const pod_programs *programs, const pod_step_resu
 }
 
 /* Chips that wait for each other are the fault of who wrote the programs. */
-static pod_status blame(pod_status st, pod_error *err)
+static pod_status blame(pod_status st, const char *file, pod_error *err)
 {
     static const char stuck[] = "nothing is left to happen";
     char text[POD_ERROR_TEXT_MAX];
@@ -63,20 +65,21 @@ static pod_status blame(pod_status st, pod_error *err)
     }
     memcpy(text, err->text, sizeof text);
     pod_error_clear(err);
-    return pod_fail(err, POD_E_INVALID, "chips wait for each other: %s", text);
+    return pod_fail(err, POD_E_INVALID, "%s%schips wait for each other: %s",
+                    file != NULL ? file : "", file != NULL ? ": " : "", text);
 }
 
-pod_status pod_experiment_exchange_run(pod_experiment *experiment, const pod_experiment_setup *setup,
-                                       const pod_chip_spec *chip, const pod_programs *programs,
+pod_status pod_experiment_exchange_run(pod_experiment *experiment,
+                                       const pod_experiment_setup *setup, const pod_chip_spec *chip,
+                                       const pod_programs *programs,
                                        const pod_experiment_exchange_options *options,
                                        pod_experiment_watch *watch, pod_step_result *result,
                                        pod_error *err)
 {
     pod_dcn dcn = setup->dcn;
     pod_coll_choices *choices = NULL;
-    pod_machine machine =
-        pod_experiment_machine(experiment, setup, chip->link_oneway_bytes_per_s,
-                               pod_chip_launch_ps(chip, true));
+    pod_machine machine = pod_experiment_machine(experiment, setup, chip->link_oneway_bytes_per_s,
+                                                 pod_chip_launch_ps(chip, true));
     pod_experiment_dcn_rates(&dcn.options, chip);
     machine.dcn = machine.dcn != NULL || options->over_pcie ? &dcn : NULL;
     machine.hop_latency_ps = chip->hop_latency_ps;
@@ -89,7 +92,7 @@ pod_status pod_experiment_exchange_run(pod_experiment *experiment, const pod_exp
     *result = (pod_step_result){.nstages = 0};
     pod_status st = pod_par_agree(experiment->par, pod_coll_choices_new(&choices, err), err);
     args.choices = choices;
-    POD_THEN(st, blame(pod_experiment_watch_step(watch, &args, result, err), err));
+    POD_THEN(st, blame(pod_experiment_watch_step(watch, &args, result, err), options->file, err));
     pod_experiment_progress_end(experiment);
     POD_THEN(st, bounds_check(programs, result, machine.launch_ps, err));
     if (st == POD_OK && options->jitter) {
@@ -99,21 +102,22 @@ pod_status pod_experiment_exchange_run(pod_experiment *experiment, const pod_exp
     return st;
 }
 
-pod_status pod_experiment_chakra_run(pod_experiment *experiment, const pod_experiment_chakra *chakra,
-                                     const pod_chip_spec *chip, pod_experiment_watch *watch,
+pod_status pod_experiment_chakra_run(pod_experiment *experiment,
+                                     const pod_experiment_chakra *chakra, const pod_chip_spec *chip,
+                                     pod_experiment_watch *watch,
                                      pod_experiment_chakra_outcome *outcome, pod_error *err)
 {
     const pod_chakra_options options = {
         .slice = &chakra->setup->slice, .chip = chip, .on_chip = chakra->on_chip};
     *outcome = (pod_experiment_chakra_outcome){.programs = {.nstages = 0}};
-    pod_status st = pod_chakra_programs(chakra->graph, &chakra->groups, &options, &outcome->programs,
-                                        &outcome->told, err);
+    pod_status st = pod_chakra_programs(chakra->graph, &chakra->groups, &options,
+                                        &outcome->programs, &outcome->told, err);
     st = pod_par_agree(experiment->par, st, err);
     const pod_experiment_exchange_options how = {.one_at_a_time = chakra->one_at_a_time,
                                                  .jitter = chakra->graph[0].jitter,
                                                  .over_pcie = outcome->told.over_pcie};
-    POD_THEN(st, pod_experiment_exchange_run(experiment, chakra->setup, chip, &outcome->programs, &how,
-                                             watch, &outcome->result, err));
+    POD_THEN(st, pod_experiment_exchange_run(experiment, chakra->setup, chip, &outcome->programs,
+                                             &how, watch, &outcome->result, err));
     return st;
 }
 
@@ -124,7 +128,8 @@ void pod_experiment_chakra_outcome_fini(pod_experiment_chakra_outcome *outcome)
 }
 
 pod_status pod_experiment_chakra_what_if_all(pod_experiment *experiment,
-                                             const pod_experiment_chakra *chakra, pod_time_ps base_ps,
+                                             const pod_experiment_chakra *chakra,
+                                             pod_time_ps base_ps,
                                              pod_experiment_what_if probe[POD_WHAT_IF_KEYS],
                                              pod_error *err)
 {

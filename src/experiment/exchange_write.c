@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "exchange/chakra_write.h"
+#include "exchange/goal_write.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -55,6 +56,9 @@ static pod_status took_new(pod_experiment_written *written, int32_t **chips, pod
 static pod_status watch_all(pod_experiment *experiment, pod_experiment_written *written,
                             const pod_machine *machine, pod_error *err)
 {
+    written->dcn = machine->dcn != NULL ? *machine->dcn : written->dcn;
+    written->machine = *machine;
+    written->machine.dcn = machine->dcn != NULL ? &written->dcn : NULL;
     int32_t *chips = NULL;
     pod_status st = pod_par_agree(experiment->par, took_new(written, &chips, err), err);
     const pod_step_observer observer = {
@@ -80,12 +84,13 @@ pod_status pod_experiment_write_step(pod_experiment *experiment,
 {
     pod_experiment_step_machine own;
     pod_experiment_step_machine_make(&own, experiment, run_case, chip);
-    *written = (pod_experiment_written){.programs = &run_case->work.programs,
-                                        .setup = run_case->setup,
-                                        .chip = chip,
-                                        .algorithm = "auto",
-                                        .jitter = run_case->asked->model.kind == POD_MODEL_TRANSFORMER
-                                                  && run_case->setup->slice.nslices > 1};
+    *written =
+        (pod_experiment_written){.programs = &run_case->work.programs,
+                                 .setup = run_case->setup,
+                                 .chip = chip,
+                                 .algorithm = "auto",
+                                 .jitter = run_case->asked->model.kind == POD_MODEL_TRANSFORMER
+                                           && run_case->setup->slice.nslices > 1};
     return watch_all(experiment, written, &own.machine, err);
 }
 
@@ -97,7 +102,8 @@ static pod_status group_copy(const pod_experiment_collective_case *run_case, pod
 {
     pod_group group;
     char axes[POD_EXPERIMENT_AXES_MAX];
-    POD_TRY(pod_experiment_collective_group(run_case->request, &run_case->setup->slice, &group, axes, err));
+    POD_TRY(pod_experiment_collective_group(run_case->request, &run_case->setup->slice, &group,
+                                            axes, err));
     POD_TRY(pod_programs_group(programs, &group, number, err));
     if (group.slices > 1) {
         memcpy(programs->groups[*number].axes, "dcn", sizeof "dcn");
@@ -106,8 +112,8 @@ static pod_status group_copy(const pod_experiment_collective_case *run_case, pod
 }
 
 /* Sources by chip of what is said by rank. */
-static pod_status permute_make(const pod_experiment_collective_case *run_case, pod_programs *programs,
-                               pod_op *op, pod_error *err)
+static pod_status permute_make(const pod_experiment_collective_case *run_case,
+                               pod_programs *programs, pod_op *op, pod_error *err)
 {
     const pod_group *group = &run_case->group;
     const int32_t chips = pod_group_chips(group);
@@ -123,7 +129,8 @@ static pod_status permute_make(const pod_experiment_collective_case *run_case, p
 }
 
 static pod_status program_make(const pod_experiment_collective_case *run_case, int64_t bytes,
-                               const pod_coll_algorithm *algorithm, pod_programs *programs, pod_error *err)
+                               const pod_coll_algorithm *algorithm, pod_programs *programs,
+                               pod_error *err)
 {
     const pod_coll_op what = run_case->request->op;
     const pod_time_ps host_ps =
@@ -194,8 +201,8 @@ static const char *ran(void *context, int32_t stage, int32_t op)
     return written->result.ops[stage][op].algorithm;
 }
 
-/* Files that are written so far: all go if one can't be. */
-static pod_status file_write(const char *prefix, const char *end, const pod_text *text, pod_error *err)
+static pod_status file_write(const char *prefix, const char *end, const pod_text *text,
+                             pod_error *err)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s%s", prefix, end) >= (int)sizeof path) {
@@ -204,12 +211,11 @@ static pod_status file_write(const char *prefix, const char *end, const pod_text
     return pod_file_write(path, text->data, text->size, err);
 }
 
-static void file_remove(const char *prefix, const char *end)
+/* @return false: it isn't there */
+static bool file_remove(const char *prefix, const char *end)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s%s", prefix, end) < (int)sizeof path) {
-        (void)unlink(path);
-    }
+    return snprintf(path, sizeof path, "%s%s", prefix, end) < (int)sizeof path && unlink(path) == 0;
 }
 
 static const char *trace_end(int32_t chip, char end[32])
@@ -218,8 +224,9 @@ static const char *trace_end(int32_t chip, char end[32])
     return end;
 }
 
-pod_status pod_experiment_write_chakra(pod_experiment *experiment, const pod_experiment_written *written,
-                                       const char *prefix, pod_error *err)
+pod_status pod_experiment_write_chakra(pod_experiment *experiment,
+                                       const pod_experiment_written *written, const char *prefix,
+                                       pod_error *err)
 {
     static const char groups_end[] = ".groups.json";
     pod_experiment_written shared = *written;
@@ -246,12 +253,56 @@ pod_status pod_experiment_write_chakra(pod_experiment *experiment, const pod_exp
         if (st == POD_OK && json.size > 0) {
             st = file_write(prefix, groups_end, &json, err);
         } else {
-            file_remove(prefix, groups_end); /* an older one's */
+            (void)file_remove(prefix, groups_end); /* an older one's */
         }
         pod_text_free(&json);
     }
     for (; st != POD_OK && chip > 0; chip--) {
-        file_remove(prefix, trace_end(chip - 1, end));
+        (void)file_remove(prefix, trace_end(chip - 1, end));
+    }
+    /* an older set's further files would be chips too many */
+    for (int32_t next = chips_of(written); pod_par_rank(experiment->par) == 0 && st == POD_OK
+                                           && file_remove(prefix, trace_end(next, end));
+         next++) {
     }
     return pod_par_agree(experiment->par, st, err);
+}
+
+/* ---- GOAL ---- */
+
+static pod_status schedule_get(void *context, const pod_op *op, const pod_coll_schedule **schedule,
+                               pod_error *err)
+{
+    return pod_step_schedules_get(context, op, schedule, err);
+}
+
+/* On rank 0. */
+static pod_status goal_write(const pod_experiment_written *written, const pod_step_args *args, const char *path,
+                             pod_error *err)
+{
+    pod_step_schedules *schedules = NULL;
+    pod_text text = {0};
+    pod_status st = pod_step_schedules_new(args, &schedules, err);
+    const pod_goal_written what = {.programs = written->programs,
+                                   .nchips = chips_of(written),
+                                   .took = (const pod_time_ps *const *)written->took,
+                                   .schedule = schedule_get,
+                                   .context = schedules};
+    POD_THEN(st, pod_goal_write(&what, &text, err));
+    POD_THEN(st, pod_file_write(path, text.data, text.size, err));
+    pod_text_free(&text);
+    pod_step_schedules_free(schedules);
+    return st;
+}
+
+pod_status pod_experiment_write_goal(pod_experiment *experiment, const pod_experiment_written *written,
+                                     const char *path, pod_error *err)
+{
+    const pod_step_args args = {.machine = &written->machine,
+                                .chip = written->chip,
+                                .programs = written->programs,
+                                .choices = experiment->choices};
+    return pod_par_agree(experiment->par,
+                         pod_par_rank(experiment->par) == 0 ? goal_write(written, &args, path, err) : POD_OK,
+                         err);
 }

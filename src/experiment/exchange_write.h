@@ -15,6 +15,8 @@ typedef struct pod_experiment_written {
     const pod_programs *programs; /**< borrowed, or own */
     const pod_experiment_setup *setup;
     const pod_chip_spec *chip;
+    pod_machine machine;
+    pod_dcn dcn; /**< what the machine points to */
     pod_step_result result;
     pod_time_ps **took; /**< took[chip][op] */
     const char *algorithm;
@@ -36,5 +38,10 @@ void pod_experiment_written_fini(pod_experiment_written *written);
 
 /** Write PREFIX.N.et of each chip, and PREFIX.groups.json if groups have names; where one can't be written none stays.
  *  Rank 0 writes. Collective. POD_E_IO, POD_E_NOMEM. */
-pod_status pod_experiment_write_chakra(pod_experiment *experiment, const pod_experiment_written *written,
-                                       const char *prefix, pod_error *err);
+pod_status pod_experiment_write_chakra(pod_experiment *experiment,
+                                       const pod_experiment_written *written, const char *prefix,
+                                       pod_error *err);
+/** Write the GOAL text of all chips. Rank 0 writes. Collective. POD_E_IO, POD_E_NOMEM. */
+pod_status pod_experiment_write_goal(pod_experiment *experiment,
+                                     const pod_experiment_written *written, const char *path,
+                                     pod_error *err);

@@ -53,8 +53,7 @@ pod_experiment_what_if pod_experiment_what_if_of(pod_time_ps base_ps, pod_time_p
     return (pod_experiment_what_if){
         .factor = POD_WHAT_IF_PROBE,
         .time_ps = time_ps,
-        .elasticity =
-            timed ? log((double)base_ps / (double)time_ps) / log(POD_WHAT_IF_PROBE) : 0,
+        .elasticity = timed ? log((double)base_ps / (double)time_ps) / log(POD_WHAT_IF_PROBE) : 0,
     };
 }
 

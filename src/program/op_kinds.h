@@ -7,12 +7,12 @@
 
 /** What an op occupies. */
 typedef enum pod_op_resource {
-    POD_ON_CORE,  /**< the chip's core: one op at a time, in program order */
-    POD_ON_LANE,  /**< a lane for copies beside the core */
-    POD_ON_LINKS, /**< links between the chips of a group, of one slice or several */
-    POD_ON_SEND,  /**< links to the same chip of another stage */
-    POD_ON_RECV,  /**< ends when the message from there has arrived */
-    POD_ON_HOST,  /**< the host's processors, or PCIe to the chip */
+    POD_ON_CORE,   /**< the chip's core: one op at a time, in program order */
+    POD_ON_LANE,   /**< a lane for copies beside the core */
+    POD_ON_LINKS,  /**< links between the chips of a group, of one slice or several */
+    POD_ON_SEND,   /**< links to the same chip of another stage */
+    POD_ON_RECV,   /**< ends when the message from there has arrived */
+    POD_ON_HOST,   /**< the host's processors, or PCIe to the chip */
     POD_ON_NOTHING /**< no time: it ends when it is ready */
 } pod_op_resource;
 

@@ -208,7 +208,8 @@ const char *pod_programs_axes(const pod_programs *programs, const pod_op *op)
     if (pod_op_is_collective(op)) {
         return programs->groups[op->group].axes;
     }
-    return pod_op_sends(op) || pod_op_receives(op) ? programs->ready_order ? "messages" : "pipeline" : NULL;
+    return pod_op_sends(op) || pod_op_receives(op) ? programs->ready_order ? "messages" : "pipeline"
+                                                   : NULL;
 }
 
 const pod_op *pod_programs_receiver(const pod_programs *programs, int32_t stage, const pod_op *send)

@@ -175,13 +175,16 @@ typedef struct pod_op {
     int32_t sources;     /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
     int32_t algorithm;   /**< index in programs->algorithms, or POD_OP_NONE: the step's */
     int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
-    int32_t message;     /**< of send and recv: the same number on both sides; the tag of programs that match */
+    int32_t
+        message; /**< of send and recv: the same number on both sides; the tag of programs that match */
     /* of traces */
-    int32_t meeting;  /**< of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
+    int32_t
+        meeting; /**< of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
     int32_t begins;   /**< of join: it ends when this op begins; POD_OP_NONE: when it is ready */
     bool unpadded;    /**< of all-reduces: not padded to whole blocks */
     int32_t priority; /**< of collectives that wait for their turn: the highest goes first */
-    bool recorded;    /**< of compute and host: its time was measured, so that slow chips take no longer */
+    bool
+        recorded; /**< of compute and host: its time was measured, so that slow chips take no longer */
 } pod_op;
 
 static inline bool pod_op_is_core(const pod_op *op)
@@ -240,8 +243,9 @@ typedef struct pod_programs {
     pod_program_permute *permutes;
     bool ready_order;  /**< of core ops, instead of that of the program */
     int32_t nmeetings; /**< of collectives that chips with programs of their own have together */
-    bool matches;      /**< a message goes to the first receive, in the order in which they were ready, that asks for its
-                            sender (to_stage; POD_OP_NONE = any) and tag (message; POD_OP_NONE = any) */
+    bool
+        matches; /**< a message goes to the receive that was ready first of those that ask for its sender
+                       (to_stage; POD_OP_NONE = any) and its tag (message; POD_OP_NONE = any) */
     /* of the chips of all slices, slice after slice; NULL when nstages is 1 */
     int32_t *stage_of; /**< stage_of[chip] */
     int32_t *
@@ -287,6 +291,8 @@ int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *de
 /** An op with the fields that mean "nothing" set so: buffers and group POD_OP_NONE, count 1. */
 pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer);
 
+/** Empty programs of so many chips, one each: stage and chip are one. POD_E_NOMEM. */
+pod_status pod_programs_by_chip(pod_programs *programs, int32_t nchips, pod_error *err);
 /** Take a group over into what programs share, unless it is there already: positions are ranks, and its name the
  *  physical axes that it spans, "xy", "-" of a list of chips. @param[out] number  its place. POD_E_NOMEM */
 pod_status pod_programs_group(pod_programs *programs, pod_group *group, int32_t *number,

@@ -12,6 +12,27 @@ static pod_status no_memory(const char *what, pod_error *err)
     return pod_fail(err, POD_E_NOMEM, "out of memory for the %s of a program", what);
 }
 
+pod_status pod_programs_by_chip(pod_programs *programs, int32_t nchips, pod_error *err)
+{
+    const size_t n = (size_t)nchips;
+    programs->nstages = nchips;
+    programs->ready_order = true;
+    programs->stages = calloc(n, sizeof *programs->stages);
+    programs->stage_of = calloc(n, sizeof *programs->stage_of);
+    programs->place_of = calloc(n, sizeof *programs->place_of);
+    programs->chip_at = calloc(n, sizeof *programs->chip_at);
+    if (programs->stages == NULL || programs->stage_of == NULL || programs->place_of == NULL
+        || programs->chip_at == NULL) {
+        return no_memory("chips", err);
+    }
+    for (int32_t chip = 0; chip < nchips; chip++) {
+        pod_program_init(&programs->stages[chip], chip);
+        programs->stage_of[chip] = chip;
+        programs->chip_at[chip] = chip;
+    }
+    return POD_OK;
+}
+
 static bool same_groups(const pod_group *a, const pod_group *b)
 {
     return a->slices == b->slices && a->size == b->size && a->count == b->count

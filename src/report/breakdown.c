@@ -116,7 +116,7 @@ typedef struct line_list {
     pod_collective_line *lines;
     int count;
     int64_t room;
-    int64_t *ops;  /* ops[line], where chips have programs of their own, */
+    int64_t *ops; /* ops[line], where chips have programs of their own, */
     int64_t ops_room;
     bool *counted; /* and counted[meeting] */
 } line_list;

@@ -49,7 +49,7 @@ static void op_began(step_run *run, int32_t cell, int32_t op)
 static void core_next(const step_run *run, step_cell *state, const step_stage *stage, int32_t op)
 {
     if (!run->args->programs->ready_order) {
-        core_next(run, state, stage, op);
+        state->core_op = stage->core_next[op];
     } else {
         state->core_op = state->core_ready.next < state->core_ready.count
                              ? pod_step_queue_take(&state->core_ready)
@@ -107,6 +107,15 @@ static uint32_t collective_order(step_run *run, int32_t cell, const pod_group *g
     return order < UINT32_MAX ? (uint32_t)order : UINT32_MAX;
 }
 
+/* A message of programs that match is here: it may end a receive. */
+static void letter_take(step_run *run, int32_t cell, const step_letter *letter)
+{
+    const int32_t taker = pod_step_letter_come(run, cell, letter);
+    if (taker != POD_OP_NONE) {
+        op_done(run, cell, taker, letter->start_ps);
+    }
+}
+
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
@@ -117,8 +126,13 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
     /* the payload of a message: what it is, then its data */
     const step_letter letter = {.from = chip, .tag = op->message, .start_ps = now};
     const int64_t data_bytes = run->args->data ? op->bytes : 0;
-    pod_payload *payload = pod_payload_new((int64_t)sizeof letter + data_bytes);
     op_began(run, cell, op_number);
+    if (npaths == 0 && run->args->programs->matches) { /* to itself */
+        pod_net_wake(run->net, cell, now, pod_step_wake(WAKE_JOIN, op_number));
+        letter_take(run, cell, &letter);
+        return;
+    }
+    pod_payload *payload = pod_payload_new((int64_t)sizeof letter + data_bytes);
     POD_ASSERT(npaths > 0);
     if (payload == NULL) {
         pod_step_out_of_memory(run, "a message between stages");
@@ -138,8 +152,7 @@ static pod_time_ps host_time(step_run *run, int32_t cell, int32_t op)
 {
     const step_cell *state = step_cell_at(run, cell);
     const step_stage *stage = step_stage_at(run, state);
-    return slowed(stage->time_ps[op],
-                  stage->program->ops[op].recorded ? 1 : state->host_slowness);
+    return slowed(stage->time_ps[op], stage->program->ops[op].recorded ? 1 : state->host_slowness);
 }
 
 /* Work on the host, or a transfer over the chip's PCIe, which what comes from other slices shares. */
@@ -215,6 +228,7 @@ static void op_start(step_run *run, int32_t cell, int32_t op_number)
         host_ready(run, cell, op_number, op);
         break;
     case POD_ON_NOTHING:
+        op_began(run, cell, op_number);
         pod_net_wake(run->net, cell, pod_net_now(run->net), pod_step_wake(WAKE_JOIN, op_number));
         break;
     }
@@ -248,8 +262,7 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
             op_ready(run, cell, user);
         }
     }
-    const int32_t next =
-        run->args->one_at_a_time ? pod_step_turn_next(run, cell, op) : POD_OP_NONE;
+    const int32_t next = run->args->one_at_a_time ? pod_step_turn_next(run, cell, op) : POD_OP_NONE;
     if (next != POD_OP_NONE) {
         op_start(run, cell, next);
     }
@@ -274,7 +287,7 @@ static void core_finish(step_run *run, int32_t cell, int32_t op, pod_time_ps too
         pod_engine_fail(pod_net_engine(run->net), run->failure.status, run->failure.text);
     }
     state->core_busy = false;
-    state->core_op = stage->core_next[op];
+    core_next(run, state, stage, op);
     state->free_ps = now;
     op_done(run, cell, op, now - took_ps);
     core_feed(run, cell);
@@ -485,10 +498,7 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
     memcpy(&letter, payload->bytes, sizeof letter);
     const pod_time_ps start = letter.start_ps;
     if (run->args->programs->matches) {
-        const int32_t taker = pod_step_letter_come(run, cell, &letter);
-        if (taker != POD_OP_NONE) {
-            op_done(run, cell, taker, start);
-        }
+        letter_take(run, cell, &letter);
         return;
     }
     const uint64_t *found = pod_map_get(&run->recv_op, (uint32_t)state->stage, tag.instance);

@@ -106,7 +106,8 @@ typedef struct pod_step_args {
     const pod_step_observer *observer; /**< NULL: nobody watches */
     bool link_records;                 /**< keep what each link carried */
     bool chip_records;                 /**< keep where the time of each cell went */
-    bool one_at_a_time; /**< a chip begins a collective, a send or a copy when the one before has ended; of those that
+    bool
+        one_at_a_time; /**< a chip begins a collective, a send or a copy when the one before has ended; of those that
                              wait the one of the highest priority, then the first that was ready */
 } pod_step_args;
 
@@ -144,10 +145,10 @@ typedef struct pod_step_result {
     int32_t slowest_of; /**< so many slices; 0: nobody waits */
     pod_link_summary links;
     pod_net_link_record
-        *link_records;        /**< if asked for, on rank 0, heap: of cell c's link in direction d at
+        *link_records; /**< if asked for, on rank 0, heap: of cell c's link in direction d at
                                             [c * POD_NET_PORTS_MAX + d]; else NULL */
     pod_step_parts *cell_parts; /**< if asked for, on every rank, heap: cell_parts[cells] */
-    int32_t period[POD_AXES]; /**< of the folded machine, and whether its slices are folded */
+    int32_t period[POD_AXES];   /**< of the folded machine, and whether its slices are folded */
     bool fold_slices;
     int32_t nstages;
     int32_t nfallbacks;
@@ -159,6 +160,16 @@ typedef struct pod_step_result {
  *  @return POD_E_INTERNAL (deadlock; parts that don't add up), and what building schedules says */
 pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_error *err);
 void pod_step_result_fini(pod_step_result *result);
+
+/** The schedules of the collectives of programs, without a run; equal collectives share one. Not collective.
+ *  @param args  outlives it; data, observer and fold play no part */
+typedef struct step_run pod_step_schedules;
+pod_status pod_step_schedules_new(const pod_step_args *args, pod_step_schedules **schedules,
+                                  pod_error *err);
+/** @param[out] schedule  stays theirs. What building it says */
+pod_status pod_step_schedules_get(pod_step_schedules *schedules, const pod_op *op,
+                                  const pod_coll_schedule **schedule, pod_error *err);
+void pod_step_schedules_free(pod_step_schedules *schedules);
 
 /** What no run of the programs can be faster than, found without simulating. The larger, over all stages, of
  *

@@ -20,8 +20,8 @@ static bool run_may_look_up(const step_run *run)
 {
     const pod_step_args *args = run->args;
     return args->lone != NULL && args->fold && !args->data && args->observer == NULL
-           && args->programs->nstages == 1 && args->programs->nmeetings == 0
-           && !args->one_at_a_time && pod_par_size(args->machine->par) == 1;
+           && args->programs->nstages == 1 && args->programs->nmeetings == 0 && !args->one_at_a_time
+           && pod_par_size(args->machine->par) == 1;
 }
 
 /* Count the ops that have each schedule. */

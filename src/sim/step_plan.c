@@ -258,8 +258,9 @@ static int64_t padded_elements(const step_run *run, const pod_op *op)
 {
     const int64_t elements = op->bytes / pod_dtype_size(op->dtype);
     const int64_t chips = run->args->programs->groups[op->group].group.size;
-    return op->op == POD_ALL_REDUCE && elements >= chips && !op->unpadded ? (elements + chips - 1) / chips * chips
-                                                         : elements;
+    return op->op == POD_ALL_REDUCE && elements >= chips && !op->unpadded
+               ? (elements + chips - 1) / chips * chips
+               : elements;
 }
 
 static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index, pod_error *err)
@@ -268,8 +269,8 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
     for (int32_t i = 0; i < run->nschedules; i++) {
         const step_schedule *known = &run->schedules[i];
         if (known->group == op->group && known->op == op->op && known->elements == elements
-            && known->dtype == op->dtype && known->shift == op->shift
-            && known->root == op->root && known->sources == op->sources && known->algorithm == op->algorithm) {
+            && known->dtype == op->dtype && known->shift == op->shift && known->root == op->root
+            && known->sources == op->sources && known->algorithm == op->algorithm) {
             *index = i;
             return POD_OK;
         }
@@ -528,4 +529,35 @@ void pod_step_plan_free(step_run *run)
     free(run->instances);
     free(run->under_way);
     pod_step_replay_free(run);
+}
+
+/* ---- schedules alone ---- */
+
+pod_status pod_step_schedules_new(const pod_step_args *args, pod_step_schedules **schedules,
+                                  pod_error *err)
+{
+    *schedules = calloc(1, sizeof **schedules);
+    if (*schedules == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for schedules");
+    }
+    (*schedules)->args = args;
+    return POD_OK;
+}
+
+pod_status pod_step_schedules_get(pod_step_schedules *schedules, const pod_op *op,
+                                  const pod_coll_schedule **schedule, pod_error *err)
+{
+    int32_t index = 0;
+    POD_TRY(schedule_find(schedules, op, &index, err));
+    *schedule = schedules->schedules[index].schedule;
+    return POD_OK;
+}
+
+void pod_step_schedules_free(pod_step_schedules *schedules)
+{
+    if (schedules != NULL) {
+        pod_step_plan_free(schedules);
+        free(schedules->fallbacks);
+        free(schedules);
+    }
 }

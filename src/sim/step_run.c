@@ -31,8 +31,7 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         step_stage *stage = &run->stages[state->stage];
         const pod_program *program = stage->program;
         stage->cells++;
-        state->core_op =
-            programs->ready_order ? program->nops : stage->core_next[program->nops];
+        state->core_op = programs->ready_order ? program->nops : stage->core_next[program->nops];
         state->ops_left = program->nops;
         state->ended_ps = -1;
         state->done = program->nops == 0;
@@ -162,12 +161,12 @@ static pod_status cell_parts_combine(const step_run *run, pod_step_result *resul
     }
     result->cell_parts = calloc((size_t)result->cells + 1, sizeof *result->cell_parts);
     int64_t *words = calloc((size_t)result->cells * POD_STEP_PARTS_WORDS + 1, sizeof *words);
-    const pod_status st = pod_par_agree(
-        par,
-        result->cell_parts != NULL && words != NULL
-            ? POD_OK
-            : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step"),
-        err);
+    const pod_status st =
+        pod_par_agree(par,
+                      result->cell_parts != NULL && words != NULL
+                          ? POD_OK
+                          : pod_fail(err, POD_E_NOMEM, "out of memory for the records of a step"),
+                      err);
     if (st == POD_OK) {
         for (int32_t i = 0; i < run->ncells; i++) {
             memcpy(words + (size_t)(run->first + i) * POD_STEP_PARTS_WORDS, &run->cells[i].parts,

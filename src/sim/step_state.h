@@ -36,8 +36,8 @@ typedef struct step_schedule {
     bool repeats;        /* and whether two of them have one name */
     uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
-    pod_time_ps
-        *bound_ps; /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known yet */
+    pod_time_ps *
+        bound_ps; /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known yet */
     pod_coll_chip_bounds *chip_bounds;    /* chip_bounds[stage], where nothing will run, */
     struct step_kind_bounds *kind_bounds; /* and kind_bounds[stage] (step_bound_kinds.h) */
 } step_schedule;
@@ -80,7 +80,8 @@ typedef struct step_stage {
     int32_t *core_next;     /* core_next[op]: the next core op; core_next[nops]: the first */
     int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
     int32_t *users;
-    int32_t *begins;        /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
+    int32_t *
+        begins; /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
     pod_op_record *records; /* records[op], of this rank */
     step_span *spans;       /* spans[op] */
 } step_stage;
@@ -189,14 +190,14 @@ struct step_run {
     int hbm_port;
     step_instance **instances; /* instances[stage's first + op], NULL unless under way */
     int32_t ninstances;
-    pod_map recv_op;    /* (stage; message) → the op that receives it */
-    pod_map meeting_op; /* (stage; meeting) → op */
+    pod_map recv_op;        /* (stage; message) → the op that receives it */
+    pod_map meeting_op;     /* (stage; meeting) → op */
     step_meeting *meetings; /* meetings[programs->nmeetings] */
-    pod_map recv_start; /* (cell; message) → time a message's sender began, once it is here */
-    pod_shards *shards; /* shards[local cell], with data */
-    bool out_of_memory; /* in a handler: what it leaves is incomplete */
-    pod_error failure;  /* of something inside a handler */
-    bool looks_up;      /* collectives that are alone on their links */
+    pod_map recv_start;     /* (cell; message) → time a message's sender began, once it is here */
+    pod_shards *shards;     /* shards[local cell], with data */
+    bool out_of_memory;     /* in a handler: what it leaves is incomplete */
+    pod_error failure;      /* of something inside a handler */
+    bool looks_up;          /* collectives that are alone on their links */
     int32_t *
         under_way; /* ops: under_way[nunder_way] collectives, with room for all; NULL unless looks_up */
     int32_t nunder_way;
@@ -219,7 +220,16 @@ static inline step_stage *step_stage_at(step_run *run, const step_cell *state)
 }
 
 /** What a chip asked to be woken for, and the op. */
-enum { WAKE_BEGIN, WAKE_CORE, WAKE_COLLECTIVE, WAKE_LONE, WAKE_HOST, WAKE_JOIN, WAKE_BYTES, WAKE_UNIT };
+enum {
+    WAKE_BEGIN,
+    WAKE_CORE,
+    WAKE_COLLECTIVE,
+    WAKE_LONE,
+    WAKE_HOST,
+    WAKE_JOIN,
+    WAKE_BYTES,
+    WAKE_UNIT
+};
 static inline uint64_t pod_step_wake(int what, int32_t op)
 {
     return (uint64_t)what << 32 | (uint32_t)op;
@@ -235,7 +245,8 @@ static inline void pod_step_out_of_memory(step_run *run, const char *what)
 }
 
 /** The instance of a collective of a stage, and the op of an instance in a stage. */
-static inline uint32_t pod_step_instance_of(const step_run *run, const step_stage *stage, int32_t op)
+static inline uint32_t pod_step_instance_of(const step_run *run, const step_stage *stage,
+                                            int32_t op)
 {
     return run->args->programs->nmeetings > 0 ? (uint32_t)stage->program->ops[op].meeting
                                               : (uint32_t)(stage->first_instance + op);
@@ -249,7 +260,8 @@ static inline int32_t pod_step_op_of(const step_run *run, const step_stage *stag
 }
 
 /** Cells of this rank that run an instance. */
-static inline int32_t pod_step_instance_cells(const step_run *run, const step_stage *stage, uint32_t number)
+static inline int32_t pod_step_instance_cells(const step_run *run, const step_stage *stage,
+                                              uint32_t number)
 {
     return run->args->programs->nmeetings > 0 ? run->meetings[number].cells : stage->cells;
 }

@@ -129,10 +129,9 @@ static int32_t trail_find(const step_run *run, const step_cell *state, const pod
                           int32_t count, int32_t op, pod_time_ps time_ps)
 {
     int32_t at = count - 1;
-    while (
-        at >= 0
-        && (state->trail[at].end_ps != time_ps
-            || !let_begin(run, program, op, state->trail[at].op))) {
+    while (at >= 0
+           && (state->trail[at].end_ps != time_ps
+               || !let_begin(run, program, op, state->trail[at].op))) {
         at--;
     }
     return at;
@@ -169,15 +168,16 @@ void pod_step_wait_charge(step_run *run, int32_t cell, int32_t op, pod_time_ps n
     if (run->out_of_memory) {
         return;
     }
-    int32_t at =
-        op < program->nops ? trail_find(run, state, program, state->ntrail, op, now) : state->ntrail - 1;
+    int32_t at = op < program->nops ? trail_find(run, state, program, state->ntrail, op, now)
+                                    : state->ntrail - 1;
     POD_ASSERT(end == since || at >= 0);
     while (end > since) {
         const step_trail *entry = &state->trail[at];
         const bool began_before = entry->start_ps <= since;
         const bool message = pod_op_receives(&program->ops[entry->op]);
-        at = began_before || message ? -1
-                                     : trail_find(run, state, program, at, entry->op, entry->start_ps);
+        at = began_before || message
+                 ? -1
+                 : trail_find(run, state, program, at, entry->op, entry->start_ps);
         const pod_time_ps start = began_before || (at < 0 && !message) ? since : entry->start_ps;
         stretch_charge(run, cell, entry, end - start);
         end = start;

@@ -21,7 +21,8 @@ static step_work *work_of(step_run *run, int32_t cell, int32_t op)
 /* Slow chips take longer for all that they do, but for what was measured on them. */
 static int64_t slowed_amount(const step_cell *state, const pod_op *op, int64_t healthy)
 {
-    return state->slowness > 1 && !op->recorded ? (int64_t)((double)healthy * state->slowness + 0.5) : healthy;
+    return state->slowness > 1 && !op->recorded ? (int64_t)((double)healthy * state->slowness + 0.5)
+                                                : healthy;
 }
 
 static void bytes_begin(step_run *run, int32_t cell, int32_t op)
