@@ -496,9 +496,10 @@ pod_status pod_cmd_chakra(pod_cli *cli, int argc, const char **argv, pod_error *
     chakra_texts texts = {.prefix = NULL};
     const pod_cli_usage usage = {
         .synopsis = "PREFIX --slice SPEC",
-        .examples = "topologies/examples/chakra/mlp --slice v5e:2x2\n"
-                    "topologies/examples/chakra/mlp --slice v5e:2x2 --compute chip --one-at-a-time\n"
-                    "topologies/examples/chakra/mlp --slice v5e:2x2 --what-if all\n",
+        .examples =
+            "topologies/examples/chakra/mlp --slice v5e:2x2\n"
+            "topologies/examples/chakra/mlp --slice v5e:2x2 --compute chip --one-at-a-time\n"
+            "topologies/examples/chakra/mlp --slice v5e:2x2 --what-if all\n",
         .about = about,
         .groups = POD_CLI_SLICE | POD_CLI_SHAPE | POD_CLI_SLOW | POD_CLI_DCN | POD_CLI_RATES
                   | POD_CLI_EXPLAIN | POD_CLI_TRACE | POD_CLI_PLOT | POD_CLI_HTML,

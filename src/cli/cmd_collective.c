@@ -464,7 +464,8 @@ static pod_status run_all(pod_cli *cli, pod_cli_collective *options, pod_error *
         st = pod_fail(err, POD_E_USAGE, "--trace shows one --slice; here are %d", targets.count);
     }
     if (st == POD_OK && (options->chakra != NULL || options->goal != NULL) && targets.count > 1) {
-        st = pod_fail(err, POD_E_USAGE, "--chakra and --goal are of one --slice; here are %d", targets.count);
+        st = pod_fail(err, POD_E_USAGE, "--chakra and --goal are of one --slice; here are %d",
+                      targets.count);
     }
     if (st == POD_OK) {
         st = pod_cli_trace_init(&run.trace, cli, &targets.setup[0], false, err);

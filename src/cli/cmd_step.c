@@ -377,12 +377,14 @@ static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
                         "--max-ms-per-token for the last two; give one --batch");
     }
     return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
-                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL || texts->goal != NULL
-                   || cli->common.trace_path != NULL || cli->common.plot_path != NULL
-               ? pod_fail(err, POD_E_USAGE,
-                          "--what-if, --top, --ops, --collectives, --memory, --chakra, --goal, --trace "
-                          "and --plot are of one step; "
-                          "give one --batch and no --max-ms-per-token")
+                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL
+                   || texts->goal != NULL || cli->common.trace_path != NULL
+                   || cli->common.plot_path != NULL
+               ? pod_fail(
+                   err, POD_E_USAGE,
+                   "--what-if, --top, --ops, --collectives, --memory, --chakra, --goal, --trace "
+                   "and --plot are of one step; "
+                   "give one --batch and no --max-ms-per-token")
                : POD_OK;
 }
 

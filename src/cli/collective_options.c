@@ -45,7 +45,9 @@ static pod_status check_options(const pod_cli_collective *options, pod_error *er
     if (options->request.op == POD_PERMUTE && options->pairs_text == NULL) {
         return pod_cli_require(NULL, "--pairs", "shift:x:1", err);
     }
-    const char *writes = options->chakra != NULL ? "--chakra" : options->goal != NULL ? "--goal" : NULL;
+    const char *writes = options->chakra != NULL ? "--chakra"
+                         : options->goal != NULL ? "--goal"
+                                                 : NULL;
     if (writes != NULL && (options->sizes.count > 1 || options->all)) {
         return pod_fail(err, POD_E_USAGE,
                         "%s is of one collective; give one of --bytes and one --algorithm", writes);

@@ -60,7 +60,8 @@ static void count(const pod_goal *goal, const pod_experiment_setup *setup, goal_
 }
 
 /* No message, and no sum of them, is more than times and links can count. */
-static pod_status bytes_check(const pod_goal *goal, const pod_experiment_setup *setup, pod_error *err)
+static pod_status bytes_check(const pod_goal *goal, const pod_experiment_setup *setup,
+                              pod_error *err)
 {
     const int64_t most_ps = INT64_MAX / 8;
     int64_t sum_ps = 0;
@@ -77,9 +78,11 @@ static pod_status bytes_check(const pod_goal *goal, const pod_experiment_setup *
                                pod_time_to_s(most_ps));
         }
         if (!calc
-            && pod_experiment_bytes_check(setup, setup->chip.link_oneway_bytes_per_s, sum_bytes, &why)
+            && pod_experiment_bytes_check(setup, setup->chip.link_oneway_bytes_per_s, sum_bytes,
+                                          &why)
                    != POD_OK) {
-            return pod_fail_at(err, POD_E_RANGE, goal->file, s->line, 0, "all messages together: %s", why.text);
+            return pod_fail_at(err, POD_E_RANGE, goal->file, s->line, 0,
+                               "all messages together: %s", why.text);
         }
     }
     return POD_OK;
@@ -104,13 +107,14 @@ static pod_status print(pod_cli *cli, const pod_experiment_setup *setup, const p
                        pod_slice_chip_text(slice, result->links.busiest_chip, chip, sizeof chip),
                        pod_direction_name(result->links.busiest_direction));
     }
-    pod_findings_say(&findings, POD_FINDING_ABOVE, "settings", "podsim traffic: %s, %d chip%s, %s, %d rank%s",
-                     slice->name, slice->nchips, pod_cli_plural(slice->nchips), goal->file, (int)goal->nranks,
+    pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
+                     "podsim traffic: %s, %d chip%s, %s, %d rank%s", slice->name, slice->nchips,
+                     pod_cli_plural(slice->nchips), goal->file, (int)goal->nranks,
                      pod_cli_plural(goal->nranks));
     pod_findings_say(&findings, POD_FINDING_ABOVE, "rates",
-                     "rates %s: link %g GB/s one way, hop %g us, launch %g us", pod_rates_name(cli->common.rates),
-                     setup->chip.link_oneway_bytes_per_s / 1e9, pod_time_to_us(setup->chip.hop_latency_ps),
-                     pod_time_to_us(launch_ps));
+                     "rates %s: link %g GB/s one way, hop %g us, launch %g us",
+                     pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,
+                     pod_time_to_us(setup->chip.hop_latency_ps), pod_time_to_us(launch_ps));
     pod_status st = pod_emit_new(cli->common.format, "traffic", columns, NCOLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {
@@ -138,8 +142,8 @@ static pod_status write_trace(pod_cli *cli, const pod_experiment_setup *setup, c
     return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
 }
 
-static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod_goal *goal, bool inside,
-                      pod_error *err)
+static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod_goal *goal,
+                      bool inside, pod_error *err)
 {
     const pod_experiment_exchange_options how = {.file = goal->file};
     pod_programs programs = {.nstages = 0};
@@ -152,8 +156,10 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod
     POD_THEN(st, pod_experiment_exchange_run(&cli->experiment, setup, &setup->chip, &programs, &how,
                                              pod_cli_trace_watch(&trace), &result, err));
     if (st == POD_OK && goal->ignored > 0) {
-        pod_cli_say(cli, "cpu and nic of %lld statements are ignored: a chip calculates one after the other",
-                    (long long)goal->ignored);
+        pod_cli_say(
+            cli,
+            "cpu and nic of %lld statements are ignored: a chip calculates one after the other",
+            (long long)goal->ignored);
     }
     POD_THEN(st, print(cli, setup, goal, &result, pod_chip_launch_ps(&setup->chip, inside), err));
     POD_THEN(st, write_trace(cli, setup, goal, &programs, &result, &trace, err));
@@ -170,8 +176,9 @@ pod_status pod_cli_traffic_goal(pod_cli *cli, const char *path, bool inside, pod
     pod_goal goal = {.file = NULL};
     pod_status st = pod_cli_targets_init(&targets, cli, &file, 1, err);
     if (st == POD_OK && (targets.count > 1 || targets.setup[0].slice.nslices > 1)) {
-        st = pod_fail(err, POD_E_INVALID, "--goal runs inside one slice, and %s %s; give one of them",
-                      targets.setup[0].slice.name, targets.count > 1 ? "isn't the only one" : "is several");
+        st = pod_fail(
+            err, POD_E_INVALID, "--goal runs inside one slice, and %s %s; give one of them",
+            targets.setup[0].slice.name, targets.count > 1 ? "isn't the only one" : "is several");
     }
     if (st == POD_OK) {
         st = pod_par_agree(cli->par, pod_goal_read(path, file.data, file.size, &goal, err), err);

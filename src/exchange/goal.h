@@ -66,7 +66,8 @@ typedef struct pod_goal {
 /** Read a file. That messages have partners is checked, too, as far as it can be known before they are matched.
  *  @param file       its name, for errors
  *  @param[out] goal  for pod_goal_fini, also after an error */
-pod_status pod_goal_read(const char *file, const char *text, size_t size, pod_goal *goal, pod_error *err);
+pod_status pod_goal_read(const char *file, const char *text, size_t size, pod_goal *goal,
+                         pod_error *err);
 void pod_goal_fini(pod_goal *goal);
 
 /** The programs of the chips of a slice. @param[out] programs  for pod_programs_fini, also after an error

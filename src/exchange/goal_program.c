@@ -12,11 +12,12 @@ typedef struct goal_emitter {
     const pod_goal *goal;
     int32_t rank;
     pod_program *program;
-    int64_t first;       /* its first statement */
+    int64_t first; /* its first statement */
     int64_t count;
-    int64_t *first_user; /* user[first_user[i] … first_user[i + 1]) depend on statement i of the rank */
-    int64_t *user;       /* places in dependencies */
-    int64_t *first_dep;  /* likewise what statement i depends on */
+    int64_t
+        *first_user; /* user[first_user[i] … first_user[i + 1]) depend on statement i of the rank */
+    int64_t *user;   /* places in dependencies */
+    int64_t *first_dep; /* likewise what statement i depends on */
     int64_t *dep;
     int32_t *left;
     int32_t *op;   /* op[i] of statement i, */
@@ -47,8 +48,8 @@ static void goal_emitter_fini(goal_emitter *e)
 
 /* Group the dependencies of a rank, list[n], by one of their ends.
  * @param what  by who waits, or by whom it waits for */
-static bool ends_group(const goal_emitter *e, const int64_t *list, int64_t n, bool what, int64_t **first,
-                       int64_t **items)
+static bool ends_group(const goal_emitter *e, const int64_t *list, int64_t n, bool what,
+                       int64_t **first, int64_t **items)
 {
     const pod_goal_dependency *all = e->goal->dependencies;
     *first = calloc((size_t)e->count + 2, sizeof **first);
@@ -188,7 +189,8 @@ static pod_status goal_cycle_fail(const goal_emitter *e)
     char name[64];
     return pod_fail_at(e->err, POD_E_INVALID, e->goal->file, why->line, 0,
                        "%s of rank %d waits for itself; dependencies have no cycles",
-                       statement_name(e->goal, &e->goal->statements[e->first + at], name), (int)e->rank);
+                       statement_name(e->goal, &e->goal->statements[e->first + at], name),
+                       (int)e->rank);
 }
 
 static pod_status rank_emit(goal_emitter *e)
@@ -213,7 +215,8 @@ static pod_status rank_emit(goal_emitter *e)
 }
 
 /* The rank of each dependency, counted: list[first[rank] … first[rank + 1]). */
-static pod_status dependencies_by_rank(const pod_goal *goal, int64_t **first, int64_t **list, pod_error *err)
+static pod_status dependencies_by_rank(const pod_goal *goal, int64_t **first, int64_t **list,
+                                       pod_error *err)
 {
     *first = calloc((size_t)goal->nranks + 2, sizeof **first);
     *list = calloc((size_t)goal->ndependencies + 1, sizeof **list);
@@ -232,7 +235,8 @@ static pod_status dependencies_by_rank(const pod_goal *goal, int64_t **first, in
     return POD_OK;
 }
 
-pod_status pod_goal_programs(const pod_goal *goal, const pod_slice *slice, pod_programs *programs, pod_error *err)
+pod_status pod_goal_programs(const pod_goal *goal, const pod_slice *slice, pod_programs *programs,
+                             pod_error *err)
 {
     const int32_t nchips = slice->nchips * slice->nslices;
     int64_t *first = NULL;
@@ -240,8 +244,8 @@ pod_status pod_goal_programs(const pod_goal *goal, const pod_slice *slice, pod_p
     *programs = (pod_programs){.nstages = 0};
     if (goal->nranks > nchips) {
         return pod_fail_at(err, POD_E_INVALID, goal->file, 0, 0,
-                           "%d ranks, and %s has %d chips; give a --slice of as many", (int)goal->nranks,
-                           slice->name, (int)nchips);
+                           "%d ranks, and %s has %d chips; give a --slice of as many",
+                           (int)goal->nranks, slice->name, (int)nchips);
     }
     programs->matches = true;
     pod_status st = pod_programs_by_chip(programs, nchips, err);

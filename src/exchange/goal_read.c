@@ -40,8 +40,8 @@ typedef struct goal_reader {
     pod_error *err;
 } goal_reader;
 
-__attribute__((format(printf, 3, 4))) static pod_status goal_fail(const goal_reader *r, int32_t line,
-                                                                  const char *format, ...)
+__attribute__((format(printf, 3, 4))) static pod_status
+goal_fail(const goal_reader *r, int32_t line, const char *format, ...)
 {
     char text[POD_ERROR_TEXT_MAX];
     va_list args;
@@ -159,14 +159,15 @@ static pod_status lines_skip(goal_reader *r)
 
 static bool word_is(const goal_reader *r, const char *text)
 {
-    return (r->word.kind == WORD_NAME || r->word.kind == WORD_SIGN)
-           && r->word.size == strlen(text) && memcmp(r->word.at, text, r->word.size) == 0;
+    return (r->word.kind == WORD_NAME || r->word.kind == WORD_SIGN) && r->word.size == strlen(text)
+           && memcmp(r->word.at, text, r->word.size) == 0;
 }
 
 /* The word that comes, for errors. */
 static const char *word_text(const goal_reader *r, char buf[32])
 {
-    static const char *const ends[] = {[WORD_END] = "the end of the file", [WORD_LINE] = "the end of the line"};
+    static const char *const ends[] = {
+        [WORD_END] = "the end of the file", [WORD_LINE] = "the end of the line"};
     if (r->word.kind == WORD_END || r->word.kind == WORD_LINE) {
         return ends[r->word.kind];
     }
@@ -183,11 +184,13 @@ static const char *word_text(const goal_reader *r, char buf[32])
 static pod_status word_take(goal_reader *r, const char *text)
 {
     char buf[32];
-    return word_is(r, text) ? word_next(r)
-                            : goal_fail(r, r->line, "%s where '%s' belongs", word_text(r, buf), text);
+    return word_is(r, text)
+               ? word_next(r)
+               : goal_fail(r, r->line, "%s where '%s' belongs", word_text(r, buf), text);
 }
 
-static pod_status number_take(goal_reader *r, const char *what, int64_t least, int64_t most, int64_t *value)
+static pod_status number_take(goal_reader *r, const char *what, int64_t least, int64_t most,
+                              int64_t *value)
 {
     char buf[32];
     if (r->word.kind != WORD_NUMBER) {
@@ -195,8 +198,8 @@ static pod_status number_take(goal_reader *r, const char *what, int64_t least, i
     }
     *value = r->word.value;
     if (*value < least || *value > most) {
-        return goal_fail(r, r->line, "%s is %" PRId64 "; it is from %" PRId64 " to %" PRId64, what, *value,
-                         least, most);
+        return goal_fail(r, r->line, "%s is %" PRId64 "; it is from %" PRId64 " to %" PRId64, what,
+                         *value, least, most);
     }
     return word_next(r);
 }
@@ -313,7 +316,11 @@ static pod_status statement_read(goal_reader *r, int32_t rank, int64_t label)
         const char *name;
         pod_goal_kind kind;
         const char *way;
-    } kinds[] = {{"calc", POD_GOAL_CALC, NULL}, {"send", POD_GOAL_SEND, "to"}, {"recv", POD_GOAL_RECV, "from"}};
+    } kinds[] = {
+        {"calc", POD_GOAL_CALC, NULL  },
+        {"send", POD_GOAL_SEND, "to"  },
+        {"recv", POD_GOAL_RECV, "from"}
+    };
     static const int64_t most_ns = INT64_C(1000000) * 1000000000; /* as chakra_read.c's */
     pod_goal *goal = r->goal;
     char buf[32];
@@ -329,8 +336,9 @@ static pod_status statement_read(goal_reader *r, int32_t rank, int64_t label)
                                     .line = r->line,
                                     .label = label < 0 ? -1 : r->labels[label].place};
     POD_TRY(word_next(r));
-    POD_TRY(kinds[k].way != NULL ? message_read(r, &statement, kinds[k].way)
-                                 : number_take(r, "a number of nanoseconds", 0, most_ns, &statement.amount));
+    POD_TRY(kinds[k].way != NULL
+                ? message_read(r, &statement, kinds[k].way)
+                : number_take(r, "a number of nanoseconds", 0, most_ns, &statement.amount));
     POD_TRY(ends_read(r, &statement));
     if (goal->nstatements == POD_GOAL_STATEMENTS_MAX) {
         return pod_fail_at(r->err, POD_E_RANGE, goal->file, r->line, 0, "more than %d statements",
@@ -411,7 +419,8 @@ static pod_status rank_read(goal_reader *r)
     POD_TRY(lines_skip(r));
     while (!word_is(r, "}")) {
         if (r->word.kind == WORD_END) {
-            return goal_fail(r, line, "rank %" PRId64 " begins here and doesn't end; end it with }", rank);
+            return goal_fail(r, line, "rank %" PRId64 " begins here and doesn't end; end it with }",
+                             rank);
         }
         POD_TRY(line_read(r, (int32_t)rank));
         if (r->word.kind != WORD_LINE && !word_is(r, "}") && r->word.kind != WORD_END) {
@@ -498,11 +507,13 @@ static int end_compare(const void *a, const void *b)
 {
     const goal_end *x = a;
     const goal_end *y = b;
-    const int64_t what[][2] = {{x->to, y->to},
-                               {x->from, y->from},
-                               {x->tag, y->tag},
-                               {x->receives, y->receives},
-                               {x->statement, y->statement}};
+    const int64_t what[][2] = {
+        {x->to,        y->to       },
+        {x->from,      y->from     },
+        {x->tag,       y->tag      },
+        {x->receives,  y->receives },
+        {x->statement, y->statement}
+    };
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
         if (what[i][0] != what[i][1]) {
             return what[i][0] < what[i][1] ? -1 : 1;
@@ -516,13 +527,15 @@ static pod_status partner_fail(const goal_reader *r, const goal_end *end)
     const pod_goal_statement *s = &r->goal->statements[end->statement];
     if (end->receives) {
         return end->from < 0 || end->tag < 0
-                   ? goal_fail(r, s->line, "a receive of rank %d too many: nobody sends it that much",
+                   ? goal_fail(r, s->line,
+                               "a receive of rank %d too many: nobody sends it that much",
                                (int)s->rank)
-                   : goal_fail(r, s->line, "nobody sends what rank %d receives here, from rank %d with tag %d",
+                   : goal_fail(r, s->line,
+                               "nobody sends what rank %d receives here, from rank %d with tag %d",
                                (int)s->rank, (int)end->from, (int)end->tag);
     }
-    return goal_fail(r, s->line, "rank %d doesn't receive what rank %d sends here with tag %d", (int)end->to,
-                     (int)s->rank, (int)end->tag);
+    return goal_fail(r, s->line, "rank %d doesn't receive what rank %d sends here with tag %d",
+                     (int)end->to, (int)s->rank, (int)end->tag);
 }
 
 /* The ends of messages to one rank: list[count], in order. Receives of any come first. */
@@ -537,7 +550,9 @@ static pod_status partners_of(const goal_reader *r, const goal_end *list, int64_
     const goal_end *last_open = NULL;
     for (int64_t i = 0, next = 0; i < count; i = next) {
         int64_t sends = 0;
-        for (next = i; next < count && list[next].from == list[i].from && list[next].tag == list[i].tag; next++) {
+        for (next = i;
+             next < count && list[next].from == list[i].from && list[next].tag == list[i].tag;
+             next++) {
             sends += !list[next].receives;
         }
         const int64_t receives = next - i - sends;
@@ -587,7 +602,8 @@ static pod_status partners_check(goal_reader *r)
     return st;
 }
 
-pod_status pod_goal_read(const char *file, const char *text, size_t size, pod_goal *goal, pod_error *err)
+pod_status pod_goal_read(const char *file, const char *text, size_t size, pod_goal *goal,
+                         pod_error *err)
 {
     *goal = (pod_goal){.file = strdup(file)};
     if (goal->file == NULL) {

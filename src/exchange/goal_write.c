@@ -38,8 +38,8 @@ static void step_label(const goal_steps *g, int32_t channel, char way, int32_t s
     pod_text_printf(g->w->text, "o%dc%d%c%d", (int)g->op, (int)channel, way, (int)step);
 }
 
-static void step_needs(const goal_steps *g, int32_t channel, char way, int32_t step, const char *how,
-                       int32_t on_channel, char on_way, int32_t on_step)
+static void step_needs(const goal_steps *g, int32_t channel, char way, int32_t step,
+                       const char *how, int32_t on_channel, char on_way, int32_t on_step)
 {
     step_label(g, channel, way, step);
     pod_text_printf(g->w->text, " %s ", how);
@@ -79,13 +79,16 @@ static int32_t chip_of(const goal_steps *g, int32_t rank)
     return pod_group_chip(g->schedule->group, g->w->chip, rank);
 }
 
-static int64_t sent_bytes(const goal_steps *g, int32_t rank, int32_t channel, const pod_coll_step *step)
+static int64_t sent_bytes(const goal_steps *g, int32_t rank, int32_t channel,
+                          const pod_coll_step *step)
 {
-    return pod_coll_send_elements(g->schedule, rank, channel, step) * pod_dtype_size(g->what->dtype);
+    return pod_coll_send_elements(g->schedule, rank, channel, step)
+           * pod_dtype_size(g->what->dtype);
 }
 
 /* Bytes that a step receives: those of the sender's step that it takes. @param[in,out] hint  where to look first */
-static int64_t received_bytes(const goal_steps *g, int32_t channel, int32_t at, int32_t from, int32_t *hint)
+static int64_t received_bytes(const goal_steps *g, int32_t channel, int32_t at, int32_t from,
+                              int32_t *hint)
 {
     pod_coll_place place;
     pod_coll_step step;
@@ -128,13 +131,14 @@ static void send_write(const goal_steps *g, int32_t channel, int32_t s, const po
     }
 }
 
-static void recv_write(const goal_steps *g, int32_t channel, int32_t s, const pod_coll_step *step, int32_t *hint)
+static void recv_write(const goal_steps *g, int32_t channel, int32_t s, const pod_coll_step *step,
+                       int32_t *hint)
 {
     step_label(g, channel, 'r', s);
     if (step->recv_from != g->rank) {
         pod_text_printf(g->w->text, ": recv %" PRId64 "b from %d tag %" PRId64 "\n",
-                        received_bytes(g, channel, s, step->recv_from, hint), (int)chip_of(g, step->recv_from),
-                        first_tag(g, channel) + s);
+                        received_bytes(g, channel, s, step->recv_from, hint),
+                        (int)chip_of(g, step->recv_from), first_tag(g, channel) + s);
     } else {
         pod_text_add(g->w->text, ": calc 0\n"); /* a copy, which takes no time */
     }
@@ -162,7 +166,8 @@ static void channel_write(const goal_steps *g, int32_t channel)
             continue;
         }
         recv_write(g, channel, s, &step, &hint);
-        step_needs(g, channel, 'r', s, step.recv_from == g->rank ? "requires" : "irequires", channel, 's', s);
+        step_needs(g, channel, 'r', s, step.recv_from == g->rank ? "requires" : "irequires",
+                   channel, 's', s);
         if (received >= 0) {
             step_needs(g, channel, 'r', s, "requires", channel, 'r', received);
         }
@@ -187,10 +192,11 @@ static pod_status collective_write(goal_writer *w, int32_t number)
     POD_TRY(w->what->schedule(w->what->context, op, &g.schedule, w->err));
     g.rank = pod_group_rank(g.schedule->group, w->chip);
     pod_coll_place_make(g.schedule->group, g.rank, &g.me);
-    pod_text_printf(w->text, "o%db: calc 0\no%d: calc 0\no%d requires o%db\n", (int)number, (int)number,
-                    (int)number, (int)number);
+    pod_text_printf(w->text, "o%db: calc 0\no%d: calc 0\no%d requires o%db\n", (int)number,
+                    (int)number, (int)number, (int)number);
     for (int32_t i = 0; i < op->ndeps; i++) {
-        pod_text_printf(w->text, "o%db requires o%d\n", (int)number, (int)w->program->deps[op->first_dep + i]);
+        pod_text_printf(w->text, "o%db requires o%d\n", (int)number,
+                        (int)w->program->deps[op->first_dep + i]);
     }
     for (int32_t channel = 0; channel < g.schedule->nchannels; channel++) {
         channel_write(&g, channel);
@@ -203,15 +209,16 @@ static pod_status collective_write(goal_writer *w, int32_t number)
 static void calc_write(const goal_writer *w, int32_t number, const char *where)
 {
     const pod_time_ps took = w->what->took[w->chip][number];
-    pod_text_printf(w->text, "o%d: calc %" PRId64 "%s\n", (int)number, (took + POD_PS_PER_NS / 2) / POD_PS_PER_NS,
-                    where);
+    pod_text_printf(w->text, "o%d: calc %" PRId64 "%s\n", (int)number,
+                    (took + POD_PS_PER_NS / 2) / POD_PS_PER_NS, where);
 }
 
 static void message_write(const goal_writer *w, int32_t number, const pod_op *op, const char *what)
 {
     pod_text_printf(w->text, "o%d: %s %" PRId64 "b %s %d tag %d\n", (int)number, what, op->bytes,
                     pod_op_sends(op) ? "to" : "from",
-                    (int)pod_programs_stage_chip(w->what->programs, w->chip, op->to_stage), (int)op->message);
+                    (int)pod_programs_stage_chip(w->what->programs, w->chip, op->to_stage),
+                    (int)op->message);
 }
 
 static pod_status op_write(goal_writer *w, int32_t number)
@@ -259,11 +266,13 @@ static pod_status chip_write(goal_writer *w)
         }
     }
     pod_text_add(w->text, "}\n");
-    return w->text->out_of_memory ? pod_fail(w->err, POD_E_NOMEM, "no memory for a GOAL text") : POD_OK;
+    return w->text->out_of_memory ? pod_fail(w->err, POD_E_NOMEM, "no memory for a GOAL text")
+                                  : POD_OK;
 }
 
 /* Tags of messages between stages are their numbers; those of collectives come after them. */
-static pod_status tags_count(const pod_goal_written *what, int64_t **tags, int64_t *first, pod_error *err)
+static pod_status tags_count(const pod_goal_written *what, int64_t **tags, int64_t *first,
+                             pod_error *err)
 {
     const pod_programs *programs = what->programs;
     int64_t next = 0;
@@ -288,8 +297,9 @@ static pod_status tags_count(const pod_goal_written *what, int64_t **tags, int64
             }
         }
     }
-    return next <= INT32_MAX ? POD_OK
-                             : pod_fail(err, POD_E_RANGE, "more messages than GOAL's tags can number");
+    return next <= INT32_MAX
+               ? POD_OK
+               : pod_fail(err, POD_E_RANGE, "more messages than GOAL's tags can number");
 }
 
 pod_status pod_goal_write(const pod_goal_written *what, pod_text *text, pod_error *err)

@@ -15,10 +15,11 @@
 
 typedef struct pod_goal_written {
     const pod_programs *programs;
-    int32_t nchips;                   /**< of all slices */
+    int32_t nchips;                 /**< of all slices */
     const pod_time_ps *const *took; /**< took[chip][op]: of ops of core and host, and of copies */
     /** The schedule of a collective; stays the context's. */
-    pod_status (*schedule)(void *context, const pod_op *op, const pod_coll_schedule **schedule, pod_error *err);
+    pod_status (*schedule)(void *context, const pod_op *op, const pod_coll_schedule **schedule,
+                           pod_error *err);
     void *context;
 } pod_goal_written;
 

@@ -277,8 +277,8 @@ static pod_status schedule_get(void *context, const pod_op *op, const pod_coll_s
 }
 
 /* On rank 0. */
-static pod_status goal_write(const pod_experiment_written *written, const pod_step_args *args, const char *path,
-                             pod_error *err)
+static pod_status goal_write(const pod_experiment_written *written, const pod_step_args *args,
+                             const char *path, pod_error *err)
 {
     pod_step_schedules *schedules = NULL;
     pod_text text = {0};
@@ -295,14 +295,15 @@ static pod_status goal_write(const pod_experiment_written *written, const pod_st
     return st;
 }
 
-pod_status pod_experiment_write_goal(pod_experiment *experiment, const pod_experiment_written *written,
-                                     const char *path, pod_error *err)
+pod_status pod_experiment_write_goal(pod_experiment *experiment,
+                                     const pod_experiment_written *written, const char *path,
+                                     pod_error *err)
 {
     const pod_step_args args = {.machine = &written->machine,
                                 .chip = written->chip,
                                 .programs = written->programs,
                                 .choices = experiment->choices};
-    return pod_par_agree(experiment->par,
-                         pod_par_rank(experiment->par) == 0 ? goal_write(written, &args, path, err) : POD_OK,
-                         err);
+    return pod_par_agree(
+        experiment->par,
+        pod_par_rank(experiment->par) == 0 ? goal_write(written, &args, path, err) : POD_OK, err);
 }
