@@ -373,19 +373,20 @@ static pod_status write_exchange(const collective_run *run,
 {
     const pod_cli_collective *options = run->options;
     pod_experiment *experiment = &run->cli->experiment;
-    pod_experiment_written written = {.programs = NULL};
-    if (options->chakra == NULL && options->goal == NULL) {
-        return POD_OK;
+    const char *const paths[] = {options->chakra, options->goal};
+    pod_status st = POD_OK;
+    for (int i = 0; i < 2 && st == POD_OK; i++) {
+        pod_experiment_written written = {.programs = NULL};
+        if (paths[i] == NULL) {
+            continue;
+        }
+        /* `traffic --goal` launches by itself */
+        st = pod_experiment_write_collective(experiment, run_case, options->sizes.bytes[0],
+                                             options->named, i == 0, &written, err);
+        POD_THEN(st, i == 0 ? pod_experiment_write_chakra(experiment, &written, paths[i], err)
+                            : pod_experiment_write_goal(experiment, &written, paths[i], err));
+        pod_experiment_written_fini(&written);
     }
-    pod_status st = pod_experiment_write_collective(experiment, run_case, options->sizes.bytes[0],
-                                                    options->named, &written, err);
-    if (st == POD_OK && options->chakra != NULL) {
-        st = pod_experiment_write_chakra(experiment, &written, options->chakra, err);
-    }
-    if (st == POD_OK && options->goal != NULL) {
-        st = pod_experiment_write_goal(experiment, &written, options->goal, err);
-    }
-    pod_experiment_written_fini(&written);
     return st;
 }
 

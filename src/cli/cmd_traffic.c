@@ -5,6 +5,7 @@
 #include "cli/target.h"
 #include "cli/trace.h"
 #include "cli/traffic.h"
+#include "cli/traffic_goal.h"
 
 #include "base/units.h"
 #include "net/packets.h"
@@ -650,6 +651,9 @@ pod_status pod_cmd_traffic(pod_cli *cli, int argc, const char **argv, pod_error 
         return POD_OK;
     }
     POD_TRY(pod_cli_traffic_complete(&request, &cli->common, err));
+    if (request.goal != NULL) {
+        return pod_cli_traffic_goal(cli, request.goal, request.inside, err);
+    }
     cli->experiment.force = request.force;
     pod_cli_targets targets = {0};
     traffic_run run = {.cli = cli, .request = &request, .targets = &targets};

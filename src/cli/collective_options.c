@@ -145,10 +145,6 @@ const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS] = {
     {"algorithm", 0, POD_CLI_TEXT, AT(algorithm), "NAME",
      "auto (cheapest predicted), all, one of podsim list algorithms, or file:my.xml "
      "(default: auto)", .matters = true},
-    {"chakra", 0, POD_CLI_TARGET, AT(chakra), "PREFIX",
-     "write a Chakra execution trace of each chip, PREFIX.N.et", .group = "Output"},
-    {"goal", 0, POD_CLI_TARGET, AT(goal), "FILE",
-     "write its messages as GOAL (LogGOPSim)", .group = "Output"},
     {"dtype", 0, POD_CLI_READ, AT(request), "TYPE",
      "bf16, f32, int8, fp8 or fp8_e5m2 (default: bf16, or int8 if bytes is odd)",
      .read = read_dtype, .matters = true},
@@ -158,6 +154,10 @@ const pod_cli_option pod_cli_collective_option[POD_CLI_COLLECTIVE_OPTIONS] = {
      "of a permute: shift:AXIS:N, transpose, or a CSV file"},
     {"launch", 0, POD_CLI_CHOICE, AT(request.inside), "host|device",
      "run from the host, as benchmarks do, or inside a program (default: host)"},
+    {"chakra", 0, POD_CLI_TARGET, AT(chakra), "PREFIX",
+     "write a Chakra execution trace of each chip, PREFIX.N.et", .group = "Output"},
+    {"goal", 0, POD_CLI_TARGET, AT(goal), "FILE",
+     "write its messages as GOAL (LogGOPSim)", .group = "Output"},
 };
 /* clang-format on */
 #undef AT

@@ -32,6 +32,7 @@ typedef struct pod_cli_traffic {
     pod_cli_loads loads; /**< none: a burst */
     pod_cli_sizes sizes;
     int64_t one_size[1];
+    const char *goal; /**< a text that says the messages; NULL: a pattern does */
     const char *from_text;
     const char *to_text;
     int64_t measured; /**< cycles; 0 = not said, and so on */
@@ -42,7 +43,7 @@ typedef struct pod_cli_traffic {
     bool force;
 } pod_cli_traffic;
 
-enum { POD_CLI_TRAFFIC_OPTIONS = 13 };
+enum { POD_CLI_TRAFFIC_OPTIONS = 14 };
 extern const pod_cli_option pod_cli_traffic_option[POD_CLI_TRAFFIC_OPTIONS];
 
 /** Options that need each other or exclude each other; what isn't said. Must not move afterwards. POD_E_USAGE. */

@@ -204,9 +204,44 @@ static pod_status request_check(const pod_cli_traffic *request, const pod_cli_co
                : POD_OK;
 }
 
+/* What a GOAL text says itself, or has no place for. */
+static pod_status goal_check(const pod_cli_traffic *request, const pod_cli_common *common,
+                             pod_error *err)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } others[] = {
+        {"--pattern",    request->patterns.count > 0},
+        {"--bytes",      request->sizes.count > 0   },
+        {"--load",       request->loads.count > 0   },
+        {"--links",      request->links.count > 0   },
+        {"--routing",    request->routings.count > 0},
+        {"--from",       request->from_text != NULL },
+        {"--to",         request->to_text != NULL   },
+        {"--force",      request->force             },
+        {"--cycles",     request->measured > 0      },
+        {"--vcs",        request->vcs > 0           },
+        {"--buffer",     request->buffer > 0        },
+        {"--flit-bytes", request->flit_bytes > 0    },
+        {"--plot",       common->plot_path != NULL  },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i].given) {
+            return pod_fail(err, POD_E_USAGE, "--goal says all messages; leave %s out",
+                            others[i].option);
+        }
+    }
+    return POD_OK;
+}
+
 pod_status pod_cli_traffic_complete(pod_cli_traffic *request, const pod_cli_common *common,
                                     pod_error *err)
 {
+    if (request->goal != NULL) {
+        return goal_check(request, common, err);
+    }
+    POD_TRY(pod_cli_require(request->patterns.count > 0 ? "" : NULL, "--pattern", "uniform", err));
     POD_TRY(request_check(request, common, err));
     if (request->sizes.count == 0) {
         request->one_size[0] = LOAD_BYTES;
@@ -227,7 +262,9 @@ pod_status pod_cli_traffic_complete(pod_cli_traffic *request, const pod_cli_comm
 const pod_cli_option pod_cli_traffic_option[POD_CLI_TRAFFIC_OPTIONS] = {
     {"pattern", 0, POD_CLI_READ, AT(patterns), "NAME,...",
      "pair, neighbor, transpose, tornado, permutation, uniform or hotspot; or several of them",
-     .read = read_patterns, .example = "uniform", .matters = true},
+     .read = read_patterns, .matters = true},
+    {"goal", 0, POD_CLI_TEXT, AT(goal), "FILE",
+     "instead of a pattern: messages and calculations of a GOAL text (LogGOPSim)"},
     {"bytes", 0, POD_CLI_SIZES, AT(sizes), "LIST",
      "bytes that a chip sends, with --load of a message (there by default 64KiB): 1KiB,64MiB or 1KiB:1GiB:4",
      .matters = true},

@@ -2,7 +2,7 @@
 /** @file exchange/goal_write.h  Programs as GOAL (goal.h): a rank for each chip.
  *
  *  Model: an op of the core or the host is a calc (oN of op N, the host's on cpu 1, copies on cpu 2), messages are
- *  messages, and a collective the steps of its schedule: oNcCsS sends, and oNcCrS receives, in step S of channel C, after
+ *  messages, and a collective the steps of its schedule: oNcCsS sends, oNcCrS receives, in step S of channel C, after
  *  what collectives/schedule/schedule.h says they wait for; oNb begins and oN ends it. Its messages have a tag for each
  *  channel and step of the receiver. Chips that pass a message on don't appear.
  *

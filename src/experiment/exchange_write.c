@@ -129,8 +129,8 @@ static pod_status permute_make(const pod_experiment_collective_case *run_case,
 }
 
 static pod_status program_make(const pod_experiment_collective_case *run_case, int64_t bytes,
-                               const pod_coll_algorithm *algorithm, pod_programs *programs,
-                               pod_error *err)
+                               const pod_coll_algorithm *algorithm, bool launched,
+                               pod_programs *programs, pod_error *err)
 {
     const pod_coll_op what = run_case->request->op;
     const pod_time_ps host_ps =
@@ -145,7 +145,7 @@ static pod_status program_make(const pod_experiment_collective_case *run_case, i
     }
     pod_program_init(&programs->stages[0], 0);
     launch.host_ps = host_ps;
-    if (host_ps > 0) {
+    if (host_ps > 0 && launched) {
         before = pod_program_op(&programs->stages[0], &launch, NULL, 0);
     }
     op.op = what;
@@ -168,7 +168,8 @@ static pod_status program_make(const pod_experiment_collective_case *run_case, i
 pod_status pod_experiment_write_collective(pod_experiment *experiment,
                                            const pod_experiment_collective_case *run_case,
                                            int64_t bytes, const pod_coll_algorithm *algorithm,
-                                           pod_experiment_written *written, pod_error *err)
+                                           bool launched, pod_experiment_written *written,
+                                           pod_error *err)
 {
     const pod_experiment_setup *setup = run_case->setup;
     *written = (pod_experiment_written){
@@ -176,7 +177,7 @@ pod_status pod_experiment_write_collective(pod_experiment *experiment,
     const pod_machine machine =
         pod_experiment_machine(experiment, setup, setup->chip.link_oneway_bytes_per_s,
                                pod_chip_launch_ps(&setup->chip, true));
-    pod_status st = program_make(run_case, bytes, algorithm, &written->own, err);
+    pod_status st = program_make(run_case, bytes, algorithm, launched, &written->own, err);
     st = pod_par_agree(experiment->par, st, err);
     POD_THEN(st, watch_all(experiment, written, &machine, err));
     return st;

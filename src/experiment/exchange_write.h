@@ -28,12 +28,14 @@ pod_status pod_experiment_write_step(pod_experiment *experiment,
                                      const pod_experiment_step_case *run_case,
                                      const pod_chip_spec *chip, pod_experiment_written *written,
                                      pod_error *err);
-/** A collective, after the launch by the host if it has one. Collective.
- *  @param algorithm  NULL = the cheapest predicted */
+/** A collective. Collective.
+ *  @param algorithm  NULL = the cheapest predicted
+ *  @param launched   after the launch by the host, if it has one */
 pod_status pod_experiment_write_collective(pod_experiment *experiment,
                                            const pod_experiment_collective_case *run_case,
                                            int64_t bytes, const pod_coll_algorithm *algorithm,
-                                           pod_experiment_written *written, pod_error *err);
+                                           bool launched, pod_experiment_written *written,
+                                           pod_error *err);
 void pod_experiment_written_fini(pod_experiment_written *written);
 
 /** Write PREFIX.N.et of each chip, and PREFIX.groups.json if groups have names; where one can't be written none stays.
