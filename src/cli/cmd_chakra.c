@@ -277,7 +277,7 @@ static void note_chips(pod_findings *findings, const pod_step_result *result)
 
 /* What a trace says that isn't taken as it stands. */
 static void say_told(const pod_cli *cli, const pod_experiment_chakra *chakra,
-                     const pod_chakra_told *told)
+                     const pod_chakra_told *told, const pod_step_result *result)
 {
     if (told->untimed > 0) {
         pod_cli_say(
@@ -291,10 +291,33 @@ static void say_told(const pod_cli *cli, const pod_experiment_chakra *chakra,
             " comp nodes have neither num_ops nor tensor_size: they last as long as recorded",
             told->unmeasured, told->comp);
     }
+    if (result->nfallbacks > 0) {
+        pod_cli_say(cli, "podsim_algorithm can't serve every collective, and auto does: %s",
+                    result->fallbacks[0].why);
+    }
     if (told->priorities > 0 && !chakra->one_at_a_time) {
         pod_cli_say(
             cli, "comm_priority changes nothing where none waits; --one-at-a-time lets them wait");
     }
+}
+
+static pod_status explain(const pod_cli *cli, const pod_experiment_chakra_outcome *outcome,
+                          pod_error *err)
+{
+    const pod_step_result *result = &outcome->result;
+    pod_cli_explain(cli,
+                    "%" PRId64 " comp nodes, %" PRId64 " collective nodes, %" PRId64
+                    " messages; %lld messages at a hop simulated",
+                    outcome->told.comp, outcome->told.collectives, outcome->told.messages,
+                    (long long)result->links.hops);
+    pod_cli_explain(cli,
+                    "compute %lld + ici %lld + dcn %lld + hbm %lld + host %lld + idle %lld ps = "
+                    "%lld chips x %lld ps",
+                    (long long)result->compute_ps, (long long)result->exposed_ici_ps,
+                    (long long)result->exposed_dcn_ps, (long long)result->exposed_hbm_ps,
+                    (long long)result->exposed_host_ps, (long long)result->idle_ps,
+                    (long long)result->cells, (long long)result->time_ps);
+    return pod_step_explain_collectives(cli, &outcome->programs, result, err);
 }
 
 static pod_status find(const pod_cli *cli, const pod_experiment_chakra *chakra,
@@ -424,7 +447,8 @@ static pod_status run(pod_cli *cli, const pod_experiment_chakra *chakra, const c
     POD_THEN(st, pod_experiment_chakra_run(&cli->experiment, chakra, &chip,
                                            pod_cli_trace_watch(&trace), &outcome, err));
     if (st == POD_OK) {
-        say_told(cli, chakra, &outcome.told);
+        say_told(cli, chakra, &outcome.told, &outcome.result);
+        st = pod_par_agree(cli->par, explain(cli, &outcome, err), err);
     }
     if (st == POD_OK && what != NULL && what->all) {
         pod_experiment_what_if probe[POD_WHAT_IF_KEYS];
@@ -457,7 +481,6 @@ static pod_status chakra_run(pod_cli *cli, const chakra_texts *texts, pod_error 
             return pod_fail(err, POD_E_USAGE, "--plot is of one step; give --what-if KEY=FACTOR");
         }
     }
-    cli->common.hosts_work = true;
     pod_status st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     if (st == POD_OK) {
         chakra.setup = &targets.setup[0];

@@ -29,27 +29,6 @@ static const char about[] =
     "and\n"
     "all prints the elasticity of each: by how many % the time falls when it is 1 % faster.\n";
 
-/* Which algorithm each collective ran. */
-static pod_status explain_collectives(const pod_cli *cli, const pod_experiment_step_case *run_case,
-                                      const pod_step_result *result, pod_error *err)
-{
-    pod_collective_line *lines = NULL;
-    int count = 0;
-    const pod_status st =
-        pod_collective_lines(&run_case->work.programs, result, &lines, &count, err);
-    for (int i = 0; i < count; i++) {
-        char bytes[POD_FORMAT_MAX];
-        const pod_collective_line *line = &lines[i];
-        if (line->algorithm[0] != '\0') {
-            pod_cli_explain(cli, "%s: %s of %s over %s, %d chips, by %s", line->name, line->op,
-                            pod_format_bytes(line->bytes, bytes, sizeof bytes), line->axes,
-                            (int)line->group, line->algorithm);
-        }
-    }
-    free(lines);
-    return st;
-}
-
 static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case,
                     const pod_chip_spec *chip, const pod_step_result *result)
 {
@@ -329,7 +308,9 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     if (st == POD_OK) {
         pod_step_numbers_explain(cli, &outcome);
         explain(cli, run_case, &chip, &result);
-        st = pod_par_agree(cli->par, explain_collectives(cli, run_case, &result, err), err);
+        st = pod_par_agree(
+            cli->par, pod_step_explain_collectives(cli, &run_case->work.programs, &result, err),
+            err);
     }
     if (st == POD_OK) {
         st = what != NULL && what->all

@@ -81,6 +81,9 @@ void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_reques
 void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
                    const pod_slice *slice, const pod_experiment_step_outcome *outcome);
 
+/** Which algorithm each collective ran, for --explain. POD_E_NOMEM. */
+pod_status pod_step_explain_collectives(const pod_cli *cli, const pod_programs *programs,
+                                        const pod_step_result *result, pod_error *err);
 /** Of any programs: the collectives that cost most, and what the links carry. POD_E_NOMEM. */
 pod_status pod_step_notes_network(pod_findings *findings, const pod_slice *slice,
                                   const pod_programs *programs, const pod_step_result *result,

@@ -236,6 +236,25 @@ static void note_link(pod_findings *findings, const pod_slice *slice, const pod_
                      100 * busy_s / step_s);
 }
 
+pod_status pod_step_explain_collectives(const pod_cli *cli, const pod_programs *programs,
+                                        const pod_step_result *result, pod_error *err)
+{
+    pod_collective_line *lines = NULL;
+    int count = 0;
+    const pod_status st = pod_collective_lines(programs, result, &lines, &count, err);
+    for (int i = 0; i < count; i++) {
+        char bytes[POD_FORMAT_MAX];
+        const pod_collective_line *line = &lines[i];
+        if (line->algorithm[0] != '\0') {
+            pod_cli_explain(cli, "%s: %s of %s over %s, %d chips, by %s", line->name, line->op,
+                            pod_format_bytes(line->bytes, bytes, sizeof bytes), line->axes,
+                            (int)line->group, line->algorithm);
+        }
+    }
+    free(lines);
+    return st;
+}
+
 pod_status pod_step_notes_network(pod_findings *findings, const pod_slice *slice,
                                   const pod_programs *programs, const pod_step_result *result,
                                   pod_error *err)

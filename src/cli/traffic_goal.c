@@ -161,6 +161,16 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod
             "cpu and nic of %lld statements are ignored: a chip calculates one after the other",
             (long long)goal->ignored);
     }
+    if (st == POD_OK) {
+        pod_cli_explain(
+            cli,
+            "%lld statements, %lld dependencies; launch %g us, then %g us; %lld messages "
+            "at a hop, %lld bytes over all links",
+            (long long)goal->nstatements, (long long)goal->ndependencies,
+            pod_time_to_us(pod_chip_launch_ps(&setup->chip, inside)),
+            pod_time_to_us(result.time_ps), (long long)result.links.hops,
+            (long long)result.links.total_bytes);
+    }
     POD_THEN(st, print(cli, setup, goal, &result, pod_chip_launch_ps(&setup->chip, inside), err));
     POD_THEN(st, write_trace(cli, setup, goal, &programs, &result, &trace, err));
     pod_cli_trace_fini(&trace);
@@ -172,6 +182,9 @@ static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod
 pod_status pod_cli_traffic_goal(pod_cli *cli, const char *path, bool inside, pod_error *err)
 {
     pod_cli_file file = {.path = path};
+    if (cli->experiment.seed != 0) {
+        return pod_fail(err, POD_E_USAGE, "--goal has no random choices; leave --seed out");
+    }
     pod_cli_targets targets = {0};
     pod_goal goal = {.file = NULL};
     pod_status st = pod_cli_targets_init(&targets, cli, &file, 1, err);

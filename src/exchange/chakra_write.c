@@ -521,6 +521,22 @@ static pod_status metadata_put(const pod_chakra_written *what, pod_text *bytes, 
     return message_put(bytes, &metadata.base, err);
 }
 
+/* Numbers of a stage's permutes begin after those of messages and of the stages before. */
+static int64_t first_number(const pod_programs *programs, int32_t stage)
+{
+    int64_t number = 0;
+    for (int32_t s = 0; s < programs->nstages; s++) {
+        for (int32_t i = 0; i < programs->stages[s].nops; i++) {
+            const pod_op *op = &programs->stages[s].ops[i];
+            number = pod_op_sends(op) && op->message >= number ? (int64_t)op->message + 1 : number;
+        }
+    }
+    for (int32_t s = 0; s < stage; s++) {
+        number += programs->stages[s].nops;
+    }
+    return number;
+}
+
 pod_status pod_chakra_write(const pod_chakra_written *what, int32_t chip, pod_text *bytes,
                             pod_error *err)
 {
@@ -529,9 +545,7 @@ pod_status pod_chakra_write(const pod_chakra_written *what, int32_t chip, pod_te
     group_names *names = NULL;
     w.stage = programs->stage_of != NULL ? programs->stage_of[chip] : 0;
     w.program = &programs->stages[w.stage];
-    for (int32_t s = 0; s < w.stage; s++) {
-        w.first_number += programs->stages[s].nops;
-    }
+    w.first_number = first_number(programs, w.stage);
     draft *d = malloc(sizeof *d);
     w.deps = malloc((2 * (size_t)w.program->ndeps + 1) * sizeof *w.deps);
     w.source_of =

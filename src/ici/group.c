@@ -265,16 +265,21 @@ pod_status pod_group_init_lists(pod_group *group, const pod_slice *slice, const 
 
 /* ---- sets of chips ---- */
 
-/* Which coordinates the chips of the group of chip 0 have on an axis: seen[coordinate]. */
+/* Which coordinates the chips of the first group have on an axis, from the least on: seen[coordinate - least]. */
 static int32_t axis_coords(const pod_group *lists, const pod_slice *slice, int axis, bool *seen)
 {
     int32_t distinct = 0;
+    int32_t least = INT32_MAX;
+    int32_t coords[POD_AXES];
     memset(seen, 0, (size_t)slice->dims[axis] * sizeof *seen);
     for (int32_t rank = 0; rank < lists->size; rank++) {
-        int32_t coords[POD_AXES];
         pod_slice_coords(slice, lists->chip_of[rank], coords);
-        distinct += seen[coords[axis]] ? 0 : 1;
-        seen[coords[axis]] = true;
+        least = coords[axis] < least ? coords[axis] : least;
+    }
+    for (int32_t rank = 0; rank < lists->size; rank++) {
+        pod_slice_coords(slice, lists->chip_of[rank], coords);
+        distinct += seen[coords[axis] - least] ? 0 : 1;
+        seen[coords[axis] - least] = true;
     }
     return distinct;
 }

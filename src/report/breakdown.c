@@ -2,6 +2,7 @@
 #include "report/breakdown.h"
 
 #include "base/grow.h"
+#include "base/hash.h"
 #include "program/op_time.h"
 
 #include <stdio.h>
@@ -116,6 +117,8 @@ typedef struct line_list {
     pod_collective_line *lines;
     int count;
     int64_t room;
+    int32_t *slot; /* slot[nslots]: line + 1, by the hash of what tells lines apart; 0 = none */
+    int64_t nslots;
     int64_t *ops; /* ops[line], where chips have programs of their own, */
     int64_t ops_room;
     bool *counted; /* and counted[meeting] */
@@ -124,7 +127,36 @@ typedef struct line_list {
 static void lists_fini(line_list *list)
 {
     free(list->ops);
+    free(list->slot);
     free(list->counted);
+}
+
+static uint64_t line_hash(const char *name, const char *axes, int32_t group, int64_t bytes)
+{
+    uint64_t hash = pod_hash_mix(pod_hash(name, strlen(name)), pod_hash(axes, strlen(axes)));
+    hash = pod_hash_mix(hash, (uint64_t)group);
+    return pod_hash_mix(hash, (uint64_t)bytes);
+}
+
+/* Room for one more line among the slots; at most half of them are taken. */
+static bool slots_grow(line_list *list)
+{
+    enum { FIRST = 64 };
+    if (2 * (list->count + 1) <= list->nslots) {
+        return true;
+    }
+    free(list->slot);
+    list->nslots = list->nslots == 0 ? FIRST : 2 * list->nslots;
+    list->slot = calloc((size_t)list->nslots, sizeof *list->slot);
+    for (int i = 0; list->slot != NULL && i < list->count; i++) {
+        const pod_collective_line *line = &list->lines[i];
+        uint64_t at = line_hash(line->name, line->axes, line->group, line->bytes);
+        while (list->slot[at % (uint64_t)list->nslots] != 0) {
+            at++;
+        }
+        list->slot[at % (uint64_t)list->nslots] = i + 1;
+    }
+    return list->slot != NULL;
 }
 
 /* The line of an op, new if need be; NULL when memory is out. */
@@ -140,9 +172,14 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
     }
     char cut[POD_ROW_NAME_MAX];
     (void)snprintf(cut, sizeof cut, "%s", name);
-    for (int i = 0; i < list->count; i++) {
-        if (line_is_of(&list->lines[i], cut, what, axes, group, op->bytes)) {
-            return &list->lines[i];
+    if (!slots_grow(list)) {
+        return NULL;
+    }
+    uint64_t at = line_hash(cut, axes, group, op->bytes);
+    int32_t *slot = &list->slot[at % (uint64_t)list->nslots];
+    for (; *slot != 0; slot = &list->slot[++at % (uint64_t)list->nslots]) {
+        if (line_is_of(&list->lines[*slot - 1], cut, what, axes, group, op->bytes)) {
+            return &list->lines[*slot - 1];
         }
     }
     if (!POD_GROW(list->lines, list->room, list->count + 1)
@@ -150,6 +187,7 @@ static pod_collective_line *line_of(line_list *list, const pod_programs *program
         return NULL;
     }
     list->ops[list->count] = 0;
+    *slot = list->count + 1;
     pod_collective_line *line = &list->lines[list->count++];
     *line = (pod_collective_line){.op = what, .group = group, .bytes = op->bytes};
     memcpy(line->name, cut, sizeof cut);

@@ -178,3 +178,50 @@ Test(ici_group_sets, refuses_what_lists_refuse)
     cr_assert(strstr(err.text, "chip 1 is in two places") != NULL, "%s", err.text);
     cr_assert_eq(pod_group_init_sets(&group, &slice, twice, 3, 2, NULL), POD_E_INVALID);
 }
+
+/* Some chips of 4x4: where they are groups of a grid, all its groups; else those lists alone. */
+Test(ici_group_sets, some_chips_are_groups_of_a_grid_or_lists)
+{
+    const pod_slice slice = slice_of(2, 4, 4, 1, 3, false);
+    static const struct {
+        int32_t chips[4];
+        int32_t size;
+        int32_t stride; /* of the only dim; 0 = no grid */
+    } cases[] = {
+        {{6, 7, 8, 9},  2, 1},
+        {{5, 7, 8, 10}, 2, 2},
+        {{5, 6, 8, 9},  2, 0},
+        {{0, 5, 3, 9},  4, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pod_group group;
+        const int32_t size = cases[i].size;
+        const int32_t lists = 4 / size;
+        cr_assert_eq(pod_group_init_some(&group, &slice, cases[i].chips, lists, size, false, NULL),
+                     POD_OK);
+        cr_assert_eq(pod_group_chips(&group), 16);
+        cr_assert_eq(group.ndims, cases[i].stride > 0 ? 1 : 0);
+        cr_assert_eq(group.count, cases[i].stride > 0 ? 16 / size : lists);
+        for (int32_t c = 0; c < 4; c++) {
+            const int32_t chip = cases[i].chips[c];
+            cr_assert_eq(pod_group_chip(&group, chip, pod_group_rank(&group, chip)), chip);
+        }
+        if (cases[i].stride > 0) {
+            cr_assert_eq(group.dim[0].stride, cases[i].stride);
+        } else {
+            cr_assert_eq(pod_group_number(&group, 15), -1);
+            cr_assert_eq(pod_group_rank(&group, 15), -1);
+        }
+        pod_group_fini(&group);
+    }
+    pod_group ordered;
+    cr_assert_eq(pod_group_init_some(&ordered, &slice, (const int32_t[]){7, 6}, 1, 2, true, NULL),
+                 POD_OK);
+    cr_assert_eq(pod_group_rank(&ordered, 7), 0);
+    cr_assert_eq(ordered.ndims, 0);
+    pod_group_fini(&ordered);
+    cr_assert_neq(pod_group_init_some(&ordered, &slice, (const int32_t[]){7, 7}, 1, 2, true, NULL),
+                  POD_OK);
+    cr_assert_neq(pod_group_init_some(&ordered, &slice, (const int32_t[]){7, 16}, 1, 2, true, NULL),
+                  POD_OK);
+}
