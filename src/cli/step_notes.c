@@ -163,10 +163,10 @@ static pod_status note_collectives(pod_findings *findings, const pod_programs *p
         char bytes[POD_FORMAT_MAX];
         const collective_row row = collective_row_of(&lines[i]);
         pod_findings_row(
-            findings, &row, "  %-24s %-*s over %-12s %4lld x %-10s %10.3f %s, %10.3f %s exposed",
-            lines[i].name, width_after(lines[i].name, 24, 14), lines[i].op, lines[i].axes,
+            findings, &row, "  %-22s %-*s over %-9s %3lld x %-9s %7.3f, %7.3f %s exposed",
+            lines[i].name, width_after(lines[i].name, 22, 14), lines[i].op, lines[i].axes,
             (long long)lines[i].count, pod_format_bytes(lines[i].bytes, bytes, sizeof bytes),
-            lines[i].time_s * unit.per_s, unit.name, lines[i].exposed_s * unit.per_s, unit.name);
+            lines[i].time_s * unit.per_s, lines[i].exposed_s * unit.per_s, unit.name);
     }
     free(lines);
     return POD_OK;

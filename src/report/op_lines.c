@@ -118,9 +118,9 @@ void pod_op_table_begin(pod_findings *findings, double step_s, bool compiler)
     /* clang-format on */
     const pod_time_unit unit = pod_time_unit_of(step_s);
     pod_findings_table(findings, "operations", columns, sizeof columns / sizeof *columns,
-                       "Top operations:%39s%15s %10s %*s(%s) %6s %s%s", "", "runs", "each (us)",
-                       8 - (int)strlen(unit.name), "total ", unit.name, "(%)", "bound",
-                       compiler ? "    compiler" : "");
+                       "Top operations:%42s %9s %*s(%s) %5s %s%s", "runs", "each (us)",
+                       7 - (int)strlen(unit.name), "total", unit.name, "(%)", "bound",
+                       compiler ? " compiler" : "");
 }
 
 /* The last part of an op_name, "dot_general" of "jit(f)/…/dot_general". */
@@ -147,13 +147,13 @@ void pod_op_table_add(pod_findings *findings, const pod_op_line *line, double st
     if (line->compiler_us >= 0 && line->time_us > 0) {
         const double ratio = line->compiler_us / line->time_us;
         const bool differs = ratio > much || ratio < 1 / much;
-        (void)snprintf(compiler, sizeof compiler, "%*.1f%s", 17 - (int)strlen(row.bound),
+        (void)snprintf(compiler, sizeof compiler, "%*.1f%s", 14 - (int)strlen(row.bound),
                        line->compiler_us,
                        !differs    ? ""
                        : ratio > 1 ? "  <- the compiler says longer"
                                    : "  <- the compiler says shorter");
     }
-    pod_findings_row(findings, &row, "  %-32.32s %-20.20s %-9s %6lld %10.*f %10.3f %6.1f %s%s",
+    pod_findings_row(findings, &row, "  %-26.26s %-13.13s %-9s %4lld %9.*f %9.3f %5.1f %s%s",
                      row.name, row.op, row.pass, (long long)row.runs, row.each_us < 1 ? 4 : 1,
                      row.each_us, row.total_s * unit.per_s, row.share_percent, row.bound, compiler);
 }
