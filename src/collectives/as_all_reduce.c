@@ -2,7 +2,7 @@
 /* Broadcast as an all-reduce to which only the root contributes: so it never takes longer than one.
  *
  * The schedule is that of an all-reduce: of each in a list, and the fastest broadcast counts; with many chips, only of
- * the one that is predicted to be the fastest all-reduce. What the root does not contribute to is left out (masked.h).
+ * the one that is predicted to be the fastest all-reduce; tree where none can be cut down. What the root does not contribute to is left out (masked.h).
  *
  * Example, swing on a closed ring of 4, root 0, whole vectors (dots: messages of the all-reduce that are left out):
  *     step  rank 0   rank 1   rank 2   rank 3
@@ -23,10 +23,10 @@
 
 enum { ALL_REDUCE_RANKS_MAX = 512, TURNS_STEPS_MAX = 1 << 24, ALL_TRIED_RANKS_MAX = 64 };
 
+/* tree isn't among them: it broadcasts itself, by trees that grow from the root. */
 static const pod_coll_algorithm *const all_reduces[] = {
-    &pod_coll_ring,          &pod_coll_line,        &pod_coll_bucket,
-    &pod_coll_tree,          &pod_coll_swing,       &pod_coll_gather,
-    &pod_coll_scatter_relay, &pod_coll_swing_bw_2D, &pod_coll_xla,
+    &pod_coll_ring,   &pod_coll_line,          &pod_coll_bucket,      &pod_coll_swing,
+    &pod_coll_gather, &pod_coll_scatter_relay, &pod_coll_swing_bw_2D, &pod_coll_xla,
 };
 enum { ALL_REDUCES = sizeof all_reduces / sizeof *all_reduces };
 
@@ -47,11 +47,13 @@ static pod_status too_large(pod_error *err, int32_t n)
 
 /* @return POD_E_INVALID where this all-reduce can't be cut down */
 static pod_status mask_all_reduce(const pod_coll_request *request,
-                                  const pod_coll_algorithm *algorithm, pod_coll_masked **built,
+                                  const pod_coll_algorithm *algorithm,
+                                  const pod_coll_prediction *prediction, pod_coll_masked **built,
                                   pod_error *err)
 {
     pod_coll_request all = *request;
     all.op = POD_ALL_REDUCE;
+    all.predicted = prediction;
     pod_coll_schedule *whole = NULL;
     POD_TRY(algorithm->build(&all, &whole, err));
     POD_TRY(pod_coll_mask(whole, request->root, built, err));
@@ -126,13 +128,14 @@ static void form_take(pod_coll_masked *self, form f)
 }
 
 /* In the order of the all-reduce; else with empty messages or without. POD_E_INVALID when this all-reduce can't be
- * cut down. */
+ * cut down. @param prediction  of the all-reduce */
 static pod_status masked_follow(const pod_coll_request *request,
-                                const pod_coll_algorithm *algorithm, pod_coll_masked **followed,
+                                const pod_coll_algorithm *algorithm,
+                                const pod_coll_prediction *prediction, pod_coll_masked **followed,
                                 pod_coll_estimate *best, pod_error *err)
 {
     pod_coll_masked *self = NULL;
-    POD_TRY(mask_all_reduce(request, algorithm, &self, err));
+    POD_TRY(mask_all_reduce(request, algorithm, prediction, &self, err));
     POD_ASSERT(self != NULL);
     const bool exclusive = self->whole->exclusive;
     form fastest = FORM_EARLIEST;
@@ -158,74 +161,68 @@ static pod_status masked_follow(const pod_coll_request *request,
     return POD_OK;
 }
 
-/* The fastest all-reduce as predicted, or NULL if none applies. */
-static const pod_coll_algorithm *fastest_all_reduce(const pod_coll_request *request)
+/* What a broadcast is made of takes half of an all-reduce at least, so beyond this an all-reduce is of no use. */
+static pod_time_ps all_reduce_enough(const pod_coll_request *request)
 {
-    pod_coll_request all = *request;
-    const pod_coll_algorithm *fastest = NULL;
-    for (int i = 0; i < ALL_REDUCES; ++i) {
-        pod_coll_prediction prediction;
-        if (all_reduces[i]->applies(&all, NULL) == POD_OK
-            && all_reduces[i]->predict(&all, &prediction, NULL) == POD_OK
-            && (fastest == NULL || prediction.total_ps < all.enough_ps)) {
-            all.enough_ps = prediction.total_ps;
-            fastest = all_reduces[i];
-        }
-    }
-    return fastest;
+    return request->enough_ps > 0 ? 2 * request->enough_ps - request->launch_ps : 0;
 }
 
-static pod_status masked_choose(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                pod_coll_estimate *best, pod_error *err)
+/* The all-reduce that follows number `after` in the list, or with many chips the fastest of all, with its prediction.
+ * @return its number, or ALL_REDUCES: there is none */
+static int all_reduce_next(const pod_coll_request *request, int after,
+                           pod_coll_prediction *prediction)
 {
-    pod_coll_request all = *request;
-    all.op = POD_ALL_REDUCE;
-    all.enough_ps = 0;
-    all.predicted = NULL;
     const bool every = request->group->size <= ALL_TRIED_RANKS_MAX;
-    const pod_coll_algorithm *fastest = every ? NULL : fastest_all_reduce(&all);
+    pod_coll_request all = *request;
+    int found = ALL_REDUCES;
+    all.op = POD_ALL_REDUCE;
+    all.enough_ps = all_reduce_enough(request);
+    all.predicted = NULL;
+    for (int i = after + 1; i < ALL_REDUCES && (!every || found == ALL_REDUCES); ++i) {
+        pod_coll_prediction mine;
+        if (all_reduces[i]->applies(&all, NULL) == POD_OK
+            && all_reduces[i]->predict(&all, &mine, NULL) == POD_OK
+            && (all.enough_ps == 0 || mine.total_ps < all.enough_ps)) {
+            all.enough_ps = mine.total_ps;
+            *prediction = mine;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* @param[out] fastest  without a schedule where no all-reduce can be cut down */
+static pod_status masked_choose(const pod_coll_request *request, pod_coll_fastest *fastest,
+                                pod_error *err)
+{
     pod_coll_request asked = *request;
-    pod_coll_masked *chosen = NULL;
-    pod_status st = POD_OK;
-    for (int i = 0; i < (every ? ALL_REDUCES : 1) && st == POD_OK; ++i) {
-        const pod_coll_algorithm *algorithm = every ? all_reduces[i] : fastest;
+    pod_coll_prediction prediction;
+    *fastest = (pod_coll_fastest){.schedule = NULL};
+    for (int i = -1; (i = all_reduce_next(&asked, i, &prediction)) < ALL_REDUCES;) {
         pod_coll_masked *followed = NULL;
         pod_coll_estimate estimate = {0};
-        if (algorithm == NULL || (every && algorithm->applies(&all, NULL) != POD_OK)) {
-            continue;
+        const pod_status st =
+            masked_follow(&asked, all_reduces[i], &prediction, &followed, &estimate, err);
+        if (st == POD_OK) {
+            pod_coll_fastest_offer(fastest, &followed->base, &estimate, &asked);
+        } else if (st != POD_E_INVALID) {
+            pod_coll_schedule_free(fastest->schedule);
+            return st;
         }
-        st = masked_follow(&asked, algorithm, &followed, &estimate, err);
-        if (st == POD_E_INVALID) {
-            st = POD_OK;
-        } else if (st == POD_OK && (chosen == NULL || estimate.time_ps < best->time_ps)) {
-            pod_coll_masked *slower = chosen;
-            chosen = followed;
-            followed = slower;
-            *best = estimate;
-            asked.enough_ps = asked.enough_ps == 0 || estimate.time_ps < asked.enough_ps
-                                  ? estimate.time_ps
-                                  : asked.enough_ps;
-        }
-        if (followed != NULL) {
-            pod_coll_schedule_free(&followed->base);
+        if (request->group->size > ALL_TRIED_RANKS_MAX) {
+            break;
         }
     }
-    if (st != POD_OK && chosen != NULL) {
-        pod_coll_schedule_free(&chosen->base);
-    } else if (st == POD_OK && chosen == NULL) {
-        st = pod_fail(err, POD_E_INVALID,
-                      "no all-reduce of this group can be cut down to a broadcast; use tree");
-    } else if (st == POD_OK) {
-        *schedule = &chosen->base;
-    }
-    return st;
+    return POD_OK;
 }
 
 static pod_status masked_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                                pod_error *err)
 {
-    pod_coll_estimate estimate;
-    return masked_choose(request, schedule, &estimate, err);
+    pod_coll_fastest fastest;
+    POD_TRY(masked_choose(request, &fastest, err));
+    *schedule = fastest.schedule;
+    return *schedule != NULL ? POD_OK : pod_coll_tree.build(request, schedule, err);
 }
 
 static pod_status masked_applies(const pod_coll_request *request, pod_error *err)
@@ -234,22 +231,20 @@ static pod_status masked_applies(const pod_coll_request *request, pod_error *err
                                                         : too_large(err, request->group->size);
 }
 
-/* An all-reduce that can't be cut down takes for ever, so that others are chosen. */
 static pod_status masked_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    pod_coll_schedule *schedule = NULL;
-    pod_coll_estimate estimate = {0};
-    const pod_status st = masked_choose(request, &schedule, &estimate, err);
-    if (st == POD_E_INVALID) {
+    pod_coll_fastest fastest;
+    POD_TRY(masked_choose(request, &fastest, err));
+    if (fastest.schedule != NULL) {
+        pod_coll_prediction_from(request, &fastest.estimate, prediction);
+    } else if (request->enough_ps > 0) { /* none is worth it */
         *prediction = (pod_coll_prediction){.total_ps = POD_TIME_NEVER};
-        return POD_OK;
+    } else {
+        return pod_coll_tree.predict(request, prediction, err);
     }
-    if (st == POD_OK) {
-        pod_coll_prediction_from(request, &estimate, prediction);
-    }
-    pod_coll_schedule_free(schedule);
-    return st;
+    pod_coll_schedule_free(fastest.schedule);
+    return POD_OK;
 }
 
 const pod_coll_algorithm pod_coll_as_all_reduce = {

@@ -8,7 +8,8 @@
  * backwards. The longest chain of messages, each of which waits for its link or for what came before, is as long either
  * way.
  *
- * Groups that are closed all round find the same order both ways.
+ * Groups that are closed all round find the same order both ways. Where bucket shares links no order is kept, and it is
+ * taken as it is.
  *
  * Example, reduce-scatter on an open axis of 3, blocks a b c; what the links carry in turn (line.c), and the
  * all-gather:
@@ -412,54 +413,38 @@ static pod_status keep_source(const pod_coll_request *request, const pod_coll_al
     return st;
 }
 
-static pod_status mirrored_choose(const pod_coll_request *request, pod_coll_schedule **schedule,
-                                  pod_coll_estimate *best, pod_error *err)
+/* @param[out] fastest  without a schedule where no order can be kept */
+static pod_status mirrored_choose(const pod_coll_request *request, pod_coll_fastest *fastest,
+                                  pod_error *err)
 {
     static const pod_coll_op ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER};
-    mirrored *chosen = NULL;
     pod_coll_request asked = *request;
-    pod_status st = POD_OK;
-    for (int i = 0; i < 2 && st == POD_OK; i++) {
+    *fastest = (pod_coll_fastest){.schedule = NULL};
+    for (int i = 0; i < 2; i++) {
         mirrored *kept = NULL;
         pod_coll_estimate estimate = {0};
-        st =
-            keep_source(request, &pod_coll_bucket, ops[i], &kept, NULL); /* the other may be kept */
+        pod_status st = keep_source(request, &pod_coll_bucket, ops[i], &kept, err);
         if (st == POD_E_INVALID) {
-            st = POD_OK;
-            continue;
+            continue; /* the other may be kept */
         }
         POD_THEN(st, pod_coll_estimate_get(&asked, &kept->base, false, &estimate, err));
-        if (st == POD_OK && (chosen == NULL || estimate.time_ps < best->time_ps)) {
-            mirrored *slower = chosen;
-            chosen = kept;
-            kept = slower;
-            *best = estimate;
-            asked.enough_ps = asked.enough_ps == 0 || estimate.time_ps < asked.enough_ps
-                                  ? estimate.time_ps
-                                  : asked.enough_ps;
+        if (st != POD_OK) {
+            pod_coll_schedule_free(kept != NULL ? &kept->base : NULL);
+            pod_coll_schedule_free(fastest->schedule);
+            return st;
         }
-        if (kept != NULL) {
-            mirrored_free(&kept->base);
-        }
+        pod_coll_fastest_offer(fastest, &kept->base, &estimate, &asked);
     }
-    if (st == POD_OK && chosen == NULL) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "mirrored keeps the order of links of bucket, which shares them here; use bucket");
-    }
-    if (st == POD_OK) {
-        *schedule = &chosen->base;
-    } else if (chosen != NULL) {
-        mirrored_free(&chosen->base);
-    }
-    return st;
+    return POD_OK;
 }
 
 static pod_status mirror_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                                pod_error *err)
 {
-    pod_coll_estimate estimate;
-    return mirrored_choose(request, schedule, &estimate, err);
+    pod_coll_fastest fastest;
+    POD_TRY(mirrored_choose(request, &fastest, err));
+    *schedule = fastest.schedule;
+    return *schedule != NULL ? POD_OK : pod_coll_bucket.build(request, schedule, err);
 }
 
 /* bucket must have its links to itself. */
@@ -479,27 +464,24 @@ static pod_status mirror_applies(const pod_coll_request *request, pod_error *err
                    MIRRORED_RANKS_MAX);
 }
 
-/* Where nothing can be kept it takes for ever, so that others are chosen. */
+/* Where no order can be kept, or the kept one is no better than what there is, others are chosen. */
 static pod_status mirror_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
                                  pod_error *err)
 {
-    pod_coll_schedule *schedule = NULL;
-    pod_coll_estimate estimate = {0};
+    pod_coll_fastest fastest;
     pod_coll_request asked = *request;
     asked.enough_ps = (pod_time_ps)(mirrored_worth_it * (double)request->enough_ps);
-    pod_error why = {0};
-    const pod_status st = mirrored_choose(&asked, &schedule, &estimate, &why);
-    if (st == POD_E_INVALID
-        || (st == POD_OK && asked.enough_ps > 0 && estimate.time_ps >= asked.enough_ps)) {
-        pod_coll_schedule_free(schedule);
+    POD_TRY(mirrored_choose(&asked, &fastest, err));
+    if (asked.enough_ps > 0
+        && (fastest.schedule == NULL || fastest.estimate.time_ps >= asked.enough_ps)) {
         *prediction = (pod_coll_prediction){.total_ps = POD_TIME_NEVER};
-        return POD_OK;
+    } else if (fastest.schedule == NULL) {
+        return pod_coll_bucket.predict(request, prediction, err);
+    } else {
+        pod_coll_prediction_from(request, &fastest.estimate, prediction);
     }
-    if (st == POD_OK) {
-        pod_coll_prediction_from(request, &estimate, prediction);
-    }
-    pod_coll_schedule_free(schedule);
-    return st == POD_OK ? st : pod_fail(err, st, "%s", why.text);
+    pod_coll_schedule_free(fastest.schedule);
+    return POD_OK;
 }
 
 const pod_coll_algorithm pod_coll_mirrored = {

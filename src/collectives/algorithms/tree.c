@@ -40,7 +40,9 @@ enum {
     PACKED_CLOSED_RANKS_MAX = 256, /* also those that rings serve well */
     FEW_RANKS_MAX = 128,           /* of groups for which two and four are tried */
     FOLLOWED_MESSAGES_MAX = 1000000,
-    TRIED_MESSAGES_MAX = 1 << 16
+    TRIED_MESSAGES_MAX = 1 << 16,
+    RAGGED_MIN =
+        2 /* elements of a chunk for each chunk of a tree: the last one is half as long at least */
 };
 
 /* Chunks of several trees meet on links, which the formula doesn't see: of all plans that it thinks not so much slower
@@ -211,6 +213,26 @@ static void tree_free(pod_coll_schedule *schedule)
 
 static const pod_coll_schedule_ops tree_ops = {
     .steps = tree_steps, .step = tree_step, .free = tree_free};
+
+/* Elements of every chunk but the last of a tree. */
+static int64_t tree_chunk(const tree_schedule *self)
+{
+    const int64_t pieces = (int64_t)self->packing.ntrees * self->chunks;
+    return (self->base.elements + pieces - 1) / pieces;
+}
+
+static int64_t tree_slot_offset(const pod_coll_schedule *schedule, int32_t rank, int32_t part,
+                                int32_t slot)
+{
+    const tree_schedule *self = (const tree_schedule *)schedule;
+    const int64_t elements = schedule->parts[part].elements;
+    const int64_t before = slot * tree_chunk(self);
+    (void)rank;
+    return slot == self->chunks || before > elements ? elements : before;
+}
+
+static const pod_coll_schedule_ops tree_ragged_ops = {
+    .steps = tree_steps, .step = tree_step, .slot_offset = tree_slot_offset, .free = tree_free};
 
 /* Children by parent, in the order of `ranks`. @return the most children of a rank */
 static int32_t list_children(tree_schedule *self, int tree, const int32_t *ranks)
@@ -481,6 +503,9 @@ static pod_status packing_build(const pod_coll_request *request, pod_coll_packin
     }
     free(ranks);
     self->base.exclusive = is_linked(&self->packing);
+    if (tree_chunk(self) >= RAGGED_MIN * self->chunks) {
+        self->base.ops = &tree_ragged_ops;
+    }
     *schedule = &self->base;
     return POD_OK;
 }

@@ -81,6 +81,17 @@ pod_status pod_coll_estimate_open(const pod_coll_request *request,
 void pod_coll_prediction_from(const pod_coll_request *request, const pod_coll_estimate *estimate,
                               pod_coll_prediction *prediction);
 
+/** The fastest of several schedules that were followed. */
+typedef struct pod_coll_fastest {
+    pod_coll_schedule *schedule; /**< owned; NULL = none yet */
+    pod_coll_estimate estimate;
+} pod_coll_fastest;
+
+/** Keep a schedule if it is faster than the one kept so far, and free the other one.
+ *  @param asked  what the next one is followed with: a time like this is enough */
+void pod_coll_fastest_offer(pod_coll_fastest *fastest, pod_coll_schedule *schedule,
+                            const pod_coll_estimate *estimate, pod_coll_request *asked);
+
 /** Predict a schedule by following it as far as that is cheap.
  *  @param[out] complete   false = too many messages; the prediction is untouched
  *  @return as above */

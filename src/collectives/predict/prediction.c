@@ -130,6 +130,20 @@ pod_status pod_coll_estimate_open(const pod_coll_request *request,
     return st;
 }
 
+void pod_coll_fastest_offer(pod_coll_fastest *fastest, pod_coll_schedule *schedule,
+                            const pod_coll_estimate *estimate, pod_coll_request *asked)
+{
+    if (fastest->schedule != NULL && estimate->time_ps >= fastest->estimate.time_ps) {
+        pod_coll_schedule_free(schedule);
+        return;
+    }
+    pod_coll_schedule_free(fastest->schedule);
+    *fastest = (pod_coll_fastest){schedule, *estimate};
+    if (asked->enough_ps == 0 || estimate->time_ps < asked->enough_ps) {
+        asked->enough_ps = estimate->time_ps;
+    }
+}
+
 /* Messages that rank 0 sends; what others send is not asked for where all do the same. */
 static int64_t sends_of_first(const pod_coll_schedule *schedule)
 {

@@ -35,19 +35,6 @@ static inline void scene_fail(const scene *s, const char *algorithm, const char 
     mpi_check_fail(__FILE__, __LINE__, text);
 }
 
-/** An algorithm serves the request: it fits, and what keeps the order of another one's links (mirrored, as_all_reduce)
- *  finds one that can be kept. */
-static inline bool scene_serves(scene *s, const pod_coll_algorithm *algorithm)
-{
-    pod_coll_schedule *schedule = NULL;
-    if (!pod_coll_algorithm_fits(algorithm, &s->request)) {
-        return false;
-    }
-    const pod_status st = algorithm->build(&s->request, &schedule, NULL);
-    pod_coll_schedule_free(schedule);
-    return st != POD_E_INVALID;
-}
-
 /** A request of one element over a shape; fill in op, elements, root and source_of. */
 static inline void scene_open(scene *s, pod_par *par, const scene_shape *shape)
 {

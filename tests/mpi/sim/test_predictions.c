@@ -120,7 +120,7 @@ static void compare_on(pod_par *par, const scene_shape *shape, tally *count)
             scene_describe(&s);
             for (int i = 0; i < pod_coll_algorithm_count(); i++) {
                 const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
-                if (scene_serves(&s, algorithm)) {
+                if (pod_coll_algorithm_fits(algorithm, &s.request)) {
                     count->exact += compare(&s, algorithm) ? 1 : 0;
                     count->cases++;
                 }

@@ -112,7 +112,7 @@ static int run_case(pod_par *par, int number)
     for (int i = 0; i < pod_coll_algorithm_count() && ran == 0; i++) {
         const pod_coll_algorithm *algorithm =
             pod_coll_algorithm_at((first + i) % pod_coll_algorithm_count());
-        if (scene_serves(&s, algorithm)) {
+        if (pod_coll_algorithm_fits(algorithm, &s.request)) {
             check_bound(&s, algorithm);
             ran = 1;
         }
