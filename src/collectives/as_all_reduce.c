@@ -2,7 +2,8 @@
 /* Broadcast as an all-reduce to which only the root contributes: so it never takes longer than one.
  *
  * The schedule is that of an all-reduce: of each in a list, and the fastest broadcast counts; with many chips, only of
- * the one that is predicted to be the fastest all-reduce; tree where none can be cut down. What the root does not contribute to is left out (masked.h).
+ * the one that is predicted to be the fastest all-reduce; tree where none can be cut down. What the root does not
+ * contribute to is left out (masked.h).
  *
  * Example, swing on a closed ring of 4, root 0, whole vectors (dots: messages of the all-reduce that are left out):
  *     step  rank 0   rank 1   rank 2   rank 3
