@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/collective_case.h"
 
+#include "collectives/embedding/packing.h"
 #include "experiment/collective_pairs.h"
 
 #include <stdlib.h>
@@ -68,12 +69,13 @@ pod_status pod_experiment_collective_case_init(pod_experiment_collective_case *r
     const int links =
         request->op == POD_PERMUTE ? 1 : pod_group_links(&setup->slice, &run_case->group);
     run_case->link_bytes_per_s = pod_chip_link_bytes_per_s(&setup->chip, links);
-    return POD_OK;
+    return pod_coll_packings_new(&run_case->packings, err);
 }
 
 void pod_experiment_collective_case_fini(pod_experiment_collective_case *run_case)
 {
     pod_group_fini(&run_case->group);
+    pod_coll_packings_free(run_case->packings);
     free(run_case->source_of);
     *run_case = (pod_experiment_collective_case){.request = NULL};
 }
@@ -114,6 +116,7 @@ pod_experiment_collective_coll_request(const pod_experiment_collective_case *run
                                     run_case->request->op, bytes, dtype);
     request.launch_ps = run_case->launch_ps;
     request.root = run_case->root;
+    request.packings = run_case->packings;
     request.source_of = run_case->source_of;
     request.file = run_case->request->program;
     if (wants_equal_blocks(run_case, &request)) {

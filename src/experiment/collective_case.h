@@ -17,6 +17,7 @@ typedef struct pod_experiment_collective_case {
     int32_t *source_of;                 /**< permute: source_of[rank], -1 = none; else NULL */
     double link_bytes_per_s;            /**< in force for these groups */
     pod_time_ps launch_ps;              /**< the device's, and the host's unless inside a program */
+    struct pod_coll_packings *packings; /**< trees of the sizes before */
     bool timing_only;                   /**< never moves data, whatever the experiment says */
     bool silence_noted;                 /**< that a permute sends nothing was noted */
     int data_noted; /**< the choice of data by size last noted: 0 none yet, 1 real, 2 none */

@@ -364,6 +364,7 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
     double *slowness = slowness_of(request, axes);
     for (int trees = least_trees; trees <= most_trees; trees += 2) {
         const pod_coll_packing_args args = {
+            .known = request->packings,
             .ntrees = trees,
             .both_ways = request->op == POD_ALL_REDUCE,
             .root = root_of(request),
@@ -531,6 +532,36 @@ static pod_status tree_follow(const pod_coll_request *request, pod_coll_packing 
     return st;
 }
 
+/* What the trees of a packing can't be faster than: the busiest link has to carry them, the deepest leaf is so many hops
+ * away. 0 where links are not alone what a message takes. */
+static pod_time_ps tree_least_ps(const pod_coll_request *request, const pod_coll_packing *packing)
+{
+    const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
+    /* of the smallest tree, however the elements are cut */
+    const int64_t elements = request->elements / packing->ntrees - packing->ntrees;
+    const int64_t bytes = elements > 0 ? elements * request->element_bytes : 0;
+    if (request->slice->nfaults > 0 || !is_linked(packing)) {
+        return 0;
+    }
+    /* rounded up, a picosecond less is rounded down */
+    const pod_time_ps tree_ps = pod_rate_time_ps(request->link_rate, bytes);
+    const pod_time_ps link_ps = packing->busiest * (tree_ps > 0 ? tree_ps - 1 : 0);
+    const pod_time_ps far_ps = phases * packing->depth * request->hop_latency_ps;
+    return request->launch_ps + (link_ps > far_ps ? link_ps : far_ps);
+}
+
+/* Follow it, unless it is known to be too slow. */
+static pod_status tree_follow_below(const pod_coll_request *request, pod_coll_packing *packing,
+                                    int32_t chunks, pod_coll_estimate *estimate, pod_error *err)
+{
+    const pod_time_ps least_ps = request->enough_ps > 0 ? tree_least_ps(request, packing) : 0;
+    if (request->enough_ps > 0 && least_ps >= request->enough_ps) {
+        *estimate = (pod_coll_estimate){.time_ps = least_ps};
+        return POD_OK;
+    }
+    return tree_follow(request, packing, chunks, estimate, err);
+}
+
 /* Keep a plan if it is the fastest so far: followed, if its messages are few. */
 static pod_status tree_consider(const pod_coll_request *request, pod_coll_packing *packing,
                                 tree_plan plan, tree_plan *best, pod_error *err)
@@ -550,7 +581,7 @@ static pod_status tree_consider(const pod_coll_request *request, pod_coll_packin
         const pod_time_ps least_ps = best->estimate.time_ps;
         asked.enough_ps =
             asked.enough_ps == 0 || least_ps < asked.enough_ps ? least_ps : asked.enough_ps;
-        st = tree_follow(&asked, packing, chunks, &plan.estimate, err);
+        st = tree_follow_below(&asked, packing, chunks, &plan.estimate, err);
     }
     if (st == POD_OK && plan.estimate.time_ps < best->estimate.time_ps) {
         *best = plan;
@@ -647,7 +678,7 @@ static pod_status tree_predict(const pod_coll_request *request, pod_coll_predict
     if (st == POD_OK && !plan.followed) {
         const int32_t chunks = tree_chunks(request, &packing, plan.variant);
         if (tree_messages(&packing, chunks) <= FOLLOWED_MESSAGES_MAX) {
-            st = tree_follow(request, &packing, chunks, &plan.estimate, err);
+            st = tree_follow_below(request, &packing, chunks, &plan.estimate, err);
         }
     }
     if (st == POD_OK) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collectives/embedding/packing.h"
 
+#include "base/grow.h"
 #include "base/heap.h"
-
 #include "base/rng.h"
 
 #include <math.h>
@@ -32,7 +32,6 @@ typedef struct packer {
     pod_coll_packing *out;
     int32_t *load;    /* [link]: trees over it, away from the root */
     int32_t *link_to; /* [tree][rank]: link to it from its parent */
-    int32_t *best;    /* link_to of the best round */
     int32_t *depth;   /* [rank] of the tree that grows, -1 = not in it */
     candidate *heap;
     int32_t heap_size;
@@ -184,10 +183,64 @@ static int rounds_of(int ntrees)
     return ntrees == 1 ? 1 : rounds > ROUNDS_MIN ? rounds : ROUNDS_MIN;
 }
 
-static pod_status pack(packer *p, pod_error *err)
+/* A round: what its trees cost, and which they are. */
+typedef struct packing_round {
+    int32_t busiest;
+    int32_t deepest;
+    int32_t *link_to;         /* [tree][rank] */
+    pod_coll_packing written; /* once it was asked for */
+} packing_round;
+
+/* Rounds of which none is as good as another in both. */
+typedef struct packing_rounds {
+    packing_round round[ROUNDS_MAX];
+    int count;
+} packing_rounds;
+
+static void rounds_fini(packing_rounds *rounds)
+{
+    for (int i = 0; i < rounds->count; i++) {
+        free(rounds->round[i].link_to);
+        pod_coll_packing_fini(&rounds->round[i].written);
+    }
+    rounds->count = 0;
+}
+
+static bool is_as_good(const packing_round *a, const packing_round *b)
+{
+    return a->busiest <= b->busiest && a->deepest <= b->deepest;
+}
+
+/* Keep a round, unless one before is as good; those that it makes needless go. */
+static pod_status round_keep(packing_rounds *rounds, packing_round made, const int32_t *link_to,
+                             size_t cells, pod_error *err)
+{
+    int kept = 0;
+    for (int i = 0; i < rounds->count; i++) {
+        if (is_as_good(&rounds->round[i], &made)) {
+            return POD_OK;
+        }
+    }
+    made.link_to = malloc(cells * sizeof *link_to);
+    if (made.link_to == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for trees; use fewer chips");
+    }
+    memcpy(made.link_to, link_to, cells * sizeof *link_to);
+    for (int i = 0; i < rounds->count; i++) {
+        if (is_as_good(&made, &rounds->round[i])) {
+            free(rounds->round[i].link_to);
+        } else {
+            rounds->round[kept++] = rounds->round[i];
+        }
+    }
+    rounds->round[kept++] = made;
+    rounds->count = kept;
+    return POD_OK;
+}
+
+static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
 {
     const int rounds = rounds_of(p->args->ntrees);
-    double least = 0.0;
     const size_t cells = (size_t)p->args->ntrees * (size_t)p->axes->nranks;
     for (int round = 0; round < rounds; ++round) {
         int32_t deepest = 0;
@@ -202,20 +255,29 @@ static pod_status pack(packer *p, pod_error *err)
             }
             count_tree(p, tree, 1);
         }
-        const int32_t most = busiest(p);
-        const double cost = most + p->args->hop_load * deepest;
-        if (round == 0 || cost < least || (cost <= least && deepest < p->out->depth)) {
-            least = cost;
-            p->out->busiest = most;
-            p->out->depth = deepest;
-            memcpy(p->best, p->link_to, cells * sizeof *p->best);
-        }
+        const packing_round made = {.busiest = busiest(p), .deepest = deepest};
+        POD_TRY(round_keep(kept, made, p->link_to, cells, err));
     }
     return POD_OK;
 }
 
+/* The cheapest, of equal ones the shallowest. */
+static packing_round *round_choose(packing_rounds *rounds, double hop_load)
+{
+    packing_round *best = &rounds->round[0];
+    for (int i = 1; i < rounds->count; i++) {
+        packing_round *other = &rounds->round[i];
+        const double least = best->busiest + hop_load * best->deepest;
+        const double cost = other->busiest + hop_load * other->deepest;
+        if (cost < least || (cost <= least && other->deepest < best->deepest)) {
+            best = other;
+        }
+    }
+    return best;
+}
+
 /* Parents, directions, and parents before children. */
-static void write_tree(const packer *p, int tree)
+static void write_tree(const packer *p, const int32_t *link_to, int tree)
 {
     const pod_coll_axes *axes = p->axes;
     const int32_t n = axes->nranks;
@@ -223,7 +285,7 @@ static void write_tree(const packer *p, int tree)
     int32_t *order = p->out->order + first;
     int32_t ordered = 0;
     for (int32_t r = 0; r < n; ++r) {
-        const int32_t link = p->best[first + r];
+        const int32_t link = link_to[first + r];
         p->depth[r] = -1;
         p->out->parent[first + r] = link < 0 ? -1 : link_from(axes, link);
         p->out->down[first + r] = link < 0 ? -1 : axes->hop[link].direction;
@@ -244,41 +306,207 @@ static void write_tree(const packer *p, int tree)
     }
 }
 
-pod_status pod_coll_packing_init(pod_coll_packing *packing, const pod_coll_axes *axes,
-                                 const pod_coll_packing_args *args, pod_error *err)
+static pod_status out_of_memory(const pod_coll_axes *axes, int ntrees, pod_error *err)
 {
-    const size_t n = (size_t)axes->nranks;
-    const size_t cells = (size_t)args->ntrees * n;
-    const size_t links = (size_t)links_of(axes) + 1;
-    *packing = (pod_coll_packing){.nranks = axes->nranks, .ntrees = args->ntrees};
+    return pod_fail(err, POD_E_NOMEM, "no memory for %d trees of %d chips; use fewer chips", ntrees,
+                    (int)axes->nranks);
+}
+
+static bool packing_alloc(pod_coll_packing *packing, const pod_coll_axes *axes, int ntrees)
+{
+    const size_t cells = (size_t)ntrees * (size_t)axes->nranks;
+    *packing = (pod_coll_packing){.nranks = axes->nranks, .ntrees = ntrees};
     packing->parent = malloc(cells * sizeof *packing->parent);
     packing->up = malloc(cells);
     packing->down = malloc(cells);
     packing->order = malloc(cells * sizeof *packing->order);
-    packer p = {.axes = axes, .args = args, .out = packing};
+    return packing->parent != NULL && packing->up != NULL && packing->down != NULL
+           && packing->order != NULL;
+}
+
+/* All rounds' trees. */
+static pod_status rounds_find(packing_rounds *rounds, const pod_coll_axes *axes,
+                              const pod_coll_packing_args *args, pod_error *err)
+{
+    const size_t n = (size_t)axes->nranks;
+    const size_t cells = (size_t)args->ntrees * n;
+    const size_t links = (size_t)links_of(axes) + 1;
+    packer p = {.axes = axes, .args = args};
     p.load = calloc(links, sizeof *p.load);
     p.link_to = malloc(cells * sizeof *p.link_to);
-    p.best = malloc(cells * sizeof *p.best);
     p.depth = malloc(n * sizeof *p.depth);
     p.heap = malloc(links * sizeof *p.heap);
-    pod_status st = POD_OK;
-    if (!packing->parent || !packing->up || !packing->down || !packing->order || !p.load
-        || !p.link_to || !p.best || !p.depth || !p.heap) {
-        st = pod_fail(err, POD_E_NOMEM, "no memory for %d trees of %d chips; use fewer chips",
-                      args->ntrees, (int)axes->nranks);
-    }
-    POD_THEN(st, pack(&p, err));
-    for (int tree = 0; tree < args->ntrees && st == POD_OK; ++tree) {
-        write_tree(&p, tree);
-    }
+    const bool room = p.load != NULL && p.link_to != NULL && p.depth != NULL && p.heap != NULL;
+    const pod_status st = room ? pack(&p, rounds, err) : out_of_memory(axes, args->ntrees, err);
     free(p.heap);
     free(p.depth);
-    free(p.best);
     free(p.link_to);
     free(p.load);
-    if (st != POD_OK) {
-        pod_coll_packing_fini(packing);
+    return st;
+}
+
+static bool round_write(packing_round *round, const pod_coll_axes *axes,
+                        const pod_coll_packing_args *args)
+{
+    packer p = {.axes = axes, .args = args, .out = &round->written};
+    p.depth = malloc((size_t)axes->nranks * sizeof *p.depth);
+    const bool room = packing_alloc(&round->written, axes, args->ntrees) && p.depth != NULL;
+    for (int tree = 0; tree < args->ntrees && room; ++tree) {
+        write_tree(&p, round->link_to, tree);
     }
+    round->written.busiest = round->busiest;
+    round->written.depth = round->deepest;
+    free(p.depth);
+    if (!room) {
+        pod_coll_packing_fini(&round->written);
+    }
+    return room;
+}
+
+static bool packing_copy(pod_coll_packing *copy, const pod_coll_packing *packing,
+                         const pod_coll_axes *axes)
+{
+    const size_t cells = (size_t)packing->ntrees * (size_t)packing->nranks;
+    if (!packing_alloc(copy, axes, packing->ntrees)) {
+        pod_coll_packing_fini(copy);
+        return false;
+    }
+    memcpy(copy->parent, packing->parent, cells * sizeof *copy->parent);
+    memcpy(copy->up, packing->up, cells);
+    memcpy(copy->down, packing->down, cells);
+    memcpy(copy->order, packing->order, cells * sizeof *copy->order);
+    copy->busiest = packing->busiest;
+    copy->depth = packing->depth;
+    return true;
+}
+
+/* The trees of the best round: its own, or a copy if it is remembered. */
+static pod_status rounds_take(packing_rounds *rounds, const pod_coll_axes *axes,
+                              const pod_coll_packing_args *args, bool remembered,
+                              pod_coll_packing *packing, pod_error *err)
+{
+    packing_round *best = round_choose(rounds, args->hop_load);
+    bool room = best->written.parent != NULL || round_write(best, axes, args);
+    if (room && remembered) {
+        room = packing_copy(packing, &best->written, axes);
+    } else if (room) {
+        *packing = best->written;
+        best->written = (pod_coll_packing){.nranks = 0};
+    }
+    return room ? POD_OK : out_of_memory(axes, args->ntrees, err);
+}
+
+/* ---- what was grown before ---- */
+
+typedef struct known_packing {
+    pod_coll_axes axes; /* copies of what trees depend on: hops, positions */
+    int ntrees;
+    bool both_ways;
+    int32_t root;
+    packing_rounds rounds;
+} known_packing;
+
+struct pod_coll_packings {
+    known_packing *list;
+    int count;
+    int64_t room;
+};
+
+pod_status pod_coll_packings_new(pod_coll_packings **known, pod_error *err)
+{
+    *known = calloc(1, sizeof **known);
+    return *known != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for trees");
+}
+
+static void known_fini(known_packing *one)
+{
+    rounds_fini(&one->rounds);
+    free(one->axes.position);
+    free(one->axes.hop);
+}
+
+void pod_coll_packings_free(pod_coll_packings *known)
+{
+    for (int i = 0; known != NULL && i < known->count; i++) {
+        known_fini(&known->list[i]);
+    }
+    if (known != NULL) {
+        free(known->list);
+        free(known);
+    }
+}
+
+static bool same_axes(const pod_coll_axes *a, const pod_coll_axes *b)
+{
+    bool same = a->nranks == b->nranks && a->naxes == b->naxes;
+    for (int i = 0; i < a->naxes && same; i++) {
+        same = a->axis[i].length == b->axis[i].length && a->axis[i].stride == b->axis[i].stride;
+    }
+    for (int32_t i = 0; same && i < a->nranks * a->naxes; i++) {
+        same = a->position[i] == b->position[i];
+    }
+    for (int32_t i = 0; same && i < links_of(a); i++) {
+        same = a->hop[i].rank == b->hop[i].rank && a->hop[i].direction == b->hop[i].direction;
+    }
+    return same;
+}
+
+static packing_rounds *known_find(const pod_coll_packings *known, const pod_coll_axes *axes,
+                                  const pod_coll_packing_args *args)
+{
+    for (int i = 0; known != NULL && i < known->count; i++) {
+        known_packing *one = &known->list[i];
+        if (one->ntrees == args->ntrees && one->both_ways == args->both_ways
+            && one->root == args->root && same_axes(&one->axes, axes)) {
+            return &one->rounds;
+        }
+    }
+    return NULL;
+}
+
+/* The rounds become its own. Where memory is short, they aren't remembered: false. */
+static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
+                      const pod_coll_packing_args *args, const packing_rounds *rounds)
+{
+    const size_t links = (size_t)links_of(axes) + 1;
+    const size_t positions = (size_t)axes->nranks * (size_t)axes->naxes + 1;
+    known_packing one = {.axes = *axes,
+                         .ntrees = args->ntrees,
+                         .both_ways = args->both_ways,
+                         .root = args->root,
+                         .rounds = *rounds};
+    one.axes.position = malloc(positions * sizeof *one.axes.position);
+    one.axes.hop = malloc(links * sizeof *one.axes.hop);
+    if (one.axes.position == NULL || one.axes.hop == NULL
+        || !POD_GROW(known->list, known->room, known->count + 1)) {
+        free(one.axes.position);
+        free(one.axes.hop);
+        return false;
+    }
+    memcpy(one.axes.position, axes->position, (positions - 1) * sizeof *axes->position);
+    memcpy(one.axes.hop, axes->hop, (links - 1) * sizeof *axes->hop);
+    known->list[known->count++] = one;
+    return true;
+}
+
+pod_status pod_coll_packing_init(pod_coll_packing *packing, const pod_coll_axes *axes,
+                                 const pod_coll_packing_args *args, pod_error *err)
+{
+    /* slow links are few, and what they are is not in the axes */
+    pod_coll_packings *known = args->slowness == NULL ? args->known : NULL;
+    packing_rounds *before = known_find(known, axes, args);
+    packing_rounds rounds = {.count = 0};
+    *packing = (pod_coll_packing){.nranks = 0};
+    if (before != NULL) {
+        return rounds_take(before, axes, args, true, packing, err);
+    }
+    pod_status st = rounds_find(&rounds, axes, args, err);
+    const bool remembered = st == POD_OK && known != NULL && known_add(known, axes, args, &rounds);
+    if (remembered) {
+        return rounds_take(known_find(known, axes, args), axes, args, true, packing, err);
+    }
+    POD_THEN(st, rounds_take(&rounds, axes, args, false, packing, err));
+    rounds_fini(&rounds);
     return st;
 }
 

@@ -26,7 +26,7 @@
  *          y = 1    4 x   2 y  3 y            1 y   2 x  3 x
  *          y = 2    5 x   3 y  4 y            2 y   3 x  4 x
  *
- *  Ownership: init allocates, fini frees. Threads: none. */
+ *  Ownership: init allocates, fini frees. What remembers copies. Threads: none. */
 #pragma once
 
 #include "collectives/embedding/axes.h"
@@ -42,7 +42,14 @@ typedef struct pod_coll_packing {
     int32_t depth;   /**< of the deepest tree */
 } pod_coll_packing;
 
+/** Trees that were grown before: they depend on sizes only by which of a few rounds is the best. */
+typedef struct pod_coll_packings pod_coll_packings;
+/** POD_E_NOMEM. */
+pod_status pod_coll_packings_new(pod_coll_packings **known, pod_error *err);
+void pod_coll_packings_free(pod_coll_packings *known);
+
 typedef struct pod_coll_packing_args {
+    pod_coll_packings *known; /**< NULL: remembers nothing */
     int ntrees;
     bool both_ways; /**< trees load cables both ways */
     int32_t root;   /**< of all trees; -1 = a rank in the middle */

@@ -33,6 +33,8 @@ typedef struct pod_coll_request {
     /** A choice inside one slice has one that takes so long: predictions that can't be below may give a bound that
      *  isn't, instead of the time; 0 = none. */
     pod_time_ps enough_ps;
+    /** Trees that questions of other sizes have grown (embedding/packing.h); NULL: none. */
+    struct pod_coll_packings *packings;
     /** What the algorithm predicted of the same request: building need not find its plan again. NULL: it must. */
     const struct pod_coll_prediction *predicted;
 } pod_coll_request;

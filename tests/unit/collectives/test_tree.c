@@ -153,6 +153,48 @@ Test(collectives_tree, is_a_shortest_path_tree_when_alone)
     fixture_fini(&f);
 }
 
+static void expect_same(const pod_coll_packing *a, const pod_coll_packing *b)
+{
+    cr_assert(a->ntrees == b->ntrees && a->busiest == b->busiest && a->depth == b->depth);
+    for (int32_t i = 0; i < a->ntrees * a->nranks; i++) {
+        cr_assert(a->parent[i] == b->parent[i] && a->up[i] == b->up[i] && a->down[i] == b->down[i]
+                  && a->order[i] == b->order[i]);
+    }
+}
+
+/* Trees that were grown for another size, another group between them, are those that are grown anew. */
+Test(collectives_tree, are_the_same_from_memory)
+{
+    static const shape shapes[] = {
+        {{4, 3, 2}, "", false, 7, 0, {{0}}},
+        {{4, 4, 1}, "", false, 7, 0, {{0}}},
+    };
+    static const int counts[] = {1, 2, 8, 12};
+    pod_coll_packings *known = NULL;
+    cr_assert(pod_coll_packings_new(&known, NULL) == POD_OK);
+    for (int i = 0; i < 64; i++) {
+        fixture f;
+        fixture_init(&f, &shapes[i / 4 % 2], POD_BROADCAST, 1);
+        pod_coll_axes axes;
+        pod_coll_packing anew;
+        pod_coll_packing again;
+        cr_assert(pod_coll_axes_init(&axes, &f.request, NULL) == POD_OK);
+        pod_coll_packing_args args = {.ntrees = counts[i % 4],
+                                      .both_ways = i / 8 % 2 == 0,
+                                      .root = i / 16 % 2 == 0 ? 0 : -1,
+                                      .hop_load = i / 32 == 0 ? 0 : 0.25 * i};
+        cr_assert(pod_coll_packing_init(&anew, &axes, &args, NULL) == POD_OK);
+        args.known = known;
+        cr_assert(pod_coll_packing_init(&again, &axes, &args, NULL) == POD_OK);
+        expect_same(&anew, &again);
+        pod_coll_packing_fini(&anew);
+        pod_coll_packing_fini(&again);
+        pod_coll_axes_fini(&axes);
+        fixture_fini(&f);
+    }
+    pod_coll_packings_free(known);
+}
+
 /* A cut cable at a corner leaves trees that avoid it. */
 Test(collectives_tree, avoids_dead_links)
 {
