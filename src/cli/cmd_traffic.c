@@ -419,6 +419,32 @@ static void saturation_say(traffic_run *run, int number, const traffic_row *row)
     }
 }
 
+/* What --explain says of rows whose messages come at random, or go as packets. */
+static void row_explain(const traffic_run *run, const traffic_case *c, const traffic_row *row)
+{
+    const bool packets = c->links == POD_LINKS_PACKET;
+    const pod_traffic_load_result *loaded = &row->loaded;
+    if (row->load > 0) {
+        pod_cli_explain(run->cli,
+                        "%s, load %g, %s links: %lld messages, %lld of them measured; a cycle = "
+                        "%lld bytes / %g "
+                        "GB/s = %g us; accepted = arrived / (senders x %lld cycles) = %.9g",
+                        row->pattern, row->load, row->links, (long long)loaded->begun,
+                        (long long)loaded->messages, (long long)row->bytes,
+                        c->setup->chip.link_oneway_bytes_per_s / 1e9,
+                        pod_time_to_us(loaded->cycle_ps), (long long)c->load.measured,
+                        loaded->accepted);
+    } else if (packets) {
+        pod_cli_explain(run->cli,
+                        "%s, %lld bytes a chip: %lld messages, %lld flits at a hop; a packet alone "
+                        "takes %d (hops + "
+                        "1) + %d cycles",
+                        row->pattern, (long long)row->bytes, (long long)row->result.messages,
+                        (long long)row->result.links.hops, POD_PACKETS_HOP_CYCLES,
+                        POD_PACKETS_END_CYCLES);
+    }
+}
+
 static pod_status run_row(traffic_run *run, int number, pod_error *err)
 {
     traffic_case c;
@@ -435,6 +461,7 @@ static pod_status run_row(traffic_run *run, int number, pod_error *err)
     if (st == POD_OK) {
         row_fill(&row, &c);
         row_name(&row, &c);
+        row_explain(run, &c, &row);
         pod_emit_fields(run->emit, &row, columns_count(run->request));
         pod_cli_rows_next(run->cli, run->emit);
         if (row.load > 0) {

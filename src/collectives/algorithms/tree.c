@@ -532,8 +532,8 @@ static pod_status tree_follow(const pod_coll_request *request, pod_coll_packing 
     return st;
 }
 
-/* What the trees of a packing can't be faster than: the busiest link has to carry them, the deepest leaf is so many hops
- * away. 0 where links are not alone what a message takes. */
+/* What the trees of a packing can't be faster than: the busiest link has to carry them, the deepest leaf is so many
+ * hops away. 0 where links are not alone what a message takes. */
 static pod_time_ps tree_least_ps(const pod_coll_request *request, const pod_coll_packing *packing)
 {
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
