@@ -310,7 +310,7 @@ static void route_find(pod_packets *p, int32_t chip, int port, packet *moved, ch
         const int32_t ahead = (there[axis] - here[axis] + size) % size;
         const bool tie = 2 * ahead == size;
         const bool plus = !closed ? there[axis] > here[axis]
-                          : tie   ? ((moved->ties >> axis) & 1U) != 0
+                          : tie   ? (((unsigned)moved->ties >> axis) & 1U) != 0
                                   : 2 * ahead < size;
         at->output = 2 * axis + (plus ? 0 : 1);
         moved->crosses = plus ? here[axis] > there[axis] : here[axis] < there[axis];
