@@ -64,28 +64,43 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
     }
 }
 
-static void note_remedies(pod_findings *findings, const pod_hlo_report *report)
+/* A row of the list, with its heading before the first. */
+static void note_remedy(pod_findings *findings, bool *any, const char *text, pod_time_ps time_ps,
+                        pod_time_ps step_ps)
 {
     static const double least = 0.001;
-    const double step = (double)report->outcome->result.time_ps;
+    char time[POD_FORMAT_MAX];
+    const double gain = step_ps > 0 ? 1 - (double)time_ps / (double)step_ps : 0;
+    if (gain < least) {
+        return;
+    }
+    if (!*any) {
+        pod_findings_say(findings, POD_FINDING_BELOW, "remedies",
+                         "Remedies, each simulated by itself:");
+    }
+    *any = true;
+    pod_findings_say(findings, POD_FINDING_BELOW, "remedy", "  %s, step %s, %.1f %% less", text,
+                     pod_format_time(pod_time_to_s(time_ps), time, sizeof time), gain * 100);
+}
+
+/* Without each fault, then what another program would do. */
+static void note_remedies(pod_findings *findings, const pod_hlo_report *report)
+{
+    const pod_time_ps step_ps = report->outcome->result.time_ps;
+    const pod_experiment_faults *faults = &report->faults.found;
     bool any = false;
+    for (int i = 0; i < faults->count; i++) {
+        char text[POD_FAULT_NAME_MAX + 16];
+        (void)snprintf(text, sizeof text, "without %s", faults->row[i].name);
+        note_remedy(findings, &any, text, faults->row[i].repaired_ps, step_ps);
+    }
     for (int i = 0; i < POD_HLO_REMEDIES; i++) {
         char text[REMEDY_TEXT_MAX] = "";
         const pod_experiment_hlo_remedy *remedy = &report->remedies[i];
-        const double gain = step > 0 ? 1 - (double)remedy->time_ps / step : 0;
-        if (remedy->count == 0 || gain < least) {
-            continue;
+        if (remedy->count > 0) {
+            remedy_print(remedy, text, sizeof text);
+            note_remedy(findings, &any, text, remedy->time_ps, step_ps);
         }
-        if (!any) {
-            pod_findings_say(findings, POD_FINDING_BELOW, "remedies",
-                             "Remedies, each simulated by itself:");
-        }
-        any = true;
-        remedy_print(remedy, text, sizeof text);
-        char time[POD_FORMAT_MAX];
-        pod_findings_say(findings, POD_FINDING_BELOW, "remedy", "  %s, step %s, %.1f %% less", text,
-                         pod_format_time(pod_time_to_s(remedy->time_ps), time, sizeof time),
-                         gain * 100);
     }
 }
 
