@@ -315,8 +315,8 @@ Test(sim_step, an_op_with_too_many_dependencies_is_refused)
     world w;
     world_init(&w, 2, 2, 1);
     core(&w, 0, 1, POD_OP_NONE, POD_OP_NONE);
-    w.programs.stages[0].ops[0].ndeps = UINT16_MAX + 1;
+    w.programs.stages[0].ops[0].ndeps = UINT16_MAX; /* which says that an op has ended */
     cr_assert_eq(world_try(&w), POD_E_RANGE);
-    cr_assert_str_eq(w.err.text, "core waits for 65536 others; an op can wait for 65535 at most");
+    cr_assert_str_eq(w.err.text, "core waits for 65535 others; an op can wait for 65534 at most");
     world_fini(&w);
 }
