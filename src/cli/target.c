@@ -68,6 +68,21 @@ static void say_shared_nics(const pod_cli *cli, const pod_experiment_setup *setu
     }
 }
 
+/* From so many ranks more than cores on, it is said that they gain nothing. */
+enum { RANKS_BEYOND_CORES = 3 };
+
+static void warn_ranks(const pod_cli *cli)
+{
+    const int beyond = pod_par_ranks_beyond_cores(cli->par);
+    if (beyond >= RANKS_BEYOND_CORES) {
+        pod_cli_warn(cli,
+                     "%d ranks are %d more than cores: they take turns, and each turn costs time; "
+                     "one rank a core "
+                     "is fastest, with the same output",
+                     pod_par_size(cli->par), beyond);
+    }
+}
+
 /* @param file  the slice file that spec names, or NULL */
 static pod_status make_setup(pod_experiment_setup *setup, const pod_cli *cli, const char *spec,
                              const pod_cli_file *file, pod_error *err)
@@ -132,6 +147,7 @@ pod_status pod_cli_targets_init(pod_cli_targets *targets, pod_cli *cli, pod_cli_
         extra[i] = files[nfiles - nextra + i];
         files[nfiles - nextra + i].data = NULL;
     }
+    warn_ranks(cli);
     POD_THEN(st, init_all(targets, cli, files, err));
     pod_cli_files_free(files, nfiles);
     free(files);

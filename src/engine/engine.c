@@ -455,11 +455,13 @@ pod_status pod_engine_run(pod_engine *engine, pod_error *err)
         if (engine->failure != POD_OK) {
             bound = BOUND_FAILED;
         }
-        pod_exchange_run(&engine->exchange, &engine->queue, engine->first, &bound);
+        pod_exchange_run(&engine->exchange, &engine->queue, engine->first,
+                         (int64_t)engine->cross_ticks, &bound);
         if (bound == BOUND_FAILED || bound == BOUND_NOTHING) {
+            engine->local.windows += engine->exchange.passed - 1;
             return finish(engine, bound == BOUND_FAILED, err);
         }
-        engine->local.windows++;
+        engine->local.windows += engine->exchange.passed;
         run_until(engine, (uint64_t)bound + engine->cross_ticks);
     }
 }

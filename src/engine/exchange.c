@@ -280,40 +280,24 @@ static void peer_sent(pod_exchange *exchange, pod_peer *peer)
     peer_clear(exchange, peer);
 }
 
-void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t *bound)
+static void peers_take(pod_exchange *exchange, pod_queue *queue, int32_t first_cell)
 {
-    int64_t agreed = *bound < exchange->sent_bound ? *bound : exchange->sent_bound;
-    exchange->sent_bound = INT64_MAX;
-    if (pod_par_size(exchange->par) == 1) {
-        *bound = agreed;
-        return;
-    }
     for (int i = 0; i < exchange->npeers; i++) {
-        pod_peer *peer = &exchange->peers[i];
-        receive_one(exchange, peer->rank, TAG_FIRST, peer->receive.bytes, POD_EXCHANGE_EAGER);
-    }
-    for (int i = 0; i < exchange->npeers; i++) {
-        peer_send(exchange, &exchange->peers[i], agreed);
-    }
-    if (exchange->par->gate != NULL) {
-        pod_gate_reduce(exchange->par->gate, &agreed, 1, POD_GATE_MIN);
-    } else if (!exchange->fold) {
-        MPI_Request *request = request_add(exchange, &exchange->receives, &exchange->nreceives,
-                                           &exchange->receives_size);
-        POD_MPI(MPI_Iallreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, exchange->par->comm,
-                               request));
+        if (exchange->peers[i].came) {
+            peer_receive_rest(exchange, &exchange->peers[i]);
+        }
     }
     receives_wait(exchange);
     for (int i = 0; i < exchange->npeers; i++) {
-        peer_receive_rest(exchange, &exchange->peers[i]);
-        int64_t theirs = received_head(&exchange->peers[i])->bound;
-        agreed = theirs < agreed ? theirs : agreed;
+        if (exchange->peers[i].came) {
+            peer_deliver(exchange, &exchange->peers[i], queue, first_cell);
+        }
     }
     receives_wait(exchange);
-    for (int i = 0; i < exchange->npeers; i++) {
-        peer_deliver(exchange, &exchange->peers[i], queue, first_cell);
-    }
-    receives_wait(exchange);
+}
+
+static void sends_end(pod_exchange *exchange)
+{
     if (exchange->nsends > 0) {
         pod_par_wait(exchange->par, exchange->sends, exchange->nsends);
         exchange->nsends = 0;
@@ -321,5 +305,77 @@ void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_ce
     for (int i = 0; i < exchange->npeers; i++) {
         peer_sent(exchange, &exchange->peers[i]);
     }
+}
+
+/* Small messages have left by now; who still has one on its way stays awake for it. */
+static bool sends_are_done(pod_exchange *exchange)
+{
+    int done = 1;
+    if (exchange->nsends > 0) {
+        POD_MPI(MPI_Testall(exchange->nsends, exchange->sends, &done, MPI_STATUSES_IGNORE));
+    }
+    return done != 0;
+}
+
+static int64_t run_gate(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t width,
+                        int64_t bound)
+{
+    pod_gate *gate = exchange->par->gate;
+    for (int i = 0; i < exchange->npeers; i++) {
+        pod_peer *peer = &exchange->peers[i];
+        peer->came = false;
+        if (peer->head.nevents > 0) {
+            peer_send(exchange, peer, bound);
+            pod_gate_send(gate, peer->rank);
+        }
+    }
+    const bool done = sends_are_done(exchange);
+    bound = pod_gate_window(gate, bound, width, !done, &exchange->passed);
+    for (int rank = pod_gate_sender(gate, 0); rank >= 0; rank = pod_gate_sender(gate, rank)) {
+        pod_peer *peer = &exchange->peers[exchange->peer_of[rank]];
+        peer->came = true;
+        receive_one(exchange, rank, TAG_FIRST, peer->receive.bytes, POD_EXCHANGE_EAGER);
+    }
+    receives_wait(exchange);
+    peers_take(exchange, queue, first_cell);
+    sends_end(exchange);
+    return bound;
+}
+
+void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t width,
+                      int64_t *bound)
+{
+    int64_t agreed = *bound < exchange->sent_bound ? *bound : exchange->sent_bound;
+    exchange->sent_bound = INT64_MAX;
+    exchange->passed = 1;
+    if (pod_par_size(exchange->par) == 1) {
+        *bound = agreed;
+        return;
+    }
+    if (exchange->par->gate != NULL) {
+        *bound = run_gate(exchange, queue, first_cell, width, agreed);
+        return;
+    }
+    for (int i = 0; i < exchange->npeers; i++) {
+        pod_peer *peer = &exchange->peers[i];
+        peer->came = true;
+        receive_one(exchange, peer->rank, TAG_FIRST, peer->receive.bytes, POD_EXCHANGE_EAGER);
+    }
+    for (int i = 0; i < exchange->npeers; i++) {
+        peer_send(exchange, &exchange->peers[i], agreed);
+    }
+    if (!exchange->fold) {
+        MPI_Request *request = request_add(exchange, &exchange->receives, &exchange->nreceives,
+                                           &exchange->receives_size);
+        POD_MPI(MPI_Iallreduce(MPI_IN_PLACE, &agreed, 1, MPI_INT64_T, MPI_MIN, exchange->par->comm,
+                               request));
+    }
+    receives_wait(exchange);
+    for (int i = 0; i < exchange->npeers; i++) {
+        const int64_t theirs = received_head(&exchange->peers[i])->bound;
+        agreed = theirs < agreed ? theirs : agreed;
+    }
+    peers_take(exchange, queue, first_cell);
+    sends_end(exchange);
     *bound = agreed;
 }

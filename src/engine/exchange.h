@@ -11,6 +11,8 @@
  *  what exceeds them follows in pieces of at most 1 GiB once the head has told how much it is. Payloads
  *  of POD_EXCHANGE_LARGE bytes and more are not copied: each follows as messages of its own.
  *
+ *  Through a gate (engine/gate.h) only what isn't empty is sent, since the gate tells receivers of it.
+ *
  *  Bound: where all ranks are peers and few, it travels in the heads; else by an allreduce that
  *  runs beside the exchange.
  *
@@ -43,6 +45,7 @@ typedef struct pod_peer {
     pod_buffer send;        /**< head and events, at the exchange also sizes and small payloads */
     pod_buffer payloads;    /**< pod_payload *[head.npayloads], references owned */
     pod_buffer receive;
+    bool came; /**< a message at this exchange */
 } pod_peer;
 
 typedef struct pod_exchange {
@@ -53,6 +56,7 @@ typedef struct pod_exchange {
     bool fold;             /**< bounds travel in the heads */
     int64_t sent_bound;    /**< earliest tick sent since the last exchange */
     int64_t crossed;       /**< events sent so far */
+    int64_t passed;        /**< windows since the last exchange of this rank, this one among them */
     MPI_Request *receives; /**< requests, growing */
     int nreceives;
     int receives_size;
@@ -76,7 +80,10 @@ bool pod_exchange_is_symmetric(const pod_exchange *exchange);
 pod_event *pod_exchange_reserve(pod_exchange *exchange, int rank, int64_t tick,
                                 pod_payload *payload);
 
-/** Collective. Sends what was collected, puts what comes into `queue`.
+/** Collective. Sends what was collected, puts what comes into `queue`. Through a gate, ranks without anything to do in
+ *  the next windows sleep until one in which they have.
  *  @param first_cell      first cell of this rank: events are queued by local number
+ *  @param width           of the next window, in ticks
  *  @param[in,out] bound  in: this rank's; out: the smallest of all ranks, and of all events sent */
-void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t *bound);
+void pod_exchange_run(pod_exchange *exchange, pod_queue *queue, int32_t first_cell, int64_t width,
+                      int64_t *bound);

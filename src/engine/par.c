@@ -96,7 +96,7 @@ static void meet_others(pod_par *par, bool world)
     if (name[0] != '\0') {
         par->gate = pod_gate_open(name, par->comm);
     }
-    int facts[] = {local > 0, local <= cores, par->gate != NULL};
+    int facts[] = {local > 0, local <= cores ? 0 : (int)(cores - local), par->gate != NULL};
     POD_MPI(MPI_Allreduce(MPI_IN_PLACE, facts, 3, MPI_INT, MPI_MIN, par->comm));
     if (par->rank == 0 && name[0] != '\0') {
         pod_gate_unlink(name);
@@ -105,12 +105,12 @@ static void meet_others(pod_par *par, bool world)
         pod_gate_close(par->gate);
         par->gate = NULL;
     }
-    par->oversubscribed = !facts[1];
+    par->beyond_cores = -facts[1];
     par->node_ranks = facts[0] ? local : local_size_asked(par->comm);
     if (!facts[0]) {
-        int64_t crowded = par->node_ranks > cores;
-        pod_par_max_i64(par, &crowded, 1);
-        par->oversubscribed = crowded != 0;
+        int64_t beyond = par->node_ranks > cores ? par->node_ranks - cores : 0;
+        pod_par_max_i64(par, &beyond, 1);
+        par->beyond_cores = (int)beyond;
     }
 }
 
@@ -223,14 +223,19 @@ int pod_par_size(const pod_par *par)
 
 bool pod_par_oversubscribed(const pod_par *par)
 {
-    return par->oversubscribed;
+    return par->beyond_cores > 0;
+}
+
+int pod_par_ranks_beyond_cores(const pod_par *par)
+{
+    return par->beyond_cores;
 }
 
 void pod_par_wait(const pod_par *par, MPI_Request *requests, int count)
 {
     int done = 0;
     for (int64_t tests = 0; !done; tests++) {
-        if (tests > (par->oversubscribed ? SPINS_CROWDED : SPINS)) {
+        if (tests > (par->beyond_cores > 0 ? SPINS_CROWDED : SPINS)) {
             sched_yield();
         }
         POD_MPI(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));

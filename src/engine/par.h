@@ -33,6 +33,8 @@ int pod_par_rank(const pod_par *par);
 int pod_par_size(const pod_par *par);
 /** True when the ranks of some node outnumber its usable cores. Same on every rank. */
 bool pod_par_oversubscribed(const pod_par *par);
+/** By how many, on the node with the most. Same on every rank. */
+int pod_par_ranks_beyond_cores(const pod_par *par);
 
 /** The same status and error on every rank: the worst status wins (highest exit code, then lowest rank); its text is
  *  broadcast from the lowest rank that has it. Collective.

@@ -18,10 +18,10 @@ struct pod_par {
         comm; /**< a duplicate of the world's or the caller's; MPI_COMM_NULL in a process on its own */
     int rank;
     int size;
-    int node_ranks; /**< ranks on this node, this one among them */
-    bool oversubscribed;
-    bool finalize;      /**< pod_par_start called MPI_Init */
-    pod_gate *gate;     /**< when ranks outnumber the cores of the only node; else NULL */
+    int node_ranks;   /**< ranks on this node, this one among them */
+    int beyond_cores; /**< ranks more than cores, on the node with the most of them; 0 = nowhere */
+    bool finalize;    /**< pod_par_start called MPI_Init */
+    pod_gate *gate;   /**< when ranks outnumber the cores of the only node; else NULL */
     size_t piece_bytes; /**< one message carries at most this; longer data goes in pieces */
 };
 
