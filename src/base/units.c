@@ -225,7 +225,7 @@ pod_status pod_parse_bytes(const char *text, const char *what, int64_t *bytes, p
     case SCALE_OVERFLOW:
         break;
     }
-    return pod_fail(err, POD_E_RANGE, "%s: '%s' is too large; the most is %" PRId64 " bytes", what,
+    return pod_fail(err, POD_E_USAGE, "%s: '%s' is too large; the most is %" PRId64 " bytes", what,
                     text, INT64_MAX);
 }
 
@@ -256,7 +256,7 @@ pod_status pod_parse_bytes_per_s(const char *text, const char *what, double *rat
     const double value =
         ldexp(numeral_double(text, number.length, unit->exponent10), unit->exponent2);
     if (!(value >= 1.0 && value < (double)INFINITY)) {
-        return pod_fail(err, POD_E_RANGE, "%s: '%s' is out of range; a rate is at least 1B/s", what,
+        return pod_fail(err, POD_E_USAGE, "%s: '%s' is out of range; a rate is at least 1B/s", what,
                         text);
     }
     *rate = value;
@@ -291,7 +291,7 @@ pod_status pod_parse_time(const char *text, const char *what, pod_time_ps *time_
     }
     int64_t value = 0;
     if (scale(number, unit_ps, &value) == SCALE_OVERFLOW || value == POD_TIME_NEVER) {
-        return pod_fail(err, POD_E_RANGE, "%s: '%s' is too long; the most is 9223372 s", what,
+        return pod_fail(err, POD_E_USAGE, "%s: '%s' is too long; the most is 9223372 s", what,
                         text);
     }
     *time_ps = value;

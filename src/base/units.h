@@ -9,7 +9,7 @@
  *  The time of a transfer is rounded up to the next picosecond, once, here (pod_rate_time_ps), so
  *  that no simulated transfer is faster than its wire.
  *
- *  Threads: none. Errors: POD_E_USAGE (text that is no quantity), POD_E_RANGE (does not fit). */
+ *  Threads: none. Errors: POD_E_USAGE (text that is no quantity, or one beyond the range). */
 #pragma once
 
 #include "base/status.h"
@@ -107,8 +107,7 @@ pod_status pod_parse_bytes_per_s(const char *text, const char *what, double *rat
 /** Parse "1us", "5ms", "2s", "1.5ns", "7ps" or plain seconds; >= 0; rounded to nearest, halves up.
  */
 pod_status pod_parse_time(const char *text, const char *what, pod_time_ps *time_ps, pod_error *err);
-/** Parse a whole number in [min, max]; whole text, no unit. One below min is a wrong number (POD_E_USAGE),
- *  one above max is more than fits (POD_E_RANGE). */
+/** Parse a whole number in [min, max]; whole text, no unit. POD_E_USAGE. */
 pod_status pod_parse_i64(const char *text, const char *what, int64_t min, int64_t max,
                          int64_t *value, pod_error *err);
 /** Parse a finite decimal number in [min, max]; likewise. */

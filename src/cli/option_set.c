@@ -95,8 +95,7 @@ static pod_status option_store(const pod_cli_option *option, const char *dashed,
         st = pod_parse_i64(text, what, option->min, max, &number, err);
         break;
     case POD_CLI_SIZE:
-        st = pod_parse_i64(text, what, 1, INT64_MAX, field, err);
-        return st == POD_OK ? POD_OK : POD_E_USAGE;
+        return pod_parse_i64(text, what, 1, INT64_MAX, field, err);
     case POD_CLI_SIZES:
         return sizes_store(text, what, strings, field, err);
     case POD_CLI_DOUBLE:

@@ -89,5 +89,5 @@ const char *pod_cli_said_text(const pod_cli_said *said, const char *name);
 void pod_cli_said_default(pod_cli_said *said, const char *name, const char *text);
 
 /** Store all that was said, in the order of the table, and refuse what lacks; options that weren't given leave their
- *  field alone. POD_E_USAGE; POD_E_RANGE for a count above its range; POD_E_NOMEM. */
+ *  field alone. POD_E_USAGE (a value out of its range, too); POD_E_NOMEM. */
 pod_status pod_cli_said_store(const pod_cli_said *said, void *fields, pod_error *err);

@@ -11,7 +11,7 @@ enum { SIZES_MAX = 4096, ITEM_MAX = 128 };
 static pod_status add_size(pod_cli_sizes *sizes, int64_t bytes, const char *option, pod_error *err)
 {
     if (sizes->count == SIZES_MAX) {
-        return pod_fail(err, POD_E_RANGE, "%s has more than %d sizes; give fewer", option,
+        return pod_fail(err, POD_E_USAGE, "%s has more than %d sizes; give fewer", option,
                         SIZES_MAX);
     }
     sizes->bytes[sizes->count++] = bytes;
