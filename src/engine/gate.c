@@ -48,7 +48,7 @@ struct pod_gate {
     int words;      /* of a bit per rank */
 };
 
-static int words_of(int size)
+static int sender_words(int size)
 {
     return (size + WORD_BITS - 1) / WORD_BITS;
 }
@@ -56,7 +56,7 @@ static int words_of(int size)
 static size_t hall_bytes(int size)
 {
     return sizeof(gate_hall) + (size_t)size * sizeof(gate_seat)
-           + 2 * (size_t)size * (size_t)words_of(size) * sizeof(_Atomic uint64_t);
+           + 2 * (size_t)size * (size_t)sender_words(size) * sizeof(_Atomic uint64_t);
 }
 
 /* Bits of the ranks that have sent something to `rank` in a window: even and odd ones have their own. */
@@ -110,7 +110,7 @@ pod_gate *pod_gate_open(const char *name, MPI_Comm comm)
     gate->comm = comm;
     (void)MPI_Comm_rank(comm, &gate->rank);
     (void)MPI_Comm_size(comm, &gate->size);
-    gate->words = words_of(gate->size);
+    gate->words = sender_words(gate->size);
     int file = shm_open(name, O_RDWR, 0);
     if (file >= 0) {
         gate->hall = map(file, gate->size);

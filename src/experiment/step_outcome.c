@@ -119,6 +119,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     pod_experiment_step_numbers numbers = {.checked = 0};
     pod_reference *reference = NULL;
     bool data = false;
+    pod_time_ps bound_ps = 0;
     pod_status st =
         pod_experiment_step_choose_data(experiment, run_case->work.data_bytes,
                                         pod_experiment_step_multiply_adds(run_case), 1, &data, err);
@@ -136,6 +137,9 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
     } else if (st == POD_OK) {
         st = pod_experiment_step_run(experiment, run_case, chip, watch, result, err);
     }
+    POD_THEN(st, pod_experiment_step_bound(experiment, run_case, chip, &bound_ps, err));
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, pod_experiment_step_bound_hold(bound_ps, result, err));
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, result, data ? &numbers : NULL, outcome);
     }

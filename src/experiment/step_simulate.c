@@ -86,3 +86,15 @@ pod_status pod_experiment_step_bound(pod_experiment *experiment,
         .machine = &own.machine, .chip = chip, .programs = &run_case->work.programs};
     return pod_step_bound(&args, bound_ps, err);
 }
+
+pod_status pod_experiment_step_bound_hold(pod_time_ps bound_ps, const pod_step_result *result,
+                                          pod_error *err)
+{
+    const double slack_frac = result->links.dcn_bytes > 0 ? FOLDED_DCN_FRAC : 0;
+    const pod_time_ps slack_ps = (pod_time_ps)((double)bound_ps * slack_frac);
+    return result->time_ps >= bound_ps - slack_ps
+               ? POD_OK
+               : pod_fail(err, POD_E_INTERNAL,
+                          "the step took %.9g us, below its bound of %.9g us; please report this",
+                          pod_time_to_us(result->time_ps), pod_time_to_us(bound_ps));
+}

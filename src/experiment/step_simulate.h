@@ -32,6 +32,10 @@ pod_status pod_experiment_step_bound(pod_experiment *experiment,
                                      const pod_chip_spec *chip, pod_time_ps *bound_ps,
                                      pod_error *err);
 
+/** @return POD_E_INTERNAL: the step took less than its bound. What was folded over DCN may be rounded. */
+pod_status pod_experiment_step_bound_hold(pod_time_ps bound_ps, const pod_step_result *result,
+                                          pod_error *err);
+
 /** Simulate programs, those of the case or of the same model with fewer layers; time only. Collective.
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini

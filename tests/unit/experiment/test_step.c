@@ -9,7 +9,10 @@
 #include "experiment/step_dcn.h"
 #include "experiment/step_outcome.h"
 #include "experiment/step_periodic.h"
+#include "experiment/step_simulate.h"
 #include "experiment/step_what_if.h"
+
+#include <string.h>
 
 static pod_experiment_step_request request_of(world *w, const char *model, int64_t batch)
 {
@@ -497,4 +500,18 @@ Test(search, with_numbers_checks_all_candidates)
     }
     cr_expect_eq(w->notes, 1, "one choice for all");
     world_fini(w);
+}
+
+/* Bounds hold for every step; only what was folded over DCN may be rounded, by 10 ppm. */
+Test(experiment_step, may_not_be_below_its_bound)
+{
+    pod_error err = {.status = POD_OK};
+    pod_step_result result = {.time_ps = 1000000};
+    cr_assert_eq(pod_experiment_step_bound_hold(0, &result, &err), POD_OK);
+    cr_assert_eq(pod_experiment_step_bound_hold(1000000, &result, &err), POD_OK);
+    cr_assert_eq(pod_experiment_step_bound_hold(1000001, &result, &err), POD_E_INTERNAL);
+    cr_assert(strstr(err.text, "below its bound of 1.000001 us") != NULL, "%s", err.text);
+    result.links.dcn_bytes = 1;
+    cr_assert_eq(pod_experiment_step_bound_hold(1000001, &result, &err), POD_OK);
+    cr_assert_eq(pod_experiment_step_bound_hold(1000020, &result, &err), POD_E_INTERNAL);
 }
