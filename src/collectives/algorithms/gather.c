@@ -40,7 +40,7 @@ enum { FLOOD_TRIED_RANKS_MAX = 128 };
 
 /* Bytes over the links of a corner, as a multiple of the hops of a diameter, between which floods are tried. */
 static const double FLOOD_WORK_MIN = 0.02;
-static const double FLOOD_WORK_MAX = 4.0;
+static const double FLOOD_WORK_MAX = 8.0;
 
 typedef struct gather_schedule {
     pod_coll_schedule base;

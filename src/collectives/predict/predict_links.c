@@ -289,7 +289,9 @@ static void ordered_next(predict_run *r, int32_t cell, int direction)
 {
     predict_link *l = &r->links[cell * POD_DIRECTIONS + direction];
     int32_t *first = &l->waiting;
-    for (int32_t *at = &l->waiting; *at >= 0; at = &r->waitings[*at].next) {
+    const int64_t sought = r->schedule->timed ? l->turn : -1;
+    for (int32_t *at = &l->waiting; *at >= 0 && r->waitings[*first].key != sought;
+         at = &r->waitings[*at].next) {
         first = r->waitings[*at].key < r->waitings[*first].key ? at : first;
     }
     const int32_t taken = *first;
