@@ -161,21 +161,39 @@ function differentiate(   id, shifted, want, kept, step) {
         for (id in shifted)
             J[id, k] = (shifted[id] - base[id]) / log(1 + step)
     }
+    split("", T)
+    split("", B)
+    for (id in base)
+        add_row(id, T, B)
+}
+
+# A row's share of the normal equations.
+function add_row(id, T, B,   a, b, i, j, n, used) {
+    for (a = 1; a <= K; a++)
+        if ((id, a) in J)
+            used[++n] = a
+    for (i = 1; i <= n; i++) {
+        a = used[i]
+        B[a] += J[id, a] * base[id]
+        for (j = 1; j <= n; j++) {
+            b = used[j]
+            T[a, b] += J[id, a] * J[id, b]
+        }
+    }
 }
 
 # Newton step of the rows not in out[] into delta[]; figures in fixed[] keep delta = fixed[k].
 # Figures of which the rows say less than `information` (the sum of squared derivatives) get none[k] = 1.
-function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, most_here, pivot, t, c) {
-    split("", none); split("", delta)
+function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, pivot, t, c, less, lessB) {
+    split("", none); split("", delta); split("", less); split("", lessB)
+    for (id in out)
+        if (id in base)
+            add_row(id, less, lessB)
     nfree = 0
     for (a = 1; a <= K; a++) {
-        t = 0
-        for (id in base)
-            if (!(id in out))
-                t += J[id, a] * J[id, a]
         if (a in fixed)
             delta[a] = fixed[a]
-        else if (t < information)
+        else if (T[a, a] - less[a, a] < information)
             none[a] = 1
         else
             free[++nfree] = a
@@ -183,19 +201,12 @@ function solve(out, fixed, delta, none,   id, a, b, A, i, j, free, nfree, p, mos
     for (i = 1; i <= nfree; i++) {
         a = free[i]
         for (j = 1; j <= nfree; j++) {
-            A[i, j] = i == j ? 1e-7 : 0
-            for (id in base)
-                if (!(id in out))
-                    A[i, j] += J[id, a] * J[id, free[j]]
+            b = free[j]
+            A[i, j] = (i == j ? 1e-7 : 0) + T[a, b] - less[a, b]
         }
-        A[i, nfree + 1] = 0
-        for (id in base)
-            if (!(id in out)) {
-                t = base[id]
-                for (b in delta)
-                    t += J[id, b] * delta[b]
-                A[i, nfree + 1] -= J[id, a] * t
-            }
+        A[i, nfree + 1] = lessB[a] - B[a]
+        for (b in delta)
+            A[i, nfree + 1] -= (T[a, b] - less[a, b]) * delta[b]
     }
     for (i = 1; i <= nfree; i++) {
         pivot = i

@@ -71,6 +71,7 @@ typedef struct piece_cost {
     double row_s;    /* of a row of the running result */
     double step_s;   /* of a block */
     int64_t compute; /* keys of a piece */
+    bool serial;     /* the units alternate */
 } piece_cost;
 
 typedef struct grid {
@@ -97,8 +98,10 @@ static void add_blocks(grid *sum, const piece_cost *cost, int64_t count, int64_t
     sum->mxu_s += blocks * pieces * mxu_s;
     sum->vpu_s += blocks * pieces * vpu_s;
     sum->step_s += blocks * cost->step_s;
+    const double longer_s = by_mxu ? mxu_s : vpu_s;
+    const double shorter_s = by_mxu ? vpu_s : mxu_s;
     sum->total_s +=
-        blocks * (pieces * (by_mxu ? mxu_s : vpu_s) + (by_mxu ? vpu_s : mxu_s) + cost->step_s);
+        blocks * (pieces * longer_s + (cost->serial ? pieces : 1) * shorter_s + cost->step_s);
     sum->scores += blocks * (double)rows * (double)keys;
     sum->full += masked ? 0 : count;
     sum->masked += masked ? count : 0;
@@ -205,10 +208,17 @@ static double seen_of_head(const pod_attention_args *args)
 
 /* ---- a kernel ---- */
 
-/* What does the work: one core, or a device of the chip. */
-static pod_chip_spec worker_of(const pod_chip_spec *chip, const pod_attention_args *args)
+/* What does the work: one core with its share of the HBM, or a device of the chip, or one core of each device. */
+static pod_chip_spec worker_of(const pod_chip_spec *chip, const pod_attention_args *args,
+                               const pod_attention_kernel *kernel)
 {
-    return args->one_core ? pod_chip_one_core(chip) : pod_chip_one_device(chip);
+    int devices;
+    if (args->one_core) {
+        return pod_chip_one_core(chip);
+    }
+    return kernel->adds_to_dq && !args->megacore
+               ? pod_chip_kernel_device(chip, chip->devices, &devices)
+               : pod_chip_one_device(chip);
 }
 
 static double hbm_rate(const pod_chip_spec *chip)
@@ -247,6 +257,7 @@ static piece_cost attention_piece_cost(const pod_chip_spec *worker, const pod_at
         .row_s = rescales ? width * kernel->rescale_ops / vpu_rate : 0,
         .step_s = pod_time_to_s(worker->block_step_ps) / worker->cores,
         .compute = pod_min_i64(block->compute, PIECE_KEYS),
+        .serial = args->serial && !kernel->adds_to_dq,
     };
 }
 
@@ -288,7 +299,7 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
 {
     const pod_attention_block block = pod_attention_block_of(args);
     POD_TRY(attention_check(args, &block, err));
-    const pod_chip_spec worker = worker_of(chip, args);
+    const pod_chip_spec worker = worker_of(chip, args, kernel);
     const int workers = args->one_core ? 1 : chip->devices;
     const piece_cost cost = attention_piece_cost(&worker, args, kernel, &block);
     const grid head = grid_of_head(&cost, args, &block);
@@ -332,7 +343,8 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
 /* Into head order and back. */
 static double copies_seconds(const pod_chip_spec *chip, const pod_attention_args *args)
 {
-    const pod_chip_spec worker = worker_of(chip, args);
+    const pod_chip_spec worker =
+        args->one_core ? pod_chip_one_core(chip) : pod_chip_one_device(chip);
     const int workers = args->one_core ? 1 : chip->devices;
     const double inputs = q_bytes(args, args->qk_dim) + kv_bytes(args);
     const double bytes =

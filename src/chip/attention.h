@@ -24,7 +24,11 @@
  *  Backward is the fused kernel, or the last two one after another (split). An HBM pass is Q, K, V and the output once.
  *  Everything is per JAX device: of a chip with two devices each has half of the heads of all sequences, half
  *  the HBM rate and one core. On a device of two cores both share the blocks of a kernel, and a block step costs
- *  half.
+ *  half. Backward kernels sum dK and dV over queries and heads, and so run on one core of a device; with
+ *  megacore (MaxText's sa_bwd_dkv_megacore) the cores share the heads of keys.
+ *
+ *  JAX's splash kernel (serial), which MaxText takes unless use_tokamax_splash says otherwise, has nothing to compute
+ *  beside a block's vector work: block = pieces · (mxu + vpu) + block step, forward. Its backward kernels are as above.
  *  Copies bring inputs [batch, sequence, head, dim] into head order and back: Q, K, V read and written once; backward
  *  Q, K, V, the output and their gradients.
  *
@@ -59,6 +63,8 @@ typedef struct pod_attention_args {
     bool causal;
     bool backward;
     bool split;        /**< backward by two kernels, dkv and dq, instead of the fused one */
+    bool megacore;     /**< backward runs on all cores of a device, not on one */
+    bool serial;       /**< forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
     bool max_estimate; /**< the maximum is estimated before: forward never rescales */
     bool copies;       /**< inputs are not in head order */
     bool one_core;     /**< one core of the chip with its share of the HBM does it all */

@@ -22,6 +22,7 @@ static const char about[] =
 /* What the command's options say. */
 typedef struct serve_options {
     pod_step_texts texts; /**< of the options that step has, too */
+    pod_step_recipe recipe;
     const char *mesh;
     pod_serving_args args;
 } serve_options;
@@ -170,7 +171,6 @@ static pod_status print(pod_cli *cli, const serve_row *row, const pod_serving_ar
 static pod_status run(pod_cli *cli, const serve_options *own, const pod_experiment_setup *setup,
                       const pod_experiment_step_request *request, pod_error *err)
 {
-    const pod_step_recipe recipe = {0};
     pod_logical_mesh mesh;
     pod_serving_steps steps = {0};
     serve_row row = {.slice = setup->slice.name,
@@ -178,7 +178,7 @@ static pod_status run(pod_cli *cli, const serve_options *own, const pod_experime
                      .dtype = pod_dtype_name(request->dtype),
                      .args = own->args};
     row.args.seed = cli->experiment.seed;
-    POD_TRY(pod_step_mesh_read(&recipe, &own->texts, own->mesh, &setup->slice, &mesh, err));
+    POD_TRY(pod_step_mesh_read(&own->recipe, &own->texts, own->mesh, &setup->slice, &mesh, err));
     pod_status st =
         pod_serving_steps_init(&steps, &cli->experiment, request, setup, &mesh, &row.args, err);
     if (st == POD_OK) {
@@ -199,18 +199,46 @@ static pod_status run(pod_cli *cli, const serve_options *own, const pod_experime
     return st;
 }
 
-static pod_status request_read(pod_cli *cli, const serve_options *own,
+/* --recipe and --maxtext: of what they say for options of step, a server has some. */
+static pod_status recipe_read(pod_cli *cli, serve_options *own, pod_error *err)
+{
+    static const char *const taken[] = {"model", "dtype", "split-axes"};
+    const pod_cli_said *said = &own->texts.said;
+    pod_step_texts all = pod_step_texts_make();
+    all.said.list = said->list;
+    pod_cli_said_default(&all.said, "mode", "serve");
+    for (int i = 0; i < said->count; i++) {
+        pod_cli_said_default(&all.said, said->options[i].name, said->text[i]);
+    }
+    POD_TRY(pod_step_recipe_read(&own->recipe, &all, cli, err));
+    for (size_t i = 0; own->recipe.given && i < sizeof taken / sizeof *taken; i++) {
+        pod_cli_said_default(&own->texts.said, taken[i], pod_step_text(&all, taken[i]));
+    }
+    if (own->recipe.given) {
+        pod_cli_say(cli, "of the settings a server takes the model, its types, the mesh and the "
+                         "matmuls' tiles; the load says how many requests run and how long they "
+                         "are");
+    }
+    return POD_OK;
+}
+
+static pod_status request_read(pod_cli *cli, serve_options *own,
                                pod_experiment_step_request *request, pod_error *err)
 {
     pod_model model;
+    POD_TRY(recipe_read(cli, own, err));
     const char *name = pod_step_text(&own->texts, "model");
     POD_TRY(pod_cli_require(name, "--model", "llama3.1-8b", err));
+    if (!own->recipe.given) {
+        POD_TRY(pod_cli_require(own->mesh, "--mesh", "tensor=8", err));
+    }
     POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
-    POD_TRY(pod_catalog_model(&cli->tables->maxtext, name, &model, err));
+    POD_TRY(pod_step_model_read(name, cli, &model, err));
     if (model.kind != POD_MODEL_TRANSFORMER) {
         return pod_fail(err, POD_E_USAGE, "serve is for transformers; podsim list models has some");
     }
     *request = pod_experiment_step_request_of(&model);
+    POD_TRY(pod_step_recipe_apply(request, &own->texts, &own->recipe, err));
     return pod_cli_said_store(&own->texts.said, request, err);
 }
 
@@ -231,7 +259,7 @@ enum { TOKENS_MAX = 1 << 24, CLIENTS_MAX = 1 << 16 };
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"mesh", 0, POD_CLI_TEXT, AT(mesh), "AXIS=N,...",
-     "axes of one slice: tensor, fsdp, data, expert", .example = "tensor=8", .matters = true},
+     "axes of one slice: tensor, fsdp, data, expert (with settings default: theirs)", .matters = true},
     {"input", 0, POD_CLI_COUNT, AT(args.input), "N",
      "tokens of a prompt", .min = 1, .max = TOKENS_MAX, .example = "1024", .matters = true},
     {"output", 0, POD_CLI_COUNT, AT(args.output), "N",
@@ -253,8 +281,9 @@ static const pod_cli_option options[] = {
 /* Options of step that a server has, too. */
 static int shared_options(pod_cli_option shared[POD_STEP_SHARED_OPTIONS])
 {
-    static const char *const names[] = {"model",     "dcn-mesh", "split-axes",  "dtype",
-                                        "placement", "page",     "cache-dtype", "host-ms"};
+    static const char *const names[] = {"model",       "recipe",  "maxtext",    "strict",
+                                        "dcn-mesh",    "dtype",   "split-axes", "placement",
+                                        "cache-dtype", "host-ms", "page"};
     int n = 0;
     for (int i = 0; i < POD_STEP_SHARED_OPTIONS; i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -301,5 +330,6 @@ pod_status pod_cmd_serve(pod_cli *cli, int argc, const char **argv, pod_error *e
         st = run(cli, &own, &targets.setup[0], &request, err);
     }
     pod_cli_targets_fini(&targets);
+    pod_step_recipe_fini(&own.recipe);
     return st;
 }

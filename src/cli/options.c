@@ -163,6 +163,19 @@ static pod_cli_said *said_init(pod_cli_said *said, pod_cli *cli, const pod_cli_o
     return said;
 }
 
+/* A common option whose name the command has itself: serve's --output is a number of tokens. */
+static void rename_taken(pod_cli_option *common, int ncommon, const pod_cli_usage *usage)
+{
+    for (int i = 0; i < ncommon; i++) {
+        for (int k = 0; k < usage->noptions; k++) {
+            if (strcmp(common[i].name, usage->options[k].name) == 0) {
+                POD_ASSERT(strcmp(common[i].name, "output") == 0);
+                common[i].name = "output-file";
+            }
+        }
+    }
+}
+
 static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usage)
 {
     static const pod_cli_option help[] = {
@@ -175,6 +188,7 @@ static void line_init(command_line *line, pod_cli *cli, const pod_cli_usage *usa
     const int nslices = pod_cli_common_options(usage->groups & slices, line->slice);
     const int ncommon =
         pod_cli_common_options((usage->groups & ~slices) | POD_CLI_ALWAYS, line->common);
+    rename_taken(line->common, ncommon, usage);
     pod_cli_said *own = usage->said != NULL ? usage->said : &line->own_said;
     line->set = (option_set){.count = 0};
     set_add(&line->set, said_init(&line->slice_said, cli, line->slice, nslices), cli);

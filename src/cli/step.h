@@ -52,6 +52,10 @@ static inline const char *pod_step_text(const pod_step_texts *texts, const char 
 /** A model by name, by its sizes, or by Hugging Face's config.json. Collective.
  *  @return as pod_catalog_model and pod_hf_config_read; POD_E_IO */
 pod_status pod_step_model_read(const char *text, pod_cli *cli, pod_model *model, pod_error *err);
+/** Settings of a recipe, if there is one; what they drop of experts' tokens counts unless the model says it itself.
+ *  @return POD_E_USAGE: they are for transformers */
+pod_status pod_step_recipe_apply(pod_experiment_step_request *request, const pod_step_texts *texts,
+                                 const pod_step_recipe *recipe, pod_error *err);
 /** What the options that both share say. Reads the tables if they aren't there. Collective.
  *  @param recipe  whose values the texts have already; its batch is still missing
  *  @return POD_E_USAGE; POD_E_RANGE */

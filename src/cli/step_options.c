@@ -314,9 +314,8 @@ static pod_status data_check(const pod_experiment_step_request *request, const p
     return POD_OK;
 }
 
-/** Recipes are of transformers; what they drop of experts' tokens counts unless the model says it itself. */
-static pod_status apply_recipe(pod_experiment_step_request *request, const pod_step_texts *texts,
-                               const pod_step_recipe *recipe, pod_error *err)
+pod_status pod_step_recipe_apply(pod_experiment_step_request *request, const pod_step_texts *texts,
+                                 const pod_step_recipe *recipe, pod_error *err)
 {
     if (!recipe->given) {
         return POD_OK;
@@ -343,7 +342,7 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     POD_TRY(pod_step_model_read(name, cli, &model, err));
     *request = pod_experiment_step_request_of(&model);
     POD_TRY(data_check(request, cli, err));
-    POD_TRY(apply_recipe(request, texts, recipe, err));
+    POD_TRY(pod_step_recipe_apply(request, texts, recipe, err));
     POD_TRY(batch_check(request, texts, recipe->given, err));
     POD_TRY(input_check(texts, err));
     POD_TRY(pod_cli_said_store(&texts->said, request, err));

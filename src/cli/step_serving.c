@@ -26,9 +26,12 @@ void pod_step_serving_heading(pod_findings *findings, const pod_experiment_step_
 static pod_roofline roofline_of(const pod_experiment_step_case *run_case, const pod_chip_spec *chip)
 {
     const pod_step_request *request = &run_case->request;
+    const int64_t rows = request->mode == POD_STEP_PREFILL
+                             ? request->batch * request->seq
+                             : request->batch + request->serving.prefill_tokens;
     pod_roofline_args args =
         pod_roofline_args_of(request->model, chip, request->dtype, request->batch, request->seq,
-                             run_case->mesh.ndevices);
+                             rows, run_case->mesh.ndevices);
     args.cache_bytes *=
         (double)pod_dtype_size(pod_step_cache_dtype(request)) / pod_dtype_size(request->dtype);
     args.prompt_tokens = (double)request->serving.prefill_tokens;

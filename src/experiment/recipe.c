@@ -194,10 +194,13 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         .blocks = blocks_of(&recipe->blocks),
         .local_blocks = blocks_of(&recipe->local_blocks),
         .split_backward = recipe->blocks.fused == 0,
+        .serial_attention = recipe->tokamax_splash == 0,
+        .megacore_backward = recipe->megacore_backward == 1,
         .max_estimate = recipe->max_estimate == 1,
         .context = contexts[recipe->context_strategy],
         .context_unbalanced = recipe->context_balance == 0,
         .vocab_tiles = (int32_t)recipe->vocab_tiling,
+        .embed_by_rows = recipe->iota_embed == 0,
         .narrow_mu = recipe->mu_dtype == POD_DTYPE_BF16,
         .narrow_weights = recipe->weight_dtype == POD_DTYPE_BF16,
         .narrow_weight_sum = recipe->f32_weight_sum == 0,
@@ -210,7 +213,9 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
                      .repeats =
                          recipe->pipeline_repeats > 0 ? (int32_t)recipe->pipeline_repeats : 0,
                      .delayed = recipe->pipeline_delay == 1,
-                     .gather_once = recipe->pipeline_gather_once == 1},
+                     .gather_once = recipe->pipeline_gather_once == 1,
+                     .gather_by_rounds = recipe->pipeline_gather_by_rounds == 1
+                                         && recipe->pipeline_gather_once == 0},
     };
     tiles_of(recipe, settings.expert_tile);
     return settings;

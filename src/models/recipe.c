@@ -375,7 +375,8 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
                                            "bwd_quantization_calibration_method"};
     static const char *const pipelines[] = {
         "num_pipeline_microbatches", "num_pipeline_repeats", "num_layers_per_pipeline_stage",
-        "pipeline_delay_activation_forwarding", "pipeline_fsdp_ag_once"};
+        "pipeline_delay_activation_forwarding", "pipeline_fsdp_ag_once",
+        "pipeline_fsdp_ag_per_repeat"};
     if (!pod_recipe_has_pipeline(recipe)) {
         set_idle(settings, pipelines, sizeof pipelines / sizeof pipelines[0]);
     }
@@ -430,7 +431,7 @@ static pod_status draft_finish(pod_settings *settings, const pod_settings *of_mo
     pod_recipe *recipe = &draft->recipe;
     recipe->matmul_dtype = (pod_dtype)draft->matmul_dtype;
     recipe->context_strategy = (pod_recipe_context)draft->context_strategy;
-    recipe->blocks.fused = recipe->blocks.fused == 1 || draft->tokamax_splash == 1 ? 1 : 0;
+    recipe->blocks.fused = recipe->blocks.fused == 1 || recipe->tokamax_splash == 1 ? 1 : 0;
     local_blocks_fill(recipe);
     tiles_choose(settings, recipe);
     const pod_setting *mu = pod_settings_find(settings, "mu_dtype");

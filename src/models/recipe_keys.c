@@ -198,7 +198,8 @@ static const key_row keys[] = {
     BLOCK_ROWS("kv_dkv_compute", kv_dkv_compute),
     BLOCK_ROWS("q_dq", q_dq),
     BLOCK_ROWS("kv_dq", kv_dq),
-    {"use_tokamax_splash", SWITCH, DRAFT(tokamax_splash)},
+    {"use_tokamax_splash", SWITCH, OF(tokamax_splash)},
+    {"sa_bwd_dkv_megacore", SWITCH, OF(megacore_backward)},
     {"sa_use_fused_bwd_kernel", SWITCH, OF(blocks.fused)},
     {"context_parallel_load_balance", SWITCH, OF(context_balance)},
     {"context_parallel_strategy", WORD, DRAFT(context_strategy), .words = strategies},
@@ -217,12 +218,14 @@ static const key_row keys[] = {
     {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp)},
 
     {"num_vocab_tiling", COUNT, OF(vocab_tiling)},
+    {"use_iota_embed", SWITCH, OF(iota_embed)},
     {"gradient_accumulation_steps", COUNT, OF(gradient_accumulation)},
     {"num_pipeline_microbatches", OR_MINUS, OF(pipeline_microbatches)},
     {"num_pipeline_repeats", OR_MINUS, OF(pipeline_repeats)},
     {"num_layers_per_pipeline_stage", COUNT, OF(pipeline_layers)},
     {"pipeline_delay_activation_forwarding", SWITCH, OF(pipeline_delay)},
     {"pipeline_fsdp_ag_once", SWITCH, OF(pipeline_gather_once)},
+    {"pipeline_fsdp_ag_per_repeat", SWITCH, OF(pipeline_gather_by_rounds)},
     {"opt_type", WORD, OF(sgd), .words = optimizers},
 };
 /* clang-format on */
@@ -584,6 +587,7 @@ pod_recipe_draft pod_recipe_draft_default(void)
                    .capacity_factor = -1,
                    .f32_weight_sum = 1,
                    .vocab_tiling = 1,
+                   .iota_embed = 1, /* as in the published runs */
                    .gradient_accumulation = 1,
                    .pipeline_microbatches = -1,
                    .pipeline_repeats = -1,

@@ -15,7 +15,6 @@ typedef struct pod_recipe_draft {
     pod_recipe_sizes sizes;
     int64_t matmul_dtype;     /**< a pod_dtype */
     int64_t context_strategy; /**< a pod_recipe_context */
-    int64_t tokamax_splash;
 } pod_recipe_draft;
 
 /** The defaults of base.yml; blocks of layers with a window are 0: not said. */

@@ -41,7 +41,7 @@ int64_t pod_model_cache(const pod_model *model, int64_t tokens)
 
 pod_roofline_args pod_roofline_args_of(const pod_model *model, const pod_chip_spec *chip,
                                        pod_dtype dtype, int64_t sequences, int64_t seq,
-                                       int32_t chips)
+                                       int64_t rows, int32_t chips)
 {
     const double head = (double)model->vocab * (double)model->d_model;
     pod_roofline_args args = {.sequences = (double)sequences,
@@ -56,8 +56,8 @@ pod_roofline_args pod_roofline_args_of(const pod_model *model, const pod_chip_sp
     for (int64_t l = 0; l < model->layers; l++) {
         pod_layer layer = pod_model_layer(model, l);
         args.weights += (double)pod_layer_weights(model, &layer, true);
-        const int64_t rows = sequences * layer.top_k;
-        layer.top_k = layer.experts < rows ? layer.experts : rows;
+        const bool all = rows >= pod_ceil_div(layer.experts, layer.top_k > 0 ? layer.top_k : 1);
+        layer.top_k = all ? layer.experts : rows * layer.top_k;
         read += (double)pod_layer_weights(model, &layer, true);
     }
     args.weight_bytes = read * pod_dtype_size(dtype);

@@ -42,7 +42,8 @@ pod_roofline pod_roofline_prefill(const pod_roofline_args *args);
 
 /** Elements that `tokens` of one sequence have in a KV cache: local layers keep their window. */
 int64_t pod_model_cache(const pod_model *model, int64_t tokens);
-/** What the formulas need of a transformer in one dtype on chips of a kind; rates nominal. */
+/** What the formulas need of a transformer in one dtype on chips of a kind; rates nominal.
+ *  @param rows  tokens that go through the layers in a step: their experts are read */
 pod_roofline_args pod_roofline_args_of(const pod_model *model, const pod_chip_spec *chip,
                                        pod_dtype dtype, int64_t sequences, int64_t seq,
-                                       int32_t chips);
+                                       int64_t rows, int32_t chips);

@@ -5,7 +5,7 @@
 #include "chip/hbm.h"
 #include "chip/matmul.h"
 
-/* Matmuls and attention of a transformer run at what a long step sustains. */
+/* Matmuls of a transformer run at what a long step sustains; attention kernels at their own measured rate. */
 static pod_chip_spec op_chip(const pod_chip_spec *chip, const pod_op *op)
 {
     pod_chip_spec own = *chip;

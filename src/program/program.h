@@ -163,7 +163,7 @@ typedef struct pod_op {
     int32_t lane; /**< of a copy: POD_LANE_… */
     double rate;  /**< of POD_VEC_SGD */
     pod_attention_args attention;
-    bool sustained; /**< of matmul and attention: at what a long step sustains (mxu_step_frac) */
+    bool sustained; /**< of matmul: at what a long step sustains (mxu_step_frac) */
     /* collective, send, recv, host */
     pod_coll_op op;
     int32_t group; /**< index in program->groups */

@@ -76,8 +76,7 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
 
 /* ---- the ends ---- */
 
-/** Rows of a table that is cut along its columns: picked everywhere by a product with a 0-1 matrix, as MaxText's
- * recipes do, then exchanged. */
+/** Rows of a table that is cut along its columns: picked everywhere, then exchanged. */
 static void embedding_exchange(pod_tf *tf, const char *name, int32_t x)
 {
     const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
@@ -85,6 +84,26 @@ static void embedding_exchange(pod_tf *tf, const char *name, int32_t x)
     pod_tf_wait(tf,
                 pod_tf_collective(tf, POD_ALL_TO_ALL, name, cut, tf->tokens * tf->model->d_model,
                                   POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE)));
+}
+
+/** The rows of all tokens out of the table, or their derivatives into its gradient: a product with a 0-1 matrix, as
+ *  MaxText's recipes do, or row by row, read and written; derivatives are added, to zeros at first. */
+static void embedding_rows(pod_tf *tf, bool backward, int32_t x, int32_t table)
+{
+    enum { GATHER = 2, SCATTER = 3 };
+    const int64_t d = tf->model->d_model;
+    const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
+    const int64_t size[3] = {backward ? vocab : tf->tokens, backward ? tf->tokens : vocab, d};
+    const int64_t elements = tf->tokens * d;
+    if (tf->stage.request->settings.embed_by_rows) {
+        const int64_t zeros = backward ? pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING)->shard : 0;
+        pod_tf_vector(tf, backward ? "bwd.rows.embed" : "fwd.rows.embed", (double)elements,
+                      ((backward ? SCATTER : GATHER) * elements + zeros) * BYTES,
+                      TOUCH(x, table, NONE, NONE));
+    } else {
+        pod_tf_matmul(tf, backward ? "bwd.matmul.embed" : "fwd.matmul.embed", size, 1,
+                      TOUCH(x, table, NONE, NONE));
+    }
 }
 
 static pod_tf *tf_of(pod_stage *stage)
@@ -105,10 +124,8 @@ static pod_array tf_input(pod_stage *stage)
     const int32_t x = pod_tf_activation(tf, "x", d);
     enum { IDS = 4 }; /* token, target, position, segment: 4 bytes each */
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
-    const int64_t vocab = (tf->model->vocab + tf->tensor - 1) / tf->tensor;
     tf->layer = -1;
-    pod_tf_matmul(tf, "fwd.matmul.embed", (const int64_t[3]){tf->tokens, vocab, d}, 1,
-                  TOUCH(x, NONE, NONE, NONE));
+    embedding_rows(tf, false, x, NONE);
     embedding_exchange(tf, "fwd.exchange.embedding", x);
     tf->rows_cut = false;
     return array_of(tf, x);
@@ -303,10 +320,7 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
                                         tf->stage.build.dtype, table->shard, 1);
     }
-    pod_tf_matmul(tf, "bwd.matmul.embed",
-                  (const int64_t[3]){(tf->model->vocab + tf->tensor - 1) / tf->tensor, tf->tokens,
-                                     tf->model->d_model},
-                  1, TOUCH(dx, table->gradient, NONE, NONE));
+    embedding_rows(tf, true, dx, table->gradient);
     if (table->there && pod_stage_part_is_last(stage)) {
         table->gradient_op = tf->last_core;
         pod_tf_gradient_complete(tf, table);
@@ -390,6 +404,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         .plan = work->plan,
         .program = &work->programs.stages[number],
         .last_core = NONE,
+        .keys_gather = NONE,
         .scatters = {NONE, NONE, NONE},
         .layer = -1
     };

@@ -8,6 +8,7 @@
 #include "workload/transformer/transformer_attention.h"
 
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
 
 enum { SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
@@ -49,6 +50,8 @@ static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *laye
                                 .causal = true,
                                 .backward = backward,
                                 .split = backward && tf->stage.request->settings.split_backward,
+                                .serial = tf->stage.request->settings.serial_attention,
+                                .megacore = tf->stage.request->settings.megacore_backward,
                                 .max_estimate = tf->stage.request->settings.max_estimate,
                                 .cache = POD_DTYPE_BF16,
                                 .block = block_of(tf, layer, backward)};
@@ -139,23 +142,39 @@ static void index_scores(pod_tf *tf, const char *const names[2], const pod_layer
 
 /* ---- keys and values of other chips ---- */
 
-/** Of the whole sequence. */
-static void kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv)
+/** Of the whole sequence. @return the gather, under way */
+static int32_t kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv)
 {
     const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
     const int32_t all =
         pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, elements, 1);
-    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements,
-                                      POD_DTYPE_BF16, NONE, TOUCH(qkv, all, NONE, NONE)));
+    return pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements, POD_DTYPE_BF16,
+                             NONE, TOUCH(qkv, all, NONE, NONE));
 }
 
-/** One step round the axis. */
-static int32_t kv_pass(pod_tf *tf, const char *name, const pod_layer *layer, int32_t after,
-                       int32_t buffer)
+bool pod_tf_attend_gathers(const pod_tf *tf, const pod_layer *layer)
+{
+    return context_chips(tf) > 1 && layer->delta_chunk == 0
+           && (tf->stage.request->attention == POD_ATTENTION_PLAIN
+               || tf->stage.request->settings.context == POD_CONTEXT_ALL_GATHER);
+}
+
+int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool backward)
+{
+    const int32_t begun = tf->keys_gather;
+    tf->keys_gather = NONE;
+    return begun != NONE || !pod_tf_attend_gathers(tf, layer)
+               ? begun
+               : kv_gather(tf, backward ? "bwd.gather.kv" : "fwd.gather.kv", layer, qkv);
+}
+
+/** One step round the axis of `width` columns of each token. */
+static int32_t pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype, int32_t after,
+                    int32_t buffer)
 {
     const int32_t op =
-        pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * kv_width(tf, layer),
-                          POD_DTYPE_BF16, after, TOUCH(buffer, NONE, NONE, NONE));
+        pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * width, dtype, after,
+                          TOUCH(buffer, NONE, NONE, NONE));
     if (op != NONE && tf->stage.build.st == POD_OK) {
         tf->program->ops[op].shift = 1;
     }
@@ -193,38 +212,59 @@ static void own_block(pod_tf *tf, const char *name, const pod_attention_args *ar
     pod_tf_attention(tf, name, &own, touch);
 }
 
-/** Attention with keys and values that travel round the axis; backward with their gradients after them. */
+/** Partial sums in f32, read and written, and what is added to them. */
+static void add_partial(pod_tf *tf, const char *name, int64_t width, int64_t added_bytes,
+                        int32_t buffer)
+{
+    enum { F32_READ_WRITE = 8 };
+    const int64_t elements = tf->tokens * width;
+    pod_tf_vector(tf, name, (double)elements, (F32_READ_WRITE + added_bytes) * elements,
+                  TOUCH(buffer, NONE, NONE, NONE));
+}
+
+/** Attention with keys and values that travel round the axis beside each step's kernel. Forward merges the step's
+ *  output into that of those before. Backward adds to gradients in f32, which travel on beside the next step's. */
 static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
                  const pod_attention_args *args, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     const int64_t chips = context_chips(tf);
     const bool local = layer->window > 0;
     const pod_attention_args block = block_args(tf, args);
+    const int64_t width[2] = {kv_heads(tf, layer) * layer->v_dim,
+                              kv_heads(tf, layer) * layer->qk_dim};
+    const int64_t rows = pod_tf_context_width(tf, layer);
+    const int64_t queries = layer->heads / tf->tensor * layer->qk_dim;
     const int32_t kv = pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype,
                                      2 * tf->tokens, kv_width(tf, layer));
+    const int32_t partial =
+        pod_tf_buffer(tf, "partial", POD_MEMORY_ACTIVATIONS, POD_DTYPE_F32, tf->tokens,
+                      rows + (args->backward ? 2 * kv_width(tf, layer) : 0));
     int32_t passed = NONE;
-    int32_t gradient = NONE;
+    int32_t gradient[2] = {NONE, NONE};
     for (int64_t step = 0; step < chips; step++) {
-        const int32_t here = passed;
-        passed = step < chips - 1 ? kv_pass(tf, names[1], layer, passed, kv) : NONE;
+        passed = pass(tf, names[1], kv_width(tf, layer), POD_DTYPE_BF16, passed, kv);
+        if (local && step < chips - 1) {
+            continue; /* most keys are out of the window: they are only passed on */
+        }
         if (local) {
-            pod_tf_wait(tf, step < chips - 1 ? NONE : here);
-        } else {
-            pod_tf_wait(tf, here);
-            if (step == 0) {
-                own_block(tf, names[0], args, touch);
-            } else {
-                pod_tf_attention(tf, names[0], &block, touch);
-            }
-        }
-        if (local && step == chips - 1) {
             pod_tf_attention_pieces(tf, names[0], args, chips, touch);
+        } else if (step == 0) {
+            own_block(tf, names[0], args, touch);
+        } else {
+            pod_tf_attention(tf, names[0], &block, touch);
         }
-        if (args->backward) {
-            gradient = kv_pass(tf, names[2], layer, gradient, kv);
+        for (int i = 0; args->backward && i < 2; i++) {
+            pod_tf_wait(tf, gradient[i]);
+            add_partial(tf, "bwd.add.dkv", width[i], sizeof(float), partial);
+            gradient[i] = pass(tf, names[2], width[i], POD_DTYPE_F32, NONE, partial);
         }
+        add_partial(tf, args->backward ? "bwd.add.dq" : "fwd.merge.context",
+                    args->backward ? queries : rows, args->backward ? sizeof(float) : BYTES,
+                    partial);
+        pod_tf_wait(tf, passed);
     }
-    pod_tf_wait(tf, gradient);
+    pod_tf_wait(tf, gradient[0]);
+    pod_tf_wait(tf, gradient[1]);
 }
 
 /** Heads against tokens, or back: `columns` of each token of this chip. */
@@ -320,6 +360,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     pod_tf_scores of = {
         .context = pod_tf_activation(tf, "context", pod_tf_context_width(tf, layer)),
         .probabilities = NONE,
+        .gather = NONE,
         .gathered = again,
     };
     const bool no_kernel = tf->stage.request->attention == POD_ATTENTION_PLAIN;
@@ -351,9 +392,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
                  pod_tf_context_width(tf, layer), of.context);
         return of;
     }
-    if (chips > 1) {
-        kv_gather(tf, again ? "bwd.gather.kv" : "fwd.gather.kv", layer, qkv);
-    }
+    pod_tf_wait(tf, pod_tf_attend_gather(tf, layer, qkv, again));
     if (no_kernel) {
         of.probabilities = plain_forward(tf, &args, qkv, of.context);
     } else {
@@ -362,13 +401,12 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     return of;
 }
 
-/** Gradients of keys and values to the chips of their tokens. */
-static void kv_scatter(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+/** Gradients of keys and values to the chips of their tokens. @return the reduce-scatter, under way */
+static int32_t kv_scatter(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
 {
     const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
-    pod_tf_wait(tf,
-                pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence, elements,
-                                  POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE)));
+    return pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence, elements,
+                             POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE));
 }
 
 void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
@@ -404,15 +442,13 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
         exchange(tf, "bwd.exchange.dqkv", exchanged_width(tf, layer), dqkv);
         return;
     }
-    if (chips > 1 && !of->gathered) {
-        kv_gather(tf, "bwd.gather.kv", layer, qkv);
-    }
+    pod_tf_wait(tf, of->gather);
     if (no_kernel) {
         plain_backward(tf, &args, qkv, of, dcontext, dqkv);
     } else {
         pod_tf_attention_pieces(tf, "bwd.attention", &args, chips, touch);
     }
-    if (chips > 1) {
-        kv_scatter(tf, layer, dqkv);
-    }
+    const int32_t scatter = chips > 1 ? kv_scatter(tf, layer, dqkv) : NONE;
+    pod_tf_put_off_end(tf);
+    pod_tf_wait(tf, scatter);
 }

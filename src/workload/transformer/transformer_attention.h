@@ -7,10 +7,13 @@
  *  equally many keys: the second and the last but one stand for all. Unbalanced the last chip decides, whose S / c
  *  queries see all keys. Per layer, with T tokens of a chip, keys and values of w columns:
  *
- *      all-gather  T·c·w gathered forward, once backward; their gradients reduce-scattered
- *      ring        c - 1 permutes of T·w forward, each under the scores of the block before; backward the same, and
- *                  c permutes of their gradients. Local layers wait for all of it first, as their few scores
- *                  overlap with nothing
+ *      all-gather  T·c·w gathered forward, beside the queries' projection; once backward, beside the MLP's backward pass; their
+ *                  gradients reduce-scattered beside the derivatives by the weights of a dense MLP, as XLA's
+ *                  latency-hiding scheduler puts them
+ *      ring        c permutes of T·w forward, each beside a step's scores (the last one brings them home); partial
+ *                  outputs are merged in f32. Backward the same, and c permutes of the gradients in f32, each beside
+ *                  the next step's scores. Local layers wait for all of it first, as their few scores overlap with
+ *                  nothing
  *      ulysses     all-to-all of queries, keys and values, heads against tokens; of the output back; backward both
  *                  again with their gradients. Keys of fewer heads than chips are copied
  *
@@ -23,6 +26,7 @@
 typedef struct pod_tf_scores {
     int32_t context;       /**< buffer of its output */
     int32_t probabilities; /**< of plain attention, f32 and bf16; else POD_OP_NONE */
+    int32_t gather;        /**< of keys and values of all tokens, under way; else POD_OP_NONE */
     bool gathered;         /**< done again: keys and values of all tokens are at hand */
 } pod_tf_scores;
 
@@ -47,6 +51,11 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
 
 /** @param qkv  queries, keys and values of this chip's tokens, rotated @param again  in the backward pass */
 pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool again);
+/** Whether keys and values of other chips come in one all-gather, and their gradients go in one reduce-scatter. */
+bool pod_tf_attend_gathers(const pod_tf *tf, const pod_layer *layer);
+/** That gather begins, as soon as this chip's keys and values are at hand, unless it has (tf->keys_gather).
+ *  @return the gather, under way, or POD_OP_NONE */
+int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool backward);
 /** @param of  what pod_tf_attend gave, kept or done again @param dqkv  derivatives come here */
 void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv);

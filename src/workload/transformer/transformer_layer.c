@@ -46,12 +46,17 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
                            bool again)
 {
     const int32_t qkv = pod_tf_activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
+    const bool keys_first = !tf->pieces && pod_tf_attend_gathers(tf, layer);
     pod_tf_quantize(tf, tf->tokens * tf->model->d_model, xn);
-    pod_tf_products products = {.pass = "fwd.pass.qkv", .buffer = xn};
+    pod_tf_products products[2] = {
+        {.pass = "fwd.pass.qkv", .buffer = xn},
+        {.pass = "fwd.pass.qkv", .buffer = xn}
+    };
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
+        pod_tf_products *of = &products[keys_first && (m->kept & 1U << POD_KEEP_KEY) != 0 ? 0 : 1];
         if (m->role == POD_ROLE_PROJECTION && !(again && pod_tf_is_kept(tf, m->kept))) {
-            products.product[products.count++] = (pod_tf_product){
+            of->product[of->count++] = (pod_tf_product){
                 "fwd.matmul.qkv",
                 m->k,
                 pod_layer_matmul_n(m, tf->tensor),
@@ -60,7 +65,11 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
             };
         }
     }
-    pod_tf_multiply(tf, &products, tf->rows_cut && !again);
+    if (products[0].count > 0) {
+        pod_tf_multiply(tf, &products[0], false);
+        tf->keys_gather = pod_tf_attend_gather(tf, layer, qkv, again);
+    }
+    pod_tf_multiply(tf, &products[1], tf->rows_cut && !again);
     return qkv;
 }
 
@@ -248,7 +257,8 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     }
     s->attended = context_is_kept(tf)
                       ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_TF_SLOT_CONTEXT),
-                                        .probabilities = pod_tf_kept(tf, POD_TF_SLOT_SCORES)}
+                                        .probabilities = pod_tf_kept(tf, POD_TF_SLOT_SCORES),
+                                        .gather = pod_tf_attend_gather(tf, layer, s->qkv, true)}
                       : pod_tf_attend(tf, layer, s->qkv, true);
     if (is_parallel(tf)) {
         s->out = s->x;
@@ -274,51 +284,96 @@ static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
     return dy; /* the residual path adds in place */
 }
 
-/** Products of a projection's gradient: by its input, and by its weights. */
-static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
-                                 int32_t weights, int32_t dqkv, int32_t dxn)
+/** Of what attention's backward pass leaves. */
+typedef struct attention_gradient {
+    int32_t dqkv;
+    int32_t partial; /**< of the weights, if that of the output projection is there */
+    bool out_done;
+} attention_gradient;
+
+static bool is_of_queries(const pod_layer_matmul *m)
 {
-    pod_tf_quantize(tf, 2 * tf->tokens * pod_tf_qkv_width(tf, layer), dqkv);
-    pod_tf_products products = {.pass = "bwd.pass.qkv", .sum = "bwd.sum.qkv", .buffer = dxn};
-    for (int i = 0; i < layer->nmatmuls; i++) {
-        const pod_layer_matmul *m = &layer->matmul[i];
-        if (m->role == POD_ROLE_PROJECTION) {
-            products.product[products.count++] = (pod_tf_product){
-                "bwd.matmul.qkv",
-                pod_layer_matmul_n(m, tf->tensor),
-                m->k,
-                m->count,
-                {dqkv, weights, dxn, NONE}
-            };
-        }
-    }
-    pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
-    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
-    const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
-    pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
-    pod_tf_products derivatives = {0};
-    for (int i = 0; i < layer->nmatmuls; i++) {
-        const pod_layer_matmul *m = &layer->matmul[i];
-        if (m->role == POD_ROLE_PROJECTION) {
-            derivatives.product[derivatives.count++] = (pod_tf_product){
-                "bwd.matmul.dqkv",
-                m->k,
-                pod_layer_matmul_n(m, tf->tensor),
-                m->count,
-                {s->xn, dqkv, partial, NONE}
-            };
-        }
-    }
-    derivatives.product[derivatives.count++] = (pod_tf_product){
+    return m->role == POD_ROLE_PROJECTION && m->kept == 1U << POD_KEEP_QUERY;
+}
+
+static pod_tf_product input_derivative(const pod_tf *tf, const pod_layer_matmul *m, int32_t dqkv,
+                                       int32_t weights, int32_t dxn)
+{
+    return (pod_tf_product){
+        "bwd.matmul.qkv", pod_layer_matmul_n(m, tf->tensor), m->k, m->count, {dqkv, weights, dxn, NONE}
+    };
+}
+
+static pod_tf_product weights_derivative(const pod_tf *tf, const pod_layer_matmul *m, int32_t xn,
+                                         int32_t dqkv, int32_t partial)
+{
+    return (pod_tf_product){
+        "bwd.matmul.dqkv", m->k, pod_layer_matmul_n(m, tf->tensor), m->count, {xn, dqkv, partial, NONE}
+    };
+}
+
+static pod_tf_product out_derivative(const pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                     int32_t partial)
+{
+    return (pod_tf_product){
         "bwd.matmul.dout",
         pod_tf_context_width(tf, layer),
         pod_layer_find(layer, POD_ROLE_OUT)->n,
         1,
         {s->attended.context, partial, NONE, NONE}
     };
+}
+
+/** Products of a projection's gradient: by its input, and by its weights. */
+static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                 const attention_gradient *g, int32_t weights, int32_t dxn)
+{
+    const int32_t dqkv = g->dqkv;
+    pod_tf_quantize(tf, 2 * tf->tokens * pod_tf_qkv_width(tf, layer), dqkv);
+    pod_tf_products products = {.pass = "bwd.pass.qkv", .sum = "bwd.sum.qkv", .buffer = dxn};
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
+            products.product[products.count++] = input_derivative(tf, m, dqkv, weights, dxn);
+        }
+    }
+    pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
+    pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
+    const int32_t partial = g->out_done ? g->partial : pod_tf_gradient_buffer(tf, bundle);
+    pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
+    pod_tf_products derivatives = {0};
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
+            derivatives.product[derivatives.count++] =
+                weights_derivative(tf, m, s->xn, dqkv, partial);
+        }
+    }
+    if (!g->out_done) {
+        derivatives.product[derivatives.count++] = out_derivative(tf, layer, s, partial);
+    }
     pod_tf_multiply_weights(tf, &sum, &derivatives);
     pod_tf_gradient(tf, bundle, partial);
     pod_tf_multiply_sum_end(tf, &sum);
+}
+
+/** Beside the reduce-scatter of gradients of keys and values: what needs only those of queries and of the output. */
+static void attention_put_off(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                              attention_gradient *g, int32_t weights, int32_t dxn)
+{
+    g->partial = pod_tf_gradient_buffer(tf, pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION));
+    const pod_tf_product out = out_derivative(tf, layer, s, g->partial);
+    pod_tf_put_off(tf, &out, true, NULL);
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (is_of_queries(m)) {
+            const pod_tf_product input = input_derivative(tf, m, g->dqkv, weights, dxn);
+            const pod_tf_product by_weights =
+                weights_derivative(tf, m, s->xn, g->dqkv, g->partial);
+            pod_tf_put_off(tf, &input, false, NULL);
+            pod_tf_put_off(tf, &by_weights, true, NULL);
+        }
+    }
 }
 
 static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
@@ -339,12 +394,16 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
                                                    1,
                                                    {all, weights, dcontext, NONE}}}};
     pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf)); /* else the MLP gathered it */
-    const int32_t dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer));
-    pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, dqkv);
-    rotate(tf, "bwd.rotate", layer, dqkv, s->qkv);
+    attention_gradient g = {.dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer)),
+                            .out_done = tf->puts_off};
     const int32_t dxn =
         is_parallel(tf) ? pod_tf_activation(tf, "dnorm", d) : pod_tf_row_buffer(tf, "dnorm", d);
-    projections_backward(tf, layer, s, weights, dqkv, dxn);
+    if (tf->puts_off) {
+        attention_put_off(tf, layer, s, &g, weights, dxn);
+    }
+    pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, g.dqkv);
+    rotate(tf, "bwd.rotate", layer, g.dqkv, s->qkv);
+    projections_backward(tf, layer, s, &g, weights, dxn);
     return norm_backward(tf, s->x, dxn, dy);
 }
 
@@ -362,6 +421,7 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     tf->program->recomputes = false;
     tf->rows_cut = rows_cut;
     post_norm(tf, "bwd.norm.post", 4, true, dy);
+    tf->puts_off = tf->tensor == 1 && pod_tf_attend_gathers(tf, &layer);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
     if (!is_parallel(tf)) {
         dy = norm_backward(tf, s.out, dxn2, dy);

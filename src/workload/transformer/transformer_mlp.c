@@ -174,6 +174,10 @@ static void dense_quantize(pod_tf *tf, const int64_t kn[2], int64_t count, int32
 static void weights_backward(pod_tf *tf, pod_tf_summing *sum, pod_tf_products product,
                              pod_tf_bundle *bundle)
 {
+    if (tf->puts_off) {
+        pod_tf_put_off(tf, &product.product[0], true, bundle);
+        return;
+    }
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     product.product[0].touch[2] = partial;
     pod_tf_multiply_weights(tf, sum, &product);

@@ -11,6 +11,6 @@
 int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn);
 /** What isn't kept and backward reads, again. */
 pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn);
-/** @return derivative by the normed input */
+/** @return derivative by the normed input. Derivatives by weights are put off if tf->puts_off says so */
 int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, const pod_tf_mlp *mlp,
                             int32_t dy);

@@ -129,7 +129,6 @@ void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *ar
     pod_op op = pod_op_make(POD_OP_ATTENTION, name, tf->layer);
     op.dtype = POD_DTYPE_BF16;
     op.attention = *args;
-    op.sustained = true;
     core_op(tf, &op, touch);
 }
 

@@ -4,6 +4,7 @@
 #include "workload/build/ring.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_weights.h"
 
 int64_t pod_tf_rows(const pod_tf *tf)
 {
@@ -143,6 +144,32 @@ void pod_tf_multiply_weights(pod_tf *tf, pod_tf_summing *s, const pod_tf_product
             }
         }
     }
+}
+
+void pod_tf_put_off(pod_tf *tf, const pod_tf_product *product, bool by_weights,
+                    pod_tf_bundle *bundle)
+{
+    POD_ASSERT(tf->nlater < POD_TF_LATER);
+    tf->later[tf->nlater++] = (pod_tf_later){*product, by_weights, bundle};
+}
+
+void pod_tf_put_off_end(pod_tf *tf)
+{
+    tf->puts_off = false;
+    for (int i = 0; i < tf->nlater; i++) {
+        pod_tf_later *l = &tf->later[i];
+        pod_tf_product *p = &l->product;
+        if (l->bundle != NULL) {
+            p->touch[2] = pod_tf_gradient_buffer(tf, l->bundle);
+        }
+        const int64_t by_weights[3] = {p->k, tf->tokens, p->n};
+        const int64_t by_input[3] = {tf->tokens, p->k, p->n};
+        pod_tf_matmul(tf, p->name, l->by_weights ? by_weights : by_input, p->count, p->touch);
+        if (l->bundle != NULL) {
+            pod_tf_gradient(tf, l->bundle, p->touch[2]);
+        }
+    }
+    tf->nlater = 0;
 }
 
 void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *s)

@@ -23,15 +23,6 @@
 
 enum { POD_TF_PRODUCTS_MAX = 8 };
 
-/** `count` products [rows, k] · [k, n]. */
-typedef struct pod_tf_product {
-    const char *name; /**< static */
-    int64_t k;
-    int64_t n;
-    int64_t count;
-    int32_t touch[POD_OP_TOUCHES_MAX];
-} pod_tf_product;
-
 /** Matmuls of all rows of this chip's tokens. */
 typedef struct pod_tf_products {
     const char *pass; /**< name of the permutes of pieces, static */
@@ -63,6 +54,11 @@ void pod_tf_multiply(pod_tf *tf, const pod_tf_products *products, bool gather);
 pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products);
 /** Derivatives by weights, beside a sum: of each product [k, rows] · [rows, n], in parts between the pieces. */
 void pod_tf_multiply_weights(pod_tf *tf, pod_tf_summing *summing, const pod_tf_products *weights);
+/** A matmul later. @param by_weights  a derivative as above @param bundle  whose gradient it completes, or NULL */
+void pod_tf_put_off(pod_tf *tf, const pod_tf_product *product, bool by_weights,
+                    pod_tf_bundle *bundle);
+/** All that was put off; nothing is any more. */
+void pod_tf_put_off_end(pod_tf *tf);
 /** The next core op finds the sum of pod_tf_rows. */
 void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *summing);
 

@@ -29,7 +29,8 @@ typedef struct pod_tf_bundle {
     int32_t gradient;
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
-    int32_t once;        /**< buffer gathered once for all passes, POD_OP_NONE */
+    int32_t once;        /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
+    int32_t uses;        /**< so far, of bundles that are gathered by rounds */
     int32_t sum;         /**< of its gradients, whole, until the last pass; POD_OP_NONE */
 } pod_tf_bundle;
 
@@ -64,6 +65,24 @@ typedef struct pod_tf_mlp {
     bool out_used; /**< likewise those after it */
 } pod_tf_mlp;
 
+enum { POD_TF_LATER = 3 + 2 * POD_LAYER_MATMULS_MAX };
+
+/** `count` products [rows, k] · [k, n]. */
+typedef struct pod_tf_product {
+    const char *name; /**< static */
+    int64_t k;
+    int64_t n;
+    int64_t count;
+    int32_t touch[POD_OP_TOUCHES_MAX];
+} pod_tf_product;
+
+/** A matmul of the backward pass that is put off until the core has nothing else to do. */
+typedef struct pod_tf_later {
+    pod_tf_product product;
+    bool by_weights;       /**< a derivative by weights: [k, rows] · [rows, n] */
+    pod_tf_bundle *bundle; /**< whose gradient it completes, or NULL */
+} pod_tf_later;
+
 typedef struct pod_tf {
     pod_stage stage; /**< first: pod_stage_ops get it; ends are buffers */
     const pod_model *model;
@@ -85,10 +104,14 @@ typedef struct pod_tf {
     bool rows_cut;  /**< rows between matmuls are a share of tensor */
     int32_t logits; /**< of the piece under way */
     int32_t last_core; /**< op */
+    int32_t keys_gather; /**< of keys and values, begun for the next attention; POD_OP_NONE */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */
     int32_t nscatters;
     int32_t waits[8]; /**< ops that the next core op waits for */
     int nwaits;
+    bool puts_off; /**< matmuls of the backward pass run beside a collective of attention */
+    pod_tf_later later[POD_TF_LATER];
+    int nlater;
     int32_t layer; /**< being built, for the names of ops; -1 = none */
 } pod_tf;

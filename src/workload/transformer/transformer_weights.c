@@ -67,6 +67,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->gathered = POD_OP_NONE;
     bundle->gradient_op = POD_OP_NONE;
     bundle->once = POD_OP_NONE;
+    bundle->uses = 0;
     bundle->sum = POD_OP_NONE;
     if (!bundle->there) {
         return;
@@ -151,6 +152,13 @@ static bool moves_once(const pod_tf *tf, const pod_tf_bundle *bundle)
            && !bundle->shared;
 }
 
+/** Whether they are gathered and scattered once for all microbatches of a round: each bundle is of one round. */
+static bool moves_by_rounds(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    return tf->stage.circular && tf->stage.request->settings.circular.gather_by_rounds
+           && !bundle->shared;
+}
+
 /** Gather weights for a use of them. @param after  another op that it waits for */
 static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
 {
@@ -188,12 +196,18 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
 void pod_tf_use_gather(void *context, pod_use *use)
 {
     pod_tf *tf = context;
-    const pod_tf_bundle *bundle = use->weight;
+    pod_tf_bundle *bundle = use->weight;
+    if (moves_by_rounds(tf, bundle) && bundle->uses++ % tf->stage.request->microbatches == 0) {
+        bundle->once = POD_OP_NONE;
+    }
     if (bundle->once != POD_OP_NONE) {
         use->gathered.buffer = bundle->once;
         use->gathered.op = POD_OP_NONE;
-    } else {
-        use_gather(tf, use, POD_OP_NONE);
+        return;
+    }
+    use_gather(tf, use, POD_OP_NONE);
+    if (moves_by_rounds(tf, bundle)) {
+        bundle->once = use->gathered.buffer;
     }
 }
 
@@ -343,7 +357,7 @@ static bool gradient_add_whole(pod_tf *tf, pod_tf_bundle *bundle, int32_t partia
 
 void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
 {
-    if (moves_once(tf, bundle)) {
+    if (moves_once(tf, bundle) || moves_by_rounds(tf, bundle)) {
         if (!gradient_add_whole(tf, bundle, partial)) {
             return;
         }
