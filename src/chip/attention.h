@@ -62,9 +62,10 @@ typedef struct pod_attention_args {
     int64_t v_dim;  /**< of a value */
     bool causal;
     bool backward;
-    bool split;        /**< backward by two kernels, dkv and dq, instead of the fused one */
-    bool megacore;     /**< backward runs on all cores of a device, not on one */
-    bool serial;       /**< forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
+    bool split;    /**< backward by two kernels, dkv and dq, instead of the fused one */
+    bool megacore; /**< backward runs on all cores of a device, not on one */
+    bool
+        serial; /**< forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
     bool max_estimate; /**< the maximum is estimated before: forward never rescales */
     bool copies;       /**< inputs are not in head order */
     bool one_core;     /**< one core of the chip with its share of the HBM does it all */

@@ -161,12 +161,11 @@ static void explain(const pod_cli *cli, const pod_chip_spec *chip, const pod_att
         {"dkv",     POD_ATTENTION_DKV,     true,  true },
         {"dq",      POD_ATTENTION_DQ,      true,  true },
     };
-    pod_cli_explain(cli,
-                    "rates %s: peak %g TFLOP/s x %g, vector unit %g Top/s x %g, HBM %g GB/s x %g",
-                    pod_rates_name(chip->rates), time->peak_ops_per_s / 1e12, chip->mxu_eff_frac,
-                    chip->vpu_ops_per_s * time->cores / chip->cores / 1e12, chip->vpu_eff_frac,
-                    chip->hbm_bytes_per_s / (args->one_core ? chip->cores : 1) / 1e9,
-                    chip->hbm_eff_frac);
+    pod_cli_explain(
+        cli, "rates %s: peak %g TFLOP/s x %g, vector unit %g Top/s x %g, HBM %g GB/s x %g",
+        pod_rates_name(chip->rates), time->peak_ops_per_s / 1e12, chip->mxu_eff_frac,
+        chip->vpu_ops_per_s * time->cores / chip->cores / 1e12, chip->vpu_eff_frac,
+        chip->hbm_bytes_per_s / (args->one_core ? chip->cores : 1) / 1e9, chip->hbm_eff_frac);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         if (kernels[i].backward == args->backward
             && (!args->backward || kernels[i].split == args->split)) {

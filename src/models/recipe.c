@@ -374,9 +374,9 @@ static void fates_of_idle(const pod_settings *settings, const pod_recipe *recipe
                                            "act_quantization_calibration_method",
                                            "bwd_quantization_calibration_method"};
     static const char *const pipelines[] = {
-        "num_pipeline_microbatches", "num_pipeline_repeats", "num_layers_per_pipeline_stage",
-        "pipeline_delay_activation_forwarding", "pipeline_fsdp_ag_once",
-        "pipeline_fsdp_ag_per_repeat"};
+        "num_pipeline_microbatches",     "num_pipeline_repeats",
+        "num_layers_per_pipeline_stage", "pipeline_delay_activation_forwarding",
+        "pipeline_fsdp_ag_once",         "pipeline_fsdp_ag_per_repeat"};
     if (!pod_recipe_has_pipeline(recipe)) {
         set_idle(settings, pipelines, sizeof pipelines / sizeof pipelines[0]);
     }

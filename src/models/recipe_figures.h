@@ -115,8 +115,8 @@ typedef struct pod_recipe {
     pod_recipe_blocks blocks;
     pod_recipe_blocks local_blocks; /**< of layers with a window */
     int64_t tokamax_splash;         /**< 0: JAX's splash kernel */
-    int64_t megacore_backward;      /**< 1: attention's backward kernels run on all cores of a device */
-    int64_t max_estimate;           /**< 1: no running maximum */
+    int64_t megacore_backward; /**< 1: attention's backward kernels run on all cores of a device */
+    int64_t max_estimate;      /**< 1: no running maximum */
     int64_t context_balance;
     pod_recipe_context context_strategy;
 
@@ -130,7 +130,8 @@ typedef struct pod_recipe {
     int64_t shard_experts_on_fsdp;
 
     int64_t vocab_tiling;
-    int64_t iota_embed; /**< 0: rows of the embedding are gathered, not multiplied by a 0-1 matrix */
+    int64_t
+        iota_embed; /**< 0: rows of the embedding are gathered, not multiplied by a 0-1 matrix */
     int64_t gradient_accumulation;
     int64_t pipeline_microbatches; /**< -1: as many as stages */
     int64_t pipeline_repeats;      /**< -1: as layers and stages say */
@@ -138,6 +139,6 @@ typedef struct pod_recipe {
     int64_t pipeline_delay;        /**< 1: activations are forwarded beside the next pass */
     int64_t pipeline_gather_once;  /**< 1: weights are gathered once for all passes */
     int64_t pipeline_gather_by_rounds;
-    int64_t sgd;                   /**< 1: sgd, 0: adam */
-    int64_t collective_matmul;     /**< xla_flags ask for it */
+    int64_t sgd;               /**< 1: sgd, 0: adam */
+    int64_t collective_matmul; /**< xla_flags ask for it */
 } pod_recipe;

@@ -61,8 +61,8 @@ typedef struct pod_step_settings {
     pod_attention_blocks local_blocks; /**< of layers with a window; 0 = the same */
     bool split_backward;               /**< two backward kernels instead of one */
     bool serial_attention;             /**< JAX's splash kernel (chip/attention.h) */
-    bool megacore_backward;            /**< attention's backward kernels run on all cores of a device */
-    bool max_estimate;                 /**< the maximum of scores is estimated before */
+    bool megacore_backward; /**< attention's backward kernels run on all cores of a device */
+    bool max_estimate;      /**< the maximum of scores is estimated before */
     pod_context_parallel context;
     bool
         context_unbalanced; /**< each chip has one piece of a sequence, and the last one's work is largest;
@@ -70,8 +70,9 @@ typedef struct pod_step_settings {
     int32_t
         vocab_tiles; /**< pieces of tokens whose logits exist at once; 0 = 1. More: the head runs
                             forward again in the backward pass */
-    bool embed_by_rows; /**< rows of the embedding are read, not made by a product with a 0-1 matrix */
-    bool narrow_mu;  /**< adam's first moment in bf16 */
+    bool
+        embed_by_rows; /**< rows of the embedding are read, not made by a product with a 0-1 matrix */
+    bool narrow_mu;    /**< adam's first moment in bf16 */
     bool narrow_weights;               /**< weights stored in bf16 */
     pod_expert_tile expert_tile[2][3]; /**< of up and gate, of down; by pod_grouped_op */
     bool narrow_weight_sum;            /**< experts' results are summed in bf16 */

@@ -169,12 +169,11 @@ int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bo
 }
 
 /** One step round the axis of `width` columns of each token. */
-static int32_t pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype, int32_t after,
-                    int32_t buffer)
+static int32_t ring_pass(pod_tf *tf, const char *name, int64_t width, pod_dtype dtype,
+                         int32_t after, int32_t buffer)
 {
-    const int32_t op =
-        pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * width, dtype, after,
-                          TOUCH(buffer, NONE, NONE, NONE));
+    const int32_t op = pod_tf_collective(tf, POD_PERMUTE, name, &tf->sequence, tf->tokens * width,
+                                         dtype, after, TOUCH(buffer, NONE, NONE, NONE));
     if (op != NONE && tf->stage.build.st == POD_OK) {
         tf->program->ops[op].shift = 1;
     }
@@ -242,7 +241,7 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
     int32_t passed = NONE;
     int32_t gradient[2] = {NONE, NONE};
     for (int64_t step = 0; step < chips; step++) {
-        passed = pass(tf, names[1], kv_width(tf, layer), POD_DTYPE_BF16, passed, kv);
+        passed = ring_pass(tf, names[1], kv_width(tf, layer), POD_DTYPE_BF16, passed, kv);
         if (local && step < chips - 1) {
             continue; /* most keys are out of the window: they are only passed on */
         }
@@ -256,7 +255,7 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
         for (int i = 0; args->backward && i < 2; i++) {
             pod_tf_wait(tf, gradient[i]);
             add_partial(tf, "bwd.add.dkv", width[i], sizeof(float), partial);
-            gradient[i] = pass(tf, names[2], width[i], POD_DTYPE_F32, NONE, partial);
+            gradient[i] = ring_pass(tf, names[2], width[i], POD_DTYPE_F32, NONE, partial);
         }
         add_partial(tf, args->backward ? "bwd.add.dq" : "fwd.merge.context",
                     args->backward ? queries : rows, args->backward ? sizeof(float) : BYTES,

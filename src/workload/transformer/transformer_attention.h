@@ -7,9 +7,9 @@
  *  equally many keys: the second and the last but one stand for all. Unbalanced the last chip decides, whose S / c
  *  queries see all keys. Per layer, with T tokens of a chip, keys and values of w columns:
  *
- *      all-gather  T·c·w gathered forward, beside the queries' projection; once backward, beside the MLP's backward pass; their
- *                  gradients reduce-scattered beside the derivatives by the weights of a dense MLP, as XLA's
- *                  latency-hiding scheduler puts them
+ *      all-gather  T·c·w gathered forward, beside the projections of values and queries; once backward, beside the
+ *                  MLP's backward pass; their gradients reduce-scattered beside derivatives by weights and by
+ *                  queries, as XLA's latency-hiding scheduler puts them
  *      ring        c permutes of T·w forward, each beside a step's scores (the last one brings them home); partial
  *                  outputs are merged in f32. Backward the same, and c permutes of the gradients in f32, each beside
  *                  the next step's scores. Local layers wait for all of it first, as their few scores overlap with

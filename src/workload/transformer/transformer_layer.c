@@ -300,7 +300,11 @@ static pod_tf_product input_derivative(const pod_tf *tf, const pod_layer_matmul 
                                        int32_t weights, int32_t dxn)
 {
     return (pod_tf_product){
-        "bwd.matmul.qkv", pod_layer_matmul_n(m, tf->tensor), m->k, m->count, {dqkv, weights, dxn, NONE}
+        "bwd.matmul.qkv",
+        pod_layer_matmul_n(m, tf->tensor),
+        m->k,
+        m->count,
+        {dqkv, weights, dxn, NONE}
     };
 }
 
@@ -308,7 +312,11 @@ static pod_tf_product weights_derivative(const pod_tf *tf, const pod_layer_matmu
                                          int32_t dqkv, int32_t partial)
 {
     return (pod_tf_product){
-        "bwd.matmul.dqkv", m->k, pod_layer_matmul_n(m, tf->tensor), m->count, {xn, dqkv, partial, NONE}
+        "bwd.matmul.dqkv",
+        m->k,
+        pod_layer_matmul_n(m, tf->tensor),
+        m->count,
+        {xn, dqkv, partial, NONE}
     };
 }
 
@@ -368,8 +376,7 @@ static void attention_put_off(pod_tf *tf, const pod_layer *layer, const layer_st
         const pod_layer_matmul *m = &layer->matmul[i];
         if (is_of_queries(m)) {
             const pod_tf_product input = input_derivative(tf, m, g->dqkv, weights, dxn);
-            const pod_tf_product by_weights =
-                weights_derivative(tf, m, s->xn, g->dqkv, g->partial);
+            const pod_tf_product by_weights = weights_derivative(tf, m, s->xn, g->dqkv, g->partial);
             pod_tf_put_off(tf, &input, false, NULL);
             pod_tf_put_off(tf, &by_weights, true, NULL);
         }

@@ -29,9 +29,9 @@ typedef struct pod_tf_bundle {
     int32_t gradient;
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
-    int32_t once;        /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
-    int32_t uses;        /**< so far, of bundles that are gathered by rounds */
-    int32_t sum;         /**< of its gradients, whole, until the last pass; POD_OP_NONE */
+    int32_t once; /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
+    int32_t uses; /**< so far, of bundles that are gathered by rounds */
+    int32_t sum;  /**< of its gradients, whole, until the last pass; POD_OP_NONE */
 } pod_tf_bundle;
 
 /** Whole gradients that may wait to be scattered: those of one dense layer. Then the next one's room is that of the
@@ -103,7 +103,7 @@ typedef struct pod_tf {
     bool pieces;    /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
     bool rows_cut;  /**< rows between matmuls are a share of tensor */
     int32_t logits; /**< of the piece under way */
-    int32_t last_core; /**< op */
+    int32_t last_core;   /**< op */
     int32_t keys_gather; /**< of keys and values, begun for the next attention; POD_OP_NONE */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */

@@ -231,7 +231,8 @@ Test(book, sizes_of_13b_are_those_of_its_table)
     const pod_model model = model_named("llama2-13b");
     const pod_chip_spec chip = {.hbm_bytes_per_s = 8.2e11,
                                 .peak_ops_per_s = {[POD_DTYPE_BF16] = V5E_FLOPS}};
-    const pod_roofline_args args = pod_roofline_args_of(&model, &chip, POD_DTYPE_BF16, 16, 8192, 16, 8);
+    const pod_roofline_args args =
+        pod_roofline_args_of(&model, &chip, POD_DTYPE_BF16, 16, 8192, 16, 8);
     near("cache of 8192", args.cache_bytes, 6.7e9, 0.002);
     near("weights", args.weight_bytes, 26e9, 0.015);
     near("step ms", 1e3 * pod_roofline_decode(&args).least_s, 20.30, 0.01);
@@ -245,7 +246,8 @@ Test(roofline, experts_are_read_that_some_token_goes_to)
                      "vocab=256,mlp_matrices=3,experts=128,top_k=8,moe_d_ff=32");
     const pod_chip_spec chip = {.hbm_bytes_per_s = 8.2e11,
                                 .peak_ops_per_s = {[POD_DTYPE_BF16] = V5E_FLOPS}};
-    const pod_roofline_args all = pod_roofline_args_of(&model, &chip, POD_DTYPE_BF16, 1, 512, 512, 1);
+    const pod_roofline_args all =
+        pod_roofline_args_of(&model, &chip, POD_DTYPE_BF16, 1, 512, 512, 1);
     const pod_roofline_args one = pod_roofline_args_of(&model, &chip, POD_DTYPE_BF16, 1, 512, 1, 1);
     const double expert = 3 * 64 * 32 * 2;
     near("experts besides", all.weight_bytes - one.weight_bytes, 2 * (128 - 8) * expert, 1e-9);
