@@ -103,7 +103,7 @@ check(re.findall(r"rank|mesh|step|MFU|exposed ICI|HBM used|limit", heading)
 check(re.search(r"^# 6 layouts do not fit: nearest fsdp=4,tensor=16 needs 1\d\d\.\d GiB of 95\.7; --wide", text, re.M),
       "no line of the layouts that do not fit", lines)
 check(not any("does not fit" in line for line in lines), "rows of layouts that do not fit", lines)
-check(re.search(r"^podsim: fsdp=64 beats data=4,fsdp=16 by [0-9.]+ s \([0-9.]+ %\): HBM-bound ops [0-9.]+ s less", text, re.M),
+check(re.search(r"^podsim: fsdp=64 beats data=4,fsdp=16 by [0-9.]+ m?s \([0-9.]+ %\): HBM-bound ops [0-9.]+ m?s less", text, re.M),
       "no line says why", lines)
 check(re.search(r"podsim: [1-9]\d* of 10 layouts, best so far \S+ [0-9.]+ s", raw), "no progress", [raw])
 check("layouts, best" not in on_terminal(100, compare, quiet=True)[1], "progress in spite of -q")
@@ -132,7 +132,7 @@ search = ["compare", "--slice", "2*v5e:4x4", "--model", "mlp:layers=2,d_model=10
 
 
 def rows_of(lines):
-    return [line.split() for line in lines if re.match(r" +[1-9]", line)]
+    return [line.split() for line in lines if re.match(r" +[1-9]\d*  [a-z]+=\d", line)]
 
 
 whole = rows_of(subprocess.run([podsim, *search, "--top", "all"], capture_output=True, text=True, check=True).stdout.splitlines())
