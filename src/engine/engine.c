@@ -71,6 +71,9 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
         return pod_fail(err, POD_E_NOMEM, "no memory for %d cells", engine->nlocal);
     }
     int shift = tick_shift(engine->lookahead_ps);
+    while (options->part_ps > 0 && INT64_C(1) << shift > options->part_ps) {
+        shift--;
+    }
     engine->window_ticks = (uint64_t)engine->lookahead_ps >> shift;
     engine->cross_ticks = (uint64_t)engine->lookahead_cross_ps >> shift;
     POD_TRY(pod_queue_init(&engine->queue, engine->nlocal, shift, err));
@@ -342,24 +345,31 @@ static void show_progress(pod_engine *engine)
     }
 }
 
-static void run_until(pod_engine *engine, uint64_t end_tick)
+/* @param enough  NULL, or: stop after the window in which it is set
+ * @return before this tick nothing is left */
+static uint64_t run_until(pod_engine *engine, uint64_t end_tick, const bool *enough)
 {
     pod_queue *queue = &engine->queue;
     while (engine->failure == POD_OK) {
         uint64_t tick = pod_queue_first(queue);
         if (tick >= end_tick) {
-            return;
+            break;
         }
         pod_queue_advance(queue, tick);
         uint64_t end = tick + engine->window_ticks;
         uint64_t horizon = pod_queue_horizon(queue);
         end = end < horizon ? end : horizon;
-        pod_window_run(engine, end < end_tick ? end : end_tick);
+        end = end < end_tick ? end : end_tick;
+        pod_window_run(engine, end);
         note_memory(engine);
         if (engine->progress != NULL) {
             show_progress(engine);
         }
+        if (enough != NULL && *enough) {
+            return end;
+        }
     }
+    return end_tick;
 }
 
 /* All ranks take the failure of the earliest time, and of the lowest cell then. */
@@ -445,6 +455,25 @@ static pod_status finish(pod_engine *engine, bool failed, pod_error *err)
     return sums[3] == 0 ? POD_OK : report_blocked(engine, shown, blocked, sums[3], err);
 }
 
+pod_time_ps pod_engine_next_ps(pod_engine *engine)
+{
+    const uint64_t tick =
+        engine->failure == POD_OK ? pod_queue_first(&engine->queue) : POD_TICK_NEVER;
+    return tick == POD_TICK_NEVER ? POD_TIME_NEVER : (pod_time_ps)(tick << engine->queue.shift);
+}
+
+pod_time_ps pod_engine_run_part(pod_engine *engine, pod_time_ps limit_ps, const bool *enough)
+{
+    const int shift = engine->queue.shift;
+    const uint64_t limit =
+        limit_ps == POD_TIME_NEVER ? POD_TICK_NEVER : (uint64_t)limit_ps >> shift;
+    const uint64_t done = run_until(engine, limit, enough);
+    if (pod_engine_next_ps(engine) == POD_TIME_NEVER) {
+        return POD_TIME_NEVER;
+    }
+    return done < limit ? (pod_time_ps)(done << shift) : limit_ps;
+}
+
 pod_status pod_engine_run(pod_engine *engine, pod_error *err)
 {
     for (;;) {
@@ -462,7 +491,7 @@ pod_status pod_engine_run(pod_engine *engine, pod_error *err)
             return finish(engine, bound == BOUND_FAILED, err);
         }
         engine->local.windows += engine->exchange.passed;
-        run_until(engine, (uint64_t)bound + engine->cross_ticks);
+        (void)run_until(engine, (uint64_t)bound + engine->cross_ticks, NULL);
     }
 }
 

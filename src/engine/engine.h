@@ -60,6 +60,8 @@ typedef struct pod_engine_options {
      *  symmetric (else POD_E_INVALID). */
     const int32_t *peers;
     int npeers;
+    pod_time_ps
+        part_ps; /**< a power of two: the run may stop at its multiples (pod_engine_run_part); 0 = at none */
     /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached and the
      *  events that rank 0 has handled; may be NULL. */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events);
@@ -139,6 +141,14 @@ void pod_engine_timer_set_lazy(pod_engine *engine, int32_t cell, pod_time_ps tim
  *  @return POD_E_INTERNAL when cells are still blocked then (the text lists the first of them and
  *          whom they wait for), the same on every rank; POD_E_NOMEM */
 pod_status pod_engine_run(pod_engine *engine, pod_error *err);
+/** Run what is before limit_ps, on one rank. Until the next part, events for any cell of this rank may be posted, from
+ *  limit_ps on, in the name of the same cell. pod_engine_run after the last part looks whether cells are blocked.
+ *  @param limit_ps  a multiple of part_ps, or POD_TIME_NEVER
+ *  @param enough    NULL, or: stop sooner when a handler has set it
+ *  @return what is before this time has run: limit_ps, or a multiple of part_ps before it; POD_TIME_NEVER: all has */
+pod_time_ps pod_engine_run_part(pod_engine *engine, pod_time_ps limit_ps, const bool *enough);
+/** When something happens next at the earliest, outside handlers; POD_TIME_NEVER: nothing. */
+pod_time_ps pod_engine_next_ps(pod_engine *engine);
 /** Stop at the end of the window with this error, on every rank. From a handler. */
 void pod_engine_fail(pod_engine *engine, pod_status status, const char *text);
 

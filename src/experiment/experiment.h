@@ -50,8 +50,8 @@ typedef struct pod_experiment {
     uint64_t seed;     /**< of real numbers and of random patterns */
     struct pod_coll_choices
         *choices; /**< of algorithms, remembered from step to step; NULL = for one step only */
-    struct pod_lone_table
-        *lone; /**< collectives of one layout, simulated before (sim/lone.h); NULL = none */
+    /** What an oracle answered in steps of one layout (sim/oracle.h); NULL = none is asked. */
+    struct pod_oracle_memo *memo;
 } pod_experiment;
 
 /** Tell the listener. */

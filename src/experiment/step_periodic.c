@@ -329,10 +329,10 @@ static pod_status step_on_setup(pod_experiment *experiment,
         st = pod_coll_choices_new(&choices, err);
         own.choices = choices;
     }
-    POD_THEN(st, pod_lone_new(&own.lone, err));
+    POD_THEN(st, pod_oracle_memo_new(&own.memo, err));
     st = pod_par_agree(own.par, st, err);
     POD_THEN(st, run(&own, run_case, chip, time_only, watch, result, err));
-    pod_lone_free(own.lone);
+    pod_oracle_memo_free(own.memo);
     pod_coll_choices_free(choices);
     if (st == POD_OK && run_case->asked->model.kind == POD_MODEL_TRANSFORMER) {
         pod_experiment_step_slowest_slice(chip, &run_case->setup->slice, &run_case->work.programs,

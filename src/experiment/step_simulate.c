@@ -64,7 +64,7 @@ pod_status pod_experiment_step_simulate(pod_experiment *experiment,
         .chip = chip,
         .programs = programs,
         .choices = experiment->choices,
-        .lone = experiment->lone,
+        .memo = experiment->memo,
         .fold = !run_case->asked->exact,
         .link_records = experiment->link_records,
     };

@@ -201,6 +201,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                        .first_cell = first_cell,
                        .peers = machine->circuits ? NULL : peers,
                        .npeers = npeers,
+                       .part_ps = machine->part_ps,
                        .progress = machine->progress,
                        .progress_context = machine->progress_context},
             .ports = cell_ports,

@@ -79,20 +79,6 @@ static void core_feed(step_run *run, int32_t cell)
 
 static step_instance *instance_at(step_run *run, int32_t cell, uint32_t number);
 
-static void collective_ready(step_run *run, int32_t cell, int32_t op)
-{
-    const step_cell *state = step_cell_at(run, cell);
-    const uint32_t number = pod_step_instance_of(run, &run->stages[state->stage], op);
-    step_instance *instance = instance_at(run, cell, number);
-    if (instance == NULL) {
-        return;
-    }
-    const pod_time_ps now = pod_net_now(run->net);
-    instance->start_ps[cell - run->first] = now;
-    pod_net_wake(run->net, cell, now + run->args->machine->launch_ps,
-                 pod_step_wake(WAKE_COLLECTIVE, op));
-}
-
 /* NICs serve in order (net/machine.h): messages between stages first, as a stage waits for each; then
  * collectives in the order in which their chip begins them, and of those that are the same for it but of
  * different groups one after the other. NICs that served all fairly would end all late. */
@@ -105,6 +91,32 @@ static uint32_t collective_order(step_run *run, int32_t cell, const pod_group *g
     const int32_t number = pod_group_number(group, pod_machine_chip(machine, cell));
     const uint64_t order = 1 + step_cell_at(run, cell)->begun++ * chips + (uint64_t)number;
     return order < UINT32_MAX ? (uint32_t)order : UINT32_MAX;
+}
+
+static void collective_ready(step_run *run, int32_t cell, int32_t op)
+{
+    const step_cell *state = step_cell_at(run, cell);
+    const uint32_t number = pod_step_instance_of(run, &run->stages[state->stage], op);
+    step_instance *instance = instance_at(run, cell, number);
+    if (instance == NULL) {
+        return;
+    }
+    const pod_time_ps now = pod_net_now(run->net);
+    instance->start_ps[cell - run->first] = now;
+    const pod_coll_schedule *schedule =
+        run->schedules[run->stages[state->stage].schedule_of[op]].schedule;
+    if (run->beside > 0 && !instance->told && !instance->beside) {
+        instance->beside = true;
+        run->beside++;
+    }
+    if (run->oracle != NULL && schedule->nchannels > 0 && !instance->beside) {
+        instance->told = true;
+        pod_step_oracle_begin(run, cell, op, collective_order(run, cell, schedule->group),
+                              now + run->args->machine->launch_ps);
+        return;
+    }
+    pod_net_wake(run->net, cell, now + run->args->machine->launch_ps,
+                 pod_step_wake(WAKE_COLLECTIVE, op));
 }
 
 /* A message of programs that match is here: it may end a receive. */
@@ -164,7 +176,6 @@ static void host_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         const pod_net_tag tag = {.kind = POD_TAG_HOST, .step = op_number};
         state->host_start_ps = now;
         pod_net_send(run->net, cell, POD_PORT_PCIE_IN, op->bytes, tag, NULL);
-        pod_step_hop_beside(run);
         return;
     }
     const pod_time_ps start = now > state->host_free_ps ? now : state->host_free_ps;
@@ -252,9 +263,6 @@ static void op_done(step_run *run, int32_t cell, int32_t op, pod_time_ps start_p
     op_record(stage, op, start_ps, now);
     state->deps_left[op] = STEP_ENDED;
     pod_step_watch_op(run, cell, state->stage, op, start_ps, now);
-    if (run->looks_up) {
-        pod_step_lone_ended(run, cell, op);
-    }
     pod_step_trail_add(run, cell, op, start_ps);
     for (int32_t i = stage->first_user[op]; i < stage->first_user[op + 1]; i++) {
         const int32_t user = stage->users[i];
@@ -309,7 +317,6 @@ void pod_step_instance_free(step_run *run, uint32_t number)
         pod_collective_free(instance->collective);
         free(instance->start_ps);
         free(instance->crossing);
-        free(instance->begin_ps);
         free(instance);
         run->instances[number] = NULL;
     }
@@ -328,15 +335,13 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
         pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
     }
     instance->cells_left--;
-    if (run->looks_up && instance->collective != NULL && stage->spans[op_number].place != 0) {
-        pod_step_record_ended(run, cell, op_number);
-    }
     op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
 }
 
 static void instance_release(step_run *run, uint32_t number)
 {
     if (run->instances[number] && run->instances[number]->cells_left == 0) {
+        run->beside -= run->instances[number]->beside;
         pod_step_instance_free(run, number);
     }
 }
@@ -393,36 +398,12 @@ static step_instance *simulated_at(step_run *run, int32_t cell, uint32_t number)
     return run->instances[number];
 }
 
-static void lone_begin(step_run *run, int32_t cell, int32_t op)
-{
-    step_instance *instance = run->instances[run->stages[0].first_instance + op];
-    const pod_status st = pod_step_lone_begin(run, cell, op, instance, &run->failure);
-    if (st != POD_OK) {
-        pod_engine_fail(pod_net_engine(run->net), st, run->failure.text);
-    }
-}
-
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
     const uint32_t number = pod_step_instance_of(run, stage, op);
-    const pod_time_ps now = pod_net_now(run->net);
     const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op]].schedule;
-    if (run->looks_up && stage->spans[op].first_ps == POD_TIME_NEVER) {
-        pod_step_lone_under_way(run, op);
-    }
-    if (now < stage->spans[op].first_ps) {
-        stage->spans[op].first_ps = now;
-    }
     const uint32_t order = collective_order(run, cell, schedule->group);
-    if (stage->spans[op].lone) {
-        lone_begin(run, cell, op);
-        return;
-    }
-    if (stage->spans[op].replayed) {
-        pod_step_replay_begin(run, cell, op);
-        return;
-    }
     step_instance *instance = simulated_at(run, cell, number);
     if (instance == NULL) {
         return;
@@ -430,20 +411,16 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
     if (run->args->data) {
         pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
     }
-    if (run->looks_up && schedule->nchannels > 0) {
-        pod_step_record_begin(run, cell, op);
-    }
     pod_collective_start(instance->collective, cell, order);
     instance_release(run, number);
 }
 
-/* One that was looked up ends. */
-static void lone_done(step_run *run, int32_t cell, int32_t op)
+/* One that the oracle runs ends. */
+static void told_done(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = step_stage_at(run, step_cell_at(run, cell));
     const uint32_t number = pod_step_instance_of(run, stage, op);
     instance_done(run, cell, number);
-    pod_step_replay_ended(run, op);
     instance_release(run, number);
 }
 
@@ -474,8 +451,14 @@ static void step_woke(void *context, int32_t cell, uint64_t argument)
     case WAKE_COLLECTIVE:
         collective_begin(run, cell, op);
         break;
-    case WAKE_LONE:
-        lone_done(run, cell, op);
+    case WAKE_ENDS:
+        told_done(run, cell, op);
+        break;
+    case WAKE_CROSSES:
+        pod_step_crossing_changed(run, cell, pod_step_instance_of(run, &run->stages[0], op), 1);
+        break;
+    case WAKE_CROSSED:
+        pod_step_crossing_changed(run, cell, pod_step_instance_of(run, &run->stages[0], op), -1);
         break;
     case WAKE_JOIN:
         op_done(run, cell, op, pod_net_now(run->net));
@@ -532,6 +515,7 @@ static void step_arrived(void *context, int32_t cell, pod_net_tag tag, pod_paylo
         return;
     }
     if (tag.kind == POD_TAG_HOST) {
+        run->beside -= run->beside > 0;
         op_done(run, cell, tag.step, step_cell_at(run, cell)->host_start_ps);
         return;
     }

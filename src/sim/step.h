@@ -47,7 +47,7 @@
 #include "collectives/choices.h"
 #include "net/machine.h"
 #include "program/program.h"
-#include "sim/lone.h"
+#include "sim/oracle.h"
 
 enum { POD_STEP_ALGORITHM_MAX = 40 };
 
@@ -89,9 +89,9 @@ typedef struct pod_step_args {
     const char *algorithm; /**< "auto" or a name for all collectives */
     pod_coll_choices
         *choices; /**< what `auto` chose before, with the same machine; NULL = unknown */
-    pod_lone_table *
-        lone; /**< what steps of the same layout on the same machine simulated before; looked up with
-                               fold, where nobody watches; NULL = nothing is */
+    /** What an oracle answered in steps of the same layout on the same machine; it runs the collectives with fold, of
+     *  one stage, where nobody watches (step_oracle.c). NULL: all are simulated in the step. */
+    pod_oracle_memo *memo;
     bool fold; /**< simulate equal chips once; no effect with data */
     bool
         fold_rings; /**< with fold: also where a ring through chips in several rows takes other links at

@@ -7,16 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool pod_step_may_be_lone(const step_run *run, const step_stage *stage, int32_t number)
-{
-    const pod_op *op = &stage->program->ops[number];
-    if (!pod_op_is_collective(op) || op->op == POD_PERMUTE || op->op == POD_BROADCAST) {
-        return false;
-    }
-    const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[number]].schedule;
-    return schedule->group->slices <= 1 && schedule->nchannels > 0 && !schedule->circuits;
-}
-
 static uint64_t group_hash(const pod_group *group)
 {
     uint64_t hash = (uint64_t)group->size;
@@ -33,6 +23,9 @@ static void schedule_words(step_schedule *entry, int64_t *words)
 {
     if (entry->group_hash == 0) {
         entry->group_hash = group_hash(entry->schedule->group);
+        for (int32_t i = 0; entry->source_of != NULL && i < entry->schedule->group->size; i++) {
+            entry->group_hash = pod_hash_mix(entry->group_hash, (uint64_t)entry->source_of[i]);
+        }
     }
     const int64_t made[SCHEDULE_WORDS] = {
         entry->group, (int64_t)entry->group_hash, entry->op,     entry->elements,
@@ -51,13 +44,13 @@ void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key)
         key[SCHEDULE_WORDS + 1 + axis] = pod_machine_period(machine, axis);
     }
 }
-_Static_assert(SCHEDULE_WORDS + 1 + POD_AXES == POD_LONE_KEY_WORDS,
+_Static_assert(SCHEDULE_WORDS + 1 + POD_AXES == POD_ORACLE_KEY_WORDS,
                "a key is a schedule and a box");
 
 /* What decides on the fold: words[1 + SCHEDULE_WORDS * nschedules], for free(); NULL where it isn't kept. */
 static int64_t *fold_words(const step_run *run)
 {
-    bool kept = run->args->lone != NULL && run->args->programs->nstages == 1;
+    bool kept = run->args->memo != NULL && run->args->programs->nstages == 1;
     for (int32_t i = 0; kept && i < run->nschedules; i++) {
         kept = run->schedules[i].op != POD_PERMUTE;
     }
@@ -72,12 +65,12 @@ static int64_t *fold_words(const step_run *run)
     return words;
 }
 
-void pod_step_lone_fold(const step_run *run, pod_machine *machine)
+void pod_step_fold_known(const step_run *run, pod_machine *machine)
 {
     const int64_t count = 1 + (int64_t)run->nschedules * SCHEDULE_WORDS;
     int64_t *words = fold_words(run);
-    pod_lone_fold known = {.fold_slices = false};
-    if (words != NULL && pod_lone_fold_get(run->args->lone, words, count, &known)) {
+    pod_oracle_fold known = {.fold_slices = false};
+    if (words != NULL && pod_oracle_fold_get(run->args->memo, words, count, &known)) {
         machine->fold_slices = known.fold_slices;
         memcpy(machine->period, known.period, sizeof machine->period);
         free(words);
@@ -87,7 +80,7 @@ void pod_step_lone_fold(const step_run *run, pod_machine *machine)
     if (words != NULL) {
         known.fold_slices = machine->fold_slices;
         memcpy(known.period, machine->period, sizeof known.period);
-        pod_lone_fold_put(run->args->lone, words, count, &known);
+        pod_oracle_fold_put(run->args->memo, words, count, &known);
     }
     free(words);
 }

@@ -396,9 +396,7 @@ static pod_status stage_run_plan(step_stage *stage, pod_error *err)
     stage->first_user = calloc(nops + 2, sizeof *stage->first_user);
     stage->users = calloc((size_t)program->ndeps + 1, sizeof *stage->users);
     stage->records = calloc(nops + 1, sizeof *stage->records);
-    stage->spans = calloc(nops + 1, sizeof *stage->spans);
-    if (!stage->core_next || !stage->first_user || !stage->users || !stage->records
-        || !stage->spans) {
+    if (!stage->core_next || !stage->first_user || !stage->users || !stage->records) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for a program of %d ops", program->nops);
     }
     users_list(stage);
@@ -511,7 +509,6 @@ void pod_step_plan_free(step_run *run)
         free(run->stages[i].first_user);
         free(run->stages[i].users);
         free(run->stages[i].records);
-        free(run->stages[i].spans);
     }
     free(run->stages);
     for (int32_t i = 0; i < run->nschedules; i++) {
@@ -527,8 +524,6 @@ void pod_step_plan_free(step_run *run)
     free(run->schedules);
     free(run->meetings);
     free(run->instances);
-    free(run->under_way);
-    pod_step_replay_free(run);
 }
 
 /* ---- schedules alone ---- */

@@ -33,7 +33,6 @@ static pod_status cells_prepare(step_run *run, pod_error *err)
         stage->cells++;
         state->core_op = programs->ready_order ? program->nops : stage->core_next[program->nops];
         state->ops_left = program->nops;
-        state->ended_ps = -1;
         state->done = program->nops == 0;
         const pod_slice *slice = run->args->machine->slice;
         state->slowness =
@@ -263,7 +262,7 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     if (!run->args->fold || run->args->data || run->args->programs->nmeetings > 0) {
         return POD_OK;
     }
-    pod_step_lone_fold(run, machine);
+    pod_step_fold_known(run, machine);
     const int64_t cells = pod_machine_cells(machine);
     const int ranks = pod_par_size(machine->par);
     if (ranks == 1 || cells == pod_machine_chips(machine)
@@ -273,49 +272,14 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     return pod_par_self_new(self, err);
 }
 
-/* Run what is planned once. @param number  of the run, from 0 */
-static pod_status step_run_once(step_run *run, int number, pod_error *err)
-{
-    const pod_step_args *args = run->args;
-    const pod_net_client client = pod_step_client(run);
-    pod_status st =
-        pod_par_agree(args->machine->par, pod_step_lone_begin_run(run, number, err), err);
-    POD_THEN(st, pod_machine_net(args->machine, &client, -1, &run->net, err));
-    if (st == POD_OK) {
-        st = cells_prepare(run, err);
-        st = st == POD_OK && run->looks_up ? pod_step_replay_begin_run(run, err) : st;
-        st = pod_par_agree(args->machine->par, st, err);
-    }
-    return st == POD_OK ? pod_net_run(run->net, err) : st;
-}
-
-/* As before the first run. */
-static void run_reset(step_run *run)
-{
-    cells_free(run);
-    pod_net_free(run->net);
-    run->net = NULL;
-    for (int32_t s = 0; s < run->args->programs->nstages; s++) {
-        step_stage *stage = &run->stages[s];
-        stage->cells = 0;
-        for (int32_t op = 0; op < stage->program->nops; op++) {
-            stage->records[op] = (pod_op_record){.first_start_ps = POD_TIME_NEVER};
-        }
-    }
-}
-
 /* Simulate what is planned. */
 static pod_status step_simulate(step_run *run, pod_step_result *result, pod_error *err)
 {
     const pod_step_args *args = run->args;
-    POD_TRY(step_run_once(run, 0, err));
-    bool again = false;
-    POD_TRY(pod_step_lone_check(run, &again, err));
-    for (int number = 1; again; number++) {
-        run_reset(run);
-        POD_TRY(step_run_once(run, number, err));
-        POD_TRY(pod_step_lone_check(run, &again, err));
-    }
+    const pod_net_client client = pod_step_client(run);
+    POD_TRY(pod_machine_net(args->machine, &client, -1, &run->net, err));
+    POD_TRY(pod_par_agree(args->machine->par, cells_prepare(run, err), err));
+    POD_TRY(run->oracle != NULL ? pod_step_oracle_run(run, err) : pod_net_run(run->net, err));
     POD_TRY(result_combine(run, result, err));
     for (int32_t i = 0; args->data && args->store && i < run->ncells; i++) {
         args->store(args->context, pod_machine_chip(args->machine, run->first + i),
@@ -346,9 +310,14 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     st = pod_par_agree(args->machine->par, st, err);
     if (st == POD_OK) {
         machine.par = self ? self : machine.par;
-        st = step_simulate(&run, result, err);
+        machine.part_ps = pod_step_oracle_part_ps(&own);
+        if (machine.part_ps > 0) {
+            st = pod_oracle_new(own.memo, &machine, &run.oracle, err);
+        }
+        POD_THEN(st, step_simulate(&run, result, err));
     }
     cells_free(&run);
+    pod_oracle_free(run.oracle);
     pod_net_free(run.net);
     result->fallbacks = run.fallbacks;
     result->nfallbacks = run.nfallbacks;

@@ -6,7 +6,7 @@
 #include "net/map.h"
 #include "program/exec.h"
 #include "sim/collective.h"
-#include "sim/lone.h"
+#include "sim/oracle.h"
 #include "sim/step.h"
 
 #include <stdio.h>
@@ -31,9 +31,6 @@ typedef struct step_schedule {
     bool shared;        /* drives several axes */
     bool directions_known;
     unsigned directions; /* of links that it may use, a bit each, once they are known */
-    int32_t ops;         /* that have it, */
-    int32_t latest_op;   /* the latest of them, */
-    bool repeats;        /* and whether two of them have one name */
     uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
     pod_time_ps *
@@ -56,18 +53,9 @@ typedef struct step_instance {
     pod_time_ps *start_ps;   /* start_ps[local cell] */
     step_crossing *crossing; /* crossing[local cell] */
     int32_t cells_left;
-    int32_t begun;         /* not simulated here: cells that have begun, */
-    pod_time_ps *begin_ps; /* and when: begin_ps[local cell]; else NULL */
+    bool told;   /* the oracle is told */
+    bool beside; /* it isn't */
 } step_instance;
-
-/* From when to when an op was under way on any chip, and whether it is looked up (step_lone.c). */
-typedef struct step_span {
-    pod_time_ps first_ps; /* collectives: after their launch */
-    pod_time_ps last_ps;
-    bool lone;     /* looked up in this run, as long as nothing is on its links when it begins */
-    bool replayed; /* from a record (step_replay.c) */
-    int32_t place; /* in that record, or among those that are simulated together */
-} step_span;
 
 /* What is the same for all cells of a stage. */
 typedef struct step_stage {
@@ -83,7 +71,6 @@ typedef struct step_stage {
     int32_t *
         begins; /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
     pod_op_record *records; /* records[op], of this rank */
-    step_span *spans;       /* spans[op] */
 } step_stage;
 
 /* Something other than the core ended while the core waited. */
@@ -153,10 +140,8 @@ typedef struct step_cell {
     pod_time_ps host_start_ps; /* when the latest transfer from the host began */
     pod_time_ps done_ps;
     int32_t ops_left;
-    uint64_t begun;       /* collectives */
-    pod_time_ps ended_ps; /* when an op ended last, */
-    int32_t ended_op;     /* and which */
-    step_trail *trail;    /* trail[ntrail] of the present wait, in the order of ends */
+    uint64_t begun;    /* collectives */
+    step_trail *trail; /* trail[ntrail] of the present wait, in the order of ends */
     int32_t ntrail;
     int64_t trail_room;
     uint16_t *deps_left; /* deps_left[op]; STEP_ENDED once it has ended */
@@ -173,7 +158,6 @@ typedef struct step_meeting {
 } step_meeting;
 
 typedef struct step_run step_run;
-typedef struct step_replay step_replay;
 
 struct step_run {
     const pod_step_args *args;
@@ -197,12 +181,10 @@ struct step_run {
     pod_shards *shards;     /* shards[local cell], with data */
     bool out_of_memory;     /* in a handler: what it leaves is incomplete */
     pod_error failure;      /* of something inside a handler */
-    bool looks_up;          /* collectives that are alone on their links */
-    int32_t *
-        under_way; /* ops: under_way[nunder_way] collectives, with room for all; NULL unless looks_up */
-    int32_t nunder_way;
-    bool lone_failed;    /* one of them was not alone: another run will follow */
-    step_replay *replay; /* what is simulated together; NULL unless looks_up */
+    pod_oracle *oracle;     /* runs collectives; NULL: all are simulated here */
+    bool begins;            /* it was told of one */
+    int64_t
+        beside; /* transfers of hosts that are to come, and collectives simulated beside them (step_oracle.c) */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */
@@ -224,7 +206,9 @@ enum {
     WAKE_BEGIN,
     WAKE_CORE,
     WAKE_COLLECTIVE,
-    WAKE_LONE,
+    WAKE_ENDS, /* as the oracle says, like the next two (pod_collective_options.crossing) */
+    WAKE_CROSSES,
+    WAKE_CROSSED,
     WAKE_HOST,
     WAKE_JOIN,
     WAKE_BYTES,
@@ -334,37 +318,16 @@ pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, in
 void pod_step_fold(const step_run *run, pod_machine *machine);
 
 /** pod_step_fold, unless a step of the same schedules was folded before (step_key.c). */
-void pod_step_lone_fold(const step_run *run, pod_machine *machine);
-
-/** Looking up collectives that are alone on their links (step_lone.c): before each run of a step, which are numbered
- *  from 0; the first cell begins a collective; a cell begins one that is looked up; an op of a cell ends now; after a
- *  run, whether there must be another. POD_E_NOMEM. */
-pod_status pod_step_lone_begin_run(step_run *run, int number, pod_error *err);
-void pod_step_lone_under_way(step_run *run, int32_t op);
-pod_status pod_step_lone_begin(step_run *run, int32_t cell, int32_t op, step_instance *instance,
-                               pod_error *err);
-void pod_step_lone_ended(step_run *run, int32_t cell, int32_t op);
-pod_status pod_step_lone_check(step_run *run, bool *again, pod_error *err);
-/** A message of one hop was sent that is none of a collective. */
-void pod_step_hop_beside(step_run *run);
-/** What stands for a schedule on the machine of a step: key[POD_LONE_KEY_WORDS]; and whether an op may be looked up
- *  (step_key.c). */
+void pod_step_fold_known(const step_run *run, pod_machine *machine);
+/** What stands for a schedule on the machine of a step: key[POD_ORACLE_KEY_WORDS] (step_key.c). */
 void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key);
-bool pod_step_may_be_lone(const step_run *run, const step_stage *stage, int32_t op);
 
-/** Replaying collectives that share links (step_replay.c, sim/replay.h): before each run that looks up; a record of
- *  what begins with an op that now begins is replayed, if there is one; a cell begins an op that is replayed, or that
- *  is simulated; it ends; something else of the run uses links. POD_E_NOMEM. */
-pod_status pod_step_replay_begin_run(step_run *run, pod_error *err);
-void pod_step_replay_free(step_run *run);
-void pod_step_replay_find(step_run *run, int32_t op);
-void pod_step_replay_begin(step_run *run, int32_t cell, int32_t op);
-void pod_step_replay_ended(step_run *run, int32_t op);
-void pod_step_replay_fail(step_run *run);
-void pod_step_record_begin(step_run *run, int32_t cell, int32_t op);
-void pod_step_record_ended(step_run *run, int32_t cell, int32_t op);
-/** The links of all cells carry what was simulated before: links[local cell * POD_DIRECTIONS + direction]. */
-void pod_step_links_add(step_run *run, const pod_net_link_record *links, int64_t hops);
+/** A step with an oracle (step_oracle.c): how far its parts go, 0 if it has none; the run; a cell will begin a
+ *  collective. */
+pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args);
+pod_status pod_step_oracle_run(step_run *run, pod_error *err);
+void pod_step_oracle_begin(step_run *run, int32_t cell, int32_t op, uint64_t order,
+                           pod_time_ps time_ps);
 
 /** Copy the input of a collective into its work buffers, and its result out (step_data.c). */
 void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective *collective,

@@ -31,7 +31,6 @@ static void bytes_begin(step_run *run, int32_t cell, int32_t op)
     const int64_t bytes = slowed_amount(step_cell_at(run, cell), what, what->hbm_bytes);
     const pod_net_tag tag = {.kind = POD_TAG_HBM, .step = op};
     (void)pod_net_send(run->net, cell, run->hbm_port, bytes, tag, NULL);
-    pod_step_hop_beside(run);
 }
 
 static void work_begin(step_run *run, int32_t cell, int32_t op)

@@ -4,7 +4,7 @@
 #include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
 #include "sim/directions.h"
-#include "sim/lone.h"
+#include "sim/oracle.h"
 
 #include "../../dice.h"
 
@@ -136,6 +136,45 @@ static void check_chip(const scene *s, const pod_coll_algorithm *algorithm, int3
     }
 }
 
+/* A schedule alone on its links, by an oracle. */
+static void check_schedule(scene *s, const pod_coll_algorithm *algorithm,
+                           const pod_coll_schedule *schedule, const pod_coll_bound *bound,
+                           const pod_coll_chip_bounds *chips)
+{
+    pod_machine machine = s->machine;
+    pod_oracle_memo *memo = NULL;
+    pod_oracle *oracle = NULL;
+    const pod_oracle_question question = {
+        .schedule = schedule, .dtype = POD_DTYPE_BF16, .links = ~0U};
+    machine.part_ps = 1;
+    OK(pod_oracle_memo_new(&memo, &s->err));
+    OK(pod_oracle_new(memo, &machine, &oracle, &s->err));
+    for (int32_t chip = 0; chip < s->slice.nchips; chip++) {
+        pod_oracle_begin(oracle, &question, chip, 0, s->begin_ps[chip]);
+    }
+    int64_t count = 1;
+    int32_t ended = 0;
+    while (count > 0) {
+        const pod_oracle_answer *answers = NULL;
+        pod_time_ps limit_ps = 0;
+        OK(pod_oracle_ask(oracle, POD_TIME_NEVER, &limit_ps, &answers, &count, &s->err));
+        for (int64_t i = 0; i < count; i++) {
+            check_chip(s, algorithm, answers[i].cell, bound, chips, answers[i].time_ps);
+            ended++;
+        }
+    }
+    cr_assert_eq(ended, s->slice.nchips);
+    int64_t hops = 0;
+    const pod_net_link_record *links = pod_oracle_links(oracle, &hops);
+    const unsigned used = pod_directions_used(&s->machine, schedule);
+    for (int32_t i = 0; i < s->slice.nchips * POD_NET_PORTS_MAX; i++) {
+        cr_assert(links[i].bytes == 0 || (used >> (i % POD_NET_PORTS_MAX) & 1U) != 0,
+                  "%s uses links that it is not known to use", algorithm->name);
+    }
+    pod_oracle_free(oracle);
+    pod_oracle_memo_free(memo);
+}
+
 /* Every algorithm of `auto` that applies. */
 static int check_case(scene *s)
 {
@@ -146,8 +185,6 @@ static int check_case(scene *s)
     for (int i = 0; i < pod_coll_algorithm_count(); i++) {
         const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
         pod_coll_schedule *schedule = NULL;
-        pod_lone_table *lone = NULL;
-        pod_lone_answer answer;
         if ((algorithm->auto_ops >> s->request.op & 1U) == 0
             || !pod_coll_algorithm_fits(algorithm, &s->request)) {
             continue;
@@ -157,18 +194,7 @@ static int check_case(scene *s)
             continue;
         }
         OK(built);
-        OK(pod_lone_new(&lone, &s->err));
-        const pod_lone_question question = {.machine = &s->machine,
-                                            .schedule = schedule,
-                                            .dtype = POD_DTYPE_BF16,
-                                            .begin_ps = s->begin_ps};
-        OK(pod_lone_get(lone, &question, &answer, &s->err));
-        cr_assert_eq(answer.directions & ~pod_directions_used(&s->machine, schedule), 0,
-                     "%s uses links that it is not known to use", algorithm->name);
-        for (int32_t chip = 0; chip < s->slice.nchips; chip++) {
-            check_chip(s, algorithm, chip, &bound, &chips, answer.end_ps[chip]);
-        }
-        pod_lone_free(lone);
+        check_schedule(s, algorithm, schedule, &bound, &chips);
         pod_coll_schedule_free(schedule);
         ran = 1;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives that are alone on their links are simulated once, those that share links are replayed, choices
- * remembered: with every such shortcut and without, a step takes the same time, each of its ops too, and puts the
- * same on its links. */
+/* Collectives that an oracle runs, with all that its memo has, choices remembered: a step takes the same time as one
+ * that simulates all by itself, each of its ops too, and puts the same on its links. */
 #include "step_fixture.h"
 
 #include <string.h>
@@ -31,12 +30,12 @@ static void random_step(world *w, uint64_t seed)
     }
 }
 
-static void try_with(world *w, pod_lone_table *lone, pod_coll_choices *choices)
+static void try_with(world *w, pod_oracle_memo *memo, pod_coll_choices *choices)
 {
     const pod_step_args args = {.machine = &w->machine,
                                 .chip = &w->chip,
                                 .programs = &w->programs,
-                                .lone = lone,
+                                .memo = memo,
                                 .choices = choices,
                                 .fold = true};
     pod_step_result_fini(&w->result);
@@ -60,14 +59,14 @@ static void same_results(const pod_step_result *a, const pod_step_result *b, int
 }
 
 /* The step of the world without shortcuts and twice with: the second finds what the first has left. */
-static void same_with_and_without(world *w, pod_lone_table *lone, pod_coll_choices *choices,
+static void same_with_and_without(world *w, pod_oracle_memo *memo, pod_coll_choices *choices,
                                   uint64_t seed)
 {
     try_with(w, NULL, NULL);
     const pod_step_result simulated = w->result;
     w->result = (pod_step_result){0};
     for (int again = 0; again < 2; again++) {
-        try_with(w, lone, choices);
+        try_with(w, memo, choices);
         same_results(&simulated, &w->result, w->programs.stages[0].nops, seed);
     }
     pod_step_result_fini(&w->result);
@@ -84,40 +83,39 @@ static void core_slows(world *w, uint64_t seed)
 }
 
 /* A step; one that goes on after it, as one of more layers does; and that with other times. */
-Test(sim_step_lone, steps_are_the_same_with_and_without)
+Test(sim_step_oracle, steps_are_the_same_with_and_without)
 {
-    int64_t replayed = 0;
+    int64_t known = 0;
     for (uint64_t seed = 0; seed < 200; seed += (uint64_t)sample_step(8)) {
         world w;
-        pod_lone_table *lone = NULL;
+        pod_oracle_memo *memo = NULL;
         pod_coll_choices *choices = NULL;
         random_step(&w, seed);
-        OK(&w, pod_lone_new(&lone, &w.err));
+        OK(&w, pod_oracle_memo_new(&memo, &w.err));
         OK(&w, pod_coll_choices_new(&choices, &w.err));
-        pod_lone_replays(lone)->hops_least = 0;
-        same_with_and_without(&w, lone, choices, seed);
+        same_with_and_without(&w, memo, choices, seed);
         for (uint64_t i = OPS; i < 2 * OPS; i++) {
             world_random_op(&w, seed, i, pod_rng_below(seed, 7, 0, 2) == 0);
         }
-        same_with_and_without(&w, lone, choices, seed);
+        same_with_and_without(&w, memo, choices, seed);
         core_slows(&w, seed);
-        same_with_and_without(&w, lone, choices, seed);
-        replayed += pod_lone_replays(lone)->used;
+        same_with_and_without(&w, memo, choices, seed);
+        known += pod_oracle_memo_counts(memo).clusters - pod_oracle_memo_counts(memo).nets;
         pod_coll_choices_free(choices);
-        pod_lone_free(lone);
+        pod_oracle_memo_free(memo);
         world_fini(&w);
     }
-    cr_assert_gt(replayed, 0);
+    cr_assert_gt(known, 0);
 }
 
-/* Two that meet, and after both of them core work and the same again: begun `late_us` later, or as before. */
-static int64_t replays_of_two(double late_us, uint64_t seed)
+/* Pairs of collectives that meet, each after core work and `late_us` more before the second pair.
+ * @return clusters of both steps that were simulated */
+static int64_t nets_of_pairs(double late_us, pod_oracle_counts *counts)
 {
     world w;
-    pod_lone_table *lone = NULL;
+    pod_oracle_memo *memo = NULL;
     world_init(&w, 4, 4, 1);
-    OK(&w, pod_lone_new(&lone, &w.err));
-    pod_lone_replays(lone)->hops_least = 0;
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
     int32_t before = POD_OP_NONE;
     for (int pair = 0; pair < 2; pair++) {
         const int32_t first = collective(&w, POD_ALL_REDUCE, GROUP_ALL, 300, before);
@@ -125,57 +123,57 @@ static int64_t replays_of_two(double late_us, uint64_t seed)
         const int32_t second = collective(&w, POD_ALL_GATHER, GROUP_ALL, 80, wait);
         before = core(&w, 0, 5, first, second);
     }
-    same_with_and_without(&w, lone, NULL, seed);
-    const int64_t used = pod_lone_replays(lone)->used;
-    pod_lone_free(lone);
+    same_with_and_without(&w, memo, NULL, 0);
+    *counts = pod_oracle_memo_counts(memo);
+    pod_oracle_memo_free(memo);
     world_fini(&w);
-    return used;
+    return counts->nets;
 }
 
-/* What is looked up beside a record, on other links, is no part of it. */
-Test(sim_step_lone, records_leave_out_what_is_beside)
+/* The second pair is known from the first, unless its second collective begins so much later that both don't meet; the
+ * step again is known. */
+Test(sim_step_oracle, knows_what_comes_again)
+{
+    pod_oracle_counts counts;
+    cr_assert_eq(nets_of_pairs(0, &counts), 2, "a net of one, then one of both");
+    cr_assert_eq(counts.clusters, 4);
+    cr_assert_eq(nets_of_pairs(1, &counts), 4, "the second of the second pair begins later");
+    cr_assert_eq(counts.clusters, 4);
+}
+
+/* What is beside a cluster, on other links, is none of its own. */
+Test(sim_step_oracle, other_links_are_other_clusters)
 {
     world w;
-    pod_lone_table *lone = NULL;
+    pod_oracle_memo *memo = NULL;
     world_init(&w, 4, 4, 1);
-    OK(&w, pod_lone_new(&lone, &w.err));
-    pod_lone_replays(lone)->hops_least = 0;
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
     int32_t before = POD_OP_NONE;
     for (int pair = 0; pair < 3; pair++) {
         const int32_t first = collective(&w, POD_ALL_REDUCE, GROUP_X, 300, before);
-        const int32_t second = collective(&w, POD_ALL_GATHER, GROUP_X, 80, before);
-        const int32_t wait = core(&w, 0, 20, before, POD_OP_NONE);
+        const int32_t wait = core(&w, 0, 20 + pair, before, POD_OP_NONE);
         const int32_t beside = collective(&w, POD_REDUCE_SCATTER, GROUP_Y, 40, wait);
-        before = core(&w, 0, 5, core(&w, 0, 5, first, second), beside);
+        before = core(&w, 0, 5, core(&w, 0, 5, first, POD_OP_NONE), beside);
     }
-    same_with_and_without(&w, lone, NULL, 0);
-    cr_assert_geq(pod_lone_replays(lone)->used, 2 + 3);
-    cr_assert(!pod_lone_is_crowded(lone, pod_coll_op_name(POD_REDUCE_SCATTER)));
-    pod_lone_free(lone);
+    same_with_and_without(&w, memo, NULL, 0);
+    cr_assert_eq(pod_oracle_memo_counts(memo).clusters, 2 * 3 * 2);
+    cr_assert_eq(pod_oracle_memo_counts(memo).nets, 2);
+    pod_oracle_memo_free(memo);
     world_fini(&w);
 }
 
-/* The first step records the first two and replays them at once, the same step again replays all four. What begins
- * otherwise is simulated, and replayed when all comes again. */
-Test(sim_step_lone, replays_what_comes_again)
+/* Collectives on different links are one cluster from when another one uses both. */
+Test(sim_step_oracle, clusters_join)
 {
-    cr_assert_eq(replays_of_two(0, 0), 1 + 2);
-    cr_assert_geq(replays_of_two(270, 1), 2);
-}
-
-/* The second of two equal collectives that don't meet is looked up; of two that meet both are simulated. */
-Test(sim_step_lone, knows_who_was_alone)
-{
-    for (int meet = 0; meet < 2; meet++) {
-        world w;
-        pod_lone_table *lone = NULL;
-        world_init(&w, 4, 4, 1);
-        OK(&w, pod_lone_new(&lone, &w.err));
-        const int32_t first = collective(&w, POD_ALL_REDUCE, GROUP_ALL, 100, POD_OP_NONE);
-        (void)collective(&w, POD_ALL_REDUCE, GROUP_ALL, 100, meet ? POD_OP_NONE : first);
-        try_with(&w, lone, NULL);
-        cr_assert_eq(pod_lone_is_crowded(lone, "all-reduce"), meet == 1);
-        pod_lone_free(lone);
-        world_fini(&w);
-    }
+    world w;
+    pod_oracle_memo *memo = NULL;
+    world_init(&w, 4, 4, 1);
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_X, 300, POD_OP_NONE);
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_Y, 300, core(&w, 0, 3, POD_OP_NONE, POD_OP_NONE));
+    (void)collective(&w, POD_ALL_GATHER, GROUP_ALL, 100, core(&w, 0, 50, POD_OP_NONE, POD_OP_NONE));
+    same_with_and_without(&w, memo, NULL, 0);
+    cr_assert_eq(pod_oracle_memo_counts(memo).nets, 3);
+    pod_oracle_memo_free(memo);
+    world_fini(&w);
 }

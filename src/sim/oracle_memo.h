@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file sim/oracle_memo.h  What oracles have answered, by the beginnings of a cluster so far. Private to sim/oracle.
+ *
+ *  Model: beginnings are told apart by two independent hashes of 64 bits of all of them. The memo owns its entries. */
+#pragma once
+
+#include "sim/oracle.h"
+
+/* Something happens to a member of a cluster, counted from its first beginning. */
+typedef struct oracle_outcome {
+    pod_time_ps time_ps;
+    int32_t member;
+    int32_t cell;
+    int32_t crossing;
+    int64_t number; /* in the order in which a chip has them */
+} oracle_outcome;
+
+/* What follows from some beginnings if no others come. Where an entry is known for more beginnings, the same follows
+ * from these until the next of those. */
+typedef struct oracle_entry {
+    uint64_t hash[2];
+    oracle_outcome *outcomes; /* all from the start that are before until_ps: outcomes[count] */
+    int64_t count;
+    int64_t room;
+    pod_time_ps until_ps;
+    const struct oracle_entry *of; /* an entry for more, or NULL */
+    pod_time_ps next_ps;           /* its next beginning */
+    /* links[cell * POD_NET_PORTS_MAX + port]; NULL: it isn't known that all ends */
+    pod_net_link_record *links;
+    int64_t hops;
+} oracle_entry;
+
+struct pod_oracle_memo {
+    oracle_entry **entries; /* by hash, room a power of two */
+    size_t room;
+    size_t count;
+    int64_t bytes;
+    pod_oracle_counts counts;
+    int64_t *fold_words; /* fold_words[nfold_words] decided on fold */
+    int64_t nfold_words;
+    pod_oracle_fold fold;
+};
+
+/** @return NULL: none; from add: no memory */
+oracle_entry *pod_oracle_memo_find(const pod_oracle_memo *memo, const uint64_t hash[2]);
+oracle_entry *pod_oracle_memo_add(pod_oracle_memo *memo, const uint64_t hash[2]);
+/** Forget all if there is too much. */
+void pod_oracle_memo_trim(pod_oracle_memo *memo);
