@@ -291,8 +291,9 @@ static bool clusters_join(pod_oracle *oracle, cluster *into, int64_t at)
     beginning *all = malloc(((size_t)count + 1) * sizeof *all);
     bool made = all != NULL;
     if (made) {
-        memcpy(all, into->beginnings, (size_t)into->count * sizeof *all);
-        memcpy(all + into->count, from->beginnings, (size_t)from->count * sizeof *all);
+        for (int64_t i = 0; i < count; i++) {
+            all[i] = i < into->count ? into->beginnings[i] : from->beginnings[i - into->count];
+        }
         qsort(all, (size_t)count, sizeof *all, beginning_compare);
     }
     for (int64_t i = 0; i < into->nmembers; i++) {
@@ -559,8 +560,10 @@ static pod_status live_run(pod_oracle *oracle, cluster *c, pod_time_ps limit_ps,
             pod_net_engine(net->net),
             limit_ps == POD_TIME_NEVER ? POD_TIME_NEVER : limit_ps - net->zero_ps, &net->enough);
     }
-    qsort(net->outcomes + before, (size_t)(net->count - before), sizeof *net->outcomes,
-          outcome_compare);
+    if (net->count > before) {
+        qsort(net->outcomes + before, (size_t)(net->count - before), sizeof *net->outcomes,
+              outcome_compare);
+    }
     if (net->ended == c->nmembers * oracle->cells) {
         net->until_ps = pod_engine_run_part(pod_net_engine(net->net), POD_TIME_NEVER, NULL);
     }
@@ -672,7 +675,7 @@ static pod_time_ps horizon(const pod_oracle *oracle, pod_time_ps time_ps)
 
 static pod_time_ps waiting_next(pod_oracle *oracle)
 {
-    if (!oracle->sorted) {
+    if (!oracle->sorted && oracle->next < oracle->nwaiting) {
         qsort(oracle->waiting + oracle->next, (size_t)(oracle->nwaiting - oracle->next),
               sizeof *oracle->waiting, beginning_compare);
         oracle->sorted = true;
