@@ -45,8 +45,8 @@ struct pod_emit {
     pod_text output;
     bool json;       /* is, or will be, asked for */
     pod_text member; /* of json: ,"findings":[…] */
-    struct layout *
-        settled; /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
+    /* settled[ncolumns]: how columns are laid out before their rows are there; or NULL */
+    struct layout *settled;
     bool started; /* the lines above the rows have been put, or handed over */
     bool cut;     /* a text was */
     bool out_of_memory;

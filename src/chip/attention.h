@@ -56,16 +56,16 @@ typedef struct pod_attention_args {
     int64_t queries; /**< of a sequence; the last of its keys */
     int64_t keys;
     int64_t window; /**< keys that a query sees, itself included; 0 = all before it */
-    int64_t
-        chunk; /**< a query sees only keys of its own of consecutive chunks; 0 = there are none */
+    /** a query sees only keys of its own of consecutive chunks; 0 = there are none */
+    int64_t chunk;
     int64_t qk_dim; /**< of a query or key of one head */
     int64_t v_dim;  /**< of a value */
     bool causal;
     bool backward;
     bool split;    /**< backward by two kernels, dkv and dq, instead of the fused one */
     bool megacore; /**< backward runs on all cores of a device, not on one */
-    bool
-        serial; /**< forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
+    /** forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
+    bool serial;
     bool max_estimate; /**< the maximum is estimated before: forward never rescales */
     bool copies;       /**< inputs are not in head order */
     bool one_core;     /**< one core of the chip with its share of the HBM does it all */
@@ -89,16 +89,16 @@ typedef struct pod_attention_kernel {
     int v_products;
     double vpu_ops;     /**< vector operations of a score, those of the mask apart */
     double rescale_ops; /**< of an element of the running result, each piece */
-    bool
-        adds_to_dq; /**< the running result is dQ, qk_dim wide, instead of the output, v_dim wide */
+    /** the running result is dQ, qk_dim wide, instead of the output, v_dim wide */
+    bool adds_to_dq;
     int hbm_passes;
 } pod_attention_kernel;
 
 typedef struct pod_attention_time {
     pod_time_ps time_ps; /**< copies included */
-    pod_bound
-        bound; /**< what the largest term is: mxu, vpu, hbm (copies too) or launch (block steps) */
-    int cores; /**< that took part */
+    /** what the largest term is: mxu, vpu, hbm (copies too) or launch (block steps) */
+    pod_bound bound;
+    int cores;          /**< that took part */
     pod_time_ps mxu_ps; /**< of all pieces */
     pod_time_ps vpu_ps;
     pod_time_ps grid_ps; /**< all blocks: the units' work as it overlaps, and the steps */

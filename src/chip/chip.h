@@ -40,12 +40,12 @@ typedef struct pod_chip_spec {
     double mxu_step_frac;        /**< and of that, what the products of a transformer's step do: its
                                matmuls are fused with other work, and the clock gives way */
     pod_time_ps kernel_start_ps; /**< of a matmul: latency of its first and last DMA */
-    pod_time_ps
-        matmul_launch_ps;      /**< a matmul run alone, as benchmarks time it; besides the start */
+    /** a matmul run alone, as benchmarks time it; besides the start */
+    pod_time_ps matmul_launch_ps;
     pod_time_ps block_step_ps; /**< of a block, besides its bytes and its work */
 
-    double
-        hlo_cycles_ratio; /**< measured time over estimated_cycles of the TPU compiler, of matmuls */
+    /** measured time over estimated_cycles of the TPU compiler, of matmuls */
+    double hlo_cycles_ratio;
 
     double vpu_ops_per_s; /**< elementwise operations on 32-bit lanes */
     double vpu_eff_frac;
@@ -79,8 +79,8 @@ typedef struct pod_chip_spec {
     double link_compiler_bytes_per_s; /**< what the TPU compiler plans with; 0 = not known */
     pod_time_ps hop_latency_ps;
     pod_time_ps collective_launch_ps; /**< on the device, before each collective of a program */
-    pod_time_ps
-        host_launch_ps; /**< the host's, once around a collective that is a program of its own */
+    /** the host's, once around a collective that is a program of its own */
+    pod_time_ps host_launch_ps;
     double multi_axis_eff_frac;   /**< of the link rate when one collective drives several axes */
     int64_t cut_min_bytes;        /**< a collective's block isn't cut into less than this */
     double core_link_bytes_per_s; /**< between the two devices of a chip; 0 = one device */
@@ -89,8 +89,8 @@ typedef struct pod_chip_spec {
     double dcn_eff_frac;
     pod_time_ps dcn_latency_ps;
     double dcn_oversubscription; /**< NICs of a slice over its uplink into the fabric, >= 1 */
-    double
-        slice_jitter_frac; /**< spread of the slices' times of a step, of that: all wait for the slowest */
+    /** spread of the slices' times of a step, of that: all wait for the slowest */
+    double slice_jitter_frac;
     double pcie_bytes_per_s;        /**< one chip to its host, one way */
     int server_dims[POD_CHIP_AXES]; /**< chips of a server: they share NICs; 1s fill up */
     int vm_dims[POD_CHIP_AXES];     /**< chips of a virtual machine */

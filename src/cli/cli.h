@@ -83,18 +83,18 @@ typedef pod_status pod_cli_run(pod_cli *cli, int argc, const char **argv, pod_er
 struct pod_cli {
     pod_par *par;
     pod_experiment_tables *tables; /**< borrowed; shared by commands of one process */
-    pod_experiment
-        experiment; /**< on par, under --data and --seed; notes and progress go to stderr */
+    /** on par, under --data and --seed; notes and progress go to stderr */
+    pod_experiment experiment;
     pod_cli_common common;
     pod_cli_write writes[POD_CLI_WRITES_MAX];
     int nwrites;
     const char *summary; /**< of the command that runs; NULL = of none */
-    bool
-        help; /**< --help or --help-all was given: output holds it, and the command has nothing to do */
+    /** --help or --help-all was given: output holds it, and the command has nothing to do */
+    bool help;
     bool help_all; /**< it was --help-all */
     bool man;      /**< as a manual page */
-    const char *const
-        *typed; /**< typed[ntyped]: words for cli/complete.h, whose answer is the output; or NULL */
+    /** typed[ntyped]: words for cli/complete.h, whose answer is the output; or NULL */
+    const char *const *typed;
     int ntyped;
     pod_text output;
     pod_text last_words;      /**< lines for stderr below the output */

@@ -148,8 +148,9 @@ typedef struct traffic_run {
     pod_run_watch watch;
     pod_collective_trace timeline;
     pod_cli_plot plot;
-    traffic_row *
-        ahead; /* rows over packets that have been simulated, ahead[nahead], the first of them row first_ahead */
+    /* rows over packets that have been simulated, ahead[nahead], the first of them row
+     * first_ahead */
+    traffic_row *ahead;
     int first_ahead;
     int nahead;
     int32_t ends[2];  /* of a pair */

@@ -16,8 +16,8 @@
 
 typedef struct pod_cli_usage {
     const char *synopsis; /**< of the options that matter, "--slice SPEC --op OP --bytes LIST" */
-    const char *
-        examples; /**< three command lines that work, without "podsim COMMAND", each with its end; or NULL */
+    /** three command lines that work, without "podsim COMMAND", each with its end; or NULL */
+    const char *examples;
     const char *about; /**< what the columns are: below the options in --help-all */
     unsigned groups;
     const pod_cli_option *options; /**< options[noptions] */

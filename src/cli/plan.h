@@ -25,8 +25,8 @@ typedef struct pod_plan {
     double tokens;        /**< 0 = not given */
     double budget;        /**< of the whole run, 0 = none */
     int64_t top;
-    pod_experiment_plan_row
-        *rows; /**< rows[slices.count]; sorted at the end: those that run, the best first */
+    /** rows[slices.count]; sorted at the end: those that run, the best first */
+    pod_experiment_plan_row *rows;
     pod_findings *findings;
 } pod_plan;
 

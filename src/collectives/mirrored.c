@@ -181,8 +181,8 @@ static bool messages_list(mirrored *self, const pod_coll_turns *turns, bool back
 typedef struct arrivals {
     int32_t *part_first; /* [part]: of its slots */
     int32_t *last;       /* last[slot * directions + direction] */
-    int32_t *
-        link_into; /* link_into[rank * directions + direction]: the link that leads into it, or -1 */
+    /* link_into[rank * directions + direction]: the link that leads into it, or -1 */
+    int32_t *link_into;
 } arrivals;
 
 static bool arrivals_init(arrivals *a, const mirrored *self)

@@ -9,8 +9,8 @@
 enum { WORD_NEXT, WORD_NUMBERS };
 
 struct pod_deal {
-    int64_t *
-        words; /* rank 0: the next piece, numbers[count], records; without a window, of each rank */
+    /* rank 0: the next piece, numbers[count], records; without a window, of each rank */
+    int64_t *words;
     MPI_Win window; /* MPI_WIN_NULL for one rank, and where there is none to be had */
     int count;
     int step; /* from a piece to the next without a window */

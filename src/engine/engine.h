@@ -60,8 +60,8 @@ typedef struct pod_engine_options {
      *  symmetric (else POD_E_INVALID). */
     const int32_t *peers;
     int npeers;
-    pod_time_ps
-        part_ps; /**< a power of two: the run may stop at its multiples (pod_engine_run_part); 0 = at none */
+    /** a power of two: the run may stop at its multiples (pod_engine_run_part); 0 = at none */
+    pod_time_ps part_ps;
     /** Called on rank 0 about every 0.2 s of wall time with the simulated time reached and the
      *  events that rank 0 has handled; may be NULL. */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events);

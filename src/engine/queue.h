@@ -83,9 +83,9 @@ typedef struct pod_queue {
     int shift;
     pod_cell *cells; /**< cells[ncells], by local number */
     int32_t ncells;
-    uint64_t
-        *far_ticks;    /**< far_ticks[(level - 1) * ncells + cell]: 1 + the tick of the live hint at
-                              that level, 0 = none; untouched memory as long as no timer is far */
+    /** far_ticks[(level - 1) * ncells + cell]: 1 + the tick of the live hint at that level, 0 =
+     * none; untouched memory as long as no timer is far */
+    uint64_t *far_ticks;
     pod_level *levels; /**< levels[POD_QUEUE_LEVELS] */
     pod_pool pool;
     pod_chunk *free_chunks;

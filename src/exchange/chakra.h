@@ -67,8 +67,8 @@ typedef struct pod_chakra_node {
     pod_chakra_type type;
     bool cpu;
     bool over_pcie; /**< podsim_host */
-    int64_t
-        first_dep; /**< graph->deps[first_dep … first_dep + ndeps): ids, of ctrl_deps and data_deps */
+    /** graph->deps[first_dep … first_dep + ndeps): ids, of ctrl_deps and data_deps */
+    int64_t first_dep;
     int32_t ndeps;
     pod_time_ps duration_ps; /**< as duration_ps or duration_micros say */
     bool exact;              /**< duration_ps said so */

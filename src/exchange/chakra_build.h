@@ -9,8 +9,8 @@ typedef enum chakra_wait { WAIT_ALL, WAIT_ROOT, ROOT_WAITS, WAIT_NOBODY } chakra
 
 /* Nodes that are one operation of several chips: of a collective all its chips', of a message send and receive. */
 typedef struct chakra_meeting {
-    int64_t
-        first; /* b->member[first … first + count): places of nodes, the root's first if there is one */
+    /* b->member[first … first + count): places of nodes, the root's first if there is one */
+    int64_t first;
     int32_t count;
     chakra_wait wait;
     int32_t group; /* program group; POD_OP_NONE of messages */
@@ -28,11 +28,11 @@ typedef struct chakra_builder {
     int64_t nnodes;
     int64_t *first;   /* first[chip]: place of its first node */
     int32_t *chip_of; /* chip_of[place] */
-    int64_t
-        *by_id; /* by_id[first[chip] … first[chip + 1]): places of its nodes, smallest ids first */
+    /* by_id[first[chip] … first[chip + 1]): places of its nodes, smallest ids first */
+    int64_t *by_id;
     int64_t *main_of; /* main_of[place]: the node that it is one with, or itself */
-    int64_t *
-        twin; /* twin[place]: the node that is one with it, or -1: the receive of a send in a permute */
+    /* twin[place]: the node that is one with it, or -1: the receive of a send in a permute */
+    int64_t *twin;
     int64_t *first_dep; /* first_dep[place]: in dep */
     int64_t *dep;       /* places */
     int32_t *meeting;   /* meeting[place], or -1 */
@@ -44,8 +44,8 @@ typedef struct chakra_builder {
     int64_t members_room;
     int32_t messages;    /* numbers of messages so far */
     int32_t collectives; /* likewise */
-    int32_t
-        *group_of; /* group_of[pg]: program group; then of masks of dimensions; -2 = not made yet */
+    /* group_of[pg]: program group; then of masks of dimensions; -2 = not made yet */
+    int32_t *group_of;
     pod_error *err;
 } chakra_builder;
 

@@ -40,8 +40,8 @@ typedef struct pod_chakra_told {
     int64_t nodes;
     int64_t comp;
     int64_t untimed; /**< comp nodes without a time, on the chip's rates */
-    int64_t
-        unmeasured; /**< comp nodes that have neither num_ops nor tensor_size, where those are asked for */
+    /** comp nodes that have neither num_ops nor tensor_size, where those are asked for */
+    int64_t unmeasured;
     int64_t collectives;
     int64_t messages;
     int64_t priorities; /**< collectives with a comm_priority */

@@ -16,8 +16,8 @@ typedef struct pod_chakra_written {
     const pod_programs *programs;
     const pod_slice *slice; /**< of which there are nslices */
     const pod_chip_spec *chip;
-    const pod_time_ps *const
-        *took; /**< took[chip of all slices][op of its stage]: of ops of core and host */
+    /** took[chip of all slices][op of its stage]: of ops of core and host */
+    const pod_time_ps *const *took;
     const char *algorithm; /**< what was asked for: "auto" or a row */
     /** What ran a collective, or "". */
     const char *(*ran)(void *context, int32_t stage, int32_t op);

@@ -14,9 +14,9 @@ typedef struct goal_emitter {
     pod_program *program;
     int64_t first; /* its first statement */
     int64_t count;
-    int64_t
-        *first_user; /* user[first_user[i] … first_user[i + 1]) depend on statement i of the rank */
-    int64_t *user;   /* places in dependencies */
+    /* user[first_user[i] … first_user[i + 1]) depend on statement i of the rank */
+    int64_t *first_user;
+    int64_t *user;      /* places in dependencies */
     int64_t *first_dep; /* likewise what statement i depends on */
     int64_t *dep;
     int32_t *left;

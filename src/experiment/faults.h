@@ -17,8 +17,8 @@ typedef struct pod_experiment_fault_row {
     char option
         [POD_FAULT_NAME_MAX]; /**< of a slow cable, what takes it out: "--fail-link 1,2:+x"; else "" */
     pod_time_ps repaired_ps;
-    pod_time_ps
-        out_ps; /**< with the cable out; 0 = it isn't a slow one, or nothing runs without it */
+    /** with the cable out; 0 = it isn't a slow one, or nothing runs without it */
+    pod_time_ps out_ps;
 } pod_experiment_fault_row;
 
 typedef struct pod_experiment_faults {

@@ -64,9 +64,9 @@ typedef struct pod_experiment_hlo_ran {
 typedef struct pod_experiment_hlo_outcome {
     pod_hlo_program *program; /**< its costs are gone */
     pod_step_result result;   /**< times and bytes of the whole step; without records of ops */
-    int64_t *
-        time_ps; /**< time_ps[instruction]: sums over runs and cells, of what runs on the core or copies;
-                              after them those of collectives, time_ps[pod_experiment_hlo_sum(…)] */
+    /** time_ps[instruction]: sums over runs and cells, of what runs on the core or copies; after
+     * them those of collectives, time_ps[pod_experiment_hlo_sum(…)] */
+    int64_t *time_ps;
     int64_t *exposed_ps;         /**< likewise */
     pod_experiment_hlo_ran *ran; /**< ran[number in program->run_as] */
     int64_t simulated_ops;

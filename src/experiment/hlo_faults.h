@@ -9,8 +9,8 @@
 
 typedef struct pod_experiment_hlo_faults {
     pod_experiment_faults found;
-    pod_experiment_hlo_outcome
-        healthy; /**< without faults, if there are some: its sums are those of the program */
+    /** without faults, if there are some: its sums are those of the program */
+    pod_experiment_hlo_outcome healthy;
 } pod_experiment_hlo_faults;
 
 /** Collective; nothing is simulated for a slice without faults.

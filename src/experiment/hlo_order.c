@@ -10,8 +10,8 @@ enum { SEEDS_MAX = 3, AXIS_ORDERS = 6 };
 typedef struct finder {
     const pod_hlo_groups_pool *pool;
     const pod_slice *slice;
-    int64_t
-        *exposed_ps; /* exposed_ps[group of the pool]: of its collectives that aren't permutes */
+    /* exposed_ps[group of the pool]: of its collectives that aren't permutes */
+    int64_t *exposed_ps;
     uint32_t ngroups;
     int32_t *place;   /* scratch: partitions in the order in which they are laid */
     int32_t *chip;    /* scratch: the order looked at */

@@ -21,13 +21,13 @@ typedef struct pod_experiment_plan_row {
     int64_t batch;                    /**< sequences of a step */
     int64_t candidates;               /**< layouts considered */
     pod_experiment_step_outcome best; /**< status: why none runs, of the layout that lacks least */
-    pod_experiment_step_outcome
-        next; /**< the second; not simulated if its bound is above the best */
+    /** the second; not simulated if its bound is above the best */
+    pod_experiment_step_outcome next;
 } pod_experiment_plan_row;
 
 typedef struct pod_experiment_plan_question {
-    const pod_experiment_step_request
-        *request;             /**< its global batch is given; microbatches 0 = to be searched */
+    /** its global batch is given; microbatches 0 = to be searched */
+    const pod_experiment_step_request *request;
     const pod_recipe *recipe; /**< NULL, or its sequences a device are each slice's batch */
     bool split_axes;          /**< mesh axes may share a physical axis */
     bool exhaustive;          /**< simulate every candidate */

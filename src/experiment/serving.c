@@ -52,8 +52,8 @@ typedef struct serving_server {
     int64_t taken;
     double next_s; /* of the next arrival by rate */
     uint64_t drawn;
-    serving_request
-        *active; /* places: running and prompts under way, in the order in which they were taken */
+    /* places: running and prompts under way, in the order in which they were taken */
+    serving_request *active;
     int64_t nactive;
     serving_samples first;
     serving_samples between;

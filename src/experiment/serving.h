@@ -25,8 +25,8 @@ typedef struct pod_serving_args {
     int64_t output;      /**< tokens of an answer, >= 1 */
     double rate;         /**< requests a second; 0 = by concurrency */
     int64_t concurrency; /**< clients */
-    int64_t
-        chunk; /**< prompt tokens that a step takes of one prompt, >= 1; of a longer one than a prompt all */
+    /** prompt tokens that a step takes of one prompt, >= 1; of a longer one than a prompt all */
+    int64_t chunk;
     int64_t prompts; /**< prompts that a step takes at once */
     int64_t room;    /**< requests that the cache has room for, >= 1 */
     uint64_t seed;

@@ -50,8 +50,8 @@ struct pod_experiment_setup {
     pod_router *router;
     pod_dcn dcn; /**< what joins the slices when there are several */
     bool listed; /**< the slice is in slices.csv; else its wrap is by rule */
-    pod_experiment_setup
-        *detour; /**< NULL: no cable is slow, or nothing holds the slice together without them */
+    /** NULL: no cable is slow, or nothing holds the slice together without them */
+    pod_experiment_setup *detour;
 };
 
 /** Not collective.

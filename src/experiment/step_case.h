@@ -26,9 +26,9 @@ typedef struct pod_experiment_step_request {
     pod_remat_plan remat_plan; /**< of POD_REMAT_LIST */
     pod_attention_kind attention;
     pod_step_settings settings;
-    int32_t
-        microbatches; /**< POD_MICROBATCHES_OF_STAGES: as many as a circular pipeline has stages, delayed twice as
-                               many; 0 = auto: as few as fit (pod_experiment_step_case_init) */
+    /** POD_MICROBATCHES_OF_STAGES: as many as a circular pipeline has stages, delayed twice as
+     * many; 0 = auto: as few as fit (pod_experiment_step_case_init) */
+    int32_t microbatches;
     int32_t microbatches_doublings; /**< of auto: so many times twice as many */
     int32_t microbatches_fewest; /**< of auto: the fewest that fit, where they are known; else 0 */
     int32_t gather_ahead;

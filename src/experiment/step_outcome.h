@@ -27,11 +27,11 @@ typedef struct pod_experiment_step_outcome {
     char remat[POD_REMAT_NAME_MAX]; /**< what ran; "" if nothing did */
     int64_t batch;
     int64_t microbatches; /**< what ran, or was bounded */
-    pod_time_ps
-        bound_ps; /**< of a search: what the step can't be faster than (sim/step.h); 0 = not found */
-    int64_t
-        needs_bytes; /**< of a chip, of a layout that doesn't fit; 0 = it fits, or nobody knows */
-    int64_t slower;  /**< 1: not simulated, as its bound is above the time of enough others */
+    /** of a search: what the step can't be faster than (sim/step.h); 0 = not found */
+    pod_time_ps bound_ps;
+    /** of a chip, of a layout that doesn't fit; 0 = it fits, or nobody knows */
+    int64_t needs_bytes;
+    int64_t slower; /**< 1: not simulated, as its bound is above the time of enough others */
     pod_time_ps time_ps;
     pod_step_figures figures;
     double compute_s;   /**< with what is exposed and idle the step time; means over chips */

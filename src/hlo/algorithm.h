@@ -33,8 +33,8 @@ typedef struct pod_hlo_algorithm {
     pod_program_algorithm runs;
     char text
         [POD_HLO_ALGORITHM_TEXT_MAX]; /**< EMITTER[:STRATEGY] as the text says it; "" = it doesn't */
-    const char *
-        reason; /**< why it isn't what the text says; "" otherwise, or if it wasn't asked for; static */
+    /** why it isn't what the text says; "" otherwise, or if it wasn't asked for; static */
+    const char *reason;
 } pod_hlo_algorithm;
 
 pod_status pod_hlo_algorithm_of(const pod_hlo_module *module, const pod_hlo_collective *collective,

@@ -58,8 +58,8 @@ typedef struct pod_hlo_bytes {
     const pod_hlo_analysis *analysis;
     uint32_t *first;      /**< first[computation]: its parameter 0 in `usage` */
     pod_hlo_usage *usage; /**< usage[first[c] + parameter] */
-    uint32_t
-        *returns; /**< returns[computation]: parameter that its root hands on, or POD_HLO_NONE */
+    /** returns[computation]: parameter that its root hands on, or POD_HLO_NONE */
+    uint32_t *returns;
     int64_t *ops; /**< ops[computation], nested fusions included */
 } pod_hlo_bytes;
 

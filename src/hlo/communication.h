@@ -13,11 +13,11 @@ typedef enum pod_hlo_how {
 } pod_hlo_how;
 
 typedef struct pod_hlo_collective {
-    uint32_t
-        instruction; /**< that begins it, in the computation that runs it: itself, start or fusion */
-    uint32_t done;   /**< that waits for it there; `instruction` if it holds the core */
-    uint32_t inner;  /**< the collective's own instruction, which has its attributes */
-    uint8_t opcode;  /**< pod_hlo_opcode */
+    /** that begins it, in the computation that runs it: itself, start or fusion */
+    uint32_t instruction;
+    uint32_t done;  /**< that waits for it there; `instruction` if it holds the core */
+    uint32_t inner; /**< the collective's own instruction, which has its attributes */
+    uint8_t opcode; /**< pod_hlo_opcode */
     pod_hlo_how how;
     int64_t bytes;
     int64_t result_bytes;
@@ -36,8 +36,8 @@ typedef struct pod_hlo_transfer {
 
 typedef struct pod_hlo_collectives {
     pod_hlo_groups_pool pool;
-    pod_hlo_collective
-        *collective; /**< collective[count], by `instruction`; also of what never runs */
+    /** collective[count], by `instruction`; also of what never runs */
+    pod_hlo_collective *collective;
     uint32_t count;
     uint32_t capacity;
     pod_hlo_transfer *transfer; /**< transfer[ntransfers], by `instruction` */

@@ -52,8 +52,8 @@ typedef struct pod_hlo_cost_options {
     int ncustom;
     const pod_hlo_scale *scale;
     int nscales;
-    const int64_t
-        *spared; /**< spared[instruction]: bytes that don't pass through the HBM; NULL = none */
+    /** spared[instruction]: bytes that don't pass through the HBM; NULL = none */
+    const int64_t *spared;
 } pod_hlo_cost_options;
 
 typedef enum pod_hlo_bound {

@@ -11,8 +11,8 @@
 #include "hlo/program_plan.h"
 
 typedef struct pod_hlo_fusable {
-    int64_t
-        *spared; /**< spared[instruction]: bytes of one run that wouldn't pass through the HBM */
+    /** spared[instruction]: bytes of one run that wouldn't pass through the HBM */
+    int64_t *spared;
     int64_t results;     /**< such results, as written */
     int64_t total_bytes; /**< read and written in all runs */
 } pod_hlo_fusable;

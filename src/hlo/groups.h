@@ -72,8 +72,8 @@ typedef struct pod_hlo_pairs {
 
 typedef struct pod_hlo_groups_pool {
     pod_hlo_interned text; /**< of both */
-    uint32_t *
-        number_of; /**< number_of[text * POD_HLO_NUMBERINGS + numbers]: index of group or pairs, + 1 */
+    /** number_of[text * POD_HLO_NUMBERINGS + numbers]: index of group or pairs, + 1 */
+    uint32_t *number_of;
     uint32_t numbers_capacity;
     pod_hlo_groups *group;
     pod_hlo_pairs *pairs;

@@ -39,8 +39,8 @@ typedef struct summary {
 
 typedef struct evaluator {
     const pod_hlo_module *module;
-    uint32_t
-        *caller; /* caller[computation]: the one instruction that calls it, POD_HLO_NONE or MANY */
+    /* caller[computation]: the one instruction that calls it, POD_HLO_NONE or MANY */
+    uint32_t *caller;
     uint32_t *first; /* first summary of a computation, + 1 */
     summary *summary;
     uint32_t nsummaries;

@@ -141,8 +141,8 @@ typedef struct pod_hlo_module {
     uint32_t *operand;
     pod_hlo_attribute *attribute;
     pod_hlo_call *call;
-    uint32_t *
-        callee_first; /**< computations such that callees come first: callee_first[ncomputations] */
+    /** computations such that callees come first: callee_first[ncomputations] */
+    uint32_t *callee_first;
     uint32_t ncomputations;
     uint32_t ninstructions;
     uint32_t noperands;
@@ -152,8 +152,8 @@ typedef struct pod_hlo_module {
     pod_hlo_row *row[POD_HLO_TABLES]; /**< row[table][nrows[table]] */
     uint32_t nrows[POD_HLO_TABLES];
     uint32_t rows_capacity[POD_HLO_TABLES];
-    uint32_t *
-        unknown; /**< unknown[nunknown]: names of opcodes that aren't known, each once, in their order */
+    /** unknown[nunknown]: names of opcodes that aren't known, each once, in their order */
+    uint32_t *unknown;
     uint32_t nunknown;
     uint32_t unknown_capacity;
 } pod_hlo_module;

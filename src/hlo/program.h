@@ -39,9 +39,9 @@ void pod_hlo_program_free(pod_hlo_program *program);
 /** What was emitted: programs of one stage, and what each op is. */
 typedef struct pod_hlo_emitted {
     pod_programs programs;
-    uint32_t *
-        instruction; /**< instruction[op], or of a collective ninstructions + its number in run_as[];
-                                POD_HLO_NONE: joins others */
+    /** instruction[op], or of a collective ninstructions + its number in run_as[]; POD_HLO_NONE:
+     * joins others */
+    uint32_t *instruction;
     int32_t capacity;
 } pod_hlo_emitted;
 

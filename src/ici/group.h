@@ -48,8 +48,8 @@ typedef struct pod_group {
     int32_t *chip_of;  /**< chip_of[group * size + rank] */
     int32_t *group_of; /**< group_of[chip] */
     int32_t *rank_of;  /**< rank_of[chip] */
-    int32_t
-        chips; /**< of the slice, or of all; more than size * count where some chips are in no group */
+    /** of the slice, or of all; more than size * count where some chips are in no group */
+    int32_t chips;
     int32_t slices;           /**< that one group spans; 0 or 1 = it lies inside one */
     struct pod_group *inside; /**< slices > 1: the groups of one slice, else NULL */
 } pod_group;

@@ -35,6 +35,6 @@ typedef struct pod_mesh {
     int32_t nslice_devices;  /**< devices of one slice */
     int32_t ndevices;        /**< of all slices */
     pod_mesh_device *device; /**< device[ndevices], row-major */
-    int32_t
-        *index_of; /**< index_of[slice · nslice_devices + chip · cores + core] = place in device */
+    /** index_of[slice · nslice_devices + chip · cores + core] = place in device */
+    int32_t *index_of;
 } pod_mesh;

@@ -37,9 +37,9 @@ typedef struct pod_model {
     int64_t experts;         /**< of a mixture-of-experts layer; 0 = all layers are dense */
     int64_t top_k;           /**< experts of a token */
     int64_t moe_d_ff;        /**< width of an expert */
-    int64_t
-        expert_d_model; /**< columns that attention gives and experts read and give, which another matmul
-                                 brings to d_model; 0 = d_model */
+    /** columns that attention gives and experts read and give, which another matmul brings to
+     * d_model; 0 = d_model */
+    int64_t expert_d_model;
     int64_t shared_d_ff;      /**< width of the experts that see every token, together */
     int64_t dense_layers;     /**< first layers without experts */
     int64_t moe_every;        /**< every n-th layer has experts; 0 = each */
@@ -56,11 +56,11 @@ typedef struct pod_model {
     int64_t kv_shared_layers; /**< last layers that use the keys and values of earlier ones */
     int64_t wide_layers;      /**< last layers with twice d_ff */
     int64_t qk_norms;         /**< 1: norms of queries and keys, too */
-    int64_t
-        post_norms; /**< 1: norms after attention and MLP, too; 2: after the MLP; 3: after attention */
+    /** 1: norms after attention and MLP, too; 2: after the MLP; 3: after attention */
+    int64_t post_norms;
     int64_t gated; /**< 1: attention's output is gated by a second half of the queries */
-    int64_t
-        delta_k_heads; /**< of the gated delta rule, which all but every global_every-th layer has */
+    /** of the gated delta rule, which all but every global_every-th layer has */
+    int64_t delta_k_heads;
     int64_t delta_v_heads; /**< 0 = all layers have attention */
     int64_t delta_k_dim;
     int64_t delta_v_dim;

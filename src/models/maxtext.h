@@ -17,8 +17,8 @@ typedef struct pod_maxtext {
     const pod_table *keys;
     const pod_table *models;
     const pod_table *names;
-    const pod_table
-        *own; /**< models/models.csv: models that MaxText's keys don't describe, or NULL */
+    /** models/models.csv: models that MaxText's keys don't describe, or NULL */
+    const pod_table *own;
 } pod_maxtext;
 
 /** Columns of the tables. Not collective. @return POD_E_TABLE */

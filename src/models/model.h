@@ -47,9 +47,9 @@ const char *pod_model_size(const pod_model *model, int place, int64_t *value);
 int64_t pod_model_weights(const pod_model *model);
 typedef struct pod_model_flops_args {
     int64_t rows; /**< tokens */
-    int64_t
-        unread; /**< of these, tokens whose logits nobody reads, so that the head isn't run: a prompt's but its
-                         last */
+    /** of these, tokens whose logits nobody reads, so that the head isn't run: a prompt's but
+     * its last */
+    int64_t unread;
     int64_t seq;    /**< of a sequence */
     int64_t cached; /**< tokens before those of each sequence, which they see */
     bool train;     /**< a training step; else forward */

@@ -94,9 +94,9 @@ typedef struct pod_layer {
     bool chunked;        /**< the window doesn't slide: a token sees those before it in its own */
     int64_t index_heads; /**< of the scorer that chooses `window` keys for each query; 0 = none */
     int64_t index_dim;
-    int64_t
-        delta_chunk; /**< tokens of a chunk of the gated delta rule, in place of attention; 0 = attention.
-                              heads, v_dim: of values; kv_heads, qk_dim: of queries and keys */
+    /** tokens of a chunk of the gated delta rule, in place of attention; 0 = attention. heads,
+     * v_dim: of values; kv_heads, qk_dim: of queries and keys */
+    int64_t delta_chunk;
     int64_t delta_conv;
     int64_t expert_d_model; /**< columns that experts read and give: d_model, or fewer */
     int64_t d_ff;           /**< of the dense MLP, or of the shared experts; 0 = none */

@@ -108,8 +108,8 @@ typedef struct pod_recipe {
 
     const char *remat_policy;          /**< static */
     int64_t place[POD_RECIPE_TENSORS]; /**< pod_recipe_place, of custom */
-    int64_t
-        fused_qkv; /**< 1: qkv_proj is one matmul, and there are no query_proj, key_proj, value_proj */
+    /** 1: qkv_proj is one matmul, and there are no query_proj, key_proj, value_proj */
+    int64_t fused_qkv;
 
     int64_t plain_attention; /**< 1: scores in HBM */
     pod_recipe_blocks blocks;
@@ -130,8 +130,8 @@ typedef struct pod_recipe {
     int64_t shard_experts_on_fsdp;
 
     int64_t vocab_tiling;
-    int64_t
-        iota_embed; /**< 0: rows of the embedding are gathered, not multiplied by a 0-1 matrix */
+    /** 0: rows of the embedding are gathered, not multiplied by a 0-1 matrix */
+    int64_t iota_embed;
     int64_t gradient_accumulation;
     int64_t pipeline_microbatches; /**< -1: as many as stages */
     int64_t pipeline_repeats;      /**< -1: as layers and stages say */

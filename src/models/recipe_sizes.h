@@ -40,8 +40,8 @@ typedef struct pod_recipe_sizes {
     int64_t indexer_heads;
     int64_t indexer_dim;
     int64_t window;
-    int64_t
-        all_local; /**< 1: of every layer of a block whose layers are the same; no key of MaxText's says it */
+    /** 1: of every layer of a block whose layers are the same; no key of MaxText's says it */
+    int64_t all_local;
     int64_t chunk;
     int64_t nope_interval; /**< -1: all layers see a chunk */
     int64_t cycle;         /**< inhomogeneous_layer_cycle_interval */

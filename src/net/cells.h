@@ -30,8 +30,8 @@ typedef struct pod_machine {
     double shared_frac;       /**< of that for collectives marked as shared; 0 = 1 */
     double hbm_bytes_per_s;   /**< of a chip, what its users share fairly; 0 = no HBM as a port */
     pod_time_ps hop_latency_ps; /**< > 0 */
-    pod_time_ps
-        part_ps; /**< a power of two: runs may stop at its multiples (engine/engine.h); 0 = at none */
+    /** a power of two: runs may stop at its multiples (engine/engine.h); 0 = at none */
+    pod_time_ps part_ps;
     pod_time_ps launch_ps; /**< before the first byte of a collective or a message */
     void (*progress)(void *context, pod_time_ps now_ps, int64_t events); /**< or NULL */
     void *progress_context;

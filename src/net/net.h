@@ -83,9 +83,9 @@ typedef struct pod_net_options {
     const void *route_context;    /**< borrowed for the net's life */
     const pod_net_client *client; /**< copied */
     bool exclusive;               /**< as above; a promise that is checked (POD_ASSERT) */
-    pod_time_ps
-        least_ps; /**< exclusive: no service is shorter. The engine's lookaheads may then be so much
-                                       longer than the latencies */
+    /** exclusive: no service is shorter. The engine's lookaheads may then be so much longer than
+     * the latencies */
+    pod_time_ps least_ps;
 } pod_net_options;
 
 /** Collective. */

@@ -6,9 +6,9 @@
 #include "program/program.h"
 
 typedef struct pod_op_time {
-    pod_time_ps
-        time_ps;      /**< of ops whose time is known; of those that share the HBM what they take at
-                              least, whatever their bytes; 0 of those that wait for the net */
+    /** of ops whose time is known; of those that share the HBM what they take at least, whatever
+     * their bytes; 0 of those that wait for the net */
+    pod_time_ps time_ps;
     bool hbm_bound;   /**< the HBM sets it */
     double hbm_bytes; /**< read and written by an op of the core or a lane, all runs of its count */
 } pod_op_time;

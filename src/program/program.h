@@ -145,13 +145,13 @@ typedef struct pod_op {
     int64_t k;
     int64_t n;
     int64_t count;
-    pod_dtype
-        dtype; /**< of the products of a matmul, which sets its speed; of a collective's elements */
+    /** of the products of a matmul, which sets its speed; of a collective's elements */
+    pod_dtype dtype;
     bool transpose_a;
     bool transpose_b;
     bool accumulate; /**< add to out */
-    pod_grouped_args
-        grouped; /**< of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
+    /** of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
+    pod_grouped_args grouped;
     /* vector */
     pod_time_ps fixed_ps; /**< besides its operations and bytes */
     pod_vector_function function;
@@ -175,16 +175,16 @@ typedef struct pod_op {
     int32_t sources;     /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
     int32_t algorithm;   /**< index in programs->algorithms, or POD_OP_NONE: the step's */
     int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
-    int32_t
-        message; /**< of send and recv: the same number on both sides; the tag of programs that match */
+    /** of send and recv: the same number on both sides; the tag of programs that match */
+    int32_t message;
     /* of traces */
-    int32_t
-        meeting; /**< of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
+    /** of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
+    int32_t meeting;
     int32_t begins;   /**< of join: it ends when this op begins; POD_OP_NONE: when it is ready */
     bool unpadded;    /**< of all-reduces: not padded to whole blocks */
     int32_t priority; /**< of collectives that wait for their turn: the highest goes first */
-    bool
-        recorded; /**< of compute and host: its time was measured, so that slow chips take no longer */
+    /** of compute and host: its time was measured, so that slow chips take no longer */
+    bool recorded;
 } pod_op;
 
 static inline bool pod_op_is_core(const pod_op *op)
@@ -243,13 +243,13 @@ typedef struct pod_programs {
     pod_program_permute *permutes;
     bool ready_order;  /**< of core ops, instead of that of the program */
     int32_t nmeetings; /**< of collectives that chips with programs of their own have together */
-    bool
-        matches; /**< a message goes to the receive that was ready first of those that ask for its sender
-                       (to_stage; POD_OP_NONE = any) and its tag (message; POD_OP_NONE = any) */
+    /** a message goes to the receive that was ready first of those that ask for its sender
+     * (to_stage; POD_OP_NONE = any) and its tag (message; POD_OP_NONE = any) */
+    bool matches;
     /* of the chips of all slices, slice after slice; NULL when nstages is 1 */
     int32_t *stage_of; /**< stage_of[chip] */
-    int32_t *
-        place_of; /**< place_of[chip]: the same for the chips of all stages with equal other coordinates */
+    /** place_of[chip]: the same for the chips of all stages with equal other coordinates */
+    int32_t *place_of;
     int32_t *chip_at; /**< chip_at[place · nstages + stage] */
 } pod_programs;
 

@@ -52,8 +52,9 @@ typedef struct pod_plot_front_row {
     const char *label;
     double cost;
     double time_s;
-    bool
-        front; /**< no other row is both cheaper and faster: it is labelled, and joined to the others of the front */
+    /** no other row is both cheaper and faster: it is labelled, and joined to the others of the
+     * front */
+    bool front;
 } pod_plot_front_row;
 /** Time of a step against cost, both positive. @param cost_label  with its unit */
 pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_label,
@@ -85,11 +86,11 @@ pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *ro
 typedef struct pod_plot_slice_args {
     const pod_slice *slice;
     const char *title;
-    const double
-        *busy_frac; /**< busy_frac[chip * POD_DIRECTIONS + direction], 0 to 1; NULL = no colours */
-    const int32_t *
-        axis_of; /**< axis_of[chip * POD_DIRECTIONS + direction]: mesh axis that a cable serves, -1 =
-                                  none; NULL = no mesh */
+    /** busy_frac[chip * POD_DIRECTIONS + direction], 0 to 1; NULL = no colours */
+    const double *busy_frac;
+    /** axis_of[chip * POD_DIRECTIONS + direction]: mesh axis that a cable serves, -1 = none;
+     * NULL = no mesh */
+    const int32_t *axis_of;
     const char *const *axis_names; /**< axis_names[naxes] */
     int naxes;
 } pod_plot_slice_args;

@@ -15,8 +15,8 @@ typedef struct coll_channel {
     int32_t steps;
     union {
         int64_t bytes; /* queued: of the message that waits */
-        pod_time_ps
-            left_ps; /* else: when the latest message has left the chip, POD_TIME_NEVER = not known yet */
+        /* else: when the latest message has left the chip, POD_TIME_NEVER = not known yet */
+        pod_time_ps left_ps;
     } send;
     int32_t ready_step; /* queued: step of the receiver */
     bool queued : 1;    /* a message waits for its link, which has others to carry first */
@@ -53,11 +53,12 @@ typedef struct coll_chip {
     uint32_t order; /* of its messages to other slices */
     bool started;
     bool woken; /* channels may be due */
-    uint8_t
-        busy; /* bit d: the link of direction d has a message of this collective (ordered, not exclusive) */
+    /* bit d: the link of direction d has a message of this collective (ordered, not exclusive)
+     * */
+    uint8_t busy;
     int32_t turn[POD_DIRECTIONS]; /* messages that a link has been given (ordered) */
-    int32_t
-        serving[POD_DIRECTIONS]; /* exclusive: the channel whose message a link has carried last */
+    /* exclusive: the channel whose message a link has carried last */
+    int32_t serving[POD_DIRECTIONS];
     coll_channel channels[];
 } coll_chip;
 

@@ -27,8 +27,8 @@ typedef struct pod_oracle_question {
     const pod_coll_schedule *schedule;
     pod_dtype dtype;
     bool shared; /**< as pod_collective_options.shared */
-    unsigned
-        links; /**< bit by bit those that it may use: collectives without a common bit never meet */
+    /** bit by bit those that it may use: collectives without a common bit never meet */
+    unsigned links;
     uint32_t number; /**< names it in answers */
 } pod_oracle_question;
 

@@ -23,8 +23,8 @@ typedef struct pod_pattern {
     uint64_t seed;
     int32_t nranks;
     int32_t classes;
-    unsigned char
-        *own; /**< value[i mod classes], encoded: the table of rank r begins at r mod classes */
+    /** value[i mod classes], encoded: the table of rank r begins at r mod classes */
+    unsigned char *own;
     unsigned char *sum; /**< over all ranks, of class i mod classes */
 } pod_pattern;
 

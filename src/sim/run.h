@@ -22,10 +22,10 @@ typedef struct pod_run_collective_args {
     pod_dtype dtype;
     uint64_t seed;
     bool data;
-    bool
-        fold; /**< where all chips do the same (schedule.h: uniform), simulate one for all of them, with several
-                    slices those of one host, each rank for itself; not with data or faults. Over slices times may
-                    differ by 3e-4, as messages of the same moment go in another order */
+    /** where all chips do the same (schedule.h: uniform), simulate one for all of them, with
+     * several slices those of one host, each rank for itself; not with data or faults. Over
+     * slices times may differ by 3e-4, as messages of the same moment go in another order */
+    bool fold;
     pod_run_watch *watch; /**< NULL: nobody watches */
 } pod_run_collective_args;
 

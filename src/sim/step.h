@@ -58,8 +58,8 @@ typedef struct pod_op_record {
     pod_time_ps last_end_ps;
     pod_time_ps time_ps;    /**< sum over cells of end - start */
     pod_time_ps exposed_ps; /**< sum over cells of the time charged to it */
-    int32_t
-        fallback; /**< number in result->fallbacks, from 1, of why `auto` ran instead; 0 = it didn't */
+    /** number in result->fallbacks, from 1, of why `auto` ran instead; 0 = it didn't */
+    int32_t fallback;
     pod_time_ps bound_ps; /**< of a collective: no algorithm takes less from the first
                                                  start to the last end, without launch (collectives/bounds) */
     char algorithm[POD_STEP_ALGORITHM_MAX]; /**< of a collective, else "" */
@@ -82,22 +82,22 @@ typedef struct pod_step_observer {
 } pod_step_observer;
 
 typedef struct pod_step_args {
-    const pod_machine
-        *machine; /**< with a DCN, also of one slice, if the hosts of programs transfer */
+    /** with a DCN, also of one slice, if the hosts of programs transfer */
+    const pod_machine *machine;
     const pod_chip_spec *chip;
     const pod_programs *programs;
     const char *algorithm; /**< "auto" or a name for all collectives */
-    pod_coll_choices
-        *choices; /**< what `auto` chose before, with the same machine; NULL = unknown */
+    /** what `auto` chose before, with the same machine; NULL = unknown */
+    pod_coll_choices *choices;
     /** What an oracle answered in steps of the same layout on the same machine; it runs the collectives with fold, of
      *  one stage, where nobody watches (step_oracle.c). NULL: all are simulated in the step. */
     pod_oracle_memo *memo;
     bool fold; /**< simulate equal chips once; no effect with data */
-    bool
-        fold_rings; /**< with fold: also where a ring through chips in several rows takes other links at
-                                some of them than at others; alone it takes as long, and beside
-                                others as on the links of the first chip */
-    bool data;      /**< compute real numbers; not on a folded machine */
+    /** with fold: also where a ring through chips in several rows takes other links at some of
+     * them than at others; alone it takes as long, and beside others as on the links of the
+     * first chip */
+    bool fold_rings;
+    bool data; /**< compute real numbers; not on a folded machine */
     /** With data: fill a chip's persistent buffers before the step. */
     void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
     /** With data: look at a chip's buffers after the step. */
@@ -106,9 +106,9 @@ typedef struct pod_step_args {
     const pod_step_observer *observer; /**< NULL: nobody watches */
     bool link_records;                 /**< keep what each link carried */
     bool chip_records;                 /**< keep where the time of each cell went */
-    bool
-        one_at_a_time; /**< a chip begins a collective, a send or a copy when the one before has ended; of those that
-                             wait the one of the highest priority, then the first that was ready */
+    /** a chip begins a collective, a send or a copy when the one before has ended; of those that
+     * wait the one of the highest priority, then the first that was ready */
+    bool one_at_a_time;
 } pod_step_args;
 
 /** Where the time of a cell went: without hbm_bound_ps, which is a part of compute_ps, they add up to the step. */
@@ -139,14 +139,14 @@ typedef struct pod_step_result {
     int64_t exposed_hbm_ps;
     int64_t idle_ps;
     int64_t hbm_bound_ps; /**< the part of compute_ps in ops that HBM bounds */
-    int64_t
-        slowest_ps; /**< the part of exposed_dcn_ps in waiting for the slowest slice, which no op is
-                               charged with (experiment/step_slices.h) */
+    /** the part of exposed_dcn_ps in waiting for the slowest slice, which no op is charged with
+     * (experiment/step_slices.h) */
+    int64_t slowest_ps;
     int32_t slowest_of; /**< so many slices; 0: nobody waits */
     pod_link_summary links;
-    pod_net_link_record
-        *link_records; /**< if asked for, on rank 0, heap: of cell c's link in direction d at
-                                            [c * POD_NET_PORTS_MAX + d]; else NULL */
+    /** if asked for, on rank 0, heap: of cell c's link in direction d at [c * POD_NET_PORTS_MAX
+     * + d]; else NULL */
+    pod_net_link_record *link_records;
     pod_step_parts *cell_parts; /**< if asked for, on every rank, heap: cell_parts[cells] */
     int32_t period[POD_AXES];   /**< of the folded machine, and whether its slices are folded */
     bool fold_slices;
@@ -205,8 +205,8 @@ typedef struct pod_step_extension {
     const pod_step_result *few;
     const pod_step_result *more;
     int64_t times; /**< periods of layers that `full` has beyond `more` */
-    const int32_t *const
-        *stand_in; /**< stand_in[stage][op of full]: op of `more`, or POD_OP_NONE: none ran */
+    /** stand_in[stage][op of full]: op of `more`, or POD_OP_NONE: none ran */
+    const int32_t *const *stand_in;
 } pod_step_extension;
 
 /** The records of all ops of a result that pod_step_result_extend made. Each op's are those of the op that stands for

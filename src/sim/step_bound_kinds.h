@@ -15,9 +15,9 @@
 
 /** The kinds of the chips of a stage. */
 typedef struct step_kinds {
-    int32_t
-        group; /**< the group number over which the collectives take longest, of those of which each fills a box
-                        of its own, and has chips of all kinds of its set; -1: there is none */
+    /** the group number over which the collectives take longest, of those of which each fills a
+     * box of its own, and has chips of all kinds of its set; -1: there is none */
+    int32_t group;
     int32_t nsets;
     int32_t *set_of; /**< set_of[kind] of that group, below nsets */
     int32_t count;
@@ -33,8 +33,9 @@ typedef struct step_kind_bounds {
     pod_time_ps each_ps;    /**< after the last of its set began */
     pod_time_ps links_ps;   /**< all links of the groups are busy */
     bool in_step;           /**< its chips begin together, and end together */
-    int32_t *
-        set_of; /**< set_of[kind], below their count: kinds that are in groups with each other, or more of them */
+    /** set_of[kind], below their count: kinds that are in groups with each other, or more of
+     * them */
+    int32_t *set_of;
     bool whole_sets; /**< each group has chips of all kinds of its set */
 } step_kind_bounds;
 

@@ -33,8 +33,9 @@ typedef struct step_schedule {
     unsigned directions; /* of links that it may use, a bit each, once they are known */
     uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
-    pod_time_ps *
-        bound_ps; /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known yet */
+    /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known
+     * yet */
+    pod_time_ps *bound_ps;
     pod_coll_chip_bounds *chip_bounds;    /* chip_bounds[stage], where nothing will run, */
     struct step_kind_bounds *kind_bounds; /* and kind_bounds[stage] (step_bound_kinds.h) */
 } step_schedule;
@@ -68,8 +69,8 @@ typedef struct step_stage {
     int32_t *core_next;     /* core_next[op]: the next core op; core_next[nops]: the first */
     int32_t *first_user;    /* users[first_user[op] … first_user[op + 1]) wait for op */
     int32_t *users;
-    int32_t *
-        begins; /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
+    /* begins[op]: join that ends when the op begins, or POD_OP_NONE; NULL: no op has one */
+    int32_t *begins;
     pod_op_record *records; /* records[op], of this rank */
 } step_stage;
 
@@ -183,8 +184,9 @@ struct step_run {
     pod_error failure;      /* of something inside a handler */
     pod_oracle *oracle;     /* runs collectives; NULL: all are simulated here */
     bool begins;            /* it was told of one */
-    int64_t
-        beside; /* transfers of hosts that are to come, and collectives simulated beside them (step_oracle.c) */
+    /* transfers of hosts that are to come, and collectives simulated beside them (step_oracle.c)
+     * */
+    int64_t beside;
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */

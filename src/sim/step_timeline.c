@@ -30,8 +30,8 @@ struct pod_step_recorder {
     list ops;        /* pod_step_op_time */
     list links;      /* pod_step_link_time, without their owners */
     list departures; /* departures */
-    int64_t
-        *latest; /* latest[watch * POD_DIRECTIONS + direction]: its last departures, -1 = none */
+    /* latest[watch * POD_DIRECTIONS + direction]: its last departures, -1 = none */
+    int64_t *latest;
     bool out_of_memory;
 };
 

@@ -30,8 +30,8 @@ typedef struct pod_traffic_load {
 
 typedef struct pod_traffic_load_result {
     double accepted; /**< what arrived, in rates of a link a sender: as load */
-    double
-        latency_ps; /**< mean, from when the message should have begun to its last byte; 0 without any */
+    /** mean, from when the message should have begun to its last byte; 0 without any */
+    double latency_ps;
     double latency_cycles;      /**< the same */
     pod_time_ps max_latency_ps; /**< of a measured message */
     double mean_hops;           /**< of measured messages */

@@ -161,8 +161,9 @@ static pod_status stages_place(pod_step_work *work, pod_error *err)
 typedef struct plan_search {
     const pod_step_request *request;
     pod_step_work *work;
-    bool
-        repeats; /**< its layers do: what a plan keeps of them is estimated well enough to rule it out untried */
+    /** its layers do: what a plan keeps of them is estimated well enough to rule it out untried
+     * */
+    bool repeats;
     bool tried;
 } plan_search;
 

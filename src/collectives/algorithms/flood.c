@@ -41,8 +41,8 @@ typedef struct flood_schedule {
     pod_coll_schedule base;
     int32_t n;
     int32_t rounds;
-    int32_t *
-        start; /* start[channel · (rounds + 1) + round]: first step of the round, going down the trees */
+    /* start[channel · (rounds + 1) + round]: first step of the round, going down the trees */
+    int32_t *start;
     int32_t *rank_of;  /* rank_of[place] */
     int32_t *place_of; /* place_of[rank] */
     int8_t direction_of

@@ -86,13 +86,13 @@ typedef struct pod_coll_chip_bounds {
     int32_t nchips;
     pod_time_ps *in_ps;  /**< in_ps[chip of a slice]: bytes that must enter, over its links */
     pod_time_ps *out_ps; /**< bytes that must leave */
-    pod_time_ps *
-        far_ps; /**< what comes from afar: the hops from the farthest chip that it must hear of, and bytes
-                               over a cut that has it on one side */
+    /** what comes from afar: the hops from the farthest chip that it must hear of, and bytes
+     * over a cut that has it on one side */
+    pod_time_ps *far_ps;
     pod_time_ps each_ps; /**< what any chip must send for the others to end */
-    pod_time_ps
-        links_ps; /**< all travel over all links that count: of collectives over the same groups, however
-                               they overlap, it adds up */
+    /** all travel over all links that count: of collectives over the same groups, however they
+     * overlap, it adds up */
+    pod_time_ps links_ps;
 } pod_coll_chip_bounds;
 
 /** Bounds of the chips of a request, for pod_coll_chip_bounds_fini. Chips whose group doesn't take part have 0.

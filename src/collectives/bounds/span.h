@@ -22,13 +22,13 @@ typedef struct pod_span {
     const pod_router *router;
     int32_t extent[POD_AXES];
     int32_t *next; /**< next[chip · POD_DIRECTIONS + direction]: the neighbour, -1 = none */
-    double
-        *part; /**< part[…]: what that link has of a healthy one's rate; NULL = all are healthy */
+    /** part[…]: what that link has of a healthy one's rate; NULL = all are healthy */
+    double *part;
     int32_t nboxes;
     int32_t *box_of; /**< box_of[chip] */
     bool *closed_in; /**< closed_in[box] */
-    double
-        *chip_links; /**< chip_links[chip]: links that its messages may leave by, each 1/slowness */
+    /** chip_links[chip]: links that its messages may leave by, each 1/slowness */
+    double *chip_links;
     double *box_links; /**< box_links[box]: all links inside */
     double all_links;  /**< all live links of the slice */
     bool searched;     /**< distances are taken pair by pair */

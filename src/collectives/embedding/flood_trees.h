@@ -16,14 +16,14 @@ enum { POD_FLOOD_NOBODY = -1 };
 
 typedef struct pod_flood_trees {
     int32_t n;
-    const int32_t
-        *neighbor;  /**< neighbor[rank · 6 + direction], POD_FLOOD_NOBODY where no link leads */
+    /** neighbor[rank · 6 + direction], POD_FLOOD_NOBODY where no link leads */
+    const int32_t *neighbor;
     int32_t rounds; /**< hops of the farthest pair */
     int32_t *hops;  /**< hops[root · n + rank] */
     int8_t *parent; /**< parent[root · n + rank]: direction of the link that leads into the rank */
     bool moved;     /**< trees are those of rank 0 moved */
-    int32_t
-        *image; /**< image[root · n + rank]: what `rank` of the tree of rank 0 is in that of root */
+    /** image[root · n + rank]: what `rank` of the tree of rank 0 is in that of root */
+    int32_t *image;
     int32_t *queue;
     int32_t *load; /**< trees over a link, [rank · 6 + direction] */
 } pod_flood_trees;

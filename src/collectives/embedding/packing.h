@@ -55,9 +55,9 @@ typedef struct pod_coll_packing_args {
     int32_t root;   /**< of all trees; -1 = a rank in the middle */
     /** slowness[link]: how many times slower than others, link as in pod_coll_axes.hop; NULL = none is slow. */
     const double *slowness;
-    double
-        hop_load; /**< trees more over the busiest link that a hop less of depth is worth; 0 = only where the load is
-                          the same */
+    /** trees more over the busiest link that a hop less of depth is worth; 0 = only where the
+     * load is the same */
+    double hop_load;
 } pod_coll_packing_args;
 
 /** @return POD_E_INVALID when dead links leave no spanning tree; POD_E_NOMEM */

@@ -25,8 +25,8 @@ typedef struct exchange {
     int32_t n;
     int32_t slices;
     int32_t window; /* parts that cross at once (hier_build.c) */
-    int32_t
-        forwards; /* channels that hand on: as far as rank d is from rank 0 in channel d mod forwards */
+    /* channels that hand on: as far as rank d is from rank 0 in channel d mod forwards */
+    int32_t forwards;
 } exchange;
 
 static int32_t exchange_slot(const pod_coll_schedule *schedule, int32_t part, int32_t rank)

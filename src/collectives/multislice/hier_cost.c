@@ -198,8 +198,8 @@ typedef struct crossing_way {
     double leg[2]; /* of NICs */
     double flight;
     int nics; /* both legs go over the same ones, or each over its own */
-    double
-        confirms; /* until the sender knows that the first leg is over; else it takes part in both */
+    /* until the sender knows that the first leg is over; else it takes part in both */
+    double confirms;
 } crossing_way;
 
 /* When something next happens to a chunk. */

@@ -17,8 +17,8 @@ enum { POD_HIER_CHUNKS_MAX = 16, POD_HIER_SPREADS = 8, POD_HIER_ALIGNED_MIN = 16
 /** Reduce-scatter and all-gather inside a slice that cut a vector the same way: same parts, same slots. */
 typedef struct pod_hier_inner {
     int64_t elements;
-    pod_coll_schedule *
-        scatter; /**< NULL when the op needs none, or n is 1; of a broadcast, in the root's slice */
+    /** NULL when the op needs none, or n is 1; of a broadcast, in the root's slice */
+    pod_coll_schedule *scatter;
     pod_coll_schedule *gather;
     bool symmetric;      /**< every rank does the same */
     double link_s;       /**< what the busiest link needs for one of them */
@@ -48,10 +48,11 @@ typedef struct pod_hier_phases {
 typedef struct pod_hier_cut {
     int nchunks;
     int window;
-    double
-        growth; /**< of the first chunks: POD_HIER_EQUAL, 0 = by as much each, or gathered / sent meanwhile */
-    bool
-        direct; /**< broadcast: the root's slice sends all to every other one, else a slot which they exchange */
+    /** of the first chunks: POD_HIER_EQUAL, 0 = by as much each, or gathered / sent meanwhile */
+    double growth;
+    /** broadcast: the root's slice sends all to every other one, else a slot which they exchange
+     * */
+    bool direct;
 } pod_hier_cut;
 
 #define POD_HIER_EQUAL (-1.0)

@@ -39,8 +39,8 @@ typedef struct pod_coll_estimate {
     pod_time_ps time_ps; /**< from launch to the last rank's end */
     pod_time_ps link_ps; /**< busy time of the busiest link */
     int64_t messages;    /**< of one rank, the mean */
-    bool
-        complete; /**< false = it gave up at hops_max, or left out faults: the times are too short */
+    /** false = it gave up at hops_max, or left out faults: the times are too short */
+    bool complete;
 } pod_coll_estimate;
 
 /** With faults every rank is its own.

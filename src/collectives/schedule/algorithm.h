@@ -72,8 +72,8 @@ typedef struct pod_coll_algorithm {
     unsigned ops;        /**< bit 1 << op */
     unsigned auto_ops;   /**< those for which it is a candidate of `auto` */
     bool across_slices;  /**< for groups over several slices, and only for them */
-    bool
-        predicts_last; /**< predictions cost more than others', unless some other time is known (enough_ps) */
+    /** predictions cost more than others', unless some other time is known (enough_ps) */
+    bool predicts_last;
     bool plans; /**< building needs the plan of its prediction, or makes that prediction itself */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);

@@ -26,8 +26,8 @@ typedef struct pod_coll_masked {
     int64_t *first;           /**< first[channel]: of its entries, [rank][step] */
     pod_coll_leftover *left;
     pod_coll_turns turns; /**< where base.timed is set: of what is left */
-    bool
-        paced; /**< messages with nothing left are sent empty, so that steps wait as in the whole */
+    /** messages with nothing left are sent empty, so that steps wait as in the whole */
+    bool paced;
 } pod_coll_masked;
 
 /** @param whole  becomes the masked schedule's, also when this fails

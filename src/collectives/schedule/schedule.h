@@ -94,11 +94,11 @@ typedef struct pod_coll_step {
     int32_t send_slot;  /**< first slot sent */
     int32_t send_slots; /**< number of slots, >= 0 */
     int32_t send_gap;   /**< slots left out between one sent slot and the next; 0 = a run */
-    int8_t
-        send_direction; /**< 0–5: over this one link of the sender to its neighbour; -1: routed */
-    uint8_t priority;   /**< when the schedule is `ordered`: lower goes first on a link */
-    int32_t
-        turn; /**< when the schedule is `timed`: messages of the sender over this link before it */
+    /** 0–5: over this one link of the sender to its neighbour; -1: routed */
+    int8_t send_direction;
+    uint8_t priority; /**< when the schedule is `ordered`: lower goes first on a link */
+    /** when the schedule is `timed`: messages of the sender over this link before it */
+    int32_t turn;
     int32_t wait_recv; /**< of this channel */
     pod_coll_wait wait[POD_COLL_WAITS_MAX];
     /* receiving */
@@ -163,22 +163,22 @@ struct pod_coll_schedule {
                           steps before it. A hint that saves asking. */
     bool ordered;    /**< a link carries one message of this collective at a time, lowest
                                      (priority, channel, step) first; else all that are ready share it */
-    bool
-        timed; /**< exclusive, and every link carries its messages in the order of their turns: it stays idle
-                     until the next one is ready. Then no message that is shorter, earlier or left out makes a later one
-                     later. */
-    bool
-        uniform; /**< every rank sends as far, as much and as often as every other, which closed axes
-                          without faults let it: one can stand for all (sim/run.h) */
+    /** exclusive, and every link carries its messages in the order of their turns: it stays idle
+     * until the next one is ready. Then no message that is shorter, earlier or left out makes a
+     * later one later. */
+    bool timed;
+    /** every rank sends as far, as much and as often as every other, which closed axes without
+     * faults let it: one can stand for all (sim/run.h) */
+    bool uniform;
     int32_t repeat[POD_AXES]; /**< what its construction says for pod_coll_repeat, 0 = nothing */
     bool circuits;  /**< routed messages go as circuits (net/net.h), in lockstep as algorithms are
                           compared on paper; else they cut through */
     bool ties_plus; /**< circuits: where ways round are equally short, only those in + direction */
     bool exclusive; /**< ordered, and every send is over one link or to the rank itself: two of
                                      its messages never share a link */
-    int64_t
-        least_elements; /**< exclusive: every message over a link has as many or more. A hint, as it lets
-                                 the simulator take longer strides; 0 = not known */
+    /** exclusive: every message over a link has as many or more. A hint, as it lets the
+     * simulator take longer strides; 0 = not known */
+    int64_t least_elements;
 };
 
 void pod_coll_schedule_free(pod_coll_schedule *schedule); /**< NULL is fine */

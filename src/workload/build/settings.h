@@ -49,8 +49,8 @@ typedef struct pod_circular {
     bool on;
     int32_t layers;  /**< of a visit to a stage; 0: as repeats say */
     int32_t repeats; /**< how often a microbatch goes round the stages; 0: as layers say */
-    bool
-        delayed; /**< a stage's output is used two passes later, so that messages overlap with a pass */
+    /** a stage's output is used two passes later, so that messages overlap with a pass */
+    bool delayed;
     bool gather_once;      /**< weights are gathered once for all passes */
     bool gather_by_rounds; /**< or once for all microbatches of a round, forward and backward */
 } pod_circular;
@@ -64,20 +64,20 @@ typedef struct pod_step_settings {
     bool megacore_backward; /**< attention's backward kernels run on all cores of a device */
     bool max_estimate;      /**< the maximum of scores is estimated before */
     pod_context_parallel context;
-    bool
-        context_unbalanced; /**< each chip has one piece of a sequence, and the last one's work is largest;
-                                else a front and a back piece, and all do the same */
-    int32_t
-        vocab_tiles; /**< pieces of tokens whose logits exist at once; 0 = 1. More: the head runs
-                            forward again in the backward pass */
-    bool
-        embed_by_rows; /**< rows of the embedding are read, not made by a product with a 0-1 matrix */
-    bool narrow_mu;    /**< adam's first moment in bf16 */
+    /** each chip has one piece of a sequence, and the last one's work is largest; else a front
+     * and a back piece, and all do the same */
+    bool context_unbalanced;
+    /** pieces of tokens whose logits exist at once; 0 = 1. More: the head runs forward again in
+     * the backward pass */
+    int32_t vocab_tiles;
+    /** rows of the embedding are read, not made by a product with a 0-1 matrix */
+    bool embed_by_rows;
+    bool narrow_mu;                    /**< adam's first moment in bf16 */
     bool narrow_weights;               /**< weights stored in bf16 */
     pod_expert_tile expert_tile[2][3]; /**< of up and gate, of down; by pod_grouped_op */
     bool narrow_weight_sum;            /**< experts' results are summed in bf16 */
-    bool
-        real_routing; /**< tokens choose experts by their scores; else at random, as benchmarks do */
+    /** tokens choose experts by their scores; else at random, as benchmarks do */
+    bool real_routing;
     double expert_balance; /**< rows of the busiest chip of expert over the mean; 0 = 1 */
     pod_quantization quantize_weights;
     pod_quantization quantize_activations; /**< and gradients */

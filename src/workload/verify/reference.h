@@ -54,8 +54,8 @@ typedef struct pod_step_check {
     const pod_step_work *work;
     int64_t wrong;   /**< elements beyond their bound, on this rank's chips */
     int64_t checked; /**< elements compared */
-    int64_t
-        error_bits; /**< largest relative error, as the bits of a double: they order the same way */
+    /** largest relative error, as the bits of a double: they order the same way */
+    int64_t error_bits;
 } pod_step_check;
 
 /** Largest relative error of a check. */
