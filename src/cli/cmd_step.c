@@ -379,7 +379,9 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     pod_cli_targets targets = {0};
     pod_experiment_step_case run_case = {.asked = NULL};
     pod_status st = pod_step_request_read(&request, texts, recipe, cli, err);
-    request.exact = request.exact || texts->chakra != NULL || texts->goal != NULL;
+    if (st == POD_OK) {
+        request.exact = request.exact || texts->chakra != NULL || texts->goal != NULL;
+    }
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
     }

@@ -63,11 +63,11 @@ static void int_store(void *field, size_t size, int64_t value)
 static pod_status sizes_store(const char *text, const char *what, pod_cli_strings **strings,
                               pod_cli_sizes *sizes, pod_error *err)
 {
-    POD_TRY(pod_cli_sizes_parse(text, what, sizes, err));
-    if (!pod_cli_strings_keep(strings, sizes->bytes)) {
+    const pod_status st = pod_cli_sizes_parse(text, what, sizes, err);
+    if (sizes->bytes != NULL && !pod_cli_strings_keep(strings, sizes->bytes)) {
         return pod_fail(err, POD_E_NOMEM, "no memory for the command line");
     }
-    return POD_OK;
+    return st;
 }
 
 /* Store one value. @param dashed  "--name" */

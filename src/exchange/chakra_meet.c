@@ -120,10 +120,17 @@ static pod_status collectives_list(chakra_builder *b, ends *all)
     return POD_OK;
 }
 
+static void ends_sort(ends *all)
+{
+    if (all->count > 0) {
+        qsort(all->list, (size_t)all->count, sizeof *all->list, by_turn);
+    }
+}
+
 /* From places in by_id to turns. */
 static void turns_count(ends *all)
 {
-    qsort(all->list, (size_t)all->count, sizeof *all->list, by_turn);
+    ends_sort(all);
     int64_t turn = 0;
     for (int64_t i = 0; i < all->count; i++) {
         turn = i > 0 && by_what(&all->list[i - 1], &all->list[i]) == 0 ? turn + 1 : 0;
@@ -237,7 +244,7 @@ static pod_status collectives_meet(chakra_builder *b)
         for (int64_t i = 0; i < all.count; i++) {
             all.list[i].what[2] = 0; /* which now meets others */
         }
-        qsort(all.list, (size_t)all.count, sizeof *all.list, by_turn);
+        ends_sort(&all);
     }
     for (int64_t i = 0, next = 0; i < all.count && st == POD_OK; i = next) {
         for (next = i;
@@ -522,9 +529,7 @@ static pod_status permutes_meet(chakra_builder *b)
                                .place = i});
         }
     }
-    if (all.count > 0) {
-        qsort(all.list, (size_t)all.count, sizeof *all.list, by_turn);
-    }
+    ends_sort(&all);
     for (int64_t i = 0, next = 0; i < all.count && st == POD_OK; i = next) {
         for (next = i; next < all.count && by_what(&all.list[i], &all.list[next]) == 0; next++) {
         }

@@ -35,7 +35,7 @@ void pod_experiment_hlo_text_fini(pod_experiment_hlo_text *text)
 /* ---- loops ---- */
 
 /* Iterations that stand for a long loop. */
-enum { STAND_IN_EVEN = 4, STAND_IN_ODD = 5, STAND_IN_MORE = 2 };
+enum { STAND_IN_EVEN = 6, STAND_IN_ODD = 7, STAND_IN_MORE = 2 };
 
 typedef enum loop_place { LOOP_UNSEEN, LOOP_LONG, LOOP_WHOLE } loop_place;
 

@@ -242,7 +242,7 @@ Test(book, sizes_of_13b_are_those_of_its_table)
 Test(roofline, experts_are_read_that_some_token_goes_to)
 {
     const pod_model model =
-        model_inline("transformer:layers=2,d_model=64,d_ff=0,heads=4,kv_heads=4,head_dim=16,"
+        model_inline("transformer:layers=2,d_model=64,d_ff=64,heads=4,kv_heads=4,head_dim=16,"
                      "vocab=256,mlp_matrices=3,experts=128,top_k=8,moe_d_ff=32");
     const pod_chip_spec chip = {.hbm_bytes_per_s = 8.2e11,
                                 .peak_ops_per_s = {[POD_DTYPE_BF16] = V5E_FLOPS}};
