@@ -340,7 +340,7 @@ Test(hlo_texts, published_steps)
         double tolerance;
     } cases[] = {
         {"MXv5e-001", 0.102},
-        {"TRv6e-001", 0.30}
+        {"TRv6e-001", 0.30 }
     };
     world w;
     world_init(&w);
