@@ -13,12 +13,11 @@
  *  Ownership: the memo owns answers, an oracle borrows memo, machine and schedules. Threads: one. */
 #pragma once
 
-#include "sim/collective.h"
+#include "sim/oracle_memo.h"
 
 /** What stands for a schedule and a machine: equal keys, equal both. */
 enum { POD_ORACLE_KEY_WORDS = 12 };
 
-typedef struct pod_oracle_memo pod_oracle_memo;
 typedef struct pod_oracle pod_oracle;
 
 /** A collective of a step. */
@@ -39,26 +38,6 @@ typedef struct pod_oracle_answer {
     int32_t cell;
     int32_t crossing; /**< 0: it ends; else as pod_collective_options.crossing */
 } pod_oracle_answer;
-
-/** POD_E_NOMEM. */
-pod_status pod_oracle_memo_new(pod_oracle_memo **memo, pod_error *err);
-void pod_oracle_memo_free(pod_oracle_memo *memo);
-/** Clusters that began, and those that a net ran. */
-typedef struct pod_oracle_counts {
-    int64_t clusters;
-    int64_t nets;
-} pod_oracle_counts;
-pod_oracle_counts pod_oracle_memo_counts(const pod_oracle_memo *memo);
-
-/** The latest fold of a machine (step_fold.c), by what decides on it; where memory is short, none. */
-typedef struct pod_oracle_fold {
-    bool fold_slices;
-    int32_t period[POD_AXES];
-} pod_oracle_fold;
-bool pod_oracle_fold_get(const pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         pod_oracle_fold *fold);
-void pod_oracle_fold_put(pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         const pod_oracle_fold *fold);
 
 /** The period of machines whose nets run beside an oracle (pod_machine.part_ps); 0: launches are too short for one. */
 pod_time_ps pod_oracle_part_ps(pod_time_ps launch_ps);

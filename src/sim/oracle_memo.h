@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file sim/oracle_memo.h  What oracles have answered, by the beginnings of a cluster so far. Private to sim/oracle.
+/** @file sim/oracle_memo.h  What oracles have answered, by the beginnings of a cluster so far.
  *
  *  Model: beginnings are told apart by two independent hashes of 64 bits of all of them. The memo owns its entries. */
 #pragma once
 
-#include "sim/oracle.h"
+#include "sim/collective.h"
+
+typedef struct pod_oracle_memo pod_oracle_memo;
+
+/** POD_E_NOMEM. */
+pod_status pod_oracle_memo_new(pod_oracle_memo **memo, pod_error *err);
+void pod_oracle_memo_free(pod_oracle_memo *memo);
+/** Clusters that began, and those that a net ran. */
+typedef struct pod_oracle_counts {
+    int64_t clusters;
+    int64_t nets;
+} pod_oracle_counts;
+pod_oracle_counts pod_oracle_memo_counts(const pod_oracle_memo *memo);
+
+/** The latest fold of a machine (step_fold.c), by what decides on it; where memory is short, none. */
+typedef struct pod_oracle_fold {
+    bool fold_slices;
+    int32_t period[POD_AXES];
+} pod_oracle_fold;
+bool pod_oracle_fold_get(const pod_oracle_memo *memo, const int64_t *words, int64_t count,
+                         pod_oracle_fold *fold);
+void pod_oracle_fold_put(pod_oracle_memo *memo, const int64_t *words, int64_t count,
+                         const pod_oracle_fold *fold);
 
 /* Something happens to a member of a cluster, counted from its first beginning. */
 typedef struct oracle_outcome {
