@@ -173,10 +173,10 @@ static int64_t goal_pop(goal_emitter *e)
 static pod_status goal_cycle_fail(const goal_emitter *e)
 {
     int64_t at = 0;
-    const pod_goal_dependency *why = NULL;
     while (e->left[at] <= 0) {
         at++;
     }
+    const pod_goal_dependency *why = &e->goal->dependencies[e->dep[e->first_dep[at]]];
     for (int64_t step = 0; step <= e->count; step++) {
         for (int64_t d = e->first_dep[at]; d < e->first_dep[at + 1]; d++) {
             why = &e->goal->dependencies[e->dep[d]];
