@@ -256,13 +256,8 @@ static pod_status write_trace(pod_cli *cli, const pod_experiment_step_case *run_
     const pod_step_trace_args args = {.slice = &run_case->setup->slice,
                                       .programs = &run_case->work.programs,
                                       .result = result,
-                                      .timeline = &trace->watch.step,
                                       .title = run_case->asked->model.name};
-    pod_status st = trace->trace != NULL && pod_par_rank(cli->par) == 0
-                        ? pod_step_trace_add(trace->trace, &args, err)
-                        : POD_OK;
-    st = pod_par_agree(cli->par, st, err);
-    return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
+    return pod_cli_trace_step(cli, trace, &args, err);
 }
 
 /* What other programs read. */

@@ -134,3 +134,15 @@ pod_status pod_cli_trace_write(pod_cli *cli, pod_cli_trace *trace, pod_error *er
     const pod_status status = pod_par_rank(cli->par) == 0 ? write_here(cli, trace, err) : POD_OK;
     return pod_par_agree(cli->par, status, err);
 }
+
+pod_status pod_cli_trace_step(pod_cli *cli, pod_cli_trace *trace, const pod_step_trace_args *step,
+                              pod_error *err)
+{
+    pod_step_trace_args args = *step;
+    args.timeline = &trace->watch.step;
+    pod_status st = trace->trace != NULL && pod_par_rank(cli->par) == 0
+                        ? pod_step_trace_add(trace->trace, &args, err)
+                        : POD_OK;
+    st = pod_par_agree(cli->par, st, err);
+    return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
+}

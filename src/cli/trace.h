@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "experiment/setup.h"
 #include "experiment/watch.h"
+#include "report/step_trace.h"
 #include "report/trace.h"
 
 typedef struct pod_cli_trace {
@@ -26,3 +27,8 @@ pod_experiment_watch *pod_cli_trace_watch(pod_cli_trace *trace);
 /** Write the file, and keep the text for --html, on rank 0; nothing without a timeline. Collective.
  *  @return POD_E_INVALID for too many events; POD_E_IO, POD_E_NOMEM */
 pod_status pod_cli_trace_write(pod_cli *cli, pod_cli_trace *trace, pod_error *err);
+/** Add a step's timeline, and write the file. Collective.
+ *  @param step  without its timeline, which is that of the trace
+ *  @return as pod_step_trace_add and pod_cli_trace_write */
+pod_status pod_cli_trace_step(pod_cli *cli, pod_cli_trace *trace, const pod_step_trace_args *step,
+                              pod_error *err);

@@ -130,16 +130,9 @@ static pod_status write_trace(pod_cli *cli, const pod_experiment_setup *setup, c
                               const pod_programs *programs, const pod_step_result *result,
                               pod_cli_trace *trace, pod_error *err)
 {
-    const pod_step_trace_args args = {.slice = &setup->slice,
-                                      .programs = programs,
-                                      .result = result,
-                                      .timeline = &trace->watch.step,
-                                      .title = goal->file};
-    pod_status st = trace->trace != NULL && pod_par_rank(cli->par) == 0
-                        ? pod_step_trace_add(trace->trace, &args, err)
-                        : POD_OK;
-    st = pod_par_agree(cli->par, st, err);
-    return st == POD_OK ? pod_cli_trace_write(cli, trace, err) : st;
+    const pod_step_trace_args args = {
+        .slice = &setup->slice, .programs = programs, .result = result, .title = goal->file};
+    return pod_cli_trace_step(cli, trace, &args, err);
 }
 
 static pod_status run(pod_cli *cli, const pod_experiment_setup *setup, const pod_goal *goal,

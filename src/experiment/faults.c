@@ -58,6 +58,9 @@ pod_status pod_experiment_faults_find(pod_experiment *experiment, const pod_expe
     const int all = pod_experiment_setup_faults(setup);
     *faults = (pod_experiment_faults){.all = all, .time_ps = time_ps};
     faults->count = all < POD_FAULT_ROWS_MAX ? all : POD_FAULT_ROWS_MAX;
+    if (all == 0) {
+        return POD_OK;
+    }
     POD_TRY(time_with_faults(&a, POD_FAULTS_NONE, 0, &faults->healthy_ps, err));
     for (int i = 0; i < faults->count; i++) {
         POD_TRY(fault_row_find(&a, i, faults->healthy_ps, faults, err));

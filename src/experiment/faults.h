@@ -35,7 +35,8 @@ typedef struct pod_experiment_faults {
 typedef pod_status pod_experiment_faults_time(void *context, const pod_experiment_setup *setup,
                                               pod_time_ps *time_ps, pod_error *err);
 
-/** Find what the faults of a setup cost; the first that is timed is the setup without any. Collective.
+/** Find what the faults of a setup cost; the first that is timed is the setup without any. Without faults nothing is
+ *  timed. Collective.
  *  @param time_ps  with all of them */
 pod_status pod_experiment_faults_find(pod_experiment *experiment, const pod_experiment_setup *setup,
                                       pod_time_ps time_ps, pod_experiment_faults_time *time,

@@ -35,9 +35,8 @@ pod_status pod_experiment_hlo_faults_find(pod_experiment *experiment,
     *faults = (pod_experiment_hlo_faults){.found = {.all = 0}};
     program_asking a = {
         .experiment = experiment, .request = request, .chip = chip, .healthy = &faults->healthy};
-    return pod_experiment_setup_faults(request->setup) > 0 ? pod_experiment_faults_find(
-               experiment, request->setup, time_ps, time_program_on, &a, &faults->found, err)
-                                                           : POD_OK;
+    return pod_experiment_faults_find(experiment, request->setup, time_ps, time_program_on, &a,
+                                      &faults->found, err);
 }
 
 void pod_experiment_hlo_faults_fini(pod_experiment_hlo_faults *faults)

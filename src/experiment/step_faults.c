@@ -42,9 +42,8 @@ pod_status pod_experiment_step_faults_find(pod_experiment *experiment,
     *faults = (pod_experiment_step_faults){.found = {.all = 0}};
     step_asking a = {
         .experiment = experiment, .run_case = run_case, .chip = chip, .healthy = &faults->healthy};
-    return pod_experiment_setup_faults(run_case->setup) > 0 ? pod_experiment_faults_find(
-               experiment, run_case->setup, time_ps, time_step_on, &a, &faults->found, err)
-                                                            : POD_OK;
+    return pod_experiment_faults_find(experiment, run_case->setup, time_ps, time_step_on, &a,
+                                      &faults->found, err);
 }
 
 void pod_experiment_step_faults_fini(pod_experiment_step_faults *faults)
