@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,13 +56,18 @@ static pod_status blas_begin(pod_error *err)
     return POD_OK;
 }
 
+/* OpenBLAS without threads (libopenblas0-serial) gives the same buffer to all who call it at once, and with threads
+ * their number is one for the whole program: threads that use libpodsim multiply one after the other. */
 static void sgemm(pod_gemm_shape shape, const float *a, const float *b, bool accumulate, float *c)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     const int before = openblas_get_num_threads(); /* of the program that libpodsim is part of */
     openblas_set_num_threads(1);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shape.m, (int)shape.n, (int)shape.k,
                 1.0F, a, (int)shape.k, b, (int)shape.n, accumulate ? 1.0F : 0.0F, c, (int)shape.n);
     openblas_set_num_threads(before);
+    pthread_mutex_unlock(&lock);
 }
 
 static void clear(void *c, bool accumulate, size_t bytes)

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* The plain product, in double for floats and exactly for int8. */
@@ -164,4 +165,44 @@ Test(numerics, sizes_that_blas_cannot_count_are_refused)
     const pod_gemm_shape negative = {-1, 1, 1};
     cr_expect_eq(pod_gemm_f32(POD_DTYPE_F32, negative, NULL, NULL, false, NULL, NULL), POD_E_RANGE);
     cr_expect_eq(pod_gemm_int8(large, NULL, NULL, false, NULL, NULL), POD_E_RANGE);
+}
+
+enum { WIDTH = 32, PRODUCTS = 5000 };
+
+/* How many entries of products of `*value`s and ones are wrong. */
+static void *count_wrong(void *value)
+{
+    static const pod_gemm_shape shape = {WIDTH, WIDTH, WIDTH};
+    const float x = *(const float *)value;
+    float a[WIDTH * WIDTH];
+    float b[WIDTH * WIDTH];
+    float c[WIDTH * WIDTH];
+    size_t wrong = 0;
+    for (int i = 0; i < WIDTH * WIDTH; i++) {
+        a[i] = x;
+        b[i] = 1;
+    }
+    for (int product = 0; product < PRODUCTS; product++) {
+        if (pod_gemm_f32(POD_DTYPE_F32, shape, a, b, false, c, NULL) != POD_OK) {
+            wrong++;
+        }
+        for (int i = 0; i < WIDTH * WIDTH; i++) {
+            wrong += c[i] != x * WIDTH;
+        }
+    }
+    *(float *)value = (float)wrong;
+    return NULL;
+}
+
+Test(numerics, threads_multiply_at_the_same_time)
+{
+    float values[] = {1, 2, 3};
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pthread_create(&threads[i], NULL, count_wrong, &values[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        cr_assert(values[i] == 0, "%g entries of thread %d are wrong", (double)values[i], i);
+    }
 }
