@@ -27,8 +27,8 @@ pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layo
     };
 }
 
-/** Random stream of an array: FNV-1a of its name. */
-static uint64_t stream_of(const char *name)
+/* FNV-1a */
+uint64_t pod_data_stream(const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *name != '\0'; name++) {
@@ -42,7 +42,7 @@ static void fill_dense(const pod_tensor *tensor, const pod_patch *patch, uint64_
                        pod_dtype dtype, void *out)
 {
     static const float value[16] = {-1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1};
-    const uint64_t stream = stream_of(tensor->name);
+    const uint64_t stream = pod_data_stream(tensor->name);
     unsigned char *at = out;
     uint64_t bits = 0;
     int64_t known = -1; /* the sixteen that bits are of */
@@ -94,7 +94,7 @@ static void fill_sparse(const pod_tensor *tensor, const pod_patch *patch, uint64
                         pod_dtype dtype, void *out)
 {
     const size_t size = (size_t)pod_dtype_size(dtype);
-    const uint64_t stream = stream_of(tensor->name);
+    const uint64_t stream = pod_data_stream(tensor->name);
     const int64_t each = elements_per_column(tensor);
     const int64_t stride = spread_stride(tensor->rows) % tensor->rows;
     const int64_t start = (int64_t)pod_rng_below(seed, stream, UINT64_MAX, (uint64_t)tensor->rows);

@@ -33,6 +33,9 @@ typedef struct pod_patch {
 /** What a chip holds of a tensor. @param chip  as pod_work_layout_piece */
 pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layout, int32_t chip);
 
+/** The random stream of an array (stream of pod_rng), by its name. */
+uint64_t pod_data_stream(const char *name);
+
 /** Fill a patch of a tensor (row-major, `dtype`). Outputs and gradients are left alone. */
 void pod_tensor_fill(const pod_tensor *tensor, const pod_patch *patch, uint64_t seed,
                      pod_dtype dtype, void *out);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/verify/transformer_data.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what sizes leave open ---- */
+
+pod_transformer_form pod_transformer_form_of(const pod_model *model)
+{
+    static const double base = 10000;
+    static const double epsilon = 1e-6;
+    const bool learned = model->positions > 0;
+    return (pod_transformer_form){
+        .norm = learned ? POD_NORM_LAYER : POD_NORM_RMS,
+        .epsilon = epsilon,
+        .function = model->mlp_matrices > 2 ? POD_FUNCTION_SILU : POD_FUNCTION_GELU,
+        .rotary_base = learned ? 0 : base,
+    };
+}
+
+double pod_transformer_angle(const pod_transformer_form *form, int64_t position, int64_t pair,
+                             int64_t dim)
+{
+    return (double)position * pow(form->rotary_base, -2.0 * (double)pair / (double)dim);
+}
+
+double pod_transformer_rate(pod_optimizer optimizer)
+{
+    return optimizer == POD_OPTIMIZER_ADAM ? 0x1p-6 : 0x1p4;
+}
+
+/* ---- arrays ---- */
+
+/** Values are odd numbers of up to seven bits; their root mean square. */
+static const double odd_rms = 73.9;
+
+static int exponent_for(double rms)
+{
+    return (int)lrint(log2(rms / odd_rms));
+}
+
+/** Columns of the embedding that steer routers. */
+static int64_t marked_columns(const pod_model *model)
+{
+    return model->experts <= model->d_model ? model->experts : 0;
+}
+
+static pod_transformer_array table(const pod_model *model, const char *name, int64_t rows,
+                                   int64_t columns, double rms)
+{
+    pod_transformer_array array = {.layer = -1,
+                                   .matmul = -1,
+                                   .groups = 1,
+                                   .rows = rows,
+                                   .columns = columns,
+                                   .exponent = exponent_for(rms),
+                                   .marked = marked_columns(model),
+                                   .top_k = model->top_k};
+    (void)snprintf(array.name, sizeof array.name, "%s", name);
+    return array;
+}
+
+static pod_transformer_fill fill_of(const pod_layer_matmul *m)
+{
+    switch (m->role) {
+    case POD_ROLE_OUT:
+    case POD_ROLE_EXPERTS_DOWN:
+    case POD_ROLE_DOWN:
+    case POD_ROLE_WIDEN:
+        return POD_FILL_RESIDUAL;
+    case POD_ROLE_ROUTER:
+        return POD_FILL_ROUTER;
+    case POD_ROLE_PROJECTION:
+    case POD_ROLE_UP:
+    case POD_ROLE_EXPERTS_UP:
+        break;
+    }
+    return POD_FILL_EVEN;
+}
+
+static double rms_of(const pod_model *model, const pod_layer_matmul *m)
+{
+    static const double router_part = 0.25; /* beside the columns that steer it */
+    const double even = 1 / sqrt((double)m->k);
+    switch (fill_of(m)) {
+    case POD_FILL_RESIDUAL:
+        return even / sqrt(2 * (double)model->layers);
+    case POD_FILL_ROUTER:
+        return marked_columns(model) > 0 ? router_part * even : even;
+    case POD_FILL_EVEN:
+    case POD_FILL_EMBEDDING:
+        break;
+    }
+    return even;
+}
+
+static pod_transformer_array weight_of(const pod_model *model, int64_t index, int matmul,
+                                       int64_t copy)
+{
+    const pod_layer layer = pod_model_layer(model, index);
+    const pod_layer_matmul *m = &layer.matmul[matmul];
+    const char *name = m->part == POD_PART_EXPERTS_GATE ? "experts.gate" : m->name;
+    pod_transformer_array array = {
+        .layer = index,
+        .matmul = matmul,
+        .copy = copy,
+        .groups = pod_layer_matmul_of_experts(m) ? layer.experts : 1,
+        .rows = m->k,
+        .columns = m->n,
+        .fill = fill_of(m),
+        .exponent = exponent_for(rms_of(model, m)),
+        .marked = marked_columns(model),
+        .top_k = model->top_k,
+    };
+    (void)snprintf(array.name, sizeof array.name, m->count > 1 ? "layer.%d.%s.%d" : "layer.%d.%s",
+                   (int)index, name, (int)copy);
+    return array;
+}
+
+static int64_t layer_arrays(const pod_layer *layer)
+{
+    int64_t count = 0;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        count += layer->matmul[i].count;
+    }
+    return count;
+}
+
+int64_t pod_transformer_arrays(const pod_model *model)
+{
+    int64_t count = 1 + (model->positions > 0) + (model->tied == 0);
+    for (int64_t l = 0; l < model->layers; l++) {
+        const pod_layer layer = pod_model_layer(model, l);
+        count += layer_arrays(&layer);
+    }
+    return count;
+}
+
+static pod_transformer_array end_at(const pod_model *model, int64_t index)
+{
+    static const double positions_rms = 0.5;
+    const int64_t d = model->d_model;
+    if (index == 0) {
+        pod_transformer_array embedding = table(model, "embedding", model->vocab, d, 1);
+        embedding.fill = POD_FILL_EMBEDDING;
+        return embedding;
+    }
+    return index == 1 && model->positions > 0
+               ? table(model, "positions", model->positions, d, positions_rms)
+               : table(model, "head", d, model->vocab, 1 / sqrt((double)d));
+}
+
+pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index)
+{
+    const int64_t first = 1 + (model->positions > 0);
+    int64_t at = index - first;
+    if (at < 0) {
+        return end_at(model, index);
+    }
+    for (int64_t l = 0; l < model->layers; l++) {
+        const pod_layer layer = pod_model_layer(model, l);
+        for (int i = 0; i < layer.nmatmuls; i++) {
+            if (at < layer.matmul[i].count) {
+                return weight_of(model, l, i, at);
+            }
+            at -= layer.matmul[i].count;
+        }
+    }
+    return end_at(model, INT64_MAX);
+}
+
+bool pod_transformer_array_find(const pod_model *model, const char *name,
+                                pod_transformer_array *array)
+{
+    const int64_t count = pod_transformer_arrays(model);
+    for (int64_t i = 0; i < count; i++) {
+        *array = pod_transformer_array_at(model, i);
+        if (strcmp(array->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- values ---- */
+
+enum { BYTE = 8, PER_NUMBER = 8, ODD_BITS = 127 };
+
+/** The eight bits of an element; eight elements share a random number. */
+typedef struct bits_at {
+    uint64_t seed;
+    uint64_t stream;
+    int64_t known;
+    uint64_t bits;
+} bits_at;
+
+static int bits_of(bits_at *at, int64_t element)
+{
+    if (element / PER_NUMBER != at->known) {
+        at->known = element / PER_NUMBER;
+        at->bits = pod_rng_u64(at->seed, at->stream, (uint64_t)at->known);
+    }
+    return (int)(at->bits >> (BYTE * (element % PER_NUMBER)) & 0xffU);
+}
+
+/** An odd number from -127 to 127. */
+static int odd_of(int bits)
+{
+    return 2 * (bits & ODD_BITS) - ODD_BITS;
+}
+
+/** Whether a token takes the experts of a marked column: top_k columns from a random one on. */
+static bool takes(const pod_transformer_array *array, uint64_t seed, int64_t token, int64_t column)
+{
+    const int64_t first = (int64_t)pod_rng_below(seed, pod_data_stream("experts"), (uint64_t)token,
+                                                 (uint64_t)array->marked);
+    return (column - first + array->marked) % array->marked < array->top_k;
+}
+
+/** A marked column of the embedding: 1.5 or -0.5, and up to a half more or less. */
+static float steer(bool taken, int bits)
+{
+    enum { HALF = 31 };
+    static const float step = 0x1p-6F;
+    static const float level[2] = {-0.5F, 1.5F};
+    return level[taken] + (float)(2 * (bits & HALF) - HALF) * step;
+}
+
+static float value_of(const pod_transformer_array *array, uint64_t seed, int64_t row,
+                      int64_t column, int bits)
+{
+    static const float router_weight = 2;
+    static const float narrow = 0x1p-4F;
+    const float even = ldexpf((float)odd_of(bits), array->exponent);
+    switch (array->fill) {
+    case POD_FILL_EVEN:
+        break;
+    case POD_FILL_EMBEDDING:
+        return column < array->marked ? steer(takes(array, seed, row, column), bits) : even;
+    case POD_FILL_RESIDUAL:
+        return column < array->marked ? narrow * even : even;
+    case POD_FILL_ROUTER:
+        return row < array->marked && (row + array->layer) % array->columns == column
+                   ? router_weight
+                   : even;
+    }
+    return even;
+}
+
+void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t seed,
+                                const pod_patch *patch, pod_dtype dtype, void *out)
+{
+    bits_at at = {.seed = seed, .stream = pod_data_stream(array->name), .known = -1};
+    unsigned char *next = out;
+    for (int64_t r = patch->row; r < patch->row + patch->rows; r++) {
+        for (int64_t c = patch->column; c < patch->column + patch->columns; c++) {
+            const int bits = bits_of(&at, r * array->columns + c);
+            const float value = value_of(array, seed, r, c, bits);
+            pod_dtype_from_f32(dtype, next, &value, 1);
+            next += pod_dtype_size(dtype);
+        }
+    }
+}
+
+static int32_t below_vocab(const pod_model *model, uint64_t seed, const char *name, int64_t index)
+{
+    return (int32_t)pod_rng_below(seed, pod_data_stream(name), (uint64_t)index,
+                                  (uint64_t)model->vocab);
+}
+
+int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index)
+{
+    return below_vocab(model, seed, "tokens", index);
+}
+
+int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index)
+{
+    return below_vocab(model, seed, "targets", index);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/verify/transformer_data.h  What a transformer computes with real numbers: its arrays, by name, the
+ *  values they start from, and what the sizes of a model leave open.
+ *
+ *  Model: weights are those of models/model_layer.h: norms have no scale, matmuls no bias. Arrays are row-major [rows,
+ *  columns]; a matmul multiplies rows of tokens by [k, n].
+ *
+ *      embedding            [vocab, d_model]      layer.3.in.0, .in.1         gate and up of a gated MLP
+ *      positions            [positions, d_model]  layer.3.in                  up of one with two matrices
+ *      head                 [d_model, vocab]      layer.3.experts.gate        experts · [k, n], one below the other
+ *      layer.3.query …      as pod_layer.matmul names them: columns of heads lie head by head
+ *
+ *  Heads: column h · dim + i is element i of head h; with `gated` h · 2 · dim + i of the query and + dim of its gate;
+ *  "kv" of latent attention h · (head_dim + v_dim): the key's unrotated part, then the value. "kv.latent": kv_lora
+ *  columns, then the rotated part of all heads' keys. Query head h reads head h / (heads / kv_heads) of the keys.
+ *
+ *  Values: odd whole numbers up to 127 times a power of two, the same in bf16 and f32, pod_rng of (seed, name, place).
+ *  The power of two gives a matmul of inputs near 1 a result near 1; matrices that write to the residual path get
+ *  1/sqrt(2 · layers) of that, so that the path stays of order 1, too. Models with experts: the first `experts` columns
+ *  of the embedding say which experts a token takes (top_k of them 1 to 2, the others 0 to -1), the residual path
+ *  hardly changes them, and the router reads them before all others. So the scores of the last expert chosen and the
+ *  first left out are far apart against rounding errors, whatever the layout, and each expert gets its share of tokens.
+ *
+ *  Ownership: plain values. Threads: any (no state). */
+#pragma once
+
+#include "base/dtype.h"
+#include "models/model_layer.h"
+#include "workload/build/request.h"
+#include "workload/verify/data.h"
+
+enum { POD_TRANSFORMER_NAME_MAX = 48 };
+
+typedef enum pod_transformer_norm {
+    POD_NORM_RMS,  /**< x / sqrt(mean(x²) + epsilon) */
+    POD_NORM_LAYER /**< (x - mean(x)) / sqrt(mean((x - mean(x))²) + epsilon) */
+} pod_transformer_norm;
+
+typedef enum pod_transformer_function {
+    POD_FUNCTION_SILU, /**< x / (1 + exp(-x)) */
+    POD_FUNCTION_GELU, /**< x/2 · (1 + tanh(sqrt(2/pi) · (x + 0.044715 x³))) */
+    POD_FUNCTION_RELU2 /**< max(x, 0)² */
+} pod_transformer_function;
+
+/** What the sizes of a model leave open. */
+typedef struct pod_transformer_form {
+    pod_transformer_norm norm;
+    double epsilon;
+    /** of the MLP: f(gate) · up with three matrices, f(up) with two */
+    pod_transformer_function function;
+    /** Queries and keys are rotated: elements i and i + n/2 of the n rotated ones as a pair, by the position in the
+     * sequence times base^(-2i/n). 0: they aren't, positions are learned. */
+    double rotary_base;
+} pod_transformer_form;
+
+/** Learned positions (gpt2): layer norm. Others: RMS norm, rotary with 10,000. silu with three matrices, else gelu. */
+pod_transformer_form pod_transformer_form_of(const pod_model *model);
+
+/** Angle of pair `pair` of `dim` rotated elements at a position. */
+double pod_transformer_angle(const pod_transformer_form *form, int64_t position, int64_t pair,
+                             int64_t dim);
+
+/** The learning rate of steps with real numbers: a weight changes by more than rounding hides. */
+double pod_transformer_rate(pod_optimizer optimizer);
+
+typedef enum pod_transformer_fill {
+    POD_FILL_EVEN,      /**< all elements by one rule */
+    POD_FILL_EMBEDDING, /**< whose first `marked` columns say which experts a token takes */
+    POD_FILL_RESIDUAL,  /**< which writes a sixteenth to these columns */
+    POD_FILL_ROUTER     /**< which reads them */
+} pod_transformer_fill;
+
+/** An array of weights. */
+typedef struct pod_transformer_array {
+    char name[POD_TRANSFORMER_NAME_MAX];
+    int64_t layer;  /**< -1: embedding, positions, head */
+    int matmul;     /**< in pod_layer.matmul; -1: none */
+    int64_t copy;   /**< of the matmul's `count` */
+    int64_t groups; /**< experts, or 1: the array has groups · rows rows */
+    int64_t rows;
+    int64_t columns;
+    pod_transformer_fill fill;
+    int exponent;   /**< values are odd numbers times 2^exponent */
+    int64_t marked; /**< columns (of the embedding) that steer routers; 0 = none */
+    int64_t top_k;
+} pod_transformer_array;
+
+/** Arrays of a model: embedding, positions, each layer's in the order of pod_layer.matmul, head. */
+int64_t pod_transformer_arrays(const pod_model *model);
+pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index);
+/** @return false: there is none of that name */
+bool pod_transformer_array_find(const pod_model *model, const char *name,
+                                pod_transformer_array *array);
+
+/** The values of a patch of an array, row-major; its rows count through all groups. */
+void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t seed,
+                                const pod_patch *patch, pod_dtype dtype, void *out);
+
+/** Token or target number `index` = sequence · seq + position of a batch. */
+int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index);
+int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index);
