@@ -39,7 +39,7 @@ static pod_status check_shape(pod_gemm_shape shape, pod_error *err)
 
 /* OpenBLAS tries for ever to get its buffer where there is no memory for it, so look before its first call; later
  * calls use the same buffer. */
-static pod_status blas_begin(pod_error *err)
+pod_status pod_gemm_ready(pod_error *err)
 {
     static _Thread_local bool begun;
     if (begun) {
@@ -58,16 +58,55 @@ static pod_status blas_begin(pod_error *err)
 
 /* OpenBLAS without threads (libopenblas0-serial) gives the same buffer to all who call it at once, and with threads
  * their number is one for the whole program: threads that use libpodsim multiply one after the other. */
-static void sgemm(pod_gemm_shape shape, const float *a, const float *b, bool accumulate, float *c)
+static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int blas_take(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&blas_lock);
     const int before = openblas_get_num_threads(); /* of the program that libpodsim is part of */
     openblas_set_num_threads(1);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shape.m, (int)shape.n, (int)shape.k,
-                1.0F, a, (int)shape.k, b, (int)shape.n, accumulate ? 1.0F : 0.0F, c, (int)shape.n);
-    openblas_set_num_threads(before);
-    pthread_mutex_unlock(&lock);
+    return before;
+}
+
+static void blas_give(int threads)
+{
+    openblas_set_num_threads(threads);
+    pthread_mutex_unlock(&blas_lock);
+}
+
+static CBLAS_TRANSPOSE transposition(bool transposed)
+{
+    return transposed ? CblasTrans : CblasNoTrans;
+}
+
+void pod_gemm_parts_f32(const pod_gemm_parts *parts, const float *a, const float *b, float *c)
+{
+    const pod_gemm_shape *shape = &parts->shape;
+    const int threads = blas_take();
+    cblas_sgemm(CblasRowMajor, transposition(parts->transpose_a), transposition(parts->transpose_b),
+                (int)shape->m, (int)shape->n, (int)shape->k, 1.0F, a, (int)parts->stride_a, b,
+                (int)parts->stride_b, parts->accumulate ? 1.0F : 0.0F, c, (int)parts->stride_c);
+    blas_give(threads);
+}
+
+void pod_gemm_parts_f64(const pod_gemm_parts *parts, const double *a, const double *b, double *c)
+{
+    const pod_gemm_shape *shape = &parts->shape;
+    const int threads = blas_take();
+    cblas_dgemm(CblasRowMajor, transposition(parts->transpose_a), transposition(parts->transpose_b),
+                (int)shape->m, (int)shape->n, (int)shape->k, 1.0, a, (int)parts->stride_a, b,
+                (int)parts->stride_b, parts->accumulate ? 1.0 : 0.0, c, (int)parts->stride_c);
+    blas_give(threads);
+}
+
+static void sgemm(pod_gemm_shape shape, const float *a, const float *b, bool accumulate, float *c)
+{
+    const pod_gemm_parts parts = {.shape = shape,
+                                  .stride_a = shape.k,
+                                  .stride_b = shape.n,
+                                  .stride_c = shape.n,
+                                  .accumulate = accumulate};
+    pod_gemm_parts_f32(&parts, a, b, c);
 }
 
 static void clear(void *c, bool accumulate, size_t bytes)
@@ -113,7 +152,7 @@ pod_status pod_gemm_f32(pod_dtype dtype, pod_gemm_shape shape, const void *a, co
         clear(c, accumulate, (size_t)shape.m * (size_t)shape.n * sizeof *c);
         return POD_OK;
     }
-    POD_TRY(blas_begin(err));
+    POD_TRY(pod_gemm_ready(err));
     if (dtype == POD_DTYPE_F32) {
         sgemm(shape, a, b, accumulate, c);
         return POD_OK;
@@ -156,7 +195,7 @@ pod_status pod_gemm_int8(pod_gemm_shape shape, const int8_t *a, const int8_t *b,
     if (shape.m == 0 || shape.n == 0 || shape.k == 0) {
         return POD_OK;
     }
-    pod_status st = blas_begin(err);
+    pod_status st = pod_gemm_ready(err);
     if (st != POD_OK) {
         return st;
     }

@@ -43,3 +43,22 @@ pod_status pod_gemm_f32(pod_dtype dtype, pod_gemm_shape shape, const void *a, co
 /** The same for int8 with int32 sums, which wrap modulo 2^32. */
 pod_status pod_gemm_int8(pod_gemm_shape shape, const int8_t *a, const int8_t *b, bool accumulate,
                          int32_t *c, pod_error *err);
+
+/** A product of parts of row-major arrays: C = A·B or C += A·B, each operand transposed or not. */
+typedef struct pod_gemm_parts {
+    pod_gemm_shape shape; /**< of the product: A is [m,k] after its transposition */
+    bool transpose_a;     /**< a holds [k,m] */
+    bool transpose_b;     /**< b holds [n,k] */
+    int64_t stride_a;     /**< elements from a row of what a holds to the next */
+    int64_t stride_b;
+    int64_t stride_c;
+    bool accumulate;
+} pod_gemm_parts;
+
+/** Whether BLAS has the memory that its first call takes: before pod_gemm_parts_f64 and _f32. Not collective.
+ *  @return POD_E_NOMEM */
+pod_status pod_gemm_ready(pod_error *err);
+/** In f64, for references. Sizes below 2^31 each; k = 0 gives zeros or leaves c. Not collective. */
+void pod_gemm_parts_f64(const pod_gemm_parts *parts, const double *a, const double *b, double *c);
+/** In f32. Not collective. */
+void pod_gemm_parts_f32(const pod_gemm_parts *parts, const float *a, const float *b, float *c);

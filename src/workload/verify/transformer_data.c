@@ -14,10 +14,11 @@ pod_transformer_form pod_transformer_form_of(const pod_model *model)
     static const double base = 10000;
     static const double epsilon = 1e-6;
     const bool learned = model->positions > 0;
+    const pod_transformer_function plain = learned ? POD_FUNCTION_GELU : POD_FUNCTION_RELU2;
     return (pod_transformer_form){
         .norm = learned ? POD_NORM_LAYER : POD_NORM_RMS,
         .epsilon = epsilon,
-        .function = model->mlp_matrices > 2 ? POD_FUNCTION_SILU : POD_FUNCTION_GELU,
+        .function = model->mlp_matrices > 2 ? POD_FUNCTION_SILU : plain,
         .rotary_base = learned ? 0 : base,
     };
 }

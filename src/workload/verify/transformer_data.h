@@ -53,7 +53,8 @@ typedef struct pod_transformer_form {
     double rotary_base;
 } pod_transformer_form;
 
-/** Learned positions (gpt2): layer norm. Others: RMS norm, rotary with 10,000. silu with three matrices, else gelu. */
+/** Learned positions (gpt2): layer norm, and gelu with two matrices. Others: RMS norm, rotary with 10,000, and relu²
+ * with two matrices. silu with three. */
 pod_transformer_form pod_transformer_form_of(const pod_model *model);
 
 /** Angle of pair `pair` of `dim` rotated elements at a position. */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/verify/reference_experts.h  Private to workload/verify: experts of a layer of the reference.
+ *
+ *  Ownership: states lie in the arena of the step. Threads: none. */
+#pragma once
+
+#include "workload/verify/reference_step.h"
+
+/** state->y += what experts give for state->xn2. */
+void pod_reference_experts(pod_reference_step *step, pod_reference_state *state);
+/** And back: dxn += the derivative. */
+void pod_reference_experts_back(pod_reference_step *step, pod_reference_state *state,
+                                const pod_inexact *dy, const pod_inexact *dxn);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/verify/reference_request.h  What the reference of a transformer is asked to be.
+ *
+ *  Ownership: borrows what it points to. Threads: none. */
+#pragma once
+
+#include "workload/verify/inexact.h"
+
+/** Errors are within lambda deviations. */
+static const double pod_transformer_lambda = 6;
+
+/** The experts that chips chose, of one layer: taken where the reference's own choice is nearer than its error. */
+typedef struct pod_transformer_choices {
+    const int32_t *expert; /**< [batch · seq, top_k] */
+} pod_transformer_choices;
+
+typedef struct pod_transformer_reference_args {
+    const pod_model *model;
+    int64_t batch; /**< sequences */
+    int64_t seq;
+    pod_dtype dtype;    /**< of stored activations, gradients and collectives: bf16 or f32 */
+    pod_step_mode mode; /**< train; others: forward */
+    pod_optimizer optimizer;
+    double rate;
+    uint64_t seed;
+    /** Most partial sums that chips add up for an element of an activation or of its derivative: chips of tensor. */
+    int64_t activation_terms;
+    int64_t context_terms;  /**< likewise of derivatives by keys and values: chips of sequence */
+    int64_t gradient_terms; /**< likewise for a gradient of weights: chips · microbatches */
+    bool hidden; /**< keep what each layer gives, and logits, to find where a layout differs */
+    const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
+    const int32_t *tokens; /**< [batch · seq], as after decode steps; NULL: pod_transformer_token */
+    const pod_emulation *emulation; /**< of tests; else NULL */
+} pod_transformer_reference_args;

@@ -1,0 +1,668 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/verify/transformer_reference.h"
+
+#include "chip/numerics.h"
+#include "workload/verify/reference_layer.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK_TOKENS = 512,
+    PREFIX_MAX = 16,
+    RESULT_NAME_MAX = POD_TRANSFORMER_NAME_MAX + PREFIX_MAX
+};
+
+typedef struct result {
+    char name[RESULT_NAME_MAX];
+    int64_t rows;
+    int64_t columns;
+    int64_t first; /* element of the block */
+} result;
+
+struct pod_transformer_reference {
+    pod_model model;
+    pod_transformer_reference_args args;
+    pod_reference_step step;
+    int64_t nresults;
+    result *results;
+    int64_t elements; /* of all results */
+    char *block;      /* [elements] doubles, then [elements] floats */
+};
+
+/* ---- what it can't do ---- */
+
+static pod_status support_check(const pod_transformer_reference_args *args, pod_error *err)
+{
+    const pod_model *model = args->model;
+    const struct {
+        bool there;
+        const char *what;
+    } parts[] = {
+        {model->delta_v_heads > 0,    "a gated delta rule"        },
+        {model->index_top_k > 0,      "an indexer"                },
+        {model->expert_d_model > 0,   "narrow experts"            },
+        {model->layer_embedding > 0,  "embeddings of layers"      },
+        {model->kv_shared_layers > 0, "keys shared between layers"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].there) {
+            return pod_fail(err, POD_E_INVALID,
+                            "no real numbers for a model with %s; use --data none", parts[i].what);
+        }
+    }
+    if (args->dtype != POD_DTYPE_BF16 && args->dtype != POD_DTYPE_F32) {
+        return pod_fail(err, POD_E_INVALID,
+                        "no real numbers for a transformer in %s; use bf16 or f32",
+                        pod_dtype_name(args->dtype));
+    }
+    if (model->positions > 0 && args->seq > model->positions) {
+        return pod_fail(err, POD_E_INVALID,
+                        "%lld tokens of a sequence, but %lld learned positions; use --seq %lld",
+                        (long long)args->seq, (long long)model->positions,
+                        (long long)model->positions);
+    }
+    return POD_OK;
+}
+
+/* ---- results ---- */
+
+static void result_add(pod_transformer_reference *ref, const char *prefix, const char *name,
+                       int64_t rows, int64_t columns)
+{
+    result *r = &ref->results[ref->nresults++];
+    (void)snprintf(r->name, sizeof r->name, "%s%s", prefix, name);
+    r->rows = rows;
+    r->columns = columns;
+    r->first = ref->elements;
+    ref->elements += rows * columns;
+}
+
+static bool trains(const pod_transformer_reference *ref)
+{
+    return ref->args.mode == POD_STEP_TRAIN;
+}
+
+static void results_list(pod_transformer_reference *ref)
+{
+    const int64_t tokens = ref->args.batch * ref->args.seq;
+    const bool adam = ref->args.optimizer == POD_OPTIMIZER_ADAM;
+    if (trains(ref)) {
+        result_add(ref, "", "loss", 1, 1);
+    }
+    if (!trains(ref) || ref->args.hidden) {
+        result_add(ref, "", "logits", tokens, ref->model.vocab);
+    }
+    for (int64_t l = -1; ref->args.hidden && l < ref->model.layers; l++) {
+        char name[PREFIX_MAX];
+        (void)snprintf(name, sizeof name, "%d", (int)l);
+        result_add(ref, "hidden.", name, tokens, ref->model.d_model);
+    }
+    for (int64_t i = 0; trains(ref) && i < ref->step.nweights; i++) {
+        const pod_transformer_array *array = &ref->step.weights[i].array;
+        const int64_t rows = array->groups * array->rows;
+        result_add(ref, "gradient.", array->name, rows, array->columns);
+        result_add(ref, "weight.", array->name, rows, array->columns);
+        if (adam) {
+            result_add(ref, "moment1.", array->name, rows, array->columns);
+            result_add(ref, "moment2.", array->name, rows, array->columns);
+        }
+    }
+}
+
+static const result *result_find(const pod_transformer_reference *ref, const char *prefix,
+                                 const char *name)
+{
+    const size_t length = strlen(prefix);
+    for (int64_t i = 0; i < ref->nresults; i++) {
+        const char *of = ref->results[i].name;
+        if (strncmp(of, prefix, length) == 0 && strcmp(of + length, name) == 0) {
+            return &ref->results[i];
+        }
+    }
+    return NULL;
+}
+
+/** A result as an array of values with errors; value NULL if it isn't kept. */
+static pod_inexact result_array(const pod_transformer_reference *ref, const char *prefix,
+                                const char *name)
+{
+    const result *r = result_find(ref, prefix, name);
+    if (r == NULL) {
+        return (pod_inexact){.rows = 0};
+    }
+    double *values = (double *)(void *)ref->block;
+    float *bounds = (float *)(void *)(values + ref->elements);
+    return (pod_inexact){.rows = r->rows,
+                         .columns = r->columns,
+                         .stride = r->columns,
+                         .value = values + r->first,
+                         .square = bounds + r->first};
+}
+
+/* ---- life ---- */
+
+/** Arrays of the weights, without values. */
+static pod_status weights_list(pod_transformer_reference *ref, pod_error *err)
+{
+    enum { ENDS = 4, EACH = 4 };
+    pod_reference_step *step = &ref->step;
+    step->nweights = pod_transformer_arrays(&ref->model);
+    step->weights = calloc((size_t)step->nweights, sizeof *step->weights);
+    ref->results =
+        calloc((size_t)(ENDS + ref->model.layers + EACH * step->nweights), sizeof *ref->results);
+    if (step->weights == NULL || ref->results == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+    }
+    for (int64_t i = 0; i < step->nweights; i++) {
+        step->weights[i].array = pod_transformer_array_at(&ref->model, i);
+    }
+    return POD_OK;
+}
+
+pod_status pod_transformer_reference_new(const pod_transformer_reference_args *args,
+                                         pod_transformer_reference **reference, pod_error *err)
+{
+    pod_transformer_reference *ref = calloc(1, sizeof *ref);
+    *reference = ref;
+    if (ref == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+    }
+    POD_TRY(support_check(args, err));
+    ref->model = *args->model;
+    ref->args = *args;
+    ref->args.model = &ref->model;
+    ref->step.args = &ref->args;
+    ref->step.form = pod_transformer_form_of(&ref->model);
+    ref->step.ix.roundoff = args->dtype == POD_DTYPE_BF16 ? 0x1p-8 : 0x1p-24;
+    ref->step.ix.emulation = args->emulation;
+    POD_TRY(weights_list(ref, err));
+    results_list(ref);
+    const int64_t chunk = CHUNK_TOKENS / args->seq > 0 ? CHUNK_TOKENS / args->seq : 1;
+    ref->step.sequences = chunk < args->batch ? chunk : args->batch;
+    return POD_OK;
+}
+
+void pod_transformer_reference_free(pod_transformer_reference *ref)
+{
+    if (ref != NULL) {
+        for (int64_t i = 0; ref->step.weights != NULL && i < ref->step.nweights; i++) {
+            free(ref->step.weights[i].value.value);
+        }
+        free(ref->step.weights);
+        free(ref->step.ix.arena.data);
+        free(ref->results);
+        free(ref->block);
+        free(ref);
+    }
+}
+
+/* ---- sizes ---- */
+
+static size_t block_bytes(const pod_transformer_reference *ref)
+{
+    return (size_t)ref->elements * (sizeof(double) + sizeof(float));
+}
+
+static size_t weight_bytes(const pod_transformer_array *array)
+{
+    return (size_t)(array->groups * array->rows * array->columns) * sizeof(double);
+}
+
+/** Of a product of tokens with a weight, or of its gradient: squares of both operands, twice; a partial sum. */
+static size_t product_bytes(const pod_transformer_reference *ref, int64_t rows, int64_t columns)
+{
+    enum { OPERANDS = 2, ALIGN = 1 << 10 };
+    const int64_t tokens = pod_reference_tokens(&ref->step);
+    const int64_t numbers = tokens * (rows + columns) + rows * columns;
+    return OPERANDS * (size_t)numbers * sizeof(float) + ALIGN
+           + (ref->args.emulation != NULL ? pod_inexact_bytes(1, numbers) : 0);
+}
+
+static size_t arena_bytes(const pod_transformer_reference *ref)
+{
+    enum { ENDS = 4 };
+    const pod_reference_step *step = &ref->step;
+    const int64_t tokens = pod_reference_tokens(step);
+    size_t layers = 0;
+    size_t largest = 0;
+    size_t product = 0;
+    for (int64_t l = 0; l < ref->model.layers; l++) {
+        const pod_layer layer = pod_model_layer(&ref->model, l);
+        const pod_inexact_attention attention = {
+            .seq = ref->args.seq, .qk_dim = layer.qk_dim, .v_dim = layer.v_dim};
+        const size_t bytes = pod_reference_layer_bytes(step, l);
+        const size_t back = bytes + pod_inexact_attention_bytes(&attention);
+        layers += bytes;
+        largest = back > largest ? back : largest;
+    }
+    for (int64_t i = 0; i < step->nweights; i++) {
+        const pod_transformer_array *array = &step->weights[i].array;
+        const size_t bytes = product_bytes(ref, array->rows, array->columns);
+        product = bytes > product ? bytes : product;
+    }
+    return layers + largest + product + ENDS * pod_inexact_bytes(tokens, ref->model.d_model)
+           + pod_inexact_bytes(tokens, ref->model.vocab) + (size_t)tokens * sizeof(int32_t);
+}
+
+int64_t pod_transformer_reference_bytes(const pod_transformer_reference *ref)
+{
+    size_t bytes = block_bytes(ref) + arena_bytes(ref);
+    for (int64_t i = 0; i < ref->step.nweights; i++) {
+        bytes += weight_bytes(&ref->step.weights[i].array);
+    }
+    return bytes < (size_t)INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
+/* ---- weights ---- */
+
+static pod_status weight_fill(pod_transformer_reference *ref, pod_reference_weight *weight,
+                              pod_error *err)
+{
+    const pod_transformer_array *array = &weight->array;
+    const int64_t rows = array->groups * array->rows;
+    float *row = malloc((size_t)array->columns * sizeof *row);
+    double *value = malloc(weight_bytes(array));
+    weight->value =
+        (pod_inexact){.rows = rows, .columns = array->columns, .stride = array->columns};
+    weight->value.value = value;
+    for (int64_t r = 0; row != NULL && value != NULL && r < rows; r++) {
+        const pod_patch patch = {.row = r, .rows = 1, .columns = array->columns};
+        pod_transformer_fill_patch(array, ref->args.seed, &patch, POD_DTYPE_F32, row);
+        for (int64_t c = 0; c < array->columns; c++) {
+            value[r * array->columns + c] = (double)row[c];
+        }
+    }
+    weight->gradient = result_array(ref, "gradient.", array->name);
+    const pod_emulation *emulation = ref->args.emulation;
+    if (emulation != NULL && emulation->stored != NULL && row != NULL && value != NULL) {
+        emulation->stored(emulation->context, array->name, POD_EMULATE_WEIGHTS, value,
+                          rows * array->columns);
+    }
+    const bool complete = row != NULL && value != NULL;
+    free(row);
+    return complete ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+}
+
+static pod_status memory_take(pod_transformer_reference *ref, pod_error *err)
+{
+    pod_status st = pod_gemm_ready(err);
+    pod_arena *arena = &ref->step.ix.arena;
+    arena->size = arena_bytes(ref);
+    arena->data = malloc(arena->size);
+    ref->block = ref->block != NULL ? ref->block : calloc(1, block_bytes(ref) + 1);
+    if (st == POD_OK && (arena->data == NULL || ref->block == NULL)) {
+        st = pod_fail(err, POD_E_NOMEM, "out of memory for the reference, %lld bytes",
+                      (long long)pod_transformer_reference_bytes(ref));
+    }
+    for (int64_t i = 0; i < ref->step.nweights; i++) {
+        POD_THEN(st, weight_fill(ref, &ref->step.weights[i], err));
+    }
+    return st;
+}
+
+/* ---- both ends of a model ---- */
+
+/** A weight beside the layers, or NULL. */
+static pod_reference_weight *end_of(pod_transformer_reference *ref, const char *name)
+{
+    for (int64_t i = 0; i < ref->step.nweights; i++) {
+        if (strcmp(ref->step.weights[i].array.name, name) == 0) {
+            return &ref->step.weights[i];
+        }
+    }
+    return NULL;
+}
+
+static int32_t token_of(const pod_transformer_reference *ref, int64_t index)
+{
+    return ref->args.tokens != NULL ? ref->args.tokens[index]
+                                    : pod_transformer_token(&ref->model, ref->args.seed, index);
+}
+
+/** Adds a row of a table to a token. */
+static void row_take(const pod_inexact *table, int64_t row, const pod_inexact *x, int64_t token)
+{
+    for (int64_t c = 0; c < x->columns; c++) {
+        x->value[token * x->stride + c] += table->value[row * table->stride + c];
+    }
+}
+
+static pod_inexact embedding_take(pod_transformer_reference *ref)
+{
+    pod_reference_step *step = &ref->step;
+    const pod_reference_weight *table = end_of(ref, "embedding");
+    const pod_reference_weight *positions = end_of(ref, "positions");
+    const int64_t tokens = pod_reference_tokens(step);
+    const pod_inexact x = pod_inexact_make(&step->ix, tokens, ref->model.d_model);
+    pod_inexact_clear(&x);
+    for (int64_t t = 0; t < tokens; t++) {
+        row_take(&table->value, token_of(ref, step->sequence * ref->args.seq + t), &x, t);
+        if (positions != NULL) {
+            row_take(&positions->value, t % ref->args.seq, &x, t);
+        }
+    }
+    if (positions != NULL) {
+        pod_inexact_store(&step->ix, "fwd.positions", &x, 1);
+    }
+    return x;
+}
+
+/** One token's derivative into a row of a table's gradient. */
+static void row_add(const pod_inexact *gradient, int64_t row, const pod_inexact *dx, int64_t token,
+                    double part)
+{
+    for (int64_t c = 0; c < dx->columns; c++) {
+        const int64_t from = token * dx->stride + c;
+        gradient->value[row * gradient->stride + c] += dx->value[from];
+        gradient->square[row * gradient->stride + c] +=
+            dx->square[from] + (float)(part * pod_square(dx->value[from]));
+    }
+}
+
+static void embedding_take_back(pod_transformer_reference *ref, const pod_inexact *dx)
+{
+    const pod_reference_step *step = &ref->step;
+    const pod_reference_weight *table = end_of(ref, "embedding");
+    const pod_reference_weight *positions = end_of(ref, "positions");
+    const double part = (double)ref->args.gradient_terms * pod_square(step->ix.roundoff);
+    for (int64_t t = 0; t < dx->rows; t++) {
+        const int64_t index = step->sequence * ref->args.seq + t;
+        row_add(&table->gradient, token_of(ref, index), dx, t, part);
+        if (positions != NULL) {
+            row_add(&positions->gradient, t % ref->args.seq, dx, t, part);
+        }
+    }
+}
+
+/** Keep rows of a chunk in a result, if it is kept. */
+static void keep_rows(const pod_transformer_reference *ref, const char *prefix, const char *name,
+                      const pod_inexact *x)
+{
+    const pod_inexact all = result_array(ref, prefix, name);
+    const int64_t first = ref->step.sequence * ref->args.seq;
+    if (all.value != NULL) {
+        memcpy(all.value + first * all.stride, x->value,
+               (size_t)(x->rows * x->columns) * sizeof(double));
+        memcpy(all.square + first * all.stride, x->square,
+               (size_t)(x->rows * x->columns) * sizeof(float));
+    }
+}
+
+static void keep_hidden(const pod_transformer_reference *ref, int64_t layer, const pod_inexact *x)
+{
+    char name[PREFIX_MAX];
+    (void)snprintf(name, sizeof name, "%d", (int)layer);
+    keep_rows(ref, "hidden.", name, x);
+}
+
+/** Products with the head, or with the embedding transposed. */
+static pod_inexact head_product(pod_transformer_reference *ref, const pod_inexact *xn)
+{
+    const pod_reference_weight *own = end_of(ref, "head");
+    const pod_reference_weight *weight = own != NULL ? own : end_of(ref, "embedding");
+    const pod_inexact_product product = {
+        .site = "fwd.head", .transpose_b = own == NULL, .terms = 1};
+    const pod_inexact logits = pod_inexact_make(&ref->step.ix, xn->rows, ref->model.vocab);
+    pod_inexact_matmul(&ref->step.ix, &product, xn, &weight->value, &logits);
+    return logits;
+}
+
+/** dxn, stored, and the gradient. */
+static void head_product_back(pod_transformer_reference *ref, const pod_inexact *xn,
+                              const pod_inexact *dlogits, const pod_inexact *dxn)
+{
+    const pod_reference_weight *own = end_of(ref, "head");
+    const pod_reference_weight *weight = own != NULL ? own : end_of(ref, "embedding");
+    const pod_inexact_product input = {
+        .site = "bwd.head", .transpose_b = own != NULL, .terms = ref->args.activation_terms};
+    const pod_inexact_product gradient = {.site = weight->array.name,
+                                          .transpose_a = true,
+                                          .accumulate = true,
+                                          .terms = ref->args.gradient_terms};
+    pod_inexact_matmul(&ref->step.ix, &input, dlogits, &weight->value, dxn);
+    pod_inexact_matmul(&ref->step.ix, &gradient, own != NULL ? xn : dlogits,
+                       own != NULL ? dlogits : xn, &weight->gradient);
+}
+
+/* ---- a chunk of sequences ---- */
+
+static void chunk_back(pod_transformer_reference *ref, const pod_inexact *x, const pod_inexact *xn,
+                       const pod_inexact *dlogits, pod_reference_state *states)
+{
+    pod_reference_step *step = &ref->step;
+    const pod_inexact_norm norm = {
+        .site = "bwd.norm", .form = &step->form, .width = ref->model.d_model};
+    const pod_inexact dxn = pod_inexact_make(&step->ix, x->rows, x->columns);
+    const pod_inexact dy = pod_inexact_make(&step->ix, x->rows, x->columns);
+    head_product_back(ref, xn, dlogits, &dxn);
+    pod_inexact_norm_backward(&step->ix, &norm, x, &dxn, &dy);
+    pod_inexact_store(&step->ix, "bwd.norm", &dy, 1);
+    for (int64_t l = ref->model.layers - 1; l >= 0; l--) {
+        pod_reference_layer_back(step, &states[l], &dy);
+    }
+    embedding_take_back(ref, &dy);
+}
+
+static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *states,
+                          double loss_square[2])
+{
+    pod_reference_step *step = &ref->step;
+    const int64_t tokens = pod_reference_tokens(step);
+    const double share = 1 / (double)(ref->args.batch * ref->args.seq);
+    const pod_inexact_norm norm = {
+        .site = "fwd.norm", .form = &step->form, .width = ref->model.d_model};
+    int32_t *targets = pod_arena_take(&step->ix.arena, (size_t)tokens * sizeof *targets);
+    pod_inexact x = embedding_take(ref);
+    keep_hidden(ref, -1, &x);
+    for (int64_t l = 0; l < ref->model.layers; l++) {
+        x = pod_reference_layer(step, &states[l], l, &x);
+        keep_hidden(ref, l, &x);
+    }
+    const pod_inexact xn = pod_inexact_make(&step->ix, tokens, ref->model.d_model);
+    pod_inexact_norm_forward(&step->ix, &norm, &x, &xn);
+    const pod_inexact logits = head_product(ref, &xn);
+    keep_rows(ref, "", "logits", &logits);
+    for (int64_t t = 0; t < tokens; t++) {
+        targets[t] =
+            pod_transformer_target(&ref->model, ref->args.seed, step->sequence * ref->args.seq + t);
+    }
+    if (trains(ref)) {
+        pod_inexact_loss(&step->ix, &logits, targets, share, loss_square);
+        chunk_back(ref, &x, &xn, &logits, states);
+    }
+    step->ix.arena.used = 0;
+}
+
+/* ---- update ---- */
+
+static void sgd_update(const pod_transformer_reference *ref, const pod_reference_weight *weight,
+                       const pod_inexact *updated)
+{
+    const double rate = ref->args.rate;
+    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
+        updated->value[i] = weight->value.value[i] - rate * weight->gradient.value[i];
+        updated->square[i] = (float)(pod_square(rate) * (double)weight->gradient.square[i]);
+    }
+    pod_inexact_store(&ref->step.ix, "update", updated, 1);
+}
+
+/** By how much a weight moves: adam's first step, m = 0.1 g, v = 0.001 g², both corrected. */
+static double adam_step(double g)
+{
+    static const double epsilon = 1e-8;
+    return g / (fabs(g) + epsilon);
+}
+
+/* The step is monotonic in g, so its largest change within the bound of g is at one of the ends; squares of bounds over
+ * lambda² stand where others have s². Weights and moments are in f32. */
+static void adam_update(const pod_transformer_reference *ref, const pod_reference_weight *weight,
+                        const pod_inexact *updated)
+{
+    static const double beta1 = 0.9;
+    static const double beta2 = 0.999;
+    static const double wide = 0x1p-24;
+    static const double whole = 1 + 0x1p-20; /* squares and bounds are rounded to f32 */
+    const pod_inexact m = result_array(ref, "moment1.", weight->array.name);
+    const pod_inexact v = result_array(ref, "moment2.", weight->array.name);
+    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
+        const double g = weight->gradient.value[i];
+        const double s2 = (double)weight->gradient.square[i];
+        const double bound = pod_transformer_lambda * sqrt(s2);
+        const double moved = adam_step(g);
+        const double up = adam_step(g + bound) - moved;
+        const double down = moved - adam_step(g - bound);
+        const double change =
+            whole * ref->args.rate * (up > down ? up : down) / pod_transformer_lambda;
+        updated->value[i] = weight->value.value[i] - ref->args.rate * moved;
+        updated->square[i] =
+            (float)(pod_square(change)
+                    + 4 * pod_square(wide * (fabs(updated->value[i]) + ref->args.rate)));
+        m.value[i] = (1 - beta1) * g;
+        m.square[i] = (float)(pod_square(1 - beta1) * s2 + 4 * pod_square(wide * m.value[i]));
+        v.value[i] = (1 - beta2) * g * g;
+        v.square[i] = (float)(pod_square((1 - beta2) * (2 * fabs(g) + bound)) * s2
+                              + 4 * pod_square(wide * v.value[i]));
+    }
+}
+
+static void weight_update(const pod_transformer_reference *ref, const pod_reference_weight *weight)
+{
+    const pod_inexact updated = result_array(ref, "weight.", weight->array.name);
+    pod_inexact_store(&ref->step.ix, "gradient", &weight->gradient,
+                      (double)ref->args.gradient_terms);
+    if (ref->args.optimizer == POD_OPTIMIZER_ADAM) {
+        adam_update(ref, weight, &updated);
+    } else {
+        sgd_update(ref, weight, &updated);
+    }
+}
+
+/* ---- compute ---- */
+
+static pod_status choices_check(const pod_transformer_reference *ref, pod_error *err)
+{
+    enum { PERCENT = 100 };
+    const int64_t choices = ref->args.batch * ref->args.seq * ref->model.layers;
+    if (ref->step.differ > 0) {
+        return pod_fail(err, POD_E_CHECK,
+                        "the experts of %lld tokens differ from the reference's, whose scores are "
+                        "farther apart than their error",
+                        (long long)ref->step.differ);
+    }
+    if (ref->step.near * PERCENT > choices) {
+        return pod_fail(err, POD_E_CHECK,
+                        "%lld of %lld tokens have experts whose scores are nearer than their "
+                        "error: no layout can be checked; use fewer experts than d_model",
+                        (long long)ref->step.near, (long long)choices);
+    }
+    return POD_OK;
+}
+
+/** Squares to bounds; the least float on top, for squares that f32 doesn't hold. */
+static void bounds_make(const pod_transformer_reference *ref)
+{
+    float *bounds = (float *)(void *)((double *)(void *)ref->block + ref->elements);
+    for (int64_t i = 0; i < ref->elements; i++) {
+        bounds[i] = (float)(pod_transformer_lambda * sqrt((double)bounds[i] + (double)FLT_MIN));
+    }
+}
+
+static void loss_keep(const pod_transformer_reference *ref, const double loss_square[2])
+{
+    static const double wide = 0x1p-24;
+    const pod_inexact loss = result_array(ref, "", "loss");
+    const double tokens = (double)(ref->args.batch * ref->args.seq);
+    if (loss.value != NULL) {
+        loss.value[0] = loss_square[0];
+        loss.square[0] = (float)(loss_square[1] + tokens * pod_square(wide * loss_square[0]));
+    }
+}
+
+pod_status pod_transformer_reference_compute(pod_transformer_reference *ref, pod_error *err)
+{
+    pod_reference_step *step = &ref->step;
+    const int64_t chunk = step->sequences;
+    pod_reference_state *states = calloc((size_t)ref->model.layers, sizeof *states);
+    double loss_square[2] = {0, 0};
+    pod_status st = states != NULL ? memory_take(ref, err)
+                                   : pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+    for (int64_t s = 0; st == POD_OK && s < ref->args.batch; s += chunk) {
+        step->sequence = s;
+        step->sequences = ref->args.batch - s < chunk ? ref->args.batch - s : chunk;
+        chunk_compute(ref, states, loss_square);
+    }
+    step->sequences = chunk;
+    for (int64_t i = 0; st == POD_OK && trains(ref) && i < step->nweights; i++) {
+        weight_update(ref, &step->weights[i]);
+    }
+    if (st == POD_OK) {
+        loss_keep(ref, loss_square);
+        bounds_make(ref);
+        st = choices_check(ref, err);
+    }
+    free(states);
+    return st;
+}
+
+int64_t pod_transformer_reference_near(const pod_transformer_reference *ref)
+{
+    return ref->step.near;
+}
+
+pod_status pod_transformer_reference_block(pod_transformer_reference *ref, void **data,
+                                           size_t *size, pod_error *err)
+{
+    ref->block = ref->block != NULL ? ref->block : calloc(1, block_bytes(ref) + 1);
+    *data = ref->block;
+    *size = block_bytes(ref);
+    return ref->block != NULL ? POD_OK
+                              : pod_fail(err, POD_E_NOMEM, "out of memory for the reference");
+}
+
+/* ---- comparing ---- */
+
+bool pod_transformer_reference_find(const pod_transformer_reference *ref, const char *name,
+                                    pod_transformer_values *values)
+{
+    const pod_inexact array = result_array(ref, "", name);
+    double largest = 0;
+    for (int64_t i = 0; i < array.rows * array.columns; i++) {
+        largest = fabs(array.value[i]) > largest ? fabs(array.value[i]) : largest;
+    }
+    *values = (pod_transformer_values){.value = array.value,
+                                       .bound = array.square,
+                                       .rows = array.rows,
+                                       .columns = array.columns,
+                                       .largest = largest};
+    return array.value != NULL;
+}
+
+static void element_compare(pod_transformer_check *check, const pod_transformer_values *values,
+                            int64_t at, double got)
+{
+    const double difference = fabs(got - values->value[at]);
+    const double bound = (double)values->bound[at];
+    const double error = values->largest > 0 ? difference / values->largest : difference;
+    check->checked++;
+    check->wrong += !(difference <= bound);
+    check->error = error > check->error ? error : check->error;
+    check->share = difference / bound > check->share ? difference / bound : check->share;
+}
+
+void pod_transformer_compare(pod_transformer_check *check, const pod_transformer_values *values,
+                             const pod_patch *patch, pod_dtype dtype, const void *got)
+{
+    const char *next = got;
+    for (int64_t r = patch->row; r < patch->row + patch->rows; r++) {
+        for (int64_t c = patch->column; c < patch->column + patch->columns; c++) {
+            float value;
+            pod_dtype_to_f32(dtype, &value, next, 1);
+            element_compare(check, values, r * values->columns + c, (double)value);
+            next += pod_dtype_size(dtype);
+        }
+    }
+}

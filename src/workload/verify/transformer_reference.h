@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/verify/transformer_reference.h  A step of a transformer on one chip, in f64, and how far from it the
+ *  chips of any layout may be.
+ *
+ *  Model: the arrays and definitions of transformer_data.h, forward, backward and update, sequence by sequence. It
+ *  shares no code with the programs that chips execute, but BLAS.
+ *
+ *  Each value x has a bound beside it: lambda · s(x), where s² adds up the squares of what the rounding errors of all
+ *  stored values on the way to x change in it, to first order (docs/transformer.md, "Real numbers", op by op).
+ *  A worst case would be larger than the values after two bf16 matmuls. A stored value is rounded by up to u of its
+ *  magnitude, u = 2^-8 (bf16) or 2^-24 (f32). If these errors are independent with mean 0, |error| <= lambda · s but
+ *  for a share 2·exp(-lambda²/2) of the elements (Hoeffding 1963; Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+ *
+ *  Use: pod_transformer_reference_new, _compute (on one rank), _find each array and compare. Other ranks: _new, then
+ *  broadcast the block of pod_transformer_reference_block into theirs.
+ *
+ *  Ownership: new/free; it copies the model, borrows choices, tokens and emulation until compute returns. Threads:
+ *  none. */
+#pragma once
+
+#include "workload/verify/reference_request.h"
+
+typedef struct pod_transformer_reference pod_transformer_reference;
+
+/** @return POD_E_INVALID: a model or dtype that has no real numbers (the text says which part); POD_E_NOMEM */
+pod_status pod_transformer_reference_new(const pod_transformer_reference_args *args,
+                                         pod_transformer_reference **reference, pod_error *err);
+void pod_transformer_reference_free(pod_transformer_reference *reference);
+
+/** Bytes that compute needs at most, what is kept afterwards included; INT64_MAX if too many. */
+int64_t pod_transformer_reference_bytes(const pod_transformer_reference *reference);
+
+/** Execute the step. @return POD_E_NOMEM; POD_E_CHECK: choices that differ where the reference is sure, or more than
+ *  1 % of all tokens' choices are nearer than their error */
+pod_status pod_transformer_reference_compute(pod_transformer_reference *reference, pod_error *err);
+
+/** Tokens, all layers together, whose choice of experts was nearer than its error. */
+int64_t pod_transformer_reference_near(const pod_transformer_reference *reference);
+
+/** The results as one block of memory, the same size on every rank; borrowed. @return POD_E_NOMEM */
+pod_status pod_transformer_reference_block(pod_transformer_reference *reference, void **data,
+                                           size_t *size, pod_error *err);
+
+/** An array of the results; borrowed. */
+typedef struct pod_transformer_values {
+    const double *value; /**< [rows, columns] */
+    const float *bound;  /**< likewise, >= 0 */
+    int64_t rows;
+    int64_t columns;
+    double largest; /**< |value| */
+} pod_transformer_values;
+
+/** Names, with NAME of pod_transformer_array (rows: of all groups):
+ *
+ *      "loss"                 [1, 1], train        "logits"           [batch · seq, vocab], if not train
+ *      "hidden.L"             [batch · seq, d_model], what layer L gives, -1 the embedding; if asked for
+ *      "gradient.NAME"        train                "weight.NAME"      train: after the update
+ *      "moment1.NAME", "moment2.NAME"              train with adam: after the update
+ *
+ *  @return false: there is none of that name */
+bool pod_transformer_reference_find(const pod_transformer_reference *reference, const char *name,
+                                    pod_transformer_values *values);
+
+/** Comparison of parts of arrays with the reference; adds up. */
+typedef struct pod_transformer_check {
+    int64_t checked;
+    int64_t wrong; /**< elements beyond their bound; NaN is */
+    double error;  /**< largest |difference| / |largest value of its array| */
+    double share;  /**< largest |difference| / bound */
+} pod_transformer_check;
+
+/** @param got  the patch, row-major, of dtype */
+void pod_transformer_compare(pod_transformer_check *check, const pod_transformer_values *values,
+                             const pod_patch *patch, pod_dtype dtype, const void *got);
