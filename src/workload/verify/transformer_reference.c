@@ -666,3 +666,19 @@ void pod_transformer_compare(pod_transformer_check *check, const pod_transformer
         }
     }
 }
+
+pod_transformer_verdict pod_transformer_judge(const pod_transformer_values *logits, int64_t row,
+                                              int32_t token)
+{
+    const double *value = logits->value + row * logits->columns;
+    const float *bound = logits->bound + row * logits->columns;
+    int32_t best = 0;
+    for (int32_t i = 1; i < logits->columns; i++) {
+        best = value[i] > value[best] ? i : best;
+    }
+    if (token == best) {
+        return POD_TOKEN_SAME;
+    }
+    const double error = hypot((double)bound[token], (double)bound[best]);
+    return value[best] - value[token] <= error ? POD_TOKEN_NEAR : POD_TOKEN_WRONG;
+}
