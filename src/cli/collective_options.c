@@ -52,9 +52,10 @@ static pod_status check_options(const pod_cli_collective *options, pod_error *er
         return pod_fail(err, POD_E_USAGE,
                         "%s is of one collective; give one of --bytes and one --algorithm", writes);
     }
-    if (writes != NULL && options->file.path != NULL && options->request.op != POD_PERMUTE) {
-        return pod_fail(err, POD_E_USAGE,
-                        "%s can't say what a file's algorithm does; leave one of them out", writes);
+    if (options->chakra != NULL && options->file.path != NULL
+        && options->request.op != POD_PERMUTE) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--chakra can't say what a file's algorithm does; --goal can");
     }
     if (options->mesh_text != NULL && options->request.axes != NULL) {
         return pod_fail(err, POD_E_USAGE,

@@ -83,7 +83,7 @@ typedef struct pod_chakra_node {
     int64_t tag;
     int32_t priority;
     int32_t ndims; /**< of involved_dim */
-    uint32_t dims; /**< bit i: dimension i */
+    uint32_t dims; /**< bit i: dimension i; the last: any from there on */
     int64_t group; /**< place in graph->text */
     int64_t algorithm;
     int32_t dtype; /**< pod_dtype, or -1 */

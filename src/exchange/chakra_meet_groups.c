@@ -16,6 +16,16 @@ static const pod_slice *slice_of(const chakra_builder *b)
     return b->options->slice;
 }
 
+static unsigned whole_mask(const chakra_builder *b)
+{
+    const pod_slice *slice = slice_of(b);
+    unsigned mask = slice->nslices > 1 ? 1U << POD_AXES : 0U;
+    for (int axis = 0; axis < slice->naxes; axis++) {
+        mask |= slice->dims[axis] > 1 ? 1U << axis : 0U;
+    }
+    return mask;
+}
+
 /* The axes of a size above 1 that a node names, and bit POD_AXES for the slices. */
 static pod_status mask_of(const chakra_builder *b, int64_t place, unsigned *mask)
 {
@@ -24,6 +34,11 @@ static pod_status mask_of(const chakra_builder *b, int64_t place, unsigned *mask
     /* the slices come after the axes that the chips have, or after three */
     const int32_t slices_at = node->ndims > slice->naxes + 1 ? POD_AXES : slice->naxes;
     *mask = 0;
+    if (node->ndims > POD_AXES + 1
+        && node->dims == UINT32_MAX >> (POD_CHAKRA_DIMS_MAX - node->ndims)) {
+        *mask = whole_mask(b); /* one for each chip, as some writers have it: all */
+        return POD_OK;
+    }
     for (int32_t i = 0; i < node->ndims; i++) {
         const bool is_axis = i < slices_at;
         const int32_t size = is_axis ? (i < slice->naxes ? slice->dims[i] : 1)
@@ -37,16 +52,6 @@ static pod_status mask_of(const chakra_builder *b, int64_t place, unsigned *mask
         *mask |= (node->dims >> i & 1U) != 0 && size > 1 ? 1U << (is_axis ? i : POD_AXES) : 0U;
     }
     return POD_OK;
-}
-
-static unsigned whole_mask(const chakra_builder *b)
-{
-    const pod_slice *slice = slice_of(b);
-    unsigned mask = slice->nslices > 1 ? 1U << POD_AXES : 0U;
-    for (int axis = 0; axis < slice->naxes; axis++) {
-        mask |= slice->dims[axis] > 1 ? 1U << axis : 0U;
-    }
-    return mask;
 }
 
 /* Join groups of one slice over slices. @param inside  gone afterwards; slices NULL = all */

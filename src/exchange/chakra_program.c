@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/chakra_program.h"
 
-#include "base/heap.h"
 #include "collectives/registry.h"
 #include "exchange/chakra_build.h"
+#include "exchange/ready.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -400,15 +400,9 @@ static int32_t dep_op(const emitter *e, int64_t place)
     return e->op_of[e->b->main_of[place] - e->b->first[e->chip]];
 }
 
-static bool smaller(const uint64_t *a, const uint64_t *b)
-{
-    return *a < *b;
-}
-
 /* What becomes ready next, by its rank among ids. */
 typedef struct order {
-    uint64_t *heap;
-    int64_t count;
+    pod_ready ready;
     int64_t *rank; /* rank[node of the chip] */
     int32_t *left; /* left[node] */
     int64_t *first_user;
@@ -417,29 +411,11 @@ typedef struct order {
 
 static void order_fini(order *o)
 {
-    free(o->heap);
+    free(o->ready.heap);
     free(o->rank);
     free(o->left);
     free(o->first_user);
     free(o->user);
-}
-
-static void order_push(order *o, int64_t rank)
-{
-    const uint64_t item = (uint64_t)rank;
-    int64_t at = o->count++;
-    POD_HEAP_RISE(o->heap, at, item, smaller);
-}
-
-static int64_t order_pop(order *o)
-{
-    const uint64_t first = o->heap[0];
-    const uint64_t item = o->heap[--o->count];
-    int64_t at = 0;
-    if (o->count > 0) {
-        POD_HEAP_SINK(o->heap, o->count, at, item, smaller);
-    }
-    return (int64_t)first;
 }
 
 /* The node of a chip that a dependency of `own` is one with; -1 of what waits for itself, as a chip's receive in a
@@ -472,13 +448,13 @@ static void order_pairs(const chakra_builder *b, int32_t chip, bool keep, order 
 static pod_status order_init(order *o, const chakra_builder *b, int32_t chip)
 {
     const size_t n = (size_t)(b->first[chip + 1] - b->first[chip]);
-    *o = (order){.count = 0};
-    o->heap = calloc(n + 1, sizeof *o->heap);
+    *o = (order){.rank = NULL};
+    o->ready.heap = calloc(n + 1, sizeof *o->ready.heap);
     o->rank = calloc(n + 1, sizeof *o->rank);
     o->left = calloc(n + 1, sizeof *o->left);
     o->first_user = calloc(n + 1, sizeof *o->first_user);
     int64_t *at = calloc(n + 1, sizeof *at);
-    if (o->heap != NULL && o->rank != NULL && o->left != NULL && o->first_user != NULL
+    if (o->ready.heap != NULL && o->rank != NULL && o->left != NULL && o->first_user != NULL
         && at != NULL) {
         order_pairs(b, chip, false, o, at);
         for (size_t i = 0; i < n; i++) {
@@ -523,17 +499,17 @@ static pod_status chip_emit(chakra_builder *b, int32_t chip)
     }
     for (int64_t i = 0; i < n && st == POD_OK; i++) {
         if (b->main_of[b->first[chip] + i] == b->first[chip] + i && o.left[i] == 0) {
-            order_push(&o, o.rank[i]);
+            pod_ready_push(&o.ready, o.rank[i]);
         }
     }
-    while (st == POD_OK && o.count > 0) {
-        const int64_t place = b->by_id[b->first[chip] + order_pop(&o)];
+    while (st == POD_OK && o.ready.count > 0) {
+        const int64_t place = b->by_id[b->first[chip] + pod_ready_pop(&o.ready)];
         const int64_t own = place - b->first[chip];
         deps_take(&e, place);
         st = node_emit(&e, place);
         for (int64_t u = o.first_user[own]; st == POD_OK && u < o.first_user[own + 1]; u++) {
             if (--o.left[o.user[u]] == 0) {
-                order_push(&o, o.rank[o.user[u]]);
+                pod_ready_push(&o.ready, o.rank[o.user[u]]);
             }
         }
     }

@@ -176,15 +176,11 @@ static pod_status dims_of(const attribute *a, pod_chakra_node *node)
                                "involved_dim is no list of bools; give one for each axis");
     }
     const PodChakra__BoolList *list = a->wire->bool_list;
-    if (list->n_values > POD_CHAKRA_DIMS_MAX) {
-        return pod_chakra_fail(a->err, POD_E_INVALID, a->graph, a->node,
-                               "involved_dim has %zu dimensions; at most %d", list->n_values,
-                               POD_CHAKRA_DIMS_MAX);
-    }
-    node->ndims = (int32_t)list->n_values;
+    const size_t last = POD_CHAKRA_DIMS_MAX - 1;
+    node->ndims = (int32_t)(list->n_values <= last ? list->n_values : last + 1);
     node->dims = 0;
     for (size_t i = 0; i < list->n_values; i++) {
-        node->dims |= list->values[i] != 0 ? 1U << i : 0U;
+        node->dims |= list->values[i] != 0 ? 1U << (i < last ? i : last) : 0U;
     }
     return POD_OK;
 }
@@ -318,6 +314,10 @@ static pod_status node_take(const PodChakra__Node *wire, pod_chakra_groups *grou
     for (size_t i = 0; i < wire->n_attr; i++) {
         const attribute a = {.wire = wire->attr[i], .graph = graph, .node = node, .err = err};
         POD_TRY(attribute_take(&a, graph, node));
+    }
+    if (node->cpu && node->type >= POD_CHAKRA_SEND && node->comm_type < 0 && node->comm_size < 0) {
+        node->type =
+            POD_CHAKRA_COMP; /* PyTorch's call of a kernel, which has a node of its own: host work */
     }
     if (!node->exact && wire->duration_micros > most_us) {
         return pod_chakra_fail(err, POD_E_RANGE, graph, node,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange/goal.h"
 
-#include "base/heap.h"
+#include "exchange/ready.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,7 @@ typedef struct goal_emitter {
     int32_t *op;   /* op[i] of statement i, */
     int32_t *join; /* and the join that ends when it begins; POD_OP_NONE: nobody asked for it yet */
     int32_t *deps; /* room for all of a statement */
-    int64_t *heap; /* ready statements, the first of the file on top */
-    int64_t nheap;
+    pod_ready ready; /* statements */
     pod_error *err;
 } goal_emitter;
 
@@ -43,7 +42,7 @@ static void goal_emitter_fini(goal_emitter *e)
     free(e->op);
     free(e->join);
     free(e->deps);
-    free(e->heap);
+    free(e->ready.heap);
 }
 
 /* Group the dependencies of a rank, list[n], by one of their ends.
@@ -77,9 +76,9 @@ static pod_status goal_emitter_init(goal_emitter *e, const int64_t *list, int64_
     e->op = calloc(count, sizeof *e->op);
     e->join = calloc(count, sizeof *e->join);
     e->deps = calloc((size_t)n + 1, sizeof *e->deps);
-    e->heap = calloc(count, sizeof *e->heap);
-    if (e->left == NULL || e->op == NULL || e->join == NULL || e->deps == NULL || e->heap == NULL
-        || !ends_group(e, list, n, false, &e->first_user, &e->user)
+    e->ready.heap = calloc(count, sizeof *e->ready.heap);
+    if (e->left == NULL || e->op == NULL || e->join == NULL || e->deps == NULL
+        || e->ready.heap == NULL || !ends_group(e, list, n, false, &e->first_user, &e->user)
         || !ends_group(e, list, n, true, &e->first_dep, &e->dep)) {
         return goal_memory_fail(e->goal, e->err);
     }
@@ -147,28 +146,6 @@ static pod_status statement_emit(goal_emitter *e, int64_t i)
     return goal_op_add(e, &op, ndeps, &e->op[i]);
 }
 
-static bool goal_smaller(const int64_t *a, const int64_t *b)
-{
-    return *a < *b;
-}
-
-static void goal_push(goal_emitter *e, int64_t item)
-{
-    int64_t at = e->nheap++;
-    POD_HEAP_RISE(e->heap, at, item, goal_smaller);
-}
-
-static int64_t goal_pop(goal_emitter *e)
-{
-    const int64_t first = e->heap[0];
-    const int64_t item = e->heap[--e->nheap];
-    int64_t at = 0;
-    if (e->nheap > 0) {
-        POD_HEAP_SINK(e->heap, e->nheap, at, item, goal_smaller);
-    }
-    return first;
-}
-
 /* Of statements that wait for each other one that waits for itself. */
 static pod_status goal_cycle_fail(const goal_emitter *e)
 {
@@ -198,16 +175,16 @@ static pod_status rank_emit(goal_emitter *e)
     int64_t done = 0;
     for (int64_t i = 0; i < e->count; i++) {
         if (e->left[i] == 0) {
-            goal_push(e, i);
+            pod_ready_push(&e->ready, i);
         }
     }
-    for (; e->nheap > 0; done++) {
-        const int64_t i = goal_pop(e);
+    for (; e->ready.count > 0; done++) {
+        const int64_t i = pod_ready_pop(&e->ready);
         POD_TRY(statement_emit(e, i));
         for (int64_t u = e->first_user[i]; u < e->first_user[i + 1]; u++) {
             const int64_t user = e->goal->dependencies[e->user[u]].what - e->first;
             if (--e->left[user] == 0) {
-                goal_push(e, user);
+                pod_ready_push(&e->ready, user);
             }
         }
     }

@@ -158,8 +158,9 @@ static pod_status program_make(const pod_experiment_collective_case *run_case, i
         POD_TRY(permute_make(run_case, programs, &op, err));
     }
     if (algorithm != NULL) {
-        POD_TRY(pod_programs_algorithm(programs, &(pod_program_algorithm){.name = algorithm->name},
-                                       &op.algorithm, err));
+        const pod_program_algorithm own = {.name = algorithm->name,
+                                           .file = run_case->request->program};
+        POD_TRY(pod_programs_algorithm(programs, &own, &op.algorithm, err));
     }
     (void)pod_program_op(&programs->stages[0], &op, &before, 1);
     return pod_programs_finish(programs, err);

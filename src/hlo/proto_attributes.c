@@ -172,7 +172,7 @@ static void add_precision(pod_text *text, const PodWire__Precision *precision)
 
 /* ---- communication ---- */
 
-static void add_groups(pod_text *text, PodWire__Group *const *groups, size_t count)
+static void add_groups(pod_text *text, PodWire__Ids *const *groups, size_t count)
 {
     pod_text_add(text, ", replica_groups={");
     for (size_t i = 0; i < count; i++) {
@@ -252,10 +252,10 @@ static void add_index(pod_text *text, const int64_t *index, size_t count)
 static void add_aliasing(pod_text *text, const PodWire__Instruction *instruction)
 {
     for (size_t i = 0; i < instruction->n_aliasing; i++) {
-        const PodWire__Aliasing *alias = instruction->aliasing[i];
+        const PodWire__Alias *alias = instruction->aliasing[i];
         pod_text_add(text, i == 0 ? ", output_to_operand_aliasing={" : ", ");
         add_index(text, alias->output, alias->n_output);
-        pod_text_printf(text, ": (%" PRId64 ", ", alias->operand);
+        pod_text_printf(text, ": (%" PRId64 ", ", alias->input);
         add_index(text, alias->index, alias->n_index);
         pod_text_add(text, ")");
     }

@@ -313,7 +313,7 @@ static pod_status instruction_write(const writer *w, const PodWire__Computation 
 
 /* ---- computations ---- */
 
-static const PodWire__Sequence *sequence_of(const PodWire__Module *module, int64_t computation)
+static const PodWire__Ids *sequence_of(const PodWire__Module *module, int64_t computation)
 {
     const PodWire__Schedule *schedule = module->schedule;
     for (size_t i = 0; schedule != NULL && i < schedule->n_sequences; i++) {
@@ -327,7 +327,7 @@ static const PodWire__Sequence *sequence_of(const PodWire__Module *module, int64
 static pod_status computation_write(writer *w, const PodWire__Computation *computation)
 {
     const size_t count = computation->n_instructions;
-    const PodWire__Sequence *order = sequence_of(w->module, computation->id);
+    const PodWire__Ids *order = sequence_of(w->module, computation->id);
     pod_status st = POD_OK;
     numbered *list = calloc(count + 1, sizeof *list);
     if (list == NULL) {
@@ -374,7 +374,7 @@ static int64_t devices_named(const PodWire__Instruction *instruction)
         most = devices->iota->groups * devices->iota->size;
     }
     const bool listed = devices != NULL && devices->n_groups > 0;
-    PodWire__Group *const *groups = listed ? devices->groups : instruction->groups;
+    PodWire__Ids *const *groups = listed ? devices->groups : instruction->groups;
     const size_t count = listed ? devices->n_groups : instruction->n_groups;
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < groups[i]->n_ids; k++) {
@@ -413,7 +413,7 @@ static void head_write(const writer *w)
         const PodWire__Alias *alias = aliases->entries[i];
         pod_text_add(w->text, i == 0 ? ", input_output_alias={ {" : ", {");
         numbers_write(w->text, alias->output, alias->n_output);
-        pod_text_printf(w->text, "}: (%" PRId64 ", {", alias->parameter);
+        pod_text_printf(w->text, "}: (%" PRId64 ", {", alias->input);
         numbers_write(w->text, alias->index, alias->n_index);
         pod_text_add(w->text, "}, may-alias)");
     }

@@ -119,8 +119,9 @@ typedef struct pod_program_group {
 
 /** How a collective runs, where an op says so. */
 typedef struct pod_program_algorithm {
-    const char *name; /**< "auto", or a row of the registry; static */
-    bool given;       /**< xla only: `wish` says how; where that can't be, xla's rules do */
+    const char *name;             /**< "auto", or a row of the registry; static */
+    const struct pod_msccl *file; /**< of the algorithm `file`, which lives longer, else NULL */
+    bool given; /**< xla only: `wish` says how; where that can't be, xla's rules do */
     pod_xla_wish wish;
 } pod_program_algorithm;
 

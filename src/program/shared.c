@@ -126,7 +126,8 @@ pod_status pod_programs_algorithm(pod_programs *programs, const pod_program_algo
 {
     for (int32_t i = 0; i < programs->nalgorithms; i++) {
         const pod_program_algorithm *known = &programs->algorithms[i];
-        if (strcmp(known->name, algorithm->name) == 0 && known->given == algorithm->given
+        if (strcmp(known->name, algorithm->name) == 0 && known->file == algorithm->file
+            && known->given == algorithm->given
             && memcmp(&known->wish, &algorithm->wish, sizeof known->wish) == 0) {
             *number = i;
             return POD_OK;

@@ -337,6 +337,19 @@ pod_status pod_plot_validation(pod_plot *plot, const pod_plot_validation_row *ro
                : pod_fail(err, POD_E_INVALID, "there is nothing to draw: no row has a figure");
 }
 
+/* Room for points x[count], then y[count], and their labels. */
+static pod_status points_new(int count, double **x, const char ***label, pod_error *err)
+{
+    *x = calloc(2 * (size_t)count + 1, sizeof **x);
+    *label = calloc((size_t)count + 1, sizeof **label);
+    if (*x != NULL && *label != NULL) {
+        return POD_OK;
+    }
+    free(*x);
+    free(*label);
+    return out_of_memory(err);
+}
+
 /* ---- a front ---- */
 
 /* Rows of the series that row `first` is the first of, if it is. @return their number */
@@ -381,13 +394,9 @@ static int front_take(const pod_plot_front_row *rows, int count, double *x, doub
 pod_status pod_plot_front(pod_plot *plot, const char *title, const char *cost_label,
                           const pod_plot_front_row *rows, int count, pod_error *err)
 {
-    double *x = calloc(2 * (size_t)count + 1, sizeof *x);
-    const char **label = calloc((size_t)count + 1, sizeof *label);
-    if (x == NULL || label == NULL) {
-        free(x);
-        free(label);
-        return out_of_memory(err);
-    }
+    double *x = NULL;
+    const char **label = NULL;
+    POD_TRY(points_new(count, &x, &label, err));
     double *y = x + count;
     int colour = 0;
     pod_plot_panel(plot, &(pod_plot_axes){.title = title,
@@ -431,13 +440,9 @@ pod_status pod_plot_roofline(pod_plot *plot, const char *title, const pod_plot_r
                              int count, double peak_ops_per_s, double hbm_bytes_per_s,
                              pod_error *err)
 {
-    double *x = calloc(2 * (size_t)count + 1, sizeof *x);
-    const char **label = calloc((size_t)count + 1, sizeof *label);
-    if (x == NULL || label == NULL) {
-        free(x);
-        free(label);
-        return out_of_memory(err);
-    }
+    double *x = NULL;
+    const char **label = NULL;
+    POD_TRY(points_new(count, &x, &label, err));
     double *y = x + count;
     int points = 0;
     int named = -1; /* the last point with a label */

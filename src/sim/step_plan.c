@@ -144,6 +144,7 @@ static pod_status schedule_own(step_run *run, step_schedule *entry, pod_coll_req
 {
     const pod_program_algorithm *own = &run->args->programs->algorithms[entry->algorithm];
     pod_error first = {0};
+    request->file = own->file;
     for (int wished = own->given ? 1 : 0; wished >= 0; wished--) {
         pod_error why = {0};
         request->wish = wished ? &own->wish : NULL;
