@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "engine/par_mpi.h"
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,9 +195,17 @@ podsim_code podsim_ask(podsim *context, const char *command, const podsim_option
     bool stays = false;
     *result = NULL;
     podsim_result *made = pod_api_result_new(command, &err);
-    pod_status st = made != NULL ? words_make(&line, command, options, &err) : POD_E_NOMEM;
+    /* numbers have a point, also in programs whose language writes a comma */
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const locale_t theirs = plain != (locale_t)0 ? uselocale(plain) : plain;
+    pod_status st = made != NULL && plain != (locale_t)0 ? words_make(&line, command, options, &err)
+                                                         : POD_E_NOMEM;
     st = pod_par_agree(context->par, st, &err);
     POD_THEN(st, run(context, &line, made, &stays, &err));
+    if (plain != (locale_t)0) {
+        (void)uselocale(theirs);
+        freelocale(plain);
+    }
     if (stays) {
         *result = made;
     } else {

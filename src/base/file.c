@@ -213,13 +213,13 @@ pod_status pod_file_write(const char *path, const char *data, size_t size, pod_e
     (void)sigaddset(&ends, SIGINT);
     (void)sigaddset(&ends, SIGTERM);
     (void)sigaddset(&ends, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &ends, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, &before);
     /* Through a symbolic link, so that the link survives. */
     char *target = exists ? realpath(path, NULL) : NULL;
     pod_status status = write_and_rename(target != NULL ? target : path, path,
                                          exists ? info.st_mode : 0, data, size, err);
     free(target);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 
