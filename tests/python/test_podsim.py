@@ -99,6 +99,20 @@ class Answers(unittest.TestCase):
         self.assertEqual(frame[0]["op"], "all-reduce")
         self.assertIn("busbw_GBps", frame[0])
 
+    def test_a_frame_of_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("pandas isn't installed")
+        rows_ = podsim.collective(slice="v5e:2x2", op="all-reduce", bytes=["1KiB", "1MiB"], data="none")
+        frame = rows_.frame()
+        self.assertIsInstance(frame, pandas.DataFrame)
+        self.assertEqual(list(frame.columns), list(rows_[0].columns))
+        self.assertEqual(frame["bytes"].tolist(), [1024, 1 << 20])
+        self.assertEqual(frame["time_us"].max(), rows_[1].time_us)
+        layouts = podsim.compare(slice="v5e:2x4", batch=64, model=MLP["model"]).frame()
+        self.assertEqual(layouts.sort_values("step_time_s").iloc[0]["mesh"], layouts.iloc[0]["mesh"])
+
 
 class Errors(unittest.TestCase):
     def test_codes_are_exceptions(self):
