@@ -61,14 +61,20 @@ struct core_time {
 };
 
 /* Row-cycles of the busiest array, times what a row-cycle lasts. */
+double pod_matmul_steps_s(const pod_chip_spec *core, pod_dtype dtype, double steps)
+{
+    const double groups = ceil(steps / core->mxus_per_core);
+    const double ops_per_row = 2.0 * (double)core->mxu_dim * (double)core->mxu_dim;
+    const double peak = core->peak_ops_per_s[dtype] / core->mxus_per_core;
+    return groups * POD_TILE_SUBLANES * ops_per_row / (peak * core->mxu_eff_frac);
+}
+
 static double mxu_seconds(const pod_chip_spec *core, const pod_matmul_args *part)
 {
     const int64_t dim = core->mxu_dim;
     const double tiles = (double)pod_ceil_div(part->k, dim) * (double)pod_ceil_div(part->n, dim);
-    const double groups = ceil(tiles * (double)pod_ceil_div(part->m, 8) / core->mxus_per_core);
-    const double ops_per_row = 2.0 * (double)dim * (double)dim;
-    const double peak = core->peak_ops_per_s[part->dtype] / core->mxus_per_core;
-    return groups * 8 * ops_per_row / (peak * core->mxu_eff_frac);
+    return pod_matmul_steps_s(core, part->dtype,
+                              tiles * (double)pod_ceil_div(part->m, POD_TILE_SUBLANES));
 }
 
 static struct core_time core_time_of(const pod_chip_spec *core, const pod_matmul_args *part,

@@ -85,6 +85,8 @@ pod_status pod_matmul_time_get(const pod_chip_spec *chip, const pod_matmul_args 
 /** The mxu term alone, in seconds: all cores, m or n divided over them, whichever is quicker. No fill.
  *  Not collective. @param args  m, k, n >= 0 and dtype */
 double pod_matmul_mxu_s(const pod_chip_spec *chip, const pod_matmul_args *args);
+/** The arrays of a core at `steps` steps, in seconds: each passes 8 rows through one tile. Not collective. */
+double pod_matmul_steps_s(const pod_chip_spec *core, pod_dtype dtype, double steps);
 /** Filling and draining the arrays once, in seconds. Not collective. */
 double pod_matmul_fill_s(const pod_chip_spec *chip);
 

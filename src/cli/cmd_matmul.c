@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsim matmul: a matmul on one chip, plain, of groups (matmul_grouped.c), or of the head with its loss
- * (matmul_loss.c). */
+/* podsim matmul: a matmul on one chip, plain, of groups (matmul_grouped.c), of the head with its loss
+ * (matmul_loss.c), or a convolution (matmul_conv.c). */
 #include "cli/command_list.h"
 #include "cli/matmul.h"
 #include "cli/plot.h"
@@ -48,7 +48,9 @@ static const char about[] =
     "n).\n"
     "--loss: the product of m rows with a head of n columns, its softmax and cross entropy; "
     "tflops\n"
-    "counts 1 matmul forward, 3 backward. op, groups and tile are - for a plain matmul.\n";
+    "counts 1 matmul forward, 3 backward. op, groups and tile are - for a plain matmul.\n"
+    "--conv: m, k and n are the rows, the contraction and the columns of the product that it is;\n"
+    "FLOPs count all taps, also those that fall on the padding.\n";
 
 /* ---- a plain matmul ---- */
 
@@ -113,9 +115,26 @@ static bool is_said(const pod_matmul_options *own, const char *option)
     return pod_cli_said_text(&own->said, option) != NULL;
 }
 
+/* What a convolution says itself, or has no use for. */
+static pod_status check_conv(const pod_matmul_options *own, pod_error *err)
+{
+    static const char *const lost[] = {"m",     "k",      "n",    "crossover", "weights",
+                                       "block", "groups", "loss", "tile",      "group-sizes"};
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+        if (is_said(own, lost[i])) {
+            return pod_fail(err, POD_E_USAGE,
+                            "--conv says all sizes of a convolution; leave out --%s", lost[i]);
+        }
+    }
+    return POD_OK;
+}
+
 /* Options that only one kind of matmul knows. */
 static pod_status check_kind(const pod_matmul_options *own, pod_error *err)
 {
+    if (own->conv_text != NULL) {
+        return check_conv(own, err);
+    }
     const bool kernel = is_said(own, "groups") || is_said(own, "loss");
     const char *lost = NULL;
     if (is_said(own, "groups") && is_said(own, "loss")) {
@@ -134,7 +153,8 @@ static pod_status check_kind(const pod_matmul_options *own, pod_error *err)
     }
     lost = kernel ? NULL : is_said(own, "op") ? "--op" : is_said(own, "tile") ? "--tile" : NULL;
     if (lost != NULL) {
-        return pod_fail(err, POD_E_USAGE, "%s is for kernels; give --groups or --loss, too", lost);
+        return pod_fail(err, POD_E_USAGE, "%s is for kernels; give %s, too", lost,
+                        is_said(own, "op") ? "--groups, --loss or --conv" : "--groups or --loss");
     }
     return !is_said(own, "groups") && is_said(own, "group-sizes")
                ? pod_fail(err, POD_E_USAGE, "--group-sizes needs groups; give --groups, too")
@@ -151,9 +171,10 @@ static pod_status row_get(pod_cli *cli, const pod_matmul_options *own, const pod
                             .n = own->n,
                             .dtype = pod_dtype_name(own->dtype),
                             .groups = INT64_MIN};
-    return is_said(own, "groups") ? pod_matmul_grouped(cli, own, chip, row, err)
-           : is_said(own, "loss") ? pod_matmul_loss(cli, own, chip, row, err)
-                                  : run_plain(cli, own, chip, row, err);
+    return own->conv_text != NULL   ? pod_matmul_conv(cli, own, chip, row, err)
+           : is_said(own, "groups") ? pod_matmul_grouped(cli, own, chip, row, err)
+           : is_said(own, "loss")   ? pod_matmul_loss(cli, own, chip, row, err)
+                                    : run_plain(cli, own, chip, row, err);
 }
 
 static pod_status is_bound_by_mxu(pod_cli *cli, const pod_matmul_options *own,
@@ -221,20 +242,52 @@ static pod_status check_sizes(const pod_matmul_options *own, pod_error *err)
     return POD_OK;
 }
 
+static pod_status sizes_read(pod_cli *cli, const char *text, const char *option, pod_cli_sizes *ms,
+                             pod_error *err)
+{
+    POD_TRY(pod_cli_sizes_parse(text, option, ms, err));
+    return pod_cli_strings_keep(&cli->strings, ms->bytes)
+               ? POD_OK
+               : pod_fail(err, POD_E_NOMEM, "no memory for the command line");
+}
+
+/* The pictures of a convolution, one number or a range, and its other sizes. */
+static pod_status pictures_find(pod_cli *cli, pod_matmul_options *own, pod_cli_sizes *ms,
+                                int64_t one[1], pod_error *err)
+{
+    char range[64];
+    char text[160];
+    const size_t length = strcspn(own->conv_text, ",");
+    *ms = (pod_cli_sizes){.bytes = one, .count = 1};
+    if (memchr(own->conv_text, ':', length) == NULL || length >= sizeof range) {
+        POD_TRY(pod_conv_shape_parse(own->conv_text, &own->conv, err));
+        one[0] = own->conv.n;
+        return POD_OK;
+    }
+    (void)snprintf(range, sizeof range, "%.*s", (int)length, own->conv_text);
+    (void)snprintf(text, sizeof text, "1%s", own->conv_text + length);
+    POD_TRY(pod_conv_shape_parse(text, &own->conv, err));
+    POD_TRY(sizes_read(cli, range, "--conv", ms, err));
+    return ms->bytes[0] >= 1
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE, "--conv '%s' has no pictures; begin with 1 or more",
+                          own->conv_text);
+}
+
 /* The values of m, one or a list. @param[out] ms  ms->bytes belongs to the command line */
 static pod_status ms_find(pod_cli *cli, pod_matmul_options *own, const pod_chip_spec *chip,
                           pod_cli_sizes *ms, int64_t one[1], pod_error *err)
 {
+    if (own->conv_text != NULL) {
+        return pictures_find(cli, own, ms, one, err);
+    }
     *ms = (pod_cli_sizes){.bytes = one, .count = 1};
     POD_TRY(check_sizes(own, err));
     if (own->m_text != NULL && strpbrk(own->m_text, ":,") != NULL) {
         if (own->crossover != POD_MATMUL_NO_SIZE) {
             return pod_fail(err, POD_E_USAGE, "--crossover is of one matmul; give one --m");
         }
-        POD_TRY(pod_cli_sizes_parse(own->m_text, "--m", ms, err));
-        return pod_cli_strings_keep(&cli->strings, ms->bytes)
-                   ? POD_OK
-                   : pod_fail(err, POD_E_NOMEM, "no memory for the command line");
+        return sizes_read(cli, own->m_text, "--m", ms, err);
     }
     if (own->m_text != NULL) {
         POD_TRY(pod_parse_i64(own->m_text, "--m", 0, INT64_MAX, &own->m, err));
@@ -282,6 +335,7 @@ static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
     for (int i = 0; i < ms.count && st == POD_OK; i++) {
         pod_matmul_row row;
         own->m = ms.bytes[i];
+        own->conv.n = ms.bytes[i];
         st = row_get(cli, own, &chip, &row, err);
         if (st == POD_OK) {
             pod_emit_fields(emit, &row, NCOLUMNS);
@@ -294,8 +348,13 @@ static pod_status run(pod_cli *cli, pod_matmul_options *own, pod_error *err)
             }
         }
     }
-    (void)snprintf(shown.title, sizeof shown.title, "matmuls of k=%lld, n=%lld on %s, %s",
-                   (long long)own->k, (long long)own->n, chip.name, pod_dtype_name(own->dtype));
+    if (own->conv_text != NULL) {
+        (void)snprintf(shown.title, sizeof shown.title, "convolutions %s on %s, %s", own->conv_text,
+                       chip.name, pod_dtype_name(own->dtype));
+    } else {
+        (void)snprintf(shown.title, sizeof shown.title, "matmuls of k=%lld, n=%lld on %s, %s",
+                       (long long)own->k, (long long)own->n, chip.name, pod_dtype_name(own->dtype));
+    }
     POD_THEN(st, pod_cli_finish(cli, emit, err));
     POD_THEN(st, pod_cli_plot_write(cli, add_plot, &shown, err));
     free(shown.rows);
@@ -330,14 +389,17 @@ static const pod_cli_option options[] = {
     {"loss", 0, POD_CLI_CHOICE, AT(chunked), "fused|chunked",
      "head and loss: logits, softmax and cross entropy in one kernel or in the compiler's chunks",
      .group = "Kernels", .matters = true},
+    {"conv", 0, POD_CLI_TEXT, AT(conv_text), "N,H,W,Cin,Cout,KH,KW,stride",
+     "a convolution of N pictures, padded to H / stride rows; N may be a range, a row each: 8:256:2",
+     .group = "Kernels", .matters = true},
     {"op", 0, POD_CLI_TEXT, AT(op), "OP",
-     "forward; grouped: rows or weights, the derivatives; loss: backward (default: forward)", .group = "Kernels"},
+     "forward; grouped: rows or weights, the derivatives; loss: backward; conv: input or weights (default: forward)", .group = "Kernels"},
     {"tile", 0, POD_CLI_READ, AT(tile), "MxKxN",
      "of the kernel's grid (default: what fits VMEM; loss: 1024x512x2048)", .read = read_tile, .group = "Kernels"},
     {"group-sizes", 0, POD_CLI_CHOICE, AT(equal), "random|equal",
      "sizes of groups (default: random)", .group = "Kernels"},
     {"launch", 0, POD_CLI_CHOICE, AT(inside), "host|device",
-     "of a plain matmul: run from the host, as benchmarks do, or inside a program (default: host)"},
+     "of a plain matmul or a convolution: run from the host, as benchmarks do, or inside a program (default: host)"},
 };
 /* clang-format on */
 #undef AT
@@ -349,7 +411,8 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
         .synopsis = "--chip CHIP --m M --k K --n N",
         .examples = "--chip v5e --m 1:4096:2 --k 4096 --n 4096\n"
                     "--chip tpu7x --m 8192 --k 4096 --n 4096 --dtype fp8 --explain\n"
-                    "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n",
+                    "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n"
+                    "--chip v3 --conv 64,56,56,64,64,3,3,1 --op weights\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN | POD_CLI_PLOT,
         .options = options,

@@ -4,6 +4,7 @@
  *  Threads: one per rank. Errors: POD_E_USAGE, POD_E_NOFIT, what the kernel's model says. */
 #pragma once
 
+#include "chip/conv.h"
 #include "chip/matmul.h"
 #include "chip/memory.h"
 #include "cli/options.h"
@@ -33,6 +34,8 @@ typedef struct pod_matmul_options {
     pod_matmul_block block;
     int64_t groups;
     bool chunked;
+    const char *conv_text; /**< whose pictures may be a list */
+    pod_conv_shape conv;
     const char *op;
     pod_matmul_block tile;
     bool equal;  /**< groups */
@@ -77,7 +80,9 @@ void pod_matmul_block_print(const pod_matmul_block *block, char text[80]);
 void pod_matmul_kernel_explain(const pod_cli *cli, const pod_chip_spec *chip, double peak_ops_per_s,
                                int cores, pod_dtype dtype);
 
-/** The figures of a row: of a grouped matmul, of a head with its loss. */
+/** The figures of a row: of a convolution, of a grouped matmul, of a head with its loss. */
+pod_status pod_matmul_conv(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,
+                           pod_matmul_row *row, pod_error *err);
 pod_status pod_matmul_grouped(pod_cli *cli, const pod_matmul_options *own,
                               const pod_chip_spec *chip, pod_matmul_row *row, pod_error *err);
 pod_status pod_matmul_loss(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,

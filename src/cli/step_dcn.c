@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "experiment/step_dcn.h"
 
+#include <stdio.h>
+
 void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result)
 {
@@ -31,6 +33,39 @@ void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *r
                      pod_time_to_s(result->time_ps) * unit.per_s, unit.name, 100 * need.busy_frac);
 }
 
+/* Of one chip, over PCIe. */
+static double send_s(const pod_experiment_step_case *run_case, const pod_chip_spec *chip)
+{
+    const pod_work_layout *layout = &run_case->work.layout;
+    const int32_t pieces = pod_work_layout_pieces(layout, &layout->rows);
+    return (double)run_case->request.input.bytes / pieces / chip->pcie_bytes_per_s;
+}
+
+void pod_step_input_note(pod_findings *findings, const pod_experiment_step_case *run_case,
+                         const pod_chip_spec *chip, const pod_step_result *result)
+{
+    const double wait_s = pod_time_to_s(result->exposed_host_ps) / result->cells;
+    const double step_s = pod_time_to_s(result->time_ps);
+    const double make_s = pod_time_to_s(run_case->request.input.host_ps);
+    if (!pod_experiment_step_has_input(run_case->asked) || run_case->work.plan.host != 0
+        || wait_s <= 0) {
+        return;
+    }
+    const pod_time_unit unit = pod_time_unit_of(step_s);
+    const double samples =
+        (double)run_case->request.batch / (double)pod_experiment_step_hosts(run_case->setup);
+    char made[128] = "";
+    if (make_s > 0) {
+        (void)snprintf(made, sizeof made, "a host makes %.0f samples/s, %.0f would keep up; ",
+                       samples / make_s, samples / (step_s - wait_s));
+    }
+    pod_findings_say(findings, POD_FINDING_BELOW, "input",
+                     "Input: chips wait %.3f %s of %.3f %s (%.1f %%) for their batch; %sPCIe takes "
+                     "%.3f %s of it",
+                     wait_s * unit.per_s, unit.name, step_s * unit.per_s, unit.name,
+                     100 * wait_s / step_s, made, send_s(run_case, chip) * unit.per_s, unit.name);
+}
+
 static void explain_input(const pod_cli *cli, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip)
 {
@@ -42,8 +77,7 @@ static void explain_input(const pod_cli *cli, const pod_experiment_step_case *ru
         "input: H = %.9g us on every host, X = %lld bytes / %d chips with rows of their "
         "own / %.6g GB/s of PCIe = %.9g us; prefetch %d: step >= %s",
         pod_time_to_us(input->host_ps), (long long)input->bytes, pieces,
-        chip->pcie_bytes_per_s / 1e9, (double)input->bytes / pieces / chip->pcie_bytes_per_s * 1e6,
-        input->prefetch,
+        chip->pcie_bytes_per_s / 1e9, send_s(run_case, chip) * 1e6, input->prefetch,
         input->prefetch == 0   ? "H + X + the rest"
         : input->prefetch == 1 ? "H + X"
                                : "max(H, X)");

@@ -450,6 +450,7 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
     POD_TRY(pod_step_notes_network(findings, &run_case->setup->slice, &run_case->work.programs,
                                    result, err));
     pod_step_dcn_note(findings, run_case, chip, result);
+    pod_step_input_note(findings, run_case, chip, result);
     note_memory(findings, run_case, chip);
     pod_step_serving_note(findings, run_case, chip, result);
     pod_step_faults_note(findings, "", &breakdown, found);

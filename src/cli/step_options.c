@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000, BALANCE_MAX = 1000 };
+enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000, SAMPLES_MAX = 1000000000, BALANCE_MAX = 1000 };
 
 /* The groups of options that only transformers know, and only prefill, decode and serve. */
 static const char TRANSFORMERS[] = "Transformers";
@@ -110,7 +110,7 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
      "a training step (default), forward only, or inference with a KV cache (transformers): prompts, a token of "
      "each sequence, or both in one step",
      .what = "mode", .group = "Model", .matters = true},
-    {"optimizer", 0, POD_CLI_CHOICE, AT(optimizer), "sgd|adam",
+    {"optimizer", 0, POD_CLI_CHOICE, AT(optimizer), "sgd|sgd-momentum|adam|lars|lamb|muon",
      "(default: adam with f32 weights for transformers, sgd for matmul and mlp)",
      .what = "optimizer", .group = "Model"},
     {"microbatches", 0, POD_CLI_COUNT, AT(microbatches), "N",
@@ -132,6 +132,11 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"host-ms-per-batch", 0, POD_CLI_READ, AT(input.host_ps), "T",
      "milliseconds that a host needs for its share of a batch (default 0)",
      .read = read_host_ms, .group = "Input"},
+    {"input-bytes", 0, POD_CLI_BYTES, AT(samples.bytes), "N",
+     "the same by the sample: of a sequence, a picture, or a row of matmul and mlp", .group = "Input"},
+    {"host-samples-per-s", 0, POD_CLI_DOUBLE, AT(samples.per_s), "F",
+     "samples that a host makes in a second, instead of --host-ms-per-batch", .min = 1, .max = SAMPLES_MAX,
+     .group = "Input"},
     {"context-parallel", 0, POD_CLI_CHOICE, AT(settings.context), "all-gather|ring|ulysses",
      "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
      "round, or heads exchanged against tokens", .group = TRANSFORMERS},
@@ -209,7 +214,19 @@ static pod_status seq_check(pod_experiment_step_request *request, const pod_step
 
 static pod_status input_check(const pod_step_texts *texts, pod_error *err)
 {
-    return is_said(texts, "prefetch") && !is_said(texts, "input-bytes-per-step")
+    const bool bytes = is_said(texts, "input-bytes");
+    const bool made = is_said(texts, "host-samples-per-s");
+    if (bytes && is_said(texts, "input-bytes-per-step")) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--input-bytes and --input-bytes-per-step both say the input's bytes; give "
+                        "one of them");
+    }
+    if (made && is_said(texts, "host-ms-per-batch")) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--host-samples-per-s and --host-ms-per-batch both say how quick a host "
+                        "is; give one of them");
+    }
+    return is_said(texts, "prefetch") && !bytes && !made && !is_said(texts, "input-bytes-per-step")
                    && !is_said(texts, "host-ms-per-batch")
                ? pod_fail(err, POD_E_USAGE,
                           "--prefetch has no input to fetch; give --input-bytes-per-step or "
@@ -230,7 +247,8 @@ static pod_status serving_check(const pod_experiment_step_request *request,
         }
     }
     if (is_said(texts, "host-ms")
-        && (is_said(texts, "host-ms-per-batch") || is_said(texts, "prefetch"))) {
+        && (is_said(texts, "host-ms-per-batch") || is_said(texts, "host-samples-per-s")
+            || is_said(texts, "prefetch"))) {
         return pod_fail(err, POD_E_USAGE,
                         "--host-ms is the server's time before a step; leave --host-ms-per-batch "
                         "and --prefetch out");

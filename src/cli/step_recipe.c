@@ -184,6 +184,8 @@ static bool is_inference(const char *mode)
 
 static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_error *err)
 {
+    static const char *const optimizers[] = {
+        [POD_RECIPE_ADAM] = "adam", [POD_RECIPE_SGD] = "sgd", [POD_RECIPE_MUON] = "muon"};
     const pod_recipe *recipe = &own->recipe;
     int64_t microbatches = 1;
     const pod_status st = microbatches_of(recipe, &microbatches, err);
@@ -196,7 +198,7 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     fill(texts, "seq", own->seq);
     fill(texts, "dtype", pod_dtype_name(recipe->matmul_dtype));
     fill(texts, "attention", recipe->plain_attention == 1 ? "plain" : "flash");
-    fill(texts, "optimizer", recipe->sgd == 1 ? "sgd" : "adam");
+    fill(texts, "optimizer", optimizers[recipe->optimizer]);
     fill(texts, "microbatches", microbatches > 0 ? own->microbatches : NULL);
     if (recipe->collective_matmul == 1 && !is_inference(pod_step_text(texts, "mode"))) {
         fill(texts, "collective-matmul", "on");

@@ -181,7 +181,7 @@ static int64_t least_bytes(const space *s)
 {
     const pod_experiment_step_request *request = s->question->request;
     const bool train = request->mode == POD_STEP_TRAIN;
-    const int64_t each = !train ? 1 : request->optimizer == POD_OPTIMIZER_ADAM ? 6 : 2;
+    const int64_t each = !train ? 1 : 2 * (1 + pod_optimizer_moments(request->optimizer));
     return each * pod_model_weights(&request->model) / pod_experiment_setup_chips(s->setup);
 }
 

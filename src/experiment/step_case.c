@@ -23,7 +23,34 @@ pod_experiment_step_request pod_experiment_step_request_of(const pod_model *mode
 
 bool pod_experiment_step_has_input(const pod_experiment_step_request *request)
 {
-    return request->input.bytes > 0 || request->input.host_ps > 0;
+    return request->input.bytes > 0 || request->input.host_ps > 0 || request->samples.bytes > 0
+           || request->samples.per_s > 0;
+}
+
+int64_t pod_experiment_step_hosts(const pod_experiment_setup *setup)
+{
+    return (int64_t)setup->slice.nhosts * setup->slice.nslices;
+}
+
+/* The input of a batch; of samples each host makes its share. */
+static pod_status input_find(pod_experiment_step_case *run_case, pod_error *err)
+{
+    const pod_experiment_samples *samples = &run_case->asked->samples;
+    const double hosts = (double)pod_experiment_step_hosts(run_case->setup);
+    const int64_t batch = run_case->request.batch;
+    pod_step_input *input = &run_case->request.input;
+    if (samples->bytes > 0 && !pod_mul_i64(samples->bytes, batch, &input->bytes)) {
+        return pod_fail(err, POD_E_RANGE, "--input-bytes %lld is too much for a batch of %lld",
+                        (long long)samples->bytes, (long long)batch);
+    }
+    if (samples->per_s > 0) {
+        input->host_ps = pod_time_from_s((double)batch / hosts / samples->per_s);
+    }
+    return input->host_ps < POD_TIME_NEVER
+               ? POD_OK
+               : pod_fail(err, POD_E_RANGE,
+                          "--host-samples-per-s is so low that a batch takes over 106 days; give "
+                          "more");
 }
 
 bool pod_experiment_step_wants_best(const pod_experiment_step_request *request)
@@ -96,7 +123,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .plain = asked->plain,
         .collective_matmul = asked->collective_matmul,
     };
-    return POD_OK;
+    return input_find(run_case, err);
 }
 
 /* ---- microbatches ---- */
@@ -154,7 +181,7 @@ static pod_status try_least(pod_experiment_step_case *run_case, int32_t count, p
 {
     const pod_step_request asked = run_case->request;
     const unsigned input = 1U << POD_KEEP_INPUT;
-    const bool narrow = asked.optimizer == POD_OPTIMIZER_ADAM;
+    const bool narrow = asked.optimizer != POD_OPTIMIZER_SGD;
     pod_status status = POD_E_NOFIT;
     if (asked.remat != POD_REMAT_AUTO) {
         return POD_OK;

@@ -14,6 +14,12 @@
 
 enum { POD_MICROBATCHES_OF_STAGES = -1 };
 
+/** The batch's input by the sample: a sequence, or a row of matmul and mlp. */
+typedef struct pod_experiment_samples {
+    int64_t bytes; /**< of one, 0 = none */
+    double per_s;  /**< that a host makes, 0 = they are there */
+} pod_experiment_samples;
+
 typedef struct pod_experiment_step_request {
     pod_model model;
     int64_t batch;          /**< 0 = not given */
@@ -36,8 +42,9 @@ typedef struct pod_experiment_step_request {
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool exact; /**< simulate every chip and layer, instead of one for all that do the same */
     pod_step_input input;
-    pod_step_serving serving; /**< inference */
-    const char *placement;    /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
+    pod_experiment_samples samples; /**< say input's bytes and time by the sample */
+    pod_step_serving serving;       /**< inference */
+    const char *placement; /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
 } pod_experiment_step_request;
 
 /** A training step of a model in bf16, with what podsim does when nothing else is said; the batch is missing. */
@@ -48,6 +55,8 @@ int32_t pod_experiment_step_microbatches(const pod_experiment_step_request *aske
 
 /** Hosts have something to do for the step. */
 bool pod_experiment_step_has_input(const pod_experiment_step_request *request);
+/** Hosts of the slices. */
+int64_t pod_experiment_step_hosts(const pod_experiment_setup *setup);
 /** Its placement is the fastest of all. */
 bool pod_experiment_step_wants_best(const pod_experiment_step_request *request);
 

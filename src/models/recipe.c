@@ -313,16 +313,12 @@ static void fates_of_dq(const pod_settings *settings, const pod_recipe_blocks *b
 /** Values that podsim's steps don't have. */
 static void fates_of_values(const pod_settings *settings, const pod_recipe *recipe)
 {
-    const pod_setting *optimizer = pod_settings_find(settings, "opt_type");
     if (recipe->grad_dtype != POD_DTYPE_BF16) {
         set_unmodelled(settings, "grad_dtype", "gradients are kept and summed in bfloat16");
     }
     if (recipe->gradient_scaling != recipe->activation_scaling) {
         set_unmodelled(settings, "bwd_quantization_calibration_method",
                        "gradients are scaled as activations are");
-    }
-    if (optimizer != NULL && strcmp(optimizer->value, "muon") == 0) {
-        set_unmodelled(settings, "opt_type", "weights are updated as by adamw");
     }
     fates_of_parts(settings, recipe);
     fates_of_dq(settings, &recipe->blocks, "sa_block_q_dq", "sa_block_kv_dq");

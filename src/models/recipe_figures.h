@@ -67,6 +67,12 @@ typedef struct pod_recipe_blocks {
     int64_t fused; /**< 1: one backward kernel; 0: one for keys and values, one for queries */
 } pod_recipe_blocks;
 
+typedef enum pod_recipe_optimizer {
+    POD_RECIPE_ADAM,
+    POD_RECIPE_SGD,
+    POD_RECIPE_MUON
+} pod_recipe_optimizer;
+
 typedef enum pod_recipe_context {
     POD_RECIPE_ALL_GATHER,
     POD_RECIPE_RING,
@@ -139,6 +145,6 @@ typedef struct pod_recipe {
     int64_t pipeline_delay;        /**< 1: activations are forwarded beside the next pass */
     int64_t pipeline_gather_once;  /**< 1: weights are gathered once for all passes */
     int64_t pipeline_gather_by_rounds;
-    int64_t sgd;               /**< 1: sgd, 0: adam */
+    int64_t optimizer;         /**< POD_RECIPE_ADAM, … */
     int64_t collective_matmul; /**< xla_flags ask for it */
 } pod_recipe;

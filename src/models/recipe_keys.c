@@ -67,11 +67,11 @@ static const word_row strategies[] = {
     {NULL,         0                    }
 };
 static const word_row optimizers[] = {
-    {"adamw",    0},
-    {"adam_pax", 0},
-    {"muon",     0},
-    {"sgd",      1},
-    {NULL,       0}
+    {"adamw",    POD_RECIPE_ADAM},
+    {"adam_pax", POD_RECIPE_ADAM},
+    {"muon",     POD_RECIPE_MUON},
+    {"sgd",      POD_RECIPE_SGD },
+    {NULL,       0              }
 };
 static const word_row attention_types[] = {
     {"global",        0},
@@ -226,7 +226,7 @@ static const key_row keys[] = {
     {"pipeline_delay_activation_forwarding", SWITCH, OF(pipeline_delay)},
     {"pipeline_fsdp_ag_once", SWITCH, OF(pipeline_gather_once)},
     {"pipeline_fsdp_ag_per_repeat", SWITCH, OF(pipeline_gather_by_rounds)},
-    {"opt_type", WORD, OF(sgd), .words = optimizers},
+    {"opt_type", WORD, OF(optimizer), .words = optimizers},
 };
 /* clang-format on */
 #undef OF

@@ -151,6 +151,8 @@ static float vector_value(const pod_op *op, float a, float b, float c)
         return a - b;
     case POD_VEC_SGD:
         return a - rate * b;
+    case POD_VEC_MOMENTUM:
+        return 0.9F * a + b;
     case POD_VEC_ZERO:
         return 0;
     case POD_VEC_ADAM_M:

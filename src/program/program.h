@@ -74,6 +74,7 @@ typedef enum pod_vector_function {
     POD_VEC_ADD,       /**< a + b */
     POD_VEC_SUB,       /**< a - b */
     POD_VEC_SGD,       /**< a - rate · b */
+    POD_VEC_MOMENTUM,  /**< 0.9 · a + b */
     POD_VEC_ZERO,      /**< 0 */
     /* Adam at its first step, moments 0 before it: weight a, gradient b, moments m and v */
     POD_VEC_ADAM_M, /**< 0.9 · a + 0.1 · b */

@@ -13,7 +13,9 @@
 #include <string.h>
 
 static const char *const mode_names[] = {"train", "forward", "prefill", "decode", "serve"};
-static const char *const optimizer_names[] = {"sgd", "adam"};
+#define OPTIMIZER_NAME(optimizer, name, moments, norms) name,
+static const char *const optimizer_names[] = {POD_OPTIMIZER_LIST(OPTIMIZER_NAME)};
+#undef OPTIMIZER_NAME
 
 const char *pod_step_mode_name(pod_step_mode mode)
 {
@@ -48,7 +50,8 @@ pod_status pod_step_mode_parse(const char *text, pod_step_mode *mode, pod_error 
 pod_status pod_optimizer_parse(const char *text, pod_optimizer *optimizer, pod_error *err)
 {
     int index = 0;
-    const pod_status st = name_find("optimizer", text, optimizer_names, 2, &index, err);
+    const pod_status st =
+        name_find("optimizer", text, optimizer_names, POD_OPTIMIZERS, &index, err);
     *optimizer = (pod_optimizer)index;
     return st;
 }
@@ -69,6 +72,12 @@ static pod_status experts_check(const pod_step_request *request, const pod_work_
         return pod_fail(err, POD_E_USAGE,
                         "--attention plain is for train and forward; leave it out of --mode %s",
                         mode_names[request->mode]);
+    }
+    if (request->model->kind <= POD_MODEL_MLP && pod_optimizer_has_norms(request->optimizer)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--optimizer %s is for transformers and resnets; matmul and mlp have sgd, "
+                        "sgd-momentum and adam",
+                        pod_optimizer_name(request->optimizer));
     }
     if (size > 1 && experts == 0) {
         return pod_fail(err, POD_E_INVALID,

@@ -18,8 +18,8 @@
  *   - the optimizer updates all weights at the end.
  *  The loss is the sum of target · relu(output), whose derivative is (output > 0) · target.
  *
- *  Optimizers: sgd, weights in the model's dtype: w - w' = rate · gradient; adam: f32 weights and
- *  moments, cast to the model's dtype before use. fp8 and int8 set the speed of matmuls; activations,
+ *  Optimizers: sgd, weights in the model's dtype: w - w' = rate · gradient; the others (POD_OPTIMIZER_LIST): f32
+ *  weights and moments, cast to the model's dtype before use. fp8 and int8 set the speed of matmuls; activations,
  *  gradients and sgd's weights are bf16 then.
  *
  *  Ownership: a work owns its parts until pod_step_work_fini. Threads: none. */
@@ -27,7 +27,7 @@
 
 #include "workload/build/request.h"
 
-/** "train", "forward", "prefill", "decode"; "sgd", "adam". Static. */
+/** "train", "forward", "prefill", "decode"; "sgd", "adam", … Static. */
 const char *pod_step_mode_name(pod_step_mode mode);
 const char *pod_optimizer_name(pod_optimizer optimizer);
 /** @return POD_E_USAGE with the nearest name */

@@ -23,7 +23,39 @@ typedef enum pod_step_mode {
     POD_STEP_DECODE,  /**< of transformers: one token after seq others */
     POD_STEP_SERVE    /**< of transformers: decode, and a piece of a prompt beside it */
 } pod_step_mode;
-typedef enum pod_optimizer { POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM } pod_optimizer;
+
+/** X(optimizer, name, moments, norms): sgd keeps weights in the model's dtype and no moments; the others keep weights in
+ *  f32 and one or two moments of each. norms: an update needs norms of whole layers, which chips that share a layer add
+ *  up. */
+#define POD_OPTIMIZER_LIST(X)                                                                      \
+    X(POD_OPTIMIZER_SGD, "sgd", 0, false)                                                          \
+    X(POD_OPTIMIZER_MOMENTUM, "sgd-momentum", 1, false)                                            \
+    X(POD_OPTIMIZER_ADAM, "adam", 2, false)                                                        \
+    X(POD_OPTIMIZER_LARS, "lars", 1, true)                                                         \
+    X(POD_OPTIMIZER_LAMB, "lamb", 2, true)                                                         \
+    X(POD_OPTIMIZER_MUON, "muon", 1, true)
+
+#define POD_OPTIMIZER_ENUM(optimizer, name, moments, norms) optimizer,
+typedef enum pod_optimizer { POD_OPTIMIZER_LIST(POD_OPTIMIZER_ENUM) POD_OPTIMIZERS } pod_optimizer;
+#undef POD_OPTIMIZER_ENUM
+
+/** Moments of a weight. */
+static inline int pod_optimizer_moments(pod_optimizer optimizer)
+{
+#define POD_OPTIMIZER_MOMENTS(optimizer, name, moments, norms) [optimizer] = moments,
+    static const int count[] = {POD_OPTIMIZER_LIST(POD_OPTIMIZER_MOMENTS)};
+#undef POD_OPTIMIZER_MOMENTS
+    return count[optimizer];
+}
+
+/** Whether it needs norms of whole layers. */
+static inline bool pod_optimizer_has_norms(pod_optimizer optimizer)
+{
+#define POD_OPTIMIZER_NORMS(optimizer, name, moments, norms) [optimizer] = norms,
+    static const bool has[] = {POD_OPTIMIZER_LIST(POD_OPTIMIZER_NORMS)};
+#undef POD_OPTIMIZER_NORMS
+    return has[optimizer];
+}
 
 /** Where attention's scores and the logits are. */
 typedef enum pod_attention_kind {

@@ -9,7 +9,8 @@
 static void moments_make(pod_stage *stage, pod_weight *weight, const int64_t size[2])
 {
     static const char suffix[2] = {'m', 'v'};
-    for (int i = 0; i < 2; i++) {
+    const int moments = pod_optimizer_moments(stage->request->optimizer);
+    for (int i = 0; i < moments; i++) {
         char name[POD_TENSOR_NAME_MAX];
         (void)snprintf(name, sizeof name, "%s.%c.%d", weight->name, suffix[i], (int)weight->layer);
         weight->moments[i] = pod_build_array(&stage->build, name, POD_MEMORY_OPTIMIZER, true,
@@ -40,16 +41,16 @@ void pod_weight_make(pod_stage *stage, pod_weight *weight, int32_t layer,
                      const pod_sharding *sharding, const int64_t size[2])
 {
     const bool train = stage->request->mode == POD_STEP_TRAIN;
-    const bool adam = train && stage->request->optimizer == POD_OPTIMIZER_ADAM;
+    const bool wide = train && stage->request->optimizer != POD_OPTIMIZER_SGD;
     char name[POD_TENSOR_NAME_MAX];
     *weight = (pod_weight){.layer = layer};
     memcpy(weight->name, sharding->array, sizeof weight->name);
     (void)snprintf(name, sizeof name, "%s.%d", weight->name, (int)layer);
     weight->stored = pod_build_array(&stage->build, name, POD_MEMORY_WEIGHTS, true,
-                                     adam ? POD_DTYPE_F32 : stage->build.dtype, sharding, size);
+                                     wide ? POD_DTYPE_F32 : stage->build.dtype, sharding, size);
     weight->compute = weight->stored;
     pod_stage_tensor(stage, name, POD_TENSOR_WEIGHT, &weight->stored, false);
-    if (adam) {
+    if (wide) {
         moments_make(stage, weight, size);
         weight->compute = weight_cast(stage, weight);
     }
@@ -169,6 +170,21 @@ static void update_adam(pod_stage *stage, pod_weight *weight, const char *name)
     weight->stored = pod_build_vector(&stage->build, &step, &weight->stored);
 }
 
+/** The weight's moment: 0.9 of what it was, and the gradient. @return what the weight goes along */
+static const pod_array *update_momentum(pod_stage *stage, pod_weight *weight, const char *name)
+{
+    const pod_elementwise moment = {
+        .name = name,
+        .layer = weight->layer,
+        .function = POD_VEC_MOMENTUM,
+        .in = {&weight->moments[0], &weight->gradient},
+        .flops = 2,
+        .bytes = 2 * pod_dtype_size(POD_DTYPE_F32) + pod_dtype_size(weight->gradient.dtype)
+    };
+    weight->moments[0] = pod_build_vector(&stage->build, &moment, &weight->moments[0]);
+    return &weight->moments[0];
+}
+
 void pod_weight_update(pod_stage *stage, pod_weight *weight)
 {
     char name[POD_TENSOR_NAME_MAX];
@@ -177,14 +193,18 @@ void pod_weight_update(pod_stage *stage, pod_weight *weight)
         update_adam(stage, weight, name);
         return;
     }
+    const bool momentum = stage->request->optimizer == POD_OPTIMIZER_MOMENTUM;
+    const pod_array *along = momentum ? update_momentum(stage, weight, name) : &weight->gradient;
+    /* the moment is still at hand in the fused update */
+    const int passes = momentum ? 2 : 3;
     const pod_elementwise step = {
         .name = name,
         .layer = weight->layer,
         .function = POD_VEC_SGD,
-        .in = {&weight->stored, &weight->gradient},
+        .in = {&weight->stored, along},
         .rate = learning_rate,
         .flops = 2,
-        .bytes = 3 * pod_dtype_size(weight->stored.dtype)
+        .bytes = passes * pod_dtype_size(weight->stored.dtype)
     };
     weight->stored = pod_build_vector(&stage->build, &step, &weight->stored);
 }

@@ -9,6 +9,7 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_update.h"
 #include "workload/transformer/transformer_weights.h"
 
 #include <stdlib.h>

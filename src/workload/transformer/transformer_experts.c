@@ -158,8 +158,8 @@ static void route(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weight
     enum { PASSES = 3, WIDE = 4 };
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_ROUTER);
     const int64_t choices = tf->tokens * m->n;
-    pod_tf_matmul_in(tf, POD_DTYPE_F32, "fwd.matmul.router",
-                     (const int64_t[3]){tf->tokens, m->k, m->n}, TOUCH(xn, weights, NONE, NONE));
+    pod_tf_matmul_of(tf, POD_DTYPE_F32, "fwd.matmul.router",
+                     (const int64_t[3]){tf->tokens, m->k, m->n}, 1, TOUCH(xn, weights, NONE, NONE));
     if (!drops(tf)) {
         pod_tf_vector(tf, "fwd.route", (double)choices, PASSES * choices * WIDE,
                       TOUCH(NONE, NONE, NONE, NONE));

@@ -34,8 +34,8 @@ static void core_op(pod_tf *tf, pod_op *op, const int32_t touch[POD_OP_TOUCHES_M
     tf->nwaits = 0;
 }
 
-void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,
-                   const int32_t touch[POD_OP_TOUCHES_MAX])
+void pod_tf_matmul_of(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
+                      int64_t count, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     pod_op op = pod_op_make(POD_OP_MATMUL, name, tf->layer);
     op.m = size[0];
@@ -43,19 +43,16 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
     op.n = size[2];
     op.count = count;
     op.sustained = true;
-    /* the head and the embedding of a step that trains aren't quantised */
-    const bool ends = tf->layer < 0 && tf->stage.request->mode <= POD_STEP_FORWARD;
-    op.dtype = ends ? POD_DTYPE_BF16 : tf->stage.build.compute;
+    op.dtype = dtype;
     core_op(tf, &op, touch);
 }
 
-void pod_tf_matmul_in(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
-                      const int32_t touch[POD_OP_TOUCHES_MAX])
+void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,
+                   const int32_t touch[POD_OP_TOUCHES_MAX])
 {
-    const pod_dtype layers = tf->stage.build.compute;
-    tf->stage.build.compute = dtype;
-    pod_tf_matmul(tf, name, size, 1, touch);
-    tf->stage.build.compute = layers;
+    /* the head and the embedding of a step that trains aren't quantised */
+    const bool ends = tf->layer < 0 && tf->stage.request->mode <= POD_STEP_FORWARD;
+    pod_tf_matmul_of(tf, ends ? POD_DTYPE_BF16 : tf->stage.build.compute, name, size, count, touch);
 }
 
 void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,

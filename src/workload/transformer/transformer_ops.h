@@ -18,9 +18,9 @@ void pod_tf_wait(pod_tf *tf, int32_t op);
 /** `count` products [m, k] · [k, n] one after another. @param touch  buffers, POD_OP_NONE fills up */
 void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t count,
                    const int32_t touch[POD_OP_TOUCHES_MAX]);
-/** One product in a dtype of its own. */
-void pod_tf_matmul_in(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
-                      const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** The same in a dtype of their own. */
+void pod_tf_matmul_of(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
+                      int64_t count, const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** The matmuls of all experts with one weight of theirs. */
 void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
                     const int32_t touch[POD_OP_TOUCHES_MAX]);

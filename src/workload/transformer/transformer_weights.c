@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of a transformer: stored, gathered, their gradients, their update. */
+/* Weights of a transformer: stored, gathered, their gradients. */
 #include "workload/transformer/transformer_weights.h"
 
 #include "workload/build/circular.h"
@@ -28,29 +28,27 @@ static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_par
 
 /* ---- making them ---- */
 
-/** Bytes a weight in HBM with adam: itself, its first moment, its second. */
-typedef struct state_bytes {
-    int64_t weight;
-    int64_t mu;
-    int64_t nu;
-} state_bytes;
-
-static state_bytes states_of(const pod_tf *tf)
+pod_tf_states pod_tf_states_of(const pod_tf *tf, const pod_tf_bundle *bundle)
 {
     enum { NARROW = 2, WIDE = 4 };
     const pod_step_settings *settings = &tf->stage.request->settings;
     const bool narrow = tf->plan.narrow;
-    return (state_bytes){.weight = narrow || settings->narrow_weights ? NARROW : WIDE,
-                         .mu = narrow || settings->narrow_mu ? NARROW : WIDE,
-                         .nu = narrow || settings->narrow_weights ? NARROW : WIDE};
+    const int moments = pod_optimizer_moments(pod_tf_optimizer_of(tf, bundle));
+    return (pod_tf_states){.weight = narrow || settings->narrow_weights ? NARROW : WIDE,
+                           .mu = moments < 1                     ? 0
+                                 : narrow || settings->narrow_mu ? NARROW
+                                                                 : WIDE,
+                           .nu = moments < 2                          ? 0
+                                 : narrow || settings->narrow_weights ? NARROW
+                                                                      : WIDE};
 }
 
 static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int64_t whole)
 {
     const pod_work_layout *layout = tf->layout;
     const bool train = tf->stage.request->mode == POD_STEP_TRAIN;
-    const bool adam = train && tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
-    const state_bytes states = states_of(tf);
+    const bool moments = train && tf->stage.request->optimizer != POD_OPTIMIZER_SGD;
+    const pod_tf_states states = pod_tf_states_of(tf, bundle);
     bundle->name = name;
     bundle->cut = pod_axis_list_join(layout->fsdp, &tf->sequence);
     if (!bundle->experts) {
@@ -72,10 +70,10 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     if (!bundle->there) {
         return;
     }
-    const bool wide = adam && states.weight > pod_dtype_size(POD_DTYPE_BF16);
+    const bool wide = moments && states.weight > pod_dtype_size(POD_DTYPE_BF16);
     bundle->weights = pod_tf_buffer(tf, name, POD_MEMORY_WEIGHTS,
                                     wide ? POD_DTYPE_F32 : tf->stage.build.dtype, bundle->shard, 1);
-    if (adam) {
+    if (moments) {
         bundle->moments = pod_tf_buffer(tf, name, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
                                         bundle->shard, (states.mu + states.nu) / BYTES);
     }
@@ -166,7 +164,8 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
     const int32_t layer = tf->layer;
     const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
     tf->layer = bundle->layer;
-    const bool stored_wide = bundle->moments != POD_OP_NONE && states_of(tf).weight > BYTES;
+    const bool stored_wide =
+        bundle->moments != POD_OP_NONE && pod_tf_states_of(tf, bundle).weight > BYTES;
     use->gathered.op = POD_OP_NONE;
     if (pieces == 1 && !stored_wide) {
         use->gathered.buffer = bundle->weights;
@@ -407,32 +406,9 @@ static void gradients_cross(pod_tf *tf)
     }
 }
 
-/** The norm of all gradients, by which they are clipped, then the update. */
-void pod_tf_update(pod_tf *tf)
+void pod_tf_gradients_finish(pod_tf *tf)
 {
-    enum { SGD_BYTES = 6, GRADIENT_BYTES = 2 };
-    const state_bytes states = states_of(tf);
-    const int64_t adam_bytes = 2 * (states.weight + states.mu + states.nu) + GRADIENT_BYTES;
-    const bool adam = tf->stage.request->optimizer == POD_OPTIMIZER_ADAM;
     tf->layer = -1;
     gradients_cross(tf);
     shared_sum(tf);
-    for (int pass = adam ? 0 : 1; pass < 2; pass++) {
-        for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
-            pod_tf_bundle *bundle = &tf->bundles[i];
-            const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, bundle->weights,
-                                                       bundle->moments, POD_OP_NONE};
-            if (!bundle->there) {
-                continue;
-            }
-            if (pass == 0 || !adam) {
-                pod_tf_wait(tf, bundle->gradient_op);
-            }
-            const int64_t bytes = adam ? adam_bytes : SGD_BYTES;
-            tf->layer = bundle->layer;
-            pod_tf_vector(tf, pass == 0 ? "update.norm" : "update", (double)bundle->shard,
-                          bundle->shard * (pass == 0 ? GRADIENT_BYTES : bytes), touch);
-        }
-    }
-    tf->layer = -1;
 }

@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file workload/transformer/transformer_weights.h
- *  Private to workload/transformer/: weights stored, gathered, their gradients, their update.
+ *  Private to workload/transformer/: weights stored, gathered, their gradients.
  *
  *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
 #include "workload/transformer/transformer_state.h"
 
+/** Bytes of a weight in HBM while training, sgd aside: itself, its first moment, its second; 0 = it has none. */
+typedef struct pod_tf_states {
+    int64_t weight;
+    int64_t mu;
+    int64_t nu;
+} pod_tf_states;
+
+/** The optimizer of a bundle: Muon leaves embedding and head to adam. */
+static inline pod_optimizer pod_tf_optimizer_of(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const pod_optimizer optimizer = tf->stage.request->optimizer;
+    return optimizer == POD_OPTIMIZER_MUON && bundle->layer < 0 ? POD_OPTIMIZER_ADAM : optimizer;
+}
+
+pod_tf_states pod_tf_states_of(const pod_tf *tf, const pod_tf_bundle *bundle);
 void pod_tf_bundles_make(pod_tf *tf);
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part);
 void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase);
@@ -24,4 +39,5 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial);
 void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle);
 /** Room for the whole gradient of a bundle. */
 int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle);
-void pod_tf_update(pod_tf *tf);
+/** What gradients still wait for when the last backward pass is done. */
+void pod_tf_gradients_finish(pod_tf *tf);

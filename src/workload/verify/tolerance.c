@@ -160,6 +160,8 @@ static float element_bound(const pod_op *op, operand a, operand b, operand c)
         return a.bound + b.bound;
     case POD_VEC_SGD:
         return a.bound + rate * b.bound;
+    case POD_VEC_MOMENTUM:
+        return 0.9F * a.bound + b.bound;
     case POD_VEC_ADAM_M:
         return 0.9F * a.bound + 0.1F * b.bound;
     case POD_VEC_ADAM_V:

@@ -118,7 +118,7 @@ Test(recipe, without_settings_it_is_base_yml)
     cr_assert_eq(recipe.random_routing, 0);
     cr_assert_eq(recipe.vocab_tiling, 1);
     cr_assert_eq(recipe.gradient_accumulation, 1);
-    cr_assert_eq(recipe.sgd, 0);
+    cr_assert_eq(recipe.optimizer, 0);
 }
 
 /* Lines of base.yml as they stand there: a copy of it with a few changes is a usual way to configure a run. */
@@ -178,7 +178,7 @@ Test(recipe, every_key_has_its_figure)
         size_t offset;
         int64_t value;
     } cases[] = {
-        {"max_target_length=8192",                                             AT(seq),                   8192},
+        {"max_target_length=8192",                                             AT(seq),                   8192           },
         AXES("data", POD_RECIPE_DATA),
         AXES("pipeline", POD_RECIPE_PIPELINE),
         AXES("stage", POD_RECIPE_PIPELINE),
@@ -192,7 +192,7 @@ Test(recipe, every_key_has_its_figure)
         AXES("tensor_sequence", POD_RECIPE_TENSOR_SEQUENCE),
         AXES("expert", POD_RECIPE_EXPERT),
         AXES("autoregressive", POD_RECIPE_AUTOREGRESSIVE),
-        {"allow_split_physical_axes=True",                                     AT(split_axes),            1   },
+        {"allow_split_physical_axes=True",                                     AT(split_axes),            1              },
         PLACES("decoder_layer_input", POD_RECIPE_INPUT),
         PLACES("query_proj", POD_RECIPE_QUERY),
         PLACES("key_proj", POD_RECIPE_KEY),
@@ -207,7 +207,7 @@ Test(recipe, every_key_has_its_figure)
         PLACES("moe_mlpwi_0", POD_RECIPE_MOE_MLPWI_0),
         PLACES("moe_mlpwi_1", POD_RECIPE_MOE_MLPWI_1),
         PLACES("moe_mlpwo", POD_RECIPE_MOE_MLPWO),
-        {"attention=dot_product",                                              AT(plain_attention),       1   },
+        {"attention=dot_product",                                              AT(plain_attention),       1              },
         BLOCKS("q", q),
         BLOCKS("kv", kv),
         BLOCKS("kv_compute", kv_compute),
@@ -216,35 +216,36 @@ Test(recipe, every_key_has_its_figure)
         BLOCKS("kv_dkv_compute", kv_dkv_compute),
         BLOCKS("q_dq", q_dq),
         BLOCKS("kv_dq", kv_dq),
-        {"sa_use_fused_bwd_kernel=True",                                       AT(blocks.fused),          1   },
-        {"use_tokamax_splash=true",                                            AT(blocks.fused),          1   },
-        {"use_tokamax_splash=true",                                            AT(local_blocks.fused),    1   },
-        {"sa_block_q=2048",                                                    AT(local_blocks.q),        2048},
-        {"use_max_logit_estimate=22",                                          AT(max_estimate),          1   },
-        {"use_max_logit_estimate=-1",                                          AT(max_estimate),          0   },
-        {"context_parallel_load_balance=False",                                AT(context_balance),       0   },
-        {"megablox=False",                                                     AT(megablox),              0   },
-        {"sparse_matmul=False",                                                AT(sparse_matmul),         0   },
-        {"use_tokamax_gmm=True",                                               AT(tokamax_gmm),           1   },
+        {"sa_use_fused_bwd_kernel=True",                                       AT(blocks.fused),          1              },
+        {"use_tokamax_splash=true",                                            AT(blocks.fused),          1              },
+        {"use_tokamax_splash=true",                                            AT(local_blocks.fused),    1              },
+        {"sa_block_q=2048",                                                    AT(local_blocks.q),        2048           },
+        {"use_max_logit_estimate=22",                                          AT(max_estimate),          1              },
+        {"use_max_logit_estimate=-1",                                          AT(max_estimate),          0              },
+        {"context_parallel_load_balance=False",                                AT(context_balance),       0              },
+        {"megablox=False",                                                     AT(megablox),              0              },
+        {"sparse_matmul=False",                                                AT(sparse_matmul),         0              },
+        {"use_tokamax_gmm=True",                                               AT(tokamax_gmm),           1              },
         TILES("wi_tile_fwd", POD_RECIPE_WI, POD_RECIPE_FORWARD),
         TILES("wi_tile_dlhs", POD_RECIPE_WI, POD_RECIPE_DLHS),
         TILES("wi_tile_drhs", POD_RECIPE_WI, POD_RECIPE_DRHS),
         TILES("wo_tile_fwd", POD_RECIPE_WO, POD_RECIPE_FORWARD),
         TILES("wo_tile_dlhs", POD_RECIPE_WO, POD_RECIPE_DLHS),
         TILES("wo_tile_drhs", POD_RECIPE_WO, POD_RECIPE_DRHS),
-        {"use_random_routing=True",                                            AT(random_routing),        1   },
-        {"float32_weight_sum=False",                                           AT(f32_weight_sum),        0   },
-        {"shard_exp_on_fsdp=True",                                             AT(shard_experts_on_fsdp), 1   },
-        {"fsdp_shard_on_exp=True",                                             AT(shard_experts_on_fsdp), 1   },
-        {"num_vocab_tiling=16",                                                AT(vocab_tiling),          16  },
-        {"gradient_accumulation_steps=4",                                      AT(gradient_accumulation), 4   },
-        {"num_pipeline_microbatches=32",                                       AT(pipeline_microbatches), 32  },
-        {"num_pipeline_repeats=2",                                             AT(pipeline_repeats),      2   },
-        {"opt_type=sgd",                                                       AT(sgd),                   1   },
-        {"opt_type=adam_pax",                                                  AT(sgd),                   0   },
-        {"xla_flags=--xla_tpu_decompose_all_gather_einsum=true",               AT(collective_matmul),     1   },
+        {"use_random_routing=True",                                            AT(random_routing),        1              },
+        {"float32_weight_sum=False",                                           AT(f32_weight_sum),        0              },
+        {"shard_exp_on_fsdp=True",                                             AT(shard_experts_on_fsdp), 1              },
+        {"fsdp_shard_on_exp=True",                                             AT(shard_experts_on_fsdp), 1              },
+        {"num_vocab_tiling=16",                                                AT(vocab_tiling),          16             },
+        {"gradient_accumulation_steps=4",                                      AT(gradient_accumulation), 4              },
+        {"num_pipeline_microbatches=32",                                       AT(pipeline_microbatches), 32             },
+        {"num_pipeline_repeats=2",                                             AT(pipeline_repeats),      2              },
+        {"opt_type=sgd",                                                       AT(optimizer),             POD_RECIPE_SGD },
+        {"opt_type=adam_pax",                                                  AT(optimizer),             POD_RECIPE_ADAM},
+        {"opt_type=muon",                                                      AT(optimizer),             POD_RECIPE_MUON},
+        {"xla_flags=--xla_tpu_decompose_all_gather_einsum=true",               AT(collective_matmul),     1              },
         {"LIBTPU_INIT_ARGS='--xla_x=1 --xla_tpu_decompose_all_gather_einsum'",
-         AT(collective_matmul),                                                                           1   },
+         AT(collective_matmul),                                                                           1              },
     };
     /* a list with a -1 elsewhere would be refused: the rest is fsdp's, or data's, unless said otherwise */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -490,7 +491,7 @@ Test(recipe, tokamax_chooses_tiles_in_bf16)
 Test(recipe, keys_that_do_nothing_have_that_fate)
 {
     cr_assert_eq(fate_of("grad_dtype=float32", "grad_dtype"), POD_SETTING_NOT_MODELLED);
-    cr_assert_eq(fate_of("opt_type=muon", "opt_type"), POD_SETTING_NOT_MODELLED);
+    cr_assert_eq(fate_of("opt_type=muon", "opt_type"), POD_SETTING_USED);
     cr_assert_eq(fate_of("model_name=llama2-7b", "model_name"), POD_SETTING_USED);
     cr_assert_eq(fate_of("remat_policy=full out_proj=device", "out_proj"), POD_SETTING_NO_EFFECT);
     cr_assert_neq(fate_of("remat_policy=custom out_proj=device", "out_proj"),
