@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const op_names[] = {"forward", "input", "weights"};
+static const char *const conv_op_names[] = {"forward", "input", "weights"};
 
 const char *pod_conv_op_name(pod_conv_op op)
 {
-    return op_names[op];
+    return conv_op_names[op];
 }
 
 pod_status pod_conv_shape_parse(const char *text, pod_conv_shape *shape, pod_error *err)
@@ -70,14 +70,15 @@ double pod_conv_flops(const pod_conv_shape *shape)
 /* ---- the arrays ---- */
 
 /* Steps of 8 rows through a tile, of all arrays together, of [rows, contracted] · [contracted, columns]. */
-static double steps_of(const pod_chip_spec *core, double rows, double contracted, double columns)
+static double conv_steps_of(const pod_chip_spec *core, double rows, double contracted,
+                            double columns)
 {
     const double dim = core->mxu_dim;
     return ceil(contracted / dim) * ceil(columns / dim) * ceil(rows / POD_TILE_SUBLANES);
 }
 
 /* Channels of a tap as they lie in the contraction. */
-static double lanes(int64_t channels)
+static double tap_lanes(int64_t channels)
 {
     return (double)pod_round_up(channels, POD_TILE_SUBLANES);
 }
@@ -94,7 +95,7 @@ static double input_steps(const pod_chip_spec *core, const pod_conv_shape *s)
     for (int64_t y = 0; y < s->stride && y < s->kh; y++) {
         for (int64_t x = 0; x < s->stride && x < s->kw; x++) {
             const double taps = phase_taps(s->kh, s->stride, y) * phase_taps(s->kw, s->stride, x);
-            steps += steps_of(core, pixels_of(s), taps * lanes(s->cout), (double)s->cin);
+            steps += conv_steps_of(core, pixels_of(s), taps * tap_lanes(s->cout), (double)s->cin);
         }
     }
     return steps;
@@ -106,11 +107,11 @@ static double op_steps(const pod_chip_spec *core, pod_conv_op op, const pod_conv
     const double taps = (double)s->kh * (double)s->kw;
     switch (op) {
     case POD_CONV_FORWARD:
-        return steps_of(core, rows, taps * lanes(s->cin), (double)s->cout);
+        return conv_steps_of(core, rows, taps * tap_lanes(s->cin), (double)s->cout);
     case POD_CONV_INPUT:
         return input_steps(core, s);
     case POD_CONV_WEIGHTS:
-        return steps_of(core, taps * lanes(s->cin), rows, (double)s->cout);
+        return conv_steps_of(core, taps * tap_lanes(s->cin), rows, (double)s->cout);
     }
     return 0;
 }
@@ -130,7 +131,7 @@ static pod_conv_shape space_to_depth(const pod_conv_shape *s)
 
 /* ---- memory ---- */
 
-struct traffic {
+struct conv_traffic {
     double bytes;
     double first;
     double last;
@@ -138,8 +139,8 @@ struct traffic {
     double blocks;
 };
 
-static struct traffic traffic_of(const pod_chip_spec *core, pod_conv_op op, const pod_conv_shape *s,
-                                 pod_dtype dtype)
+static struct conv_traffic conv_traffic_of(const pod_chip_spec *core, pod_conv_op op,
+                                           const pod_conv_shape *s, pod_dtype dtype)
 {
     const double size = pod_dtype_size(dtype);
     const double budget = (double)core->vmem_block_bytes;
@@ -150,7 +151,7 @@ static struct traffic traffic_of(const pod_chip_spec *core, pod_conv_op op, cons
     const double contracted = op == POD_CONV_INPUT ? y : x;
     const double rest = op == POD_CONV_INPUT ? x : y;
     const double held = by_weights ? weights_of(s) * POD_TILE_ACCUMULATOR_BYTES : f;
-    struct traffic t = {.blocks = ceil(held / (budget / 2))};
+    struct conv_traffic t = {.blocks = ceil(held / (budget / 2))};
     /* half of the room: two buffers of a tile of what is read and of what is written beside it */
     t.tiles = ceil((contracted + rest / t.blocks) / (budget / 2 / POD_TILE_BUFFERS));
     const double a_picture = ceil(t.tiles / (double)s->n);
@@ -164,8 +165,8 @@ static struct traffic traffic_of(const pod_chip_spec *core, pod_conv_op op, cons
 
 /* ---- time ---- */
 
-struct core_time {
-    struct traffic traffic;
+struct conv_core_time {
+    struct conv_traffic traffic;
     double mxu_s;
     double hbm_s;
     double exposed_s;
@@ -173,15 +174,15 @@ struct core_time {
     bool deep;
 };
 
-static struct core_time core_time_of(const pod_chip_spec *core, const pod_conv_args *args,
-                                     const pod_conv_shape *part)
+static struct conv_core_time conv_core_time_of(const pod_chip_spec *core, const pod_conv_args *args,
+                                               const pod_conv_shape *part)
 {
     const double rate = core->hbm_bytes_per_s * core->hbm_eff_frac;
     const pod_conv_shape deep = space_to_depth(part);
     const double plain_steps = op_steps(core, args->op, part);
     const double deep_steps = op_steps(core, args->op, &deep);
-    struct core_time t = {.traffic = traffic_of(core, args->op, part, args->dtype),
-                          .deep = args->op != POD_CONV_INPUT && deep_steps < plain_steps};
+    struct conv_core_time t = {.traffic = conv_traffic_of(core, args->op, part, args->dtype),
+                               .deep = args->op != POD_CONV_INPUT && deep_steps < plain_steps};
     t.mxu_s = pod_matmul_steps_s(core, args->dtype, t.deep ? deep_steps : plain_steps);
     t.hbm_s = t.traffic.bytes / rate
               + (t.traffic.tiles * t.traffic.blocks - 1) * pod_time_to_s(core->block_step_ps);
@@ -191,7 +192,7 @@ static struct core_time core_time_of(const pod_chip_spec *core, const pod_conv_a
     return t;
 }
 
-static pod_conv_shape half_of(const pod_conv_args *args, int cores, int axis)
+static pod_conv_shape conv_half_of(const pod_conv_args *args, int cores, int axis)
 {
     pod_conv_shape part = args->shape;
     int64_t *columns = args->op == POD_CONV_INPUT ? &part.cin : &part.cout;
@@ -200,12 +201,13 @@ static pod_conv_shape half_of(const pod_conv_args *args, int cores, int axis)
     return part;
 }
 
-static struct core_time quickest(const pod_chip_spec *core, const pod_conv_args *args, int cores)
+static struct conv_core_time conv_quickest(const pod_chip_spec *core, const pod_conv_args *args,
+                                           int cores)
 {
-    struct core_time best = {.total_s = -1};
+    struct conv_core_time best = {.total_s = -1};
     for (int axis = 0; axis < (cores > 1 ? 2 : 1); axis++) {
-        const pod_conv_shape part = half_of(args, cores, axis);
-        const struct core_time t = core_time_of(core, args, &part);
+        const pod_conv_shape part = conv_half_of(args, cores, axis);
+        const struct conv_core_time t = conv_core_time_of(core, args, &part);
         best = best.total_s < 0 || t.total_s < best.total_s ? t : best;
     }
     return best;
@@ -237,7 +239,7 @@ pod_status pod_conv_time_get(const pod_chip_spec *chip, const pod_conv_args *arg
     pod_conv_time time = {.cores = args->one_core ? 1 : chip->cores};
     POD_TRY(product_find(args, &time, err));
     const pod_chip_spec core = pod_chip_one_core(chip);
-    const struct core_time t = quickest(&core, args, time.cores);
+    const struct conv_core_time t = conv_quickest(&core, args, time.cores);
     time.launch_ps = chip->kernel_start_ps + (args->alone ? chip->matmul_launch_ps : 0);
     const double launch_s = pod_time_to_s(time.launch_ps);
     const double bytes = t.traffic.bytes * time.cores;

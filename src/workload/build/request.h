@@ -24,9 +24,9 @@ typedef enum pod_step_mode {
     POD_STEP_SERVE    /**< of transformers: decode, and a piece of a prompt beside it */
 } pod_step_mode;
 
-/** X(optimizer, name, moments, norms): sgd keeps weights in the model's dtype and no moments; the others keep weights in
- *  f32 and one or two moments of each. norms: an update needs norms of whole layers, which chips that share a layer add
- *  up. */
+/** X(optimizer, name, moments, norms): sgd keeps weights in the model's dtype and no moments; the others keep weights
+ *  in f32 and one or two moments of each. norms: an update needs norms of whole layers, which chips that share a layer
+ *  add up. */
 #define POD_OPTIMIZER_LIST(X)                                                                      \
     X(POD_OPTIMIZER_SGD, "sgd", 0, false)                                                          \
     X(POD_OPTIMIZER_MOMENTUM, "sgd-momentum", 1, false)                                            \

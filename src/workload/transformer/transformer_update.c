@@ -6,7 +6,7 @@
 enum { GRADIENT_BYTES = 2, NORMS = 2, NEWTON_STEPS = 5 };
 
 /** Elementwise work of a pass over a chip's shard of a bundle. @param bytes  of each weight */
-static void pass(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int64_t bytes)
+static void update_pass(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int64_t bytes)
 {
     tf->layer = bundle->layer;
     pod_tf_vector(tf, name, (double)bundle->shard, bundle->shard * bytes,
@@ -69,7 +69,7 @@ static bool pass_all(pod_tf *tf, const char *name, pass_bytes *bytes_of, bool fi
         const int64_t bytes = bytes_of(pod_tf_optimizer_of(tf, bundle), &states);
         if (bundle->there && bytes > 0) {
             pod_tf_wait(tf, first ? bundle->gradient_op : NONE);
-            pass(tf, name, bundle, bytes);
+            update_pass(tf, name, bundle, bytes);
             done = true;
         }
     }
