@@ -44,7 +44,7 @@ static double send_s(const pod_experiment_step_case *run_case, const pod_chip_sp
 void pod_step_input_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                          const pod_chip_spec *chip, const pod_step_result *result)
 {
-    const double wait_s = pod_time_to_s(result->exposed_host_ps) / result->cells;
+    const double wait_s = pod_time_to_s(result->exposed_host_ps) / (double)result->cells;
     const double step_s = pod_time_to_s(result->time_ps);
     const double make_s = pod_time_to_s(run_case->request.input.host_ps);
     if (!pod_experiment_step_has_input(run_case->asked) || run_case->work.plan.host != 0
