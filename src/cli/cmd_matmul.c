@@ -391,7 +391,7 @@ static const pod_cli_option options[] = {
      .group = "Kernels", .matters = true},
     {"conv", 0, POD_CLI_TEXT, AT(conv_text), "N,H,W,Cin,Cout,KH,KW,stride",
      "a convolution of N pictures, padded to H / stride rows; N may be a range, a row each: 8:256:2",
-     .group = "Kernels", .matters = true},
+     .group = "Kernels"},
     {"op", 0, POD_CLI_TEXT, AT(op), "OP",
      "forward; grouped: rows or weights, the derivatives; loss: backward; conv: input or weights (default: forward)",
      .group = "Kernels"},
@@ -412,8 +412,7 @@ pod_status pod_cmd_matmul(pod_cli *cli, int argc, const char **argv, pod_error *
         .synopsis = "--chip CHIP --m M --k K --n N",
         .examples = "--chip v5e --m 1:4096:2 --k 4096 --n 4096\n"
                     "--chip tpu7x --m 8192 --k 4096 --n 4096 --dtype fp8 --explain\n"
-                    "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n"
-                    "--chip v3 --conv 64,56,56,64,64,3,3,1 --op weights\n",
+                    "--chip v5p --m 65536 --k 2048 --n 8192 --groups 64\n",
         .about = about,
         .groups = POD_CLI_RATES | POD_CLI_EXPLAIN | POD_CLI_PLOT,
         .options = options,
