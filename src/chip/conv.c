@@ -67,6 +67,16 @@ double pod_conv_flops(const pod_conv_shape *shape)
     return 2 * pixels_of(shape) * weights_of(shape);
 }
 
+void pod_conv_product(pod_conv_op op, const pod_conv_shape *s, int64_t mkn[3])
+{
+    const int64_t pixels = (int64_t)pixels_of(s);
+    const int64_t taps = s->kh * s->kw;
+    const bool by_weights = op == POD_CONV_WEIGHTS;
+    mkn[0] = by_weights ? taps * s->cin : pixels;
+    mkn[1] = by_weights ? pixels : taps * (op == POD_CONV_INPUT ? s->cout : s->cin);
+    mkn[2] = op == POD_CONV_INPUT ? s->cin : s->cout;
+}
+
 /* ---- the arrays ---- */
 
 /* Steps of 8 rows through a tile, of all arrays together, of [rows, contracted] · [contracted, columns]. */
@@ -223,12 +233,11 @@ static pod_status product_find(const pod_conv_args *args, pod_conv_time *out, po
                         "a convolution of so many pixels and channels counts over 63 bits; make "
                         "it smaller");
     }
-    const int64_t pixels = (int64_t)pixels_of(s);
-    const int64_t taps = s->kh * s->kw;
-    const bool by_weights = args->op == POD_CONV_WEIGHTS;
-    out->m = by_weights ? taps * s->cin : pixels;
-    out->k = by_weights ? pixels : taps * (args->op == POD_CONV_INPUT ? s->cout : s->cin);
-    out->n = args->op == POD_CONV_INPUT ? s->cin : s->cout;
+    int64_t mkn[3];
+    pod_conv_product(args->op, s, mkn);
+    out->m = mkn[0];
+    out->k = mkn[1];
+    out->n = mkn[2];
     out->flops = (int64_t)pod_conv_flops(s);
     return POD_OK;
 }

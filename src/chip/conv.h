@@ -87,6 +87,9 @@ static inline int64_t pod_conv_out(int64_t size, int64_t stride)
     return (size + stride - 1) / stride;
 }
 
+/** The product that it is: rows, contracted, columns; of input, of all phases together. */
+void pod_conv_product(pod_conv_op op, const pod_conv_shape *shape, int64_t mkn[3]);
+
 /** FLOPs of a convolution, and of either of its derivatives. */
 double pod_conv_flops(const pod_conv_shape *shape);
 

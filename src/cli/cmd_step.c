@@ -60,7 +60,9 @@ static const char *accuracy_class(const pod_experiment_step_request *asked)
     if (asked->mode >= POD_STEP_PREFILL) {
         return "decode";
     }
-    return asked->model.experts > 0 ? "train-moe" : "train-dense";
+    return asked->model.kind == POD_MODEL_RESNET ? "train-conv"
+           : asked->model.experts > 0            ? "train-moe"
+                                                 : "train-dense";
 }
 
 /* How far off such predictions are, and the figures in force that no row of this chip fixes. */
@@ -68,6 +70,7 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
                         const pod_experiment_step_case *run_case)
 {
     const bool transformer = run_case->asked->model.kind == POD_MODEL_TRANSFORMER;
+    const bool resnet = run_case->asked->model.kind == POD_MODEL_RESNET;
     const char *names[16];
     int n = 0;
     names[n++] = "hbm_eff_frac";
@@ -79,7 +82,7 @@ static void add_origins(const pod_cli *cli, pod_findings *findings,
         names[n++] = "attention_rescale_ops";
         names[n++] = pod_step_page(&run_case->request) > 0 ? "paged_eff_frac" : "gather_hbm_ratio";
     } else {
-        names[n++] = "mxu_eff_frac";
+        names[n++] = resnet ? "mxu_step_frac" : "mxu_eff_frac";
     }
     if (run_case->mesh.ndevices > 1) {
         names[n++] = "link_eff_frac";

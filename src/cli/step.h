@@ -15,7 +15,7 @@
 #include "report/breakdown.h"
 #include "report/findings.h"
 
-enum { POD_STEP_SHARED_OPTIONS = 37 };
+enum { POD_STEP_SHARED_OPTIONS = 38 };
 /** Options that step, compare and plan share; those with a field set it in a pod_experiment_step_request. */
 extern const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS];
 

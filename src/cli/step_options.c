@@ -44,6 +44,19 @@ static pod_status read_quantization(const char *text, void *field, pod_error *er
     return st;
 }
 
+static pod_status read_norm_axes(const char *text, void *field, pod_error *err)
+{
+    static const char *const words[] = {"local", "data", "fsdp", "data,fsdp", "fsdp,data"};
+    static const unsigned axes[] = {0, 1U << POD_MESH_DATA, 1U << POD_MESH_FSDP,
+                                    1U << POD_MESH_DATA | 1U << POD_MESH_FSDP,
+                                    1U << POD_MESH_DATA | 1U << POD_MESH_FSDP};
+    pod_step_settings *settings = field;
+    int word = 0;
+    POD_TRY(pod_cli_choice_parse(text, "--batch-norm", words, 5, &word, err));
+    settings->norm_axes = axes[word];
+    return POD_OK;
+}
+
 static pod_status read_host_ms(const char *text, void *field, pod_error *err)
 {
     double host_ms = 0;
@@ -83,15 +96,15 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"strict", 0, POD_CLI_FLAG, 0, 0, NULL,
      "settings that change time or memory and aren't modelled are an error", .group = "Model"},
     {"model", 0, POD_CLI_TEXT, 0, 0, "MODEL",
-     "a name (podsim list models), a config.json of Hugging Face, or matmul:…, mlp:… or transformer:… "
-     "with sizes",
+     "a name (podsim list models), a config.json of Hugging Face, or matmul:…, mlp:…, transformer:… or "
+     "resnet:… with sizes",
      .group = "Model", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, 0, 0, "AXIS=N,...",
      "how many slices along which axes", .group = "Layout"},
     {"split-axes", 0, POD_CLI_FLAG, 0, 0, NULL,
      "mesh axes may share a physical axis", .group = "Layout"},
     {"batch", 0, POD_CLI_COUNT, AT(batch), "N",
-     "sequences of the step, all chips together (mlp: rows; matmul: its m); step --mode decode takes several, 8,16,32",
+     "sequences of the step, all chips together (resnet: pictures; mlp: rows; matmul: its m); step --mode decode takes several, 8,16,32",
      .min = 1, .group = "Model", .matters = true},
     {"batch-per-chip", 0, POD_CLI_COUNT, AT(batch_per_chip), "N",
      "the same divided by the chips", .min = 1, .max = INT32_MAX, .group = "Model"},
@@ -111,7 +124,7 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
      "each sequence, or both in one step",
      .what = "mode", .group = "Model", .matters = true},
     {"optimizer", 0, POD_CLI_CHOICE, AT(optimizer), "sgd|sgd-momentum|adam|lars|lamb|muon",
-     "(default: adam with f32 weights for transformers, sgd for matmul and mlp)",
+     "(default: adam with f32 weights for transformers, sgd-momentum for resnets, sgd for matmul and mlp)",
      .what = "optimizer", .group = "Model"},
     {"microbatches", 0, POD_CLI_COUNT, AT(microbatches), "N",
      "parts of the batch, one after another; gradients add up (default 1)",
@@ -137,6 +150,9 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"host-samples-per-s", 0, POD_CLI_DOUBLE, AT(samples.per_s), "F",
      "samples that a host makes in a second, instead of --host-ms-per-batch", .min = 1, .max = SAMPLES_MAX,
      .group = "Input"},
+    {"batch-norm", 0, POD_CLI_READ, AT(settings), "local|AXIS,...",
+     "of resnets: batch norms are of a chip's own pictures (default), or of those along data, fsdp or both",
+     .read = read_norm_axes, .group = "Model"},
     {"context-parallel", 0, POD_CLI_CHOICE, AT(settings.context), "all-gather|ring|ulysses",
      "how tokens on other chips of sequence are seen: keys and values gathered (default), passed "
      "round, or heads exchanged against tokens", .group = TRANSFORMERS},
@@ -201,9 +217,19 @@ static pod_status seq_check(pod_experiment_step_request *request, const pod_step
                             pod_error *err)
 {
     const bool transformer = request->model.kind == POD_MODEL_TRANSFORMER;
+    const int64_t tokens = pod_model_tokens(&request->model);
     if (request->seq != 1 && !transformer) {
         return pod_fail(err, POD_E_USAGE,
-                        "--seq is for transformers; rows of matmul and mlp are tokens already");
+                        "--seq is for transformers; rows of matmul and mlp are tokens already, and "
+                        "pictures of resnets samples");
+    }
+    if (tokens > 0 && is_said(texts, "seq") && request->seq != tokens) {
+        return pod_fail(err, POD_E_USAGE, "%s makes %lld tokens of a picture; leave --seq out",
+                        request->model.name, (long long)tokens);
+    }
+    if (tokens > 0) {
+        request->seq = tokens;
+        return POD_OK;
     }
     if (!transformer || is_said(texts, "seq")) {
         return POD_OK;
@@ -293,9 +319,17 @@ static pod_status model_check(const pod_experiment_step_request *request,
                 "--mfu are for transformers; leave them out");
         }
     }
+    if (request->model.kind != POD_MODEL_RESNET && is_said(texts, "batch-norm")) {
+        return pod_fail(err, POD_E_USAGE, "--batch-norm is for resnets; leave it out");
+    }
+    if (!pod_model_has_numbers(&request->model) && !transformer && request->collective_matmul) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--collective-matmul on is over tensor, which resnets have not; leave it "
+                        "out");
+    }
     if (!transformer && request->remat > POD_REMAT_NONE) {
         return pod_fail(err, POD_E_USAGE,
-                        "--remat %s is for transformers; matmul and mlp keep all, use none",
+                        "--remat %s is for transformers; other models keep all, use none",
                         pod_step_text(texts, "remat"));
     }
     if (!transformer && request->attention == POD_ATTENTION_PLAIN) {
@@ -321,13 +355,14 @@ static void rounds_set(pod_experiment_step_request *request, const pod_step_text
     }
 }
 
-/** Transformers are timed only. */
+/** Steps without numbers are timed only. */
 static pod_status data_check(const pod_experiment_step_request *request, const pod_cli *cli,
                              pod_error *err)
 {
-    if (request->model.kind == POD_MODEL_TRANSFORMER && cli->experiment.data == POD_DATA_REAL) {
+    if (!pod_model_has_numbers(&request->model) && cli->experiment.data == POD_DATA_REAL) {
         return pod_fail(err, POD_E_USAGE,
-                        "steps of transformers are timed without numbers; use --data none, or mlp");
+                        "steps of %s are timed without numbers; use --data none, or mlp",
+                        request->model.kind == POD_MODEL_RESNET ? "resnets" : "transformers");
     }
     return POD_OK;
 }

@@ -55,7 +55,8 @@ static pod_logical_mesh wish_of(const space *s)
     pod_logical_mesh wish = {.split_axes = s->question->split_axes};
     const pod_mesh_axis axes[] = {POD_MESH_PIPELINE, POD_MESH_DATA,   POD_MESH_FSDP,
                                   POD_MESH_SEQUENCE, POD_MESH_EXPERT, POD_MESH_TENSOR};
-    const bool used[] = {stages, true, true, sequences, request->model.experts > 0, true};
+    const bool columns = request->model.kind != POD_MODEL_RESNET;
+    const bool used[] = {stages, true, true, sequences, request->model.experts > 0, columns};
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         if (used[i]) {
             wish.axis[wish.naxes] = axes[i];

@@ -543,10 +543,9 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
     return st;
 }
 
-/* Steps of transformers are timed only. */
 static bool has_numbers(const pod_experiment_candidate *candidates, int count)
 {
-    return count > 0 && candidates[0].request->model.kind != POD_MODEL_TRANSFORMER;
+    return count > 0 && pod_model_has_numbers(&candidates[0].request->model);
 }
 
 pod_status pod_experiment_search(pod_experiment *experiment,

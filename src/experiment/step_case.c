@@ -13,7 +13,9 @@ pod_experiment_step_request pod_experiment_step_request_of(const pod_model *mode
         .seq = 1,
         .dtype = POD_DTYPE_BF16,
         .mode = POD_STEP_TRAIN,
-        .optimizer = model->kind == POD_MODEL_TRANSFORMER ? POD_OPTIMIZER_ADAM : POD_OPTIMIZER_SGD,
+        .optimizer = model->kind == POD_MODEL_TRANSFORMER ? POD_OPTIMIZER_ADAM
+                     : model->kind == POD_MODEL_RESNET    ? POD_OPTIMIZER_MOMENTUM
+                                                          : POD_OPTIMIZER_SGD,
         .attention = POD_ATTENTION_FLASH,
         .microbatches = 1,
         .gather_ahead = POD_GATHER_AHEAD_DEFAULT,

@@ -166,8 +166,8 @@ static bool sizes_fill(pod_model *model, int32_t tensor, int mxu_dim)
     const int64_t d_ff = padded(model->d_ff, unit);
     const int64_t d_model =
         model->kind == POD_MODEL_TRANSFORMER ? model->d_model : padded(model->d_model, unit);
-    const bool near =
-        d_ff - model->d_ff <= model->d_ff / 4 && d_model - model->d_model <= model->d_model / 4;
+    const bool near = model->kind != POD_MODEL_RESNET && d_ff - model->d_ff <= model->d_ff / 4
+                      && d_model - model->d_model <= model->d_model / 4;
     model->d_ff = d_ff;
     model->d_model = d_model;
     return near;

@@ -9,7 +9,8 @@
 typedef enum pod_model_kind {
     POD_MODEL_MATMUL,
     POD_MODEL_MLP,
-    POD_MODEL_TRANSFORMER
+    POD_MODEL_TRANSFORMER,
+    POD_MODEL_RESNET /**< models/resnet.h */
 } pod_model_kind;
 
 enum { POD_MODEL_NAME_MAX = 768 };
@@ -68,4 +69,14 @@ typedef struct pod_model {
     int64_t delta_chunk;     /**< tokens handled at once */
     int64_t layer_embedding; /**< width of a further embedding in each layer; 0 = none */
     int64_t parallel; /**< 1: attention and MLP have one norm and are added up, side by side */
+    int64_t encoder;  /**< 1: all tokens of a sequence see each other */
+    int64_t masked;   /**< tokens of a sequence that the head reads; 0 = all */
+    int64_t
+        head_dense; /**< 1: a d_model x d_model product, its function and a norm before the head */
+    int64_t biases; /**< 1: matmuls, norms and the head have biases */
+    int64_t image;  /**< side of a picture, of resnets and of transformers that read pictures */
+    /** of transformers that read pictures: side of a patch. A token is a patch, one more a class, vocab counts classes */
+    int64_t patch;
+    /* resnets */
+    int64_t blocks[4]; /**< residual blocks of each stage */
 } pod_model;

@@ -20,11 +20,12 @@ static pod_status no_such_model(const pod_maxtext *maxtext, const char *text, po
 {
     char name[POD_MODEL_NAME_MAX];
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    static const char *const kinds[] = {"matmul", "mlp", "transformer"};
-    const char *names[NAMES_MAX + 3];
+    static const char *const kinds[] = {"matmul", "mlp", "transformer", "resnet"};
+    enum { KINDS = sizeof kinds / sizeof kinds[0] };
+    const char *names[NAMES_MAX + KINDS];
     const int count = pod_maxtext_names(maxtext, names, NAMES_MAX);
     memcpy(&names[count], kinds, sizeof kinds);
-    return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count + 3);
+    return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count + KINDS);
 }
 
 /** What experts drop by names.csv. */
@@ -46,6 +47,12 @@ pod_status pod_catalog_model(const pod_maxtext *maxtext, const char *text, pod_m
     bool found = false;
     if (pod_model_is_inline(text) || is_in(maxtext->own, text)) {
         return pod_model_parse(text, maxtext->own, model, err);
+    }
+    const char *sizes = pod_maxtext_sizes(maxtext, text);
+    if (sizes != NULL) {
+        POD_TRY(pod_model_parse(sizes, NULL, model, err));
+        (void)snprintf(model->name, sizeof model->name, "%s", text);
+        return POD_OK;
     }
     pod_status st = pod_recipe_model(maxtext, text, described, sizeof described, &found, err);
     if (st != POD_OK || !found) {

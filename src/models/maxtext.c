@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/units.h"
+#include "models/model.h"
 #include "models/settings_shell.h"
 
 #include <stdlib.h>
@@ -43,6 +44,15 @@ pod_status pod_maxtext_check(const pod_maxtext *maxtext, pod_error *err)
 }
 
 /* ---- models ---- */
+
+const char *pod_maxtext_sizes(const pod_maxtext *maxtext, const char *name)
+{
+    const pod_table *names = maxtext->names;
+    const int row = pod_table_find(names, pod_table_column(names, "model"), name);
+    const char *settings =
+        row >= 0 ? pod_table_text(names, row, pod_table_column(names, "settings")) : "";
+    return pod_model_is_inline(settings) ? settings : NULL;
+}
 
 /** Without blanks after commas and quotes, as YAML's lists come out. */
 static void list_compact(char *value)
@@ -121,7 +131,8 @@ pod_status pod_maxtext_model(const pod_maxtext *maxtext, const char *name, pod_s
     const pod_table *names = maxtext->names;
     const pod_table *models = maxtext->models;
     const int row = pod_table_find(names, pod_table_column(names, "model"), name);
-    *found = row >= 0 || pod_table_find(models, pod_table_column(models, "model"), name) >= 0;
+    *found = (row >= 0 && pod_maxtext_sizes(maxtext, name) == NULL)
+             || pod_table_find(models, pod_table_column(models, "model"), name) >= 0;
     if (!*found) {
         return POD_OK;
     }

@@ -32,6 +32,9 @@ pod_status pod_maxtext_check(const pod_maxtext *maxtext, pod_error *err);
 pod_status pod_maxtext_model(const pod_maxtext *maxtext, const char *name, pod_settings *settings,
                              bool *found, pod_error *err);
 
+/** The sizes of a model of names.csv that is none of MaxText's: an inline model, or NULL. */
+const char *pod_maxtext_sizes(const pod_maxtext *maxtext, const char *name);
+
 /** All names of models, for messages: names[count], each once. @return their number, at most `max` */
 int pod_maxtext_names(const pod_maxtext *maxtext, const char **names, int max);
 

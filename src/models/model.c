@@ -4,13 +4,14 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "models/model_layer.h"
+#include "models/resnet.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* COLUMNS: the parameters that are columns of models.csv, too. */
-enum { PARAMETERS_MAX = 48, TOKEN_MAX = 64, COLUMNS = 31 };
+enum { PARAMETERS_MAX = 56, TOKEN_MAX = 64, COLUMNS = 31 };
 
 /** A number of a model: its name, where it goes, whether it may be left out. */
 typedef struct parameter_row {
@@ -45,7 +46,7 @@ static const kind_row kinds[] = {
     {"mlp", POD_MODEL_MLP, 3,
      {OWN(layers), OWN(d_model), OWN(d_ff)},
      "mlp:layers=2,d_model=512,d_ff=2048"},
-    {"transformer", POD_MODEL_TRANSFORMER, 44,
+    {"transformer", POD_MODEL_TRANSFORMER, 50,
      {OWN(layers), OWN(d_model), OWN(d_ff), OWN(heads), OWN(kv_heads), OWN(head_dim), OWN(vocab),
       OWN(mlp_matrices), MAY(tied), MAY(window), MAY(global_every), MAY(global_head_dim),
       MAY(global_kv_heads), MAY(experts), MAY(top_k), MAY(moe_d_ff), MAY(shared_d_ff),
@@ -54,9 +55,15 @@ static const kind_row kinds[] = {
       MAY(qk_norms), MAY(post_norms), MAY(layer_embedding), MAY(parallel), MAY(positions),
       MAY(chunked), MAY(expert_d_model), MAY(index_top_k), MAY(index_heads), MAY(index_dim),
       MAY(gated), MAY(delta_k_heads), MAY(delta_v_heads), MAY(delta_k_dim), MAY(delta_v_dim),
-      MAY(delta_conv), MAY(delta_chunk)},
+      MAY(delta_conv), MAY(delta_chunk), MAY(encoder), MAY(masked), MAY(head_dense), MAY(biases),
+      MAY(image), MAY(patch)},
      "transformer:layers=32,d_model=4096,d_ff=14336,heads=32,kv_heads=8,head_dim=128,"
      "vocab=128256,mlp_matrices=3"},
+    {"resnet", POD_MODEL_RESNET, 6,
+     {{"stage1", offsetof(pod_model, blocks[0]), false}, {"stage2", offsetof(pod_model, blocks[1]), false},
+      {"stage3", offsetof(pod_model, blocks[2]), false}, {"stage4", offsetof(pod_model, blocks[3]), false},
+      OWN(image), {"classes", offsetof(pod_model, vocab), false}},
+     "resnet:stage1=3,stage2=4,stage3=6,stage4=3,image=224,classes=1000"},
 };
 /* clang-format on */
 #undef OWN
@@ -140,6 +147,34 @@ static pod_status transformer_check(const pod_model *model, pod_error *err)
     return POD_OK;
 }
 
+/** Numbers of a transformer that reads pictures or has a masked head. */
+static pod_status encoder_check(const pod_model *model, pod_error *err)
+{
+    if ((model->patch > 0) != (model->image > 0)
+        || (model->patch > 0 && model->image % model->patch != 0)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s reads pictures: give image and patch, image as a multiple of patch",
+                        model->name);
+    }
+    if (model->patch > 0 && (model->tied > 0 || model->layer_embedding > 0)) {
+        return pod_fail(err, POD_E_USAGE,
+                        "%s reads pictures and has no table of tokens; leave out tied and "
+                        "layer_embedding",
+                        model->name);
+    }
+    return POD_OK;
+}
+
+/** What a resnet has besides the numbers given. */
+static void resnet_complete(pod_model *model)
+{
+    model->d_model = pod_resnet_features();
+    model->d_ff = model->d_model;
+    for (int stage = 0; stage < POD_RESNET_STAGES; stage++) {
+        model->layers += model->blocks[stage];
+    }
+}
+
 /** Weights, without overflow, far from 63 bits. */
 static pod_status size_check(const pod_model *model, pod_error *err)
 {
@@ -168,7 +203,13 @@ static pod_status parameters_complete(const kind_row *row, pod_model *model, pod
     if (model->kind == POD_MODEL_MATMUL) {
         model->layers = 1;
     }
-    POD_TRY(model->kind == POD_MODEL_TRANSFORMER ? transformer_check(model, err) : POD_OK);
+    if (model->kind == POD_MODEL_RESNET) {
+        resnet_complete(model);
+    }
+    if (model->kind == POD_MODEL_TRANSFORMER) {
+        POD_TRY(transformer_check(model, err));
+        POD_TRY(encoder_check(model, err));
+    }
     return size_check(model, err);
 }
 
@@ -348,18 +389,29 @@ pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *
 
 static int64_t transformer_weights(const pod_model *model)
 {
-    int64_t weights = pod_model_embeddings(model) + model->vocab * model->d_model + model->d_model;
+    const int64_t norm = (model->biases > 0 ? 2 : 1) * model->d_model;
+    int64_t weights = pod_model_embeddings(model) + pod_model_head(model) + norm;
     for (int64_t l = 0; l < model->layers; l++) {
         const pod_layer layer = pod_model_layer(model, l);
-        weights += pod_layer_weights(model, &layer, false) + 2 * model->d_model;
+        weights +=
+            pod_layer_weights(model, &layer, false) + pod_layer_biases(model, &layer) + 2 * norm;
     }
     return weights;
+}
+
+int64_t pod_model_tokens(const pod_model *model)
+{
+    const int64_t side = model->patch > 0 ? model->image / model->patch : 0;
+    return side > 0 ? side * side + 1 : 0;
 }
 
 int64_t pod_model_weights(const pod_model *model)
 {
     if (model->kind == POD_MODEL_TRANSFORMER) {
         return transformer_weights(model);
+    }
+    if (model->kind == POD_MODEL_RESNET) {
+        return pod_resnet_weights(model);
     }
     const int64_t matrices = model->kind == POD_MODEL_MLP ? 2 : 1;
     return model->layers * matrices * model->d_model * model->d_ff;
@@ -380,7 +432,7 @@ static double keys_seen_by(const pod_layer *layer, int64_t tokens)
 static double keys_seen(const pod_layer *layer, const pod_model_flops_args *args)
 {
     const int64_t all = args->cached + args->seq;
-    if (!args->causal) {
+    if (!args->causal || layer->encoder) {
         return (double)(layer->window > 0 && layer->window < all ? layer->window : all);
     }
     return (keys_seen_by(layer, all) - keys_seen_by(layer, args->cached)) / (double)args->seq;
@@ -404,13 +456,27 @@ static double transformer_flops(const pod_model *model, const pod_model_flops_ar
     return flops;
 }
 
+/** Of a picture's patches forward. Nobody needs the derivative by the picture. */
+static double patches_flops(const pod_model *model)
+{
+    const double side = model->patch > 0 ? (double)model->image : 0;
+    return 2.0 * side * side * POD_PICTURE_CHANNELS * (double)model->d_model;
+}
+
 double pod_model_flops(const pod_model *model, const pod_model_flops_args *args)
 {
     const double rows = (double)args->rows;
     if (model->kind == POD_MODEL_TRANSFORMER) {
-        const double head = 2.0 * (double)model->vocab * (double)model->d_model;
-        const double read = (double)(args->rows - args->unread);
-        return (args->train ? 3.0 : 1.0) * (transformer_flops(model, args) * rows + head * read);
+        const double d = (double)model->d_model;
+        const double head = 2.0 * ((double)model->vocab + (model->head_dense > 0 ? d : 0)) * d;
+        const double sequences = rows / (double)args->seq;
+        const double read = model->masked > 0 ? sequences * (double)model->masked
+                                              : (double)(args->rows - args->unread);
+        return (args->train ? 3.0 : 1.0) * (transformer_flops(model, args) * rows + head * read)
+               + (args->train ? 2.0 : 1.0) * patches_flops(model) * sequences;
+    }
+    if (model->kind == POD_MODEL_RESNET) {
+        return pod_resnet_flops(model, args->train) * rows;
     }
     return (args->train ? 6.0 : 2.0) * (double)pod_model_weights(model) * rows;
 }

@@ -6,6 +6,7 @@
  *      matmul:m=M,k=K,n=N                 C[M,N] = A[M,K] · W[K,N]; its M rows are the batch
  *      mlp:layers=L,d_model=D,d_ff=F      L times  X ← relu(X[B,D] · W1[D,F]) · W2[F,D]
  *      transformer:layers=L,d_model=D,d_ff=F,heads=H,kv_heads=G,head_dim=E,vocab=V,mlp_matrices=2|3
+ *      resnet:stage1=3,…                  residual blocks on pictures (models/resnet.h)
  *      llama3.1-8b, …                     a row of models/models.csv: a transformer by name
  *
  *  A transformer embeds tokens, passes them through L layers (models/model_layer.h says what one
@@ -42,6 +43,17 @@ bool pod_model_is_inline(const char *text);
 
 /** A size of transformers by its place, in the order of `transformer:`. @return its name, NULL after the last one */
 const char *pod_model_size(const pod_model *model, int place, int64_t *value);
+
+enum { POD_PICTURE_CHANNELS = 3 };
+
+/** Whether its steps can compute with numbers; the others are timed only. */
+static inline bool pod_model_has_numbers(const pod_model *model)
+{
+    return model->kind == POD_MODEL_MATMUL || model->kind == POD_MODEL_MLP;
+}
+
+/** Tokens of a sequence, where the model says them: patches of a picture and the class; else 0. */
+int64_t pod_model_tokens(const pod_model *model);
 
 /** Weights of the whole model. */
 int64_t pod_model_weights(const pod_model *model);

@@ -2,6 +2,7 @@
 #include "models/model_layer.h"
 
 #include "base/status.h"
+#include "models/model.h"
 
 #include <stddef.h>
 
@@ -114,6 +115,7 @@ static void projections(const pod_model *model, int64_t index, pod_layer *layer)
     layer->kv_heads =
         global && model->global_kv_heads > 0 ? model->global_kv_heads : model->kv_heads;
     layer->window = global ? 0 : model->window;
+    layer->encoder = model->encoder > 0;
     layer->chunked = layer->window > 0 && model->chunked > 0;
     layer->qk_dim = dim;
     layer->v_dim = model->v_head_dim > 0 ? model->v_head_dim : dim;
@@ -290,9 +292,28 @@ double pod_layer_delta_flops(const pod_layer *layer)
            * (2 * chunk * (2 * keys + values) + chunk * (keys + values) + 6 * keys * values);
 }
 
+int64_t pod_layer_biases(const pod_model *model, const pod_layer *layer)
+{
+    int64_t biases = 0;
+    for (int i = 0; i < layer->nmatmuls && model->biases > 0; i++) {
+        biases += layer->matmul[i].n * layer->matmul[i].count;
+    }
+    return biases;
+}
+
+int64_t pod_model_head(const pod_model *model)
+{
+    const int64_t d = model->d_model;
+    const int64_t biases =
+        model->biases > 0 ? model->vocab + (model->head_dense > 0 ? 3 * d : 0) : 0;
+    return model->vocab * d + (model->head_dense > 0 ? d * d : 0) + biases;
+}
+
 int64_t pod_model_embeddings(const pod_model *model)
 {
-    const int64_t one = (model->positions + (model->tied ? 0 : model->vocab)) * model->d_model;
+    const int64_t patch = POD_PICTURE_CHANNELS * model->patch * model->patch;
+    const int64_t table = model->tied > 0 ? 0 : model->vocab;
+    const int64_t one = (model->positions + (model->patch > 0 ? patch : table)) * model->d_model;
     return one + model->layers * model->vocab * model->layer_embedding;
 }
 

@@ -91,6 +91,7 @@ typedef struct pod_layer {
     int64_t v_dim;       /**< of a value of one head */
     int64_t kv_width;    /**< elements a token adds to a KV cache */
     int64_t window;      /**< 0 = sees all keys */
+    bool encoder;        /**< tokens see those after them, too */
     bool chunked;        /**< the window doesn't slide: a token sees those before it in its own */
     int64_t index_heads; /**< of the scorer that chooses `window` keys for each query; 0 = none */
     int64_t index_dim;
@@ -126,8 +127,12 @@ int64_t pod_layer_attention_weights(const pod_layer *layer);
 int64_t pod_layer_weights(const pod_model *model, const pod_layer *layer, bool active);
 /** FLOPs of the gated delta rule, of a token forward; linear in the length. */
 double pod_layer_delta_flops(const pod_layer *layer);
-/** Weights of the embeddings and positions that aren't multiplied with. */
+/** Biases of its matmuls, 0 where there are none. */
+int64_t pod_layer_biases(const pod_model *model, const pod_layer *layer);
+/** Weights of the embeddings, or of the patches', and of positions: all that is before the first layer. */
 int64_t pod_model_embeddings(const pod_model *model);
+/** Weights of the head, and of what is before it. */
+int64_t pod_model_head(const pod_model *model);
 
 typedef struct pod_layer_pattern {
     bool periodic;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/op_time.h"
 
+#include "chip/conv.h"
 #include "chip/grouped.h"
 #include "chip/hbm.h"
 #include "chip/matmul.h"
@@ -40,6 +41,18 @@ static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_o
                ? POD_OK
                : pod_fail(err, POD_E_RANGE, "%s takes more than 106 days; use smaller matmuls",
                           op->name);
+}
+
+static pod_status time_conv(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
+                            pod_error *err)
+{
+    const pod_chip_spec own = op_chip(chip, op);
+    pod_conv_time conv;
+    POD_TRY(pod_conv_time_get(&own, &op->conv, &conv, err));
+    *time = (pod_op_time){.time_ps = conv.time_ps,
+                          .hbm_bound = conv.bound == POD_BOUND_HBM,
+                          .hbm_bytes = (double)conv.hbm_bytes};
+    return POD_OK;
 }
 
 static pod_status time_vector(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
@@ -96,6 +109,11 @@ pod_status pod_op_time_find(const pod_chip_spec *chip, const pod_op *op, pod_op_
 static double flops_matmul(const pod_op *op)
 {
     return 2.0 * (double)op->m * (double)op->k * (double)op->n * (double)op->count;
+}
+
+static double flops_conv(const pod_op *op)
+{
+    return pod_conv_flops(&op->conv.shape);
 }
 
 static double flops_attention(const pod_op *op)

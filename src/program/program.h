@@ -4,7 +4,7 @@
  *  Model: every chip of a pipeline stage runs the same program (SPMD). An op uses one resource
  *  (program/op_kinds.h has a row a kind):
  *
- *      matmul, vector, attention, compute
+ *      matmul, conv, vector, attention, compute
  *                                the chip's core: one at a time, in program order
  *      copy                      HBM, beside the core: on a lane, one copy at a time, in the order
  *                                in which they become ready
@@ -53,6 +53,7 @@
 #include "base/dtype.h"
 #include "base/units.h"
 #include "chip/attention.h"
+#include "chip/conv.h"
 #include "chip/grouped.h"
 #include "collectives/schedule/schedule.h"
 #include "collectives/xla/xla_choice.h"
@@ -154,6 +155,7 @@ typedef struct pod_op {
     bool accumulate; /**< add to out */
     /** of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
     pod_grouped_args grouped;
+    pod_conv_args conv; /**< m, k, n are those of its product, to tell convolutions apart */
     /* vector */
     pod_time_ps fixed_ps; /**< besides its operations and bytes */
     pod_vector_function function;
@@ -165,7 +167,7 @@ typedef struct pod_op {
     int32_t lane; /**< of a copy: POD_LANE_… */
     double rate;  /**< of POD_VEC_SGD */
     pod_attention_args attention;
-    bool sustained; /**< of matmul: at what a long step sustains (mxu_step_frac) */
+    bool sustained; /**< of matmul and conv: at what a long step sustains (mxu_step_frac) */
     /* collective, send, recv, host */
     pod_coll_op op;
     int32_t group; /**< index in program->groups */

@@ -205,7 +205,7 @@ static pod_status op_line_make(const pod_chip_spec *chip, const pod_op *op, pod_
     if (line->core) {
         line->bound = time.hbm_bound ? "hbm" : kind->unit == POD_UNIT_MXU ? "mxu" : "vpu";
     }
-    if (op->kind == POD_OP_MATMUL) {
+    if (op->m > 0) {
         line->dtype = pod_dtype_name(op->dtype);
         line->count = op->count;
         line->m = op->m;

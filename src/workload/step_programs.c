@@ -4,6 +4,7 @@
 #include "program/exec.h"
 #include "workload/build/visits.h"
 #include "workload/mlp/mlp_program.h"
+#include "workload/resnet/resnet.h"
 #include "workload/transformer/periodic.h"
 #include "workload/transformer/transformer.h"
 
@@ -24,16 +25,17 @@ static pod_status stages_build(const pod_step_request *request, pod_step_work *w
         pod_program_init(&programs->stages[s], s);
     }
     for (int32_t s = 0; s < programs->nstages && st == POD_OK; s++) {
-        st = request->model->kind == POD_MODEL_TRANSFORMER
-                 ? pod_transformer_program(request, work, s, err)
-                 : pod_mlp_program(request, work, s, err);
+        const pod_model_kind kind = request->model->kind;
+        st = kind == POD_MODEL_TRANSFORMER ? pod_transformer_program(request, work, s, err)
+             : kind == POD_MODEL_RESNET    ? pod_resnet_program(request, work, s, err)
+                                           : pod_mlp_program(request, work, s, err);
         programs->stages[s].model_flops = work->model_flops / work->layout.mesh->ndevices;
     }
     return st;
 }
 
 /** Memory of the stage that needs most, and the bytes of real data. */
-static pod_status memory_measure(pod_step_work *work, bool transformer, pod_error *err)
+static pod_status memory_measure(pod_step_work *work, bool numbers, pod_error *err)
 {
     const int64_t chips = work->layout.mesh->ndevices / work->programs.nstages;
     for (int32_t s = 0; s < work->programs.nstages; s++) {
@@ -52,7 +54,7 @@ static pod_status memory_measure(pod_step_work *work, bool transformer, pod_erro
             work->data_bytes = INT64_MAX;
         }
     }
-    if (transformer) {
+    if (!numbers) {
         work->data_bytes = -1;
     }
     return POD_OK;
@@ -71,7 +73,7 @@ pod_status pod_step_programs_make(const pod_step_request *request, pod_step_work
 {
     programs_drop(work);
     POD_TRY(stages_build(request, work, err));
-    return memory_measure(work, request->model->kind == POD_MODEL_TRANSFORMER, err);
+    return memory_measure(work, pod_model_has_numbers(request->model), err);
 }
 
 /* ---- memory from few layers and microbatches ---- */

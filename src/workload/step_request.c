@@ -65,15 +65,33 @@ static pod_status experts_check(const pod_step_request *request, const pod_work_
     const int64_t experts = request->model->experts;
     if (request->mode > POD_STEP_FORWARD && request->model->kind != POD_MODEL_TRANSFORMER) {
         return pod_fail(err, POD_E_USAGE,
-                        "--mode %s is for transformers; matmul and mlp have train and forward",
+                        "--mode %s is for transformers; other models have train and forward",
                         mode_names[request->mode]);
+    }
+    if (request->mode > POD_STEP_FORWARD && request->model->encoder > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--mode %s is for decoders; the tokens of %s see each other: train or "
+                        "forward",
+                        mode_names[request->mode], request->model->name);
+    }
+    if (request->model->masked > 0 && request->collective_matmul) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--collective-matmul on cuts all tokens over tensor; the head of %s reads "
+                        "some: leave it out",
+                        request->model->name);
+    }
+    if (request->model->masked > request->seq) {
+        return pod_fail(err, POD_E_USAGE,
+                        "the head of %s reads %" PRId64 " tokens of a sequence; give a --seq of "
+                        "that many or more",
+                        request->model->name, request->model->masked);
     }
     if (request->mode > POD_STEP_FORWARD && request->attention == POD_ATTENTION_PLAIN) {
         return pod_fail(err, POD_E_USAGE,
                         "--attention plain is for train and forward; leave it out of --mode %s",
                         mode_names[request->mode]);
     }
-    if (request->model->kind <= POD_MODEL_MLP && pod_optimizer_has_norms(request->optimizer)) {
+    if (pod_model_has_numbers(request->model) && pod_optimizer_has_norms(request->optimizer)) {
         return pod_fail(err, POD_E_USAGE,
                         "--optimizer %s is for transformers and resnets; matmul and mlp have sgd, "
                         "sgd-momentum and adam",
@@ -133,7 +151,9 @@ static pod_status request_check(const pod_step_request *request, const pod_step_
                         "%" PRId64 " rows a chip do not divide into %d microbatches; use a divisor",
                         work->rows / pieces, (int)request->microbatches);
     }
-    const char *what = request->model->kind == POD_MODEL_MATMUL ? "m" : "rows";
+    const char *what = request->model->kind == POD_MODEL_MATMUL   ? "m"
+                       : request->model->kind == POD_MODEL_RESNET ? "batch"
+                                                                  : "rows";
     return pod_work_divides(&work->layout, what, work->rows, &work->layout.rows, err);
 }
 

@@ -83,5 +83,7 @@ typedef struct pod_step_settings {
     pod_quantization quantize_activations; /**< and gradients */
     bool narrow_gathers;                   /**< quantised weights are gathered as such */
     bool dcn_after; /**< gradients are summed over slices after the backward pass, not beside it */
+    unsigned
+        norm_axes; /**< of resnets: 1 << POD_MESH_…: over which the sums of norms go; 0 = a chip's own pictures */
     bool full_scores; /**< MFU counts scores that the mask hides, too */
 } pod_step_settings;

@@ -51,7 +51,7 @@ static double attention_s(const pod_remat_question *question, const pod_layer *l
                                      .window = layer->window,
                                      .qk_dim = layer->qk_dim,
                                      .v_dim = layer->v_dim,
-                                     .causal = true,
+                                     .causal = !layer->encoder,
                                      .cache = POD_DTYPE_BF16};
     pod_attention_time attention = {.time_ps = 0};
     (void)pod_attention_time_get(question->request->chip, &args, &attention, NULL);

@@ -118,12 +118,52 @@ static pod_array array_of(const pod_tf *tf, int32_t buffer)
     return (pod_array){.buffer = buffer, .op = tf->last_core, .dtype = tf->stage.build.dtype};
 }
 
+/** The convolution that makes tokens of a chip's pictures, and back: its weights are used once, and nobody needs the
+ *  derivative by the picture. */
+static pod_conv_shape patches_of(const pod_tf *tf)
+{
+    const pod_model *model = tf->model;
+    return (pod_conv_shape){.n = tf->sequences,
+                            .h = model->image,
+                            .w = model->image,
+                            .cin = POD_PICTURE_CHANNELS,
+                            .cout = model->d_model,
+                            .kh = model->patch,
+                            .kw = model->patch,
+                            .stride = model->patch};
+}
+
+static pod_array patches_forward(pod_tf *tf, int32_t x)
+{
+    const pod_conv_shape shape = patches_of(tf);
+    const int32_t pixels = pod_tf_buffer(tf, "pixels", POD_MEMORY_INPUT, POD_DTYPE_BF16,
+                                         shape.n * shape.h * shape.w, POD_PICTURE_CHANNELS);
+    tf->layer = -1;
+    const int32_t weights = pod_tf_use_begin(tf)->gathered;
+    pod_tf_conv(tf, "fwd.conv.patches", POD_CONV_FORWARD, &shape, TOUCH(pixels, weights, x, NONE));
+    tf->rows_cut = false;
+    return array_of(tf, x);
+}
+
+static void patches_backward(pod_tf *tf, int32_t dx)
+{
+    const pod_conv_shape shape = patches_of(tf);
+    pod_tf_bundle *patches = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
+    const int32_t partial = pod_tf_gradient_buffer(tf, patches);
+    pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
+    pod_tf_conv(tf, "bwd.conv.dpatches", POD_CONV_WEIGHTS, &shape, TOUCH(dx, partial, NONE, NONE));
+    pod_tf_gradient(tf, patches, partial);
+}
+
 static pod_array tf_input(pod_stage *stage)
 {
     pod_tf *tf = tf_of(stage);
     const int64_t d = tf->model->d_model;
     const int32_t x = pod_tf_activation(tf, "x", d);
     enum { IDS = 4 }; /* token, target, position, segment: 4 bytes each */
+    if (tf->model->patch > 0) {
+        return patches_forward(tf, x);
+    }
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
     tf->layer = -1;
     embedding_rows(tf, false, x, NONE);
@@ -247,6 +287,29 @@ static int32_t wide_make(pod_tf *tf, const logits_size *size)
     return wide;
 }
 
+/** The product before the head with its function and norm, forward or back with both derivatives. */
+static void head_dense(pod_tf *tf, bool backward, int32_t x, int32_t weights)
+{
+    const int64_t d = tf->model->d_model;
+    const int64_t size[3] = {tf->tokens, d, d};
+    const int64_t by_weights[3] = {d, tf->tokens, d};
+    const int64_t elements = tf->tokens * d;
+    enum {
+        FORWARD = 4,
+        BACKWARD = 8
+    }; /* function and norm: each reads and writes, twice that backward */
+    if (tf->model->head_dense == 0) {
+        return;
+    }
+    pod_tf_matmul(tf, backward ? "bwd.matmul.dense" : "fwd.matmul.dense", size, 1,
+                  TOUCH(x, weights, NONE, NONE));
+    if (backward) {
+        pod_tf_matmul(tf, "bwd.matmul.ddense", by_weights, 1, TOUCH(x, weights, NONE, NONE));
+    }
+    pod_tf_vector(tf, backward ? "bwd.function.dense" : "fwd.function.dense", (double)elements,
+                  (backward ? BACKWARD : FORWARD) * elements * BYTES, TOUCH(x, NONE, NONE, NONE));
+}
+
 /** Logits, loss and the way back to the last layer's output. Of more than one piece logits are made twice. */
 static int32_t part_loss(pod_tf *tf, int32_t x)
 {
@@ -258,6 +321,7 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
+    head_dense(tf, false, xn, weights);
     tf->logits = head_forward(tf, "fwd.matmul.head", &size, xn, weights);
     if (tf->stage.request->mode != POD_STEP_TRAIN) {
         return tf->logits;
@@ -272,7 +336,32 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
                       TOUCH(tf->logits, wide, NONE, NONE));
         tf->program->recomputes = false;
     }
-    return head_backward(tf, &size, x, xn, weights);
+    const int32_t dx = head_backward(tf, &size, x, xn, weights);
+    head_dense(tf, true, dx, weights);
+    return dx;
+}
+
+/** The head of some tokens of each sequence: their rows are read out of the last layer's output, and their derivatives
+ *  written into zeros. */
+static int32_t masked_loss(pod_tf *tf, int32_t x)
+{
+    const int64_t d = tf->model->d_model;
+    const int64_t tokens = tf->tokens;
+    const int32_t chips = pod_work_layout_pieces(tf->layout, &tf->sequence);
+    tf->tokens = pod_ceil_div(tf->sequences * tf->model->masked, chips);
+    const int32_t rows = pod_tf_activation(tf, "masked", d);
+    pod_tf_vector(tf, "fwd.rows.masked", (double)(tf->tokens * d), 2 * tf->tokens * d * BYTES,
+                  TOUCH(x, rows, NONE, NONE));
+    const int32_t drows = part_loss(tf, rows);
+    const int64_t read = tf->tokens * d;
+    tf->tokens = tokens;
+    if (tf->stage.request->mode != POD_STEP_TRAIN) {
+        return drows;
+    }
+    const int32_t dx = pod_tf_activation(tf, "dx", d);
+    pod_tf_vector(tf, "bwd.rows.masked", (double)(tokens * d), (tokens * d + 2 * read) * BYTES,
+                  TOUCH(drows, dx, NONE, NONE));
+    return dx;
 }
 
 static pod_array tf_output(pod_stage *stage, const pod_array *x)
@@ -282,7 +371,8 @@ static pod_array tf_output(pod_stage *stage, const pod_array *x)
     if (stage->request->mode == POD_STEP_TRAIN && !stage->circular) {
         pod_tf_load(tf, stage->first_layer + stage->layers - 1);
     }
-    return array_of(tf, part_loss(tf, x->buffer));
+    return array_of(tf,
+                    tf->model->masked > 0 ? masked_loss(tf, x->buffer) : part_loss(tf, x->buffer));
 }
 
 /* ---- layers ---- */
@@ -315,6 +405,10 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
     const int32_t dx = pod_tf_whole_buffer(tf, "dx", derivative->buffer, tf->model->d_model);
     pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     tf->layer = -1;
+    if (tf->model->patch > 0) {
+        patches_backward(tf, dx);
+        return;
+    }
     pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
     embedding_exchange(tf, "bwd.exchange.embedding", dx);
     if (table->there && table->gradient == NONE) {
@@ -332,7 +426,11 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
 
 static void tf_declare(pod_stage *stage, int32_t layer, bool backward)
 {
-    pod_tf_layer_declare(tf_of(stage), layer, backward);
+    pod_tf *tf = tf_of(stage);
+    if (tf->model->patch > 0 && !backward && layer == 0) {
+        pod_tf_use_declare(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), "fwd");
+    }
+    pod_tf_layer_declare(tf, layer, backward);
 }
 
 static void tf_declare_output(pod_stage *stage)

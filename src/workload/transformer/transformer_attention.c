@@ -47,7 +47,7 @@ static pod_attention_args attention_args(const pod_tf *tf, const pod_layer *laye
                                 .chunk = layer->chunked ? layer->window : 0,
                                 .qk_dim = layer->qk_dim,
                                 .v_dim = layer->v_dim,
-                                .causal = true,
+                                .causal = !layer->encoder,
                                 .backward = backward,
                                 .split = backward && tf->stage.request->settings.split_backward,
                                 .serial = tf->stage.request->settings.serial_attention,

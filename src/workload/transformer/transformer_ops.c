@@ -55,6 +55,21 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
     pod_tf_matmul_of(tf, ends ? POD_DTYPE_BF16 : tf->stage.build.compute, name, size, count, touch);
 }
 
+void pod_tf_conv(pod_tf *tf, const char *name, pod_conv_op what, const pod_conv_shape *shape,
+                 const int32_t touch[POD_OP_TOUCHES_MAX])
+{
+    int64_t mkn[3];
+    pod_op op = pod_op_make(POD_OP_CONV, name, tf->layer);
+    pod_conv_product(what, shape, mkn);
+    op.m = mkn[0];
+    op.k = mkn[1];
+    op.n = mkn[2];
+    op.sustained = true;
+    op.dtype = POD_DTYPE_BF16;
+    op.conv = (pod_conv_args){.op = what, .shape = *shape, .dtype = POD_DTYPE_BF16};
+    core_op(tf, &op, touch);
+}
+
 void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
                     const int32_t touch[POD_OP_TOUCHES_MAX])
 {

@@ -21,6 +21,9 @@ void pod_tf_matmul(pod_tf *tf, const char *name, const int64_t size[3], int64_t 
 /** The same in a dtype of their own. */
 void pod_tf_matmul_of(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],
                       int64_t count, const int32_t touch[POD_OP_TOUCHES_MAX]);
+/** A convolution of this chip's pictures, or a derivative of it. */
+void pod_tf_conv(pod_tf *tf, const char *name, pod_conv_op what, const pod_conv_shape *shape,
+                 const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** The matmuls of all experts with one weight of theirs. */
 void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
                     const int32_t touch[POD_OP_TOUCHES_MAX]);

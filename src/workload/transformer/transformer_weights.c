@@ -2,6 +2,8 @@
 /* Weights of a transformer: stored, gathered, their gradients. */
 #include "workload/transformer/transformer_weights.h"
 
+#include "models/model.h"
+#include "models/resnet.h"
 #include "workload/build/circular.h"
 #include "workload/build/uses.h"
 #include "workload/transformer/transformer_ops.h"
@@ -12,15 +14,23 @@
 
 /* ---- sizes ---- */
 
-static int64_t part_size(const pod_tf *tf, const pod_layer *layer, pod_layer_part part)
+/** @param index  of the layer, or of the block of a resnet, all of whose weights are one part */
+static int64_t part_size(const pod_tf *tf, int32_t index, pod_layer_part part)
 {
     int64_t size = 0;
+    if (tf->model->kind == POD_MODEL_RESNET) {
+        const pod_resnet_block block = pod_resnet_block_of(tf->model, index);
+        return part == POD_PART_ATTENTION ? pod_resnet_convs_weights(block.conv, block.nconvs) : 0;
+    }
+    const pod_layer whole = pod_model_layer(tf->model, index);
+    const pod_layer *layer = &whole;
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         const int64_t experts = pod_layer_matmul_of_experts(m) ? layer->experts / tf->expert : 1;
         if (m->part == part) {
-            size += pod_layer_matmul_k(m, tf->tensor) * pod_layer_matmul_n(m, tf->tensor) * m->count
-                    * experts;
+            const int64_t rows =
+                pod_layer_matmul_k(m, tf->tensor) + (tf->model->biases > 0 ? 1 : 0);
+            size += rows * pod_layer_matmul_n(m, tf->tensor) * m->count * experts;
         }
     }
     return size;
@@ -79,13 +89,36 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     }
 }
 
+/** What stands before the first layer. @param table  weights of the head's columns, which a tied embedding shares */
+static int64_t embedding_size(const pod_tf *tf, int64_t table)
+{
+    const pod_model *model = tf->model;
+    const pod_conv_shape stem = pod_resnet_stem(model);
+    if (model->kind == POD_MODEL_RESNET) {
+        return pod_resnet_convs_weights(&stem, 1);
+    }
+    const int64_t patch = POD_PICTURE_CHANNELS * model->patch * model->patch + model->biases;
+    const int64_t further = model->layer_embedding * pod_ceil_div(model->vocab, tf->tensor);
+    const bool own_table = !(model->tied && pod_stage_has_output(&tf->stage));
+    const int64_t first = model->patch > 0 ? patch * model->d_model : own_table ? table : 0;
+    return first + further * model->layers + model->positions * model->d_model;
+}
+
+static int64_t head_size(const pod_tf *tf, int64_t table)
+{
+    const pod_model *model = tf->model;
+    return model->kind == POD_MODEL_RESNET
+               ? pod_resnet_head_weights(model)
+               : table + pod_model_head(model) - model->vocab * model->d_model;
+}
+
 void pod_tf_bundles_make(pod_tf *tf)
 {
     static const char *const names[POD_LAYER_PARTS] = {"attention",    "mlp.in",     "mlp.out",
                                                        "experts.gate", "experts.in", "experts.out"};
     const pod_model *model = tf->model;
+    const bool blocks = model->kind == POD_MODEL_RESNET;
     const int64_t table = pod_ceil_div(model->vocab, tf->tensor) * model->d_model;
-    const int64_t further = model->layer_embedding * pod_ceil_div(model->vocab, tf->tensor);
     tf->nbundles = tf->stage.layers * POD_LAYER_PARTS + 2;
     tf->bundles = calloc((size_t)tf->nbundles, sizeof *tf->bundles);
     if (tf->bundles == NULL) {
@@ -94,29 +127,24 @@ void pod_tf_bundles_make(pod_tf *tf)
         return;
     }
     for (int32_t l = 0; l < tf->stage.layers; l++) {
-        const pod_layer layer = pod_model_layer(model, pod_stage_layer(&tf->stage, l));
         for (int part = 0; part < POD_LAYER_PARTS; part++) {
             pod_tf_bundle *bundle = &tf->bundles[l * POD_LAYER_PARTS + part];
             bundle->layer = pod_stage_layer(&tf->stage, l);
             bundle->shared = tf->stage.circular && bundle->layer < tf->stage.visits.outer;
             bundle->experts = part >= POD_PART_EXPERTS_GATE;
-            bundle_make(tf, bundle, names[part], part_size(tf, &layer, (pod_layer_part)part));
+            bundle_make(tf, bundle, blocks ? "block" : names[part],
+                        part_size(tf, bundle->layer, (pod_layer_part)part));
         }
     }
     pod_tf_bundle *embedding = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     pod_tf_bundle *head = pod_tf_bundle_of(tf, 0, POD_TF_HEAD);
-    const bool first = pod_stage_has_input(&tf->stage);
-    const bool last = pod_stage_has_output(&tf->stage);
-    const bool own_table = first && !(model->tied && last);
     embedding->layer = -1;
     embedding->shared = tf->stage.circular;
     head->layer = -1;
     head->shared = tf->stage.circular;
-    bundle_make(tf, embedding, "embedding",
-                first ? (own_table ? table : 0) + further * model->layers
-                            + model->positions * model->d_model
-                      : 0);
-    bundle_make(tf, head, "head", last ? table : 0);
+    bundle_make(tf, embedding, blocks ? "stem" : "embedding",
+                pod_stage_has_input(&tf->stage) ? embedding_size(tf, table) : 0);
+    bundle_make(tf, head, "head", pod_stage_has_output(&tf->stage) ? head_size(tf, table) : 0);
 }
 
 pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
