@@ -104,7 +104,8 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"split-axes", 0, POD_CLI_FLAG, 0, 0, NULL,
      "mesh axes may share a physical axis", .group = "Layout"},
     {"batch", 0, POD_CLI_COUNT, AT(batch), "N",
-     "sequences of the step, all chips together (resnet: pictures; mlp: rows; matmul: its m); step --mode decode takes several, 8,16,32",
+     "sequences of the step, all chips together (resnet: pictures; mlp: rows; matmul: its m); step --mode decode "
+     "takes several, 8,16,32",
      .min = 1, .group = "Model", .matters = true},
     {"batch-per-chip", 0, POD_CLI_COUNT, AT(batch_per_chip), "N",
      "the same divided by the chips", .min = 1, .max = INT32_MAX, .group = "Model"},

@@ -75,7 +75,8 @@ typedef struct pod_model {
         head_dense; /**< 1: a d_model x d_model product, its function and a norm before the head */
     int64_t biases; /**< 1: matmuls, norms and the head have biases */
     int64_t image;  /**< side of a picture, of resnets and of transformers that read pictures */
-    /** of transformers that read pictures: side of a patch. A token is a patch, one more a class, vocab counts classes */
+    /** of transformers that read pictures: side of a patch. A token is a patch, one more the class; vocab counts
+     * classes */
     int64_t patch;
     /* resnets */
     int64_t blocks[4]; /**< residual blocks of each stage */
