@@ -44,10 +44,25 @@ static int exponent_for(double rms)
     return (int)lrint(log2(rms / odd_rms));
 }
 
-/** Columns of the embedding that steer routers. */
-static int64_t marked_columns(const pod_model *model)
+/** Experts that columns are marked for, and which these are. */
+static void mark(const pod_model *model, pod_transformer_array *array)
 {
-    return model->experts <= model->d_model ? model->experts : 0;
+    enum { STRIDE = 4 };
+    if (model->experts > 0 && model->experts <= model->d_model) {
+        const int64_t most = model->d_model / model->experts;
+        array->experts = model->experts;
+        array->stride = most < STRIDE ? most : STRIDE;
+        array->marks = most / array->stride;
+        array->top_k = model->top_k;
+    }
+}
+
+/** The expert that a column of d_model stands for, or -1. */
+static int64_t marked_for(const pod_transformer_array *array, int64_t column)
+{
+    const bool marked = array->experts > 0 && column % array->stride == 0
+                        && column / array->stride < array->experts * array->marks;
+    return marked ? column / array->stride % array->experts : -1;
 }
 
 static pod_transformer_array table(const pod_model *model, const char *name, int64_t rows,
@@ -58,9 +73,8 @@ static pod_transformer_array table(const pod_model *model, const char *name, int
                                    .groups = 1,
                                    .rows = rows,
                                    .columns = columns,
-                                   .exponent = exponent_for(rms),
-                                   .marked = marked_columns(model),
-                                   .top_k = model->top_k};
+                                   .exponent = exponent_for(rms)};
+    mark(model, &array);
     (void)snprintf(array.name, sizeof array.name, "%s", name);
     return array;
 }
@@ -91,7 +105,7 @@ static double rms_of(const pod_model *model, const pod_layer_matmul *m)
     case POD_FILL_RESIDUAL:
         return even / sqrt(2 * (double)model->layers);
     case POD_FILL_ROUTER:
-        return marked_columns(model) > 0 ? router_part * even : even;
+        return model->experts <= model->d_model ? router_part * even : even;
     case POD_FILL_EVEN:
     case POD_FILL_EMBEDDING:
         break;
@@ -114,9 +128,8 @@ static pod_transformer_array weight_of(const pod_model *model, int64_t index, in
         .columns = m->n,
         .fill = fill_of(m),
         .exponent = exponent_for(rms_of(model, m)),
-        .marked = marked_columns(model),
-        .top_k = model->top_k,
     };
+    mark(model, &array);
     (void)snprintf(array.name, sizeof array.name, m->count > 1 ? "layer.%d.%s.%d" : "layer.%d.%s",
                    (int)index, name, (int)copy);
     return array;
@@ -214,12 +227,17 @@ static int odd_of(int bits)
     return 2 * (bits & ODD_BITS) - ODD_BITS;
 }
 
-/** Whether a token takes the experts of a marked column: top_k columns from a random one on. */
-static bool takes(const pod_transformer_array *array, uint64_t seed, int64_t token, int64_t column)
+/** Whether a token takes an expert: top_k of them from that of its class on. */
+static bool takes(const pod_transformer_array *array, int64_t token, int64_t expert)
 {
-    const int64_t first = (int64_t)pod_rng_below(seed, pod_data_stream("experts"), (uint64_t)token,
-                                                 (uint64_t)array->marked);
-    return (column - first + array->marked) % array->marked < array->top_k;
+    const int64_t first = token % array->experts;
+    return (expert - first + array->experts) % array->experts < array->top_k;
+}
+
+/** The router's weight of a column for its expert: all of them together give 2. */
+static float router_weight(const pod_transformer_array *array)
+{
+    return ldexpf(2, -(int)lrint(log2((double)array->marks)));
 }
 
 /** A marked column of the embedding: 1.5 or -0.5, and up to a half more or less. */
@@ -231,23 +249,25 @@ static float steer(bool taken, int bits)
     return level[taken] + (float)(2 * (bits & HALF) - HALF) * step;
 }
 
-static float value_of(const pod_transformer_array *array, uint64_t seed, int64_t row,
-                      int64_t column, int bits)
+static float value_of(const pod_transformer_array *array, int64_t row, int64_t column, int bits)
 {
-    static const float router_weight = 2;
     static const float narrow = 0x1p-4F;
     const float even = ldexpf((float)odd_of(bits), array->exponent);
+    const bool router = array->fill == POD_FILL_ROUTER;
+    const int64_t expert =
+        array->fill != POD_FILL_EVEN ? marked_for(array, router ? row : column) : -1;
+    if (expert < 0) {
+        return even;
+    }
     switch (array->fill) {
     case POD_FILL_EVEN:
         break;
     case POD_FILL_EMBEDDING:
-        return column < array->marked ? steer(takes(array, seed, row, column), bits) : even;
+        return steer(takes(array, row, expert), bits);
     case POD_FILL_RESIDUAL:
-        return column < array->marked ? narrow * even : even;
-    case POD_FILL_ROUTER:
-        return row < array->marked && (row + array->layer) % array->columns == column
-                   ? router_weight
-                   : even;
+        return narrow * even;
+    case POD_FILL_ROUTER: /* other layers give a token other experts */
+        return (expert + array->layer) % array->experts == column ? router_weight(array) : even;
     }
     return even;
 }
@@ -260,7 +280,7 @@ void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t see
     for (int64_t r = patch->row; r < patch->row + patch->rows; r++) {
         for (int64_t c = patch->column; c < patch->column + patch->columns; c++) {
             const int bits = bits_of(&at, r * array->columns + c);
-            const float value = value_of(array, seed, r, c, bits);
+            const float value = value_of(array, r, c, bits);
             pod_dtype_from_f32(dtype, next, &value, 1);
             next += pod_dtype_size(dtype);
         }
@@ -275,7 +295,13 @@ static int32_t below_vocab(const pod_model *model, uint64_t seed, const char *na
 
 int32_t pod_transformer_token(const pod_model *model, uint64_t seed, int64_t index)
 {
-    return below_vocab(model, seed, "tokens", index);
+    const int64_t classes = model->experts <= model->d_model ? model->experts : 0;
+    const int32_t any = below_vocab(model, seed, "tokens", index);
+    if (classes == 0 || model->vocab < classes) {
+        return any;
+    }
+    const int64_t token = any - any % classes + index % classes;
+    return (int32_t)(token < model->vocab ? token : token - classes);
 }
 
 int32_t pod_transformer_target(const pod_model *model, uint64_t seed, int64_t index)

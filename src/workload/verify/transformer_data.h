@@ -16,10 +16,13 @@
  *
  *  Values: odd whole numbers up to 127 times a power of two, the same in bf16 and f32, pod_rng of (seed, name, place).
  *  The power of two gives a matmul of inputs near 1 a result near 1; matrices that write to the residual path get
- *  1/sqrt(2 · layers) of that, so that the path stays of order 1, too. Models with experts: the first `experts` columns
- *  of the embedding say which experts a token takes (top_k of them 1 to 2, the others 0 to -1), the residual path
- *  hardly changes them, and the router reads them before all others. So the scores of the last expert chosen and the
- *  first left out are far apart against rounding errors, whatever the layout, and each expert gets its share of tokens.
+ *  1/sqrt(2 · layers) of that, so that the path stays of order 1, too. Models with experts: every fourth column of the
+ *  embedding (every d_model/experts-th of narrower models) is marked: it stands for an expert, each for equally many
+ *  columns, and is 1 to 2 if the token takes that expert, else 0 to -1. The residual path hardly changes marked
+ *  columns, and the router reads them before all others. So the scores of the last expert chosen and the first left out
+ *  are far apart against rounding errors, whatever the layout. The experts go by the token's remainder modulo
+ *  `experts`, and token number i of a batch has that of i: of each `experts` tokens one after the other every expert
+ *  gets top_k, and all-to-alls of rows have equal blocks.
  *
  *  Ownership: plain values. Threads: any (no state). */
 #pragma once
@@ -66,7 +69,7 @@ double pod_transformer_rate(pod_optimizer optimizer);
 
 typedef enum pod_transformer_fill {
     POD_FILL_EVEN,      /**< all elements by one rule */
-    POD_FILL_EMBEDDING, /**< whose first `marked` columns say which experts a token takes */
+    POD_FILL_EMBEDDING, /**< whose marked columns say which experts a token takes */
     POD_FILL_RESIDUAL,  /**< which writes a sixteenth to these columns */
     POD_FILL_ROUTER     /**< which reads them */
 } pod_transformer_fill;
@@ -81,8 +84,10 @@ typedef struct pod_transformer_array {
     int64_t rows;
     int64_t columns;
     pod_transformer_fill fill;
-    int exponent;   /**< values are odd numbers times 2^exponent */
-    int64_t marked; /**< columns (of the embedding) that steer routers; 0 = none */
+    int exponent;    /**< values are odd numbers times 2^exponent */
+    int64_t experts; /**< that columns are marked for; 0 = none */
+    int64_t stride;  /**< from a marked column of d_model to the next */
+    int64_t marks;   /**< columns of an expert */
     int64_t top_k;
 } pod_transformer_array;
 

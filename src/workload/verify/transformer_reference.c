@@ -30,7 +30,7 @@ struct pod_transformer_reference {
     int64_t nresults;
     result *results;
     int64_t elements; /* of all results */
-    char *block;      /* [elements] doubles, then [elements] floats */
+    char *block;      /* [elements] doubles, [nresults] largest magnitudes, [elements] floats */
 };
 
 /* ---- what it can't do ---- */
@@ -135,7 +135,7 @@ static pod_inexact result_array(const pod_transformer_reference *ref, const char
         return (pod_inexact){.rows = 0};
     }
     double *values = (double *)(void *)ref->block;
-    float *bounds = (float *)(void *)(values + ref->elements);
+    float *bounds = (float *)(void *)(values + ref->elements + ref->nresults);
     return (pod_inexact){.rows = r->rows,
                          .columns = r->columns,
                          .stride = r->columns,
@@ -204,7 +204,8 @@ void pod_transformer_reference_free(pod_transformer_reference *ref)
 
 static size_t block_bytes(const pod_transformer_reference *ref)
 {
-    return (size_t)ref->elements * (sizeof(double) + sizeof(float));
+    return (size_t)ref->elements * (sizeof(double) + sizeof(float))
+           + (size_t)ref->nresults * sizeof(double);
 }
 
 static size_t weight_bytes(const pod_transformer_array *array)
@@ -562,10 +563,18 @@ static pod_status choices_check(const pod_transformer_reference *ref, pod_error 
     return POD_OK;
 }
 
-/** Squares to bounds; the least float on top, for squares that f32 doesn't hold. */
+/** Squares to bounds, the least float on top for squares that f32 doesn't hold; and largest magnitudes. */
 static void bounds_make(const pod_transformer_reference *ref)
 {
-    float *bounds = (float *)(void *)((double *)(void *)ref->block + ref->elements);
+    double *values = (double *)(void *)ref->block;
+    double *largest = values + ref->elements;
+    float *bounds = (float *)(void *)(largest + ref->nresults);
+    for (int64_t r = 0; r < ref->nresults; r++) {
+        const result *of = &ref->results[r];
+        for (int64_t i = of->first; i < of->first + of->rows * of->columns; i++) {
+            largest[r] = fabs(values[i]) > largest[r] ? fabs(values[i]) : largest[r];
+        }
+    }
     for (int64_t i = 0; i < ref->elements; i++) {
         bounds[i] = (float)(pod_transformer_lambda * sqrt((double)bounds[i] + (double)FLT_MIN));
     }
@@ -629,16 +638,17 @@ bool pod_transformer_reference_find(const pod_transformer_reference *ref, const 
                                     pod_transformer_values *values)
 {
     const pod_inexact array = result_array(ref, "", name);
-    double largest = 0;
-    for (int64_t i = 0; i < array.rows * array.columns; i++) {
-        largest = fabs(array.value[i]) > largest ? fabs(array.value[i]) : largest;
+    const result *r = result_find(ref, "", name);
+    if (r == NULL) {
+        return false;
     }
-    *values = (pod_transformer_values){.value = array.value,
-                                       .bound = array.square,
-                                       .rows = array.rows,
-                                       .columns = array.columns,
-                                       .largest = largest};
-    return array.value != NULL;
+    *values = (pod_transformer_values){
+        .value = array.value,
+        .bound = array.square,
+        .rows = array.rows,
+        .columns = array.columns,
+        .largest = ((const double *)(const void *)ref->block)[ref->elements + (r - ref->results)]};
+    return true;
 }
 
 static void element_compare(pod_transformer_check *check, const pod_transformer_values *values,

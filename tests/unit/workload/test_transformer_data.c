@@ -117,7 +117,8 @@ Test(transformer_data, each_token_takes_top_k_experts_by_the_embedding)
     for (int t = 0; t < VOCAB; t++) {
         int taken = 0;
         for (int e = 0; e < EXPERTS; e++) {
-            const float value = rows[t * D + e];
+            const float value = rows[t * D + 4 * e]; /* every fourth column is marked */
+            cr_expect_eq(value > 1.0F, rows[t * D + 4 * (EXPERTS + e)] > 1.0F);
             cr_expect(value > 1.0F || value < 0.0F);
             taken += value > 1.0F;
             loads[e] += value > 1.0F;
