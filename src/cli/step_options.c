@@ -96,8 +96,8 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
     {"strict", 0, POD_CLI_FLAG, 0, 0, NULL,
      "settings that change time or memory and aren't modelled are an error", .group = "Model"},
     {"model", 0, POD_CLI_TEXT, 0, 0, "MODEL",
-     "a name (podsim list models), a config.json of Hugging Face, or matmul:…, mlp:…, transformer:… or "
-     "resnet:… with sizes",
+     "a name (podsim list models), a config.json of Hugging Face, or matmul:…, mlp:…, conv:…, "
+     "transformer:… or resnet:… with sizes",
      .group = "Model", .matters = true},
     {"dcn-mesh", 0, POD_CLI_TEXT, 0, 0, "AXIS=N,...",
      "how many slices along which axes", .group = "Layout"},
@@ -209,7 +209,7 @@ static pod_status batch_check(const pod_experiment_step_request *request,
                         "--batch and --batch-per-chip both say the batch; give one of them");
     }
     return is_said(texts, "batch") || is_said(texts, "batch-per-chip") || by_recipe
-                   || request->model.kind == POD_MODEL_MATMUL
+                   || pod_model_has_batch(&request->model)
                ? POD_OK
                : pod_cli_require(NULL, "--batch", "512", err);
 }

@@ -166,7 +166,7 @@ static bool sizes_fill(pod_model *model, int32_t tensor, int mxu_dim)
     const int64_t d_ff = padded(model->d_ff, unit);
     const int64_t d_model =
         model->kind == POD_MODEL_TRANSFORMER ? model->d_model : padded(model->d_model, unit);
-    const bool near = model->kind != POD_MODEL_RESNET && d_ff - model->d_ff <= model->d_ff / 4
+    const bool near = model->kind < POD_MODEL_RESNET && d_ff - model->d_ff <= model->d_ff / 4
                       && d_model - model->d_model <= model->d_model / 4;
     model->d_ff = d_ff;
     model->d_model = d_model;
@@ -233,7 +233,7 @@ static void trials_find(trials *t, const pod_chip_spec *chip)
     pipeline_trials(t);
     const pod_step_input *input = &run_case->asked->input;
     trial *batch =
-        request->model->kind != POD_MODEL_MATMUL && request->batch <= INT64_MAX / 2
+        !pod_model_has_batch(request->model) && request->batch <= INT64_MAX / 2
                 && input->bytes <= INT64_MAX / 2 && input->host_ps <= INT64_MAX / 2
             ? trial_add(t, POD_CHANGE_BATCH,
                         exposed_ps(t, "tensor", false) + (double)t->result->hbm_bound_ps / 2)

@@ -10,7 +10,8 @@ typedef enum pod_model_kind {
     POD_MODEL_MATMUL,
     POD_MODEL_MLP,
     POD_MODEL_TRANSFORMER,
-    POD_MODEL_RESNET /**< models/resnet.h */
+    POD_MODEL_RESNET, /**< models/resnet.h */
+    POD_MODEL_CONV    /**< a convolution: m pictures, d_model channels in, d_ff out */
 } pod_model_kind;
 
 enum { POD_MODEL_NAME_MAX = 768 };
@@ -21,7 +22,7 @@ typedef struct pod_model {
     int64_t layers;                /**< 1 for matmul */
     int64_t d_model;               /**< width of the input: K for matmul */
     int64_t d_ff;                  /**< width of the hidden layer: N for matmul */
-    int64_t m;                     /**< rows of matmul, its batch; else 0 */
+    int64_t m;                     /**< rows of matmul, pictures of conv: its batch; else 0 */
     /* transformers */
     int64_t heads;
     int64_t kv_heads;
@@ -78,6 +79,12 @@ typedef struct pod_model {
     /** of transformers that read pictures: side of a patch. A token is a patch, one more the class; vocab counts
      * classes */
     int64_t patch;
+    /* convolutions */
+    int64_t conv_h; /**< of a picture */
+    int64_t conv_w;
+    int64_t conv_kh; /**< taps */
+    int64_t conv_kw;
+    int64_t conv_stride;
     /* resnets */
     int64_t blocks[4]; /**< residual blocks of each stage */
 } pod_model;

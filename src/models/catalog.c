@@ -20,7 +20,7 @@ static pod_status no_such_model(const pod_maxtext *maxtext, const char *text, po
 {
     char name[POD_MODEL_NAME_MAX];
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    static const char *const kinds[] = {"matmul", "mlp", "transformer", "resnet"};
+    static const char *const kinds[] = {"matmul", "mlp", "transformer", "resnet", "conv"};
     enum { KINDS = sizeof kinds / sizeof kinds[0] };
     const char *names[NAMES_MAX + KINDS];
     const int count = pod_maxtext_names(maxtext, names, NAMES_MAX);

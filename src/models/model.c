@@ -64,6 +64,12 @@ static const kind_row kinds[] = {
       {"stage3", offsetof(pod_model, blocks[2]), false}, {"stage4", offsetof(pod_model, blocks[3]), false},
       OWN(image), {"classes", offsetof(pod_model, vocab), false}},
      "resnet:stage1=3,stage2=4,stage3=6,stage4=3,image=224,classes=1000"},
+    {"conv", POD_MODEL_CONV, 8,
+     {{"n", offsetof(pod_model, m), false}, {"h", offsetof(pod_model, conv_h), false},
+      {"w", offsetof(pod_model, conv_w), false}, {"cin", offsetof(pod_model, d_model), false},
+      {"cout", offsetof(pod_model, d_ff), false}, {"kh", offsetof(pod_model, conv_kh), false},
+      {"kw", offsetof(pod_model, conv_kw), false}, {"stride", offsetof(pod_model, conv_stride), false}},
+     "conv:n=64,h=56,w=56,cin=64,cout=64,kh=3,kw=3,stride=1"},
 };
 /* clang-format on */
 #undef OWN
@@ -185,7 +191,12 @@ static pod_status size_check(const pod_model *model, pod_error *err)
                          + (double)model->vocab * (double)(model->layer_embedding + 1);
     const double weights =
         layer * (double)model->layers + 2.0 * (double)model->vocab * (double)model->d_model;
-    return weights < (double)(INT64_MAX / 64)
+    const pod_conv_shape conv = pod_model_conv(model);
+    const double pixels = model->kind == POD_MODEL_CONV
+                              ? (double)conv.n * (double)conv.h * (double)conv.w * (double)conv.cin
+                                    + pod_conv_flops(&conv)
+                              : 0;
+    return weights + pixels < (double)(INT64_MAX / 64)
                ? POD_OK
                : pod_fail(err, POD_E_RANGE, "%s has too many weights; use smaller sizes",
                           model->name);
@@ -200,7 +211,7 @@ static pod_status parameters_complete(const kind_row *row, pod_model *model, pod
                             parameter->name, row->example);
         }
     }
-    if (model->kind == POD_MODEL_MATMUL) {
+    if (pod_model_has_batch(model)) {
         model->layers = 1;
     }
     if (model->kind == POD_MODEL_RESNET) {
@@ -399,6 +410,18 @@ static int64_t transformer_weights(const pod_model *model)
     return weights;
 }
 
+pod_conv_shape pod_model_conv(const pod_model *model)
+{
+    return (pod_conv_shape){.n = model->m,
+                            .h = model->conv_h,
+                            .w = model->conv_w,
+                            .cin = model->d_model,
+                            .cout = model->d_ff,
+                            .kh = model->conv_kh,
+                            .kw = model->conv_kw,
+                            .stride = pod_max_i64(model->conv_stride, 1)};
+}
+
 int64_t pod_model_tokens(const pod_model *model)
 {
     const int64_t side = model->patch > 0 ? model->image / model->patch : 0;
@@ -412,6 +435,9 @@ int64_t pod_model_weights(const pod_model *model)
     }
     if (model->kind == POD_MODEL_RESNET) {
         return pod_resnet_weights(model);
+    }
+    if (model->kind == POD_MODEL_CONV) {
+        return model->conv_kh * model->conv_kw * model->d_model * model->d_ff;
     }
     const int64_t matrices = model->kind == POD_MODEL_MLP ? 2 : 1;
     return model->layers * matrices * model->d_model * model->d_ff;
@@ -478,5 +504,10 @@ double pod_model_flops(const pod_model *model, const pod_model_flops_args *args)
     if (model->kind == POD_MODEL_RESNET) {
         return pod_resnet_flops(model, args->train) * rows;
     }
-    return (args->train ? 6.0 : 2.0) * (double)pod_model_weights(model) * rows;
+    const pod_conv_shape conv = pod_model_conv(model);
+    const double pixels =
+        model->kind == POD_MODEL_CONV
+            ? (double)pod_conv_out(conv.h, conv.stride) * (double)pod_conv_out(conv.w, conv.stride)
+            : 1;
+    return (args->train ? 6.0 : 2.0) * (double)pod_model_weights(model) * pixels * rows;
 }

@@ -6,6 +6,7 @@
  *      matmul:m=M,k=K,n=N                 C[M,N] = A[M,K] · W[K,N]; its M rows are the batch
  *      mlp:layers=L,d_model=D,d_ff=F      L times  X ← relu(X[B,D] · W1[D,F]) · W2[F,D]
  *      transformer:layers=L,d_model=D,d_ff=F,heads=H,kv_heads=G,head_dim=E,vocab=V,mlp_matrices=2|3
+ *      conv:n=N,h=H,w=W,cin=C,cout=D,kh=K,kw=L,stride=S   one convolution (chip/conv.h); its N pictures are the batch
  *      resnet:stage1=3,…                  residual blocks on pictures (models/resnet.h)
  *      llama3.1-8b, …                     a row of models/models.csv: a transformer by name
  *
@@ -23,6 +24,7 @@
 
 #include "base/status.h"
 #include "base/table.h"
+#include "chip/conv.h"
 #include "models/architecture.h"
 
 #include <stdbool.h>
@@ -49,8 +51,17 @@ enum { POD_PICTURE_CHANNELS = 3 };
 /** Whether its steps can compute with numbers; the others are timed only. */
 static inline bool pod_model_has_numbers(const pod_model *model)
 {
-    return model->kind == POD_MODEL_MATMUL || model->kind == POD_MODEL_MLP;
+    return model->kind != POD_MODEL_TRANSFORMER && model->kind != POD_MODEL_RESNET;
 }
+
+/** Whether its sizes say its batch: the rows of a matmul, the pictures of a convolution. */
+static inline bool pod_model_has_batch(const pod_model *model)
+{
+    return model->kind == POD_MODEL_MATMUL || model->kind == POD_MODEL_CONV;
+}
+
+/** The convolution of a model that is one. */
+pod_conv_shape pod_model_conv(const pod_model *model);
 
 /** Tokens of a sequence, where the model says them: patches of a picture and the class; else 0. */
 int64_t pod_model_tokens(const pod_model *model);

@@ -25,7 +25,7 @@ int64_t pod_program_data_bytes(const pod_program *program);
 pod_status pod_shards_init(pod_shards *shards, const pod_program *program, pod_error *err);
 void pod_shards_fini(pod_shards *shards, const pod_program *program);
 
-/** Execute a matmul or vector op; other kinds and ops without buffers do nothing.
+/** Execute a matmul, convolution or vector op; other kinds and ops without buffers do nothing.
  *  @return POD_E_NOMEM; POD_E_RANGE (a matrix of 2^31 elements or more); POD_E_INVALID (a dtype
  *          that has no arithmetic here) */
 pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err);

@@ -32,7 +32,7 @@ typedef enum pod_op_unit { POD_UNIT_NONE, POD_UNIT_MXU, POD_UNIT_VPU } pod_op_un
 /* clang-format off */
 #define POD_OP_KIND_LIST(X) \
     X(POD_OP_MATMUL,     "matmul",     POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  matmul, matmul, matmul, matmul) \
-    X(POD_OP_CONV,       "conv",       POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  conv, conv, none, none) \
+    X(POD_OP_CONV,       "conv",       POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  conv, conv, conv, conv) \
     X(POD_OP_VECTOR,     "vector",     POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_VPU,  vector, none, vector, vector) \
     X(POD_OP_ATTENTION,  "attention",  POD_ON_CORE,  POD_PACE_KNOWN, POD_UNIT_MXU,  attention, attention, none, none) \
     X(POD_OP_COMPUTE,    "compute",    POD_ON_CORE,  POD_PACE_HBM,   POD_UNIT_NONE, said, none, work, none) \

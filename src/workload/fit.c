@@ -203,7 +203,7 @@ static bool try_meshes(fit_search *search)
 static bool try_batches(fit_search *search)
 {
     pod_step_request request = *search->request;
-    if (request.model->kind == POD_MODEL_MATMUL) {
+    if (pod_model_has_batch(request.model)) {
         return false;
     }
     while (request.batch % 2 == 0) {

@@ -110,12 +110,13 @@ static pod_status rows_find(const pod_step_request *request, int64_t *rows, pod_
 {
     const pod_model *model = request->model;
     int64_t batch = request->batch;
-    if (model->kind == POD_MODEL_MATMUL) {
+    if (pod_model_has_batch(model)) {
         if (batch != 0 && batch != model->m) {
             return pod_fail(err, POD_E_USAGE,
-                            "a batch of %" PRId64 " rows, but m = %" PRId64
-                            "; leave the batch out, m rows are it",
-                            batch, model->m);
+                            "a batch of %" PRId64 " rows, but %s = %" PRId64
+                            "; leave the batch out, %s are it",
+                            batch, model->kind == POD_MODEL_CONV ? "n" : "m", model->m,
+                            model->kind == POD_MODEL_CONV ? "n pictures" : "m rows");
         }
         batch = model->m;
     }
@@ -151,7 +152,12 @@ static pod_status request_check(const pod_step_request *request, const pod_step_
                         "%" PRId64 " rows a chip do not divide into %d microbatches; use a divisor",
                         work->rows / pieces, (int)request->microbatches);
     }
+    if (request->model->kind == POD_MODEL_CONV && request->collective_matmul) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--collective-matmul on is for matmuls; leave it out of a convolution");
+    }
     const char *what = request->model->kind == POD_MODEL_MATMUL   ? "m"
+                       : request->model->kind == POD_MODEL_CONV   ? "n"
                        : request->model->kind == POD_MODEL_RESNET ? "batch"
                                                                   : "rows";
     return pod_work_divides(&work->layout, what, work->rows, &work->layout.rows, err);

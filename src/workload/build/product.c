@@ -182,6 +182,26 @@ static pod_array product_array(pod_build *build, const pod_product *product,
                            product->kind, false, build->dtype, &plan->product, size);
 }
 
+/** The convolution of what is local: its pictures, and its columns of the weights. */
+static void conv_local(pod_build *build, const pod_product *product, pod_op *op)
+{
+    const pod_buffer *in[2] = {&build->program->buffers[op->in[0]],
+                               &build->program->buffers[op->in[1]]};
+    pod_conv_shape s = *product->conv;
+    int64_t mkn[3];
+    const bool by_input = product->conv_op == POD_CONV_INPUT;
+    const int64_t pixels =
+        by_input ? pod_conv_out(s.h, s.stride) * pod_conv_out(s.w, s.stride) : s.h * s.w;
+    s.n = in[0]->rows / pixels;
+    s.cout = by_input ? in[0]->columns : in[1]->columns;
+    pod_conv_product(product->conv_op, &s, mkn);
+    op->kind = POD_OP_CONV;
+    op->conv = (pod_conv_args){.op = product->conv_op, .shape = s, .dtype = build->compute};
+    op->m = mkn[0];
+    op->k = mkn[1];
+    op->n = mkn[2];
+}
+
 /** Emit the matmul of what is local. The first operand gives the rows of the result. */
 static pod_array product_local(pod_build *build, const pod_product *product,
                                const pod_sharded_matmul *plan)
@@ -192,13 +212,15 @@ static pod_array product_local(pod_build *build, const pod_product *product,
     const pod_array *b = swapped ? product->a : product->b;
     const int a_row = dim_find(&a->sharding, row_name);
     const int b_column = dim_find(&b->sharding, plan->product.dim[1].name);
-    const int64_t size[2] = {a->size[a_row], b->size[b_column]};
+    const int64_t product_size[2] = {a->size[a_row], b->size[b_column]};
+    const int64_t *size = product->conv != NULL ? product->size : product_size;
     char name[POD_BUILD_NAME_MAX];
     pod_array result = product_array(build, product, plan, size);
     if (build->st != POD_OK) {
         return result;
     }
-    pod_build_name(name, product->phase, "matmul", plan->product.array);
+    pod_build_name(name, product->phase, product->conv != NULL ? "conv" : "matmul",
+                   plan->product.array);
     pod_op op = pod_op_make(POD_OP_MATMUL, name, product->layer);
     const pod_buffer *in = &build->program->buffers[a->buffer];
     const pod_buffer *out = &build->program->buffers[result.buffer];
@@ -213,6 +235,9 @@ static pod_array product_local(pod_build *build, const pod_product *product,
     op.k = a_row == 0 ? in->columns : in->rows;
     op.dtype = build->compute;
     op.accumulate = product->into != NULL;
+    if (product->conv != NULL) {
+        conv_local(build, product, &op);
+    }
     result.op = pod_program_op(build->program, &op, deps, 3);
     pod_use *use = build->next_use > 0 ? &build->uses[build->next_use - 1] : NULL;
     if (use != NULL && (use->gathered.buffer == op.in[0] || use->gathered.buffer == op.in[1])) {

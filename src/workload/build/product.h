@@ -19,9 +19,13 @@ typedef struct pod_product {
     const char *name; /**< of the result's buffer */
     const pod_array *a;
     const pod_array *b;
-    pod_sharding result;   /**< as wanted; its `partial` axes stay unsummed */
-    pod_memory_kind kind;  /**< of the result */
-    bool sum_in_place;     /**< all-reduces write over the partial sums */
+    pod_sharding result;  /**< as wanted; its `partial` axes stay unsummed */
+    pod_memory_kind kind; /**< of the result */
+    bool sum_in_place;    /**< all-reduces write over the partial sums */
+    const pod_conv_shape
+        *conv; /**< a convolution of whole arrays, pixels as rows; NULL: a matmul */
+    pod_conv_op conv_op;
+    int64_t size[2];       /**< of a convolution's result */
     const pod_array *into; /**< add to this array of partial sums instead of making one; or NULL */
 } pod_product;
 

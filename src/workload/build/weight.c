@@ -110,14 +110,19 @@ void pod_weight_gradient(pod_stage *stage, pod_weight *weight, pod_gradient_piec
     const bool scattered = stage->build.layout->fsdp.count > 0;
     const bool first = which.piece == 0 && (stage->part == 0 || scattered);
     char name[POD_TENSOR_NAME_MAX];
-    pod_product product = {.phase = "bwd",
-                           .layer = weight->layer,
-                           .name = name,
-                           .a = a,
-                           .b = b,
-                           .result = gradient_sharding(stage, weight, which),
-                           .kind = POD_MEMORY_GRADIENTS,
-                           .into = first ? NULL : &weight->partial};
+    pod_product product = {
+        .phase = "bwd",
+        .layer = weight->layer,
+        .name = name,
+        .a = a,
+        .b = b,
+        .result = gradient_sharding(stage, weight, which),
+        .kind = POD_MEMORY_GRADIENTS,
+        .conv = weight->of_conv ? &weight->conv : NULL,
+        .conv_op = POD_CONV_WEIGHTS,
+        .size = {weight->stored.size[0], weight->stored.size[1]},
+        .into = first ? NULL : &weight->partial
+    };
     (void)snprintf(name, sizeof name, "%s.%d", product.result.array, (int)weight->layer);
     const pod_array gradient = pod_build_matmul(&stage->build, &product);
     weight->partial = gradient;

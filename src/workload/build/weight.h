@@ -17,6 +17,8 @@ typedef struct pod_weight {
     pod_array partial;  /**< products so far, not summed over chips */
     pod_array gradient; /**< summed over fsdp; complete after the last microbatch */
     pod_array moments[2];
+    bool of_conv; /**< a convolution's, by whose derivative its gradient is made */
+    pod_conv_shape conv;
 } pod_weight;
 
 /** Make the arrays of a weight and name its tensors. @param sharding  as stored */

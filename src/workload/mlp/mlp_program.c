@@ -3,6 +3,7 @@
 #include "workload/mlp/mlp_program.h"
 
 #include "workload/build/uses.h"
+#include "workload/mlp/conv.h"
 #include "workload/mlp/matmul.h"
 #include "workload/mlp/mlp.h"
 #include "workload/mlp/mlp_pieces.h"
@@ -162,6 +163,9 @@ static pod_status mlp_alloc(pod_mlp *mlp)
 static const pod_mlp_ops *ops_of(const pod_step_request *request, const pod_work_layout *layout)
 {
     const bool ring = request->collective_matmul && layout->tensor.count > 0;
+    if (request->model->kind == POD_MODEL_CONV) {
+        return &pod_conv_ops;
+    }
     if (request->model->kind == POD_MODEL_MATMUL) {
         return ring ? &pod_matmul_ring_ops : &pod_matmul_ops;
     }

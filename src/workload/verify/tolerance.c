@@ -236,8 +236,9 @@ pod_status pod_bounds_exec(pod_bounds *bounds, int32_t number, pod_error *err)
 {
     const pod_op *op = &bounds->program->ops[number];
     float *bound = NULL;
-    pod_status st = op->kind == POD_OP_MATMUL ? matmul_bound(bounds, op, &bound, err)
-                                              : vector_bound(bounds, op, &bound, err);
+    const bool product = op->kind == POD_OP_MATMUL || op->kind == POD_OP_CONV;
+    pod_status st =
+        product ? matmul_bound(bounds, op, &bound, err) : vector_bound(bounds, op, &bound, err);
     POD_THEN(st, pod_op_exec(bounds->program, number, bounds->shards, err));
     if (st != POD_OK) {
         free(bound);

@@ -113,3 +113,60 @@ Test(model, a_table_is_checked_row_by_row)
         cr_assert_eq(err.column, cases[i].column, "%d", err.column);
     }
 }
+
+static pod_model model_of(const char *text)
+{
+    pod_model model;
+    pod_error err = {0};
+    cr_assert_eq(pod_model_parse(text, NULL, &model, &err), POD_OK, "%s", err.text);
+    return model;
+}
+
+/* The published checkpoint has 25,557,032 weights; 4,089,184,256 multiply-adds forward, of which the first
+ * convolution's 112² · 147 · 64 have no derivative by the picture. */
+Test(model, resnet50_has_the_published_weights)
+{
+    const pod_model model =
+        model_of("resnet:stage1=3,stage2=4,stage3=6,stage4=3,image=224,classes=1000");
+    const pod_model_flops_args forward = {.rows = 1, .seq = 1};
+    const pod_model_flops_args train = {.rows = 2, .seq = 1, .train = true};
+    cr_assert_eq(model.layers, 16);
+    cr_assert_eq(pod_model_weights(&model), 25557032);
+    cr_assert_eq(pod_model_flops(&model, &forward), 2 * 4089184256.0);
+    cr_assert_eq(pod_model_flops(&model, &train),
+                 2 * 2 * (3 * 4089184256.0 - 112.0 * 112 * 147 * 64));
+}
+
+/* 196 patches, positions of 197 tokens, 12 layers with biases and two norms, a norm and a head of 1000 classes. */
+Test(model, a_vision_transformer_has_the_published_weights)
+{
+    const pod_model model =
+        model_of("transformer:layers=12,d_model=768,d_ff=3072,heads=12,vocab=1000,mlp_matrices=2,"
+                 "positions=197,encoder=1,masked=1,biases=1,image=224,patch=16");
+    cr_assert_eq(pod_model_tokens(&model), 197);
+    const int64_t layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768;
+    cr_assert_eq(pod_model_weights(&model),
+                 12 * layer + 768 * 768 + 197 * 768 + 2 * 768 + 768 * 1000 + 1000);
+}
+
+/* All 8 keys instead of 4.5 on average; the head reads 2 of 8 tokens. */
+Test(model, an_encoder_sees_all_tokens_and_reads_some)
+{
+    const char sizes[] = "transformer:layers=1,d_model=8,d_ff=16,heads=2,vocab=100,mlp_matrices=2";
+    char text[128];
+    const pod_model decoder = model_of(sizes);
+    (void)snprintf(text, sizeof text, "%s,encoder=1,masked=2", sizes);
+    const pod_model encoder = model_of(text);
+    const pod_model_flops_args args = {.rows = 16, .seq = 8, .causal = true};
+    const double weights = 16.0 * 2 * (4 * 8 * 8 + 2 * 8 * 16);
+    cr_assert_eq(pod_model_flops(&decoder, &args), weights + 16 * (4 * 4.5 * 8 + 2.0 * 8 * 100));
+    cr_assert_eq(pod_model_flops(&encoder, &args), weights + 16 * 4 * 8.0 * 8 + 4 * 2.0 * 8 * 100);
+}
+
+Test(model, a_convolution_has_its_taps_as_weights)
+{
+    const pod_model model = model_of("conv:n=8,h=9,w=7,cin=8,cout=16,kh=3,kw=2,stride=2");
+    const pod_model_flops_args train = {.rows = 8, .seq = 1, .train = true};
+    cr_assert_eq(pod_model_weights(&model), 3 * 2 * 8 * 16);
+    cr_assert_eq(pod_model_flops(&model, &train), 6.0 * 8 * 5 * 4 * 3 * 2 * 8 * 16);
+}

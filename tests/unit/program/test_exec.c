@@ -153,3 +153,119 @@ Test(exec, results_are_rounded_once_to_their_dtype)
     pod_shards_fini(&shards, &program);
     pod_program_fini(&program);
 }
+
+/* ---- convolutions ---- */
+
+/* Two pictures of 5 x 4 pixels, 3 channels to 2, 3 x 2 taps. */
+static const pod_conv_shape small = {2, 5, 4, 3, 2, 3, 2, 1};
+
+static int64_t padding(int64_t size, int64_t taps, int64_t stride)
+{
+    const int64_t padded = (pod_conv_out(size, stride) - 1) * stride + taps - size;
+    return padded > 0 ? padded / 2 : 0;
+}
+
+/* Adds to one of X, F and Y the products of the other two, pixel by pixel, as the definition says. */
+static void direct(const pod_conv_shape *s, pod_conv_op op, double *x, double *f, double *y)
+{
+    const int64_t oh = pod_conv_out(s->h, s->stride);
+    const int64_t ow = pod_conv_out(s->w, s->stride);
+    const int64_t each[7] = {s->n, oh, ow, s->kh, s->kw, s->cin, s->cout};
+    int64_t all = 1;
+    for (int i = 0; i < 7; i++) {
+        all *= each[i];
+    }
+    for (int64_t at = 0; at < all; at++) {
+        int64_t i[7];
+        int64_t rest = at;
+        for (int d = 6; d >= 0; d--) {
+            i[d] = rest % each[d];
+            rest /= each[d];
+        }
+        const int64_t py = i[1] * s->stride + i[3] - padding(s->h, s->kh, s->stride);
+        const int64_t px = i[2] * s->stride + i[4] - padding(s->w, s->kw, s->stride);
+        if (py < 0 || py >= s->h || px < 0 || px >= s->w) {
+            continue;
+        }
+        double *of_x = &x[((i[0] * s->h + py) * s->w + px) * s->cin + i[5]];
+        double *of_f = &f[((i[3] * s->kw + i[4]) * s->cin + i[5]) * s->cout + i[6]];
+        double *of_y = &y[((i[0] * oh + i[1]) * ow + i[2]) * s->cout + i[6]];
+        *(op == POD_CONV_FORWARD ? of_y
+          : op == POD_CONV_INPUT ? of_x
+                                 : of_f) += op == POD_CONV_FORWARD ? *of_x * *of_f
+                                            : op == POD_CONV_INPUT ? *of_y * *of_f
+                                                                   : *of_x * *of_y;
+    }
+}
+
+static void conv_case(pod_conv_op op, int64_t stride, bool accumulate)
+{
+    enum { MOST = 256 };
+    pod_conv_shape s = small;
+    s.stride = stride;
+    const int64_t rows[3] = {s.n * s.h * s.w, s.kh * s.kw * s.cin,
+                             s.n * pod_conv_out(s.h, stride) * pod_conv_out(s.w, stride)};
+    const int64_t columns[3] = {s.cin, s.cout, s.cout};
+    const int result = op == POD_CONV_FORWARD ? 2 : op == POD_CONV_INPUT ? 0 : 1;
+    const int inputs[2] = {op == POD_CONV_INPUT ? 2 : 0, op == POD_CONV_WEIGHTS ? 2 : 1};
+    double value[3][MOST] = {{0}};
+    int32_t buffer[3];
+    pod_program program;
+    pod_programs programs = {.nstages = 1, .stages = &program};
+    pod_shards shards;
+    pod_error err = {0};
+    pod_program_init(&program, 0);
+    for (int i = 0; i < 3; i++) {
+        buffer[i] = buffer_add(&program, POD_DTYPE_BF16, rows[i], columns[i]);
+    }
+    pod_op conv = pod_op_make(POD_OP_CONV, "conv", 0);
+    conv.in[0] = buffer[inputs[0]];
+    conv.in[1] = buffer[inputs[1]];
+    conv.out = buffer[result];
+    conv.accumulate = accumulate;
+    conv.conv = (pod_conv_args){.op = op, .shape = s, .dtype = POD_DTYPE_BF16};
+    (void)pod_program_op(&program, &conv, NULL, 0);
+    cr_assert_eq(pod_program_finish(&programs, &program, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_shards_init(&shards, &program, &err), POD_OK);
+    for (int i = 0; i < 3; i++) {
+        fill(&program, &shards, buffer[i], false);
+        for (int64_t k = 0; k < rows[i] * columns[i]; k++) {
+            const bool empty = i == result && !accumulate;
+            value[i][k] = empty ? 0 : (double)element(&program, &shards, buffer[i], k);
+        }
+    }
+    cr_assert_eq(pod_op_exec(&program, 0, &shards, &err), POD_OK, "%s", err.text);
+    direct(&s, op, value[0], value[1], value[2]);
+    for (int64_t k = 0; k < rows[result] * columns[result]; k++) {
+        cr_assert_eq((double)element(&program, &shards, buffer[result], k), value[result][k],
+                     "op %d, stride %d, element %d", (int)op, (int)stride, (int)k);
+    }
+    pod_shards_fini(&shards, &program);
+    pod_program_fini(&program);
+}
+
+Test(exec, convolutions_and_their_derivatives_are_those_of_the_definition)
+{
+    for (int64_t stride = 1; stride <= 3; stride++) {
+        for (int op = POD_CONV_FORWARD; op <= POD_CONV_WEIGHTS; op++) {
+            conv_case((pod_conv_op)op, stride, false);
+            conv_case((pod_conv_op)op, stride, true);
+        }
+    }
+}
+
+Test(exec, a_convolution_of_other_sizes_than_its_buffers_is_refused)
+{
+    pod_program program;
+    pod_programs programs = {.nstages = 1, .stages = &program};
+    pod_error err = {0};
+    pod_program_init(&program, 0);
+    pod_op conv = pod_op_make(POD_OP_CONV, "conv", 0);
+    conv.in[0] = buffer_add(&program, POD_DTYPE_BF16, 40, 3);
+    conv.in[1] = buffer_add(&program, POD_DTYPE_BF16, 18, 2);
+    conv.out = buffer_add(&program, POD_DTYPE_BF16, 39, 2);
+    conv.conv = (pod_conv_args){.shape = small, .dtype = POD_DTYPE_BF16};
+    (void)pod_program_op(&program, &conv, NULL, 0);
+    cr_assert_eq(pod_program_finish(&programs, &program, &err), POD_E_INTERNAL);
+    pod_program_fini(&program);
+}

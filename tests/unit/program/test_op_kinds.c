@@ -14,7 +14,7 @@ static pod_time_ps time_of(const pod_op *op)
 
 Test(program_op_kinds, the_core_runs_what_its_rows_say)
 {
-    static const pod_op_kind core[] = {POD_OP_MATMUL, POD_OP_VECTOR, POD_OP_ATTENTION,
+    static const pod_op_kind core[] = {POD_OP_MATMUL, POD_OP_CONV, POD_OP_VECTOR, POD_OP_ATTENTION,
                                        POD_OP_COMPUTE};
     static const pod_op_kind other[] = {POD_OP_COPY, POD_OP_COLLECTIVE, POD_OP_SEND, POD_OP_RECV,
                                         POD_OP_HOST};
