@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 # Options that the command line repeats, where others take one list; and those that are "on" or "off".
 REPEATED = frozenset(["branch", "custom-call", "fail-dcn", "fail-link", "maxtext", "mesh", "scale", "set", "slice", "slow-chip",
                       "slow-host", "slow-link", "slow-nic", "trip"])
-ON_OFF = frozenset(["collective-matmul", "context-balance", "dcn-overlap"])
+ON_OFF = frozenset(["collective-matmul", "context-balance", "dcn-overlap", "vmem-prefetch"])
 # Dictionaries that are one value, "fsdp=16,tensor=4".
 MESHES = frozenset(["dcn-mesh", "mesh"])
 

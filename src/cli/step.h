@@ -15,7 +15,7 @@
 #include "report/breakdown.h"
 #include "report/findings.h"
 
-enum { POD_STEP_SHARED_OPTIONS = 38 };
+enum { POD_STEP_SHARED_OPTIONS = 39 };
 /** Options that step, compare and plan share; those with a field set it in a pod_experiment_step_request. */
 extern const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS];
 
@@ -136,6 +136,8 @@ pod_status pod_step_batches_run(pod_cli *cli, const pod_step_batches *batches, d
 /** How long chips wait for their batch, if they do, and what would hide it. Local. */
 void pod_step_input_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                          const pod_chip_spec *chip, const pod_step_result *result);
+/** How many weights are prefetched into VMEM, and what that saves. Local. */
+void pod_step_prefetch_note(pod_findings *findings, const pod_experiment_step_case *run_case);
 /** What crosses slices: required against available rate, on the table and for --explain, with the input. Local. */
 void pod_step_dcn_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                        const pod_chip_spec *chip, const pod_step_result *result);

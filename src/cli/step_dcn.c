@@ -66,6 +66,19 @@ void pod_step_input_note(pod_findings *findings, const pod_experiment_step_case 
                      100 * wait_s / step_s, made, send_s(run_case, chip) * unit.per_s, unit.name);
 }
 
+void pod_step_prefetch_note(pod_findings *findings, const pod_experiment_step_case *run_case)
+{
+    const pod_vmem_prefetched *p = &run_case->work.prefetched;
+    char gain[POD_FORMAT_MAX];
+    if (run_case->asked->vmem_prefetch) {
+        pod_findings_say(findings, POD_FINDING_BELOW, "vmem_prefetch",
+                         "VMEM: %d matmul%s their weights there before they begin; core ops take "
+                         "%s less",
+                         p->matmuls, p->matmuls == 1 ? " has" : "s have",
+                         pod_format_time(pod_time_to_s(p->gain_ps), gain, sizeof gain));
+    }
+}
+
 static void explain_input(const pod_cli *cli, const pod_experiment_step_case *run_case,
                           const pod_chip_spec *chip)
 {

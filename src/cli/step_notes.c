@@ -451,6 +451,7 @@ pod_status pod_step_notes(pod_findings *findings, const pod_experiment_step_case
                                    result, err));
     pod_step_dcn_note(findings, run_case, chip, result);
     pod_step_input_note(findings, run_case, chip, result);
+    pod_step_prefetch_note(findings, run_case);
     note_memory(findings, run_case, chip);
     pod_step_serving_note(findings, run_case, chip, result);
     pod_step_faults_note(findings, "", &breakdown, found);

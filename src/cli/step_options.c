@@ -134,6 +134,9 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
      "weights gathered before the one in use is done (default 1)", .group = "Layout"},
     {"collective-matmul", 0, POD_CLI_SWITCH, AT(collective_matmul), "on|off",
      "pass activations over tensor piece by piece inside the matmuls (default off)", .group = "Layout"},
+    {"vmem-prefetch", 0, POD_CLI_SWITCH, AT(vmem_prefetch), "on|off",
+     "weights come into VMEM beside the op before their matmul, where that one waits for HBM and the other doesn't "
+     "(default off)", .group = "Layout"},
     {"placement", 0, POD_CLI_TEXT, AT(placement), "jax|best|AXIS:xy,...",
      "how the mesh lies on the slice: by JAX's rules (default), the fastest, or by hand", .group = "Layout"},
     {"exact", 0, POD_CLI_FLAG, AT(exact), NULL,

@@ -124,6 +124,7 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .serving = asked->serving,
         .plain = asked->plain,
         .collective_matmul = asked->collective_matmul,
+        .vmem_prefetch = asked->vmem_prefetch,
     };
     return input_find(run_case, err);
 }

@@ -32,7 +32,11 @@ static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_o
     if (op->grouped.groups > 0) {
         return grouped_time(&own, op, time, err);
     }
-    const pod_matmul_args args = {.m = op->m, .k = op->k, .n = op->n, .dtype = op->dtype};
+    const pod_matmul_args args = {.m = op->m,
+                                  .k = op->k,
+                                  .n = op->n,
+                                  .dtype = op->dtype,
+                                  .weights_in_vmem = op->weights_in_vmem};
     pod_matmul_time one;
     POD_TRY(pod_matmul_time_get(&own, &args, &one, err));
     time->hbm_bound = one.bound == POD_BOUND_HBM;
@@ -95,6 +99,16 @@ static pod_status time_said(const pod_chip_spec *chip, const pod_op *op, pod_op_
     return POD_OK;
 }
 
+/* What is fetched beside the op takes the HBM for as long as it has it. */
+static void prefetch_add(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time)
+{
+    time->hbm_bytes += (double)op->prefetch_bytes;
+    const pod_time_ps hbm_ps =
+        pod_time_from_s(time->hbm_bytes / (chip->hbm_bytes_per_s * chip->hbm_eff_frac));
+    time->hbm_bound = time->hbm_bound || hbm_ps > time->time_ps;
+    time->time_ps = pod_max_i64(time->time_ps, hbm_ps);
+}
+
 pod_status pod_op_time_find(const pod_chip_spec *chip, const pod_op *op, pod_op_time *time,
                             pod_error *err)
 {
@@ -103,7 +117,11 @@ pod_status pod_op_time_find(const pod_chip_spec *chip, const pod_op *op, pod_op_
                                       pod_error *) = {POD_OP_KIND_LIST(KIND_TIME)};
 #undef KIND_TIME
     *time = (pod_op_time){.time_ps = 0};
-    return find[op->kind](chip, op, time, err);
+    POD_TRY(find[op->kind](chip, op, time, err));
+    if (op->prefetch_bytes > 0) {
+        prefetch_add(chip, op, time);
+    }
+    return POD_OK;
 }
 
 static double flops_matmul(const pod_op *op)

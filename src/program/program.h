@@ -152,7 +152,9 @@ typedef struct pod_op {
     pod_dtype dtype;
     bool transpose_a;
     bool transpose_b;
-    bool accumulate; /**< add to out */
+    bool accumulate;        /**< add to out */
+    bool weights_in_vmem;   /**< of matmul: its second operand is there already */
+    int64_t prefetch_bytes; /**< of core ops: weights that the next one needs, fetched beside */
     /** of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
     pod_grouped_args grouped;
     pod_conv_args conv; /**< m, k, n are those of its product, to tell convolutions apart */

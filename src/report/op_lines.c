@@ -172,7 +172,8 @@ static bool ops_are_alike(const pod_op *a, const pod_op *b)
 {
     return a->kind == b->kind && a->op == b->op && a->recomputed == b->recomputed && a->m == b->m
            && a->k == b->k && a->n == b->n && a->count == b->count && a->bytes == b->bytes
-           && a->hbm_bytes == b->hbm_bytes && strcmp(a->name, b->name) == 0;
+           && a->hbm_bytes == b->hbm_bytes && a->weights_in_vmem == b->weights_in_vmem
+           && a->prefetch_bytes == b->prefetch_bytes && strcmp(a->name, b->name) == 0;
 }
 
 static int64_t whole(double value)

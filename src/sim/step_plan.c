@@ -364,7 +364,8 @@ typedef struct distinct_matmuls {
 static bool same_matmul(const pod_op *a, const pod_op *b)
 {
     return a->m == b->m && a->k == b->k && a->n == b->n && a->count == b->count
-           && a->dtype == b->dtype && a->sustained == b->sustained;
+           && a->dtype == b->dtype && a->sustained == b->sustained
+           && a->weights_in_vmem == b->weights_in_vmem && a->prefetch_bytes == b->prefetch_bytes;
 }
 
 /* The time of an op, taken from one before it that is the same matmul. */

@@ -294,6 +294,9 @@ pod_status pod_step_finish(const pod_step_request *request, pod_step_work *work,
 {
     pod_status st =
         work->programs.stages == NULL ? pod_step_programs_make(request, work, err) : POD_OK;
+    if (st == POD_OK && request->vmem_prefetch && request->chip != NULL) {
+        st = pod_vmem_prefetch(&work->programs, request->chip, &work->prefetched, err);
+    }
     if (st == POD_OK) {
         st = stages_place(work, err);
     }

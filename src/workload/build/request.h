@@ -15,6 +15,7 @@
 #include "workload/build/remat.h"
 #include "workload/build/settings.h"
 #include "workload/build/tensors.h"
+#include "workload/build/vmem_prefetch.h"
 
 typedef enum pod_step_mode {
     POD_STEP_TRAIN,
@@ -112,6 +113,8 @@ typedef struct pod_step_request {
     int32_t microbatches;         /**< >= 1 */
     int32_t gather_ahead;         /**< >= 0 */
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
+    bool
+        vmem_prefetch; /**< weights come into VMEM before their matmul (workload/build/vmem_prefetch.h) */
     bool collective_matmul; /**< gather and reduce over tensor piece by piece inside the products */
     pod_step_input input;
     pod_step_serving serving; /**< inference */
@@ -134,9 +137,10 @@ typedef struct pod_step_work {
     pod_work_layout layout;
     pod_programs programs;
     pod_tensors tensors;
-    int64_t rows;          /**< tokens of the step, all chips */
-    double model_flops;    /**< useful FLOPs of the step, all chips */
-    pod_remat_plan plan;   /**< what is kept, of transformers */
+    int64_t rows;        /**< tokens of the step, all chips */
+    double model_flops;  /**< useful FLOPs of the step, all chips */
+    pod_remat_plan plan; /**< what is kept, of transformers */
+    pod_vmem_prefetched prefetched;
     int32_t stage;         /**< the stage that needs most memory */
     pod_memory_use memory; /**< of a chip of that stage */
     int64_t data_bytes;    /**< what real data needs, all chips; INT64_MAX if too much, -1 if there
