@@ -208,17 +208,23 @@ static double seen_of_head(const pod_attention_args *args)
 
 /* ---- a kernel ---- */
 
-/* What does the work: one core with its share of the HBM, or a device of the chip, or one core of each device. */
+/* What does the work: one core with its share of the HBM, or a device of the chip. Of a device that shares sequences
+ * only as many cores as there are of them. @param[out] rounds  sequences, as many for each of its cores */
 static pod_chip_spec worker_of(const pod_chip_spec *chip, const pod_attention_args *args,
-                               const pod_attention_kernel *kernel)
+                               const pod_attention_kernel *kernel, int64_t *rounds)
 {
     int devices;
+    *rounds = args->sequences;
     if (args->one_core) {
         return pod_chip_one_core(chip);
     }
-    return kernel->adds_to_dq && !args->megacore
-               ? pod_chip_kernel_device(chip, chip->devices, &devices)
-               : pod_chip_one_device(chip);
+    const pod_chip_spec device = pod_chip_one_device(chip);
+    if (!kernel->adds_to_dq || args->megacore) {
+        return device;
+    }
+    const int busy = (int)pod_min_i64(device.cores, pod_max_i64(args->sequences, 1));
+    *rounds = pod_round_up(args->sequences, busy);
+    return pod_chip_kernel_device(chip, chip->devices * busy, &devices);
 }
 
 static double hbm_rate(const pod_chip_spec *chip)
@@ -299,12 +305,13 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
 {
     const pod_attention_block block = pod_attention_block_of(args);
     POD_TRY(attention_check(args, &block, err));
-    const pod_chip_spec worker = worker_of(chip, args, kernel);
+    int64_t rounds;
+    const pod_chip_spec worker = worker_of(chip, args, kernel, &rounds);
     const int workers = args->one_core ? 1 : chip->devices;
     const piece_cost cost = attention_piece_cost(&worker, args, kernel, &block);
     const grid head = grid_of_head(&cost, args, &block);
     const double heads = (double)args->sequences * (double)args->heads;
-    const double share = heads / workers; /* of one device */
+    const double share = (double)rounds * (double)args->heads / workers; /* of one device */
     const double kv = kv_bytes(args) / (args->paged ? worker.paged_eff_frac : 1);
     const double passes =
         (q_bytes(args, args->qk_dim + args->v_dim) + kv) / workers * kernel->hbm_passes;

@@ -24,8 +24,9 @@
  *  Backward is the fused kernel, or the last two one after another (split). An HBM pass is Q, K, V and the output once.
  *  Everything is per JAX device: of a chip with two devices each has half of the heads of all sequences, half
  *  the HBM rate and one core. On a device of two cores both share the blocks of a kernel, and a block step costs
- *  half. Backward kernels sum dK and dV over queries and heads, and so run on one core of a device; with
- *  megacore (MaxText's sa_bwd_dkv_megacore) the cores share the heads of keys.
+ *  half. Backward kernels sum dK and dV over queries and heads, so cores share whole sequences (JAX makes a mapped
+ *  dimension of a kernel parallel): of one sequence one core works, of three the busier core does two. With megacore
+ *  (MaxText's sa_bwd_dkv_megacore) the cores share the heads of keys.
  *
  *  JAX's splash kernel (serial), which MaxText takes unless use_tokamax_splash says otherwise, has nothing to compute
  *  beside a block's vector work: block = pieces · (mxu + vpu) + block step, forward. Its backward kernels are as above.
@@ -63,7 +64,7 @@ typedef struct pod_attention_args {
     bool causal;
     bool backward;
     bool split;    /**< backward by two kernels, dkv and dq, instead of the fused one */
-    bool megacore; /**< backward runs on all cores of a device, not on one */
+    bool megacore; /**< backward: cores of a device share heads of keys instead of sequences */
     /** forward's matmuls and vector work of a block alternate (JAX's splash kernel) */
     bool serial;
     bool max_estimate; /**< the maximum is estimated before: forward never rescales */

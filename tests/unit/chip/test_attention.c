@@ -232,6 +232,31 @@ Test(attention, devices_and_cores_share_the_heads)
 }
 
 /* 16 pieces of 512 keys in 4 blocks of keys: the shorter unit is exposed once a block. */
+/* Backward, one core of two does an only sequence, and two of three; with megacore both share the heads. */
+Test(attention, cores_share_sequences_backward)
+{
+    pod_chip_spec chip = chip_make();
+    pod_attention_args args = square;
+    chip.cores = 2;
+    args.backward = true;
+    const double pair = seconds(&chip, args);
+    args.sequences = 1;
+    cr_assert_float_eq(seconds(&chip, args), pair, 1e-11);
+    cr_assert_eq(time_of(&chip, args).cores, 1);
+    args.megacore = true;
+    cr_assert_float_eq(seconds(&chip, args), pair / 2, 1e-11);
+    cr_assert_eq(time_of(&chip, args).cores, 2);
+    args.sequences = 3;
+    cr_assert_float_eq(seconds(&chip, args), pair * 3 / 2, 1e-11);
+    args.megacore = false;
+    cr_assert_float_eq(seconds(&chip, args), pair * 2, 1e-11);
+    args.sequences = 1;
+    args.backward = false; /* heads are shared */
+    const double forward = seconds(&chip, args);
+    args.sequences = 2;
+    cr_assert_float_eq(seconds(&chip, args), forward * 2, 1e-11);
+}
+
 Test(attention, units_overlap_but_for_one_piece_a_block)
 {
     pod_chip_spec chip = chip_make();
