@@ -163,8 +163,9 @@ static pod_status microbatches_of(const pod_recipe *recipe, int64_t *microbatche
     }
     if (recipe->gradient_accumulation > 1) {
         return pod_fail(err, POD_E_USAGE,
-                        "gradient_accumulation_steps: stages add up their microbatches already; "
-                        "give 1, or num_pipeline_microbatches");
+                        "gradient_accumulation_steps: a pipeline adds up its own microbatches, and "
+                        "several pipelines a step aren't modelled; give 1, with "
+                        "num_pipeline_microbatches");
     }
     *microbatches = recipe->pipeline_microbatches;
     return POD_OK;

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "models/catalog.h"
+#include "models/model_layer.h"
 #include "models/recipe.h"
 #include "models/settings_file.h"
 
@@ -596,6 +597,65 @@ Test(recipe, a_model_is_what_its_file_says)
         pod_text_free(&words);
     }
     cr_assert_eq(count, 53);
+    tables_free(&t);
+}
+
+static const char *other(const pod_table *others, int row, const char *column)
+{
+    return pod_table_text(others, row, pod_table_column(others, column));
+}
+
+/* Words as YAML: a key a line. */
+static pod_text yaml_of(const char *words)
+{
+    pod_text yaml = {0};
+    bool value = false;
+    for (const char *c = words; *c != '\0'; c++) {
+        pod_text_add(&yaml, *c == '=' && !value ? ": " : *c == ' ' ? "\n" : (char[2]){*c, '\0'});
+        value = *c == '=' || (value && *c != ' ');
+    }
+    pod_text_add(&yaml, "\n");
+    return yaml;
+}
+
+/* 20 more of its model files, whose names podsim doesn't know, have the weights that their cards say; 3 are refused. */
+Test(recipe, models_of_other_names_come_as_their_files)
+{
+    tables t = tables_load();
+    char *data = NULL;
+    size_t size = 0;
+    pod_table *others = NULL;
+    pod_error err = {0};
+    cr_assert_eq(
+        pod_file_read(POD_SOURCE_DIR "/tests/data/maxtext/others.csv", &data, &size, &err), POD_OK);
+    cr_assert_eq(pod_table_parse("others.csv", data, size, &others, &err), POD_OK, "%s", err.text);
+    cr_assert_eq(pod_table_rows(others), 23);
+    for (int row = 0; row < pod_table_rows(others); row++) {
+        const char *words = other(others, row, "settings");
+        const char *name = other(others, row, "model");
+        const double published = 1e9 * strtod(other(others, row, "params_B"), NULL);
+        pod_settings settings = {0};
+        pod_recipe recipe;
+        pod_model model;
+        cr_assert_eq(pod_settings_words(&settings, words, NULL, &err), POD_OK, "%s: %s", name,
+                     err.text);
+        const pod_status st = pod_recipe_read(&settings, &t.maxtext, &recipe, &err);
+        pod_settings_fini(&settings);
+        cr_assert_eq(st, published > 0 ? POD_OK : POD_E_INVALID, "%s: %s", name, err.text);
+        if (published == 0) {
+            continue;
+        }
+        cr_assert_eq(pod_catalog_model(&t.maxtext, recipe.model, &model, &err), POD_OK, "%s: %s",
+                     name, err.text);
+        const double weights = (double)pod_model_weights(&model);
+        cr_expect_float_eq(weights / published, 1, 0.02, "%s: %.4g, published %.4g", name, weights,
+                           published);
+        pod_text yaml = yaml_of(words);
+        cr_expect_str_eq(recipe_with(&t.maxtext, yaml.data).model, recipe.model);
+        pod_text_free(&yaml);
+    }
+    pod_table_free(others);
+    free(data);
     tables_free(&t);
 }
 
