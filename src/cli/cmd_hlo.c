@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo: a compiled program in. */
+#include "base/gzip.h"
 #include "cli/command_list.h"
 #include "cli/hlo.h"
 #include "hlo/devices.h"
@@ -7,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* clang-format off */
 static const pod_emit_column columns[] = {
@@ -48,7 +48,7 @@ static const char about[] =
 /* Is there a sidecar beside the text? Rank 0 looks. Collective. */
 static bool sidecar_lies_beside(const pod_cli *cli, const char *name)
 {
-    int64_t there = pod_par_rank(cli->par) == 0 && access(name, R_OK) == 0 ? 1 : 0;
+    int64_t there = pod_par_rank(cli->par) == 0 && pod_cli_there(name) ? 1 : 0;
     pod_par_bcast(cli->par, &there, sizeof there);
     return there != 0;
 }
@@ -88,7 +88,9 @@ static pod_status read_inputs(pod_cli *cli, const pod_hlo_texts *options, pod_hl
             files[scales].path = options->scales.text[i] + 1;
         }
     }
-    const pod_status st = pod_cli_read(cli, files, nfiles, err);
+    pod_status st = pod_cli_read(cli, files, nfiles, err);
+    POD_THEN(st, pod_gunzip(options->file, &files[0].data, &files[0].size,
+                            (size_t)POD_HLO_TEXT_MAX, err));
     inputs->text = files[0];
     inputs->sidecar = sidecar > 0 ? files[sidecar] : inputs->sidecar;
     inputs->order = order > 0 ? files[order] : inputs->order;

@@ -18,6 +18,7 @@ typedef struct runnable {
 } runnable;
 
 static const runnable runnables[] = {
+    {"hlo",        false, true },
     {"slice",      false, true },
     {"matmul",     false, true },
     {"attention",  false, true },
@@ -65,10 +66,10 @@ static bool is_option(const char *word, const char *option)
     return strncmp(word, option, length) == 0 && (word[length] == '\0' || word[length] == '=');
 }
 
-static bool has_option(const words *line, const char *option)
+static bool has_option(const char *const *word, int count, const char *option)
 {
-    for (int i = 0; i < line->count; i++) {
-        if (is_option(line->word[i], option)) {
+    for (int i = 0; i < count; i++) {
+        if (is_option(word[i], option)) {
             return true;
         }
     }
@@ -99,29 +100,31 @@ static pod_status split(const pod_cli *cli, const char *command, const char *tex
     const runnable *found = NULL;
     POD_TRY(find_runnable(command, &found, err));
     POD_ASSERT(found != NULL);
+    const int code = poptParseArgvString(text, &count, parsed);
+    if ((code != 0 && code != POPT_ERROR_NOARG) || !quotes_close(text)) {
+        return pod_fail(err, POD_E_USAGE, "a quote in args is left open; close it");
+    }
+    /* what follows from a text alone has no rates */
+    const bool rates = found->takes_rates && !has_option(*parsed, count, "--facts");
     add_word(line, command);
-    if (found->takes_rates) {
+    if (rates) {
         for (int i = 0; i < cli->common.settings.count; i++) {
             add_word(line, "--set");
             add_word(line, cli->common.settings.text[i]);
         }
     }
-    const int code = poptParseArgvString(text, &count, parsed);
-    if ((code != 0 && code != POPT_ERROR_NOARG) || !quotes_close(text)) {
-        return pod_fail(err, POD_E_USAGE, "a quote in args is left open; close it");
-    }
     for (int i = 0; i < count; i++) {
         add_word(line, (*parsed)[i]);
     }
-    if (has_option(line, "--output") || has_option(line, "--help")) {
+    if (has_option(*parsed, count, "--output") || has_option(*parsed, count, "--help")) {
         return pod_fail(err, POD_E_USAGE, "--output and --help leave nothing to compare; omit it");
     }
-    if (found->takes_rates && cli->common.rates != POD_RATES_MEASURED
-        && !has_option(line, "--rates")) {
+    if (rates && cli->common.rates != POD_RATES_MEASURED
+        && !has_option(*parsed, count, "--rates")) {
         add_word(line, "--rates");
         add_word(line, pod_rates_name(cli->common.rates));
     }
-    if (found->takes_data && !has_option(line, "--data")) {
+    if (found->takes_data && !has_option(*parsed, count, "--data")) {
         add_word(line, "--data");
         add_word(line, "none");
     }

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILES_MAX = 128, OWN_TABLES = POD_EXPERIMENT_TABLES };
 
@@ -32,11 +33,30 @@ pod_status pod_cli_read_check(const pod_cli *cli, const char *name, pod_error *e
     return POD_OK;
 }
 
+/* A name in one of podsim's folders that isn't there from the working folder. */
+static bool is_own(const char *name)
+{
+    static const char *const folders[] = {"topologies/", "models/", "validation/"};
+    bool own = false;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        own = own || strncmp(name, folders[i], strlen(folders[i])) == 0;
+    }
+    return own && access(name, F_OK) != 0;
+}
+
+bool pod_cli_there(const char *name)
+{
+    char path[PATH_MAX];
+    pod_error none;
+    return access(name, R_OK) == 0
+           || (is_own(name) && pod_data_path(name, path, sizeof path, &none) == POD_OK);
+}
+
 static pod_status read_one(const pod_cli *cli, pod_cli_file *file, pod_error *err)
 {
     char path[PATH_MAX];
     const char *name = file->path;
-    if (file->own) {
+    if (file->own || (is_own(name) && pod_cli_there(name))) {
         const pod_status st = pod_data_path(file->path, path, sizeof path, err);
         if (st != POD_OK) {
             return st;

@@ -21,7 +21,11 @@ typedef struct pod_cli_file {
 /** POD_E_USAGE for a file that an option is to write; commands that read one themselves ask before they do. */
 pod_status pod_cli_read_check(const pod_cli *cli, const char *name, pod_error *err);
 
-/** Read files on rank 0, contents to all. Collective. On error no file has data. */
+/** Can a file be read from here, or is it one of podsim's own, as "validation/hlo/int8-v5e-4x4.hlo.gz"? Rank 0 asks. */
+bool pod_cli_there(const char *name);
+
+/** Read files on rank 0, contents to all. Names in podsim's folders (topologies/, models/, validation/) that aren't
+ *  there from the working folder are podsim's own files. Collective. On error no file has data. */
 pod_status pod_cli_read(pod_cli *cli, pod_cli_file *files, int nfiles, pod_error *err);
 void pod_cli_files_free(pod_cli_file *files, int nfiles);
 

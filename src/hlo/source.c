@@ -55,10 +55,6 @@ static pod_status bytes_check(const char *file, const char *bytes, size_t size, 
                         "'%s' is text in UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
                         file);
     }
-    if (source_begins(bytes, size, "\x1f\x8b")) {
-        return pod_fail(err, POD_E_INVALID,
-                        "'%s' isn't text; it is compressed (gzip -dc FILE | podsim hlo -)", file);
-    }
     if (!is_text(bytes, size)) {
         return pod_fail(err, POD_E_INVALID,
                         "'%s' isn't text, nor a binary HloProto; podsim reads the HLO text that "

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: check_mlp.py PODSIM SOURCE_FOLDER
 
-Compiled MLP steps (tests/data/hlo/MLP*) against `podsim step` of the same model, mesh and slice (validation/xla_steps.csv):
+Compiled MLP steps (validation/hlo/MLP*) against `podsim step` of the same model, mesh and slice (validation/xla_steps.csv):
 
 - FLOPs are equal.
 - Payloads are equal by kind and mesh axis, but for what is named in OTHER_PAYLOADS and sums of one number (the loss).
@@ -169,7 +169,7 @@ def check_text(row, model, scratch):
     """@return the text's row of the table"""
     name = row["id"]
     path = os.path.join(scratch, "text.hlo")
-    with gzip.open(f"{SOURCE}/tests/data/hlo/{name}.hlo.gz") as packed, open(path, "wb") as file:
+    with gzip.open(f"{SOURCE}/validation/hlo/{name}.hlo.gz") as packed, open(path, "wb") as file:
         file.write(packed.read())
     where = ["--slice", row["slice"], "--mesh", row["mesh"], "--split-axes"]
     where += ["--dcn-mesh", row["dcn_mesh"]] if row["dcn_mesh"] else []
@@ -202,7 +202,7 @@ def main():
     models = {row["id"]: row for row in read(f"{SOURCE}/validation/xla_steps.csv")}
     table = list(HEAD)
     with tempfile.TemporaryDirectory() as scratch:
-        for row in read(f"{SOURCE}/tests/data/hlo/expected.csv"):
+        for row in read(f"{SOURCE}/validation/hlo/expected.csv"):
             if row["id"].startswith("MLP"):
                 table.append(check_text(row, models[row["id"].removesuffix("-async")], scratch))
     check(len(table) == len(HEAD) + 17, f"{len(table) - len(HEAD)} texts")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: check_ranks.py PODSIM MPIEXEC SOURCE_FOLDER
 
-Steps of compiled programs (tests/data/hlo) print and write the same bytes without mpirun and on 1, 2 and 4 ranks: table,
+Steps of compiled programs (validation/hlo) print and write the same bytes without mpirun and on 1, 2 and 4 ranks: table,
 operations, collectives, memory, links and timeline; and with and without a timeline.
 """
 import csv
@@ -41,13 +41,13 @@ def run(row, path, scratch, launcher, traced=True):
 
 
 def main():
-    with open(f"{SOURCE}/tests/data/hlo/expected.csv", encoding="utf-8") as file:
+    with open(f"{SOURCE}/validation/hlo/expected.csv", encoding="utf-8") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
     faults = []
     for name in TEXTS:
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "text.hlo")
-            with gzip.open(f"{SOURCE}/tests/data/hlo/{name}.hlo.gz") as packed, open(path, "wb") as file:
+            with gzip.open(f"{SOURCE}/validation/hlo/{name}.hlo.gz") as packed, open(path, "wb") as file:
                 file.write(packed.read())
             alone = run(rows[name], path, scratch, [])
             if name in TRACED:

@@ -78,7 +78,7 @@ def check_text(row, scratch):
     path = os.path.join(scratch, "text.hlo")
     where = [path, "--slice", row["slice"], "--mesh", row["mesh"], "--split-axes"]
     where += ["--dcn-mesh", row["dcn_mesh"]] if row["dcn_mesh"] else []
-    with gzip.open(f"{SOURCE}/tests/data/hlo/{row['id']}.hlo.gz", "rt", encoding="utf-8") as packed:
+    with gzip.open(f"{SOURCE}/validation/hlo/{row['id']}.hlo.gz", "rt", encoding="utf-8") as packed:
         text = packed.read()
     plain = None
     for change in (str, renamed, without_metadata, with_comments, with_tables, with_crlf):
@@ -137,7 +137,7 @@ def check_groups(scratch):
 
 
 def main():
-    with open(f"{SOURCE}/tests/data/hlo/expected.csv", encoding="utf-8") as file:
+    with open(f"{SOURCE}/validation/hlo/expected.csv", encoding="utf-8") as file:
         rows = {row["id"]: row for row in csv.DictReader(file)}
     with tempfile.TemporaryDirectory() as scratch:
         check_groups(scratch)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of the 32 real texts of tests/data/hlo: the published ones, what holds for all of them, extrapolated loops
+/* Steps of the 32 real texts of validation/hlo: the published ones, what holds for all of them, extrapolated loops
  * against all iterations. */
 #include "base/file.h"
 #include "collectives/bounds/bound.h"
@@ -53,7 +53,7 @@ static void world_init(world *w)
     OK(w, pod_par_start(NULL, NULL, &w->par, &w->err));
     w->experiment.par = w->par;
     OK(w, pod_experiment_tables_load(&w->tables, &w->err));
-    w->expected = table_read(w, POD_SOURCE_DIR "/tests/data/hlo/expected.csv");
+    w->expected = table_read(w, POD_SOURCE_DIR "/validation/hlo/expected.csv");
     OK(w, pod_data_path("topologies/kernels.csv", path, sizeof path, &w->err));
     pod_table *kernels = table_read(w, path);
     OK(w, pod_hlo_kernels_init(&w->kernels, kernels, &w->err));
@@ -87,7 +87,7 @@ static const char *cell(const world *w, int row, const char *column)
 static size_t unpack(world *w, const char *id)
 {
     char command[PATH_SIZE];
-    (void)snprintf(command, sizeof command, "gzip -dc '%s/tests/data/hlo/%s.hlo.gz'",
+    (void)snprintf(command, sizeof command, "gzip -dc '%s/validation/hlo/%s.hlo.gz'",
                    POD_SOURCE_DIR, id);
     FILE *pipe = popen(command, "r"); // NOLINT(cert-env33-c)
     cr_assert(pipe != NULL);
@@ -330,7 +330,7 @@ Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
     world_fini(&w);
 }
 
-/* MaxText's own figures of these two steps (tests/data/hlo/expected.csv, published_step_s). The first comes out 10.1 %
+/* MaxText's own figures of these two steps (validation/hlo/expected.csv, published_step_s). The first comes out 10.1 %
  * too quick since mxu_step_frac of v5e is 0.961, the fit to the published steps (9.5 % with 0.953 before). The second
  * program isn't the published one: it gathers weights in pieces inside its matmuls. */
 Test(hlo_texts, published_steps)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What backend_config says of a collective, as a wish for collectives/xla. Emitters and debug strings as the compiler
- * writes them (tests/data/hlo). */
+ * writes them (validation/hlo). */
 #include "texts.h"
 
 #include "hlo/algorithm.h"

@@ -49,7 +49,7 @@ static void try_all(const char *id, uint64_t seed)
 
 Test(hlo_cuts, end_with_facts_or_one_error)
 {
-    DIR *folder = opendir(POD_SOURCE_DIR "/tests/data/hlo");
+    DIR *folder = opendir(POD_SOURCE_DIR "/validation/hlo");
     int tried = 0;
     cr_assert_not_null(folder);
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {

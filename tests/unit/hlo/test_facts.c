@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The 32 real texts against tests/data/hlo/expected.csv, which two independent readers agree on. */
+/* The 32 real texts against validation/hlo/expected.csv, which two independent readers agree on. */
 #include "texts.h"
 
 #include "base/file.h"
@@ -82,7 +82,7 @@ static pod_table *expected(void)
     size_t size = 0;
     pod_table *table = NULL;
     pod_error err = {0};
-    cr_assert_eq(pod_file_read(POD_SOURCE_DIR "/tests/data/hlo/expected.csv", &data, &size, &err),
+    cr_assert_eq(pod_file_read(POD_SOURCE_DIR "/validation/hlo/expected.csv", &data, &size, &err),
                  POD_OK, "%s", err.text);
     cr_assert_eq(pod_table_parse("expected.csv", data, size, &table, &err), POD_OK, "%s", err.text);
     free(data);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file tests/unit/hlo/texts.h  Small programs and the 32 real ones of tests/data/hlo. */
+/** @file tests/unit/hlo/texts.h  Small programs and the 32 real ones of validation/hlo. */
 #pragma once
 
 #include <criterion/criterion.h>
@@ -67,13 +67,13 @@ static inline const pod_hlo_instruction *instruction_of(const pod_hlo_module *mo
     return NULL;
 }
 
-/** Contents of tests/data/hlo/NAME.hlo.gz. */
+/** Contents of validation/hlo/NAME.hlo.gz. */
 static inline pod_text real_text(const char *name)
 {
     char command[512];
     char buf[1 << 16];
     pod_text text = {0};
-    snprintf(command, sizeof command, "gzip -dc '%s/tests/data/hlo/%s.hlo.gz'", POD_SOURCE_DIR,
+    snprintf(command, sizeof command, "gzip -dc '%s/validation/hlo/%s.hlo.gz'", POD_SOURCE_DIR,
              name);
     FILE *pipe = popen(command, "r");
     cr_assert_not_null(pipe);
