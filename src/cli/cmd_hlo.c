@@ -89,8 +89,8 @@ static pod_status read_inputs(pod_cli *cli, const pod_hlo_texts *options, pod_hl
         }
     }
     pod_status st = pod_cli_read(cli, files, nfiles, err);
-    POD_THEN(st, pod_gunzip(options->file, &files[0].data, &files[0].size,
-                            (size_t)POD_HLO_TEXT_MAX, err));
+    POD_THEN(st, pod_gunzip(options->file, &files[0].data, &files[0].size, (size_t)POD_HLO_TEXT_MAX,
+                            err));
     inputs->text = files[0];
     inputs->sidecar = sidecar > 0 ? files[sidecar] : inputs->sidecar;
     inputs->order = order > 0 ? files[order] : inputs->order;

@@ -280,11 +280,11 @@ Test(hlo_parse, refuses_what_is_no_text)
         size_t size;
         const char *says;
     } binary[] = {
-        {"\xff\xfeH\x00l\x00",    6,  "in UTF-16"                     },
-        {"\xfe\xff\x00H\x00l",    6,  "in UTF-16"                     },
-        {"\x01\x12jit_f\x12\x01", 9,  "that as_text() gives"          },
-        {"HloModule m\x00",       12, "that as_text() gives"          },
-        {"HloModule \x7f",        11, "that as_text() gives"          },
+        {"\xff\xfeH\x00l\x00",    6,  "in UTF-16"           },
+        {"\xfe\xff\x00H\x00l",    6,  "in UTF-16"           },
+        {"\x01\x12jit_f\x12\x01", 9,  "that as_text() gives"},
+        {"HloModule m\x00",       12, "that as_text() gives"},
+        {"HloModule \x7f",        11, "that as_text() gives"},
     };
     for (size_t i = 0; i < sizeof binary / sizeof binary[0]; i++) {
         pod_error err = {0};

@@ -626,8 +626,8 @@ Test(recipe, models_of_other_names_come_as_their_files)
     size_t size = 0;
     pod_table *others = NULL;
     pod_error err = {0};
-    cr_assert_eq(
-        pod_file_read(POD_SOURCE_DIR "/tests/data/maxtext/others.csv", &data, &size, &err), POD_OK);
+    cr_assert_eq(pod_file_read(POD_SOURCE_DIR "/tests/data/maxtext/others.csv", &data, &size, &err),
+                 POD_OK);
     cr_assert_eq(pod_table_parse("others.csv", data, size, &others, &err), POD_OK, "%s", err.text);
     cr_assert_eq(pod_table_rows(others), 23);
     for (int row = 0; row < pod_table_rows(others); row++) {
