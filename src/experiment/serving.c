@@ -316,7 +316,7 @@ static void server_result_fill(serving_server *s)
     r->batch = s->weighted[0] / total_s;
     r->waiting = s->weighted[1] / total_s;
     r->cache_frac = s->weighted[2] / total_s
-                    / ((double)s->args->room * (double)(s->args->input + s->args->output));
+                    / ((double)s->args->fits * (double)(s->args->input + s->args->output));
     r->full_frac = s->weighted[3] / total_s;
     r->idle_frac = pod_time_to_s(s->total_ps - s->busy_ps) / total_s;
     r->first = spread_of(&s->first);

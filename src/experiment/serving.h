@@ -28,7 +28,8 @@ typedef struct pod_serving_args {
     /** prompt tokens that a step takes of one prompt, >= 1; of a longer one than a prompt all */
     int64_t chunk;
     int64_t prompts; /**< prompts that a step takes at once */
-    int64_t room;    /**< requests that the cache has room for, >= 1 */
+    int64_t fits;    /**< requests that the cache has room for, >= 1 */
+    int64_t room;    /**< requests at once: no more than fit, than a limit, or than clients */
     uint64_t seed;
 } pod_serving_args;
 

@@ -66,12 +66,12 @@ static pod_status serving_room_find(pod_serving_steps *s, pod_serving_args *args
     } else if (st != POD_E_NOFIT) {
         return serving_peak_find(s, 2 * (int64_t)s->groups, &two, err);
     }
-    const int64_t needed = pod_ceil_div(most, s->groups);
-    each = each < needed ? each : needed;
+    each = pod_min_i64(each, pod_ceil_div(ROOM_MAX, s->groups));
     while (each > 1 && serving_peak_find(s, each * s->groups, &two, NULL) == POD_E_NOFIT) {
         each--;
     }
-    args->room = each * s->groups < most ? each * s->groups : most;
+    args->fits = each * s->groups;
+    args->room = pod_min_i64(args->fits, most);
     return POD_OK;
 }
 

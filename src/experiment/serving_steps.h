@@ -38,7 +38,7 @@ typedef struct pod_serving_steps {
 
 /** Lay the mesh, and find out how many requests the cache has room for, each with all of its tokens.
  *  @param request   model, dtypes, page, server's time; mode and sizes are set here
- *  @param args      borrowed; room: at most so many (0 = no limit), set to what there is; prompts: set
+ *  @param args      borrowed; room: at most so many (0 = no limit), set to what there is; fits and prompts: set
  *  @return POD_E_NOFIT when not one fits; what pod_experiment_step_lay says */
 pod_status pod_serving_steps_init(pod_serving_steps *steps, pod_experiment *experiment,
                                   const pod_experiment_step_request *request,

@@ -22,8 +22,19 @@ static pod_serving_result run(pod_serving_args args)
     pod_error err = {0};
     args.chunk = args.chunk > 0 ? args.chunk : args.input;
     args.prompts = args.prompts > 0 ? args.prompts : 1;
+    args.fits = args.fits > 0 ? args.fits : args.room;
     cr_assert_eq(pod_serving_run(&args, time_get, &steps, &result, &err), POD_OK, "%s", err.text);
     return result;
+}
+
+/* Of a cache with room for eight, whoever may come. */
+Test(serving, the_cache_in_use_is_a_part_of_all_of_it)
+{
+    pod_serving_args args = {.input = 100, .output = 11, .concurrency = 1, .room = 1};
+    const double full = run(args).cache_frac;
+    cr_assert(full > 0.4 && full <= 1, "%g", full);
+    args.fits = 8;
+    cr_assert_float_eq(run(args).cache_frac, full / 8, 1e-12);
 }
 
 Test(serving, one_client_waits_for_nobody)
