@@ -6,7 +6,8 @@
  *      if [ A = B ]; then …     the branch that is taken, if A and B are known (=, ==, !=, -n, -z)
  *
  *  Other conditions aren't evaluated: what is assigned between `if` and `fi`, or `for` and `done`, isn't known. A
- *  command inside of quotes (`bash -c "python3 … base.yml …"`) is read as a script of its own. */
+ *  command inside of quotes (`bash -c "python3 … base.yml …"`) is read as a script of its own, one in a variable as
+ *  its words. */
 #include "models/settings_shell.h"
 
 #include "models/settings_words.h"
@@ -263,6 +264,25 @@ static pod_status read_inside(shell *sh, const pod_shell_word *word, pod_error *
     return st;
 }
 
+/** A command of MaxText: the script has no other. */
+static pod_status take_run(shell *sh, const pod_shell_word *word, bool *runs, pod_error *err)
+{
+    *runs = true;
+    return sh->runs++ == 0
+               ? POD_OK
+               : pod_shell_fail(&sh->reader, word->line, word->column, err,
+                                "the script runs MaxText again; leave one of its commands");
+}
+
+/** A variable that holds the command up to its configuration, and settings: `$COMMAND steps=5`. */
+static pod_status take_expanded_run(shell *sh, pod_shell_word *word, const char *settings,
+                                    bool *runs, pod_error *err)
+{
+    POD_TRY(take_run(sh, word, runs, err));
+    memmove(word->text.data, settings, strlen(settings) + 1);
+    return take_setting(sh, word, err);
+}
+
 /** A word of a command that isn't one of MaxText's yet.
  *  @param[in,out] begins  whether a command may begin here
  *  @param[out] runs  the word is MaxText's configuration */
@@ -279,11 +299,10 @@ static pod_status take_word(shell *sh, pod_shell_word *word, bool *begins, bool 
     }
     *begins = false;
     if (ends_in(text, CONFIG) && !is_assignment(text)) {
-        *runs = true;
-        return sh->runs++ == 0
-                   ? POD_OK
-                   : pod_shell_fail(&sh->reader, word->line, word->column, err,
-                                    "the script runs MaxText again; leave one of its commands");
+        return take_run(sh, word, runs, err);
+    }
+    if (inside != NULL && inside[sizeof CONFIG - 1] == POD_SHELL_SPLIT) {
+        return take_expanded_run(sh, word, inside + sizeof CONFIG, runs, err);
     }
     if (inside != NULL && isspace((unsigned char)inside[sizeof CONFIG - 1])) {
         return read_inside(sh, word, err);

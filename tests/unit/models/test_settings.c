@@ -261,6 +261,23 @@ Test(settings, a_command_in_quotes_is_a_script_of_its_own)
     pod_settings_fini(&settings);
 }
 
+Test(settings, a_variable_may_hold_the_command)
+{
+    static const char *const scripts[] = {
+        "C=\"python3 t.py base.yml a=3\"\n$C b='c d'\n",
+        "C=\"python3 t.py base.yml a=3\"\neval $C \"b='c d'\"\n",
+        "C='python3 t.py base.yml'\n$C a=3 b='c d'\n",
+    };
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        pod_settings settings = {0};
+        pod_error err = {0};
+        cr_assert_eq(pod_settings_words(&settings, scripts[i], "f", &err), POD_OK, "%s", err.text);
+        cr_expect_str_eq(value_of(&settings, "a"), "3");
+        cr_expect(strstr(value_of(&settings, "b"), "c d") != NULL, "%s", scripts[i]);
+        pod_settings_fini(&settings);
+    }
+}
+
 Test(settings, what_a_script_does_otherwise_is_refused_where_it_stands)
 {
     static const struct {
@@ -270,6 +287,7 @@ Test(settings, what_a_script_does_otherwise_is_refused_where_it_stands)
         const char *says;
     } cases[] = {
         {"python3 t.py base.yml a=1\npython3 t.py base.yml b=1", 2, 14, "runs MaxText again"   },
+        {"C=\"python3 t.py base.yml a=1\"\n$C b=1\n$C b=2",      3, 1,  "runs MaxText again"   },
         {"python3 t.py models/m.yml base_config=base.yml a=1",   1, 14, "isn't base.yml"       },
         {"python3 t.py configs/other.yml a=1",                   1, 14, "isn't base.yml"       },
         {"python3 t.py base.yml a=1 $MORE",                      1, 27, "cannot expand $MORE"  },
