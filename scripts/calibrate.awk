@@ -55,10 +55,14 @@ function read_measurements(   line, id, text) {
     while ((getline line < measurements) > 0) {
         id = substr(line, 1, index(line, ",") - 1)
         text = line
-        if (!match(text, /--(chip|slice) ([0-9]+\*)?[a-z0-9]+/))
+        if (match(text, /--(chip|slice) ([0-9]+\*)?[a-z0-9]+/)) {
+            text = substr(text, RSTART, RLENGTH)
+            sub(/.*[ *]/, "", text)
+        } else if (id ~ /^MEM/) { # what follows from a program's text alone
+            text = id
+            gsub(/^MEM|-.*/, "", text)
+        } else
             continue
-        text = substr(text, RSTART, RLENGTH)
-        sub(/.*[ *]/, "", text)
         ids[++N] = id; raw[id] = line; chip_of[id] = text
         for (k = 1; k <= K; k++)
             if (id ~ pattern[k])
