@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Few chips that stand for all take the same time as all, whichever chips do something of their own: stages in random
+ * patterns over axes and slices, against the same step without folding. */
+#include "step_fixture.h"
+
+#include <string.h>
+
+enum { STAGES = 3, SEEDS = 100, OPS = 5 };
+
+/* Slices of chips on hosts of their own, servers of one. */
+static void slices_join(world *w, int32_t slices)
+{
+    const pod_dcn_options options = {
+        .nslices = slices,
+        .dims = {w->slice.dims[0], w->slice.dims[1], w->slice.dims[2]},
+        .host_dims = {1,                1,                1               },
+        .server_dims = {1,                1,                1               },
+        .nic_bytes_per_s = 1e9,
+        .pcie_bytes_per_s = 1e9,
+        .oversubscription = 1,
+        .latency_ps = US(10),
+    };
+    w->slice.nslices = slices;
+    OK(w, pod_dcn_init(&w->dcn, &options, &w->err));
+    w->machine.dcn = &w->dcn;
+}
+
+/* Which stage a chip is of: by its place along an axis, its slice, or a single chip that differs from all. */
+static int32_t stage_at(const world *w, uint64_t seed, int32_t chip)
+{
+    int32_t at[POD_AXES];
+    const int32_t nchips = w->slice.nchips;
+    const int32_t all = nchips * w->slice.nslices;
+    pod_slice_coords(&w->slice, chip % nchips, at);
+    switch (pod_rng_below(seed, 10, 0, 6)) {
+    case 0:
+        return at[0] % 2;
+    case 1:
+        return at[1] % STAGES;
+    case 2:
+        return chip / nchips % STAGES;
+    case 3:
+        return (at[0] / 2 + at[1]) % 2;
+    case 4:
+        return chip == (int32_t)pod_rng_below(seed, 11, 0, (uint64_t)all) ? 1 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* A group whose chips are all of one stage, or none. */
+static bool group_is_whole(const world *w, int32_t number)
+{
+    const pod_group *group = &w->programs.groups[number].group;
+    const int32_t all = w->slice.nchips * w->slice.nslices;
+    for (int32_t chip = 0; chip < all; chip++) {
+        for (int32_t rank = 0; rank < group->size; rank++) {
+            const int32_t other = pod_group_chip(group, chip, rank);
+            if (w->programs.stage_of[other] != w->programs.stage_of[chip]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void ops_add(world *w, uint64_t seed, int32_t stage)
+{
+    static const pod_coll_op kinds[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER,
+                                        POD_ALL_TO_ALL};
+    const uint64_t own = seed * STAGES + (uint64_t)stage;
+    int32_t before = POD_OP_NONE;
+    for (uint64_t i = 0; i < OPS; i++) {
+        const int32_t group = (int32_t)pod_rng_below(seed, 1, i, (uint64_t)w->programs.ngroups);
+        if (pod_rng_below(own, 2, i, 3) == 0 || !group_is_whole(w, group)) {
+            before = core(w, stage, (double)pod_rng_below(own, 3, i, 50), before, POD_OP_NONE);
+            continue;
+        }
+        pod_op op = pod_op_make(POD_OP_COLLECTIVE, "collective", 0);
+        op.op = kinds[pod_rng_below(own, 4, i, sizeof kinds / sizeof kinds[0])];
+        op.group = group;
+        op.bytes = (int64_t)(1 + pod_rng_below(own, 5, i, 40)) * 960;
+        op.dtype = POD_DTYPE_BF16;
+        before = op_add(w, stage, &op, before, POD_OP_NONE);
+    }
+}
+
+/* Which of two messages of the same moment goes first on a link may differ, and with it a few parts in 10000. */
+static void near(const world *w, uint64_t seed, const char *what, int64_t full, int64_t few)
+{
+    cr_assert_leq(llabs(full - few), w->result.time_ps / 2000, "seed %d, %s: %lld ps of all, %lld",
+                  (int)seed, what, (long long)full, (long long)few);
+}
+
+/* @return chips that stood for all, of those that there are */
+static double folded_frac(uint64_t seed)
+{
+    static const int32_t shapes[][2] = {
+        {4, 2},
+        {4, 4},
+        {6, 2},
+        {3, 4},
+        {2, 2}
+    };
+    world w;
+    const uint64_t shape = pod_rng_below(seed, 6, 0, sizeof shapes / sizeof shapes[0]);
+    const int32_t slices = 1 + (int32_t)pod_rng_below(seed, 7, 0, 3);
+    world_init_axes(&w, shapes[shape][0], shapes[shape][1], STAGES,
+                    (unsigned)pod_rng_below(seed, 8, 0, 4));
+    const size_t all = (size_t)(w.slice.nchips * slices);
+    w.programs.stage_of = calloc(all, sizeof *w.programs.stage_of);
+    w.programs.place_of = calloc(all, sizeof *w.programs.place_of);
+    w.programs.chip_at = calloc(all * STAGES, sizeof *w.programs.chip_at);
+    if (slices > 1) {
+        pod_group inside;
+        pod_group joined;
+        int32_t over = 0;
+        slices_join(&w, slices);
+        w.programs.groups = realloc(w.programs.groups, (GROUPS + 1) * sizeof *w.programs.groups);
+        cr_assert(w.programs.groups != NULL); /* room as pod_grow_by_count has it */
+        OK(&w, pod_group_init_axes(&inside, &w.slice, 3, &w.err));
+        OK(&w, pod_group_init_slices(&joined, &inside, slices, NULL, slices, &w.err));
+        pod_group_fini(&inside);
+        OK(&w, pod_programs_group(&w.programs, &joined, &over, &w.err));
+    }
+    int32_t number[STAGES] = {POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
+    w.programs.nstages = 0;
+    for (int32_t chip = 0; chip < (int32_t)all; chip++) {
+        int32_t *own = &number[stage_at(&w, seed, chip)];
+        *own = *own == POD_OP_NONE ? w.programs.nstages++ : *own;
+        w.programs.stage_of[chip] = *own;
+        w.programs.place_of[chip] = chip;
+    }
+    for (int32_t stage = 0; stage < w.programs.nstages; stage++) {
+        ops_add(&w, seed, stage);
+    }
+    world_run(&w);
+    const pod_step_result few = w.result;
+    w.result = (pod_step_result){0};
+    w.exact = true;
+    world_run(&w);
+    const pod_step_result *full = &w.result;
+    cr_assert_eq(full->cells, (int64_t)all);
+    near(&w, seed, "step", full->time_ps, few.time_ps);
+    near(&w, seed, "compute", full->compute_ps / full->cells, few.compute_ps / few.cells);
+    near(&w, seed, "ICI", full->exposed_ici_ps / full->cells, few.exposed_ici_ps / few.cells);
+    near(&w, seed, "DCN", full->exposed_dcn_ps / full->cells, few.exposed_dcn_ps / few.cells);
+    cr_assert_eq(full->links.max_bytes, few.links.max_bytes, "seed %d", (int)seed);
+    const double frac = (double)few.cells / (double)all;
+    pod_step_result fold = few;
+    pod_step_result_fini(&fold);
+    world_fini(&w);
+    return frac;
+}
+
+Test(sim_step_fold, stands_for_all_chips_whatever_some_do)
+{
+    int folded = 0;
+    int whole = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        const double frac = folded_frac(seed);
+        folded += frac < 1;
+        whole += frac >= 1;
+    }
+    cr_assert_gt(folded, SEEDS / 4, "%d of %d fold", folded, SEEDS);
+    cr_assert_gt(whole, SEEDS / 20, "%d of %d are whole", whole, SEEDS);
+}
