@@ -2,6 +2,8 @@
 /* Whole runs: a good all-gather on a ring of four, and the same one broken on purpose. */
 #include "sim/run.h"
 
+#include "collectives/registry.h"
+
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -205,4 +207,53 @@ Test(sim_run, watched_messages_say_whether_the_receiver_adds_them)
         cr_expect_eq(message->reduces, message->source == 1 && message->step == 1);
     }
     pod_run_watch_fini(&watch);
+}
+
+/* Every chip of every slice holds the whole vector, of an all-to-all what it gives and what it gets. */
+Test(sim_run, data_needs_the_buffers_of_all_chips)
+{
+    static const struct {
+        pod_coll_op op;
+        const char *algorithm;
+        int vectors;
+    } cases[] = {
+        {POD_ALL_REDUCE,     "bucket", 1},
+        {POD_ALL_GATHER,     "bucket", 1},
+        {POD_REDUCE_SCATTER, "bucket", 1},
+        {POD_ALL_TO_ALL,     "direct", 2},
+    };
+    enum { SLICES = 3, ELEMENTS = 4000 };
+    const int32_t dims[POD_AXES] = {4, 2, 1};
+    const bool wrap[POD_AXES] = {true, false, false};
+    pod_slice slice;
+    pod_group group;
+    pod_error err = {0};
+    cr_assert_eq(pod_slice_make("v5e", 2, dims, wrap, false, &slice, &err), POD_OK);
+    cr_assert_eq(pod_group_init_axes(&group, &slice, 1, &err), POD_OK);
+    slice.nslices = SLICES;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const pod_coll_algorithm *algorithm = NULL;
+        pod_coll_schedule *schedule = NULL;
+        const pod_coll_request request = {.op = cases[i].op,
+                                          .slice = &slice,
+                                          .group = &group,
+                                          .elements = ELEMENTS,
+                                          .element_bytes = 4,
+                                          .link_rate = pod_rate_make(1e9),
+                                          .hop_latency_ps = POD_PS_PER_US};
+        cr_assert_eq(pod_coll_algorithm_find(cases[i].algorithm, &algorithm, &err), POD_OK);
+        cr_assert_eq(algorithm->build(&request, &schedule, &err), POD_OK, "%s", err.text);
+        cr_assert_eq(pod_run_data_bytes(schedule, &slice, POD_DTYPE_F32),
+                     cases[i].vectors * INT64_C(4) * ELEMENTS * 8 * SLICES, "%s: %lld",
+                     pod_coll_op_name(cases[i].op),
+                     (long long)pod_run_data_bytes(schedule, &slice, POD_DTYPE_F32));
+        cr_assert(pod_coll_parts_equal(schedule));
+        pod_coll_schedule_free(schedule);
+        pod_coll_request odd = request;
+        odd.elements++;
+        cr_assert_eq(algorithm->build(&odd, &schedule, &err), POD_OK, "%s", err.text);
+        cr_assert_not(pod_coll_parts_equal(schedule));
+        pod_coll_schedule_free(schedule);
+    }
+    pod_group_fini(&group);
 }

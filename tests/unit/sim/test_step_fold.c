@@ -165,3 +165,22 @@ Test(sim_step_fold, stands_for_all_chips_whatever_some_do)
     cr_assert_gt(folded, SEEDS / 4, "%d of %d fold", folded, SEEDS);
     cr_assert_gt(whole, SEEDS / 20, "%d of %d are whole", whole, SEEDS);
 }
+
+/* On a torus that closes one chip is enough, whatever the collective; an open axis keeps its chips. */
+Test(sim_step_fold, one_chip_of_a_torus_is_enough)
+{
+    static const pod_coll_op kinds[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        for (unsigned closed = 0; closed < 4; closed++) {
+            world w;
+            world_init_axes(&w, 4, 4, 1, closed);
+            w.algorithm = "bucket";
+            (void)collective(&w, kinds[i], GROUP_ALL, 96, POD_OP_NONE);
+            world_run(&w);
+            cr_assert_eq(
+                w.result.cells, ((closed & 1U) != 0 ? 1 : 4) * ((closed & 2U) != 0 ? 1 : 4),
+                "%s, closed %u: %d cells", pod_coll_op_name(kinds[i]), closed, (int)w.result.cells);
+            world_fini(&w);
+        }
+    }
+}

@@ -3,6 +3,8 @@
  * that simulates all by itself, each of its ops too, and puts the same on its links. */
 #include "step_fixture.h"
 
+#include "sim/oracle.h"
+
 #include <string.h>
 
 #include "../sample.h"
@@ -176,4 +178,17 @@ Test(sim_step_oracle, clusters_join)
     cr_assert_eq(pod_oracle_memo_counts(memo).nets, 3);
     pod_oracle_memo_free(memo);
     world_fini(&w);
+}
+
+/* The largest power of two of which eight are no longer than a launch; 0 where none is. */
+Test(sim_step_oracle, parts_are_an_eighth_of_a_launch_or_less)
+{
+    for (pod_time_ps launch_ps = 0; launch_ps < 5000; launch_ps++) {
+        pod_time_ps part_ps = 0;
+        for (pod_time_ps power = 1; 8 * power <= launch_ps; power *= 2) {
+            part_ps = power;
+        }
+        cr_assert_eq(pod_oracle_part_ps(launch_ps), part_ps, "%lld", (long long)launch_ps);
+    }
+    cr_assert_eq(pod_oracle_part_ps(US(5)), 524288);
 }
