@@ -367,9 +367,35 @@ static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
                : POD_OK;
 }
 
+/* What a table of shapes has no place for. */
+static pod_status shapes_check(const pod_cli *cli, const pod_step_texts *texts,
+                               const pod_experiment_step_request *request,
+                               const pod_step_batches *batches, pod_error *err)
+{
+    if (request->model.kind != POD_MODEL_TRANSFORMER || pod_model_tokens(&request->model) > 0
+        || request->mode > POD_STEP_FORWARD) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--shapes is of lengths of sequences: for transformers in --mode train and "
+                        "forward");
+    }
+    if (pod_step_text(texts, "seq") != NULL || batches->count > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--shapes says the lengths; leave out --seq, and give one --batch");
+    }
+    return texts->what_if != NULL || texts->collectives != NULL || texts->memory != NULL
+                   || texts->ops != NULL || texts->top_ops > 0 || texts->chakra != NULL
+                   || texts->goal != NULL || cli->common.trace_path != NULL
+                   || cli->common.plot_path != NULL
+               ? pod_fail(err, POD_E_USAGE,
+                          "--what-if, --top, --ops, --collectives, --memory, --chakra, --goal, "
+                          "--trace and --plot are of one step; leave --shapes out")
+               : POD_OK;
+}
+
 /* The options are read; texts have the recipe's values, too. */
 static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step_recipe *recipe,
-                       const pod_step_batches *batches, pod_error *err)
+                       const pod_step_batches *batches, const pod_step_shapes *shapes,
+                       pod_error *err)
 {
     pod_experiment_step_request request;
     pod_what_if what;
@@ -386,6 +412,9 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     if (st == POD_OK && batches->count > 0) {
         st = batches_check(cli, texts, &request, err);
     }
+    if (st == POD_OK && shapes->count > 0) {
+        st = shapes_check(cli, texts, &request, batches, err);
+    }
     if (st == POD_OK && texts->what_if != NULL) {
         st = pod_what_if_parse(texts->what_if, &what, err);
     }
@@ -401,6 +430,11 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     }
     if (st == POD_OK) {
         pod_step_recipe_explain(recipe, texts, cli, &request, &logical);
+    }
+    if (st == POD_OK && shapes->count > 0) {
+        st = pod_step_shapes_run(cli, texts, shapes, &request, &targets.setup[0], &logical, err);
+        pod_cli_targets_fini(&targets);
+        return st;
     }
     if (st == POD_OK && batches->count > 0) {
         st = pod_step_batches_run(cli, batches, texts->max_ms, &request, &targets.setup[0],
@@ -430,6 +464,13 @@ static const pod_cli_option options[] = {
     {"max-ms-per-token", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, max_ms), "T",
      "of --batch B,B,... in decode and serve: name the largest batch that takes no longer", .max = 1000000,
      .group = "Inference"},
+    {"shapes", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, shapes), "FILE",
+     "a CSV file of columns seq and steps: lengths of sequences and how often each comes; prints what ways of padding "
+     "cost and save", .group = "Model"},
+    {"steps", 0, POD_CLI_COUNT, POD_CLI_FIELD(pod_step_texts, steps), "N",
+     "with --shapes: steps that run in all", .min = 1, .max = 1000000000000, .group = "Model"},
+    {"compile-s", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, compile_s), "T",
+     "with --shapes: seconds to compile a program of one shape", .max = 1000000, .group = "Model"},
     {"top", 0, POD_CLI_COUNT, POD_CLI_FIELD(pod_step_texts, top_ops), "N",
      "list the N operations that take most (default: none)", .group = "Output"},
     {"ops", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, ops), "FILE",
@@ -469,12 +510,17 @@ pod_status pod_cmd_step(pod_cli *cli, int argc, const char **argv, pod_error *er
         return POD_OK;
     }
     pod_step_batches batches = {.count = 0};
+    pod_step_shapes shapes = {.count = 0};
     pod_status st = pod_step_recipe_read(&recipe, &texts, cli, err);
     if (st == POD_OK) {
         st = pod_step_batches_take(&batches, &texts, err);
     }
     if (st == POD_OK) {
-        st = step(cli, &texts, &recipe, &batches, err);
+        st = pod_step_shapes_read(cli, &texts, &shapes, err);
+    }
+    if (st == POD_OK) {
+        texts.seq_default = shapes.count > 0 ? shapes.longest : texts.seq_default;
+        st = step(cli, &texts, &recipe, &batches, &shapes, err);
     }
     pod_step_recipe_fini(&recipe);
     return st;

@@ -29,6 +29,9 @@ typedef struct pod_step_texts {
     int64_t top_ops;     /**< of step: operations that its table shows */
     const char *ops;     /**< of step: a file of all */
     const char *what_if; /**< of step */
+    const char *shapes;  /**< of step: a file of lengths */
+    int64_t steps;       /**< with shapes: that run in all */
+    double compile_s;    /**< with shapes: a program */
     double max_ms;       /**< of step: a token may take at most so long; 0 = any time */
     const char *collectives;
     const char *memory;
@@ -114,6 +117,25 @@ void pod_step_serving_note(pod_findings *findings, const pod_experiment_step_cas
 /** Share of the HBM's rate that the weights and cache of an inference step take. Local. */
 double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
                               double step_s);
+
+enum { POD_STEP_SHAPES_MAX = 64 };
+/** `--shapes FILE`: lengths of sequences, and how often batches of each come. */
+typedef struct pod_step_shapes {
+    int count; /**< 0: one length is asked for */
+    int64_t longest;
+    int64_t seq[POD_STEP_SHAPES_MAX];
+    double weight[POD_STEP_SHAPES_MAX];
+} pod_step_shapes;
+
+/** Reads the file, if there is one. Collective. @return POD_E_USAGE, POD_E_TABLE, POD_E_IO */
+pod_status pod_step_shapes_read(pod_cli *cli, const pod_step_texts *texts, pod_step_shapes *shapes,
+                                pod_error *err);
+/** A row for each way of padding: programs that are compiled, steps that run. Collective.
+ *  @return as a step of the first length that fails */
+pod_status pod_step_shapes_run(pod_cli *cli, const pod_step_texts *texts,
+                               const pod_step_shapes *shapes, pod_experiment_step_request *request,
+                               const pod_experiment_setup *setup, const pod_logical_mesh *logical,
+                               pod_error *err);
 
 enum { POD_STEP_BATCHES_MAX = 64 };
 /** `--batch 8,16,32`. */
