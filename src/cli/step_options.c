@@ -359,14 +359,13 @@ static void rounds_set(pod_experiment_step_request *request, const pod_step_text
     }
 }
 
-/** Steps without numbers are timed only. */
+/** Steps of resnets are timed only. */
 static pod_status data_check(const pod_experiment_step_request *request, const pod_cli *cli,
                              pod_error *err)
 {
-    if (!pod_model_has_numbers(&request->model) && cli->experiment.data == POD_DATA_REAL) {
+    if (request->model.kind == POD_MODEL_RESNET && cli->experiment.data == POD_DATA_REAL) {
         return pod_fail(err, POD_E_USAGE,
-                        "steps of %s are timed without numbers; use --data none, or mlp",
-                        request->model.kind == POD_MODEL_RESNET ? "resnets" : "transformers");
+                        "steps of resnets are timed without numbers; use --data none, or mlp");
     }
     return POD_OK;
 }
@@ -399,6 +398,7 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     POD_TRY(pod_step_model_read(name, cli, &model, err));
     *request = pod_experiment_step_request_of(&model);
     POD_TRY(data_check(request, cli, err));
+    request->numbers = model.kind == POD_MODEL_TRANSFORMER && cli->experiment.data == POD_DATA_REAL;
     POD_TRY(pod_step_recipe_apply(request, texts, recipe, err));
     POD_TRY(batch_check(request, texts, recipe->given, err));
     POD_TRY(input_check(texts, err));

@@ -518,8 +518,8 @@ pod_status pod_experiment_search_times(pod_experiment *experiment,
 
 /* One candidate with real numbers, on all ranks together. */
 static pod_status run_data(pod_experiment *experiment, const pod_experiment_candidate *candidate,
-                           pod_experiment_step_outcome *outcome, pod_reference **reference,
-                           pod_error *err)
+                           const pod_experiment_terms *terms, pod_experiment_step_outcome *outcome,
+                           pod_experiment_reference *reference, pod_error *err)
 {
     pod_experiment_step_case run_case;
     pod_step_result result = {0};
@@ -527,11 +527,11 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
     const pod_chip_spec *chip = &candidate->setup->chip;
     pod_status st = pod_experiment_step_lay(experiment, &run_case, candidate->request,
                                             candidate->setup, &candidate->mesh, err);
-    if (st == POD_OK && *reference == NULL) {
-        st = pod_experiment_step_reference(experiment, &run_case, reference, err);
+    if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
+        st = pod_experiment_step_reference(experiment, &run_case, terms, reference, err);
     }
     if (st == POD_OK) {
-        st = pod_experiment_step_run_data(experiment, &run_case, chip, *reference, NULL, &result,
+        st = pod_experiment_step_run_data(experiment, &run_case, chip, reference, NULL, &result,
                                           &numbers, err);
     }
     if (st == POD_OK) {
@@ -545,7 +545,28 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
 
 static bool has_numbers(const pod_experiment_candidate *candidates, int count)
 {
-    return count > 0 && pod_model_has_numbers(&candidates[0].request->model);
+    const pod_experiment_step_request *request = count > 0 ? candidates[0].request : NULL;
+    return request != NULL && (pod_model_has_numbers(&request->model) || request->numbers);
+}
+
+/* The most partial sums of a layout in its activations and in its gradients. */
+static pod_experiment_terms terms_of(const pod_experiment_candidate *candidates,
+                                     const pod_experiment_step_outcome *outcomes, int count)
+{
+    pod_experiment_terms terms = {.activations = 1, .gradients = 1};
+    for (int i = 0; i < count; i++) {
+        const pod_logical_mesh *mesh = &candidates[i].mesh;
+        int64_t chips = 1;
+        for (int l = 0; l < mesh->naxes; l++) {
+            const int64_t size = (int64_t)mesh->size[l] * mesh->dcn_size[l];
+            const bool tensor = mesh->axis[l] == POD_MESH_TENSOR;
+            terms.activations = pod_max_i64(terms.activations, tensor ? size : 1);
+            chips *= size;
+        }
+        terms.gradients =
+            pod_max_i64(terms.gradients, chips * pod_max_i64(outcomes[i].microbatches, 1));
+    }
+    return terms;
 }
 
 pod_status pod_experiment_search(pod_experiment *experiment,
@@ -574,13 +595,14 @@ pod_status pod_experiment_search(pod_experiment *experiment,
         return pod_experiment_search_times(experiment, candidates, count, top, listener, outcomes,
                                            err);
     }
-    pod_reference *reference = NULL;
+    const pod_experiment_terms terms = terms_of(candidates, outcomes, count);
+    pod_experiment_reference reference = {0};
     for (int i = 0; i < count && st == POD_OK; i++) {
         if (outcomes[i].status == POD_OK) {
-            st = run_data(experiment, &candidates[i], &outcomes[i], &reference, err);
+            st = run_data(experiment, &candidates[i], &terms, &outcomes[i], &reference, err);
         }
     }
-    pod_reference_free(reference);
+    pod_experiment_reference_free(&reference);
     return st;
 }
 

@@ -2,6 +2,7 @@
 #include "experiment/step_case.h"
 #include "workload/build/remat.h"
 #include "workload/fit.h"
+#include "workload/verify/place_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,6 +123,8 @@ static pod_status fill_request(pod_experiment_step_case *run_case, pod_error *er
         .gather_ahead = asked->gather_ahead,
         .input = asked->input,
         .serving = asked->serving,
+        .numbers = asked->numbers,
+        .form = pod_place_form(&asked->model, asked->optimizer),
         .plain = asked->plain,
         .collective_matmul = asked->collective_matmul,
         .vmem_prefetch = asked->vmem_prefetch,

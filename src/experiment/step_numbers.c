@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_numbers.h"
 
+#include "workload/verify/place_check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 /* Of a whole job: about a second of one core. A constant, so that what is printed depends on the question alone. */
 static const double MULTIPLY_ADDS_MAX = 16e9;
 
@@ -32,64 +37,195 @@ pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int
     return *real ? pod_experiment_memory_check(experiment, bytes, 0, "", err) : POD_OK;
 }
 
-pod_status pod_experiment_step_reference(pod_experiment *experiment,
-                                         const pod_experiment_step_case *run_case,
-                                         pod_reference **reference, pod_error *err)
+void pod_experiment_reference_free(pod_experiment_reference *reference)
 {
-    pod_status st = pod_reference_new(&run_case->request, experiment->seed, reference, err);
+    pod_reference_free(reference->rows);
+    pod_transformer_reference_free(reference->transformer);
+    *reference = (pod_experiment_reference){0};
+}
+
+/* What rank 0 has computed comes to the others. */
+static pod_status rows_share(pod_experiment *experiment, pod_reference *reference, pod_error *err)
+{
     const bool first = pod_par_rank(experiment->par) == 0;
-    if (st == POD_OK && first) {
-        st = pod_reference_compute(*reference, err);
-    }
-    st = pod_par_agree(experiment->par, st, err);
-    if (st != POD_OK || pod_par_size(experiment->par) == 1) {
-        return st;
-    }
     char *blob = NULL;
     size_t size = 0;
     if (first) {
-        pod_reference_blob(*reference, &blob, &size);
+        pod_reference_blob(reference, &blob, &size);
     }
-    st = pod_par_bcast_blob(experiment->par, &blob, &size, err);
+    pod_status st = pod_par_bcast_blob(experiment->par, &blob, &size, err);
     if (st == POD_OK && !first) {
-        st = pod_reference_take(*reference, blob, size, err);
+        st = pod_reference_take(reference, blob, size, err);
     }
     return pod_par_agree(experiment->par, st, err);
 }
 
+static pod_status rows_reference(pod_experiment *experiment,
+                                 const pod_experiment_step_case *run_case,
+                                 pod_reference **reference, pod_error *err)
+{
+    pod_status st = pod_reference_new(&run_case->request, experiment->seed, reference, err);
+    if (st == POD_OK && pod_par_rank(experiment->par) == 0) {
+        st = pod_reference_compute(*reference, err);
+    }
+    st = pod_par_agree(experiment->par, st, err);
+    return st == POD_OK && pod_par_size(experiment->par) > 1
+               ? rows_share(experiment, *reference, err)
+               : st;
+}
+
+static pod_status transformer_share(pod_experiment *experiment,
+                                    pod_transformer_reference *reference, pod_error *err)
+{
+    const bool first = pod_par_rank(experiment->par) == 0;
+    void *block = NULL;
+    size_t size = 0;
+    pod_status st = pod_transformer_reference_block(reference, &block, &size, err);
+    st = pod_par_agree(experiment->par, st, err);
+    char *sent = first ? block : NULL;
+    size_t bytes = size;
+    POD_THEN(st, pod_par_bcast_blob(experiment->par, &sent, &bytes, err));
+    if (st == POD_OK && !first) {
+        POD_ASSERT(bytes == size);
+        memcpy(block, sent, size);
+        free(sent);
+    }
+    return pod_par_agree(experiment->par, st, err);
+}
+
+static pod_status transformer_reference(pod_experiment *experiment,
+                                        const pod_experiment_step_case *run_case,
+                                        const pod_experiment_terms *terms,
+                                        pod_transformer_reference **reference, pod_error *err)
+{
+    const pod_step_request *request = &run_case->request;
+    const pod_transformer_reference_args args = {
+        .model = request->model,
+        .batch = request->batch,
+        .seq = request->seq,
+        .dtype = request->dtype,
+        .mode = request->mode,
+        .optimizer = request->optimizer,
+        .rate = pod_transformer_rate(request->optimizer),
+        .seed = experiment->seed,
+        .activation_terms = terms->activations,
+        .gradient_terms = terms->gradients,
+    };
+    const bool first = pod_par_rank(experiment->par) == 0;
+    pod_status st = pod_transformer_reference_new(&args, reference, err);
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, pod_experiment_memory_check(
+                     experiment, pod_transformer_reference_bytes(*reference), 0, "", err));
+    if (st == POD_OK && first) {
+        st = pod_transformer_reference_compute(*reference, err);
+    }
+    st = pod_par_agree(experiment->par, st, err);
+    return st == POD_OK && pod_par_size(experiment->par) > 1
+               ? transformer_share(experiment, *reference, err)
+               : st;
+}
+
+pod_status pod_experiment_step_reference(pod_experiment *experiment,
+                                         const pod_experiment_step_case *run_case,
+                                         const pod_experiment_terms *terms,
+                                         pod_experiment_reference *reference, pod_error *err)
+{
+    const pod_work_layout *layout = &run_case->work.layout;
+    const pod_experiment_terms own = {
+        .activations = layout->size[POD_MESH_TENSOR],
+        .gradients = (int64_t)layout->mesh->ndevices * run_case->request.microbatches,
+    };
+    *reference = (pod_experiment_reference){0};
+    return run_case->request.model->kind == POD_MODEL_TRANSFORMER
+               ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own,
+                                       &reference->transformer, err)
+               : rows_reference(experiment, run_case, &reference->rows, err);
+}
+
+/* What chips came out with, before ranks add it up. */
+typedef struct found {
+    pod_step_check rows;
+    pod_place_check transformer;
+} found;
+
+static void rows_found(pod_experiment *experiment, found *f, const pod_reference *reference,
+                       pod_experiment_step_numbers *numbers)
+{
+    int64_t sums[2] = {f->rows.wrong, f->rows.checked};
+    pod_par_sum_i64(experiment->par, sums, 2);
+    pod_par_max_i64(experiment->par, &f->rows.error_bits, 1);
+    *numbers = (pod_experiment_step_numbers){
+        .max_rel_err = pod_step_check_error(&f->rows),
+        .wrong = sums[0],
+        .checked = sums[1],
+        .inexact = pod_reference_inexact(reference),
+    };
+}
+
+/* Doubles >= 0 are ordered as their bits. */
+static void error_max(pod_experiment *experiment, double *error)
+{
+    int64_t bits;
+    memcpy(&bits, error, sizeof bits);
+    pod_par_max_i64(experiment->par, &bits, 1);
+    memcpy(error, &bits, sizeof bits);
+}
+
+static void transformer_found(pod_experiment *experiment, found *f,
+                              pod_experiment_step_numbers *numbers)
+{
+    pod_place_check *check = &f->transformer;
+    int64_t sums[3] = {check->found.wrong, check->found.checked, check->loss};
+    pod_par_sum_i64(experiment->par, sums, 3);
+    error_max(experiment, &check->found.error);
+    error_max(experiment, &check->found.share);
+    check->found.wrong = sums[0];
+    check->found.checked = sums[1];
+    check->loss = sums[2];
+    pod_place_check_loss(check);
+    *numbers = (pod_experiment_step_numbers){
+        .max_rel_err = check->found.share, /* against the bound */
+        .wrong = check->found.wrong,
+        .checked = check->found.checked,
+        .inexact = check->found.checked, /* each is within a bound above 0 */
+    };
+}
+
 pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
-                                        const pod_chip_spec *chip, const pod_reference *reference,
+                                        const pod_chip_spec *chip,
+                                        const pod_experiment_reference *reference,
                                         pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err)
 {
+    const bool rows = reference->rows != NULL;
     pod_experiment_step_machine own;
+    found f = {
+        .rows = {.reference = reference->rows, .work = &run_case->work}
+    };
     pod_experiment_step_machine_make(&own, experiment, run_case, chip);
-    pod_step_check check = {.reference = reference, .work = &run_case->work};
     const pod_step_args args = {
         .machine = &own.machine,
         .chip = chip,
         .programs = &run_case->work.programs,
         .data = true,
-        .load = pod_step_check_load,
-        .store = pod_step_check_store,
-        .context = &check,
+        .load = rows ? pod_step_check_load : pod_place_check_load,
+        .store = rows ? pod_step_check_store : pod_place_check_store,
+        .context = rows ? (void *)&f.rows : (void *)&f.transformer,
     };
-    pod_status st = pod_experiment_watch_step(watch, &args, result, err);
+    pod_status st = rows ? POD_OK
+                         : pod_place_check_init(&f.transformer, &run_case->request, &run_case->work,
+                                                experiment->seed, reference->transformer, err);
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, pod_experiment_watch_step(watch, &args, result, err));
     pod_experiment_progress_end(experiment);
-    if (st == POD_OK) {
-        st = pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err);
+    POD_THEN(st,
+             pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
+    if (st == POD_OK && rows) {
+        rows_found(experiment, &f, reference->rows, numbers);
+    } else if (st == POD_OK) {
+        transformer_found(experiment, &f, numbers);
     }
-    if (st == POD_OK) {
-        int64_t sums[2] = {check.wrong, check.checked};
-        pod_par_sum_i64(experiment->par, sums, 2);
-        pod_par_max_i64(experiment->par, &check.error_bits, 1);
-        *numbers = (pod_experiment_step_numbers){
-            .max_rel_err = pod_step_check_error(&check),
-            .wrong = sums[0],
-            .checked = sums[1],
-            .inexact = pod_reference_inexact(reference),
-        };
-    }
+    pod_place_check_fini(&f.transformer);
     return st;
 }

@@ -6,6 +6,7 @@
 
 #include "experiment/step_simulate.h"
 #include "workload/verify/reference.h"
+#include "workload/verify/transformer_reference.h"
 
 /** Real numbers or none, as the experiment says or by size: of memory, and of the time of one core; notes what the size
  *  decided. Collective.
@@ -19,12 +20,33 @@ pod_status pod_experiment_step_choose_data(const pod_experiment *experiment, int
 /** What all chips together compute in matmuls; INT64_MAX if more. */
 int64_t pod_experiment_step_multiply_adds(const pod_experiment_step_case *run_case);
 
+/** A step on one chip: of rows (mlp, matmul), or of a transformer. */
+typedef struct pod_experiment_reference {
+    pod_reference *rows;
+    pod_transformer_reference *transformer;
+} pod_experiment_reference;
+
+static inline bool pod_experiment_reference_is_there(const pod_experiment_reference *reference)
+{
+    return reference->rows != NULL || reference->transformer != NULL;
+}
+
+void pod_experiment_reference_free(pod_experiment_reference *reference);
+
+/** Partial sums that chips add up, of all layouts that are compared. */
+typedef struct pod_experiment_terms {
+    int64_t activations; /**< chips of tensor */
+    int64_t gradients;   /**< chips, times microbatches */
+} pod_experiment_terms;
+
 /** The numbers of all layouts of a request, on one chip. Collective.
  *  @param run_case  any case of the request
- *  @param[out] reference  pod_reference_free */
+ *  @param terms     NULL: those of the case
+ *  @param[out] reference  pod_experiment_reference_free, also after an error */
 pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                          const pod_experiment_step_case *run_case,
-                                         pod_reference **reference, pod_error *err);
+                                         const pod_experiment_terms *terms,
+                                         pod_experiment_reference *reference, pod_error *err);
 
 /** What real numbers came out as. */
 typedef struct pod_experiment_step_numbers {
@@ -39,6 +61,7 @@ typedef struct pod_experiment_step_numbers {
  *  @param[out] result  for pod_step_result_fini */
 pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
-                                        const pod_chip_spec *chip, const pod_reference *reference,
+                                        const pod_chip_spec *chip,
+                                        const pod_experiment_reference *reference,
                                         pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err);

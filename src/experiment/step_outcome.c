@@ -117,7 +117,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
                                pod_error *err)
 {
     pod_experiment_step_numbers numbers = {.checked = 0};
-    pod_reference *reference = NULL;
+    pod_experiment_reference reference = {0};
     bool data = false;
     pod_time_ps bound_ps = 0;
     pod_status st =
@@ -125,15 +125,15 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
                                         pod_experiment_step_multiply_adds(run_case), 1, &data, err);
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
     if (st == POD_OK && data) {
-        st = pod_experiment_step_reference(experiment, run_case, &reference, err);
+        st = pod_experiment_step_reference(experiment, run_case, NULL, &reference, err);
         pod_experiment_step_case tried = *run_case;
         if (st == POD_OK && tried.setup->detour != NULL) {
             st = pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err);
             pod_step_result_fini(result);
         }
-        POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, reference, watch,
+        POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, &reference, watch,
                                                   result, &numbers, err));
-        pod_reference_free(reference);
+        pod_experiment_reference_free(&reference);
     } else if (st == POD_OK) {
         st = pod_experiment_step_run(experiment, run_case, chip, watch, result, err);
     }

@@ -86,6 +86,7 @@ static trial *trial_add(trials *t, pod_experiment_step_change change, double mos
                      .request = *run_case->asked,
                      .mesh = run_case->mesh.logical};
     added->request.plain = true;
+    added->request.numbers = false; /* times are enough */
     if (pod_experiment_step_wants_best(run_case->asked)) {
         added->request.placement = run_case->placement; /* the one that was the best */
     }

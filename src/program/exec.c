@@ -1,46 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/exec.h"
 
+#include "chip/kernels.h"
 #include "chip/numerics.h"
+#include "program/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-int64_t pod_program_data_bytes(const pod_program *program)
-{
-    int64_t total = 0;
-    for (int32_t b = 0; b < program->nbuffers; b++) {
-        if (!pod_add_i64(total, pod_buffer_bytes(&program->buffers[b]), &total)) {
-            return INT64_MAX;
-        }
-    }
-    return total;
-}
-
-pod_status pod_shards_init(pod_shards *shards, const pod_program *program, pod_error *err)
-{
-    shards->data = calloc((size_t)program->nbuffers + 1, sizeof *shards->data);
-    bool complete = shards->data != NULL;
-    for (int32_t b = 0; complete && b < program->nbuffers; b++) {
-        shards->data[b] = calloc(1, (size_t)pod_buffer_bytes(&program->buffers[b]) + 1);
-        complete = shards->data[b] != NULL;
-    }
-    return complete ? POD_OK
-                    : pod_fail(err, POD_E_NOMEM,
-                               "out of memory for the data of a chip, %lld bytes; use --data none "
-                               "or more ranks on more machines",
-                               (long long)pod_program_data_bytes(program));
-}
-
-void pod_shards_fini(pod_shards *shards, const pod_program *program)
-{
-    for (int32_t b = 0; shards->data != NULL && b < program->nbuffers; b++) {
-        free(shards->data[b]);
-    }
-    free(shards->data);
-    shards->data = NULL;
-}
 
 /* ---- matmul ---- */
 
@@ -273,11 +240,6 @@ static pod_status exec_conv(const pod_program *program, const pod_op *op, pod_sh
 
 /* ---- vectors ---- */
 
-static float adam_weight(float w, float m, float v, float rate)
-{
-    return w - rate * (m / 0.1F) / (sqrtf(v / 0.001F) + 1e-8F);
-}
-
 static float vector_value(const pod_op *op, float a, float b, float c)
 {
     const float rate = (float)op->rate;
@@ -304,7 +266,7 @@ static float vector_value(const pod_op *op, float a, float b, float c)
     case POD_VEC_ADAM_V:
         return 0.999F * a + 0.001F * b * b;
     case POD_VEC_ADAM_W:
-        return adam_weight(a, b, c, rate);
+        return pod_kernel_adam(a, b, c, rate);
     }
     return 0;
 }
@@ -352,6 +314,9 @@ static pod_status exec_vector(const pod_program *program, const pod_op *op, pod_
 pod_status pod_op_exec(const pod_program *program, int32_t op, pod_shards *shards, pod_error *err)
 {
     const pod_op *what = &program->ops[op];
+    if (what->numbers != POD_OP_NONE) {
+        return pod_numbers_exec(program, what, shards, err);
+    }
     if (what->out == POD_OP_NONE) {
         return POD_OK;
     }

@@ -10,20 +10,7 @@
  *  buffer sets its pointer to NULL. Threads: none. */
 #pragma once
 
-#include "program/program.h"
-
-/** The storage of one chip: data[buffer], NULL where a buffer has none. */
-typedef struct pod_shards {
-    void **data;
-} pod_shards;
-
-/** Bytes of all buffers of a program on one chip: what real data needs. INT64_MAX if that exceeds
- *  63 bits. */
-int64_t pod_program_data_bytes(const pod_program *program);
-
-/** Allocate (zeroed) every buffer of a program. POD_E_NOMEM; fini is fine then too. */
-pod_status pod_shards_init(pod_shards *shards, const pod_program *program, pod_error *err);
-void pod_shards_fini(pod_shards *shards, const pod_program *program);
+#include "program/shards.h"
 
 /** Execute a matmul, convolution or vector op; other kinds and ops without buffers do nothing.
  *  @return POD_E_NOMEM; POD_E_RANGE (a matrix of 2^31 elements or more); POD_E_INVALID (a dtype

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every program must obey: deps point backwards, shapes fit, messages pair up. */
-#include "program/program.h"
+#include "program/numbers.h"
 
 #include <stdlib.h>
 
@@ -69,8 +69,31 @@ static bool shape_is(const pod_buffer *buffer, int64_t rows, int64_t columns)
     return buffer == NULL || (buffer->rows == rows && buffer->columns == columns);
 }
 
+/** The multiply-adds of all products that an op computes are those that it costs. */
+static pod_status products_check(const op_check *check, const pod_op *op)
+{
+    double products = 0;
+    for (int32_t i = op->numbers; i != POD_OP_NONE; i = check->program->numbers[i].next) {
+        const pod_number *n = &check->program->numbers[i];
+        if (n->function == POD_NUMBER_PRODUCT) {
+            const int64_t depth = n->transpose_a ? n->in[0].rows : n->in[0].columns;
+            products += (double)n->out[0].rows * (double)depth * (double)n->out[0].columns;
+        } else if (n->function == POD_NUMBER_PICK || n->function == POD_NUMBER_PICK_BACK) {
+            /* with a matrix of zeros and ones */
+            const pod_number_view *rows = &n->in[n->function == POD_NUMBER_PICK ? 0 : 1];
+            const pod_number_view *table = n->function == POD_NUMBER_PICK ? &n->in[1] : &n->out[0];
+            products += (double)rows->rows * (double)table->rows * (double)table->columns;
+        }
+    }
+    const double said = (double)op->m * (double)op->k * (double)op->n * (double)op->count;
+    return products == said ? POD_OK : op_fail(check, "its products differ from its matmul");
+}
+
 static pod_status check_matmul(const op_check *check, const pod_op *op)
 {
+    if (op->numbers != POD_OP_NONE) {
+        return products_check(check, op);
+    }
     const pod_buffer *a = buffer_at(check, op->in[0]);
     const pod_buffer *b = buffer_at(check, op->in[1]);
     const bool fits = (op->transpose_a ? shape_is(a, op->k, op->m) : shape_is(a, op->m, op->k))
@@ -130,12 +153,19 @@ static pod_status check_collective(const op_check *check, const pod_op *op)
     }
     const int64_t n = group->group.size;
     const pod_buffer *full = op->op == POD_ALL_GATHER ? out : in;
-    bool fits =
-        in->dtype == op->dtype && out->dtype == op->dtype && pod_buffer_bytes(full) == op->bytes;
+    const int64_t padded = in->use == POD_BUFFER_NUMBERS ? n * pod_dtype_size(op->dtype) : 1;
+    const int64_t beyond = op->bytes - pod_buffer_bytes(full);
+    bool fits = in->dtype == op->dtype && out->dtype == op->dtype && beyond >= 0 && beyond < padded;
     if (op->op == POD_ALL_GATHER) {
         fits = fits && is_piece(in, out, op->dim, n);
     } else if (op->op == POD_REDUCE_SCATTER) {
         fits = fits && is_piece(out, in, op->dim, n);
+    } else if (op->op == POD_ALL_TO_ALL) {
+        const int64_t pieces[2] = {op->dim == 0 ? n : 1, op->dim == 1 ? n : 1};
+        const int64_t joined[2] = {op->dim_out == 0 ? n : 1, op->dim_out == 1 ? n : 1};
+        fits = fits && out->rows == in->rows / pieces[0] * joined[0]
+               && out->columns == in->columns / pieces[1] * joined[1] && in->rows % pieces[0] == 0
+               && in->columns % pieces[1] == 0;
     } else {
         fits = fits && shape_is(in, out->rows, out->columns);
     }

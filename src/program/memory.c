@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void touch(pod_liveness *live, int32_t buffer, int32_t op)
+static void touch(const pod_program *program, pod_liveness *live, int32_t buffer, int32_t op)
 {
-    if (buffer == POD_OP_NONE) {
+    if (buffer == POD_OP_NONE || program->buffers[buffer].use == POD_BUFFER_NUMBERS) {
         return;
     }
     live->first[buffer] = op < live->first[buffer] ? op : live->first[buffer];
@@ -42,20 +42,21 @@ static void lifetimes_find(const pod_program *program, pod_liveness *live)
 {
     for (int32_t b = 0; b < program->nbuffers; b++) {
         const pod_buffer *buffer = &program->buffers[b];
-        const bool there = buffer->persistent || buffer->given;
+        const bool counts = buffer->use != POD_BUFFER_NUMBERS;
+        const bool there = counts && (buffer->persistent || buffer->given);
         live->first[b] = there ? 0 : program->nops;
-        live->last[b] = buffer->persistent ? program->nops : buffer->given ? 0 : -1;
-        touch(live, buffer->made != POD_OP_NONE ? b : POD_OP_NONE, buffer->made);
+        live->last[b] = !there ? -1 : buffer->persistent ? program->nops : 0;
+        touch(program, live, buffer->made != POD_OP_NONE ? b : POD_OP_NONE, buffer->made);
     }
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         for (int k = 0; k < POD_OP_INPUTS_MAX; k++) {
-            touch(live, op->in[k], i);
+            touch(program, live, op->in[k], i);
         }
         for (int k = 0; k < POD_OP_TOUCHES_MAX; k++) {
-            touch(live, op->touch[k], i);
+            touch(program, live, op->touch[k], i);
         }
-        touch(live, op->out, i);
+        touch(program, live, op->out, i);
     }
 }
 

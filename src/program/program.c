@@ -3,6 +3,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "program/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,7 @@ void pod_program_fini(pod_program *program)
     free(program->ops);
     free(program->deps);
     free(program->buffers);
+    free(program->numbers);
     *program = (pod_program){0};
 }
 
@@ -193,6 +195,7 @@ pod_op pod_op_make(pod_op_kind kind, const char *name, int32_t layer)
         .out = POD_OP_NONE,
         .touch = { POD_OP_NONE, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE},
         .count = 1,
+        .numbers = POD_OP_NONE,
         .group = POD_OP_NONE,
         .sources = POD_OP_NONE,
         .algorithm = POD_OP_NONE,
@@ -231,4 +234,20 @@ const char *pod_memory_kind_name(pod_memory_kind kind)
     static const char *const names[] = {POD_MEMORY_KIND_LIST(KIND_NAME)};
 #undef KIND_NAME
     return names[kind];
+}
+
+int32_t pod_program_number(pod_program *program, int32_t op, const pod_number *number)
+{
+    if (!pod_grow_by_count(&program->numbers, program->nnumbers, sizeof *program->numbers)) {
+        program->out_of_memory = true;
+        return POD_OP_NONE;
+    }
+    int32_t *place = &program->ops[op].numbers;
+    program->numbers[program->nnumbers] = *number;
+    program->numbers[program->nnumbers].next = POD_OP_NONE;
+    while (*place != POD_OP_NONE) {
+        place = &program->numbers[*place].next;
+    }
+    *place = program->nnumbers;
+    return program->nnumbers++;
 }

@@ -100,9 +100,17 @@ typedef enum pod_memory_kind {
 } pod_memory_kind;
 #undef POD_MEMORY_KIND_ENUM
 
+/** What a buffer stands for. */
+typedef enum pod_buffer_use {
+    POD_BUFFER_WHOLE, /**< memory, and with real data the numbers in it */
+    POD_BUFFER_SIZE,  /**< memory alone */
+    POD_BUFFER_NUMBERS /**< numbers alone (program/numbers.h): made when first written, gone after its last reader */
+} pod_buffer_use;
+
 typedef struct pod_buffer {
     const char *name; /**< "w1.0"; of the program's names */
     pod_memory_kind kind;
+    pod_buffer_use use;
     bool persistent; /**< lives from before the step to after it */
     bool given;      /**< is there before the step and lives until its last reader */
     int32_t made;    /**< op that makes it without touching it; POD_OP_NONE */
@@ -168,6 +176,8 @@ typedef struct pod_op {
     pod_time_ps unit_ps;
     int32_t lane; /**< of a copy: POD_LANE_… */
     double rate;  /**< of POD_VEC_SGD */
+    int32_t
+        numbers; /**< what the op computes instead: the first in program->numbers; POD_OP_NONE */
     pod_attention_args attention;
     bool sustained; /**< of matmul and conv: at what a long step sustains (mxu_step_frac) */
     /* collective, send, recv, host */
@@ -175,12 +185,13 @@ typedef struct pod_op {
     int32_t group; /**< index in program->groups */
     int64_t bytes; /**< full buffer per chip, as in CLI.md; of a message for send, recv, host */
     pod_time_ps host_ps; /**< host: work on the host that moves nothing (bytes = 0) */
-    int dim;             /**< of gathers and scatters: 0 rows, 1 columns */
-    int32_t shift;       /**< of permutes: positions ahead in the group's order */
-    int32_t root;        /**< of broadcasts: rank in the group */
-    int32_t sources;     /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
-    int32_t algorithm;   /**< index in programs->algorithms, or POD_OP_NONE: the step's */
-    int32_t to_stage;    /**< of send: stage that receives; of recv: stage that sends */
+    int dim;         /**< of gathers and scatters: 0 rows, 1 columns; of all-to-alls what is cut */
+    int dim_out;     /**< of all-to-alls: what the pieces are put together along */
+    int32_t shift;   /**< of permutes: positions ahead in the group's order */
+    int32_t root;    /**< of broadcasts: rank in the group */
+    int32_t sources; /**< of permutes: index in programs->permutes, or POD_OP_NONE: by shift */
+    int32_t algorithm; /**< index in programs->algorithms, or POD_OP_NONE: the step's */
+    int32_t to_stage;  /**< of send: stage that receives; of recv: stage that sends */
     /** of send and recv: the same number on both sides; the tag of programs that match */
     int32_t message;
     /* of traces */
@@ -232,6 +243,8 @@ typedef struct pod_program {
     bool recomputes; /**< while building: ops added now are recomputed ones */
     int32_t nbuffers;
     pod_buffer *buffers;
+    int32_t nnumbers;
+    struct pod_number *numbers; /**< numbers[nnumbers] (program/numbers.h) */
     double model_flops; /**< useful FLOPs of one chip in the step, as the model counts them */
     bool out_of_memory; /**< while building; pod_program_finish tells */
 } pod_program;

@@ -128,6 +128,19 @@ static void letter_take(step_run *run, int32_t cell, const step_letter *letter)
     }
 }
 
+/* Whether numbers that an op reads, or room for those that it writes, are there; else the run fails. */
+static bool data_there(step_run *run, int32_t cell, const pod_op *op, int32_t buffer, bool read)
+{
+    pod_shards *shards = &run->shards[cell - run->first];
+    const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
+    const pod_status st = read ? pod_shards_read(shards, program, op, buffer, &run->failure)
+                               : pod_shards_write(shards, program, buffer, &run->failure);
+    if (st != POD_OK) {
+        pod_engine_fail(pod_net_engine(run->net), run->failure.status, run->failure.text);
+    }
+    return st == POD_OK;
+}
+
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
@@ -144,6 +157,9 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         letter_take(run, cell, &letter);
         return;
     }
+    if (data_bytes > 0 && !data_there(run, cell, op, op->in[0], true)) {
+        return;
+    }
     pod_payload *payload = pod_payload_new((int64_t)sizeof letter + data_bytes);
     POD_ASSERT(npaths > 0);
     if (payload == NULL) {
@@ -152,8 +168,10 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
     }
     memcpy(payload->bytes, &letter, sizeof letter);
     if (data_bytes > 0) {
-        memcpy(payload->bytes + sizeof letter, run->shards[cell - run->first].data[op->in[0]],
-               (size_t)data_bytes);
+        pod_shards *shards = &run->shards[cell - run->first];
+        const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
+        memcpy(payload->bytes + sizeof letter, shards->data[op->in[0]], (size_t)data_bytes);
+        pod_shards_release(shards, program, op->in[0]);
     }
     const pod_net_tag tag = {
         .kind = POD_TAG_STAGE_MESSAGE, .instance = (uint32_t)op->message, .step = op_number};
@@ -330,9 +348,10 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
     const step_stage *stage = &run->stages[state->stage];
     const int32_t op_number = pod_step_op_of(run, stage, number);
     step_instance *instance = run->instances[number];
-    if (run->args->data) {
+    const pod_op *op = &stage->program->ops[op_number];
+    if (run->args->data && data_there(run, cell, op, op->out, false)) {
         const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op_number]].schedule;
-        pod_step_store(run, cell, &stage->program->ops[op_number], instance->collective, schedule);
+        pod_step_store(run, cell, op, instance->collective, schedule);
     }
     instance->cells_left--;
     op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
@@ -409,7 +428,12 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
         return;
     }
     if (run->args->data) {
-        pod_step_load(run, cell, &stage->program->ops[op], instance->collective, schedule);
+        const pod_op *what = &stage->program->ops[op];
+        if (!data_there(run, cell, what, what->in[0], true)) {
+            return;
+        }
+        pod_step_load(run, cell, what, instance->collective, schedule);
+        pod_shards_release(&run->shards[cell - run->first], stage->program, what->in[0]);
     }
     pod_collective_start(instance->collective, cell, order);
     instance_release(run, number);
@@ -492,7 +516,7 @@ static void message_arrived(step_run *run, int32_t cell, pod_net_tag tag,
     }
     const int32_t op_number = (int32_t)*found;
     const pod_op *op = &program->ops[op_number];
-    if (run->args->data) {
+    if (run->args->data && data_there(run, cell, op, op->out, false)) {
         memcpy(run->shards[cell - run->first].data[op->out], payload->bytes + sizeof letter,
                (size_t)op->bytes);
     }

@@ -47,10 +47,11 @@ static void shard_copy(const shard *s, size_t from, size_t size, unsigned char *
     }
 }
 
-/* Blocks of rank `owner` in the work buffers of `cell`, to or from a shard. */
+/* Blocks of rank `owner` in the work buffers of `cell`, to or from a shard. Those that an all-to-all has brought lie
+ * after those that it sends. */
 static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
-                        const pod_coll_schedule *schedule, int32_t owner, const shard *s,
-                        int element_bytes, bool out)
+                        const pod_coll_schedule *schedule, int32_t owner, bool brought,
+                        const shard *s, int element_bytes, bool out)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
     const int32_t rank = pod_group_rank(schedule->group, chip);
@@ -58,8 +59,10 @@ static void blocks_copy(step_run *run, int32_t cell, pod_collective *collective,
     for (int32_t part = 0; part < schedule->nparts; part++) {
         int64_t offset = 0;
         int64_t elements = 0;
-        pod_coll_slots(schedule, rank, part, pod_coll_own_slot(schedule, part, owner),
-                       pod_coll_own_slots(schedule, part), &offset, &elements);
+        const int32_t slot =
+            pod_coll_own_slot(schedule, part, owner) + (brought ? schedule->parts[part].blocks : 0);
+        pod_coll_slots(schedule, rank, part, slot, pod_coll_own_slots(schedule, part), &offset,
+                       &elements);
         unsigned char *work = pod_collective_work(collective, cell, part);
         const size_t size = (size_t)elements * (size_t)element_bytes;
         shard_copy(s, from, size, work + (size_t)offset * (size_t)element_bytes, out);
@@ -106,15 +109,18 @@ void pod_step_load(step_run *run, int32_t cell, const pod_op *op, pod_collective
     const int element_bytes = pod_dtype_size(in->dtype);
     if (op->op == POD_ALL_GATHER) {
         const shard whole = shard_of(in, data, 0, 1, 0);
-        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), &whole,
-                    element_bytes, false);
+        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), false,
+                    &whole, element_bytes, false);
         return;
     }
-    if (op->op == POD_REDUCE_SCATTER) {
+    if (op->op == POD_REDUCE_SCATTER || op->op == POD_ALL_TO_ALL) {
         for (int32_t rank = 0; rank < group->group.size; rank++) {
             const shard s =
                 shard_of(in, data, op->dim, group->group.size, group->position_of_rank[rank]);
-            blocks_copy(run, cell, collective, schedule, rank, &s, element_bytes, false);
+            blocks_copy(run, cell, collective, schedule, rank, false, &s, element_bytes, false);
+            if (op->op == POD_ALL_TO_ALL && rank == pod_group_rank(schedule->group, chip)) {
+                blocks_copy(run, cell, collective, schedule, rank, true, &s, element_bytes, false);
+            }
         }
         return;
     }
@@ -131,18 +137,20 @@ void pod_step_store(step_run *run, int32_t cell, const pod_op *op, pod_collectiv
     const pod_program_group *group = &run->args->programs->groups[op->group];
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
     const int element_bytes = pod_dtype_size(result->dtype);
-    if (op->op == POD_ALL_GATHER) {
+    if (op->op == POD_ALL_GATHER || op->op == POD_ALL_TO_ALL) {
+        const bool exchange = op->op == POD_ALL_TO_ALL;
+        const int dim = exchange ? op->dim_out : op->dim;
         for (int32_t rank = 0; rank < group->group.size; rank++) {
             const shard s =
-                shard_of(result, data, op->dim, group->group.size, group->position_of_rank[rank]);
-            blocks_copy(run, cell, collective, schedule, rank, &s, element_bytes, true);
+                shard_of(result, data, dim, group->group.size, group->position_of_rank[rank]);
+            blocks_copy(run, cell, collective, schedule, rank, exchange, &s, element_bytes, true);
         }
         return;
     }
     if (op->op == POD_REDUCE_SCATTER) {
         const shard whole = shard_of(result, data, 0, 1, 0);
-        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), &whole,
-                    element_bytes, true);
+        blocks_copy(run, cell, collective, schedule, pod_group_rank(schedule->group, chip), false,
+                    &whole, element_bytes, true);
         return;
     }
     vector_copy(run, cell, collective, schedule, op->op == POD_PERMUTE, data,

@@ -73,7 +73,7 @@ pod_status pod_step_programs_make(const pod_step_request *request, pod_step_work
 {
     programs_drop(work);
     POD_TRY(stages_build(request, work, err));
-    return memory_measure(work, pod_model_has_numbers(request->model), err);
+    return memory_measure(work, pod_model_has_numbers(request->model) || request->numbers, err);
 }
 
 /* ---- memory from few layers and microbatches ---- */

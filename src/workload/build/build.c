@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/build/build.h"
 
+#include "base/grow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,9 @@ void pod_build_init(pod_build *build, const pod_work_layout *layout, pod_program
 void pod_build_fini(pod_build *build)
 {
     free(build->uses);
+    free(build->number_of);
     build->uses = NULL;
+    build->number_of = NULL;
 }
 
 const char *pod_build_name(char name[POD_BUILD_NAME_MAX], const char *phase, const char *verb,
@@ -166,6 +170,42 @@ int32_t pod_build_group(pod_build *build, const pod_axis_list *axes)
     return programs->ngroups - 1;
 }
 
+/* ---- numbers ---- */
+
+void pod_build_number_set(pod_build *build, int32_t buffer, int32_t number)
+{
+    if (build->number_of == NULL || buffer == POD_OP_NONE || build->st != POD_OK) {
+        return;
+    }
+    const int64_t known = build->nnumber_of;
+    if (!POD_GROW(build->number_of, build->nnumber_of, (int64_t)buffer + 1)) {
+        build->st = pod_fail(build->err, POD_E_NOMEM, "out of memory for numbers");
+        return;
+    }
+    for (int64_t i = known; i < build->nnumber_of; i++) {
+        build->number_of[i] = POD_OP_NONE;
+    }
+    build->number_of[buffer] = number;
+}
+
+int32_t pod_build_number(pod_build *build, int32_t buffer)
+{
+    if (build->number_of == NULL || buffer == POD_OP_NONE || build->st != POD_OK) {
+        return buffer;
+    }
+    if (buffer >= build->nnumber_of || build->number_of[buffer] == POD_OP_NONE) {
+        const pod_buffer like = build->program->buffers[buffer];
+        const int32_t number = pod_program_buffer(build->program, like.name, like.kind, false,
+                                                  like.dtype, like.rows, like.columns);
+        if (number == POD_OP_NONE) {
+            return POD_OP_NONE; /* pod_program_finish tells */
+        }
+        build->program->buffers[number].use = POD_BUFFER_NUMBERS;
+        pod_build_number_set(build, buffer, number);
+    }
+    return build->st == POD_OK ? build->number_of[buffer] : POD_OP_NONE;
+}
+
 /* ---- vectors and messages ---- */
 
 pod_array pod_build_vector(pod_build *build, const pod_elementwise *what, const pod_array *out)
@@ -199,7 +239,8 @@ int32_t pod_build_send(pod_build *build, const char *name, const pod_array *arra
     if (build->st != POD_OK) {
         return POD_OP_NONE;
     }
-    op.in[0] = array->buffer;
+    op.in[0] = pod_build_number(build, array->buffer);
+    op.touch[0] = op.in[0] != array->buffer ? array->buffer : POD_OP_NONE;
     op.dtype = array->dtype;
     op.bytes = pod_buffer_bytes(&build->program->buffers[array->buffer]);
     op.to_stage = stage;
@@ -215,7 +256,8 @@ pod_array pod_build_recv(pod_build *build, const char *name, const pod_array *em
     if (build->st != POD_OK) {
         return array;
     }
-    op.out = array.buffer;
+    op.out = pod_build_number(build, array.buffer);
+    op.touch[0] = op.out != array.buffer ? array.buffer : POD_OP_NONE;
     op.dtype = array.dtype;
     op.bytes = pod_buffer_bytes(&build->program->buffers[array.buffer]);
     op.to_stage = stage;

@@ -49,7 +49,10 @@ typedef struct pod_build {
     int32_t nuses;
     pod_use *uses;
     int32_t next_use;
-    int32_t gathered;       /**< uses gathered so far */
+    int32_t gathered; /**< uses gathered so far */
+    /** of a transformer with numbers: those that a buffer stands for now, POD_OP_NONE: none yet; else NULL */
+    int32_t *number_of;
+    int64_t nnumber_of;
     pod_use_gather *gather; /**< NULL: weights are arrays (workload/build/uses.h) */
     void *gather_context;
     pod_status st;
@@ -87,6 +90,12 @@ typedef struct pod_elementwise {
 
 /** out = function(in …); out may be one of them. @return out, made by the new op */
 pod_array pod_build_vector(pod_build *build, const pod_elementwise *what, const pod_array *out);
+
+/** The numbers that a buffer of a transformer stands for now, made like it at first; the buffer itself where there are
+ *  none. */
+int32_t pod_build_number(pod_build *build, int32_t buffer);
+/** From now on it stands for others. */
+void pod_build_number_set(pod_build *build, int32_t buffer, int32_t number);
 
 /** Message to, or from, another stage. @return the op that sends it */
 int32_t pod_build_send(pod_build *build, const char *name, const pod_array *array, int32_t stage,

@@ -96,6 +96,14 @@ typedef struct pod_step_serving {
 
 enum { POD_PAGE_DEFAULT = 16 };
 
+/** What the sizes of a transformer leave open, for its numbers. */
+typedef struct pod_step_form {
+    double epsilon;     /**< of norms: x / sqrt(mean(x²) + epsilon) */
+    double rotary_base; /**< of angles (program/numbers.h) */
+    bool relu2;         /**< the MLP's function; else silu */
+    double rate;        /**< of the optimizer */
+} pod_step_form;
+
 typedef struct pod_step_request {
     const pod_model *model;
     const pod_slice *slice;
@@ -112,6 +120,9 @@ typedef struct pod_step_request {
     const pod_chip_spec *chip;    /**< whose HBM and rates `auto` looks at; NULL: auto keeps all */
     int32_t microbatches;         /**< >= 1 */
     int32_t gather_ahead;         /**< >= 0 */
+    /** of transformers: ops say what they compute on real data (program/numbers.h) */
+    bool numbers;
+    pod_step_form form; /**< with numbers */
     bool plain; /**< a step that doesn't fit HBM is only refused, without a search for what would */
     bool
         vmem_prefetch; /**< weights come into VMEM before their matmul (workload/build/vmem_prefetch.h) */

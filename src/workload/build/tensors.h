@@ -10,6 +10,7 @@
 #pragma once
 
 #include "mesh/sharding.h"
+#include "models/model_layer.h"
 #include "program/program.h"
 
 enum { POD_TENSOR_NAME_MAX = 24 };
@@ -36,11 +37,44 @@ typedef struct pod_tensor {
     int32_t shift;         /**< as of pod_array */
 } pod_tensor;
 
+/** What a buffer of numbers of a transformer is, for those that fill and compare them. Bundles and their gradients are
+ *  the matrices of a part of a layer one after the other, each as tensor cuts it, padded, and cut over the mesh axes of
+ *  `cut` into equal pieces. */
+typedef enum pod_place_role {
+    POD_PLACE_TOKENS, /**< [rows, 1]: of all chips of `cut`, one after the other; less the first of the chip's part */
+    POD_PLACE_TARGETS,   /**< [rows, 1]: likewise of this chip alone */
+    POD_PLACE_POSITIONS, /**< [rows, 1]: in its sequence, of each token of this chip */
+    POD_PLACE_WEIGHTS,
+    POD_PLACE_MOMENT, /**< zeros */
+    POD_PLACE_UPDATED,
+    POD_PLACE_FIRST_MOMENT, /**< after the update, as the second */
+    POD_PLACE_SECOND_MOMENT,
+    POD_PLACE_GRADIENT,
+    POD_PLACE_LOGITS, /**< [tokens of this chip, columns of its part of the vocabulary] */
+    POD_PLACE_LOSS    /**< [1, 1]: the sum over this chip's tokens */
+} pod_place_role;
+
+typedef struct pod_place {
+    pod_place_role role;
+    int32_t stage;
+    int32_t buffer;
+    int32_t layer; /**< -1: the ends */
+    int32_t
+        part; /**< of a layer: pod_layer_part; of the ends: POD_PLACE_EMBEDDING, POD_PLACE_HEAD */
+    int32_t microbatch;
+    pod_axis_list cut;
+} pod_place;
+
+enum { POD_PLACE_EMBEDDING = POD_LAYER_PARTS, POD_PLACE_HEAD };
+
 typedef struct pod_tensors {
     int32_t count;
     pod_tensor *item;
+    int32_t nplaces;
+    pod_place *places;
 } pod_tensors;
 
 void pod_tensors_fini(pod_tensors *tensors);
 /** Add a copy. POD_E_NOMEM. */
 pod_status pod_tensors_add(pod_tensors *tensors, const pod_tensor *tensor, pod_error *err);
+pod_status pod_tensors_place(pod_tensors *tensors, const pod_place *place, pod_error *err);

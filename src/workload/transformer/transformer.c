@@ -2,10 +2,12 @@
 /* The order of a transformer's step in one stage: embedding, layers, head and loss, and back. */
 #include "workload/transformer/transformer.h"
 
+#include "chip/kernels.h"
 #include "workload/build/circular.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_layer.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
@@ -77,14 +79,24 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
 
 /* ---- the ends ---- */
 
-/** Rows of a table that is cut along its columns: picked everywhere, then exchanged. */
-static void embedding_exchange(pod_tf *tf, const char *name, int32_t x)
+/** Rows of a table that is cut along its columns: picked everywhere, then exchanged. @return the exchange, under way */
+static int32_t embedding_exchange(pod_tf *tf, const char *name, bool backward, int32_t x)
 {
     const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     const pod_axis_list *cut = &table->cut;
-    pod_tf_wait(tf,
-                pod_tf_collective(tf, POD_ALL_TO_ALL, name, cut, tf->tokens * tf->model->d_model,
-                                  POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE)));
+    const int32_t op =
+        pod_tf_collective(tf, POD_ALL_TO_ALL, name, cut, tf->tokens * tf->model->d_model,
+                          POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE));
+    if (op != NONE && pod_tf_numbers(tf)) {
+        const int64_t d = tf->model->d_model;
+        const int64_t pieces = pod_work_layout_pieces(tf->layout, cut);
+        const int32_t to =
+            pod_tf_number_new(tf, "x", tf->stage.build.dtype, tf->tokens * (backward ? pieces : 1),
+                              backward ? d / pieces : d);
+        pod_tf_number_move(tf, op, pod_tf_number(tf, x), to, (const int[2]){backward, !backward});
+        pod_tf_number_set(tf, x, to);
+    }
+    return op;
 }
 
 /** The rows of all tokens out of the table, or their derivatives into its gradient: a product with a 0-1 matrix, as
@@ -167,8 +179,11 @@ static pod_array tf_input(pod_stage *stage)
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
     tf->layer = -1;
     embedding_rows(tf, false, x, NONE);
-    embedding_exchange(tf, "fwd.exchange.embedding", x);
+    pod_tf_number_pick(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), x);
+    const int32_t exchange = embedding_exchange(tf, "fwd.exchange.embedding", false, x);
     tf->rows_cut = false;
+    /* chips of tensor have different rows of the table */
+    pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.embedding", x, d, exchange));
     return array_of(tf, x);
 }
 
@@ -208,12 +223,20 @@ static int32_t head_forward(pod_tf *tf, const char *name, const logits_size *siz
 {
     const int32_t logits = pod_tf_buffer(tf, "logits", POD_MEMORY_LOGITS, tf->stage.build.dtype,
                                          size->rows, size->vocab);
+    pod_tf_number_set(tf, logits,
+                      pod_tf_number_new(tf, "logits", tf->stage.build.dtype,
+                                        size->tiles * size->rows, size->vocab)); /* all tiles */
     const pod_tf_products head = {
         .pass = "fwd.pass.head",
         .buffer = xn,
         .tiles = size->tiles,
         .count = 1,
-        .product = {{name, tf->model->d_model, size->vocab, 1, {xn, weights, logits, NONE}}}};
+        .product = {{name,
+                     tf->model->d_model,
+                     size->vocab,
+                     1,
+                     {xn, weights, logits, NONE},
+                     pod_tf_factor_forward(tf, TOUCH(xn, weights, logits), 0, 0)}}};
     pod_tf_multiply(tf, &head, tf->rows_cut && !tf->program->recomputes);
     return logits;
 }
@@ -232,18 +255,29 @@ static int32_t head_backward(pod_tf *tf, const logits_size *size, int32_t x, int
         .buffer = dx,
         .tiles = size->tiles,
         .count = 1,
-        .product = {{"bwd.matmul.head", size->vocab, d, 1, {dlogits, weights, dx, NONE}}}};
+        .product = {{"bwd.matmul.head",
+                     size->vocab,
+                     d,
+                     1,
+                     {dlogits, weights, dx, NONE},
+                     pod_tf_factor_by_input(tf, TOUCH(dlogits, weights, dx), 0, 0, false)}}};
     pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
     const int32_t partial = pod_tf_gradient_buffer(tf, head);
     const pod_tf_products derivative = {
         .tiles = size->tiles,
         .count = 1,
-        .product = {{"bwd.matmul.dhead", d, size->vocab, 1, {xn, dlogits, partial, NONE}}}};
+        .product = {{"bwd.matmul.dhead",
+                     d,
+                     size->vocab,
+                     1,
+                     {xn, dlogits, partial, NONE},
+                     pod_tf_factor_by_weights(tf, xn, dlogits, 0, 0)}}};
     pod_tf_multiply_weights(tf, &sum, &derivative);
     pod_tf_gradient(tf, head, partial);
     pod_tf_multiply_sum_end(tf, &sum);
     const int64_t elements = pod_tf_rows(tf) * d;
     pod_tf_vector(tf, "bwd.norm", (double)elements, 4 * elements * BYTES, TOUCH(x, dx, NONE, NONE));
+    pod_tf_number_norm_back(tf, x, dx, dx, true);
     return dx;
 }
 
@@ -310,25 +344,55 @@ static void head_dense(pod_tf *tf, bool backward, int32_t x, int32_t weights)
                   (backward ? BACKWARD : FORWARD) * elements * BYTES, TOUCH(x, NONE, NONE, NONE));
 }
 
+/** The loss and the derivative by the logits, in their place. Over tensor each chip has a part of the vocabulary: of
+ *  each token the maximum of its logits, the sum of their exponents and the target's logit go to the others. */
+static void loss_forward(pod_tf *tf, const logits_size *size, int32_t wide)
+{
+    enum { LOSS_BYTES = 16, SUM_BYTES = 10, SUMS = POD_KERNEL_LOSS_SUMS };
+    /* bf16 in, f32 out; f32 in for the sums and for the loss; its derivative out */
+    const int64_t elements = size->tiles * size->rows * size->vocab;
+    const int32_t *touch = TOUCH(tf->logits, wide, NONE, NONE);
+    const int64_t words = SUMS * tf->tokens;
+    const bool cut = tf->tensor > 1;
+    const int32_t own = pod_tf_number_new(tf, "loss.sums", POD_DTYPE_F32, words, 1);
+    const int32_t all =
+        cut ? pod_tf_number_new(tf, "loss.sums", POD_DTYPE_F32, words * tf->tensor, 1) : own;
+    if (cut) {
+        pod_tf_vector(tf, "loss.sums", (double)elements, SUM_BYTES * elements, touch);
+        pod_tf_number_loss_sums(tf, own);
+        const int32_t op =
+            pod_tf_collective(tf, POD_ALL_GATHER, "fwd.gather.loss", &tf->layout->tensor,
+                              words * tf->tensor, POD_DTYPE_F32, NONE, touch);
+        pod_tf_number_move(tf, op, own, all, (const int[2]){0, 0});
+        pod_tf_wait(tf, op);
+    }
+    pod_tf_vector(tf, "loss", (double)elements, (LOSS_BYTES - (cut ? SUM_BYTES : 0)) * elements,
+                  touch);
+    if (!cut) {
+        pod_tf_number_loss_sums(tf, own);
+    }
+    pod_tf_number_loss(tf, all);
+}
+
 /** Logits, loss and the way back to the last layer's output. Of more than one piece logits are made twice. */
 static int32_t part_loss(pod_tf *tf, int32_t x)
 {
-    enum { LOSS_BYTES = 16, AGAIN_BYTES = 6 };
-    /* bf16 in, f32 out; f32 in for the sum and for the loss; its derivative out. Again: bf16 in, f32 out */
+    enum { AGAIN_BYTES = 6 }; /* bf16 in, f32 out */
     const int64_t rows = pod_tf_rows(tf) * tf->model->d_model;
     const logits_size size = logits_of(tf);
     const int64_t elements = size.tiles * size.rows * size.vocab;
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     pod_tf_vector(tf, "fwd.norm", (double)rows, 2 * rows * BYTES, TOUCH(x, xn, NONE, NONE));
+    pod_tf_number_norm(tf, x, NONE, xn);
     head_dense(tf, false, xn, weights);
     tf->logits = head_forward(tf, "fwd.matmul.head", &size, xn, weights);
     if (tf->stage.request->mode != POD_STEP_TRAIN) {
+        pod_tf_place(tf, POD_PLACE_LOGITS, pod_tf_number(tf, tf->logits), NULL, NULL);
         return tf->logits;
     }
     const int32_t wide = wide_make(tf, &size);
-    pod_tf_vector(tf, "loss", (double)elements, LOSS_BYTES * elements,
-                  TOUCH(tf->logits, wide, NONE, NONE)); /* its derivative in place */
+    loss_forward(tf, &size, wide);
     if (size.tiles > 1) {
         tf->program->recomputes = true;
         tf->logits = head_forward(tf, "bwd.matmul.head.again", &size, xn, weights);
@@ -410,12 +474,14 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
         return;
     }
     pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
-    embedding_exchange(tf, "bwd.exchange.embedding", dx);
-    if (table->there && table->gradient == NONE) {
+    pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx));
+    const bool first = table->gradient == NONE;
+    if (table->there && first) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
                                         tf->stage.build.dtype, table->shard, 1);
     }
     embedding_rows(tf, true, dx, table->gradient);
+    pod_tf_number_pick_back(tf, table, dx, first);
     if (table->there && pod_stage_part_is_last(stage)) {
         table->gradient_op = tf->last_core;
         pod_tf_gradient_complete(tf, table);
@@ -441,6 +507,9 @@ static void tf_declare_output(pod_stage *stage)
 
 static void tf_weights(pod_stage *stage)
 {
+    pod_tf *tf = tf_of(stage);
+    tf->positions = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, tf->tokens, 1);
+    pod_tf_place(tf, POD_PLACE_POSITIONS, tf->positions, NULL, NULL);
     pod_tf_bundles_make(tf_of(stage));
     pod_tf_gather_once(tf_of(stage));
 }
@@ -519,6 +588,9 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         build->st = sizes_find(&tf, err);
         if (build->st == POD_OK) {
             build->st = tf_alloc(&tf, err);
+        }
+        if (build->st == POD_OK && request->numbers) {
+            build->st = pod_tf_numbers_begin(&tf);
         }
         if (build->st == POD_OK) {
             build->st = pod_stage_build(&tf.stage);

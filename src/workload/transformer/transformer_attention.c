@@ -7,6 +7,7 @@
  */
 #include "workload/transformer/transformer_attention.h"
 
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
@@ -396,6 +397,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
         of.probabilities = plain_forward(tf, &args, qkv, of.context);
     } else {
         pod_tf_attention_pieces(tf, "fwd.attention", &args, chips, touch);
+        pod_tf_number_attend(tf, layer, qkv, of.context);
     }
     return of;
 }
@@ -446,6 +448,7 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
         plain_backward(tf, &args, qkv, of, dcontext, dqkv);
     } else {
         pod_tf_attention_pieces(tf, "bwd.attention", &args, chips, touch);
+        pod_tf_number_attend_back(tf, layer, qkv, dcontext, dqkv);
     }
     const int32_t scatter = chips > 1 ? kv_scatter(tf, layer, dqkv) : NONE;
     pod_tf_put_off_end(tf);

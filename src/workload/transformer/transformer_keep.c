@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_keep.h"
 
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 
@@ -35,6 +36,7 @@ void pod_tf_keep(pod_tf *tf, pod_tf_slot slot, unsigned mask, int32_t buffer)
         || !pod_tf_is_kept(tf, mask)) {
         return;
     }
+    saved->number[slot] = slot == POD_TF_SLOT_NORMS ? NONE : pod_tf_number(tf, buffer);
     const bool cut = tf->stage.request->attention == POD_ATTENTION_FLASH;
     if (tf->tensor > 1 && cut && (slot == POD_TF_SLOT_INPUT || slot == POD_TF_SLOT_OUT)) {
         buffer = pod_tf_activation(tf, "kept", tf->model->d_model / tf->tensor);
@@ -87,5 +89,6 @@ int32_t pod_tf_kept(pod_tf *tf, pod_tf_slot slot)
 {
     const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
     pod_tf_wait(tf, saved->load[slot]);
+    pod_tf_number_set(tf, saved->buffer[slot], saved->number[slot]);
     return saved->buffer[slot];
 }

@@ -14,6 +14,7 @@
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_mlp.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
@@ -27,18 +28,22 @@ static bool is_parallel(const pod_tf *tf)
 
 /* ---- parts of forward ---- */
 
-static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t xn)
+/** @param more  of a layer that is done again: what is added to x before */
+static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t more, int32_t xn)
 {
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, name, (double)elements, 2 * elements * BYTES, TOUCH(x, xn, NONE, NONE));
+    pod_tf_number_norm(tf, x, more, xn);
 }
 
-static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv, int32_t more)
+static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv, int32_t more,
+                   bool back)
 {
     const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
     const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                   TOUCH(qkv, more, NONE, NONE));
+    pod_tf_number_rotate(tf, layer, qkv, back);
 }
 
 /** Queries, keys and values. @param again  only those that aren't kept */
@@ -61,7 +66,10 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
                 m->k,
                 pod_layer_matmul_n(m, tf->tensor),
                 m->count,
-                {xn, weights, qkv, NONE}
+                {xn, weights, qkv, NONE},
+                pod_tf_factor_forward(tf, TOUCH(xn, weights, qkv),
+                                      pod_tf_weights_first(tf, layer, m),
+                                      pod_tf_column_first(tf, layer, m))
             };
         }
     }
@@ -85,6 +93,8 @@ static void qkv_keep(pod_tf *tf, const pod_layer *layer, int32_t qkv)
         if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
             pod_tf_keep(tf, (pod_tf_slot)(POD_TF_SLOT_PROJECTION + i), m->kept,
                         pod_tf_activation(tf, "kept", pod_layer_matmul_n(m, tf->tensor)));
+            pod_tf_saved_of(tf, tf->layer)->number[POD_TF_SLOT_PROJECTION + i] =
+                pod_tf_number(tf, qkv); /* all of them */
         }
     }
 }
@@ -101,7 +111,17 @@ static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t
             (void)pod_tf_kept(tf, (pod_tf_slot)(POD_TF_SLOT_PROJECTION + i));
         }
     }
-    return qkv_forward(tf, layer, xn, weights, true);
+    const int32_t qkv = qkv_forward(tf, layer, xn, weights, true);
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
+            pod_tf_number_columns(
+                tf, pod_tf_saved_of(tf, tf->layer)->number[POD_TF_SLOT_PROJECTION + i],
+                pod_tf_number(tf, qkv), pod_tf_column_first(tf, layer, m),
+                pod_layer_matmul_n(m, tf->tensor) * m->count);
+        }
+    }
+    return qkv;
 }
 
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
@@ -115,7 +135,15 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
         .sum = "fwd.sum.out",
         .buffer = out,
         .count = 1,
-        .product = {{"fwd.matmul.out", width, d, 1, {context, weights, out, NONE}}}};
+        .product = {
+            {"fwd.matmul.out",
+             width,
+             d,
+             1,
+             {context, weights, out, NONE},
+             pod_tf_factor_forward(
+                 tf, TOUCH(context, weights, out),
+                 pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT)), 0)}}};
     pod_tf_quantize(tf, tf->tokens * width, context);
     if (is_parallel(tf)) { /* summed with what the MLP gives */
         pod_tf_multiply(tf, &products, false);
@@ -130,6 +158,7 @@ static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
 {
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, name, (double)elements, elements * BYTES, TOUCH(x, y, NONE, NONE));
+    pod_tf_number_add(tf, x, y);
 }
 
 /** Whether backward needs the weights of attention before those of the MLP. */
@@ -189,7 +218,7 @@ static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
     residual(tf, "fwd.residual", x, out);
     pod_tf_keep(tf, POD_TF_SLOT_OUT, 1U << POD_KEEP_OUT, out);
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
-    norm_forward(tf, "fwd.norm", out, xn);
+    norm_forward(tf, "fwd.norm", out, NONE, xn);
     return xn;
 }
 
@@ -201,6 +230,17 @@ static int64_t elementwise_width(const pod_tf *tf, const pod_layer *layer)
     return 6 * tf->model->d_model + matrices * pod_tf_hidden_width(tf, layer) / (matrices - 1);
 }
 
+/** The numbers of what elementwise work leaves. */
+static void norms_keep(pod_tf *tf, int32_t xn, int32_t xn2, int32_t qkv)
+{
+    pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    if (tf->stage.build.st == POD_OK && saved != NULL) {
+        saved->normed[0] = pod_tf_number(tf, xn);
+        saved->normed[1] = pod_tf_number(tf, xn2);
+        saved->rotated = pod_tf_number(tf, qkv);
+    }
+}
+
 int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
 {
     const pod_layer layer = pod_model_layer(tf->model, tf->layer);
@@ -208,10 +248,10 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t weights = pod_tf_use_begin(tf)->gathered;
     pod_tf_keep(tf, POD_TF_SLOT_INPUT, 1U << POD_KEEP_INPUT, x);
     const int32_t xn = pod_tf_activation(tf, "norm", d);
-    norm_forward(tf, "fwd.norm", x, xn);
+    norm_forward(tf, "fwd.norm", x, NONE, xn);
     const int32_t qkv = qkv_forward(tf, &layer, xn, weights, false);
     qkv_keep(tf, &layer, qkv);
-    rotate(tf, "fwd.rotate", &layer, qkv, xn);
+    rotate(tf, "fwd.rotate", &layer, qkv, xn, false);
     const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv, false);
     const int32_t context = scores.context;
     pod_tf_keep(tf, POD_TF_SLOT_CONTEXT, 1U << POD_KEEP_CONTEXT, context);
@@ -220,6 +260,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
     const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2);
     if (pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS)) {
+        norms_keep(tf, xn, xn2, qkv);
         pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
                     pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
     }
@@ -238,6 +279,7 @@ typedef struct layer_state {
     pod_tf_scores attended;
     int32_t out;
     int32_t xn2;
+    int32_t normed; /**< the numbers of xn */
     pod_tf_mlp mlp;
 } layer_state;
 
@@ -246,14 +288,19 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
 {
     const int64_t d = tf->model->d_model;
     const bool norms = pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
+    const bool out = pod_tf_is_kept(tf, 1U << POD_KEEP_OUT);
+    const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
     s->x = pod_tf_kept(tf, POD_TF_SLOT_INPUT);
     s->xn = norms ? pod_tf_kept(tf, POD_TF_SLOT_NORMS) : pod_tf_activation(tf, "norm", d);
     if (!norms) {
-        norm_forward(tf, "bwd.norm.again", s->x, s->xn);
+        norm_forward(tf, "bwd.norm.again", s->x, NONE, s->xn);
     }
+    s->normed = norms ? saved->normed[0] : pod_tf_number(tf, s->xn);
     s->qkv = qkv_again(tf, layer, s->xn, weights);
     if (!norms) {
-        rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE);
+        rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE, false);
+    } else {
+        pod_tf_number_set(tf, s->qkv, saved->rotated);
     }
     s->attended = context_is_kept(tf)
                       ? (pod_tf_scores){.context = pod_tf_kept(tf, POD_TF_SLOT_CONTEXT),
@@ -265,28 +312,30 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
         s->xn2 = s->xn;
         return;
     }
-    s->out = pod_tf_is_kept(tf, 1U << POD_KEEP_OUT)
-                 ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
+    s->out = out ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
                  : out_forward(tf, layer, s->attended.context, weights);
     if (!norms) {
         post_norm(tf, "bwd.norm.post.again", 2, false, s->out);
     }
     s->xn2 = norms ? s->xn : pod_tf_activation(tf, "norm", d);
     if (!norms) {
-        norm_forward(tf, "bwd.norm.again", s->out, s->xn2);
+        norm_forward(tf, "bwd.norm.again", s->out, out ? NONE : s->x, s->xn2);
     }
+    pod_tf_number_set(tf, s->xn2, norms ? saved->normed[1] : pod_tf_number(tf, s->xn2));
 }
 
 static int32_t norm_backward(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy)
 {
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     pod_tf_vector(tf, "bwd.norm", (double)elements, 5 * elements * BYTES, TOUCH(x, dxn, dy, NONE));
+    pod_tf_number_norm_back(tf, x, dxn, dy, false);
     return dy; /* the residual path adds in place */
 }
 
 /** Of what attention's backward pass leaves. */
 typedef struct attention_gradient {
     int32_t dqkv;
+    int32_t dout;    /**< by the result of the output projection */
     int32_t partial; /**< of the weights, if that of the output projection is there */
     bool out_done;
 } attention_gradient;
@@ -296,40 +345,55 @@ static bool is_of_queries(const pod_layer_matmul *m)
     return m->role == POD_ROLE_PROJECTION && m->kept == 1U << POD_KEEP_QUERY;
 }
 
-static pod_tf_product input_derivative(const pod_tf *tf, const pod_layer_matmul *m, int32_t dqkv,
-                                       int32_t weights, int32_t dxn)
+/** @param add  to what another projection has given */
+static pod_tf_product input_derivative(pod_tf *tf, const pod_layer *layer,
+                                       const pod_layer_matmul *m, const int32_t dqkv_weights_dxn[3],
+                                       bool add)
 {
+    const int32_t *touch = dqkv_weights_dxn;
     return (pod_tf_product){
         "bwd.matmul.qkv",
         pod_layer_matmul_n(m, tf->tensor),
         m->k,
         m->count,
-        {dqkv, weights, dxn, NONE}
+        {touch[0], touch[1], touch[2], NONE},
+        pod_tf_factor_by_input(tf, touch, pod_tf_weights_first(tf, layer, m),
+                               pod_tf_column_first(tf, layer, m), add)
     };
 }
 
-static pod_tf_product weights_derivative(const pod_tf *tf, const pod_layer_matmul *m, int32_t xn,
-                                         int32_t dqkv, int32_t partial)
+static pod_tf_product weights_derivative(pod_tf *tf, const pod_layer *layer,
+                                         const pod_layer_matmul *m,
+                                         const int32_t xn_dqkv_partial[3])
 {
+    const int32_t *touch = xn_dqkv_partial;
     return (pod_tf_product){
         "bwd.matmul.dqkv",
         m->k,
         pod_layer_matmul_n(m, tf->tensor),
         m->count,
-        {xn, dqkv, partial, NONE}
+        {touch[0], touch[1], touch[2], NONE},
+        pod_tf_factor_by_weights(tf, touch[0], touch[1], pod_tf_weights_first(tf, layer, m),
+                                 pod_tf_column_first(tf, layer, m))
     };
 }
 
-static pod_tf_product out_derivative(const pod_tf *tf, const pod_layer *layer, const layer_state *s,
-                                     int32_t partial)
+/** @param dout  derivative by the projection's result, all rows */
+static pod_tf_product out_derivative(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                     int32_t dout, int32_t partial)
 {
-    return (pod_tf_product){
+    const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_OUT);
+    pod_tf_product product = {
         "bwd.matmul.dout",
         pod_tf_context_width(tf, layer),
-        pod_layer_find(layer, POD_ROLE_OUT)->n,
+        m->n,
         1,
-        {s->attended.context, partial, NONE, NONE}
+        {s->attended.context, partial, NONE, NONE},
+        pod_tf_factor_by_weights(tf, s->attended.context, dout, pod_tf_weights_first(tf, layer, m),
+                                 0)
     };
+    product.factor.out = pod_tf_number(tf, partial);
+    return product;
 }
 
 /** Products of a projection's gradient: by its input, and by its weights. */
@@ -342,7 +406,9 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
-            products.product[products.count++] = input_derivative(tf, m, dqkv, weights, dxn);
+            products.product[products.count] = input_derivative(
+                tf, layer, m, TOUCH(dqkv, weights, dxn), g->out_done || products.count > 0);
+            products.count++;
         }
     }
     pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
@@ -354,11 +420,11 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
             derivatives.product[derivatives.count++] =
-                weights_derivative(tf, m, s->xn, dqkv, partial);
+                weights_derivative(tf, layer, m, TOUCH(s->xn, dqkv, partial));
         }
     }
     if (!g->out_done) {
-        derivatives.product[derivatives.count++] = out_derivative(tf, layer, s, partial);
+        derivatives.product[derivatives.count++] = out_derivative(tf, layer, s, g->dout, partial);
     }
     pod_tf_multiply_weights(tf, &sum, &derivatives);
     pod_tf_gradient(tf, bundle, partial);
@@ -370,13 +436,15 @@ static void attention_put_off(pod_tf *tf, const pod_layer *layer, const layer_st
                               attention_gradient *g, int32_t weights, int32_t dxn)
 {
     g->partial = pod_tf_gradient_buffer(tf, pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION));
-    const pod_tf_product out = out_derivative(tf, layer, s, g->partial);
+    const pod_tf_product out = out_derivative(tf, layer, s, g->dout, g->partial);
     pod_tf_put_off(tf, &out, true, NULL);
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
         if (is_of_queries(m)) {
-            const pod_tf_product input = input_derivative(tf, m, g->dqkv, weights, dxn);
-            const pod_tf_product by_weights = weights_derivative(tf, m, s->xn, g->dqkv, g->partial);
+            const pod_tf_product input =
+                input_derivative(tf, layer, m, TOUCH(g->dqkv, weights, dxn), false);
+            const pod_tf_product by_weights =
+                weights_derivative(tf, layer, m, TOUCH(s->xn, g->dqkv, g->partial));
             pod_tf_put_off(tf, &input, false, NULL);
             pod_tf_put_off(tf, &by_weights, true, NULL);
         }
@@ -392,16 +460,21 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     post_norm(tf, "bwd.norm.post", 4, false, dy);
     pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, d);
-    const pod_tf_products products = {.pass = "bwd.pass.out",
-                                      .buffer = all,
-                                      .count = 1,
-                                      .product = {{"bwd.matmul.out",
-                                                   pod_layer_find(layer, POD_ROLE_OUT)->n,
-                                                   width,
-                                                   1,
-                                                   {all, weights, dcontext, NONE}}}};
+    const int64_t first = pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT));
+    pod_tf_number_set(tf, s->xn, s->normed);
+    const pod_tf_products products = {
+        .pass = "bwd.pass.out",
+        .buffer = all,
+        .count = 1,
+        .product = {{"bwd.matmul.out",
+                     pod_layer_find(layer, POD_ROLE_OUT)->n,
+                     width,
+                     1,
+                     {all, weights, dcontext, NONE},
+                     pod_tf_factor_by_input(tf, TOUCH(all, weights, dcontext), first, 0, false)}}};
     pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf)); /* else the MLP gathered it */
-    attention_gradient g = {.dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer)),
+    attention_gradient g = {.dout = all,
+                            .dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer)),
                             .out_done = tf->puts_off};
     const int32_t dxn =
         is_parallel(tf) ? pod_tf_activation(tf, "dnorm", d) : pod_tf_row_buffer(tf, "dnorm", d);
@@ -409,7 +482,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
         attention_put_off(tf, layer, s, &g, weights, dxn);
     }
     pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, g.dqkv);
-    rotate(tf, "bwd.rotate", layer, g.dqkv, s->qkv);
+    rotate(tf, "bwd.rotate", layer, g.dqkv, s->qkv, true);
     projections_backward(tf, layer, s, &g, weights, dxn);
     return norm_backward(tf, s->x, dxn, dy);
 }

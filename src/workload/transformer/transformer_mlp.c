@@ -8,6 +8,7 @@
 
 #include "workload/transformer/transformer_experts.h"
 #include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
@@ -21,6 +22,7 @@ static void function_forward(pod_tf *tf, const char *name, const pod_layer *laye
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     pod_tf_vector(tf, name, (double)elements, tf->model->mlp_matrices * elements * BYTES,
                   TOUCH(wi, h, NONE, NONE));
+    pod_tf_number_function(tf, wi, h);
 }
 
 /** Up to the function. */
@@ -36,8 +38,12 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
             .pass = "fwd.pass.in",
             .buffer = xn,
             .count = 1,
-            .product = {
-                {"fwd.matmul.in", d, layer->d_ff / tf->tensor, matrices, {xn, weights, wi, NONE}}}};
+            .product = {{"fwd.matmul.in",
+                         d,
+                         layer->d_ff / tf->tensor,
+                         matrices,
+                         {xn, weights, wi, NONE},
+                         pod_tf_factor_forward(tf, TOUCH(xn, weights, wi), 0, 0)}}};
         pod_tf_quantize(tf, tf->tokens * d, xn);
         pod_tf_multiply(tf, &products, gather);
     } else if (gather) {
@@ -102,7 +108,12 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
         .sum = scatter_names[1],
         .buffer = y,
         .count = 1,
-        .product = {{"fwd.matmul.down", f, d, 1, {h, out, partial, NONE}}}};
+        .product = {{"fwd.matmul.down",
+                     f,
+                     d,
+                     1,
+                     {h, out, partial, NONE},
+                     pod_tf_factor_forward(tf, TOUCH(h, out, partial), 0, 0)}}};
     pod_tf_quantize(tf, tf->tokens * f, h);
     pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
     pod_tf_multiply_sum_end(tf, &sum);
@@ -203,13 +214,15 @@ static void out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *m
         pod_tf_summing none = {.products = NULL};
         pod_tf_products products =
             one_product("bwd.matmul.down", nk, 1, (const int32_t[3]){all, out, dh});
+        products.product[0].factor = pod_tf_factor_by_input(tf, TOUCH(all, out, dh), 0, 0, false);
         products.pass = "bwd.pass.down";
         products.buffer = all;
         dense_quantize(tf, kn, 1, all);
         pod_tf_multiply(tf, &products, tf->rows_cut && layer->experts == 0);
-        weights_backward(
-            tf, &none,
-            one_product("bwd.matmul.ddown", kn, 1, (const int32_t[3]){mlp->wi, all, NONE}), bundle);
+        pod_tf_products by_weights =
+            one_product("bwd.matmul.ddown", kn, 1, (const int32_t[3]){mlp->wi, all, NONE});
+        by_weights.product[0].factor = pod_tf_factor_of_function(tf, mlp->wi, all);
+        weights_backward(tf, &none, by_weights, bundle);
     }
 }
 
@@ -236,6 +249,8 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     pod_tf_summing sum = {.products = NULL};
     pod_tf_products products = one_product("bwd.matmul.in", nk, matrices,
                                            (const int32_t[3]){in_out[1], in->gathered, partial});
+    products.product[0].factor =
+        pod_tf_factor_by_input(tf, TOUCH(in_out[1], in->gathered, partial), 0, 0, false);
     products.pass = "bwd.pass.in";
     products.sum = names[1];
     products.buffer = dxn;
@@ -245,10 +260,10 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     } else {
         sum = pod_tf_multiply_sum(tf, &products);
     }
-    weights_backward(
-        tf, &sum,
-        one_product("bwd.matmul.din", kn, matrices, (const int32_t[3]){in_out[0], in_out[1], NONE}),
-        in);
+    pod_tf_products by_weights =
+        one_product("bwd.matmul.din", kn, matrices, (const int32_t[3]){in_out[0], in_out[1], NONE});
+    by_weights.product[0].factor = pod_tf_factor_by_weights(tf, in_out[0], in_out[1], 0, 0);
+    weights_backward(tf, &sum, by_weights, in);
     pod_tf_multiply_sum_end(tf, &sum);
 }
 
@@ -266,6 +281,7 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
         mlp->in_used ? wi : pod_tf_activation(tf, "dhidden", pod_tf_hidden_width(tf, layer));
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
+    pod_tf_number_function_back(tf, wi, dh, dwi, mlp->in_used);
     const int32_t dxn = pod_tf_row_buffer(tf, "dnorm", d);
     const bool apart = tf->pieces && (layer->experts > 0 || tf->model->parallel > 0);
     const int32_t partial = apart ? pod_tf_activation(tf, "dnorm.partial", d) : dxn;

@@ -2,6 +2,8 @@
 /* Ops of a transformer: core ops in order, communication beside them. */
 #include "workload/transformer/transformer_ops.h"
 
+#include "workload/transformer/transformer_numbers.h"
+
 #include <string.h>
 
 int32_t pod_tf_buffer(pod_tf *tf, const char *name, pod_memory_kind kind, pod_dtype dtype,
@@ -188,9 +190,14 @@ int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, 
     return pod_program_op(tf->program, &op, deps, 2);
 }
 
-int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width)
+int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width, int32_t after)
 {
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
-    return pod_tf_collective(tf, POD_ALL_REDUCE, name, &tf->layout->tensor, tf->tokens * width,
-                             POD_DTYPE_BF16, POD_OP_NONE, touch);
+    const int32_t op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &tf->layout->tensor,
+                                         tf->tokens * width, POD_DTYPE_BF16, after, touch);
+    if (op != after) {
+        const int32_t partial = pod_tf_number(tf, buffer);
+        pod_tf_number_move(tf, op, partial, pod_tf_number_next(tf, buffer), (const int[2]){0, 0});
+    }
+    return op;
 }

@@ -48,5 +48,6 @@ int32_t pod_tf_collective(pod_tf *tf, pod_coll_op what, const char *name, const 
                           const int32_t touch[POD_OP_TOUCHES_MAX]);
 /** Over PCIe, after the last core op and `after`. */
 int32_t pod_tf_host(pod_tf *tf, const char *name, int64_t bytes, int32_t after, int32_t buffer);
-/** Sum activations over tensor, in place. @return the op or POD_OP_NONE */
-int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width);
+/** Sum activations over tensor, in place, numbers too, after the last core op and `after`. @return the op; `after`
+ *  where tensor is one chip */
+int32_t pod_tf_sum(pod_tf *tf, const char *name, int32_t buffer, int64_t width, int32_t after);

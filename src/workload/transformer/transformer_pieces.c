@@ -2,6 +2,7 @@
 #include "workload/transformer/transformer_pieces.h"
 
 #include "workload/build/ring.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
@@ -46,6 +47,7 @@ static void rows_multiply(pod_tf *tf, const pod_tf_products *products, int64_t r
         const pod_tf_product *p = &products->product[i];
         pod_tf_matmul(tf, p->name, (const int64_t[3]){pod_ceil_div(rows, tiles), p->k, p->n},
                       tiles * p->count, p->touch);
+        pod_tf_number_product(tf, p, rows);
     }
 }
 
@@ -111,7 +113,7 @@ pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products)
         piece_sum(tf, &s);
     } else {
         rows_multiply(tf, products, tf->tokens);
-        s.waits[0] = pod_tf_sum(tf, products->sum, products->buffer, tf->model->d_model);
+        s.waits[0] = pod_tf_sum(tf, products->sum, products->buffer, tf->model->d_model, NONE);
     }
     return s;
 }
@@ -141,6 +143,7 @@ void pod_tf_multiply_weights(pod_tf *tf, pod_tf_summing *s, const pod_tf_product
                 pod_tf_matmul(tf, p->name,
                               (const int64_t[3]){p->k, pod_ceil_div(tf->tokens, tiles), columns},
                               tiles * p->count, p->touch);
+                pod_tf_number_product(tf, p, tf->tokens);
             }
         }
     }
@@ -165,6 +168,7 @@ void pod_tf_put_off_end(pod_tf *tf)
         const int64_t by_weights[3] = {p->k, tf->tokens, p->n};
         const int64_t by_input[3] = {tf->tokens, p->k, p->n};
         pod_tf_matmul(tf, p->name, l->by_weights ? by_weights : by_input, p->count, p->touch);
+        pod_tf_number_product(tf, p, tf->tokens);
         if (l->bundle != NULL) {
             pod_tf_gradient(tf, l->bundle, p->touch[2]);
         }
@@ -217,6 +221,6 @@ void pod_tf_sum_rows(pod_tf *tf, const char *const names[2], int32_t buffer)
         whole(tf, POD_REDUCE_SCATTER, names[0], buffer);
         tf->rows_cut = true;
     } else {
-        pod_tf_wait(tf, pod_tf_sum(tf, names[1], buffer, tf->model->d_model));
+        pod_tf_wait(tf, pod_tf_sum(tf, names[1], buffer, tf->model->d_model, NONE));
     }
 }

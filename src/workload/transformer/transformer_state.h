@@ -12,7 +12,10 @@
 #define TOUCH(...) ((const int32_t[POD_OP_TOUCHES_MAX]){__VA_ARGS__})
 
 /** Weights that are gathered together: parts of a layer (pod_layer_part), then the ends. */
-typedef enum pod_tf_part { POD_TF_EMBEDDING = POD_LAYER_PARTS, POD_TF_HEAD } pod_tf_part;
+typedef enum pod_tf_part {
+    POD_TF_EMBEDDING = POD_PLACE_EMBEDDING,
+    POD_TF_HEAD = POD_PLACE_HEAD
+} pod_tf_part;
 
 typedef struct pod_tf_bundle {
     const char *name; /**< "attention", static */
@@ -29,6 +32,7 @@ typedef struct pod_tf_bundle {
     int32_t gradient;
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
+    int32_t moment[2];   /**< buffers of numbers */
     int32_t once; /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
     int32_t uses; /**< so far, of bundles that are gathered by rounds */
     int32_t sum;  /**< of its gradients, whole, until the last pass; POD_OP_NONE */
@@ -56,6 +60,9 @@ typedef struct pod_tf_saved {
     int32_t store[POD_TF_SLOTS];  /**< op that moved it to the host */
     int32_t load[POD_TF_SLOTS];   /**< op that brings it back */
     bool on_host[POD_TF_SLOTS];
+    int32_t number[POD_TF_SLOTS]; /**< what is kept, of a program with numbers */
+    int32_t normed[2];            /**< likewise of POD_TF_SLOT_NORMS: results of both norms, */
+    int32_t rotated;              /**< and queries and keys after rotation */
 } pod_tf_saved;
 
 /** What the backward pass of an MLP starts from, kept or done again. */
@@ -67,6 +74,26 @@ typedef struct pod_tf_mlp {
 
 enum { POD_TF_LATER = 3 + 2 * POD_LAYER_MATMULS_MAX };
 
+typedef enum pod_tf_factor_kind {
+    POD_TF_FACTOR_NONE,
+    POD_TF_FORWARD,   /**< out = a · W */
+    POD_TF_BY_INPUT,  /**< out = a · Wᵀ, a derivatives by results */
+    POD_TF_BY_WEIGHTS /**< out = aᵀ · b, b derivatives by results */
+} pod_tf_factor_kind;
+
+/** What products compute, of a program with numbers: `count` matrices W lie one after the other in a bundle, and their
+ *  results side by side. Buffers are those of numbers. */
+typedef struct pod_tf_factor {
+    pod_tf_factor_kind kind;
+    int32_t a;
+    int32_t b;       /**< the gathered bundle; by weights: the derivatives */
+    int32_t out;     /**< by weights POD_OP_NONE: the gradient's */
+    int64_t weights; /**< the first element of the first W */
+    int64_t column;  /**< the first column of the first result */
+    bool add;        /**< to what `out` holds */
+    int32_t before;  /**< a is the MLP's function of these; POD_OP_NONE: it is there */
+} pod_tf_factor;
+
 /** `count` products [rows, k] · [k, n]. */
 typedef struct pod_tf_product {
     const char *name; /**< static */
@@ -74,6 +101,7 @@ typedef struct pod_tf_product {
     int64_t n;
     int64_t count;
     int32_t touch[POD_OP_TOUCHES_MAX];
+    pod_tf_factor factor;
 } pod_tf_product;
 
 /** A matmul of the backward pass that is put off until the core has nothing else to do. */
@@ -100,9 +128,10 @@ typedef struct pod_tf {
     pod_tf_bundle *bundles; /**< bundles[layer · POD_LAYER_PARTS + part], then embedding, head */
     int32_t nbundles;
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
-    bool pieces;    /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
-    bool rows_cut;  /**< rows between matmuls are a share of tensor */
-    int32_t logits; /**< of the piece under way */
+    bool pieces;   /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
+    bool rows_cut; /**< rows between matmuls are a share of tensor */
+    int32_t positions;   /**< numbers: of this chip's tokens in their sequences */
+    int32_t logits;      /**< of the piece under way */
     int32_t last_core;   /**< op */
     int32_t keys_gather; /**< of keys and values, begun for the next attention; POD_OP_NONE */
     int32_t scatters

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_update.h"
 
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 
 enum { GRADIENT_BYTES = 2, NORMS = 2, NEWTON_STEPS = 5 };
@@ -70,6 +71,9 @@ static bool pass_all(pod_tf *tf, const char *name, pass_bytes *bytes_of, bool fi
         if (bundle->there && bytes > 0) {
             pod_tf_wait(tf, first ? bundle->gradient_op : NONE);
             update_pass(tf, name, bundle, bytes);
+            if (bytes_of == update_bytes) {
+                pod_tf_number_update(tf, bundle);
+            }
             done = true;
         }
     }

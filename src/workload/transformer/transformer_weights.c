@@ -6,6 +6,7 @@
 #include "models/resnet.h"
 #include "workload/build/circular.h"
 #include "workload/build/uses.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 
 #include <math.h>
@@ -77,6 +78,8 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->once = POD_OP_NONE;
     bundle->uses = 0;
     bundle->sum = POD_OP_NONE;
+    bundle->moment[0] = POD_OP_NONE;
+    bundle->moment[1] = POD_OP_NONE;
     if (!bundle->there) {
         return;
     }
@@ -86,6 +89,13 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     if (moments) {
         bundle->moments = pod_tf_buffer(tf, name, POD_MEMORY_OPTIMIZER, POD_DTYPE_BF16,
                                         bundle->shard, (states.mu + states.nu) / BYTES);
+    }
+    pod_tf_place(tf, POD_PLACE_WEIGHTS, pod_tf_number(tf, bundle->weights), bundle, &bundle->cut);
+    for (int i = 0; moments && i < 2; i++) { /* those of adam: others have no numbers */
+        const bool narrow = (i == 0 ? states.mu : states.nu) == BYTES;
+        bundle->moment[i] =
+            pod_tf_number_new(tf, name, narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32, bundle->shard, 1);
+        pod_tf_place(tf, POD_PLACE_MOMENT, bundle->moment[i], bundle, &bundle->cut);
     }
 }
 
@@ -207,8 +217,13 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
                       bundle->shard * pieces, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->weights, use->gathered.buffer, POD_OP_NONE,
                                                POD_OP_NONE};
+    int32_t own = pod_tf_number(tf, bundle->weights);
     if (stored_wide) {
         pod_tf_vector(tf, "cast", (double)bundle->shard, 6 * bundle->shard, touch);
+        const int32_t wide = own;
+        own = pieces > 1 ? pod_tf_number_new(tf, bundle->name, dtype, bundle->shard, 1)
+                         : pod_tf_number(tf, use->gathered.buffer);
+        pod_tf_number_copy(tf, wide, own);
     }
     if (narrow) {
         pod_tf_quantize_weights(tf, bundle->shard, use->gathered.buffer);
@@ -217,6 +232,10 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
     pod_build_name(name, use->phase, "gather", bundle->name);
     use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
                                          bundle->shard * pieces, dtype, after, touch);
+    if (pieces > 1) {
+        pod_tf_number_move(tf, use->gathered.op, own, pod_tf_number(tf, use->gathered.buffer),
+                           (const int[2]){0, 0});
+    }
     tf->layer = layer;
 }
 
@@ -302,8 +321,13 @@ int32_t pod_tf_use_part(pod_tf *tf, int part)
 
 int32_t pod_tf_gradient_buffer(pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    return pod_tf_buffer(tf, bundle->name, POD_MEMORY_GRADIENTS, tf->stage.build.dtype,
-                         bundle->whole, 1);
+    const int32_t buffer = pod_tf_buffer(tf, bundle->name, POD_MEMORY_GRADIENTS,
+                                         tf->stage.build.dtype, bundle->whole, 1);
+    const int32_t pieces = pod_work_layout_pieces(tf->layout, &bundle->cut);
+    pod_tf_number_set(tf, buffer,
+                      pod_tf_number_new(tf, bundle->name, tf->stage.build.dtype,
+                                        bundle->shard * pieces, 1)); /* padded */
+    return buffer;
 }
 
 /** Whether the last sum of a gradient goes over several slices. */
@@ -360,6 +384,11 @@ static void gradient_sum(pod_tf *tf, pod_tf_bundle *bundle)
     pod_build_name(name, "bwd", "sum", bundle->name);
     bundle->gradient_op = pod_tf_collective(tf, POD_ALL_REDUCE, name, &bundle->late, bundle->shard,
                                             tf->stage.build.dtype, bundle->gradient_op, touch);
+    if (bundle->late.count > 0) {
+        const int32_t own = pod_tf_number(tf, bundle->gradient);
+        pod_tf_number_move(tf, bundle->gradient_op, own, pod_tf_number_next(tf, bundle->gradient),
+                           (const int[2]){0, 0});
+    }
 }
 
 void pod_tf_gradient_complete(pod_tf *tf, pod_tf_bundle *bundle)
@@ -410,12 +439,19 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     bundle->gradient_op =
         pod_tf_collective(tf, POD_REDUCE_SCATTER, name, &bundle->cut, bundle->shard * pieces,
                           tf->stage.build.dtype, bundle->gradient_op, touch);
+    int32_t sum = pod_tf_number(tf, partial);
     if (pieces > 1) {
+        const int32_t whole = sum;
+        sum = first ? pod_tf_number(tf, bundle->gradient)
+                    : pod_tf_number_new(tf, bundle->name, tf->stage.build.dtype, bundle->shard, 1);
+        pod_tf_number_move(tf, bundle->gradient_op, whole, sum, (const int[2]){0, 0});
         tf->scatters[tf->nscatters++ % POD_TF_SCATTERS] = bundle->gradient_op;
     }
     if (!first) {
         pod_tf_wait(tf, bundle->gradient_op);
         pod_tf_vector(tf, "bwd.add", (double)bundle->shard, 6 * bundle->shard, touch);
+        pod_tf_number_set(tf, partial, sum);
+        pod_tf_number_add(tf, partial, bundle->gradient);
     }
     if (last) {
         pod_tf_gradient_complete(tf, bundle);

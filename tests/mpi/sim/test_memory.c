@@ -65,7 +65,7 @@ typedef struct world {
     pod_experiment_step_request request;
     pod_logical_mesh mesh;
     pod_experiment_step_case run_case;
-    pod_reference *reference;
+    pod_experiment_reference reference;
     pod_error err;
 } world;
 
@@ -87,12 +87,12 @@ static void world_init(world *w, int *argc, char ***argv)
     w->mesh.split_axes = true;
     OK(pod_experiment_step_lay(&w->experiment, &w->run_case, &w->request, &w->setup, &w->mesh,
                                &w->err));
-    OK(pod_experiment_step_reference(&w->experiment, &w->run_case, &w->reference, &w->err));
+    OK(pod_experiment_step_reference(&w->experiment, &w->run_case, NULL, &w->reference, &w->err));
 }
 
 static void world_fini(world *w)
 {
-    pod_reference_free(w->reference);
+    pod_experiment_reference_free(&w->reference);
     pod_experiment_step_case_fini(&w->run_case);
     pod_experiment_setup_fini(&w->setup);
     pod_experiment_tables_fini(&w->tables);
@@ -104,8 +104,8 @@ static pod_status run(world *w, pod_time_ps *time_ps)
     pod_step_result result = {0};
     pod_experiment_step_numbers numbers;
     pod_error err = {0};
-    const pod_status st = pod_experiment_step_run_data(&w->experiment, &w->run_case, &w->setup.chip,
-                                                       w->reference, NULL, &result, &numbers, &err);
+    const pod_status st = pod_experiment_step_run_data(
+        &w->experiment, &w->run_case, &w->setup.chip, &w->reference, NULL, &result, &numbers, &err);
     *time_ps = result.time_ps;
     pod_step_result_fini(&result);
     if (st != POD_OK && st != POD_E_NOMEM) {

@@ -125,6 +125,33 @@ static inline void serial_gather(const serial_run *run, const pod_op *op, const 
     }
 }
 
+/** Blocks along op->dim, put together along op->dim_out in the order of their senders. */
+static inline void serial_exchange(const serial_run *run, const pod_op *op, const int32_t *chips,
+                                   serial_fault fault)
+{
+    const pod_program *program = &run->programs->stages[serial_stage(run, chips[0])];
+    const pod_program_group *group = &run->programs->groups[op->group];
+    const int32_t n = group->group.size;
+    char *block = malloc((size_t)pod_buffer_bytes(&program->buffers[op->in[0]]));
+    for (int32_t to = 0; to < n; to++) {
+        for (int32_t from = 0; from < n; from++) {
+            int32_t place = group->position_of_rank[from];
+            const int32_t source = fault == FAULT_TWICE && place == 1 ? to : from;
+            if (fault == FAULT_DROP && place == 1) {
+                continue;
+            }
+            if (fault == FAULT_SWAP) {
+                place = place < 2 ? 1 - place : place;
+            }
+            serial_block(&program->buffers[op->in[0]], serial_data(run, chips[source], op->in[0]),
+                         op->dim, n, group->position_of_rank[to], block, false);
+            serial_block(&program->buffers[op->out], serial_data(run, chips[to], op->out),
+                         op->dim_out, n, place, block, true);
+        }
+    }
+    free(block);
+}
+
 static inline void serial_permute(const serial_run *run, const pod_op *op, const int32_t *chips,
                                   serial_fault fault)
 {
@@ -145,6 +172,22 @@ static inline void serial_permute(const serial_run *run, const pod_op *op, const
     }
 }
 
+/** Numbers come before they are written, and go after they have been read. */
+static inline void serial_place(const serial_run *run, int32_t stage, const pod_op *op,
+                                const int32_t *chips, int32_t n, bool before)
+{
+    const pod_program *program = &run->programs->stages[stage];
+    for (int32_t rank = 0; rank < n; rank++) {
+        pod_shards *shards = &run->shards[chips[rank]];
+        if (before) {
+            cr_assert_eq(pod_shards_read(shards, program, op, op->in[0], NULL), POD_OK);
+            cr_assert_eq(pod_shards_write(shards, program, op->out, NULL), POD_OK);
+        } else {
+            pod_shards_release(shards, program, op->in[0]);
+        }
+    }
+}
+
 static inline void serial_collective(const serial_run *run, int32_t stage, const pod_op *op,
                                      serial_fault fault)
 {
@@ -154,13 +197,17 @@ static inline void serial_collective(const serial_run *run, int32_t stage, const
         if (serial_stage(run, chips[0]) != stage) {
             continue;
         }
+        serial_place(run, stage, op, chips, group->size, true);
         if (op->op == POD_ALL_GATHER) {
             serial_gather(run, op, chips, fault);
+        } else if (op->op == POD_ALL_TO_ALL) {
+            serial_exchange(run, op, chips, fault);
         } else if (op->op == POD_PERMUTE) {
             serial_permute(run, op, chips, fault);
         } else {
             serial_reduce(run, op, chips, fault);
         }
+        serial_place(run, stage, op, chips, group->size, false);
     }
 }
 
@@ -176,8 +223,12 @@ static inline bool serial_take(const serial_run *run, int32_t stage, const pod_o
         for (int32_t chip = 0; chip < run->slice->nchips; chip++) {
             if (serial_stage(run, chip) == stage) {
                 const int32_t from = pod_programs_stage_chip(run->programs, chip, recv->to_stage);
+                const pod_program *receiver = &run->programs->stages[stage];
+                cr_assert_eq(pod_shards_write(&run->shards[chip], receiver, recv->out, NULL),
+                             POD_OK);
                 memcpy(serial_data(run, chip, recv->out), serial_data(run, from, op->in[0]),
                        (size_t)op->bytes);
+                pod_shards_release(&run->shards[from], sender, op->in[0]);
             }
         }
         return true;
@@ -212,9 +263,16 @@ static inline bool serial_advance(serial_run *run, int32_t stage)
     return true;
 }
 
-/** Run a built step and compare it with a reference. */
-static inline pod_step_check serial_check(const step_case *c, const pod_reference *reference,
-                                          serial_fault fault, int32_t fault_op)
+/** What fills chips before a step and looks at them after it: callbacks of sim/step.h. */
+typedef struct serial_numbers {
+    void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
+    void (*store)(void *context, int32_t chip, const pod_program *program, void **buffers);
+    void *context;
+} serial_numbers;
+
+/** Run a built step. */
+static inline void serial_step(const step_case *c, const serial_numbers *numbers,
+                               serial_fault fault, int32_t fault_op)
 {
     const int32_t nchips = c->slice.nchips;
     serial_run run = {.programs = &c->work.programs,
@@ -223,11 +281,10 @@ static inline pod_step_check serial_check(const step_case *c, const pod_referenc
                       .pc = calloc((size_t)c->work.programs.nstages, sizeof(int32_t)),
                       .fault = fault,
                       .fault_op = fault_op};
-    pod_step_check check = {.reference = reference, .work = &c->work};
     for (int32_t chip = 0; chip < nchips; chip++) {
         const pod_program *program = &run.programs->stages[serial_stage(&run, chip)];
         cr_assert_eq(pod_shards_init(&run.shards[chip], program, NULL), POD_OK);
-        pod_step_check_load(&check, chip, program, run.shards[chip].data);
+        numbers->load(numbers->context, chip, program, run.shards[chip].data);
     }
     for (bool moved = true; moved;) {
         moved = false;
@@ -242,10 +299,20 @@ static inline pod_step_check serial_check(const step_case *c, const pod_referenc
     }
     for (int32_t chip = 0; chip < nchips; chip++) {
         const pod_program *program = &run.programs->stages[serial_stage(&run, chip)];
-        pod_step_check_store(&check, chip, program, run.shards[chip].data);
+        numbers->store(numbers->context, chip, program, run.shards[chip].data);
         pod_shards_fini(&run.shards[chip], program);
     }
     free(run.shards);
     free(run.pc);
+}
+
+/** The same, compared with a reference. */
+static inline pod_step_check serial_check(const step_case *c, const pod_reference *reference,
+                                          serial_fault fault, int32_t fault_op)
+{
+    pod_step_check check = {.reference = reference, .work = &c->work};
+    const serial_numbers numbers = {
+        .load = pod_step_check_load, .store = pod_step_check_store, .context = &check};
+    serial_step(c, &numbers, fault, fault_op);
     return check;
 }

@@ -165,8 +165,8 @@ Test(inference, side_by_side_in_training)
             step_free(&c);
         }
         const int64_t one = 2 * 64 * 512 * 2;
-        cr_expect_eq(sums[0], (2 * 4 + 1) * one);
-        cr_expect_eq(sums[1], ((i == 0 ? 4 : 5) * 4 + 1) * one);
+        cr_expect_eq(sums[0], (2 * 4 + 2) * one); /* embedding and head */
+        cr_expect_eq(sums[1], ((i == 0 ? 4 : 5) * 4 + 2) * one);
     }
 }
 

@@ -2,7 +2,8 @@
 /* Transformers against what the TPU compiler made of the same steps: all such rows of validation/xla_steps.csv.
  * Its programs have plain attention. What a layout needs is computed here from the model's sizes: every weight is
  * gathered once forward and once backward (the head once), every gradient reduced once, and activations are
- * summed over tensor behind each pair of products and once more where they are done again. */
+ * summed over tensor behind each pair of products, once more where they are done again, behind the embedding and
+ * before the head. */
 #include "make.h"
 
 #include <math.h>
@@ -91,7 +92,7 @@ static void bytes_check(const pod_table *table, int row, const step_case *c)
     const double tokens = (double)c->work.rows / c->work.layout.size[POD_MESH_FSDP]
                           / c->work.layout.size[POD_MESH_DATA];
     const double sums =
-        tensor > 1 ? ((full ? 5 : 4) * (double)LAYERS + 1) * tokens * DMODEL * BF16 : 0;
+        tensor > 1 ? ((full ? 5 : 4) * (double)LAYERS + 2) * tokens * DMODEL * BF16 : 0;
     near((double)step_bytes(c, POD_ALL_GATHER, "fsdp"), gathers, 0.01, id, "gathers");
     near((double)step_bytes(c, POD_REDUCE_SCATTER, "fsdp"), gradients, 0.01, id, "gradients");
     near((double)step_bytes(c, POD_ALL_REDUCE, "tensor"), sums, 0.01, id, "sums");

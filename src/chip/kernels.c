@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chip/kernels.h"
+
+#include "chip/numerics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+/* ---- norms ---- */
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    float lane[LANES] = {0};
+    const int64_t whole = n - n % LANES;
+    for (int64_t i = 0; i < whole; i += LANES) {
+        for (int l = 0; l < LANES; l++) {
+            lane[l] += a[i + l] * b[i + l];
+        }
+    }
+    float sum = 0;
+    for (int64_t i = whole; i < n; i++) {
+        sum += a[i] * b[i];
+    }
+    for (int l = 0; l < LANES; l++) {
+        sum += lane[l];
+    }
+    return sum;
+}
+
+/** 1 / sqrt(mean(x²) + epsilon) */
+static float norm_scale(const float *x, int64_t n, double epsilon)
+{
+    return 1.0F / sqrtf(dot(x, x, n) / (float)n + (float)epsilon);
+}
+
+void pod_kernel_norm(pod_kernel_size size, double epsilon, const float *x, float *out)
+{
+    for (int64_t r = 0; r < size.rows; r++) {
+        const float *row = x + r * size.columns;
+        float *result = out + r * size.columns;
+        const float scale = norm_scale(row, size.columns, epsilon);
+        for (int64_t c = 0; c < size.columns; c++) {
+            result[c] = row[c] * scale;
+        }
+    }
+}
+
+void pod_kernel_norm_back(pod_kernel_size size, double epsilon, const float *x, const float *dy,
+                          const float *more, float *out)
+{
+    for (int64_t r = 0; r < size.rows; r++) {
+        const int64_t first = r * size.columns;
+        const float scale = norm_scale(x + first, size.columns, epsilon);
+        const float along =
+            dot(x + first, dy + first, size.columns) * scale * scale / (float)size.columns;
+        for (int64_t i = first; i < first + size.columns; i++) {
+            const float derivative = scale * (dy[i] - x[i] * along);
+            out[i] = more != NULL ? more[i] + derivative : derivative;
+        }
+    }
+}
+
+/* ---- rotation ---- */
+
+static void pairs_rotate(const float *cosine, const float *sine, int64_t half, float *head)
+{
+    for (int64_t i = 0; i < half; i++) {
+        const float a = head[i];
+        const float b = head[i + half];
+        head[i] = a * cosine[i] - b * sine[i];
+        head[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
+void pod_kernel_rotate(const pod_kernel_rotation *rotation, const float *position, float *x)
+{
+    enum { HALF_MAX = 512 };
+    const int64_t half = rotation->dim / 2;
+    double frequency[HALF_MAX];
+    float cosine[HALF_MAX];
+    float sine[HALF_MAX];
+    POD_ASSERT(half <= HALF_MAX);
+    for (int64_t i = 0; i < half; i++) {
+        frequency[i] = pow(rotation->base, -2.0 * (double)i / (double)rotation->dim);
+    }
+    for (int64_t r = 0; r < rotation->rows; r++) {
+        for (int64_t i = 0; i < half; i++) {
+            const double angle = (double)position[r] * frequency[i];
+            cosine[i] = (float)cos(angle);
+            sine[i] = (float)(rotation->back ? -sin(angle) : sin(angle));
+        }
+        for (int64_t h = 0; h < rotation->heads; h++) {
+            pairs_rotate(cosine, sine, half, x + r * rotation->columns + h * rotation->dim);
+        }
+    }
+}
+
+/* ---- attention ---- */
+
+enum { BLOCK = 64 }; /* queries at a time */
+
+/** Scores of some queries, a row each, then what becomes of them. */
+typedef struct block {
+    int64_t first;
+    int64_t queries;
+    float *probability; /* [queries, keys] */
+} block;
+
+static bool sees(const pod_kernel_attention *a, int64_t query, int64_t key)
+{
+    const float distance = a->query_position[query] - a->key_position[key];
+    return distance >= 0 && (a->window == 0 || distance < (float)a->window);
+}
+
+static void row_softmax(const pod_kernel_attention *a, int64_t query, float scale, float *row)
+{
+    float most = -INFINITY;
+    float sum = 0;
+    for (int64_t k = 0; k < a->keys; k++) {
+        row[k] = sees(a, query, k) ? row[k] * scale : -INFINITY;
+        most = row[k] > most ? row[k] : most;
+    }
+    for (int64_t k = 0; k < a->keys; k++) {
+        row[k] = row[k] > -INFINITY ? expf(row[k] - most) : 0;
+        sum += row[k];
+    }
+    for (int64_t k = 0; k < a->keys; k++) {
+        row[k] = sum > 0 ? row[k] / sum : 0;
+    }
+}
+
+static void block_softmax(const pod_kernel_attention *a, const block *b)
+{
+    const float scale = 1.0F / sqrtf((float)a->qk_dim);
+    const pod_gemm_parts scores = {
+        .shape = {.m = b->queries, .k = a->qk_dim, .n = a->keys},
+        .stride_a = a->pitch[0],
+        .stride_b = a->pitch[1],
+        .transpose_b = true,
+        .stride_c = a->keys
+    };
+    pod_gemm_parts_f32(&scores, a->q + b->first * a->pitch[0], a->k, b->probability);
+    for (int64_t q = 0; q < b->queries; q++) {
+        row_softmax(a, b->first + q, scale, b->probability + q * a->keys);
+    }
+}
+
+static block block_at(const pod_kernel_attention *a, int64_t first, float *scores)
+{
+    const int64_t left = a->queries - first;
+    return (block){.first = first, .queries = left < BLOCK ? left : BLOCK, .probability = scores};
+}
+
+/** NULL without memory, for BLAS too. */
+static float *scores_new(const pod_kernel_attention *a, int arrays, pod_error *err)
+{
+    if (pod_gemm_ready(err) != POD_OK) {
+        return NULL;
+    }
+    float *scores = malloc((size_t)(arrays * BLOCK * a->keys) * sizeof *scores + 1);
+    if (scores == NULL) {
+        (void)pod_fail(err, POD_E_NOMEM, "out of memory for the scores of %lld keys",
+                       (long long)a->keys);
+    }
+    return scores;
+}
+
+pod_status pod_kernel_attend(const pod_kernel_attention *a, float *out, pod_error *err)
+{
+    float *scores = scores_new(a, 1, err);
+    const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
+    for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
+        const block b = block_at(a, first, scores);
+        const pod_gemm_parts results = {
+            .shape = {.m = b.queries, .k = a->keys, .n = a->v_dim},
+            .stride_a = a->keys,
+            .stride_b = a->pitch[2],
+            .stride_c = a->result
+        };
+        block_softmax(a, &b);
+        pod_gemm_parts_f32(&results, b.probability, a->v, out + first * a->result);
+    }
+    free(scores);
+    return st;
+}
+
+/** From derivatives by probabilities to those by scores before their scale, in place of them. */
+static void scores_back(const pod_kernel_attention *a, const block *b, float *derivative)
+{
+    const float scale = 1.0F / sqrtf((float)a->qk_dim);
+    for (int64_t q = 0; q < b->queries; q++) {
+        const float *p = b->probability + q * a->keys;
+        float *d = derivative + q * a->keys;
+        const float mean = dot(p, d, a->keys);
+        for (int64_t k = 0; k < a->keys; k++) {
+            d[k] = p[k] * (d[k] - mean) * scale;
+        }
+    }
+}
+
+/** A matrix whose rows lie `pitch` elements apart. */
+typedef struct matrix {
+    const float *first;
+    int64_t columns;
+    int64_t pitch;
+} matrix;
+
+/** c += op(scores) · with, of a block; c has the pitch `ldc`. */
+static void block_add(const block *b, int64_t keys, bool transpose, const float *scores,
+                      matrix with, float *c, int64_t ldc)
+{
+    const pod_gemm_parts parts = {
+        .shape = {.m = transpose ? keys : b->queries,
+                  .k = transpose ? b->queries : keys,
+                  .n = with.columns},
+        .stride_a = keys,
+        .transpose_a = transpose,
+        .stride_b = with.pitch,
+        .stride_c = ldc,
+        .accumulate = true
+    };
+    pod_gemm_parts_f32(&parts, scores, with.first, c);
+}
+
+static void block_back(const pod_kernel_attention *a, const block *b, const float *dout,
+                       float *const by[3])
+{
+    float *derivative = b->probability + BLOCK * a->keys;
+    const matrix results = {dout + b->first * a->result, a->v_dim, a->result};
+    const matrix queries = {a->q + b->first * a->pitch[0], a->qk_dim, a->pitch[0]};
+    const matrix keys = {a->k, a->qk_dim, a->pitch[1]};
+    const pod_gemm_parts by_probability = {
+        .shape = {.m = b->queries, .k = a->v_dim, .n = a->keys},
+        .stride_a = a->result,
+        .stride_b = a->pitch[2],
+        .transpose_b = true,
+        .stride_c = a->keys
+    };
+    block_softmax(a, b);
+    block_add(b, a->keys, true, b->probability, results, by[2], a->pitch[2]);
+    pod_gemm_parts_f32(&by_probability, results.first, a->v, derivative);
+    scores_back(a, b, derivative);
+    block_add(b, a->keys, false, derivative, keys, by[0] + b->first * a->pitch[0], a->pitch[0]);
+    block_add(b, a->keys, true, derivative, queries, by[1], a->pitch[1]);
+}
+
+pod_status pod_kernel_attend_back(const pod_kernel_attention *a, const float *dout, float *dq,
+                                  float *dk, float *dv, pod_error *err)
+{
+    float *scores = scores_new(a, 2, err);
+    const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
+    for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
+        const block b = block_at(a, first, scores);
+        block_back(a, &b, dout, (float *const[3]){dq, dk, dv});
+    }
+    free(scores);
+    return st;
+}
+
+/* ---- functions of an MLP ---- */
+
+/** f(a) and its derivative. */
+static float activate(bool relu2, float a, float *derivative)
+{
+    const float positive = a > 0 ? a : 0;
+    const float s = 1.0F / (1.0F + expf(-a));
+    *derivative = relu2 ? 2 * positive : s * (1 + a * (1 - s));
+    return relu2 ? positive * positive : a * s;
+}
+
+void pod_kernel_function(int64_t count, bool relu2, const float *a, const float *b, float *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float derivative;
+        const float f = activate(relu2, a[i], &derivative);
+        out[i] = b != NULL ? f * b[i] : f;
+    }
+}
+
+void pod_kernel_function_back(int64_t count, bool relu2, const float *a, const float *b,
+                              const float *dout, float *da, float *db)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float derivative;
+        const float f = activate(relu2, a[i], &derivative);
+        da[i] = dout[i] * derivative * (b != NULL ? b[i] : 1);
+        if (db != NULL) {
+            db[i] = dout[i] * f;
+        }
+    }
+}
+
+/* ---- loss ---- */
+
+/** The column of a target, or -1 where another chip has it. */
+static int64_t target_column(float target, int64_t columns)
+{
+    return target >= 0 && target < (float)columns ? (int64_t)target : -1;
+}
+
+void pod_kernel_loss_sums(pod_kernel_size size, const float *logits, const float *target,
+                          float *sums)
+{
+    for (int64_t r = 0; r < size.rows; r++) {
+        const float *row = logits + r * size.columns;
+        const int64_t at = target_column(target[r], size.columns);
+        float most = -INFINITY;
+        float sum = 0;
+        for (int64_t c = 0; c < size.columns; c++) {
+            most = row[c] > most ? row[c] : most;
+        }
+        for (int64_t c = 0; c < size.columns; c++) {
+            sum += expf(row[c] - most);
+        }
+        sums[POD_KERNEL_LOSS_SUMS * r] = most;
+        sums[POD_KERNEL_LOSS_SUMS * r + 1] = sum;
+        sums[POD_KERNEL_LOSS_SUMS * r + 2] = at >= 0 ? row[at] : 0;
+    }
+}
+
+double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const float *logits,
+                       const float *target, const float *sums, float *derivative)
+{
+    double loss = 0;
+    for (int64_t r = 0; r < size.rows; r++) {
+        const float *row = logits + r * size.columns;
+        float *d = derivative + r * size.columns;
+        const int64_t at = target_column(target[r], size.columns);
+        float most = -INFINITY;
+        float sum = 0;
+        float wanted = 0;
+        for (int64_t p = 0; p < parts; p++) {
+            const float *of = sums + (p * size.rows + r) * POD_KERNEL_LOSS_SUMS;
+            most = of[0] > most ? of[0] : most;
+        }
+        for (int64_t p = 0; p < parts; p++) {
+            const float *of = sums + (p * size.rows + r) * POD_KERNEL_LOSS_SUMS;
+            sum += of[1] * expf(of[0] - most);
+            wanted += of[2];
+        }
+        for (int64_t c = 0; c < size.columns; c++) {
+            d[c] = (expf(row[c] - most) / sum - (c == at ? 1.0F : 0.0F)) * (float)scale;
+        }
+        loss += (double)most + log((double)sum) - (double)wanted;
+    }
+    return loss;
+}
+
+/* ---- update ---- */
+
+float pod_kernel_adam(float w, float m, float v, float rate)
+{
+    return w - rate * (m / 0.1F) / (sqrtf(v / 0.001F) + 1e-8F);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file chip/kernels.h  The numbers of a transformer's kernels but matmuls (chip/numerics.h), in f32.
+ *
+ *  Model: arrays are row-major and contiguous unless a pitch is given, rows are tokens. Sums over a row go over eight
+ *  partial sums, so that compilers vectorise them; the result depends on sizes alone. Formulas are those of
+ *  program/numbers.h.
+ *
+ *  Ownership: the caller's arrays; results may be inputs only where said. Threads: none. */
+#pragma once
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct pod_kernel_size {
+    int64_t rows;
+    int64_t columns;
+} pod_kernel_size;
+
+/** x / sqrt(mean(x²) + epsilon) of each row. */
+void pod_kernel_norm(pod_kernel_size size, double epsilon, const float *x, float *out);
+/** The derivative by x, from dy, that by the result; added to `more` unless that is NULL. `more` may be `out`. */
+void pod_kernel_norm_back(pod_kernel_size size, double epsilon, const float *x, const float *dy,
+                          const float *more, float *out);
+
+typedef struct pod_kernel_rotation {
+    int64_t rows;
+    int64_t columns; /**< of x: heads · dim are rotated, the rest stays */
+    int64_t heads;
+    int64_t dim;
+    double base;
+    bool back;
+} pod_kernel_rotation;
+
+/** In place. @param position  position[rows] */
+void pod_kernel_rotate(const pod_kernel_rotation *rotation, const float *position, float *x);
+
+/** Attention of one head of one sequence. */
+typedef struct pod_kernel_attention {
+    int64_t queries;
+    int64_t keys;
+    int64_t qk_dim;
+    int64_t v_dim;
+    int64_t pitch[3]; /**< from row to row of queries (and derivatives by them), keys, values */
+    int64_t result;   /**< likewise of results, and of derivatives by them */
+    int64_t window;   /**< 0: none */
+    const float *q;
+    const float *k;
+    const float *v;
+    const float *
+        query_position; /**< query_position[queries]: a query sees keys at its position and before */
+    const float *key_position; /**< key_position[keys] */
+} pod_kernel_attention;
+
+/** @return POD_E_NOMEM */
+pod_status pod_kernel_attend(const pod_kernel_attention *args, float *out, pod_error *err);
+/** Derivatives are added to dq, dk and dv. @param dout  by the result */
+pod_status pod_kernel_attend_back(const pod_kernel_attention *args, const float *dout, float *dq,
+                                  float *dk, float *dv, pod_error *err);
+
+/** f(a) · b, or f(a) without b (NULL); f is max(a, 0)², else a / (1 + exp(-a)). */
+void pod_kernel_function(int64_t count, bool relu2, const float *a, const float *b, float *out);
+/** Derivatives by a and b (db NULL: there is no b). */
+void pod_kernel_function_back(int64_t count, bool relu2, const float *a, const float *b,
+                              const float *dout, float *da, float *db);
+
+enum { POD_KERNEL_LOSS_SUMS = 3 }; /**< maximum, sum of exp(logit - maximum), logit of the target */
+/** @param target  target[rows], columns from 0 on; outside of them: 0 in its place
+ *  @param[out] sums  sums[rows · POD_KERNEL_LOSS_SUMS] */
+void pod_kernel_loss_sums(pod_kernel_size size, const float *logits, const float *target,
+                          float *sums);
+/** @param parts  of the vocabulary, whose sums lie one after the other: sums[parts][rows][…]
+ *  @param[out] derivative  (softmax - 1 at the target) · scale
+ *  @return the sum of the rows' losses */
+double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const float *logits,
+                       const float *target, const float *sums, float *derivative);
+
+/** Adam's weight after its first step, from that before and both moments after it. */
+float pod_kernel_adam(float w, float m, float v, float rate);

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/numbers.h"
+
+#include "chip/kernels.h"
+#include "chip/numerics.h"
+#include "program/shards.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/** A number under way: its inputs and results, contiguous in f32. */
+typedef struct work {
+    const pod_program *program;
+    const pod_op *op;
+    const pod_number *number;
+    pod_shards *shards;
+    float *in[POD_NUMBER_INPUTS_MAX];   /**< NULL: there is none */
+    float *out[POD_NUMBER_OUTPUTS_MAX]; /**< zeros at first, or what is added to */
+    pod_error *err;
+} work;
+
+static int64_t elements_of(const pod_number_view *view)
+{
+    return view->rows * view->columns;
+}
+
+static pod_kernel_size size_of(const pod_number_view *view)
+{
+    return (pod_kernel_size){.rows = view->rows, .columns = view->columns};
+}
+
+/* ---- views ---- */
+
+/** @param load  from the buffer to `wide`, else back */
+static void view_copy(const work *w, const pod_number_view *view, bool load, float *wide)
+{
+    const pod_dtype dtype = w->program->buffers[view->buffer].dtype;
+    const int size = pod_dtype_size(dtype);
+    char *data = (char *)w->shards->data[view->buffer] + view->offset * size;
+    const bool one_piece = view->pitch == view->columns;
+    const int64_t rows = one_piece ? 1 : view->rows;
+    const int64_t columns = one_piece ? elements_of(view) : view->columns;
+    for (int64_t r = 0; r < rows; r++) {
+        if (load) {
+            pod_dtype_to_f32(dtype, wide + r * columns, data + r * view->pitch * size, columns);
+        } else {
+            pod_dtype_from_f32(dtype, data + r * view->pitch * size, wide + r * columns, columns);
+        }
+    }
+}
+
+static pod_status wide_new(const work *w, const pod_number_view *view, float **wide)
+{
+    *wide = calloc((size_t)elements_of(view) + 1, sizeof **wide);
+    return *wide != NULL
+               ? POD_OK
+               : pod_fail(w->err, POD_E_NOMEM, "out of memory for the numbers of %s", w->op->name);
+}
+
+static pod_status work_load(work *w)
+{
+    for (int i = 0; i < POD_NUMBER_INPUTS_MAX; i++) {
+        const pod_number_view *view = &w->number->in[i];
+        if (view->buffer == POD_OP_NONE) {
+            continue;
+        }
+        POD_TRY(pod_shards_read(w->shards, w->program, w->op, view->buffer, w->err));
+        POD_TRY(wide_new(w, view, &w->in[i]));
+        view_copy(w, view, true, w->in[i]);
+    }
+    for (int i = 0; i < POD_NUMBER_OUTPUTS_MAX; i++) {
+        const pod_number_view *view = &w->number->out[i];
+        if (view->buffer == POD_OP_NONE) {
+            continue;
+        }
+        POD_TRY(pod_shards_write(w->shards, w->program, view->buffer, w->err));
+        POD_TRY(wide_new(w, view, &w->out[i]));
+        if (w->number->accumulate) {
+            view_copy(w, view, true, w->out[i]);
+        }
+    }
+    return POD_OK;
+}
+
+static void work_store(work *w)
+{
+    for (int i = 0; i < POD_NUMBER_OUTPUTS_MAX; i++) {
+        if (w->number->out[i].buffer != POD_OP_NONE) {
+            view_copy(w, &w->number->out[i], false, w->out[i]);
+        }
+    }
+    for (int i = 0; i < POD_NUMBER_INPUTS_MAX; i++) {
+        if (w->number->in[i].buffer != POD_OP_NONE) {
+            pod_shards_release(w->shards, w->program, w->number->in[i].buffer);
+        }
+    }
+}
+
+static void work_free(work *w)
+{
+    for (int i = 0; i < POD_NUMBER_INPUTS_MAX; i++) {
+        free(w->in[i]);
+    }
+    for (int i = 0; i < POD_NUMBER_OUTPUTS_MAX; i++) {
+        free(w->out[i]);
+    }
+}
+
+/* ---- functions ---- */
+
+static pod_status compute_product(work *w)
+{
+    const pod_number *n = w->number;
+    const pod_gemm_parts parts = {
+        .shape = {.m = n->out[0].rows,
+                  .k = n->transpose_a ? n->in[0].rows : n->in[0].columns,
+                  .n = n->out[0].columns},
+        .transpose_a = n->transpose_a,
+        .transpose_b = n->transpose_b,
+        .stride_a = n->in[0].columns,
+        .stride_b = n->in[1].columns,
+        .stride_c = n->out[0].columns,
+        .accumulate = n->accumulate
+    };
+    POD_TRY(pod_gemm_ready(w->err));
+    pod_gemm_parts_f32(&parts, w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_copy(work *w)
+{
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[0][i] += w->in[0][i];
+    }
+    return POD_OK;
+}
+
+static pod_status compute_add(work *w)
+{
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[0][i] = w->in[0][i] + w->in[1][i];
+    }
+    return POD_OK;
+}
+
+/** The row of a table that a token names, or -1 where another chip has it. */
+static int64_t row_named(float name, int64_t rows)
+{
+    return name >= 0 && name < (float)rows ? (int64_t)name : -1;
+}
+
+static pod_status compute_pick(work *w)
+{
+    const pod_number_view *table = &w->number->in[1];
+    for (int64_t r = 0; r < w->number->out[0].rows; r++) {
+        const int64_t from = row_named(w->in[0][r], table->rows);
+        for (int64_t c = 0; from >= 0 && c < table->columns; c++) {
+            w->out[0][r * table->columns + c] = w->in[1][from * table->columns + c];
+        }
+    }
+    return POD_OK;
+}
+
+static pod_status compute_pick_back(work *w)
+{
+    const pod_number_view *table = &w->number->out[0];
+    for (int64_t r = 0; r < w->number->in[1].rows; r++) {
+        const int64_t to = row_named(w->in[0][r], table->rows);
+        for (int64_t c = 0; to >= 0 && c < table->columns; c++) {
+            w->out[0][to * table->columns + c] += w->in[1][r * table->columns + c];
+        }
+    }
+    return POD_OK;
+}
+
+static pod_status compute_norm(work *w)
+{
+    pod_kernel_norm(size_of(&w->number->in[0]), w->number->rate, w->in[0], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_norm_back(work *w)
+{
+    pod_kernel_norm_back(size_of(&w->number->in[0]), w->number->rate, w->in[0], w->in[1], w->in[2],
+                         w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_rotate(work *w)
+{
+    const pod_number *n = w->number;
+    const pod_kernel_rotation rotation = {.rows = n->in[0].rows,
+                                          .columns = n->in[0].columns,
+                                          .heads = n->heads + n->kv_heads,
+                                          .dim = n->dim,
+                                          .base = n->rate,
+                                          .back = n->back};
+    for (int64_t i = 0; i < elements_of(&n->in[0]); i++) {
+        w->out[0][i] = w->in[0][i];
+    }
+    pod_kernel_rotate(&rotation, w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+/** Head `head` of sequence `sequence`. */
+static pod_kernel_attention head_of(const work *w, int64_t sequence, int64_t head)
+{
+    enum { Q, K, V, QUERY_POSITION, KEY_POSITION };
+    const pod_number *n = w->number;
+    const int64_t queries = n->in[Q].rows / n->sequences;
+    const int64_t keys = n->in[K].rows / n->sequences;
+    const int64_t of = head / (n->heads / n->kv_heads);
+    const int64_t v_dim = n->in[V].columns / n->kv_heads;
+    return (pod_kernel_attention){
+        .queries = queries,
+        .keys = keys,
+        .qk_dim = n->dim,
+        .v_dim = v_dim,
+        .pitch = {n->in[Q].columns, n->in[K].columns, n->in[V].columns},
+        .result = n->heads * v_dim,
+        .window = n->window,
+        .q = w->in[Q] + sequence * queries * n->in[Q].columns + head * n->dim,
+        .k = w->in[K] + sequence * keys * n->in[K].columns + of * n->dim,
+        .v = w->in[V] + sequence * keys * n->in[V].columns + of * v_dim,
+        .query_position = w->in[QUERY_POSITION] + sequence * queries,
+        .key_position = w->in[KEY_POSITION] + sequence * keys,
+    };
+}
+
+static pod_status compute_attend(work *w)
+{
+    const pod_number *n = w->number;
+    for (int64_t i = 0; i < n->sequences * n->heads; i++) {
+        const int64_t sequence = i / n->heads;
+        const int64_t head = i % n->heads;
+        const pod_kernel_attention args = head_of(w, sequence, head);
+        POD_TRY(pod_kernel_attend(
+            &args, w->out[0] + sequence * args.queries * args.result + head * args.v_dim, w->err));
+    }
+    return POD_OK;
+}
+
+static pod_status compute_attend_back(work *w)
+{
+    enum { RESULT = 5 };
+    const pod_number *n = w->number;
+    for (int64_t i = 0; i < n->sequences * n->heads; i++) {
+        const int64_t sequence = i / n->heads;
+        const int64_t head = i % n->heads;
+        const pod_kernel_attention args = head_of(w, sequence, head);
+        POD_TRY(pod_kernel_attend_back(
+            &args, w->in[RESULT] + sequence * args.queries * args.result + head * args.v_dim,
+            w->out[0] + (args.q - w->in[0]), w->out[1] + (args.k - w->in[1]),
+            w->out[2] + (args.v - w->in[2]), w->err));
+    }
+    return POD_OK;
+}
+
+static pod_status compute_function(work *w)
+{
+    pod_kernel_function(elements_of(&w->number->out[0]), w->number->activation == POD_NUMBER_RELU2,
+                        w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_function_back(work *w)
+{
+    pod_kernel_function_back(elements_of(&w->number->out[0]),
+                             w->number->activation == POD_NUMBER_RELU2, w->in[0], w->in[1],
+                             w->in[2], w->out[0], w->out[1]);
+    return POD_OK;
+}
+
+static pod_status compute_loss_sums(work *w)
+{
+    pod_kernel_loss_sums(size_of(&w->number->in[0]), w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_loss(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t parts = elements_of(&n->in[2]) / (n->in[0].rows * POD_KERNEL_LOSS_SUMS);
+    w->out[1][0] = (float)pod_kernel_loss(size_of(&n->in[0]), parts, n->rate, w->in[0], w->in[1],
+                                          w->in[2], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_sgd(work *w)
+{
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[0][i] = w->in[0][i] - (float)w->number->rate * w->in[1][i];
+    }
+    return POD_OK;
+}
+
+static pod_status compute_adam(work *w)
+{
+    const float rate = (float)w->number->rate;
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        const float gradient = w->in[1][i];
+        const float m = 0.9F * w->in[2][i] + 0.1F * gradient;
+        const float v = 0.999F * w->in[3][i] + 0.001F * gradient * gradient;
+        w->out[0][i] = pod_kernel_adam(w->in[0][i], m, v, rate);
+        w->out[1][i] = m;
+        w->out[2][i] = v;
+    }
+    return POD_OK;
+}
+
+static pod_status number_exec(work *w)
+{
+    static pod_status (*const compute[POD_NUMBER_FUNCTIONS])(work *) = {
+        [POD_NUMBER_PRODUCT] = compute_product,
+        [POD_NUMBER_COPY] = compute_copy,
+        [POD_NUMBER_ADD] = compute_add,
+        [POD_NUMBER_PICK] = compute_pick,
+        [POD_NUMBER_PICK_BACK] = compute_pick_back,
+        [POD_NUMBER_NORM] = compute_norm,
+        [POD_NUMBER_NORM_BACK] = compute_norm_back,
+        [POD_NUMBER_ROTATE] = compute_rotate,
+        [POD_NUMBER_ATTEND] = compute_attend,
+        [POD_NUMBER_ATTEND_BACK] = compute_attend_back,
+        [POD_NUMBER_FUNCTION] = compute_function,
+        [POD_NUMBER_FUNCTION_BACK] = compute_function_back,
+        [POD_NUMBER_LOSS_SUMS] = compute_loss_sums,
+        [POD_NUMBER_LOSS] = compute_loss,
+        [POD_NUMBER_SGD] = compute_sgd,
+        [POD_NUMBER_ADAM] = compute_adam,
+    };
+    pod_status st = work_load(w);
+    POD_THEN(st, compute[w->number->function](w));
+    if (st == POD_OK) {
+        work_store(w);
+    }
+    work_free(w);
+    return st;
+}
+
+pod_status pod_numbers_exec(const pod_program *program, const pod_op *op, pod_shards *shards,
+                            pod_error *err)
+{
+    for (int32_t i = op->numbers; i != POD_OP_NONE; i = program->numbers[i].next) {
+        work w = {.program = program,
+                  .op = op,
+                  .number = &program->numbers[i],
+                  .shards = shards,
+                  .err = err};
+        POD_TRY(number_exec(&w));
+    }
+    return POD_OK;
+}

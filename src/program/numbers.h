@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file program/numbers.h  What ops of a transformer compute on real numbers.
+ *
+ *  Model: such an op says what it costs as any other, and its buffers are sizes: bundles of weights, arrays in place of
+ *  each other. Beside them, a program that is built for real data has buffers of numbers (POD_BUFFER_NUMBERS): each is
+ *  made by one op, from the numbers of ops before it. A core op has a list of pod_number, which are computed in their
+ *  order when it ends; collectives and messages move `in[0]` to `out`. A *view* is a matrix inside such a buffer: some
+ *  columns of an activation, or one matrix of a bundle.
+ *
+ *  Inputs are widened to f32, sums are in f32, results are rounded once to the dtype of their buffer. Sizes of the
+ *  products are those of the op's matmul (pod_program_finish checks it), bytes of a collective those of its buffers.
+ *
+ *  Functions; a, b, c, d = in[0…], x and y = out[0], out[1]; rows of activations are tokens:
+ *
+ *      product      x (+)= op(a) · op(b)
+ *      copy         x (+)= a, rounded
+ *      add          x = a + b
+ *      pick         x = the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
+ *      pick_back    x (+)= in row a[r] the row r of b, for all r
+ *      norm         x = a / sqrt(mean(a²) + epsilon), row by row
+ *      norm_back    x = (derivative of norm at a) · b (+ c)
+ *      rotate       x = a with the pairs (i, i + dim/2) of its heads rotated by the angle b[row] · base^(-2i/dim), the
+ *                   other way round if `back`; heads + kv_heads heads of dim columns, the rest is copied
+ *      attend       x = softmax(a · bᵀ / sqrt(dim), masked) · c: a query at position d sees keys at positions e <= d
+ *                   (and e > d - window, if there is one); blocks of queries, so that no array has all scores
+ *      attend_back  x, y, z = derivatives by a, b, c, from f, that by the result
+ *      function     x = f(a) · b, or f(a) without b
+ *      function_back  x, y = derivatives by a and b, from c, that by the result
+ *      loss_sums    x[row] = (maximum of a's row, sum of exp(a - maximum), a[b[row]], or 0 outside)
+ *      loss         of rows whose sums over all parts of the vocabulary are c: x = (softmax(a) - 1 at b) · rate; y =
+ *                   the sum over rows of log(sum of exp) - a at b
+ *      sgd          x = a - rate · b
+ *      adam         x, y, z = weights, moments after the first step: a, c, d before, b the gradient (POD_VEC_ADAM_…)
+ *
+ *  Threads: none. */
+#pragma once
+
+#include "program/shards.h"
+
+enum { POD_NUMBER_INPUTS_MAX = 6, POD_NUMBER_OUTPUTS_MAX = 3 };
+
+typedef enum pod_number_function {
+    POD_NUMBER_PRODUCT,
+    POD_NUMBER_COPY,
+    POD_NUMBER_ADD,
+    POD_NUMBER_PICK,
+    POD_NUMBER_PICK_BACK,
+    POD_NUMBER_NORM,
+    POD_NUMBER_NORM_BACK,
+    POD_NUMBER_ROTATE,
+    POD_NUMBER_ATTEND,
+    POD_NUMBER_ATTEND_BACK,
+    POD_NUMBER_FUNCTION,
+    POD_NUMBER_FUNCTION_BACK,
+    POD_NUMBER_LOSS_SUMS,
+    POD_NUMBER_LOSS,
+    POD_NUMBER_SGD,
+    POD_NUMBER_ADAM,
+    POD_NUMBER_FUNCTIONS
+} pod_number_function;
+
+/** A matrix in a buffer of numbers: element (r, c) at offset + r · pitch + c. */
+typedef struct pod_number_view {
+    int32_t buffer; /**< POD_OP_NONE: there is none */
+    int64_t offset;
+    int64_t rows;
+    int64_t columns;
+    int64_t pitch;
+} pod_number_view;
+
+/** The activation function of an MLP. */
+typedef enum pod_number_activation {
+    POD_NUMBER_SILU, /**< a / (1 + exp(-a)) */
+    POD_NUMBER_RELU2 /**< max(a, 0)² */
+} pod_number_activation;
+
+typedef struct pod_number {
+    pod_number_function function;
+    pod_number_view in[POD_NUMBER_INPUTS_MAX];
+    pod_number_view out[POD_NUMBER_OUTPUTS_MAX];
+    bool transpose_a;
+    bool transpose_b;
+    bool accumulate; /**< add to what x holds */
+    bool back;
+    pod_number_activation activation;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t dim;       /**< of a head */
+    int64_t sequences; /**< that rows belong to, one after the other, equally many each */
+    int64_t window;    /**< 0: none */
+    double rate;       /**< learning rate; scale of the loss; base of angles; epsilon of norms */
+    int32_t next;      /**< of the op, in program->numbers; POD_OP_NONE: the last */
+} pod_number;
+
+/** Add to what op `op` computes. @return its index, POD_OP_NONE without memory (pod_program_finish tells) */
+int32_t pod_program_number(pod_program *program, int32_t op, const pod_number *number);
+
+/** Compute all numbers of an op. @return POD_E_NOMEM, POD_E_RANGE, POD_E_INTERNAL (it reads what isn't there) */
+pod_status pod_numbers_exec(const pod_program *program, const pod_op *op, pod_shards *shards,
+                            pod_error *err);

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/verify/place_check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Of the loss: a sum of floats that is exact to this in any order. */
+static const double LOSS_UNITS = 16777216;
+
+/** A chip and where it is in the mesh. */
+typedef struct chip_place {
+    const pod_place_check *check;
+    int32_t chip;
+    int32_t coordinate[POD_MESH_AXES]; /**< by pod_mesh_axis */
+} chip_place;
+
+static chip_place chip_place_of(const pod_place_check *check, int32_t chip)
+{
+    chip_place place = {.check = check, .chip = chip};
+    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
+        const bool there = check->work->layout.size[axis] > 1;
+        const pod_axis_list list = {.count = there, .axis = {(pod_mesh_axis)axis}};
+        place.coordinate[axis] = pod_work_layout_piece(&check->work->layout, &list, chip);
+    }
+    return place;
+}
+
+/** Whether a list has an axis. */
+static bool has_axis(const pod_axis_list *list, pod_mesh_axis axis)
+{
+    for (int i = 0; i < list->count; i++) {
+        if (list->axis[i] == axis) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Number of the chip's piece of what some axes cut, in the order of the mesh, as collectives put pieces together. */
+static int64_t piece_of(const chip_place *place, const pod_axis_list *cut)
+{
+    const pod_work_layout *layout = &place->check->work->layout;
+    int64_t piece = 0;
+    for (int l = 0; l < layout->mesh->naxes; l++) {
+        const pod_mesh_axis axis = layout->mesh->axis[l].axis;
+        if (has_axis(cut, axis) && layout->size[axis] > 1) {
+            piece = piece * layout->size[axis] + place->coordinate[axis];
+        }
+    }
+    return piece;
+}
+
+/** The chip that has piece `piece` and is elsewhere in the same place. */
+static chip_place with_piece(const chip_place *place, const pod_axis_list *cut, int64_t piece)
+{
+    const pod_work_layout *layout = &place->check->work->layout;
+    chip_place other = *place;
+    for (int l = layout->mesh->naxes - 1; l >= 0; l--) {
+        const pod_mesh_axis axis = layout->mesh->axis[l].axis;
+        if (has_axis(cut, axis) && layout->size[axis] > 1) {
+            other.coordinate[axis] = (int32_t)(piece % layout->size[axis]);
+            piece /= layout->size[axis];
+        }
+    }
+    return other;
+}
+
+/* ---- tokens ---- */
+
+/** Axes that cut sequences. */
+static pod_axis_list batch_axes(const pod_place_check *check)
+{
+    const pod_axis_list *rows = &check->work->layout.rows;
+    pod_axis_list batch = {0};
+    for (int i = 0; i < rows->count; i++) {
+        if (rows->axis[i] != POD_MESH_SEQUENCE) {
+            batch.axis[batch.count++] = rows->axis[i];
+        }
+    }
+    return batch;
+}
+
+/** First token of a chip's microbatch; its tokens follow each other. */
+static int64_t first_token(const chip_place *place, int32_t microbatch)
+{
+    const pod_step_request *request = place->check->request;
+    const pod_axis_list batch = batch_axes(place->check);
+    const int64_t pieces = pod_work_layout_pieces(&place->check->work->layout, &batch);
+    const int64_t sequences = request->batch / pieces;
+    return (piece_of(place, &batch) * sequences + sequences / request->microbatches * microbatch)
+           * request->seq;
+}
+
+/** Columns of the vocabulary, or of another size, that tensor gives to a chip, and the first of them. */
+static int64_t tensor_share(const chip_place *place, int64_t size, int64_t *first)
+{
+    const pod_axis_list *tensor = &place->check->work->layout.tensor;
+    const int64_t share = size / pod_work_layout_pieces(&place->check->work->layout, tensor);
+    *first = share * piece_of(place, tensor);
+    return share;
+}
+
+static void tokens_fill(const chip_place *place, const pod_place *what, bool targets, int64_t count,
+                        float *out)
+{
+    const pod_place_check *check = place->check;
+    const pod_model *model = check->request->model;
+    const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
+    int64_t first_row = 0;
+    (void)tensor_share(place, model->vocab, &first_row);
+    for (int64_t p = 0; p < pieces; p++) {
+        const chip_place other = with_piece(place, &what->cut, p);
+        const int64_t first = first_token(&other, what->microbatch);
+        for (int64_t i = 0; i < count / pieces; i++) {
+            const int32_t token = targets ? pod_transformer_target(model, check->seed, first + i)
+                                          : pod_transformer_token(model, check->seed, first + i);
+            out[p * (count / pieces) + i] = (float)(token - first_row);
+        }
+    }
+}
+
+/* ---- bundles ---- */
+
+/** A run of elements of a bundle's piece that is a patch of an array. */
+typedef struct run {
+    const pod_transformer_array *array;
+    pod_patch patch;
+    int64_t at; /**< element of the piece */
+} run;
+
+typedef void run_visit(void *context, const run *r);
+
+/** Elements [from, to) of a matrix [k, n] in row-major order: as few patches as that takes. */
+static void rows_visit(const run *whole, int64_t from, int64_t to, run_visit *visit, void *context)
+{
+    const int64_t n = whole->patch.columns;
+    while (from < to) {
+        const int64_t column = from % n;
+        const int64_t left = to - from;
+        const bool part = column > 0 || left < n;
+        const int64_t columns = part ? (left < n - column ? left : n - column) : n;
+        const int64_t rows = part ? 1 : left / n;
+        const run r = {
+            .array = whole->array,
+            .patch = {.row = whole->patch.row + from / n,
+                      .rows = rows,
+                      .column = whole->patch.column + column,
+                      .columns = columns},
+            .at = whole->at + from
+        };
+        visit(context, &r);
+        from += rows * columns;
+    }
+}
+
+static bool is_of_part(const pod_transformer_array *array, const pod_place *what,
+                       const pod_layer *layer)
+{
+    if (what->layer < 0) {
+        return what->part == POD_PLACE_HEAD && strcmp(array->name, "head") == 0;
+    }
+    return array->layer == what->layer && (int)layer->matmul[array->matmul].part == what->part;
+}
+
+/** How tensor cuts an array: the chip's patch of it. */
+static pod_patch tensor_patch(const chip_place *place, const pod_transformer_array *array,
+                              const pod_layer *layer)
+{
+    const bool head = array->matmul < 0;
+    const pod_layer_matmul *m = head ? NULL : &layer->matmul[array->matmul];
+    pod_patch patch = {.rows = array->rows, .columns = array->columns};
+    if (head || m->n_units > 0) {
+        patch.columns = tensor_share(place, array->columns, &patch.column);
+    } else if (m->k_units > 0) {
+        patch.rows = tensor_share(place, array->rows, &patch.row);
+    }
+    return patch;
+}
+
+/** The embedding's table: rows by tensor, columns by what gathers other weights. */
+static void table_visit(const chip_place *place, const pod_place *what, run_visit *visit,
+                        void *context)
+{
+    const pod_place_check *check = place->check;
+    const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
+    for (int64_t i = 0; i < check->narrays; i++) {
+        const pod_transformer_array *array = &check->arrays[i];
+        if (strcmp(array->name, "embedding") == 0) {
+            run r = {.array = array, .patch = {.columns = array->columns / pieces}};
+            r.patch.rows = tensor_share(place, array->rows, &r.patch.row);
+            r.patch.column = r.patch.columns * piece_of(place, &what->cut);
+            visit(context, &r);
+        }
+    }
+}
+
+/** @param shard  elements of the chip's piece */
+static void bundle_visit(const chip_place *place, const pod_place *what, int64_t shard,
+                         run_visit *visit, void *context)
+{
+    const pod_place_check *check = place->check;
+    const pod_layer layer =
+        pod_model_layer(check->request->model, what->layer < 0 ? 0 : what->layer);
+    const int64_t first = shard * piece_of(place, &what->cut);
+    int64_t offset = 0;
+    if (what->layer < 0 && what->part == POD_PLACE_EMBEDDING) {
+        table_visit(place, what, visit, context);
+        return;
+    }
+    for (int64_t i = 0; i < check->narrays; i++) {
+        const pod_transformer_array *array = &check->arrays[i];
+        if (!is_of_part(array, what, &layer)) {
+            continue;
+        }
+        const run whole = {
+            .array = array, .patch = tensor_patch(place, array, &layer), .at = offset - first};
+        const int64_t size = whole.patch.rows * whole.patch.columns;
+        const int64_t from = first > offset ? first - offset : 0;
+        const int64_t to = first + shard - offset < size ? first + shard - offset : size;
+        rows_visit(&whole, from, to, visit, context);
+        offset += size;
+    }
+}
+
+/* ---- before the step ---- */
+
+/** What is filled, or compared. */
+typedef struct target {
+    pod_place_check *check;
+    const char *prefix; /**< of the reference's name */
+    pod_dtype dtype;
+    char *data;
+} target;
+
+static void run_fill(void *context, const run *r)
+{
+    const target *t = context;
+    pod_transformer_fill_patch(r->array, t->check->seed, &r->patch, t->dtype,
+                               t->data + r->at * pod_dtype_size(t->dtype));
+}
+
+void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_check *check = context;
+    const chip_place place = chip_place_of(check, chip);
+    for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
+        const pod_place *what = &check->work->tensors.places[i];
+        const pod_buffer *buffer = &program->buffers[what->buffer];
+        if (what->stage != program->stage) {
+            continue;
+        }
+        float *numbers = buffers[what->buffer];
+        target t = {.check = check, .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        switch (what->role) {
+        case POD_PLACE_TOKENS:
+            tokens_fill(&place, what, false, buffer->rows, numbers);
+            break;
+        case POD_PLACE_TARGETS:
+            tokens_fill(&place, what, true, buffer->rows, numbers);
+            break;
+        case POD_PLACE_POSITIONS:
+            for (int64_t row = 0; row < buffer->rows; row++) {
+                numbers[row] = (float)(row % check->request->seq);
+            }
+            break;
+        case POD_PLACE_WEIGHTS:
+            bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
+            break;
+        case POD_PLACE_MOMENT: /* zeros */
+        case POD_PLACE_UPDATED:
+        case POD_PLACE_FIRST_MOMENT:
+        case POD_PLACE_SECOND_MOMENT:
+        case POD_PLACE_GRADIENT:
+        case POD_PLACE_LOGITS:
+        case POD_PLACE_LOSS:
+            break;
+        }
+    }
+}
+
+/* ---- after it ---- */
+
+static void patch_compare(const target *t, const char *name, const pod_patch *patch, int64_t at)
+{
+    char full[POD_TRANSFORMER_NAME_MAX + 16];
+    pod_transformer_values values;
+    (void)snprintf(full, sizeof full, "%s%s", t->prefix, name);
+    if (pod_transformer_reference_find(t->check->reference, full, &values)) {
+        pod_transformer_compare(&t->check->found, &values, patch, t->dtype,
+                                t->data + at * pod_dtype_size(t->dtype));
+    } else { /* nothing to compare with is no proof */
+        t->check->found.wrong += patch->rows * patch->columns;
+    }
+}
+
+static void run_compare(void *context, const run *r)
+{
+    patch_compare(context, r->array->name, &r->patch, r->at);
+}
+
+static void logits_compare(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
+                           const target *t)
+{
+    pod_patch patch = {.row = first_token(place, what->microbatch),
+                       .rows = buffer->rows,
+                       .columns = buffer->columns};
+    (void)tensor_share(place, place->check->request->model->vocab, &patch.column);
+    patch_compare(t, "logits", &patch, 0);
+}
+
+void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_check *check = context;
+    const chip_place place = chip_place_of(check, chip);
+    for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
+        const pod_place *what = &check->work->tensors.places[i];
+        const pod_buffer *buffer = &program->buffers[what->buffer];
+        if (what->stage != program->stage || what->role <= POD_PLACE_MOMENT) {
+            continue;
+        }
+        target t = {
+            .check = check, .prefix = "", .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        if (what->role == POD_PLACE_LOGITS) {
+            logits_compare(&place, what, buffer, &t);
+        } else if (what->role == POD_PLACE_LOSS) {
+            const double loss = ((const float *)buffers[what->buffer])[0];
+            check->loss += place.coordinate[POD_MESH_TENSOR] == 0 ? llround(loss * LOSS_UNITS) : 0;
+        } else {
+            static const char *const prefixes[] = {[POD_PLACE_UPDATED] = "weight.",
+                                                   [POD_PLACE_FIRST_MOMENT] = "moment1.",
+                                                   [POD_PLACE_SECOND_MOMENT] = "moment2.",
+                                                   [POD_PLACE_GRADIENT] = "gradient."};
+            t.prefix = prefixes[what->role];
+            bundle_visit(&place, what, buffer->rows * buffer->columns, run_compare, &t);
+        }
+    }
+}
+
+void pod_place_check_loss(pod_place_check *check)
+{
+    const pod_step_request *request = check->request;
+    const double tokens = (double)request->batch * (double)request->seq;
+    const float loss = (float)((double)check->loss / LOSS_UNITS / tokens);
+    const target t = {
+        .check = check, .prefix = "", .dtype = POD_DTYPE_F32, .data = (char *)(float[1]){loss}};
+    if (request->mode == POD_STEP_TRAIN) {
+        patch_compare(&t, "loss", &(pod_patch){.rows = 1, .columns = 1}, 0);
+    }
+}
+
+pod_step_form pod_place_form(const pod_model *model, pod_optimizer optimizer)
+{
+    const pod_transformer_form form = pod_transformer_form_of(model);
+    return (pod_step_form){.epsilon = form.epsilon,
+                           .rotary_base = form.rotary_base,
+                           .relu2 = form.function == POD_FUNCTION_RELU2,
+                           .rate = pod_transformer_rate(optimizer)};
+}
+
+pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *request,
+                                const pod_step_work *work, uint64_t seed,
+                                const pod_transformer_reference *reference, pod_error *err)
+{
+    *check =
+        (pod_place_check){.request = request, .work = work, .reference = reference, .seed = seed};
+    check->narrays = pod_transformer_arrays(request->model);
+    check->arrays = calloc((size_t)check->narrays + 1, sizeof *check->arrays);
+    if (check->arrays == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "out of memory for %lld arrays",
+                        (long long)check->narrays);
+    }
+    for (int64_t i = 0; i < check->narrays; i++) {
+        check->arrays[i] = pod_transformer_array_at(request->model, i);
+    }
+    return POD_OK;
+}
+
+void pod_place_check_fini(pod_place_check *check)
+{
+    free(check->arrays);
+    check->arrays = NULL;
+}
