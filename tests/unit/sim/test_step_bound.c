@@ -94,3 +94,31 @@ Test(sim_step_bound, no_step_is_faster)
         world_fini(&w);
     }
 }
+
+/* What is under way at once shares the links: of a ring of four a chip sends three quarters over two of them. */
+Test(sim_step_bound, collectives_at_once_add_up_on_the_links)
+{
+    static const struct {
+        pod_coll_op op;
+        double vectors; /* that a chip sends, over the share of the others */
+    } cases[] = {
+        {POD_ALL_REDUCE,     2},
+        {POD_ALL_GATHER,     1},
+        {POD_REDUCE_SCATTER, 1},
+        {POD_ALL_TO_ALL,     1},
+    };
+    enum { AT_ONCE = 10, BYTES_US = 2000 };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        world w;
+        world_init(&w, 4, 1, 1);
+        for (int k = 0; k < AT_ONCE; k++) {
+            (void)collective(&w, cases[i].op, GROUP_X, BYTES_US, POD_OP_NONE);
+        }
+        world_run(&w);
+        const pod_time_ps bound_ps = world_bound(&w);
+        cr_assert_geq(bound_ps, US(cases[i].vectors * 3 / 4 * AT_ONCE * BYTES_US / 2), "%s: %lld",
+                      pod_coll_op_name(cases[i].op), (long long)bound_ps);
+        cr_assert_leq(bound_ps, w.result.time_ps, "%s", pod_coll_op_name(cases[i].op));
+        world_fini(&w);
+    }
+}
