@@ -112,7 +112,9 @@ typedef struct block {
 static bool sees(const pod_kernel_attention *a, int64_t query, int64_t key)
 {
     const float distance = a->query_position[query] - a->key_position[key];
-    return distance >= 0 && (a->window == 0 || distance < (float)a->window);
+    const float reach =
+        a->chunked ? fmodf(a->query_position[query], (float)a->window) + 1 : (float)a->window;
+    return distance >= 0 && (a->window == 0 || distance < reach);
 }
 
 static void row_softmax(const pod_kernel_attention *a, int64_t query, float scale, float *row)
@@ -354,4 +356,110 @@ double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const 
 float pod_kernel_adam(float w, float m, float v, float rate)
 {
     return w - rate * (m / 0.1F) / (sqrtf(v / 0.001F) + 1e-8F);
+}
+
+/* ---- experts ---- */
+
+/** The best expert that isn't among those chosen. */
+static int64_t next_best(const float *logits, int64_t experts, const int64_t *chosen, int64_t count)
+{
+    int64_t best = -1;
+    for (int64_t e = 0; e < experts; e++) {
+        bool free_still = true;
+        for (int64_t i = 0; i < count; i++) {
+            free_still = free_still && chosen[i] != e;
+        }
+        best = free_still && (best < 0 || logits[e] > logits[best]) ? e : best;
+    }
+    return best;
+}
+
+void pod_kernel_route(const pod_kernel_routes *routes, const float *logits, float *row,
+                      float *share)
+{
+    enum { TOP_MAX = 64 };
+    const int64_t k = routes->top_k;
+    int64_t chosen[TOP_MAX];
+    POD_ASSERT(k <= TOP_MAX);
+    /* the next row of an expert is one more than that of the last token with it */
+    for (int64_t t = 0; t < routes->tokens; t++) {
+        const float *of = logits + t * routes->experts;
+        float sum = 0;
+        for (int64_t i = 0; i < k; i++) {
+            chosen[i] = next_best(of, routes->experts, chosen, i);
+            share[t * k + i] = expf(of[chosen[i]] - of[chosen[0]]);
+            sum += share[t * k + i];
+            row[t * k + i] = (float)chosen[i];
+        }
+        for (int64_t i = 0; i < k; i++) {
+            share[t * k + i] /= sum;
+        }
+    }
+    for (int64_t e = 0; e < routes->experts; e++) {
+        int64_t taken = 0;
+        for (int64_t c = 0; c < routes->tokens * k; c++) {
+            if (row[c] == (float)e) {
+                /* negative until all experts are through */
+                row[c] = taken < routes->room ? (float)(-2 - (e * routes->room + taken)) : -1;
+                taken++;
+            }
+        }
+    }
+    for (int64_t c = 0; c < routes->tokens * k; c++) {
+        row[c] = row[c] < -1 ? -2 - row[c] : -1;
+    }
+}
+
+void pod_kernel_route_back(const pod_kernel_routes *routes, const float *row, const float *share,
+                           const float *dshare, float *dlogits)
+{
+    const int64_t k = routes->top_k;
+    memset(dlogits, 0, (size_t)(routes->tokens * routes->experts) * sizeof *dlogits);
+    for (int64_t t = 0; t < routes->tokens; t++) {
+        const float mean = dot(share + t * k, dshare + t * k, k);
+        for (int64_t c = t * k; c < (t + 1) * k; c++) {
+            if (row[c] >= 0) {
+                dlogits[t * routes->experts + (int64_t)row[c] / routes->room] =
+                    share[c] * (dshare[c] - mean);
+            }
+        }
+    }
+}
+
+void pod_kernel_rows_send(const pod_kernel_routes *routes, const float *row, const float *x,
+                          float *rows)
+{
+    const int64_t n = routes->columns;
+    for (int64_t c = 0; c < routes->tokens * routes->top_k; c++) {
+        if (row[c] >= 0) {
+            memcpy(rows + (int64_t)row[c] * n, x + c / routes->top_k * n, (size_t)n * sizeof *rows);
+        }
+    }
+}
+
+void pod_kernel_rows_return(const pod_kernel_routes *routes, const float *row, const float *share,
+                            const float *rows, float *y)
+{
+    const int64_t n = routes->columns;
+    for (int64_t c = 0; c < routes->tokens * routes->top_k; c++) {
+        const float by = share != NULL ? share[c] : 1;
+        for (int64_t i = 0; row[c] >= 0 && i < n; i++) {
+            y[c / routes->top_k * n + i] += by * rows[(int64_t)row[c] * n + i];
+        }
+    }
+}
+
+void pod_kernel_rows_return_back(const pod_kernel_routes *routes, const float *row,
+                                 const float *share, const float *rows, const float *dy,
+                                 float *drows, float *dshare)
+{
+    const int64_t n = routes->columns;
+    for (int64_t c = 0; c < routes->tokens * routes->top_k; c++) {
+        const float *d = dy + c / routes->top_k * n;
+        const int64_t first = (int64_t)row[c] * n;
+        dshare[c] = row[c] >= 0 ? dot(d, rows + first, n) : 0;
+        for (int64_t i = 0; row[c] >= 0 && i < n; i++) {
+            drows[first + i] = share[c] * d[i];
+        }
+    }
 }

@@ -45,6 +45,7 @@ typedef struct pod_kernel_attention {
     int64_t pitch[3]; /**< from row to row of queries (and derivatives by them), keys, values */
     int64_t result;   /**< likewise of results, and of derivatives by them */
     int64_t window;   /**< 0: none */
+    bool chunked; /**< the window doesn't slide: keys of the query's own of consecutive windows */
     const float *q;
     const float *k;
     const float *v;
@@ -78,3 +79,31 @@ double pod_kernel_loss(pod_kernel_size size, int64_t parts, double scale, const 
 
 /** Adam's weight after its first step, from that before and both moments after it. */
 float pod_kernel_adam(float w, float m, float v, float rate);
+
+/** Tokens and their experts, whose rows lie expert by expert, `room` for each. */
+typedef struct pod_kernel_routes {
+    int64_t tokens;
+    int64_t experts;
+    int64_t top_k;
+    int64_t room;
+    int64_t columns; /**< of tokens and rows */
+} pod_kernel_routes;
+
+/** The top_k largest logits of each token, the first of equals; each gets the next row of its expert.
+ *  @param[out] row    row[tokens · top_k]; -1: no room
+ *  @param[out] share  share[tokens · top_k]: softmax over the chosen logits */
+void pod_kernel_route(const pod_kernel_routes *routes, const float *logits, float *row,
+                      float *share);
+/** From derivatives by shares to those by logits. */
+void pod_kernel_route_back(const pod_kernel_routes *routes, const float *row, const float *share,
+                           const float *dshare, float *dlogits);
+/** Each token to its rows. */
+void pod_kernel_rows_send(const pod_kernel_routes *routes, const float *row, const float *x,
+                          float *rows);
+/** y += the sum of a token's rows, by shares unless that is NULL. */
+void pod_kernel_rows_return(const pod_kernel_routes *routes, const float *row, const float *share,
+                            const float *rows, float *y);
+/** Derivatives of that by rows and shares. */
+void pod_kernel_rows_return_back(const pod_kernel_routes *routes, const float *row,
+                                 const float *share, const float *rows, const float *dy,
+                                 float *drows, float *dshare);

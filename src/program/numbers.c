@@ -173,15 +173,24 @@ static pod_status compute_pick_back(work *w)
     return POD_OK;
 }
 
+/** What norms go over: rows, or heads one after the other. */
+static pod_kernel_size normed_of(const pod_number *n)
+{
+    const pod_kernel_size size = size_of(&n->in[0]);
+    return n->dim > 0
+               ? (pod_kernel_size){.rows = size.rows * size.columns / n->dim, .columns = n->dim}
+               : size;
+}
+
 static pod_status compute_norm(work *w)
 {
-    pod_kernel_norm(size_of(&w->number->in[0]), w->number->rate, w->in[0], w->out[0]);
+    pod_kernel_norm(normed_of(w->number), w->number->rate, w->in[0], w->out[0]);
     return POD_OK;
 }
 
 static pod_status compute_norm_back(work *w)
 {
-    pod_kernel_norm_back(size_of(&w->number->in[0]), w->number->rate, w->in[0], w->in[1], w->in[2],
+    pod_kernel_norm_back(normed_of(w->number), w->number->rate, w->in[0], w->in[1], w->in[2],
                          w->out[0]);
     return POD_OK;
 }
@@ -219,6 +228,7 @@ static pod_kernel_attention head_of(const work *w, int64_t sequence, int64_t hea
         .pitch = {n->in[Q].columns, n->in[K].columns, n->in[V].columns},
         .result = n->heads * v_dim,
         .window = n->window,
+        .chunked = n->chunked,
         .q = w->in[Q] + sequence * queries * n->in[Q].columns + head * n->dim,
         .k = w->in[K] + sequence * keys * n->in[K].columns + of * n->dim,
         .v = w->in[V] + sequence * keys * n->in[V].columns + of * v_dim,
@@ -286,6 +296,55 @@ static pod_status compute_loss(work *w)
     return POD_OK;
 }
 
+/** @param columns  of tokens */
+static pod_kernel_routes routes_of(const pod_number *n, const pod_number_view *row, int64_t columns)
+{
+    return (pod_kernel_routes){.tokens = row->rows,
+                               .experts = n->experts,
+                               .top_k = row->columns,
+                               .room = n->room,
+                               .columns = columns};
+}
+
+static pod_status compute_route(work *w)
+{
+    const pod_kernel_routes routes = routes_of(w->number, &w->number->out[0], 0);
+    pod_kernel_route(&routes, w->in[0], w->out[0], w->out[1]);
+    return POD_OK;
+}
+
+static pod_status compute_route_back(work *w)
+{
+    const pod_kernel_routes routes = routes_of(w->number, &w->number->in[0], 0);
+    pod_kernel_route_back(&routes, w->in[0], w->in[1], w->in[2], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_send(work *w)
+{
+    const pod_kernel_routes routes =
+        routes_of(w->number, &w->number->in[0], w->number->out[0].columns);
+    pod_kernel_rows_send(&routes, w->in[0], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_return(work *w)
+{
+    const pod_kernel_routes routes =
+        routes_of(w->number, &w->number->in[0], w->number->out[0].columns);
+    pod_kernel_rows_return(&routes, w->in[0], w->in[2], w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+static pod_status compute_return_back(work *w)
+{
+    const pod_kernel_routes routes =
+        routes_of(w->number, &w->number->in[0], w->number->out[0].columns);
+    pod_kernel_rows_return_back(&routes, w->in[0], w->in[2], w->in[1], w->in[3], w->out[0],
+                                w->out[1]);
+    return POD_OK;
+}
+
 static pod_status compute_sgd(work *w)
 {
     for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
@@ -325,6 +384,11 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_FUNCTION_BACK] = compute_function_back,
         [POD_NUMBER_LOSS_SUMS] = compute_loss_sums,
         [POD_NUMBER_LOSS] = compute_loss,
+        [POD_NUMBER_ROUTE] = compute_route,
+        [POD_NUMBER_ROUTE_BACK] = compute_route_back,
+        [POD_NUMBER_SEND] = compute_send,
+        [POD_NUMBER_RETURN] = compute_return,
+        [POD_NUMBER_RETURN_BACK] = compute_return_back,
         [POD_NUMBER_SGD] = compute_sgd,
         [POD_NUMBER_ADAM] = compute_adam,
     };

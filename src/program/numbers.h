@@ -17,18 +17,24 @@
  *      add          x = a + b
  *      pick         x = the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
  *      pick_back    x (+)= in row a[r] the row r of b, for all r
- *      norm         x = a / sqrt(mean(a²) + epsilon), row by row
+ *      norm         x = a / sqrt(mean(a²) + epsilon), row by row, or each `dim` columns of it
  *      norm_back    x = (derivative of norm at a) · b (+ c)
  *      rotate       x = a with the pairs (i, i + dim/2) of its heads rotated by the angle b[row] · base^(-2i/dim), the
  *                   other way round if `back`; heads + kv_heads heads of dim columns, the rest is copied
  *      attend       x = softmax(a · bᵀ / sqrt(dim), masked) · c: a query at position d sees keys at positions e <= d
- *                   (and e > d - window, if there is one); blocks of queries, so that no array has all scores
+ *                   (and e > d - window, if there is one; chunked: e in the same window, of consecutive ones, as d);
+ *                   blocks of queries, so that no array has all scores
  *      attend_back  x, y, z = derivatives by a, b, c, from f, that by the result
  *      function     x = f(a) · b, or f(a) without b
  *      function_back  x, y = derivatives by a and b, from c, that by the result
  *      loss_sums    x[row] = (maximum of a's row, sum of exp(a - maximum), a[b[row]], or 0 outside)
  *      loss         of rows whose sums over all parts of the vocabulary are c: x = (softmax(a) - 1 at b) · rate; y =
  *                   the sum over rows of log(sum of exp) - a at b
+ *      route        x[token, i] = the row of its i-th expert, y = their shares, by the logits a (chip/kernels.h)
+ *      route_back   x = derivatives by logits, of rows a and shares b, from c, those by shares
+ *      send         x = the rows that tokens b go to, by a
+ *      return       x (+)= of each token the sum of its rows b, named by a, times shares c if there are any
+ *      return_back  x, y = derivatives by rows and shares; a, b, c of return, d the derivative by the result
  *      sgd          x = a - rate · b
  *      adam         x, y, z = weights, moments after the first step: a, c, d before, b the gradient (POD_VEC_ADAM_…)
  *
@@ -54,6 +60,11 @@ typedef enum pod_number_function {
     POD_NUMBER_FUNCTION_BACK,
     POD_NUMBER_LOSS_SUMS,
     POD_NUMBER_LOSS,
+    POD_NUMBER_ROUTE,
+    POD_NUMBER_ROUTE_BACK,
+    POD_NUMBER_SEND,
+    POD_NUMBER_RETURN,
+    POD_NUMBER_RETURN_BACK,
     POD_NUMBER_SGD,
     POD_NUMBER_ADAM,
     POD_NUMBER_FUNCTIONS
@@ -82,14 +93,18 @@ typedef struct pod_number {
     bool transpose_b;
     bool accumulate; /**< add to what x holds */
     bool back;
+    bool untimed; /**< a product that its op doesn't cost */
     pod_number_activation activation;
     int64_t heads;
     int64_t kv_heads;
     int64_t dim;       /**< of a head */
     int64_t sequences; /**< that rows belong to, one after the other, equally many each */
     int64_t window;    /**< 0: none */
-    double rate;       /**< learning rate; scale of the loss; base of angles; epsilon of norms */
-    int32_t next;      /**< of the op, in program->numbers; POD_OP_NONE: the last */
+    bool chunked;
+    int64_t experts;
+    int64_t room; /**< rows of an expert */
+    double rate;  /**< learning rate; scale of the loss; base of angles; epsilon of norms */
+    int32_t next; /**< of the op, in program->numbers; POD_OP_NONE: the last */
 } pod_number;
 
 /** Add to what op `op` computes. @return its index, POD_OP_NONE without memory (pod_program_finish tells) */

@@ -2,7 +2,9 @@
 #include "workload/transformer/transformer_experts.h"
 
 #include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_routes.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -99,13 +101,15 @@ static void rows_exchange(pod_tf *tf, const char *name, const pod_layer *layer, 
                           int32_t to)
 {
     const int64_t elements = pod_tf_expert_rows(tf, layer) * layer->expert_d_model;
-    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->layout->expert, elements,
-                                      POD_DTYPE_BF16, NONE, TOUCH(from, to, NONE, NONE)));
+    const int32_t op = pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->layout->expert, elements,
+                                         POD_DTYPE_BF16, NONE, TOUCH(from, to, NONE, NONE));
+    pod_tf_routes_exchange(tf, op, from, to);
+    pod_tf_wait(tf, op);
 }
 
 /** Tokens to their experts, or the derivatives of what came back: R rows from T tokens. */
 static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer *layer,
-                         int64_t passes, int32_t x)
+                         int64_t passes, int32_t x, bool results)
 {
     const int64_t d = layer->expert_d_model;
     const int64_t rows = pod_tf_expert_rows(tf, layer);
@@ -115,6 +119,11 @@ static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer
                       tf->sequences, TOUCH(x, sent, NONE, NONE));
     } else {
         rows_move(tf, names[0], layer, passes, x, sent);
+    }
+    if (results) {
+        pod_tf_routes_send_back(tf, layer, x, sent);
+    } else {
+        pod_tf_routes_send(tf, layer, x, sent);
     }
     if (tf->expert == 1) {
         return sent;
@@ -126,7 +135,7 @@ static int32_t rows_send(pod_tf *tf, const char *const names[2], const pod_layer
 
 /** And back: T tokens from R rows. */
 static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer *layer,
-                        int64_t passes, const int32_t from_to[2])
+                        int64_t passes, const int32_t from_to[2], bool results)
 {
     const int64_t d = layer->expert_d_model;
     const int64_t rows = pod_tf_expert_rows(tf, layer);
@@ -138,6 +147,11 @@ static void rows_return(pod_tf *tf, const char *const names[2], const pod_layer 
                       tf->sequences, TOUCH(from_to[0], from_to[1], NONE, NONE));
     } else {
         rows_move(tf, names[0], layer, passes, from_to[0], from_to[1]);
+    }
+    if (results) {
+        pod_tf_routes_return(tf, layer, from_to[0], from_to[1]);
+    } else {
+        pod_tf_routes_return_back(tf, layer, from_to[0], from_to[1]);
     }
 }
 
@@ -160,10 +174,12 @@ static void route(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weight
     const int64_t choices = tf->tokens * m->n;
     pod_tf_matmul_of(tf, POD_DTYPE_F32, "fwd.matmul.router",
                      (const int64_t[3]){tf->tokens, m->k, m->n}, 1, TOUCH(xn, weights, NONE, NONE));
+    pod_tf_routes_logits(tf, layer, xn, weights);
     if (!drops(tf)) {
         pod_tf_vector(tf, "fwd.route", (double)choices, PASSES * choices * WIDE,
                       TOUCH(NONE, NONE, NONE, NONE));
     }
+    pod_tf_routes_choose(tf, layer);
     scalars(tf, "fwd.route.scalars", layer);
 }
 
@@ -189,7 +205,7 @@ void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
         {"bwd.send.rows.again", "fwd.exchange.rows"}
     };
     route(tf, layer, xn, pod_tf_bundle_of(tf, tf->layer, POD_PART_IN)->gathered);
-    const int32_t rows = rows_send(tf, names[again], layer, SEND, xn);
+    const int32_t rows = rows_send(tf, names[again], layer, SEND, xn, false);
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * layer->expert_d_model, rows);
     for (int i = 0; i < 2; i++) {
         const pod_layer_matmul *m = matmul_of(layer, ups[i]);
@@ -197,6 +213,7 @@ void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
             const int32_t weights = pod_tf_use_part(tf, ups[i]);
             experts_matmul(tf, "fwd.matmul.experts.in", layer, m, POD_GROUPED_FORWARD,
                            TOUCH(rows, weights, wi, NONE));
+            pod_tf_routes_product(tf, layer, m, weights, rows);
         }
     }
 }
@@ -214,10 +231,11 @@ void pod_tf_experts_output(pod_tf *tf, const pod_layer *layer, int32_t h, int32_
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * pod_layer_matmul_k(m, tf->tensor), h);
     experts_matmul(tf, "fwd.matmul.experts.out", layer, m, POD_GROUPED_FORWARD,
                    TOUCH(h, out, rows, NONE));
+    pod_tf_routes_product(tf, layer, m, out, rows);
     if (!again && !drops(tf)) {
         pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO, rows);
     }
-    rows_return(tf, names[again], layer, passes, (const int32_t[2]){rows, y});
+    rows_return(tf, names[again], layer, passes, (const int32_t[2]){rows, y}, true);
 }
 
 void pod_tf_experts_kept(pod_tf *tf, const pod_layer *layer)
@@ -229,12 +247,13 @@ void pod_tf_experts_kept(pod_tf *tf, const pod_layer *layer)
 
 /** Derivatives of a weight. */
 static void weight_backward(pod_tf *tf, const pod_layer *layer, const char *name,
-                            const pod_layer_matmul *m, const int32_t in_out[2])
+                            const pod_layer_matmul *m, const int32_t in_out[2], int32_t rows)
 {
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, (int)m->part);
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     experts_matmul(tf, name, layer, m, POD_GROUPED_WEIGHTS,
                    TOUCH(in_out[0], in_out[1], partial, NONE));
+    pod_tf_routes_by_weights(tf, layer, m, rows, partial);
     pod_tf_gradient(tf, bundle, partial);
 }
 
@@ -248,13 +267,15 @@ void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_t
     const int32_t weights = mlp->out_used
                                 ? pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_OUT)->gathered
                                 : pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
-    const int32_t rows = rows_send(tf, names, layer, passes, dy);
+    const int32_t rows = rows_send(tf, names, layer, passes, dy, true);
     scalars(tf, "bwd.route.scalars", layer);
     pod_tf_quantize(tf, 2 * elements, rows);
     experts_matmul(tf, "bwd.matmul.experts.out", layer, m, POD_GROUPED_ROWS,
                    TOUCH(rows, weights, dh, NONE));
+    pod_tf_routes_by_input(tf, layer, m, weights, rows);
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * pod_layer_matmul_k(m, tf->tensor), mlp->wi);
-    weight_backward(tf, layer, "bwd.matmul.experts.dout", m, (const int32_t[2]){mlp->wi, rows});
+    weight_backward(tf, layer, "bwd.matmul.experts.dout", m, (const int32_t[2]){mlp->wi, rows},
+                    rows);
 }
 
 void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
@@ -265,8 +286,11 @@ void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf
     const int64_t d = layer->expert_d_model;
     const int64_t here = pod_tf_expert_rows(tf, layer);
     const int32_t rows = mlp->in_used ? rows_buffer(tf, "rows", here, d)
-                                      : rows_send(tf, send_names, layer, SEND, xn);
+                                      : rows_send(tf, send_names, layer, SEND, xn, false);
     const int32_t drows = rows_buffer(tf, "rows", here, d);
+    if (mlp->in_used) {
+        pod_tf_number_set(tf, rows, tf->rows.sent);
+    }
     for (int i = 0; i < 2; i++) {
         const pod_layer_matmul *m = matmul_of(layer, ups[i]);
         if (m != NULL) {
@@ -276,14 +300,16 @@ void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf
             pod_tf_quantize(tf, 2 * here * pod_layer_matmul_n(m, tf->tensor), dwi);
             experts_matmul(tf, "bwd.matmul.experts.in", layer, m, POD_GROUPED_ROWS,
                            TOUCH(dwi, weights, drows, NONE));
+            pod_tf_routes_by_input(tf, layer, m, weights, drows);
         }
     }
     pod_tf_quantize(tf, here * d, rows);
     for (int i = 0; i < 2; i++) {
         const pod_layer_matmul *m = matmul_of(layer, ups[i]);
         if (m != NULL) {
-            weight_backward(tf, layer, "bwd.matmul.experts.din", m, (const int32_t[2]){rows, dwi});
+            weight_backward(tf, layer, "bwd.matmul.experts.din", m, (const int32_t[2]){rows, dwi},
+                            rows);
         }
     }
-    rows_return(tf, return_names, layer, SEND_BACK, (const int32_t[2]){drows, dxn});
+    rows_return(tf, return_names, layer, SEND_BACK, (const int32_t[2]){drows, dxn}, false);
 }

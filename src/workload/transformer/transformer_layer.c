@@ -36,14 +36,21 @@ static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t more, 
     pod_tf_number_norm(tf, x, more, xn);
 }
 
-static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv, int32_t more,
-                   bool back)
+/** What rotation reads and writes. */
+typedef struct rotated {
+    int32_t qkv;
+    int32_t more; /**< another buffer that it touches */
+    int32_t raw;  /**< back: numbers before the norms of queries and keys */
+    bool back;
+} rotated;
+
+static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated of)
 {
     const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
     const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
-                  TOUCH(qkv, more, NONE, NONE));
-    pod_tf_number_rotate(tf, layer, qkv, back);
+                  TOUCH(of.qkv, of.more, NONE, NONE));
+    pod_tf_number_rotate(tf, layer, of.qkv, of.raw, of.back);
 }
 
 /** Queries, keys and values. @param again  only those that aren't kept */
@@ -175,16 +182,38 @@ static bool context_is_kept(const pod_tf *tf)
     return pod_tf_is_kept(tf, 1U << POD_KEEP_CONTEXT | (plain ? 1U << POD_KEEP_SCORES : 0U));
 }
 
-/** A norm of what attention or the MLP gives, for models that have it. */
-static void post_norm(pod_tf *tf, const char *name, int passes, bool of_mlp, int32_t y)
+static bool has_post_norm(const pod_tf *tf, bool of_mlp)
 {
     enum { OF_MLP = 2, OF_ATTENTION = 3 };
-    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
     const int64_t norms = tf->model->post_norms;
-    if (norms > 0 && norms != (of_mlp ? OF_ATTENTION : OF_MLP)) {
-        pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
-                      TOUCH(y, NONE, NONE, NONE));
+    return norms > 0 && norms != (of_mlp ? OF_ATTENTION : OF_MLP);
+}
+
+static void post_norm_op(pod_tf *tf, const char *name, int passes, int32_t y)
+{
+    const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
+    pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
+                  TOUCH(y, NONE, NONE, NONE));
+}
+
+/** A norm of what attention or the MLP gives, for models that have it. */
+static void post_norm(pod_tf *tf, const char *name, bool of_mlp, int32_t y)
+{
+    if (has_post_norm(tf, of_mlp)) {
+        post_norm_op(tf, name, 2, y);
+        pod_tf_number_norm_alone(tf, y);
     }
+}
+
+/** The derivative by what it read, in place. @param raw  the numbers of that @return those of dy before */
+static int32_t post_norm_back(pod_tf *tf, bool of_mlp, int32_t raw, int32_t dy)
+{
+    const int32_t before = pod_tf_number(tf, dy);
+    if (has_post_norm(tf, of_mlp)) {
+        post_norm_op(tf, "bwd.norm.post", 4, dy);
+        pod_tf_number_norm_alone_back(tf, raw, dy);
+    }
+    return before;
 }
 
 void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
@@ -214,7 +243,10 @@ void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
 /** Between attention and MLP. @return the norm of their sum */
 static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
 {
-    post_norm(tf, "fwd.norm.post", 2, false, out);
+    if (has_post_norm(tf, false) && tf->stage.build.st == POD_OK) {
+        pod_tf_saved_of(tf, tf->layer)->raw[0] = pod_tf_number(tf, out);
+    }
+    post_norm(tf, "fwd.norm.post", false, out);
     residual(tf, "fwd.residual", x, out);
     pod_tf_keep(tf, POD_TF_SLOT_OUT, 1U << POD_KEEP_OUT, out);
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
@@ -251,7 +283,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     norm_forward(tf, "fwd.norm", x, NONE, xn);
     const int32_t qkv = qkv_forward(tf, &layer, xn, weights, false);
     qkv_keep(tf, &layer, qkv);
-    rotate(tf, "fwd.rotate", &layer, qkv, xn, false);
+    rotate(tf, "fwd.rotate", &layer, (rotated){.qkv = qkv, .more = xn, .raw = NONE});
     const pod_tf_scores scores = pod_tf_attend(tf, &layer, qkv, false);
     const int32_t context = scores.context;
     pod_tf_keep(tf, POD_TF_SLOT_CONTEXT, 1U << POD_KEEP_CONTEXT, context);
@@ -264,7 +296,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
         pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
                     pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
     }
-    post_norm(tf, "fwd.norm.post", 2, true, y);
+    post_norm(tf, "fwd.norm.post", true, y);
     residual(tf, "fwd.residual", out, y);
     return y;
 }
@@ -279,7 +311,9 @@ typedef struct layer_state {
     pod_tf_scores attended;
     int32_t out;
     int32_t xn2;
-    int32_t normed; /**< the numbers of xn */
+    int32_t normed;  /**< the numbers of xn */
+    int32_t raw_qkv; /**< likewise before norms of heads and rotation, */
+    int32_t raw_out; /**< and of what the output projection gives, before a norm */
     pod_tf_mlp mlp;
 } layer_state;
 
@@ -297,8 +331,9 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     }
     s->normed = norms ? saved->normed[0] : pod_tf_number(tf, s->xn);
     s->qkv = qkv_again(tf, layer, s->xn, weights);
+    s->raw_qkv = pod_tf_number(tf, s->qkv);
     if (!norms) {
-        rotate(tf, "bwd.rotate.again", layer, s->qkv, NONE, false);
+        rotate(tf, "bwd.rotate.again", layer, (rotated){.qkv = s->qkv, .more = NONE, .raw = NONE});
     } else {
         pod_tf_number_set(tf, s->qkv, saved->rotated);
     }
@@ -314,8 +349,11 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     }
     s->out = out ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
                  : out_forward(tf, layer, s->attended.context, weights);
-    if (!norms) {
-        post_norm(tf, "bwd.norm.post.again", 2, false, s->out);
+    s->raw_out = out ? saved->raw[0] : pod_tf_number(tf, s->out);
+    if (!norms && out && has_post_norm(tf, false)) {
+        post_norm_op(tf, "bwd.norm.post.again", 2, s->out); /* what is kept has it in its numbers */
+    } else if (!norms) {
+        post_norm(tf, "bwd.norm.post.again", false, s->out);
     }
     s->xn2 = norms ? s->xn : pod_tf_activation(tf, "norm", d);
     if (!norms) {
@@ -457,7 +495,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int64_t d = tf->model->d_model;
     const int64_t width = pod_tf_context_width(tf, layer);
     const int32_t dcontext = pod_tf_activation(tf, "dcontext", width);
-    post_norm(tf, "bwd.norm.post", 4, false, dy);
+    const int32_t residue = post_norm_back(tf, false, s->raw_out, dy);
     pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, d);
     const int64_t first = pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT));
@@ -482,8 +520,10 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
         attention_put_off(tf, layer, s, &g, weights, dxn);
     }
     pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, g.dqkv);
-    rotate(tf, "bwd.rotate", layer, g.dqkv, s->qkv, true);
+    rotate(tf, "bwd.rotate", layer,
+           (rotated){.qkv = g.dqkv, .more = s->qkv, .raw = s->raw_qkv, .back = true});
     projections_backward(tf, layer, s, &g, weights, dxn);
+    pod_tf_number_set(tf, dy, residue);
     return norm_backward(tf, s->x, dxn, dy);
 }
 
@@ -500,9 +540,10 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
     tf->program->recomputes = false;
     tf->rows_cut = rows_cut;
-    post_norm(tf, "bwd.norm.post", 4, true, dy);
+    const int32_t residue = post_norm_back(tf, true, s.mlp.y, dy);
     tf->puts_off = tf->tensor == 1 && pod_tf_attend_gathers(tf, &layer);
     const int32_t dxn2 = pod_tf_mlp_backward(tf, &layer, s.xn2, &s.mlp, dy);
+    pod_tf_number_set(tf, dy, residue);
     if (!is_parallel(tf)) {
         dy = norm_backward(tf, s.out, dxn2, dy);
     }

@@ -11,10 +11,24 @@
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
+#include "workload/transformer/transformer_routes.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
 /* ---- forward ---- */
+
+/** A buffer whose numbers are those of the dense part, beside experts' of their own. @param columns  times d_ff */
+static int32_t dense_activation(pod_tf *tf, const char *name, const pod_layer *layer, int64_t width,
+                                int64_t columns)
+{
+    const int32_t buffer = pod_tf_activation(tf, name, width);
+    if (layer->experts > 0) {
+        pod_tf_number_set(tf, buffer,
+                          pod_tf_number_new(tf, name, tf->stage.build.dtype, tf->tokens,
+                                            columns * layer->d_ff / tf->tensor));
+    }
+    return buffer;
+}
 
 static void function_forward(pod_tf *tf, const char *name, const pod_layer *layer, int32_t wi,
                              int32_t h)
@@ -22,7 +36,10 @@ static void function_forward(pod_tf *tf, const char *name, const pod_layer *laye
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     pod_tf_vector(tf, name, (double)elements, tf->model->mlp_matrices * elements * BYTES,
                   TOUCH(wi, h, NONE, NONE));
-    pod_tf_number_function(tf, wi, h);
+    if (layer->d_ff > 0) {
+        pod_tf_number_function(tf, wi, h);
+    }
+    pod_tf_routes_function(tf, layer);
 }
 
 /** Up to the function. */
@@ -30,7 +47,8 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
 {
     const int64_t d = tf->model->d_model;
     const int64_t matrices = tf->model->mlp_matrices - 1;
-    const int32_t wi = pod_tf_activation(tf, "hidden", pod_tf_hidden_width(tf, layer));
+    const int32_t wi =
+        dense_activation(tf, "hidden", layer, pod_tf_hidden_width(tf, layer), matrices);
     const int32_t weights = pod_tf_use_part(tf, POD_PART_IN);
     const bool gather = tf->rows_cut && tf->model->parallel == 0; /* else attention gathered them */
     if (layer->d_ff > 0) {
@@ -89,7 +107,7 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
     static const char *const scatter_names[2] = {"fwd.scatter.mlp", "fwd.sum.mlp"};
     const int64_t d = tf->model->d_model;
     const int64_t f = layer->d_ff / tf->tensor;
-    const int32_t h = pod_tf_activation(tf, "h", pod_tf_function_width(tf, layer));
+    const int32_t h = dense_activation(tf, "h", layer, pod_tf_function_width(tf, layer), 1);
     function_forward(tf, "fwd.function", layer, wi, h);
     const int32_t y = pod_tf_row_buffer(tf, "y", d);
     const bool apart = tf->pieces && layer->experts > 0;
@@ -103,17 +121,14 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
         return y;
     }
     const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
+    pod_tf_factor factor = pod_tf_factor_forward(tf, TOUCH(h, out, partial), 0, 0);
+    factor.add = layer->experts > 0;
     const pod_tf_products products = {
         .pass = "fwd.pass.mlp",
         .sum = scatter_names[1],
         .buffer = y,
         .count = 1,
-        .product = {{"fwd.matmul.down",
-                     f,
-                     d,
-                     1,
-                     {h, out, partial, NONE},
-                     pod_tf_factor_forward(tf, TOUCH(h, out, partial), 0, 0)}}};
+        .product = {{"fwd.matmul.down", f, d, 1, {h, out, partial, NONE}, factor}}};
     pod_tf_quantize(tf, tf->tokens * f, h);
     pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
     pod_tf_multiply_sum_end(tf, &sum);
@@ -133,6 +148,10 @@ int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
     const int32_t wi = hidden_forward(tf, layer, xn, false);
     pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
     const int32_t y = output_forward(tf, layer, wi, false);
+    if (pod_tf_numbers(tf)) {
+        pod_tf_saved_of(tf, tf->layer)->rows = tf->rows;
+        pod_tf_saved_of(tf, tf->layer)->raw[1] = pod_tf_number(tf, y);
+    }
     if (output_is_read(tf, layer) && layer->experts == 0) {
         /* y itself becomes the input of the next layer */
         pod_tf_keep(tf, POD_TF_SLOT_MLPWO, 1U << POD_KEEP_MLPWO,
@@ -145,6 +164,10 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
 {
     const bool kept = pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI);
     pod_tf_mlp mlp = {.in_used = !kept};
+    if (pod_tf_numbers(tf)) {
+        tf->rows = pod_tf_saved_of(tf, tf->layer)->rows;
+        mlp.y = pod_tf_saved_of(tf, tf->layer)->raw[1];
+    }
     if (kept) {
         mlp.wi = pod_tf_kept(tf, POD_TF_SLOT_MLPWI);
         pod_tf_gather_rows(tf, "bwd.gather.rows.again",
@@ -156,7 +179,7 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
         return mlp;
     }
     if (!pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWO)) {
-        (void)output_forward(tf, layer, mlp.wi, true);
+        mlp.y = pod_tf_number(tf, output_forward(tf, layer, mlp.wi, true));
         mlp.out_used = true;
     } else if (layer->experts > 0) {
         pod_tf_experts_kept(tf, layer);
@@ -192,6 +215,7 @@ static void weights_backward(pod_tf *tf, pod_tf_summing *sum, pod_tf_products pr
     const int32_t partial = pod_tf_gradient_buffer(tf, bundle);
     product.product[0].touch[2] = partial;
     pod_tf_multiply_weights(tf, sum, &product);
+    pod_tf_routes_router_gradient(tf, bundle, partial);
     pod_tf_gradient(tf, bundle, partial);
 }
 
@@ -239,7 +263,10 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     pod_tf_bundle *in = pod_tf_bundle_of(tf, tf->layer, POD_PART_IN);
     if (layer->d_ff == 0) {
         if (in->there) {
-            pod_tf_gradient(tf, in, pod_tf_gradient_buffer(tf, in));
+            const int32_t gradient = pod_tf_gradient_buffer(tf, in);
+            pod_tf_routes_router_back(tf, layer, in_out[0], in->gathered, partial);
+            pod_tf_routes_router_gradient(tf, in, gradient);
+            pod_tf_gradient(tf, in, gradient);
         }
         if (!parallel) {
             pod_tf_sum_rows(tf, names, partial);
@@ -249,8 +276,8 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     pod_tf_summing sum = {.products = NULL};
     pod_tf_products products = one_product("bwd.matmul.in", nk, matrices,
                                            (const int32_t[3]){in_out[1], in->gathered, partial});
-    products.product[0].factor =
-        pod_tf_factor_by_input(tf, TOUCH(in_out[1], in->gathered, partial), 0, 0, false);
+    products.product[0].factor = pod_tf_factor_by_input(tf, TOUCH(in_out[1], in->gathered, partial),
+                                                        0, 0, layer->experts > 0);
     products.pass = "bwd.pass.in";
     products.sum = names[1];
     products.buffer = dxn;
@@ -260,6 +287,7 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     } else {
         sum = pod_tf_multiply_sum(tf, &products);
     }
+    pod_tf_routes_router_back(tf, layer, in_out[0], in->gathered, partial);
     pod_tf_products by_weights =
         one_product("bwd.matmul.din", kn, matrices, (const int32_t[3]){in_out[0], in_out[1], NONE});
     by_weights.product[0].factor = pod_tf_factor_by_weights(tf, in_out[0], in_out[1], 0, 0);
@@ -273,15 +301,20 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
     const int64_t d = tf->model->d_model;
     const bool use = !mlp->in_used;
     const int32_t wi = mlp->wi;
-    const int32_t dh = pod_tf_activation(tf, "dh", pod_tf_function_width(tf, layer));
+    const int32_t dh = dense_activation(tf, "dh", layer, pod_tf_function_width(tf, layer), 1);
     out_backward(tf, layer, mlp, dh, dy);
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     /* in place of what is before the function, unless that is a slice of what a loop keeps */
-    const int32_t dwi =
-        mlp->in_used ? wi : pod_tf_activation(tf, "dhidden", pod_tf_hidden_width(tf, layer));
+    const int32_t dwi = mlp->in_used
+                            ? wi
+                            : dense_activation(tf, "dhidden", layer, pod_tf_hidden_width(tf, layer),
+                                               tf->model->mlp_matrices - 1);
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
-    pod_tf_number_function_back(tf, wi, dh, dwi, mlp->in_used);
+    if (layer->d_ff > 0) {
+        pod_tf_number_function_back(tf, wi, dh, dwi, mlp->in_used);
+    }
+    pod_tf_routes_function_back(tf, layer);
     const int32_t dxn = pod_tf_row_buffer(tf, "dnorm", d);
     const bool apart = tf->pieces && (layer->experts > 0 || tf->model->parallel > 0);
     const int32_t partial = apart ? pod_tf_activation(tf, "dnorm.partial", d) : dxn;

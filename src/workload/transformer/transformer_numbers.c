@@ -26,15 +26,11 @@ static void lack_note(const char **lack, bool asked, const char *feature)
 
 static void model_lacks(const pod_model *m, const char **lack)
 {
-    lack_note(lack, m->experts > 0, "a model with experts");
     lack_note(lack, m->tied > 0, "a model with a tied head");
     lack_note(lack, m->positions > 0, "a model with trainable positions");
     lack_note(lack, m->kv_lora > 0, "latent attention");
-    lack_note(lack, m->chunked > 0, "attention in chunks");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
     lack_note(lack, m->gated > 0, "gated attention");
-    lack_note(lack, m->qk_norms > 0, "a model with norms of queries and keys");
-    lack_note(lack, m->post_norms > 0, "a model with norms after attention or MLP");
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
     lack_note(lack, m->parallel > 0, "attention beside the MLP");
     lack_note(lack, m->encoder > 0, "an encoder");
@@ -54,7 +50,6 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
     lack_note(lack, layout->size[POD_MESH_SEQUENCE] > 1, "the mesh axis sequence");
-    lack_note(lack, layout->size[POD_MESH_EXPERT] > 1, "the mesh axis expert");
     lack_note(lack, pod_circular_is_on(r, layout->stages), "a circular pipeline");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
               "--collective-matmul on");
@@ -78,13 +73,49 @@ static pod_status divides_check(const pod_step_request *request, const pod_work_
     return POD_OK;
 }
 
+/** Experts: equally many rows for each, of all that a chip has at a time. */
+static pod_status rows_divide(const pod_step_request *request, const pod_work_layout *layout,
+                              pod_error *err)
+{
+    const pod_model *model = request->model;
+    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
+    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
+    if (model->experts == 0) {
+        return POD_OK;
+    }
+    if (model->capacity_percent > 0) {
+        return feature_fail("a capacity of experts", err);
+    }
+    if (layout->size[POD_MESH_TENSOR] > 1) {
+        return feature_fail("the mesh axis tensor with experts", err);
+    }
+    if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
+        return feature_fail("--expert-balance above 1", err);
+    }
+    if (model->vocab < model->experts || model->d_model < model->experts) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: %lld experts need as many columns and a vocabulary of as many",
+            (long long)model->experts);
+    }
+    if (tokens % model->experts != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: %lld tokens of a chip at a time do not divide among %lld "
+                        "experts; use a --batch or --seq with more factors of it",
+                        (long long)tokens, (long long)model->experts);
+    }
+    return POD_OK;
+}
+
 pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_layout *layout,
                                 pod_error *err)
 {
     const char *lack = NULL;
     model_lacks(request->model, &lack);
     layout_lacks(request, layout, &lack);
-    return lack != NULL ? feature_fail(lack, err) : divides_check(request, layout, err);
+    POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
+    POD_TRY(rows_divide(request, layout, err));
+    return divides_check(request, layout, err);
 }
 
 /* ---- buffers of numbers ---- */
@@ -299,7 +330,7 @@ static void function_add(pod_tf *tf, int32_t wi, int32_t h)
     function.in[0] = columns_of(tf, wi, 0, width);
     function.in[1] = gated ? columns_of(tf, wi, width, width) : nothing;
     function.out[0] = whole_of(tf, h);
-    function.activation = tf->stage.request->form.relu2 ? POD_NUMBER_RELU2 : POD_NUMBER_SILU;
+    function.activation = pod_tf_number_activation(tf);
     compute(tf, &function);
 }
 
@@ -428,9 +459,52 @@ void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, boo
     }
 }
 
-void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool back)
+void pod_tf_number_norm_alone(pod_tf *tf, int32_t y)
 {
     if (pod_tf_numbers(tf)) {
+        pod_number norm = number_of(POD_NUMBER_NORM);
+        norm.in[0] = whole_of(tf, pod_tf_number(tf, y));
+        norm.out[0] = whole_of(tf, pod_tf_number_next(tf, y));
+        norm.rate = tf->stage.request->form.epsilon;
+        compute(tf, &norm);
+    }
+}
+
+void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number norm = number_of(POD_NUMBER_NORM_BACK);
+        norm.in[0] = whole_of(tf, raw);
+        norm.in[1] = whole_of(tf, pod_tf_number(tf, dy));
+        norm.out[0] = whole_of(tf, pod_tf_number_next(tf, dy));
+        norm.rate = tf->stage.request->form.epsilon;
+        compute(tf, &norm);
+    }
+}
+
+/** Norms of queries' and keys' heads: a buffer stands for the normed ones then, or for the derivative by `raw`. */
+static void heads_norm(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw)
+{
+    const int64_t heads = (layer->heads + layer->kv_heads) / tf->tensor * layer->qk_dim;
+    const int32_t before = pod_tf_number(tf, qkv);
+    const int32_t after = pod_tf_number_next(tf, qkv);
+    pod_number norm = number_of(raw != NONE ? POD_NUMBER_NORM_BACK : POD_NUMBER_NORM);
+    norm.in[0] = columns_of(tf, raw != NONE ? raw : before, 0, heads);
+    norm.in[1] = raw != NONE ? columns_of(tf, before, 0, heads) : nothing;
+    norm.out[0] = columns_of(tf, after, 0, heads);
+    norm.dim = layer->qk_dim;
+    norm.rate = tf->stage.request->form.epsilon;
+    compute(tf, &norm);
+    pod_tf_number_columns(tf, before, after, heads, tf->program->buffers[after].columns - heads);
+}
+
+void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw, bool back)
+{
+    const bool norms = tf->model->qk_norms > 0;
+    if (pod_tf_numbers(tf)) {
+        if (norms && !back) {
+            heads_norm(tf, layer, qkv, NONE);
+        }
         pod_number rotate = number_of(POD_NUMBER_ROTATE);
         rotate.in[0] = whole_of(tf, pod_tf_number(tf, qkv));
         rotate.in[1] = whole_of(tf, tf->positions);
@@ -441,6 +515,9 @@ void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool 
         rotate.rate = tf->stage.request->form.rotary_base;
         rotate.back = back;
         compute(tf, &rotate);
+        if (norms && back) {
+            heads_norm(tf, layer, qkv, raw);
+        }
     }
 }
 
@@ -471,6 +548,7 @@ static pod_number attend_of(pod_tf *tf, const pod_layer *layer, pod_number_funct
     attend.dim = layer->qk_dim;
     attend.sequences = tf->sequences;
     attend.window = layer->window;
+    attend.chunked = layer->chunked;
     return attend;
 }
 
@@ -520,7 +598,7 @@ void pod_tf_number_function_back(pod_tf *tf, int32_t wi, int32_t dh, int32_t dwi
     function.in[2] = whole_of(tf, by_result);
     function.out[0] = columns_of(tf, by_before, 0, width);
     function.out[1] = gated ? columns_of(tf, by_before, width, width) : nothing;
-    function.activation = tf->stage.request->form.relu2 ? POD_NUMBER_RELU2 : POD_NUMBER_SILU;
+    function.activation = pod_tf_number_activation(tf);
     compute(tf, &function);
 }
 
@@ -624,4 +702,41 @@ void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle)
     compute(tf, &update);
     pod_tf_place(tf, POD_PLACE_GRADIENT, gradient, bundle, &bundle->cut);
     pod_tf_place(tf, POD_PLACE_UPDATED, updated, bundle, &bundle->cut);
+}
+
+/* ---- for other files ---- */
+
+pod_number pod_tf_number_begin(pod_number_function function)
+{
+    return number_of(function);
+}
+
+pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row, int64_t rows,
+                                   int64_t column, int64_t columns)
+{
+    pod_number_view view = columns_of(tf, number, column, columns);
+    view.offset += row * view.pitch;
+    view.rows = rows;
+    return view;
+}
+
+pod_number_view pod_tf_number_whole(const pod_tf *tf, int32_t number)
+{
+    return whole_of(tf, number);
+}
+
+pod_number_view pod_tf_number_matrix(const pod_tf *tf, int32_t number, int64_t first, int64_t rows,
+                                     int64_t columns)
+{
+    return matrix_at(tf, number, first, rows, columns);
+}
+
+void pod_tf_number_compute(pod_tf *tf, const pod_number *number)
+{
+    compute(tf, number);
+}
+
+pod_number_activation pod_tf_number_activation(const pod_tf *tf)
+{
+    return tf->stage.request->form.relu2 ? POD_NUMBER_RELU2 : POD_NUMBER_SILU;
 }

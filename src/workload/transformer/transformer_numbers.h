@@ -64,7 +64,11 @@ void pod_tf_number_add(pod_tf *tf, int32_t x, int32_t y);
 void pod_tf_number_norm(pod_tf *tf, int32_t x, int32_t more, int32_t xn);
 /** dy += the derivative by x of its norm, from dxn; dy = that if `alone`. */
 void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, bool alone);
-void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool back);
+/** y = norm(y), dy = the derivative by what that norm read, `raw`, a buffer of numbers. */
+void pod_tf_number_norm_alone(pod_tf *tf, int32_t y);
+void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy);
+/** Rotate queries and keys, after their norms, or back. @param raw  back: the numbers before both */
+void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw, bool back);
 void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context);
 void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t dcontext,
                                int32_t dqkv);
@@ -81,3 +85,16 @@ void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle);
 /** A collective that moves `from` to `to`, buffers of numbers; NONE is no op: then `to` was `from` all along.
  *  @param dims  of pod_op.dim and dim_out */
 void pod_tf_number_move(pod_tf *tf, int32_t op, int32_t from, int32_t to, const int dims[2]);
+
+/* ---- for what other files compute ---- */
+
+pod_number pod_tf_number_begin(pod_number_function function);
+/** Parts of a buffer of numbers: rows and columns; all of it; a matrix from element `first` on. */
+pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row, int64_t rows,
+                                   int64_t column, int64_t columns);
+pod_number_view pod_tf_number_whole(const pod_tf *tf, int32_t number);
+pod_number_view pod_tf_number_matrix(const pod_tf *tf, int32_t number, int64_t first, int64_t rows,
+                                     int64_t columns);
+/** The last core op computes it. */
+void pod_tf_number_compute(pod_tf *tf, const pod_number *number);
+pod_number_activation pod_tf_number_activation(const pod_tf *tf);

@@ -42,6 +42,23 @@ typedef struct pod_tf_bundle {
  *  oldest, and the core waits for it. */
 enum { POD_TF_SCATTERS = 3 };
 
+/** Numbers of a layer's experts; those of expert e of the chip in place s of the mesh axis expert are `room` rows from
+ *  (s · experts of a chip + e) · room on. */
+typedef struct pod_tf_routes {
+    int32_t logits; /**< of the router, and derivatives by them */
+    int32_t dlogits;
+    int32_t row; /**< of each token's experts */
+    int32_t share;
+    int32_t dshare;
+    int32_t xn;   /**< tokens */
+    int32_t sent; /**< at their experts */
+    int32_t wi;   /**< before the function: gate and up side by side */
+    int32_t h;
+    int32_t back; /**< results, at their tokens */
+    int32_t dh;
+    int32_t dwi;
+} pod_tf_routes;
+
 /** What a layer leaves for its backward pass. */
 typedef enum pod_tf_slot {
     POD_TF_SLOT_INPUT,
@@ -63,11 +80,14 @@ typedef struct pod_tf_saved {
     int32_t number[POD_TF_SLOTS]; /**< what is kept, of a program with numbers */
     int32_t normed[2];            /**< likewise of POD_TF_SLOT_NORMS: results of both norms, */
     int32_t rotated;              /**< and queries and keys after rotation */
+    pod_tf_routes rows;
+    int32_t raw[2]; /**< what the output projection and the MLP give, where a norm follows */
 } pod_tf_saved;
 
 /** What the backward pass of an MLP starts from, kept or done again. */
 typedef struct pod_tf_mlp {
     int32_t wi;    /**< what is before the function */
+    int32_t y;     /**< numbers: its result before a norm */
     bool in_used;  /**< weights before the function are at hand: they were used again */
     bool out_used; /**< likewise those after it */
 } pod_tf_mlp;
@@ -130,6 +150,7 @@ typedef struct pod_tf {
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
     bool pieces;   /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
     bool rows_cut; /**< rows between matmuls are a share of tensor */
+    pod_tf_routes rows;  /**< of the layer under way */
     int32_t positions;   /**< numbers: of this chip's tokens in their sequences */
     int32_t logits;      /**< of the piece under way */
     int32_t last_core;   /**< op */

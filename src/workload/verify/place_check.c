@@ -171,6 +171,14 @@ static pod_patch tensor_patch(const chip_place *place, const pod_transformer_arr
     const bool head = array->matmul < 0;
     const pod_layer_matmul *m = head ? NULL : &layer->matmul[array->matmul];
     pod_patch patch = {.rows = array->rows, .columns = array->columns};
+    if (array->groups > 1) { /* tensor doesn't cut experts' weights */
+        const pod_axis_list *expert = &place->check->work->layout.expert;
+        const int64_t groups =
+            array->groups / pod_work_layout_pieces(&place->check->work->layout, expert);
+        patch.rows = groups * array->rows;
+        patch.row = patch.rows * piece_of(place, expert);
+        return patch;
+    }
     if (head || m->n_units > 0) {
         patch.columns = tensor_share(place, array->columns, &patch.column);
     } else if (m->k_units > 0) {

@@ -7,6 +7,17 @@
 static const char dense[] = "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,"
                             "vocab=32,mlp_matrices=3";
 
+static const char normed[] =
+    "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,"
+    "vocab=32,mlp_matrices=3,qk_norms=1,post_norms=1,window=3,chunked=1";
+static const char experts[] =
+    "transformer:layers=2,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
+    "mlp_matrices=3,experts=4,top_k=2,moe_d_ff=16,d_ff=16";
+static const char shared[] =
+    "transformer:layers=2,d_model=32,d_ff=32,heads=4,kv_heads=2,head_dim=8,"
+    "vocab=32,mlp_matrices=2,experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,"
+    "dense_layers=1,post_norms=2";
+
 typedef struct layout {
     const char *mesh;
     const char *model;
@@ -42,6 +53,16 @@ static const layout layouts[] = {
      POD_REMAT_MINIMAL_OFFLOADED                                                                                  },
     {"pipeline=2,fsdp=2,tensor=2", dense,      2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"pipeline=2,data=4",          dense,      2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_NONE         },
+    {"fsdp=4,tensor=2",            normed,     1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
+    {"data=8",                     normed,     1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   POD_REMAT_NONE         },
+    {"pipeline=2,data=2,tensor=2", normed,     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,
+     POD_REMAT_MINIMAL                                                                                            },
+    {"fsdp=4,data=2",              normed,     1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_SAVE_OUT_PROJ},
+    {"fsdp=2,expert=4",            experts,    1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_NONE         },
+    {"data=2,fsdp=2,expert=2",     experts,    1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN,   POD_REMAT_FULL         },
+    {"data=4,expert=2",            shared,     1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_MINIMAL      },
+    {"pipeline=2,fsdp=2,expert=2", shared,     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,
+     POD_REMAT_SAVE_QKV_PROJ                                                                                      },
     {"fsdp=4,tensor=2",
      "transformer:layers=3,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,vocab=32,"
      "mlp_matrices=2,window=3,global_every=3", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
@@ -238,6 +259,11 @@ Test(transformer_numbers, of_other_layouts_are_refused)
                    "transformer:layers=1,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,vocab=32,"
                    "mlp_matrices=3,tied=1",
                    "a tied head has no real numbers yet");
+    expect_refused("fsdp=4,tensor=2", experts, "the mesh axis tensor with experts has no real");
+    expect_refused("fsdp=8",
+                   "transformer:layers=1,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
+                   "mlp_matrices=3,experts=16,top_k=2,moe_d_ff=16,d_ff=16",
+                   "8 tokens of a chip at a time do not divide among 16 experts");
 }
 
 /* An op that doesn't wait for what it reads finds nothing there. */
