@@ -83,6 +83,7 @@ int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
     }
     const int32_t first = pod_machine_cell(machine, server_chip(machine, chip));
     ports[POD_PORT_PCIE_OUT] = port_to(first, pcie, near_ps);
+    ports[POD_PORT_PCIE_OUT].in_order = true;
     ports[POD_PORT_PCIE_IN] = port_to(cell, pcie, 0);
     if (cell == first && pod_dcn_server_has_path(dcn, slice, server)) {
         const double nic = pod_dcn_nic_bytes_per_s(dcn, slice, server) * server_part(machine);
@@ -209,7 +210,9 @@ static pod_net_hop hop_leave(const pod_machine *machine, int32_t chip, int32_t d
         return ici_hop(machine, chip, leave_by);
     }
     way_set(path, WAY_SERVER, dst);
-    return (pod_net_hop){.port = POD_PORT_PCIE_OUT, .peer = -1};
+    return (pod_net_hop){.port = POD_PORT_PCIE_OUT,
+                         .peer = -1,
+                         .order = (uint32_t)(path->word[0] >> ORDER_SHIFT)};
 }
 
 pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)

@@ -175,6 +175,16 @@ static void ordered_send(const place *at, const pod_coll_step *step, int64_t byt
 
 /* ---- steps ---- */
 
+/* Of a message to another slice: collectives as their chips begin them, in each of them by priority. */
+static uint32_t nic_order(const place *at, const pod_coll_step *step)
+{
+    const uint32_t last = POD_COLL_NIC_PRIORITIES - 1;
+    const uint32_t own = step->priority < last ? step->priority : last;
+    const uint32_t orders_max = UINT32_MAX / POD_COLL_NIC_PRIORITIES;
+    const uint32_t order = at->chip->order < orders_max ? at->chip->order : orders_max;
+    return order * POD_COLL_NIC_PRIORITIES + own;
+}
+
 static void send_routed(const place *at, const pod_coll_step *step, int64_t bytes,
                         pod_payload *payload)
 {
@@ -188,7 +198,7 @@ static void send_routed(const place *at, const pod_coll_step *step, int64_t byte
         return;
     }
     pod_net_path paths[POD_NET_PATHS_MAX];
-    const int npaths = pod_machine_paths(machine, chip, to, at->chip->order, paths);
+    const int npaths = pod_machine_paths(machine, chip, to, nic_order(at, step), paths);
     pod_net_send_paths(at->coll->options.net, at->cell, paths, npaths, bytes,
                        tag_make(at, step->send_step), payload);
 }

@@ -24,7 +24,6 @@ typedef struct exchange {
     pod_coll_schedule base;
     int32_t n;
     int32_t slices;
-    int32_t window; /* parts that cross at once (hier_build.c) */
     /* channels that hand on: as far as rank d is from rank 0 in channel d mod forwards */
     int32_t forwards;
 } exchange;
@@ -72,8 +71,7 @@ static int64_t exchange_offset(const pod_coll_schedule *schedule, int32_t rank, 
 static void cross_step(const exchange *self, int32_t me, int32_t channel, int32_t k,
                        pod_coll_step *out)
 {
-    const int32_t before = channel - self->window * (1 + self->forwards);
-    out->wait[0] = (pod_coll_wait){before >= 0 ? before : -1, self->slices};
+    out->priority = (uint8_t)(channel / (1 + self->forwards)); /* NICs serve early chunks first */
     const int32_t slice = me / self->n;
     const int32_t to = (slice + k) % self->slices;
     const int32_t from = (slice + self->slices - k) % self->slices;
@@ -163,7 +161,6 @@ pod_status pod_hier_alltoall_build(const pod_coll_request *request, const char *
     self->n = request->group->inside->size;
     self->slices = request->group->slices;
     self->forwards = self->n < POD_HIER_SPREADS ? self->n : POD_HIER_SPREADS;
-    self->window = cut->window;
     const int32_t each = 1 + self->forwards;
     const pod_status st = pod_coll_frame_init(&self->base, &exchange_ops, name, request,
                                               cut->nchunks, cut->nchunks * each, err);

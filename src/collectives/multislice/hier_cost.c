@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicted time of hierarchical collectives, cut into chunks of which a window may cross at once. A chunk is busy on
- * ICI for b before it crosses and for a after, on the NICs for c, and in flight for f. All chunks are followed through
- * these: reduced one after the other, NICs shared fairly by those that cross, gathered in their order after all are
+/* Predicted time of hierarchical collectives, cut into chunks. A chunk is busy on ICI for b before it crosses and for a
+ * after, on the NICs for c, and in flight for f. All chunks are followed through these: reduced one after the other,
+ * NICs serve first legs before second ones and early chunks before later ones, gathered in their order after all are
  * reduced. Launch and the latency of hops come on top. b, a: the inner schedules followed by predict.h. f: flights ·
  * latency. c: bytes that a chip sends / what every chip can send at once (pod_dcn_chip_bytes_per_s). With
  * B = the chip's run of the chunk:
@@ -17,6 +17,7 @@
 #include "collectives/predict/predict.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { HIER_RANKS_MAX = 512 };
 
@@ -24,9 +25,6 @@ enum { HIER_RANKS_MAX = 512 };
  * together make no more hops than that: messages cost wall time. */
 static const double chunks_worth_it = 0.01;
 static const int64_t hops_max = 10000000;
-
-/* A smaller window of equal chunks must gain this much. */
-static const double window_worth_it = 1.01;
 
 /* A message makes as many between slices: PCIe, NIC, NIC, PCIe. */
 static const int64_t dcn_hops = 4;
@@ -139,32 +137,6 @@ pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements
 
 /* ---- chunks ---- */
 
-/* How large a chunk is beside others. Where nothing comes before the crossing, the first ones would share the NICs and
- * all arrive late: so those that cross at once grow, either by as much each (they arrive one by one), or as fast as
- * they are gathered meanwhile. */
-static double chunk_weight(const pod_hier_cut *cut, int chunk)
-{
-    const int last = chunk < cut->window ? chunk : cut->window - 1;
-    if (cut->growth < 0.0) {
-        return 1.0;
-    }
-    double weight = 1.0;
-    for (int i = 0; i < last; ++i) {
-        weight *= 1.0 + (cut->growth > 0.0 ? cut->growth / (cut->window - 1 - i) : 1.0 / (i + 1));
-    }
-    return weight;
-}
-
-/* Those of the first `count` chunks. */
-static double chunk_weights(const pod_hier_cut *cut, int count)
-{
-    double sum = 0.0;
-    for (int chunk = 0; chunk < count; ++chunk) {
-        sum += chunk_weight(cut, chunk);
-    }
-    return sum;
-}
-
 int64_t pod_hier_chunk_elements(const pod_coll_request *request, const pod_hier_cut *cut, int chunk)
 {
     const int64_t n = (int64_t)request->group->inside->size * pod_hier_unit(request, cut);
@@ -173,100 +145,16 @@ int64_t pod_hier_chunk_elements(const pod_coll_request *request, const pod_hier_
     const int64_t unit = aligned ? n : 1;
     const int64_t units = request->elements / unit;
     const int64_t rest = chunk == cut->nchunks - 1 ? request->elements % unit : 0;
-    if (cut->growth >= 0.0) {
-        const double each = (double)units / chunk_weights(cut, cut->nchunks);
-        const int64_t before = (int64_t)(each * chunk_weights(cut, chunk));
-        const bool last = chunk == cut->nchunks - 1;
-        return ((last ? units : (int64_t)(each * chunk_weights(cut, chunk + 1))) - before) * unit
-               + rest;
-    }
     return (units / cut->nchunks + (chunk < units % cut->nchunks ? 1 : 0)) * unit + rest;
 }
 
-/* A chunk between its reduction and its gather. */
-typedef struct crosser {
-    enum { CROSSER_WAITS, CROSSER_SENDS, CROSSER_FLIES, CROSSER_HERE } state;
-    int leg;
-    double left; /* of what this leg takes of NICs that it has for itself */
-    double when; /* it is reduced, lands, is here */
-    double free; /* another one may cross */
-} crosser;
-
-/* What crossing takes a chunk of weight 1. */
+/* What crossing takes a chunk. */
 typedef struct crossing_way {
     int legs;
-    double leg[2]; /* of NICs */
-    double flight;
-    int nics; /* both legs go over the same ones, or each over its own */
-    /* until the sender knows that the first leg is over; else it takes part in both */
-    double confirms;
+    double leg[2]; /* of NICs that it has for itself */
+    double flight; /* of a leg */
+    int nics;      /* both legs go over the same ones, or each over its own */
 } crossing_way;
-
-/* When something next happens to a chunk. */
-static double crosser_next(const crosser *all, int i, const pod_hier_cut *cut, double now,
-                           int sending)
-{
-    const double room = i < cut->window ? now : all[i - cut->window].free;
-    switch (all[i].state) {
-    case CROSSER_WAITS:
-        return fmax(fmax(all[i].when, room), now);
-    case CROSSER_SENDS:
-        return now + all[i].left * sending;
-    case CROSSER_FLIES:
-        return all[i].when;
-    case CROSSER_HERE:
-        break;
-    }
-    return (double)INFINITY;
-}
-
-/* What happens to it does. @param scale  its weight */
-static void crosser_step(crosser *mine, const crossing_way *way, double scale, double now,
-                         int sending[2])
-{
-    int *nics = &sending[mine->leg % way->nics];
-    if (mine->state == CROSSER_SENDS) {
-        --*nics;
-        mine->state = CROSSER_FLIES;
-        mine->when = now + way->flight;
-        mine->leg++;
-        mine->free =
-            way->confirms > 0.0 && mine->leg == 1 ? mine->when + way->confirms : mine->free;
-        return;
-    }
-    if (mine->state == CROSSER_FLIES && mine->leg == way->legs) {
-        mine->state = CROSSER_HERE;
-        mine->free = way->confirms > 0.0 ? mine->free : now;
-        return;
-    }
-    ++*nics;
-    mine->state = CROSSER_SENDS;
-    mine->left = scale * way->leg[mine->leg];
-}
-
-/* Until all are here. */
-static void cross_all(crosser *all, const pod_hier_cut *cut, const crossing_way *way, double scale)
-{
-    int sending[2] = {0};
-    double now = 0.0;
-    int here = 0;
-    while (here < cut->nchunks) {
-        int first = 0;
-        double next = (double)INFINITY;
-        for (int i = 0; i < cut->nchunks; ++i) {
-            const double mine = crosser_next(all, i, cut, now, sending[all[i].leg % way->nics]);
-            first = mine < next ? i : first;
-            next = fmin(next, mine);
-        }
-        for (int i = 0; i < cut->nchunks; ++i) {
-            const bool sends = all[i].state == CROSSER_SENDS;
-            all[i].left -= sends ? (next - now) / sending[all[i].leg % way->nics] : 0.0;
-        }
-        now = next;
-        crosser_step(&all[first], way, scale * chunk_weight(cut, first), now, sending);
-        here += all[first].state == CROSSER_HERE ? 1 : 0;
-    }
-}
 
 static crossing_way way_of(const pod_coll_request *request, const pod_hier_phases *phases,
                            const pod_hier_cut *cut)
@@ -278,32 +166,70 @@ static crossing_way way_of(const pod_coll_request *request, const pod_hier_phase
     if (request->op != POD_BROADCAST) {
         return (crossing_way){
             legs, {nics / legs, nics / legs},
-             flight, 1, 0.0
+             flight, 1
         };
     }
-    return cut->direct ? (crossing_way){1, {nics * others, 0.0}, flight, 1, flight}
-                       : (crossing_way){2, {nics, nics * (others - 1) / others}, flight, 2, flight};
+    return cut->direct ? (crossing_way){1, {nics * others, 0.0}, flight, 1}
+                       : (crossing_way){2, {nics, nics * (others - 1) / others}, flight, 2};
+}
+
+/* When NICs are busy with what goes first: stretches in their order. */
+typedef struct nics_busy {
+    int count;
+    struct {
+        double from;
+        double to;
+    } stretch[2 * POD_HIER_CHUNKS_MAX];
+} nics_busy;
+
+/* They serve a leg that is ready at `from` whenever they aren't busy: so they are until it is over. @return when */
+static double nics_serve(nics_busy *busy, double from, double work)
+{
+    int first = 0;
+    while (first < busy->count && busy->stretch[first].to < from) {
+        first++;
+    }
+    int next = first;
+    double begin = from;
+    double end = from;
+    for (; next < busy->count && busy->stretch[next].from < end + work; next++) {
+        const double gap = busy->stretch[next].from - end;
+        begin = gap < 0.0 ? busy->stretch[next].from : begin;
+        work -= gap > 0.0 ? gap : 0.0;
+        end = busy->stretch[next].to;
+    }
+    const int gone = next - first;
+    memmove(&busy->stretch[first + 1], &busy->stretch[next],
+            (size_t)(busy->count - next) * sizeof busy->stretch[0]);
+    busy->stretch[first].from = begin;
+    busy->stretch[first].to = end + work;
+    busy->count += 1 - gone;
+    return end + work;
 }
 
 /* Busy times of links, NICs and flights of all chunks, one through the other. */
 static pod_time_ps pipeline_ps(const pod_coll_request *request, const pod_hier_phases *phases,
                                const pod_hier_cut *cut)
 {
-    crosser all[POD_HIER_CHUNKS_MAX] = {{0}};
-    const double scale = cut->nchunks / chunk_weights(cut, cut->nchunks);
     const crossing_way way = way_of(request, phases, cut);
-    const bool apart = request->op == POD_BROADCAST; /* some slices reduce nothing */
-    double reduced = 0.0;
+    const double before = (double)phases->before_ps;
+    const double after = (double)phases->after_ps;
+    const double reduced = cut->nchunks * before;
+    nics_busy nics[2] = {{.count = 0}};
+    double here[POD_HIER_CHUNKS_MAX];
     for (int i = 0; i < cut->nchunks; ++i) {
-        reduced += scale * chunk_weight(cut, i) * (double)phases->before_ps;
-        all[i] = (crosser){.state = CROSSER_WAITS, .when = reduced, .free = (double)INFINITY};
+        here[i] = (i + 1) * before;
     }
-    cross_all(all, cut, &way, scale);
-    double links = apart ? 0.0 : reduced;
+    for (int leg = 0; leg < way.legs; ++leg) {
+        for (int i = 0; i < cut->nchunks; ++i) {
+            here[i] = nics_serve(&nics[leg % way.nics], here[i], way.leg[leg]) + way.flight;
+        }
+    }
+    double links = request->op == POD_BROADCAST ? 0.0 : reduced; /* some slices reduce nothing */
     for (int i = 0; i < cut->nchunks; ++i) {
-        links = fmax(links, all[i].when) + scale * chunk_weight(cut, i) * (double)phases->after_ps;
+        links = fmax(links, here[i]) + after;
     }
-    return (pod_time_ps)fmax(links, reduced + cut->nchunks * (double)phases->after_ps);
+    return (pod_time_ps)fmax(links, reduced + cut->nchunks * after);
 }
 
 static void predict(const pod_coll_request *request, const pod_hier_phases *phases,
@@ -322,33 +248,19 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
     }
 }
 
-/* The window that makes the predicted time smallest, how chunks grow, and how a broadcast crosses. Where nothing comes
- * after the crossing, NICs need only be busy. */
-static void best_window(const pod_coll_request *request, const pod_hier_phases *phases,
-                        pod_hier_cut *cut, pod_coll_prediction *prediction)
+/* How a broadcast crosses, by which the predicted time is smallest. */
+static void best_way(const pod_coll_request *request, const pod_hier_phases *phases,
+                     pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
-    const int nchunks = cut->nchunks;
-    const double gathered =
-        phases->nics_ps > 0 ? (double)phases->after_ps / (double)phases->nics_ps : 0.0;
-    const double growths[] = {POD_HIER_EQUAL, 0.0, gathered};
-    const bool broadcast = request->op == POD_BROADCAST;
-    const bool goes_on = phases->after_ps > 0 || flights_of(request) > 1;
-    const int kinds = request->op == POD_ALL_GATHER || broadcast ? 3 : 1;
-    const int ways = broadcast && request->group->slices > 2 ? 2 : 1;
-    prediction->total_ps = POD_TIME_NEVER;
-    for (int window = nchunks; window >= (goes_on ? 1 : nchunks); --window) {
-        for (int kind = 0; kind < kinds * ways; ++kind) {
-            const pod_hier_cut tried = {.nchunks = nchunks,
-                                        .window = window,
-                                        .growth = growths[kind % kinds],
-                                        .direct = broadcast && kind < kinds};
-            pod_coll_prediction mine;
-            predict(request, phases, &tried, &mine);
-            const double safer = kinds == 1 && window < cut->window ? window_worth_it : 1.0;
-            if ((double)mine.total_ps * safer < (double)prediction->total_ps) {
-                *prediction = mine;
-                *cut = tried;
-            }
+    cut->direct = request->op == POD_BROADCAST;
+    predict(request, phases, cut, prediction);
+    if (cut->direct && request->group->slices > 2) {
+        const pod_hier_cut tried = {.nchunks = cut->nchunks};
+        pod_coll_prediction mine;
+        predict(request, phases, &tried, &mine);
+        if (mine.total_ps < prediction->total_ps) {
+            *prediction = mine;
+            *cut = tried;
         }
     }
 }
@@ -356,18 +268,18 @@ static void best_window(const pod_coll_request *request, const pod_hier_phases *
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err)
 {
-    *cut = (pod_hier_cut){.nchunks = 1, .window = 1, .growth = POD_HIER_EQUAL};
+    *cut = (pod_hier_cut){.nchunks = 1};
     prediction->total_ps = POD_TIME_NEVER;
     for (int chunks = 1; chunks <= most; chunks *= 2) {
         pod_hier_phases phases;
         pod_coll_prediction mine;
-        pod_hier_cut tried = {.nchunks = chunks, .window = 1, .growth = POD_HIER_EQUAL};
+        pod_hier_cut tried = {.nchunks = chunks};
         const int64_t elements = pod_hier_chunk_elements(request, &tried, 0);
         const pod_status st = pod_hier_phases_get(request, elements, &phases, err);
         if (st != POD_OK) {
             return st;
         }
-        best_window(request, &phases, &tried, &mine);
+        best_way(request, &phases, &tried, &mine);
         const bool many = chunks * phases.hops > hops_max / request->group->size;
         if ((many && chunks > 1)
             || (double)mine.total_ps * (1.0 + flights_of(request) * chunks_worth_it)

@@ -24,37 +24,22 @@ static int32_t phase_waits(const hier *self, int32_t part)
     return count;
 }
 
-/* The same, and the crossing of the chunk that leaves the window. */
-static int32_t waits_count(const hier *self, int32_t part)
-{
-    return phase_waits(self, part) + (self->part[part].chunk >= self->cut.window ? 1 : 0);
-}
-
 /* Steps before the exchange that only wait: the first step of the exchange waits too. */
 static int32_t idle_steps(const hier *self, int32_t part)
 {
-    const int32_t waits = waits_count(self, part);
+    const int32_t waits = phase_waits(self, part);
     return waits > POD_COLL_WAITS_MAX ? (waits - 1) / POD_COLL_WAITS_MAX : 0;
 }
 
-/* A chunk that enters the window waits for this one. */
-static bool is_awaited(const hier *self, int32_t part)
-{
-    return self->part[part].chunk + self->cut.window < self->cut.nchunks;
-}
-
-/* Exchange steps. The root's slice of a broadcast sends to each of the others, and hears from each if it must; another
- * one receives, says so, and goes on. */
-static int32_t cross_steps(const hier *self, const hier_me *me, int32_t part)
+/* Exchange steps. The root's slice of a broadcast sends to each of the others; another one receives and goes on. */
+static int32_t cross_steps(const hier *self, const hier_me *me)
 {
     const int32_t others = self->slices - 1;
     switch (self->base.op) {
     case POD_ALL_REDUCE:
         return others == 1 ? 1 : 2 * others;
     case POD_BROADCAST:
-        return !pod_hier_scatters(self, me) ? (self->cut.direct ? 2 : others + 1)
-               : is_awaited(self, part)     ? 2 * others
-                                            : others;
+        return !pod_hier_scatters(self, me) && self->cut.direct ? 1 : others;
     case POD_ALL_GATHER:
     case POD_REDUCE_SCATTER:
     case POD_ALL_TO_ALL:
@@ -67,7 +52,7 @@ static int32_t cross_steps(const hier *self, const hier_me *me, int32_t part)
 
 int32_t pod_hier_cross_steps(const hier *self, const hier_me *me, int32_t part)
 {
-    return idle_steps(self, part) + cross_steps(self, me, part);
+    return idle_steps(self, part) + cross_steps(self, me);
 }
 
 pod_coll_wait pod_hier_crossed(const hier *self, const hier_me *me, int32_t part)
@@ -80,11 +65,6 @@ pod_coll_wait pod_hier_crossed(const hier *self, const hier_me *me, int32_t part
 static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, int32_t index)
 {
     const hier_part *p = &self->part[part];
-    if (index == phase_waits(self, part)) {
-        const int32_t before = self->chunk[p->chunk - self->cut.window].first_part + p->inner;
-        const int32_t cross = self->part[before].cross;
-        return (pod_coll_wait){cross, pod_hier_cross_steps(self, me, before)};
-    }
     const pod_coll_schedule *scatter = self->chunk[p->chunk].inner->scatter;
     int32_t at = -1;
     for (int32_t found = -1; found < index;) {
@@ -100,6 +80,13 @@ static pod_coll_wait wait_at(const hier *self, const hier_me *me, int32_t part, 
 static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
 {
     return slice * self->n + me->rank;
+}
+
+/* What NICs serve first: first legs, as what they bring flies once more, and of those early chunks. */
+static uint8_t leg_priority(const hier *self, int32_t part, int leg)
+{
+    _Static_assert(2 * POD_HIER_CHUNKS_MAX <= POD_COLL_NIC_PRIORITIES, "priorities fit");
+    return (uint8_t)(leg * POD_HIER_CHUNKS_MAX + self->part[part].chunk);
 }
 
 /* Both slices of two swap a whole run. */
@@ -127,8 +114,7 @@ static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool
     out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
 }
 
-/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. An empty message
- * says that a slot is here, so that chunks cross no more at once than the window has. */
+/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. */
 static void broadcast_step(const hier *self, const hier_me *me, int32_t part, int32_t k,
                            pod_coll_step *out)
 {
@@ -139,28 +125,25 @@ static void broadcast_step(const hier *self, const hier_me *me, int32_t part, in
     const int32_t number = (me->slice - root - 1 + self->slices) % self->slices;
     const int32_t own = self->cut.direct ? 0 : number; /* slot */
     if (pod_hier_scatters(self, me)) {
-        const int32_t other = peer(self, me, (root + 1 + k % others) % self->slices);
-        out->send_to = k < others ? other : -1;
+        const int32_t other = peer(self, me, (root + 1 + k) % self->slices);
+        out->send_to = other;
         out->send_step = idle;
-        out->send_slot = run + (self->cut.direct ? 0 : k % others);
+        out->send_slot = run + (self->cut.direct ? 0 : k);
         out->send_slots = 1;
-        out->recv_from = k < others ? -1 : other;
+        out->priority = leg_priority(self, part, 0);
     } else if (k == 0) {
         out->recv_from = peer(self, me, root);
         out->recv_slot = run + own;
-    } else if (k > 1) {
-        const int32_t from = (own + others - k + 1) % others;
+    } else {
+        const int32_t from = (own + others - k) % others;
         out->wait_recv = idle + 1;
-        out->send_to = peer(self, me, (root + 1 + (own + k - 1) % others) % self->slices);
+        out->send_to = peer(self, me, (root + 1 + (own + k) % others) % self->slices);
         out->send_step = idle + k;
         out->send_slot = run + own;
         out->send_slots = 1;
         out->recv_from = peer(self, me, (root + 1 + from) % self->slices);
         out->recv_slot = run + from;
-    } else if (is_awaited(self, part)) {
-        out->wait_recv = idle + 1;
-        out->send_to = peer(self, me, root);
-        out->send_step = idle + others + number;
+        out->priority = leg_priority(self, part, 1);
     }
 }
 
@@ -168,7 +151,7 @@ void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int3
                          pod_coll_step *out)
 {
     const int32_t idle = idle_steps(self, part);
-    const int32_t waits = waits_count(self, part);
+    const int32_t waits = phase_waits(self, part);
     const int32_t others = self->slices - 1;
     const int32_t run = pod_hier_run(self, part, me->rank);
     const int32_t k = step - idle;
@@ -187,7 +170,9 @@ void pod_hier_cross_step(const hier *self, const hier_me *me, int32_t part, int3
         broadcast_step(self, me, part, k, out);
     } else if (self->base.op == POD_ALL_REDUCE && others == 1) {
         swap_step(self, me, run, out);
+        out->priority = leg_priority(self, part, 0);
     } else {
+        out->priority = leg_priority(self, part, k < others ? 0 : 1);
         const bool reduce = self->base.op != POD_ALL_GATHER && k < others;
         exchange_step(self, me, run, reduce, k % others, out);
         out->wait_recv = k >= others ? idle + others : 0;

@@ -44,18 +44,13 @@ typedef struct pod_hier_phases {
     int64_t hops;           /**< that the messages of one chip make */
 } pod_hier_phases;
 
-/** How a vector is cut: chunks, and how many of them may cross at once. */
+/** How a vector is cut, and how it crosses. */
 typedef struct pod_hier_cut {
     int nchunks;
-    int window;
-    /** of the first chunks: POD_HIER_EQUAL, 0 = by as much each, or gathered / sent meanwhile */
-    double growth;
     /** broadcast: the root's slice sends all to every other one, else a slot which they exchange
      * */
     bool direct;
 } pod_hier_cut;
-
-#define POD_HIER_EQUAL (-1.0)
 
 /** Slots of a run: one for each slice; of a broadcast one for each but the root's, or one. */
 static inline int32_t pod_hier_unit(const pod_coll_request *request, const pod_hier_cut *cut)
@@ -68,13 +63,13 @@ static inline int32_t pod_hier_unit(const pod_coll_request *request, const pod_h
 pod_status pod_hier_phases_get(const pod_coll_request *request, int64_t elements,
                                pod_hier_phases *phases, pod_error *err);
 /** Chunks beyond which doubling gains less than a hundredth, or costs too many messages, and the predicted
- *  time with its terms. The window keeps the NICs busy during a flight.
+ *  time with its terms.
  *  @param most  chunks to try at most */
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err);
 
 /** Elements of a chunk. Chunks of large vectors are multiples of the ranks, so that blocks are equal; the
- *  last one takes the rest. The first ones of an all-gather are smaller. */
+ *  last one takes the rest. */
 int64_t pod_hier_chunk_elements(const pod_coll_request *request, const pod_hier_cut *cut,
                                 int chunk);
 

@@ -72,7 +72,7 @@ const char *pod_coll_op_name(pod_coll_op op);
 /** POD_E_USAGE with the nearest name. */
 pod_status pod_coll_op_parse(const char *text, pod_coll_op *op, pod_error *err);
 
-enum { POD_COLL_WAITS_MAX = 2, POD_COLL_NAME_MAX = 80 };
+enum { POD_COLL_WAITS_MAX = 2, POD_COLL_NAME_MAX = 80, POD_COLL_NIC_PRIORITIES = 32 };
 
 typedef enum pod_coll_recv { POD_RECV_STORE, POD_RECV_REDUCE } pod_coll_recv;
 
@@ -96,7 +96,9 @@ typedef struct pod_coll_step {
     int32_t send_gap;   /**< slots left out between one sent slot and the next; 0 = a run */
     /** 0–5: over this one link of the sender to its neighbour; -1: routed */
     int8_t send_direction;
-    uint8_t priority; /**< when the schedule is `ordered`: lower goes first on a link */
+    /** lower goes first: on a link when the schedule is `ordered`, and on NICs and uplinks (up to
+     * POD_COLL_NIC_PRIORITIES - 1; higher ones as that) */
+    uint8_t priority;
     /** when the schedule is `timed`: messages of the sender over this link before it */
     int32_t turn;
     int32_t wait_recv; /**< of this channel */
