@@ -83,8 +83,9 @@ int pod_dcn_ports(const pod_machine *machine, int32_t cell, pod_net_port *ports)
     }
     const int32_t first = pod_machine_cell(machine, server_chip(machine, chip));
     ports[POD_PORT_PCIE_OUT] = port_to(first, pcie, near_ps);
-    ports[POD_PORT_PCIE_OUT].in_order = true;
     ports[POD_PORT_PCIE_IN] = port_to(cell, pcie, 0);
+    ports[POD_PORT_PCIE_OUT].in_order = true;
+    ports[POD_PORT_PCIE_IN].in_order = true;
     if (cell == first && pod_dcn_server_has_path(dcn, slice, server)) {
         const double nic = pod_dcn_nic_bytes_per_s(dcn, slice, server) * server_part(machine);
         ports[POD_PORT_NIC_OUT] =
@@ -254,7 +255,7 @@ pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)
                 {0, 0}
             };
         }
-        return (pod_net_hop){.port = POD_PORT_PCIE_IN, .peer = -1};
+        return (pod_net_hop){.port = POD_PORT_PCIE_IN, .peer = -1, .order = order};
     case WAY_HOME:
         break;
     }

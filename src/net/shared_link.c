@@ -630,7 +630,8 @@ static void on_soon(void *context, const pod_event *event)
 static pod_time_ps shared_link_send(pod_net *net, int32_t cell, int port, int64_t bytes,
                                     pod_net_tag tag, pod_payload *payload)
 {
-    const pod_net_hop hop = {.port = port, .peer = -1};
+    /* over PCIe after what comes from other slices, which NICs make slower */
+    const pod_net_hop hop = {.port = port, .peer = -1, .order = UINT32_MAX};
     const net_flow what = {.tag = pod_net_tag_pack(tag),
                            .step = (uint32_t)tag.step,
                            .fragments = 1,

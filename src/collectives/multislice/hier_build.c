@@ -86,7 +86,7 @@ static void hier_gather_step(const hier *self, const hier_me *me, const hier_cha
         return;
     }
     inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
-    out->priority = (uint8_t)(GATHER_PRIORITY + chunk_priority(ch->chunk, out->priority));
+    out->priority = (uint8_t)(GATHER_PRIORITY + (out->priority<7?out->priority:7)*16 + ch->chunk);
 }
 
 /* ---- the schedule ---- */

@@ -154,6 +154,7 @@ typedef struct crossing_way {
     double leg[2]; /* of NICs that it has for itself */
     double flight; /* of a leg */
     int nics;      /* both legs go over the same ones, or each over its own */
+    double kept;   /* of the first leg's, after it: what flies once */
 } crossing_way;
 
 static crossing_way way_of(const pod_coll_request *request, const pod_hier_phases *phases,
@@ -166,11 +167,20 @@ static crossing_way way_of(const pod_coll_request *request, const pod_hier_phase
     if (request->op != POD_BROADCAST) {
         return (crossing_way){
             legs, {nics / legs, nics / legs},
-             flight, 1
+             flight, 1, 0.0
         };
     }
-    return cut->direct ? (crossing_way){1, {nics * others, 0.0}, flight, 1}
-                       : (crossing_way){2, {nics, nics * (others - 1) / others}, flight, 2};
+    const double slot = nics / (cut->way == POD_HIER_SLOTS ? others : others + 1);
+    if (cut->way == POD_HIER_DIRECT) {
+        return (crossing_way){1, {nics * others, 0.0}, flight, 1, 0.0};
+    }
+    return (crossing_way){
+        2,
+        {slot * others, slot * (others - 1)},
+        flight,
+        2,
+        cut->way == POD_HIER_KEPT_SLOT ? slot * others : 0.0
+    };
 }
 
 /* When NICs are busy with what goes first: stretches in their order. */
@@ -225,6 +235,9 @@ static pod_time_ps pipeline_ps(const pod_coll_request *request, const pod_hier_p
             here[i] = nics_serve(&nics[leg % way.nics], here[i], way.leg[leg]) + way.flight;
         }
     }
+    for (int i = 0; i < cut->nchunks && way.kept > 0.0; ++i) {
+        here[i] = fmax(here[i], nics_serve(&nics[0], (i + 1) * before, way.kept) + way.flight);
+    }
     double links = request->op == POD_BROADCAST ? 0.0 : reduced; /* some slices reduce nothing */
     for (int i = 0; i < cut->nchunks; ++i) {
         links = fmax(links, here[i]) + after;
@@ -252,10 +265,11 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
 static void best_way(const pod_coll_request *request, const pod_hier_phases *phases,
                      pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
-    cut->direct = request->op == POD_BROADCAST;
+    static const pod_hier_way others[] = {POD_HIER_SLOTS, POD_HIER_KEPT_SLOT};
+    const int count = request->op == POD_BROADCAST && request->group->slices > 2 ? 2 : 0;
     predict(request, phases, cut, prediction);
-    if (cut->direct && request->group->slices > 2) {
-        const pod_hier_cut tried = {.nchunks = cut->nchunks};
+    for (int i = 0; i < count; ++i) {
+        const pod_hier_cut tried = {.nchunks = cut->nchunks, .way = others[i]};
         pod_coll_prediction mine;
         predict(request, phases, &tried, &mine);
         if (mine.total_ps < prediction->total_ps) {
@@ -268,6 +282,13 @@ static void best_way(const pod_coll_request *request, const pod_hier_phases *pha
 pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut *cut,
                          pod_coll_prediction *prediction, pod_error *err)
 {
+    int least = 1; /* a broadcast is cut as finely as an all-reduce, unless that makes it slower */
+    if (request->op == POD_BROADCAST) {
+        pod_coll_request all = *request;
+        all.op = POD_ALL_REDUCE;
+        POD_TRY(pod_hier_plan(&all, most, cut, prediction, err));
+        least = cut->nchunks;
+    }
     *cut = (pod_hier_cut){.nchunks = 1};
     prediction->total_ps = POD_TIME_NEVER;
     for (int chunks = 1; chunks <= most; chunks *= 2) {
@@ -281,13 +302,13 @@ pod_status pod_hier_plan(const pod_coll_request *request, int most, pod_hier_cut
         }
         best_way(request, &phases, &tried, &mine);
         const bool many = chunks * phases.hops > hops_max / request->group->size;
-        if ((many && chunks > 1)
-            || (double)mine.total_ps * (1.0 + flights_of(request) * chunks_worth_it)
-                   >= (double)prediction->total_ps) {
+        const double worth_it = chunks > least ? flights_of(request) * chunks_worth_it : 0.0;
+        const bool better = (double)mine.total_ps * (1.0 + worth_it) < (double)prediction->total_ps;
+        if ((many && chunks > 1) || (!better && chunks > least)) {
             break;
         }
-        *prediction = mine;
-        *cut = tried;
+        *prediction = better ? mine : *prediction;
+        *cut = better ? tried : *cut;
     }
     return POD_OK;
 }

@@ -39,7 +39,12 @@ static int32_t cross_steps(const hier *self, const hier_me *me)
     case POD_ALL_REDUCE:
         return others == 1 ? 1 : 2 * others;
     case POD_BROADCAST:
-        return !pod_hier_scatters(self, me) && self->cut.direct ? 1 : others;
+        if (self->cut.way == POD_HIER_DIRECT) {
+            return pod_hier_scatters(self, me) ? others : 1;
+        }
+        return self->cut.way == POD_HIER_SLOTS ? others
+               : pod_hier_scatters(self, me)   ? 2 * others
+                                               : others + 1;
     case POD_ALL_GATHER:
     case POD_REDUCE_SCATTER:
     case POD_ALL_TO_ALL:
@@ -82,11 +87,13 @@ static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
     return slice * self->n + me->rank;
 }
 
-/* What NICs serve first: first legs, as what they bring flies once more, and of those early chunks. */
+/* What NICs serve first: first legs, as what they bring flies once more, and of those early parts of early chunks. */
 static uint8_t leg_priority(const hier *self, int32_t part, int leg)
 {
     _Static_assert(2 * POD_HIER_CHUNKS_MAX <= POD_COLL_NIC_PRIORITIES, "priorities fit");
-    return (uint8_t)(leg * POD_HIER_CHUNKS_MAX + self->part[part].chunk);
+    const bool twice = self->base.op == POD_ALL_REDUCE || self->base.op == POD_BROADCAST;
+    const int each = POD_COLL_NIC_PRIORITIES / (twice ? 2 : 1);
+    return (uint8_t)(leg * each + part * each / self->base.nparts);
 }
 
 /* Both slices of two swap a whole run. */
@@ -114,7 +121,8 @@ static void exchange_step(const hier *self, const hier_me *me, int32_t run, bool
     out->recv_op = reduce ? POD_RECV_REDUCE : POD_RECV_STORE;
 }
 
-/* The root's slice gives every other one a slot of the run, which they tell each other, or all of it. */
+/* The root's slice gives every other one a slot of the run, which they tell each other, and then all of them the slot
+ * that it keeps, which is the last one; or all of it. */
 static void broadcast_step(const hier *self, const hier_me *me, int32_t part, int32_t k,
                            pod_coll_step *out)
 {
@@ -123,17 +131,21 @@ static void broadcast_step(const hier *self, const hier_me *me, int32_t part, in
     const int32_t root = self->base.root / self->n;
     const int32_t others = self->slices - 1;
     const int32_t number = (me->slice - root - 1 + self->slices) % self->slices;
-    const int32_t own = self->cut.direct ? 0 : number; /* slot */
+    const bool direct = self->cut.way == POD_HIER_DIRECT;
+    const int32_t own = direct ? 0 : number; /* slot */
     if (pod_hier_scatters(self, me)) {
-        const int32_t other = peer(self, me, (root + 1 + k) % self->slices);
-        out->send_to = other;
-        out->send_step = idle;
-        out->send_slot = run + (self->cut.direct ? 0 : k);
-        out->send_slots = 1;
-        out->priority = leg_priority(self, part, 0);
+        const int32_t slot = k < others ? k : others;
+        out->send_to = peer(self, me, (root + 1 + k % others) % self->slices);
+        out->send_step = idle + (k < others ? 0 : others);
+        out->send_slot = run + (direct ? 0 : slot);
+        out->send_slots = direct ? self->unit : 1;
+        out->priority = leg_priority(self, part, k / others);
     } else if (k == 0) {
         out->recv_from = peer(self, me, root);
         out->recv_slot = run + own;
+    } else if (k == others) {
+        out->recv_from = peer(self, me, root);
+        out->recv_slot = run + others;
     } else {
         const int32_t from = (own + others - k) % others;
         out->wait_recv = idle + 1;

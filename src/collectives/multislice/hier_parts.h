@@ -44,19 +44,24 @@ typedef struct pod_hier_phases {
     int64_t hops;           /**< that the messages of one chip make */
 } pod_hier_phases;
 
+/** How a broadcast crosses: the root's slice sends ... */
+typedef enum pod_hier_way {
+    POD_HIER_DIRECT,  /**< all of it to every other one */
+    POD_HIER_SLOTS,   /**< a slot to each of the others, which they exchange */
+    POD_HIER_KEPT_SLOT /**< the same, but for a slot that it keeps and sends to all meanwhile, as in an all-reduce */
+} pod_hier_way;
+
 /** How a vector is cut, and how it crosses. */
 typedef struct pod_hier_cut {
     int nchunks;
-    /** broadcast: the root's slice sends all to every other one, else a slot which they exchange
-     * */
-    bool direct;
+    pod_hier_way way; /**< of a broadcast */
 } pod_hier_cut;
 
-/** Slots of a run: one for each slice; of a broadcast one for each but the root's, or one. */
+/** Slots of a run: one for each slice, but where the root's keeps none. */
 static inline int32_t pod_hier_unit(const pod_coll_request *request, const pod_hier_cut *cut)
 {
     const int32_t slices = request->group->slices;
-    return request->op != POD_BROADCAST ? slices : cut->direct ? 1 : slices - 1;
+    return request->op == POD_BROADCAST && cut->way == POD_HIER_SLOTS ? slices - 1 : slices;
 }
 
 /** POD_E_NOMEM, POD_E_INTERNAL. */
