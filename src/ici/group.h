@@ -124,9 +124,9 @@ static inline int32_t pod_group_chip(const pod_group *group, int32_t chip, int32
     return chip - local + group->chip_of[first + (size_t)rank];
 }
 
-/** Links that the busiest chip of the first group has along the axes on which the group's chips
- *  differ: what one collective over the group can keep busy there. 2x2 over both axes: 2; 16x16: 4.
- *  Faults don't count. Not collective. */
+/** Links that a chip has along the axes on which the chips of the first group differ: what one collective over the
+ *  group can keep busy there. 2x2 over both axes: 2; 16x16: 4. Two on an axis of three chips or more, closed or not,
+ *  one on an axis of two: closed, its second cable leads to the same chip. Faults don't count. */
 int pod_group_links(const pod_slice *slice, const pod_group *group);
 
 /** Parse "xyz", "y", "none" (any order of letters) into an axes mask.

@@ -211,9 +211,8 @@ static pod_net_hop hop_leave(const pod_machine *machine, int32_t chip, int32_t d
         return ici_hop(machine, chip, leave_by);
     }
     way_set(path, WAY_SERVER, dst);
-    return (pod_net_hop){.port = POD_PORT_PCIE_OUT,
-                         .peer = -1,
-                         .order = (uint32_t)(path->word[0] >> ORDER_SHIFT)};
+    return (pod_net_hop){
+        .port = POD_PORT_PCIE_OUT, .peer = -1, .order = (uint32_t)(path->word[0] >> ORDER_SHIFT)};
 }
 
 pod_net_hop pod_dcn_route(const void *context, int32_t cell, pod_net_path *path)

@@ -34,8 +34,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                            int64_t exclusive_bytes, pod_net **net, pod_error *err);
 
 /** Paths of a message between two chips, ready to travel from the first one's cell.
- *  @param order       on its way to another slice NICs and uplinks serve lower orders first, and equal
- *                     ones fairly
+ *  @param order       on its way to another slice NICs, uplinks and PCIe serve lower orders first, and equal
+ *                     ones fairly; PCIe serves transfers from a host after all of them
  *  @param[out] paths  room for POD_NET_PATHS_MAX
  *  @return their number, 0 when src == dst */
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order,

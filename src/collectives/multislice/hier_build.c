@@ -10,8 +10,7 @@
  * NICs of a slice work at once and no byte crosses twice. The exchange of an all-reduce is direct:
  * a reduce-scatter, then an all-gather, S - 1 messages each; for two slices both swap their whole runs,
  * which moves as many bytes in half the time of flight. Chunks run at the same time: while one crosses,
- * the next is reduced and the one before is gathered. Only as many cross at once as the latency asks for:
- * NICs share fairly, and chunks that cross together all arrive late.
+ * the next is reduced and the one before is gathered. NICs serve early chunks first.
  *
  * Example, all-reduce over 2 slices of 2 chips, one chunk; run 0 = blocks 0 1, run 1 = blocks 2 3; what
  * rank 0 (slice 0) and rank 2 (slice 1) do:
@@ -35,6 +34,16 @@ static uint8_t chunk_priority(int32_t chunk, int phase)
 {
     const int last = CHUNK_PRIORITIES - 1;
     return (uint8_t)(chunk * CHUNK_PRIORITIES + (phase < last ? phase : last));
+}
+
+/* Where nothing is reduced meanwhile, early phases come before early chunks: the last chunk has all its way before it.
+ */
+static uint8_t gather_priority(const hier *self, int32_t chunk, int phase)
+{
+    const int last = CHUNK_PRIORITIES - 1;
+    const int early = (phase < last ? phase : last) * POD_HIER_CHUNKS_MAX + chunk;
+    return (uint8_t)(GATHER_PRIORITY
+                     + (self->base.op == POD_ALL_REDUCE ? chunk_priority(chunk, phase) : early));
 }
 
 static hier_me me_of(const hier *self, int32_t rank)
@@ -86,7 +95,7 @@ static void hier_gather_step(const hier *self, const hier_me *me, const hier_cha
         return;
     }
     inner_step(self, me, chunk->inner->gather, ch->inner, chunk->first_gather, step - 1, 1, out);
-    out->priority = (uint8_t)(GATHER_PRIORITY + (out->priority<7?out->priority:7)*16 + ch->chunk);
+    out->priority = gather_priority(self, ch->chunk, out->priority);
 }
 
 /* ---- the schedule ---- */

@@ -172,7 +172,10 @@ static crossing_way way_of(const pod_coll_request *request, const pod_hier_phase
     }
     const double slot = nics / (cut->way == POD_HIER_SLOTS ? others : others + 1);
     if (cut->way == POD_HIER_DIRECT) {
-        return (crossing_way){1, {nics * others, 0.0}, flight, 1, 0.0};
+        return (crossing_way){
+            1, {nics * others, 0.0},
+             flight, 1, 0.0
+        };
     }
     return (crossing_way){
         2,
@@ -261,15 +264,16 @@ static void predict(const pod_coll_request *request, const pod_hier_phases *phas
     }
 }
 
-/* How a broadcast crosses, by which the predicted time is smallest. */
+/* How a broadcast crosses, by which the predicted time is smallest, and then what NICs send. */
 static void best_way(const pod_coll_request *request, const pod_hier_phases *phases,
                      pod_hier_cut *cut, pod_coll_prediction *prediction)
 {
-    static const pod_hier_way others[] = {POD_HIER_SLOTS, POD_HIER_KEPT_SLOT};
-    const int count = request->op == POD_BROADCAST && request->group->slices > 2 ? 2 : 0;
-    predict(request, phases, cut, prediction);
-    for (int i = 0; i < count; ++i) {
-        const pod_hier_cut tried = {.nchunks = cut->nchunks, .way = others[i]};
+    static const pod_hier_way ways[] = {POD_HIER_SLOTS, POD_HIER_KEPT_SLOT, POD_HIER_DIRECT};
+    const int count = (int)(sizeof ways / sizeof *ways);
+    const bool exchanged = request->op == POD_BROADCAST && request->group->slices > 2;
+    prediction->total_ps = POD_TIME_NEVER;
+    for (int i = exchanged ? 0 : count - 1; i < count; ++i) {
+        const pod_hier_cut tried = {.nchunks = cut->nchunks, .way = ways[i]};
         pod_coll_prediction mine;
         predict(request, phases, &tried, &mine);
         if (mine.total_ps < prediction->total_ps) {

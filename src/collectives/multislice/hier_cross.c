@@ -87,13 +87,11 @@ static int32_t peer(const hier *self, const hier_me *me, int32_t slice)
     return slice * self->n + me->rank;
 }
 
-/* What NICs serve first: first legs, as what they bring flies once more, and of those early parts of early chunks. */
+/* What NICs serve first: first legs, as what they bring flies once more, and of those early chunks. */
 static uint8_t leg_priority(const hier *self, int32_t part, int leg)
 {
     _Static_assert(2 * POD_HIER_CHUNKS_MAX <= POD_COLL_NIC_PRIORITIES, "priorities fit");
-    const bool twice = self->base.op == POD_ALL_REDUCE || self->base.op == POD_BROADCAST;
-    const int each = POD_COLL_NIC_PRIORITIES / (twice ? 2 : 1);
-    return (uint8_t)(leg * each + part * each / self->base.nparts);
+    return (uint8_t)(leg * POD_HIER_CHUNKS_MAX + self->part[part].chunk);
 }
 
 /* Both slices of two swap a whole run. */

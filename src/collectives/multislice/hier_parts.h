@@ -46,8 +46,8 @@ typedef struct pod_hier_phases {
 
 /** How a broadcast crosses: the root's slice sends ... */
 typedef enum pod_hier_way {
-    POD_HIER_DIRECT,  /**< all of it to every other one */
-    POD_HIER_SLOTS,   /**< a slot to each of the others, which they exchange */
+    POD_HIER_DIRECT, /**< all of it to every other one */
+    POD_HIER_SLOTS,  /**< a slot to each of the others, which they exchange */
     POD_HIER_KEPT_SLOT /**< the same, but for a slot that it keeps and sends to all meanwhile, as in an all-reduce */
 } pod_hier_way;
 

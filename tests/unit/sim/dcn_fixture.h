@@ -102,8 +102,9 @@ static inline pod_run_result joined_run(joined *j, pod_coll_op op, const char *n
         OK(pod_run_collective(&folded, &same, &j->err));
         /* which of two messages of the same moment goes first may differ */
         cr_assert_float_eq((double)same.time_ps, (double)result.time_ps,
-                           FOLDED_FRAC * (double)result.time_ps, "%s by %s", pod_coll_op_name(op),
-                           algorithm->name);
+                           FOLDED_FRAC * (double)result.time_ps, "%s by %s: %.6f us, not %.6f",
+                           pod_coll_op_name(op), algorithm->name, pod_time_to_us(same.time_ps),
+                           pod_time_to_us(result.time_ps));
     }
     pod_coll_schedule_free(schedule);
     return result;
