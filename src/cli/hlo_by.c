@@ -71,7 +71,7 @@ static share share_of(const pod_hlo_report *report, const pod_experiment_hlo_op 
                   .exposed_s = op->core ? 0 : op->exposed_s};
     key_print(report, op, made.key, sizeof made.key);
     if (op->cost != POD_HLO_NONE) {
-        const pod_hlo_cost *cost = &report->outcome->program->cost[op->cost];
+        const pod_hlo_cost *cost = pod_hlo_planned_cost(report->outcome->program, op->cost);
         const pod_hlo_traffic *traffic = &cost->work.traffic;
         made.flops = (double)cost->flops * (double)op->runs;
         made.hbm_bytes =

@@ -67,7 +67,7 @@ void pod_hlo_op_line(const pod_hlo_report *report, const pod_experiment_hlo_op *
     if (op->cost == POD_HLO_NONE) {
         return;
     }
-    const pod_hlo_cost *cost = &outcome->program->cost[op->cost];
+    const pod_hlo_cost *cost = pod_hlo_planned_cost(outcome->program, op->cost);
     const pod_hlo_work *work = &cost->work;
     line->bound = pod_hlo_bound_name(cost->bound);
     line->flops = cost->flops;

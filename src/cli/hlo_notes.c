@@ -73,8 +73,8 @@ static void note_parts(pod_findings *findings, const pod_hlo_report *report)
     const pod_time_unit unit = unit_of(report);
     for (uint32_t i = 0; i < program->ncosts; i++) {
         const uint32_t instruction = program->cost_instruction[i];
-        if (on_core(&program->cost[i])) {
-            time_s[part_of(&program->cost[i])][report->text->pass[instruction]] +=
+        if (on_core(pod_hlo_planned_cost(program, i))) {
+            time_s[part_of(pod_hlo_planned_cost(program, i))][report->text->pass[instruction]] +=
                 pod_experiment_hlo_mean_s(outcome, outcome->time_ps[instruction]);
         }
     }

@@ -77,7 +77,7 @@ static double peak_of(const pod_hlo_report *report)
     double flops[POD_DTYPE_COUNT] = {0};
     int most = POD_DTYPE_BF16;
     for (uint32_t i = 0; i < program->ncosts; i++) {
-        const pod_hlo_cost *cost = &program->cost[i];
+        const pod_hlo_cost *cost = pod_hlo_planned_cost(program, i);
         const int64_t runs = pod_experiment_hlo_runs(program, program->cost_instruction[i]);
         const pod_dtype dtype = cost->work.largest == POD_HLO_NONE
                                     ? POD_DTYPE_BF16

@@ -306,7 +306,7 @@ static void say_kernels(const pod_cli *cli, const pod_hlo_program *program, bool
     const pod_hlo_module *module = program->analysis->module;
     int attention = 0;
     for (uint32_t i = 0; i < program->ncosts; i++) {
-        const pod_hlo_cost *cost = &program->cost[i];
+        const pod_hlo_cost *cost = pod_hlo_planned_cost(program, i);
         attention += cost->kind == POD_HLO_KIND_ATTENTION;
         if (cost->unknown) {
             pod_cli_warn(

@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* Where all chips do the same and send more messages than this, one is simulated for all. */
-static const int64_t FOLD_MESSAGES_MIN = INT64_C(1) << 17;
+static const double FOLD_MESSAGES_MIN = 1 << 17;
+static const double MESSAGES_MAX = 1e8;
 
 bool pod_experiment_collective_fits(const pod_experiment_collective_case *run_case, int64_t bytes,
                                     pod_dtype dtype, const pod_coll_algorithm *algorithm)
@@ -104,15 +105,30 @@ static pod_status choose_data(const pod_experiment *experiment,
                      : POD_OK;
 }
 
-/* Of all chips, when every one sends as many as the first rank. */
-static bool many_messages(const pod_coll_schedule *schedule, const pod_slice *slice)
+/* Of all chips, when every one sends as many as the one that sends most. */
+static double messages_most(const pod_coll_schedule *schedule, const pod_slice *slice)
 {
-    int64_t steps = 0;
+    double steps = 0;
     for (int32_t c = 0; c < schedule->nchannels; c++) {
         steps += schedule->channels[c].max_steps;
     }
-    return steps * slice->nchips * (schedule->group->slices > 1 ? slice->nslices : 1)
-           > FOLD_MESSAGES_MIN;
+    return steps * slice->nchips * (schedule->group->slices > 1 ? slice->nslices : 1);
+}
+
+/* A run that would take hours, and more memory than there is, isn't begun. */
+static pod_status messages_check(const pod_coll_schedule *schedule, const pod_slice *slice,
+                                 pod_error *err)
+{
+    const double messages = messages_most(schedule, slice);
+    return messages <= MESSAGES_MAX
+               ? POD_OK
+               : pod_fail(err, POD_E_NOFIT,
+                          "%s: %s by %s is %.3g G messages, too many to simulate (limit %g G); use "
+                          "fewer %s, or closed axes and a size that all chips divide, where one "
+                          "stands for all",
+                          slice->name, pod_coll_op_name(schedule->op), schedule->algorithm,
+                          messages / 1e9, MESSAGES_MAX / 1e9,
+                          schedule->group->slices > 1 ? "slices" : "chips");
 }
 
 static double bus_factor(pod_coll_op op, int32_t group_size)
@@ -180,10 +196,13 @@ static pod_status simulate(pod_experiment *experiment,
         .dtype = row->dtype,
         .seed = experiment->seed,
         .data = row->data,
-        .fold = many_messages(schedule, slice)
+        .fold = messages_most(schedule, slice) > FOLD_MESSAGES_MIN
                 && (schedule->group->slices == 1 || pod_experiment_collective_is_large(run_case)),
     };
     row->folded = pod_run_folds(&args);
+    if (!row->folded) {
+        POD_TRY(messages_check(schedule, slice, err));
+    }
     const pod_status st = pod_experiment_watch_collective(watch, &args, &row->result, err);
     pod_experiment_progress_end(experiment);
     return st;

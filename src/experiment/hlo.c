@@ -399,7 +399,7 @@ pod_experiment_hlo_totals pod_experiment_hlo_totals_of(const pod_hlo_program *pr
 {
     pod_experiment_hlo_totals totals = {0};
     for (uint32_t i = 0; i < program->ncosts; i++) {
-        const pod_hlo_cost *cost = &program->cost[i];
+        const pod_hlo_cost *cost = pod_hlo_planned_cost(program, i);
         const int64_t runs = pod_experiment_hlo_runs(program, program->cost_instruction[i]);
         const pod_hlo_traffic *traffic = &cost->work.traffic;
         totals.mxu_flops += (double)cost->flops * (double)runs;

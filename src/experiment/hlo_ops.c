@@ -43,7 +43,7 @@ pod_status pod_experiment_hlo_ops(const pod_experiment_hlo_outcome *outcome,
         pod_experiment_hlo_op *op = &list[(*count)++];
         *op = op_of(outcome, instruction, instruction);
         op->cost = i;
-        op->kind = program->cost[i].kind;
+        op->kind = pod_hlo_planned_cost(program, i)->kind;
         op->core = op->kind != POD_HLO_KIND_COPY && op->kind != POD_HLO_KIND_SPARSECORE;
     }
     for (uint32_t i = 0; i < program->nrun_as; i++) {

@@ -9,7 +9,7 @@
 typedef struct pod_experiment_hlo_op {
     uint32_t instruction;
     uint32_t sum;  /**< place in outcome->time_ps and exposed_ps */
-    uint32_t cost; /**< in program->cost; POD_HLO_NONE of a collective or transfer */
+    uint32_t cost; /**< in program->cost_of; POD_HLO_NONE of a collective or transfer */
     pod_hlo_kind kind;
     bool core; /**< it runs on the core, so that its time is the step's */
     int64_t runs;

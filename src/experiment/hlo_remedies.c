@@ -222,7 +222,7 @@ static int unknowns_list(const pod_hlo_program *program, pod_experiment_hlo_unkn
 {
     int count = 0;
     for (uint32_t i = 0; i < program->ncosts; i++) {
-        const pod_hlo_cost *cost = &program->cost[i];
+        const pod_hlo_cost *cost = pod_hlo_planned_cost(program, i);
         if (cost->unknown) {
             const uint32_t instruction = program->cost_instruction[i];
             list[count++] = (pod_experiment_hlo_unknown){

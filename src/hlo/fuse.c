@@ -14,7 +14,7 @@ typedef struct uses {
 typedef struct fuse_finder {
     const pod_hlo_program *program;
     const pod_hlo_module *module;
-    uint32_t *cost; /* cost[instruction]: number in program->cost, or POD_HLO_NONE */
+    uint32_t *cost; /* cost[instruction]: number in program->cost_of, or POD_HLO_NONE */
     uses *uses;     /* uses[instruction] */
 } fuse_finder;
 
@@ -50,7 +50,7 @@ static bool may_fuse(const fuse_finder *f, uint32_t instruction, bool *arithmeti
     if (f->cost[instruction] == POD_HLO_NONE) {
         return false;
     }
-    const pod_hlo_cost *cost = &f->program->cost[f->cost[instruction]];
+    const pod_hlo_cost *cost = pod_hlo_planned_cost(f->program, f->cost[instruction]);
     *arithmetic = cost->kind == POD_HLO_KIND_ELEMENTWISE && !pod_hlo_cost_moves(cost);
     return *arithmetic || cost->kind == POD_HLO_KIND_MATMUL;
 }
@@ -66,7 +66,8 @@ static void look(const fuse_finder *f, uint32_t instruction, pod_hlo_fusable *fu
     if (f->uses[instruction].count != 1 || shape->dtype == POD_HLO_TYPE_TUPLE
         || shape->space != POD_HLO_SPACE_HBM || !may_fuse(f, instruction, &makes)
         || !may_fuse(f, user, &reads) || (!makes && !reads)
-        || program->cost[f->cost[instruction]].work.traffic.hbm_write != shape->bytes
+        || pod_hlo_planned_cost(program, f->cost[instruction])->work.traffic.hbm_write
+               != shape->bytes
         || pod_hlo_cut_of(&program->works->bytes, instruction) >= 0) {
         return;
     }

@@ -45,6 +45,7 @@ void pod_hlo_program_free(pod_hlo_program *program)
         pod_programs_fini(&program->shared);
         free(program->action);
         free(program->planned);
+        free(program->cost_of);
         free(program->cost);
         free(program->cost_instruction);
         free(program->run_as);
@@ -111,7 +112,7 @@ static const char *name_of(const emitter *e, uint32_t instruction, char *buf, si
 static pod_status run_emit(emitter *e, const pod_hlo_action *action)
 {
     char name[64];
-    const pod_hlo_cost *cost = &e->plan->cost[action->number];
+    const pod_hlo_cost *cost = pod_hlo_planned_cost(e->plan, action->number);
     const bool core = action->kind == POD_HLO_DO_RUN;
     pod_op op = pod_op_make(core ? POD_OP_COMPUTE : POD_OP_COPY,
                             name_of(e, action->instruction, name, sizeof name), -1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the instructions of each computation that runs do, in order. */
 #include "hlo/program_plan.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "hlo/attributes.h"
 
@@ -22,6 +23,8 @@ typedef struct planner {
     event *begin; /* with `change`: begins after an instruction; sorted */
     uint32_t nbegins;
     uint8_t *named; /* scratch: instructions that are names for one that is looked at */
+    uint32_t *slot; /* slot[nslots]: 1 + place in cost[], or 0; open addressing by a hash */
+    uint32_t nslots;
     pod_error *err;
 } planner;
 
@@ -177,17 +180,89 @@ static pod_status action_add(planner *p, pod_hlo_action_kind kind, uint32_t inst
     return POD_OK;
 }
 
+/* Each field, as a struct may have bytes between them; a new one comes in here. */
+static bool costs_equal(const pod_hlo_cost *a, const pod_hlo_cost *b)
+{
+    const pod_hlo_work *v = &a->work;
+    const pod_hlo_work *w = &b->work;
+    return a->kind == b->kind && a->bound == b->bound && a->start_ps == b->start_ps
+           && a->unit_ps == b->unit_ps && a->hbm_bytes == b->hbm_bytes && a->mxu_ps == b->mxu_ps
+           && a->vector_ps == b->vector_ps && a->vmem_ps == b->vmem_ps && a->hbm_ps == b->hbm_ps
+           && a->gaps_ps == b->gaps_ps && a->alone_ps == b->alone_ps
+           && a->compiler_ps == b->compiler_ps && a->flops == b->flops && a->unknown == b->unknown
+           && a->estimated == b->estimated && v->kind == w->kind
+           && v->traffic.hbm_read == w->traffic.hbm_read
+           && v->traffic.hbm_write == w->traffic.hbm_write && v->traffic.vmem == w->traffic.vmem
+           && v->traffic.host == w->traffic.host && v->traffic.gather == w->traffic.gather
+           && v->traffic.ops == w->traffic.ops && v->flops == w->flops && v->largest == w->largest;
+}
+
+static uint32_t *slot_of(const planner *p, const pod_hlo_cost *cost)
+{
+    uint64_t hash = pod_hash_mix(0, (uint64_t)cost->unit_ps);
+    hash = pod_hash_mix(hash, (uint64_t)cost->hbm_bytes);
+    hash = pod_hash_mix(hash, (uint64_t)cost->flops);
+    hash = pod_hash_mix(hash, (uint64_t)cost->work.traffic.ops);
+    hash = pod_hash_mix(hash, (uint64_t)cost->compiler_ps);
+    hash = pod_hash_mix(hash, cost->work.largest);
+    uint32_t at = (uint32_t)hash & (p->nslots - 1);
+    while (p->slot[at] != 0 && !costs_equal(&p->program->cost[p->slot[at] - 1], cost)) {
+        at = (at + 1) & (p->nslots - 1);
+    }
+    return &p->slot[at];
+}
+
+/* Room for one more; at most half of the slots are taken. */
+static pod_status slots_grow(planner *p)
+{
+    enum { FIRST = 128 };
+    const pod_hlo_program *program = p->program;
+    if (2 * program->ndistinct < p->nslots) {
+        return POD_OK;
+    }
+    const uint32_t nslots = p->nslots == 0 ? FIRST : 2 * p->nslots;
+    uint32_t *slot = calloc(nslots, sizeof *slot);
+    if (slot == NULL) {
+        return pod_fail(p->err, POD_E_NOMEM, "out of memory for an HLO text");
+    }
+    free(p->slot);
+    p->slot = slot;
+    p->nslots = nslots;
+    for (uint32_t i = 0; i < program->ndistinct; i++) {
+        *slot_of(p, &program->cost[i]) = i + 1;
+    }
+    return POD_OK;
+}
+
+/* Where a cost stands in cost[], put there unless it is. */
+static pod_status cost_keep(planner *p, const pod_hlo_cost *cost, uint32_t *place)
+{
+    pod_hlo_program *program = p->program;
+    POD_TRY(slots_grow(p));
+    uint32_t *slot = slot_of(p, cost);
+    if (*slot == 0) {
+        POD_TRY(pod_hlo_reserve(&program->cost, &program->distinct_capacity,
+                                (uint64_t)program->ndistinct + 1, sizeof *program->cost, p->err));
+        program->cost[program->ndistinct++] = *cost;
+        *slot = program->ndistinct;
+    }
+    *place = *slot - 1;
+    return POD_OK;
+}
+
 static pod_status cost_add(planner *p, uint32_t instruction, const pod_hlo_cost *cost,
                            uint32_t *number)
 {
     pod_hlo_program *program = p->program;
-    POD_TRY(pod_hlo_reserve(&program->cost, &program->costs_capacity, (uint64_t)program->ncosts + 1,
-                            sizeof *program->cost, p->err));
+    uint32_t place = 0;
+    POD_TRY(cost_keep(p, cost, &place));
+    POD_TRY(pod_hlo_reserve(&program->cost_of, &program->costs_capacity,
+                            (uint64_t)program->ncosts + 1, sizeof *program->cost_of, p->err));
     POD_TRY(pod_hlo_reserve(&program->cost_instruction, &program->cost_instructions_capacity,
                             (uint64_t)program->ncosts + 1, sizeof *program->cost_instruction,
                             p->err));
     *number = program->ncosts;
-    program->cost[program->ncosts] = *cost;
+    program->cost_of[program->ncosts] = place;
     program->cost_instruction[program->ncosts++] = instruction;
     return POD_OK;
 }
@@ -500,5 +575,6 @@ pod_status pod_hlo_actions_plan(pod_hlo_program *program, pod_error *err)
     free(p.wait);
     free(p.begin);
     free(p.named);
+    free(p.slot);
     return st;
 }

@@ -44,7 +44,7 @@ typedef enum pod_hlo_action_kind {
 typedef struct pod_hlo_action {
     uint8_t kind;
     uint32_t instruction;
-    uint32_t number; /**< RUN, COPY, SPARSE: in cost[]; HOLD, BEGIN: in run_as[]; WAIT: the
+    uint32_t number; /**< RUN, COPY, SPARSE: in cost_of[]; HOLD, BEGIN: in run_as[]; WAIT: the
                           instruction that began, or ninstructions + number in run_as[]; LOOP: in
                           analysis->loops; ENTER: computation */
 } pod_hlo_action;
@@ -74,17 +74,27 @@ typedef struct pod_hlo_program {
     pod_hlo_action *action;
     uint32_t nactions;
     uint32_t actions_capacity;
-    pod_hlo_planned *planned; /**< planned[computation] */
-    pod_hlo_cost *cost;
-    uint32_t *cost_instruction; /**< of each of cost[] */
+    pod_hlo_planned *planned;   /**< planned[computation] */
+    uint32_t *cost_of;          /**< what runs on the core, is copied or called: number in cost[] */
+    uint32_t *cost_instruction; /**< of each of cost_of[] */
     uint32_t ncosts;
     uint32_t costs_capacity;
     uint32_t cost_instructions_capacity;
+    pod_hlo_cost *cost; /**< each once: the instructions of layers cost the same again and again */
+    uint32_t ndistinct;
+    uint32_t distinct_capacity;
     pod_hlo_run_as *run_as; /**< collectives, then transfers */
     uint32_t nrun_as;
     pod_programs shared;  /**< groups, permutes, algorithms */
     int32_t sparse_calls; /**< that run */
 } pod_hlo_program;
+
+/** What one of cost_of[] takes. */
+static inline const pod_hlo_cost *pod_hlo_planned_cost(const pod_hlo_program *program,
+                                                       uint32_t number)
+{
+    return &program->cost[program->cost_of[number]];
+}
 
 /** Ops of each computation that runs, with these trips of loops, at most INT64_MAX.
  *  @param[out] ops  ops[computation] */

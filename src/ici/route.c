@@ -243,18 +243,51 @@ static pod_status maze_check_destination(const pod_router *router, int32_t dst, 
     return st;
 }
 
+/* Between its neighbours the slice has a cable that is dead. */
+static bool beside_dead_link(const pod_slice *slice, int32_t chip)
+{
+    for (int d = 0; d < POD_DIRECTIONS; d++) {
+        if (pod_slice_neighbor(slice, chip, d) >= 0
+            && !(pod_slice_link_slowness(slice, chip, d) > 0.0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static pod_status dead_links_check(const pod_router *router, pod_error *err)
 {
+    const pod_slice *slice = router->slice;
     pod_status st = pod_search_check_whole(router, err);
     int ndead = 0;
-    for (int i = 0; i < router->slice->nfaults; i++) {
-        ndead += router->slice->faults[i].kind == POD_FAULT_LINK_DEAD ? 1 : 0;
+    for (int i = 0; i < slice->nfaults; i++) {
+        ndead += slice->faults[i].kind == POD_FAULT_LINK_DEAD ? 1 : 0;
     }
-    bool maze = ndead >= MAZE_DEAD_MIN && router->slice->nchips <= MAZE_CHIPS_MAX;
-    for (int32_t dst = 0; maze && st == POD_OK && dst < router->slice->nchips; dst++) {
-        st = maze_check_destination(router, dst, err);
+    for (int32_t dst = 0; ndead >= MAZE_DEAD_MIN && st == POD_OK && dst < slice->nchips; dst++) {
+        if (slice->nchips <= MAZE_CHIPS_MAX || beside_dead_link(slice, dst)) {
+            st = maze_check_destination(router, dst, err);
+        }
     }
     return st;
+}
+
+/* A message carries its path: runs of POD_PATH_RUN_MAX hops at most, a few for each axis. */
+static pod_status length_check(const pod_slice *slice, pod_error *err)
+{
+    int32_t segments = 0;
+    int32_t hops = 0;
+    for (int a = 0; a < POD_AXES; a++) {
+        const int32_t farthest = slice->wrap[a] ? slice->dims[a] / 2 : slice->dims[a] - 1;
+        segments += (farthest + POD_PATH_RUN_MAX - 1) / POD_PATH_RUN_MAX;
+        hops += farthest;
+    }
+    return segments <= POD_PATH_SEGMENTS_MAX
+               ? POD_OK
+               : pod_fail(
+                   err, POD_E_RANGE,
+                   "the farthest chips of %s are %d hops apart; at most %d can be simulated: "
+                   "make its longest axis shorter",
+                   slice->name, (int)hops, POD_PATH_SEGMENTS_MAX * POD_PATH_RUN_MAX);
 }
 
 pod_status pod_router_new(const pod_slice *slice, pod_router **router, pod_error *err)
@@ -264,6 +297,7 @@ pod_status pod_router_new(const pod_slice *slice, pod_router **router, pod_error
         return pod_fail(err, POD_E_RANGE, "%s has %d chips; at most %d can be simulated",
                         slice->name, (int)slice->nchips, POD_ROUTER_CHIPS_MAX);
     }
+    POD_TRY(length_check(slice, err));
     size_t n = (size_t)slice->nchips;
     pod_router *r = calloc(1, sizeof *r);
     if (!r) {

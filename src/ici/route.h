@@ -21,9 +21,9 @@
  *  straight on wherever that is shortest. They come from a breadth-first search of the
  *  destination, done when first asked for and kept (one byte a chip).
  *
- *  Limits: a detour turns at most POD_PATH_SEGMENTS_MAX - 1 times. Only a maze of more than three
- *  dead cables can need more: pod_router_new refuses it (slices over 1,024 chips, which are not
- *  searched through, end with an internal error when such a route is asked for).
+ *  Limits: a path has at most POD_PATH_SEGMENTS_MAX runs of at most POD_PATH_RUN_MAX hops, as a message carries it
+ *  (net/path.h). Only axes of thousands of chips, or a maze of more than three dead cables, can need more:
+ *  pod_router_new refuses both. Of slices over 1,024 chips it looks at the routes to chips beside dead cables.
  *
  *  Memory: O(chips) on healthy slices. Threads: a router may be shared; the searches are kept with
  *  one atomic exchange each, and what is kept does not depend on who came first. */
@@ -31,9 +31,15 @@
 
 #include "ici/slice.h"
 
-enum { POD_PATH_SEGMENTS_MAX = 16, POD_ROUTE_PATHS_MAX = 32, POD_ROUTER_CHIPS_MAX = 1 << 24 };
+enum {
+    POD_PATH_SEGMENTS_MAX = 10,
+    POD_PATH_RUN_MAX = 255,
+    POD_ROUTE_PATHS_MAX = 32,
+    POD_ROUTER_CHIPS_MAX = 1 << 24
+};
 
-/** Straight runs: `hops[i]` >= 1 hops in `direction[i]`. Only the first nsegments are set. */
+/** Straight runs: `hops[i]` >= 1 hops in `direction[i]`. Only the first nsegments are set. Without dead links a run is
+ *  a whole axis, however long. */
 typedef struct pod_path {
     int32_t nsegments;
     int32_t nhops;
@@ -46,7 +52,8 @@ typedef struct pod_router pod_router;
 /** Not collective.
  *  @param slice  borrowed for the router's life; its faults must not change
  *  @return POD_E_INVALID if dead links cut the slice into parts (names a chip and the size of two)
- *          or leave only a maze, POD_E_RANGE above POD_ROUTER_CHIPS_MAX chips, POD_E_NOMEM */
+ *          or leave only a maze, POD_E_RANGE above POD_ROUTER_CHIPS_MAX chips or where the farthest chips are too
+ *          many hops apart, POD_E_NOMEM */
 pod_status pod_router_new(const pod_slice *slice, pod_router **router, pod_error *err);
 void pod_router_free(pod_router *router);
 

@@ -67,7 +67,7 @@ static bool path_follow(const pod_router *router, const uint8_t *ways, int32_t s
     for (int32_t at = src; at != dst; at = router->neighbor[at][direction]) {
         bool straight = path->nhops == 0 || (ways[at] >> direction & 1U) != 0;
         direction = straight ? direction : lowest_direction(ways[at]);
-        if (path->nhops == 0 || !straight) {
+        if (path->nhops == 0 || !straight || path->hops[path->nsegments - 1] == POD_PATH_RUN_MAX) {
             if (path->nsegments == POD_PATH_SEGMENTS_MAX) {
                 return false;
             }

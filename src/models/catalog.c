@@ -15,16 +15,19 @@ static bool is_in(const pod_table *table, const char *name)
     return table != NULL && pod_table_find(table, pod_table_column(table, "model"), name) >= 0;
 }
 
-/** Neither a name nor a kind: a word before a colon is meant as one. */
-static pod_status no_such_model(const pod_maxtext *maxtext, const char *text, pod_error *err)
+/** Neither a name nor a kind. Of a name with its owner, "meta-llama/Llama-3.1-8B", the last part is looked for. */
+static pod_status no_such_model(const pod_maxtext *maxtext, const char *name, pod_error *err)
 {
-    char name[POD_MODEL_NAME_MAX];
-    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
     static const char *const kinds[] = {"matmul", "mlp", "transformer", "resnet", "conv"};
     enum { KINDS = sizeof kinds / sizeof kinds[0] };
     const char *names[NAMES_MAX + KINDS];
     const int count = pod_maxtext_names(maxtext, names, NAMES_MAX);
     memcpy(&names[count], kinds, sizeof kinds);
+    const char *last = strrchr(name, '/');
+    const char *nearest = last != NULL ? pod_nearest_name(last + 1, names, count + KINDS) : NULL;
+    if (nearest != NULL) {
+        return pod_fail(err, POD_E_USAGE, "unknown model '%s'; did you mean '%s'?", name, nearest);
+    }
     return pod_fail_unknown(err, POD_E_USAGE, "model", name, names, count + KINDS);
 }
 
@@ -40,27 +43,44 @@ static pod_status capacity_read(const pod_maxtext *maxtext, const char *name, po
                : POD_OK;
 }
 
-pod_status pod_catalog_model(const pod_maxtext *maxtext, const char *text, pod_model *model,
-                             pod_error *err)
+static pod_status named_model(const pod_maxtext *maxtext, const char *name, pod_model *model,
+                              pod_error *err)
 {
     char described[POD_MODEL_NAME_MAX];
     bool found = false;
-    if (pod_model_is_inline(text) || is_in(maxtext->own, text)) {
-        return pod_model_parse(text, maxtext->own, model, err);
+    if (is_in(maxtext->own, name)) {
+        return pod_model_parse(name, maxtext->own, model, err);
     }
-    const char *sizes = pod_maxtext_sizes(maxtext, text);
+    const char *sizes = pod_maxtext_sizes(maxtext, name);
     if (sizes != NULL) {
         POD_TRY(pod_model_parse(sizes, NULL, model, err));
-        (void)snprintf(model->name, sizeof model->name, "%s", text);
+        (void)snprintf(model->name, sizeof model->name, "%s", name);
         return POD_OK;
     }
-    pod_status st = pod_recipe_model(maxtext, text, described, sizeof described, &found, err);
+    pod_status st = pod_recipe_model(maxtext, name, described, sizeof described, &found, err);
     if (st != POD_OK || !found) {
-        return st != POD_OK ? st : no_such_model(maxtext, text, err);
+        return st != POD_OK ? st : no_such_model(maxtext, name, err);
     }
     st = pod_model_parse(described, NULL, model, err);
+    (void)snprintf(model->name, sizeof model->name, "%s", name);
+    return st == POD_OK ? capacity_read(maxtext, name, model, err) : st;
+}
+
+pod_status pod_catalog_model(const pod_maxtext *maxtext, const char *text, pod_model *model,
+                             pod_error *err)
+{
+    char name[POD_MODEL_NAME_MAX];
+    const char *colon = strchr(text, ':');
+    if (pod_model_is_inline(text)) {
+        return pod_model_parse(text, maxtext->own, model, err);
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    POD_TRY(named_model(maxtext, colon != NULL ? name : text, model, err));
+    if (colon == NULL) {
+        return POD_OK;
+    }
     (void)snprintf(model->name, sizeof model->name, "%s", text);
-    return st == POD_OK ? capacity_read(maxtext, text, model, err) : st;
+    return pod_model_resize(model, colon + 1, err);
 }
 
 static const char *text_of(const pod_maxtext *maxtext, const char *name, const char *column)

@@ -7,7 +7,7 @@
 #include "models/maxtext.h"
 #include "models/model.h"
 
-/** An inline model, or a named one.
+/** An inline model, or a named one, "llama3.1-8b" or with other sizes "llama3.1-8b:layers=2".
  *  @return as pod_model_parse, with the nearest of all names; POD_E_INVALID: a model that podsim refuses */
 pod_status pod_catalog_model(const pod_maxtext *maxtext, const char *text, pod_model *model,
                              pod_error *err);

@@ -176,6 +176,7 @@ static void resnet_complete(pod_model *model)
 {
     model->d_model = pod_resnet_features();
     model->d_ff = model->d_model;
+    model->layers = 0;
     for (int stage = 0; stage < POD_RESNET_STAGES; stage++) {
         model->layers += model->blocks[stage];
     }
@@ -239,14 +240,14 @@ static void sizes_default(pod_model *model)
     }
 }
 
-static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
-                               pod_error *err)
+/** Take "name=value,…". */
+static pod_status parameters_set(const kind_row *row, const char *rest, pod_model *model,
+                                 pod_error *err)
 {
     if (strlen(model->name) + 1 == sizeof model->name) {
         return pod_fail(err, POD_E_USAGE, "a model of %zu characters or more; write it like %s",
                         sizeof model->name - 1, row->example);
     }
-    model->kind = row->kind;
     while (*rest != '\0') {
         const size_t length = strcspn(rest, ",");
         const pod_status st = parameter_set(row, rest, length, model, err);
@@ -259,8 +260,38 @@ static pod_status inline_parse(const kind_row *row, const char *rest, pod_model 
                             row->example);
         }
     }
+    return POD_OK;
+}
+
+static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
+                               pod_error *err)
+{
+    model->kind = row->kind;
+    POD_TRY(parameters_set(row, rest, model, err));
     if (model->kind == POD_MODEL_TRANSFORMER) {
         sizes_default(model);
+    }
+    return parameters_complete(row, model, err);
+}
+
+pod_status pod_model_resize(pod_model *model, const char *sizes, pod_error *err)
+{
+    const kind_row *row = &kinds[model->kind];
+    pod_model given = {.kind = row->kind};
+    (void)snprintf(given.name, sizeof given.name, "%s", model->name);
+    if (sizes[0] == '\0') {
+        return pod_fail(err, POD_E_USAGE,
+                        "'%s' has no size after its colon; write e.g. layers=2, or leave the colon "
+                        "out",
+                        model->name);
+    }
+    POD_TRY(parameters_set(row, sizes, &given, err));
+    for (int i = 0; i < row->nparameters; i++) {
+        const size_t offset = row->parameter[i].offset;
+        const int64_t size = *(int64_t *)(void *)((char *)&given + offset);
+        if (size != 0) {
+            *(int64_t *)(void *)((char *)model + offset) = size;
+        }
     }
     return parameters_complete(row, model, err);
 }

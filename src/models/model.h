@@ -9,6 +9,7 @@
  *      conv:n=N,h=H,w=W,cin=C,cout=D,kh=K,kw=L,stride=S   one convolution (chip/conv.h); its N pictures are the batch
  *      resnet:stage1=3,…                  residual blocks on pictures (models/resnet.h)
  *      llama3.1-8b, …                     a row of models/models.csv: a transformer by name
+ *      llama3.1-8b:layers=2,vocab=32000   likewise with other sizes, those of `transformer:` by name
  *
  *  A transformer embeds tokens, passes them through L layers (models/model_layer.h says what one
  *  consists of) and multiplies by a head of vocab columns. The columns of models.csv are keys of
@@ -39,6 +40,12 @@ pod_status pod_models_check(const pod_table *table, pod_error *err);
  *          whole number >= 1; POD_E_RANGE: too many weights; POD_E_TABLE */
 pod_status pod_model_parse(const char *text, const pod_table *table, pod_model *model,
                            pod_error *err);
+
+/** Give a named model other sizes, those of its kind.
+ *  @param sizes  "layers=2,vocab=32000"
+ *  @return POD_E_USAGE: a size that is unknown, repeated, no whole number >= 1, or doesn't fit the others;
+ *          POD_E_RANGE; the model is undefined then */
+pod_status pod_model_resize(pod_model *model, const char *sizes, pod_error *err);
 
 /** Whether a text begins with a kind of model, as "mlp:…". */
 bool pod_model_is_inline(const char *text);

@@ -18,7 +18,7 @@ static pod_status grouped_time(const pod_chip_spec *chip, const pod_op *op, pod_
                                pod_error *err)
 {
     pod_grouped_time grouped;
-    POD_TRY(pod_grouped_time_get(chip, &op->grouped, &grouped, err));
+    POD_TRY(pod_grouped_time_get(chip, op->grouped, &grouped, err));
     *time = (pod_op_time){.time_ps = grouped.time_ps,
                           .hbm_bound = grouped.bound == POD_BOUND_HBM,
                           .hbm_bytes = (double)grouped.hbm_bytes};
@@ -29,7 +29,7 @@ static pod_status time_matmul(const pod_chip_spec *chip, const pod_op *op, pod_o
                               pod_error *err)
 {
     const pod_chip_spec own = op_chip(chip, op);
-    if (op->grouped.groups > 0) {
+    if (op->grouped != NULL) {
         return grouped_time(&own, op, time, err);
     }
     const pod_matmul_args args = {.m = op->m,
@@ -52,7 +52,7 @@ static pod_status time_conv(const pod_chip_spec *chip, const pod_op *op, pod_op_
 {
     const pod_chip_spec own = op_chip(chip, op);
     pod_conv_time conv;
-    POD_TRY(pod_conv_time_get(&own, &op->conv, &conv, err));
+    POD_TRY(pod_conv_time_get(&own, op->conv, &conv, err));
     *time = (pod_op_time){.time_ps = conv.time_ps,
                           .hbm_bound = conv.bound == POD_BOUND_HBM,
                           .hbm_bytes = (double)conv.hbm_bytes};
@@ -75,7 +75,7 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
 {
     const pod_chip_spec own = op_chip(chip, op);
     pod_attention_time attention;
-    POD_TRY(pod_attention_time_get(&own, &op->attention, &attention, err));
+    POD_TRY(pod_attention_time_get(&own, op->attention, &attention, err));
     *time = (pod_op_time){.time_ps = attention.time_ps,
                           .hbm_bound = attention.hbm_ps >= attention.time_ps,
                           .hbm_bytes = pod_time_to_s(attention.hbm_ps) * own.hbm_bytes_per_s
@@ -131,12 +131,12 @@ static double flops_matmul(const pod_op *op)
 
 static double flops_conv(const pod_op *op)
 {
-    return pod_conv_flops(&op->conv.shape);
+    return pod_conv_flops(&op->conv->shape);
 }
 
 static double flops_attention(const pod_op *op)
 {
-    return pod_attention_flops(&op->attention);
+    return pod_attention_flops(op->attention);
 }
 
 #define flops_none NULL

@@ -86,6 +86,10 @@ void pod_program_init(pod_program *program, int32_t stage)
 void pod_program_fini(pod_program *program)
 {
     names_fini(&program->names);
+    for (int32_t i = 0; i < program->napart; i++) {
+        free(program->apart[i]);
+    }
+    free(program->apart);
     free(program->ops);
     free(program->deps);
     free(program->buffers);
@@ -165,16 +169,42 @@ static void deps_add(pod_program *program, pod_op *op, const int32_t *deps, int 
     }
 }
 
+/* The program's own copy of what lies apart from an op; false without memory. */
+static bool apart_keep(pod_program *program, const void *what, size_t bytes, const void **kept)
+{
+    *kept = NULL;
+    if (what == NULL) {
+        return true;
+    }
+    void *copy = pod_grow_by_count(&program->apart, program->napart, sizeof *program->apart)
+                     ? malloc(bytes)
+                     : NULL;
+    if (copy != NULL) {
+        program->apart[program->napart++] = copy;
+        *kept = memcpy(copy, what, bytes);
+    }
+    return copy != NULL;
+}
+
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps)
 {
     const char *name = name_keep(&program->names, op->name);
-    if (name == NULL || !pod_grow_by_count(&program->ops, program->nops, sizeof *program->ops)) {
+    const void *attention = NULL;
+    const void *grouped = NULL;
+    const void *conv = NULL;
+    if (name == NULL || !apart_keep(program, op->attention, sizeof *op->attention, &attention)
+        || !apart_keep(program, op->grouped, sizeof *op->grouped, &grouped)
+        || !apart_keep(program, op->conv, sizeof *op->conv, &conv)
+        || !pod_grow_by_count(&program->ops, program->nops, sizeof *program->ops)) {
         program->out_of_memory = true;
         return POD_OP_NONE;
     }
     pod_op *added = &program->ops[program->nops];
     *added = *op;
     added->name = name;
+    added->attention = attention;
+    added->grouped = grouped;
+    added->conv = conv;
     added->recomputed = program->recomputes;
     added->first_dep = program->ndeps;
     added->ndeps = 0;

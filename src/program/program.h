@@ -141,50 +141,55 @@ typedef struct pod_program_permute {
 } pod_program_permute;
 
 typedef struct pod_op {
-    pod_op_kind kind;
     const char *name; /**< "fwd.gather.w1": without the layer, so that equal ops have equal names */
-    int32_t layer;    /**< -1 = none */
-    bool recomputed;  /**< does again for the backward pass what forward did and did not keep */
+    /* What few ops have lies apart: programs have hundreds of thousands. The caller's until the op is added, then the
+     * program's own copy. */
+    const pod_attention_args *attention; /**< of attention */
+    /** of matmul: a grouped matmul, whose m, k, n are these, too; NULL: a plain one */
+    const pod_grouped_args *grouped;
+    const pod_conv_args *conv; /**< of conv; m, k, n are those of its product, to tell them apart */
+    pod_op_kind kind;
+    int32_t layer;     /**< -1 = none */
     int32_t first_dep; /**< program->deps[first_dep … first_dep + ndeps) */
     int32_t ndeps;
     int32_t in[POD_OP_INPUTS_MAX];     /**< buffers, POD_OP_NONE */
     int32_t out;                       /**< buffer, POD_OP_NONE */
     int32_t touch[POD_OP_TOUCHES_MAX]; /**< further buffers that must be there, POD_OP_NONE; an op
                                             without data has all of its buffers here */
+    bool recomputed; /**< does again for the backward pass what forward did and did not keep */
+    bool transpose_a;
+    bool transpose_b;
+    bool accumulate;      /**< of matmul: add to out */
+    bool weights_in_vmem; /**< of matmul: its second operand is there already */
+    bool sustained;       /**< of matmul and conv: at what a long step sustains (mxu_step_frac) */
+    bool unpadded;        /**< of all-reduces: not padded to whole blocks */
+    /** of compute and host: its time was measured, so that slow chips take no longer */
+    bool recorded;
+    /** of the products of a matmul, which sets its speed; of a collective's elements */
+    pod_dtype dtype;
     /* matmul: out[m, n] (+)= op(a)[m, k] · op(b)[k, n], `count` of them one after another */
     int64_t m;
     int64_t k;
     int64_t n;
     int64_t count;
-    /** of the products of a matmul, which sets its speed; of a collective's elements */
-    pod_dtype dtype;
-    bool transpose_a;
-    bool transpose_b;
-    bool accumulate;        /**< add to out */
-    bool weights_in_vmem;   /**< of matmul: its second operand is there already */
     int64_t prefetch_bytes; /**< of core ops: weights that the next one needs, fetched beside */
-    /** of matmul: groups > 0: a grouped matmul, whose m, k, n are these, too */
-    pod_grouped_args grouped;
-    pod_conv_args conv; /**< m, k, n are those of its product, to tell convolutions apart */
     /* vector */
     pod_time_ps fixed_ps; /**< besides its operations and bytes */
-    pod_vector_function function;
-    double flops;      /**< elementwise operations */
-    int64_t hbm_bytes; /**< read and written; of vector, compute and copy */
+    double flops;         /**< elementwise operations */
+    double rate;          /**< of POD_VEC_SGD */
+    int64_t hbm_bytes;    /**< read and written; of vector, compute and copy */
     /* compute and copy: start_ps, then both unit_ps and hbm_bytes */
     pod_time_ps start_ps;
     pod_time_ps unit_ps;
-    int32_t lane; /**< of a copy: POD_LANE_… */
-    double rate;  /**< of POD_VEC_SGD */
-    int32_t
-        numbers; /**< what the op computes instead: the first in program->numbers; POD_OP_NONE */
-    pod_attention_args attention;
-    bool sustained; /**< of matmul and conv: at what a long step sustains (mxu_step_frac) */
+    pod_vector_function function; /**< of vector */
+    int32_t lane;                 /**< of a copy: POD_LANE_… */
+    /** what the op computes instead: the first in program->numbers; POD_OP_NONE */
+    int32_t numbers;
     /* collective, send, recv, host */
-    pod_coll_op op;
-    int32_t group; /**< index in program->groups */
     int64_t bytes; /**< full buffer per chip, as in CLI.md; of a message for send, recv, host */
     pod_time_ps host_ps; /**< host: work on the host that moves nothing (bytes = 0) */
+    pod_coll_op op;
+    int32_t group;   /**< index in program->groups */
     int dim;         /**< of gathers and scatters: 0 rows, 1 columns; of all-to-alls what is cut */
     int dim_out;     /**< of all-to-alls: what the pieces are put together along */
     int32_t shift;   /**< of permutes: positions ahead in the group's order */
@@ -198,10 +203,7 @@ typedef struct pod_op {
     /** of collectives: the same number on all chips that meet; POD_OP_NONE: one program's */
     int32_t meeting;
     int32_t begins;   /**< of join: it ends when this op begins; POD_OP_NONE: when it is ready */
-    bool unpadded;    /**< of all-reduces: not padded to whole blocks */
     int32_t priority; /**< of collectives that wait for their turn: the highest goes first */
-    /** of compute and host: its time was measured, so that slow chips take no longer */
-    bool recorded;
 } pod_op;
 
 static inline bool pod_op_is_core(const pod_op *op)
@@ -236,6 +238,8 @@ typedef struct pod_program {
     int32_t stage; /**< pipeline stage that runs it; 0 without a pipeline */
     int32_t nops;
     pod_op *ops;
+    int32_t napart;
+    void **apart;            /**< own what attention, grouped and conv of ops[i] point to */
     pod_program_names names; /**< own what ops[i].name and buffers[i].name point to */
     int32_t ndeps;
     int32_t *deps;
@@ -304,7 +308,7 @@ int32_t pod_program_buffer(pod_program *program, const char *name, pod_memory_ki
                            bool persistent, pod_dtype dtype, int64_t rows, int64_t columns);
 /** Bytes of a buffer. */
 int64_t pod_buffer_bytes(const pod_buffer *buffer);
-/** Add an op; returns its index. The op and its name are copied, its first_dep and ndeps set.
+/** Add an op; returns its index. The op, its name and what it points to are copied, its first_dep and ndeps set.
  *  @param deps  `ndeps` ops; POD_OP_NONE entries and repeats are skipped */
 int32_t pod_program_op(pod_program *program, const pod_op *op, const int32_t *deps, int ndeps);
 /** An op with the fields that mean "nothing" set so: buffers and group POD_OP_NONE, count 1. */

@@ -374,7 +374,7 @@ static pod_status op_time_find(const step_run *run, step_stage *stage, distinct_
 {
     const pod_op *ops = stage->program->ops;
     const pod_op *op = &ops[number];
-    const bool plain = op->kind == POD_OP_MATMUL && op->grouped.groups == 0;
+    const bool plain = op->kind == POD_OP_MATMUL && op->grouped == NULL;
     for (int i = 0; plain && i < distinct->count; i++) {
         const int32_t like = distinct->op[i];
         if (same_matmul(&ops[like], op)) {

@@ -68,7 +68,8 @@ void pod_tf_conv(pod_tf *tf, const char *name, pod_conv_op what, const pod_conv_
     op.n = mkn[2];
     op.sustained = true;
     op.dtype = POD_DTYPE_BF16;
-    op.conv = (pod_conv_args){.op = what, .shape = *shape, .dtype = POD_DTYPE_BF16};
+    const pod_conv_args args = {.op = what, .shape = *shape, .dtype = POD_DTYPE_BF16};
+    op.conv = &args;
     core_op(tf, &op, touch);
 }
 
@@ -81,7 +82,7 @@ void pod_tf_grouped(pod_tf *tf, const char *name, const pod_grouped_args *args,
     op.n = args->n;
     op.sustained = true;
     op.dtype = args->dtype;
-    op.grouped = *args;
+    op.grouped = args;
     core_op(tf, &op, touch);
 }
 
@@ -142,7 +143,7 @@ void pod_tf_attention(pod_tf *tf, const char *name, const pod_attention_args *ar
 {
     pod_op op = pod_op_make(POD_OP_ATTENTION, name, tf->layer);
     op.dtype = POD_DTYPE_BF16;
-    op.attention = *args;
+    op.attention = args;
     core_op(tf, &op, touch);
 }
 

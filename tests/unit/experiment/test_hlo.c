@@ -102,7 +102,7 @@ Test(hlo, an_unknown_start_and_done_are_two_elementwise_instructions)
                    "ROOT %d = f32[16777216]{0:T(1024)} frobnicate-done(%s)\n");
     cr_assert_float_eq(step_us(&w), 2 * 163.68, 0.01);
     cr_assert_eq(w.outcome.program->ncosts, 2);
-    cr_assert_eq(w.outcome.program->cost[0].kind, POD_HLO_KIND_ELEMENTWISE);
+    cr_assert_eq(pod_hlo_planned_cost(w.outcome.program, 0)->kind, POD_HLO_KIND_ELEMENTWISE);
     world_fini(&w);
 }
 

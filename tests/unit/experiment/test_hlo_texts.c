@@ -261,7 +261,7 @@ static void sums_check(const world *w, const char *id)
     const pod_hlo_program *program = w->outcome.program;
     int64_t sum = 0;
     for (uint32_t i = 0; i < program->ncosts; i++) {
-        const pod_hlo_kind kind = program->cost[i].kind;
+        const pod_hlo_kind kind = pod_hlo_planned_cost(program, i)->kind;
         if (kind != POD_HLO_KIND_COPY && kind != POD_HLO_KIND_SPARSECORE) {
             sum += w->outcome.time_ps[program->cost_instruction[i]];
         }

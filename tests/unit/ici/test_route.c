@@ -385,9 +385,9 @@ static pod_slice ladder(int32_t length)
 
 Test(ici_route, refuses_a_maze_by_name)
 {
-    pod_slice passable = ladder(8);
+    pod_slice passable = ladder(5);
     check_slice(&passable);
-    pod_slice maze = ladder(10);
+    pod_slice maze = ladder(6);
     pod_router *router = NULL;
     pod_error err = {0};
     cr_assert_eq(pod_router_new(&maze, &router, &err), POD_E_INVALID);

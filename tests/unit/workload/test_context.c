@@ -28,7 +28,9 @@ static double attention_flops(const step_case *c, const char *name)
     double flops = 0;
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
-        flops += strcmp(op->name, name) == 0 ? pod_attention_flops(&op->attention) : 0;
+        flops += op->kind == POD_OP_ATTENTION && strcmp(op->name, name) == 0
+                     ? pod_attention_flops(op->attention)
+                     : 0;
     }
     return flops;
 }

@@ -184,9 +184,9 @@ Test(inference, caches_of_windows_and_latents)
     step_build(&c);
     cr_expect_eq(cache_bytes(&c), INT64_C(4096) * 61 * 576 * 2);
     const pod_op *attention = op_named(&c, "fwd.attention");
-    cr_expect_eq(attention->attention.kv_heads, 1);
-    cr_expect_eq(attention->attention.queries, 128);
-    cr_expect(attention->attention.shared_kv);
+    cr_expect_eq(attention->attention->kv_heads, 1);
+    cr_expect_eq(attention->attention->queries, 128);
+    cr_expect(attention->attention->shared_kv);
     step_free(&c);
 }
 
@@ -213,8 +213,8 @@ Test(inference, prefill_cuts_queries_by_heads)
     prepare(&c, &model, &(inference){"v4:4x4x4", "fsdp=4,tensor=16", POD_STEP_PREFILL, 1, 2048});
     step_build(&c);
     const pod_op *attention = op_named(&c, "fwd.attention");
-    cr_expect_eq(attention->attention.heads, 1); /* 48 over 64 chips */
-    cr_expect_eq(attention->attention.queries, 2048);
+    cr_expect_eq(attention->attention->heads, 1); /* 48 over 64 chips */
+    cr_expect_eq(attention->attention->queries, 2048);
     cr_expect_eq(c.work.rows, 2048);
     step_free(&c);
 }
