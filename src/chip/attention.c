@@ -7,7 +7,7 @@ enum {
     PIECE_KEYS = 512,
     ATTENTION_MASK_OPS = 3, /* compare twice and select */
     COPY_PASSES = 2,
-    QUERY_BLOCKS_MAX = 1 << 24,
+    QUERY_BLOCKS_MAX = 1 << 18,
 };
 
 /* What the fused kernel's operations are more than those of dq and of dkv. */
@@ -279,9 +279,11 @@ static pod_status attention_check(const pod_attention_args *args, const pod_atte
                         (long long)args->queries, (long long)args->keys);
     }
     if (args->queries / block->queries > QUERY_BLOCKS_MAX) {
-        return pod_fail(err, POD_E_RANGE,
-                        "attention of %lld queries in blocks of %lld; use larger blocks",
-                        (long long)args->queries, (long long)block->queries);
+        return pod_fail(
+            err, POD_E_RANGE,
+            "attention of %lld queries in blocks of %lld: more than %d blocks; use larger "
+            "blocks or fewer queries",
+            (long long)args->queries, (long long)block->queries, QUERY_BLOCKS_MAX);
     }
     return POD_OK;
 }

@@ -121,7 +121,7 @@ pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_atte
  *  @param args    backward and split are not looked at
  *  @param kernel  borrowed
  *  @param[out] out  untouched on error; copies are not in it
- *  @return POD_OK; POD_E_RANGE if a size is negative, there are over 2^24 blocks of queries, or the time exceeds
+ *  @return POD_OK; POD_E_RANGE if a size is negative, there are over 2^18 blocks of queries, or the time exceeds
  *          63 bits */
 pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_attention_args *args,
                                          const pod_attention_kernel *kernel,

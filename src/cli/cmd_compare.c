@@ -440,13 +440,7 @@ static pod_status read_top(comparison *c, pod_error *err)
     if (text == NULL || strcmp(text, "all") == 0) {
         return POD_OK;
     }
-    POD_TRY(pod_cli_count_parse(text, "--top", &top, err));
-    if (top < 1 || top > INT32_MAX) {
-        return pod_fail(err, POD_E_USAGE,
-                        "--top is how many of the fastest are wanted, from 1, or "
-                        "all; not '%s'",
-                        text);
-    }
+    POD_TRY(pod_parse_i64(text, "--top", 1, INT32_MAX, &top, err));
     c->top = (int)(top < c->count ? top : c->count);
     return POD_OK;
 }

@@ -105,6 +105,15 @@ static bool is_one_of(const char *text, const char *const forms[3])
            || strcmp(text, forms[2]) == 0;
 }
 
+/* Nothing comes after the words of a question that no command answers. */
+static pod_status ends_at(int words, int argc, const char **argv, pod_error *err)
+{
+    return argc > words
+               ? pod_fail(err, POD_E_USAGE, "unexpected argument '%s' after %s; leave it out",
+                          argv[words], argv[words - 1])
+               : POD_OK;
+}
+
 pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error *err)
 {
     static const char *const help[] = {"help", "--help", "-h"};
@@ -115,6 +124,7 @@ pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error 
         return pod_fail(err, POD_E_USAGE, "no command; podsim help COMMAND explains one");
     }
     if (is_one_of(argv[0], version)) {
+        POD_TRY(ends_at(1, argc, argv, err));
         pod_text_add(&cli->output, "podsim " PODSIM_VERSION "\n");
         return POD_OK;
     }
@@ -124,7 +134,10 @@ pod_status pod_cli_execute(pod_cli *cli, int argc, const char **argv, pod_error 
     const bool asked = is_one_of(argv[0], help);
     cli->man = asked && argc > 1 && strcmp(argv[1], "--man") == 0;
     const int at = cli->man ? 2 : asked;
-    if (argc == at) {
+    if (asked) {
+        POD_TRY(ends_at(at + 1, argc, argv, err));
+    }
+    if (argc == at || (asked && (is_one_of(argv[at], help) || is_one_of(argv[at], version)))) {
         cli->man ? print_manual(&cli->output) : print_commands(&cli->output);
         return POD_OK;
     }

@@ -74,9 +74,9 @@ bool pod_faults_note_remedy(pod_findings *findings, const pod_experiment_faults 
     if (!pod_faults_are_remedied(faults)) {
         return false;
     }
+    const pod_experiment_fault_row *blamed = &faults->row[faults->blamed];
     pod_findings_say(findings, POD_FINDING_BELOW, "remedy",
-                     "First remedy: without %s: %.1f %% less time %s (simulated)",
-                     faults->row[faults->blamed].name, 100 * pod_experiment_faults_gain(faults),
-                     of);
+                     "First remedy: repair %s (%s): %.1f %% less time %s (simulated)", blamed->name,
+                     blamed->state, 100 * pod_experiment_faults_gain(faults), of);
     return true;
 }

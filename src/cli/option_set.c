@@ -101,7 +101,11 @@ static pod_status option_store(const pod_cli_option *option, const char *dashed,
     case POD_CLI_DOUBLE:
         return pod_parse_double(text, what, (double)option->min, (double)max, field, err);
     case POD_CLI_BYTES:
-        return pod_parse_bytes(text, what, field, err);
+        POD_TRY(pod_parse_bytes(text, what, field, err));
+        return *(const int64_t *)field <= max
+                   ? POD_OK
+                   : pod_fail(err, POD_E_USAGE, "%s: %s is out of range; give at most %lld", what,
+                              text, (long long)max);
     case POD_CLI_CHOICE:
         st = choice_read(text, what, option->words != NULL ? option->words : option->argument,
                          &place, err);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+/* A batch is counted several times, in 63 bits. */
+#define INPUT_BYTES_MAX (INT64_C(1) << 50)
 enum { PREFETCH_MAX = 1024, HOST_MS_MAX = 1000000, SAMPLES_MAX = 1000000000, BALANCE_MAX = 1000 };
 
 /* The groups of options that only transformers know, and only prefill, decode and serve. */
@@ -145,7 +147,8 @@ const pod_cli_option pod_step_shared_option[POD_STEP_SHARED_OPTIONS] = {
      "batches made and sent ahead: 0 none, 1 the next, 2 make one while another is sent "
      "(default 2)", .max = PREFETCH_MAX, .group = "Input"},
     {"input-bytes-per-step", 0, POD_CLI_BYTES, AT(input.bytes), "N",
-     "of a batch, all chips together, over PCIe (default 0: it is there)", .group = "Input"},
+     "of a batch, all chips together, over PCIe (default 0: it is there)",
+     .max = INPUT_BYTES_MAX, .group = "Input"},
     {"host-ms-per-batch", 0, POD_CLI_READ, AT(input.host_ps), "T",
      "milliseconds that a host needs for its share of a batch (default 0)",
      .read = read_host_ms, .group = "Input"},

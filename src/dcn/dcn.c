@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dcn/dcn.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -377,7 +378,14 @@ pod_status pod_dcn_fault_add(pod_dcn *dcn, pod_dcn_fault_kind kind, const char *
     POD_TRY(pod_parse_i64(parts[0], form->option, 0, INT32_MAX, &slice, err));
     POD_TRY(pod_parse_i64(parts[1], form->option, 0, INT32_MAX, &host, err));
     if (form->parts == FAULT_PARTS) {
-        POD_TRY(pod_parse_double(parts[2], form->option, -1e300, 1e300, &factor, err));
+        POD_TRY(pod_parse_double(parts[2], form->option, -DBL_MAX, DBL_MAX, &factor, err));
+    }
+    for (int i = 0; i < dcn->nfaults && kind != POD_DCN_PATH_LOST; i++) {
+        if (dcn->faults[i].kind == kind && dcn->faults[i].slice == slice
+            && dcn->faults[i].host == host) {
+            return pod_fail(err, POD_E_USAGE, "%s: '%.60s' is the second factor for it; give one",
+                            form->option, text);
+        }
     }
     return pod_dcn_fault_insert(dcn, kind, (int32_t)slice, (int32_t)host, factor, err);
 }

@@ -2,6 +2,7 @@
 #include "ici/spec.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -377,7 +378,7 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
                       what, parts[1]);
     }
     if (st == POD_OK && has_factor) {
-        st = pod_parse_double(parts[expected - 1], what, -1e300, 1e300, &factor, err);
+        st = pod_parse_double(parts[expected - 1], what, -DBL_MAX, DBL_MAX, &factor, err);
     }
     const int before = slice->nfaults;
     POD_THEN(st, pod_slice_fault_insert(slice, kind, chip, direction, factor, err));

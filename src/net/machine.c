@@ -219,7 +219,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
     return st;
 }
 
-_Static_assert(POD_PATH_SEGMENTS_MAX <= POD_NET_SEGMENTS_MAX && POD_PATH_RUN_MAX <= POD_NET_RUN_MAX,
+_Static_assert((int)POD_PATH_SEGMENTS_MAX <= (int)POD_NET_SEGMENTS_MAX
+                   && (int)POD_PATH_RUN_MAX <= (int)POD_NET_RUN_MAX,
                "a message carries every path of the router");
 
 int pod_machine_paths(const pod_machine *machine, int32_t src, int32_t dst, uint32_t order,
