@@ -15,3 +15,10 @@ static inline uint64_t pod_hash_mix(uint64_t hash, uint64_t word)
     hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
     return hash ^ hash >> 29;
 }
+
+/** Likewise, with nothing in common but the words: another way to take them in, another factor, another shift. */
+static inline uint64_t pod_hash_mix_other(uint64_t hash, uint64_t word)
+{
+    hash = (hash + word) * UINT64_C(0xC2B2AE3D27D4EB4F);
+    return hash ^ hash >> 32;
+}

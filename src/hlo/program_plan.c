@@ -197,7 +197,7 @@ static bool costs_equal(const pod_hlo_cost *a, const pod_hlo_cost *b)
            && v->traffic.ops == w->traffic.ops && v->flops == w->flops && v->largest == w->largest;
 }
 
-static uint32_t *slot_of(const planner *p, const pod_hlo_cost *cost)
+static uint32_t *cost_slot_of(const planner *p, const pod_hlo_cost *cost)
 {
     uint64_t hash = pod_hash_mix(0, (uint64_t)cost->unit_ps);
     hash = pod_hash_mix(hash, (uint64_t)cost->hbm_bytes);
@@ -213,7 +213,7 @@ static uint32_t *slot_of(const planner *p, const pod_hlo_cost *cost)
 }
 
 /* Room for one more; at most half of the slots are taken. */
-static pod_status slots_grow(planner *p)
+static pod_status cost_slots_grow(planner *p)
 {
     enum { FIRST = 128 };
     const pod_hlo_program *program = p->program;
@@ -229,7 +229,7 @@ static pod_status slots_grow(planner *p)
     p->slot = slot;
     p->nslots = nslots;
     for (uint32_t i = 0; i < program->ndistinct; i++) {
-        *slot_of(p, &program->cost[i]) = i + 1;
+        *cost_slot_of(p, &program->cost[i]) = i + 1;
     }
     return POD_OK;
 }
@@ -238,8 +238,8 @@ static pod_status slots_grow(planner *p)
 static pod_status cost_keep(planner *p, const pod_hlo_cost *cost, uint32_t *place)
 {
     pod_hlo_program *program = p->program;
-    POD_TRY(slots_grow(p));
-    uint32_t *slot = slot_of(p, cost);
+    POD_TRY(cost_slots_grow(p));
+    uint32_t *slot = cost_slot_of(p, cost);
     if (*slot == 0) {
         POD_TRY(pod_hlo_reserve(&program->cost, &program->distinct_capacity,
                                 (uint64_t)program->ndistinct + 1, sizeof *program->cost, p->err));

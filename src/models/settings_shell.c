@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BRANCHES_MAX = 32, CONDITION_MAX = 8 };
+enum { INSIDE_MAX = 16, BRANCHES_MAX = 32, CONDITION_MAX = 8 };
 
 static const char CONFIG[] = "base.yml";
 
@@ -36,6 +36,7 @@ typedef struct shell {
     pod_settings *words;    /**< what was found */
     pod_settings variables; /**< of a script */
     int runs;               /**< commands of MaxText */
+    int inside;             /**< words of commands that this text stands in */
     int other_line; /**< of the first command with a configuration that isn't base.yml; 0 = none */
     int other_column;
 } shell;
@@ -249,11 +250,17 @@ static pod_status read_text(shell *sh, pod_error *err);
 /** A word that holds a command of its own, as `bash -c "…"` has it. */
 static pod_status read_inside(shell *sh, const pod_shell_word *word, pod_error *err)
 {
+    if (sh->inside == INSIDE_MAX) {
+        return pod_shell_fail(&sh->reader, word->line, word->column, err,
+                              "commands stand inside commands more than 16 deep; leave out a "
+                              "variable that holds itself");
+    }
     char *text = strdup(word->text.data);
     shell inside = {.reader = reader_of(text, sh->reader.file),
                     .words = sh->words,
                     .variables = sh->variables,
-                    .runs = sh->runs};
+                    .runs = sh->runs,
+                    .inside = sh->inside + 1};
     inside.reader.line = word->line;
     inside.reader.script = true;
     inside.reader.variables = &inside.variables;

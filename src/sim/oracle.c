@@ -221,7 +221,7 @@ static int beginning_compare(const void *a, const void *b)
 static void words_hash(cluster *c, uint64_t word)
 {
     c->hash[0] = pod_hash_mix(c->hash[0], word);
-    c->hash[1] = pod_hash_mix(c->hash[1] + 1, ~word);
+    c->hash[1] = pod_hash_mix_other(c->hash[1], word);
 }
 
 /* Hash the beginnings that came last. Chips number their collectives, which counts from the first of the cluster. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file sim/oracle_memo.h  What oracles have answered, by the beginnings of a cluster so far.
  *
- *  Model: beginnings are told apart by two independent hashes of 64 bits of all of them. The memo owns its entries. */
+ *  Model: beginnings are told apart by two hashes of 64 bits with different factors (base/hash.h); they aren't kept to
+ *  be compared, which would take as much room as the answers and a look at all of them for each new one. Of n clusters
+ *  two have the same 128 bits with a probability of n^2 / 2^129: 10^-27 for a million. The memo owns its entries. */
 #pragma once
 
 #include "sim/collective.h"

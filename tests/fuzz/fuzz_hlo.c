@@ -138,15 +138,15 @@ static void check(const pod_hlo_module *module, const pod_hlo_analysis *analysis
     POD_ASSERT(all->flops <= all->flops_all_taps && all->executed >= 0 && all->cycles >= 0);
     for (uint32_t i = 0; i < analysis->collectives.count; i++) {
         const pod_hlo_collective *collective = &analysis->collectives.collective[i];
-        if (collective->group != POD_HLO_NONE && module->partitions <= 1024) {
+        if (collective->group != POD_HLO_NONE && module->devices <= 1024) {
             const pod_hlo_groups_pool *pool = &analysis->collectives.pool;
             char seen[1024] = {0};
-            int32_t partitions[1024];
-            pod_hlo_groups_list(pool, collective->group, partitions);
-            for (int64_t k = 0; k < module->partitions; k++) {
-                POD_ASSERT(partitions[k] >= 0 && partitions[k] < module->partitions
-                           && seen[partitions[k]] == 0);
-                seen[partitions[k]] = 1;
+            int32_t devices[1024];
+            pod_hlo_groups_list(pool, collective->group, devices);
+            for (int64_t k = 0; k < module->devices; k++) {
+                POD_ASSERT(devices[k] >= 0 && devices[k] < module->devices
+                           && seen[devices[k]] == 0);
+                seen[devices[k]] = 1;
             }
         }
     }
