@@ -208,7 +208,7 @@ static pod_status exec_conv(const pod_program *program, const pod_op *op, pod_sh
                             pod_error *err)
 {
     const pod_buffer *out = &program->buffers[op->out];
-    const pod_conv_shape *s = &op->conv.shape;
+    const pod_conv_shape *s = &op->conv->shape;
     const int64_t elements = out->rows * out->columns;
     conv_arrays c = {.shape = *s,
                      .pixels = s->n * pod_conv_out(s->h, s->stride) * pod_conv_out(s->w, s->stride),
@@ -227,7 +227,7 @@ static pod_status exec_conv(const pod_program *program, const pod_op *op, pod_sh
         if (op->accumulate) {
             pod_dtype_to_f32(out->dtype, c.sums, shards->data[op->out], elements);
         }
-        st = conv_taps(&c, op->conv.op, err);
+        st = conv_taps(&c, op->conv->op, err);
     }
     if (st == POD_OK) {
         pod_dtype_from_f32(out->dtype, shards->data[op->out], c.sums, elements);

@@ -110,13 +110,13 @@ static pod_status check_matmul(const op_check *check, const pod_op *op)
 
 static pod_status check_conv(const op_check *check, const pod_op *op)
 {
-    const pod_conv_shape *s = &op->conv.shape;
+    const pod_conv_shape *s = &op->conv->shape;
     const int32_t arrays[3][3] = {
         {op->in[0], op->in[1], op->out  }, /* X, F, Y of forward */
         {op->out,   op->in[1], op->in[0]}, /* input */
         {op->in[0], op->out,   op->in[1]}, /* weights */
     };
-    const int32_t *of = arrays[op->conv.op];
+    const int32_t *of = arrays[op->conv->op];
     const int64_t lines = s->n * pod_conv_out(s->h, s->stride);
     const bool fits =
         shape_is(buffer_at(check, of[0]), s->n * s->h * s->w, s->cin)

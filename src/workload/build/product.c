@@ -182,8 +182,10 @@ static pod_array product_array(pod_build *build, const pod_product *product,
                            product->kind, false, build->dtype, &plan->product, size);
 }
 
-/** The convolution of what is local: its pictures, and its columns of the weights. */
-static void conv_local(pod_build *build, const pod_product *product, pod_op *op)
+/** The convolution of what is local: its pictures, and its columns of the weights.
+ *  @param[out] args  the op's, until it is added */
+static void conv_local(pod_build *build, const pod_product *product, pod_op *op,
+                       pod_conv_args *args)
 {
     const pod_buffer *in[2] = {&build->program->buffers[op->in[0]],
                                &build->program->buffers[op->in[1]]};
@@ -196,7 +198,8 @@ static void conv_local(pod_build *build, const pod_product *product, pod_op *op)
     s.cout = by_input ? in[0]->columns : in[1]->columns;
     pod_conv_product(product->conv_op, &s, mkn);
     op->kind = POD_OP_CONV;
-    op->conv = (pod_conv_args){.op = product->conv_op, .shape = s, .dtype = build->compute};
+    *args = (pod_conv_args){.op = product->conv_op, .shape = s, .dtype = build->compute};
+    op->conv = args;
     op->m = mkn[0];
     op->k = mkn[1];
     op->n = mkn[2];
@@ -235,8 +238,9 @@ static pod_array product_local(pod_build *build, const pod_product *product,
     op.k = a_row == 0 ? in->columns : in->rows;
     op.dtype = build->compute;
     op.accumulate = product->into != NULL;
+    pod_conv_args conv;
     if (product->conv != NULL) {
-        conv_local(build, product, &op);
+        conv_local(build, product, &op, &conv);
     }
     result.op = pod_program_op(build->program, &op, deps, 3);
     pod_use *use = build->next_use > 0 ? &build->uses[build->next_use - 1] : NULL;

@@ -37,7 +37,7 @@ static bool may_be_prefetched(const pod_program *program, const pod_op *op,
 {
     const pod_chip_spec core = pod_chip_one_core(chip);
     const int64_t room = core.vmem_bytes - core.vmem_block_bytes;
-    return op->kind == POD_OP_MATMUL && op->grouped.groups == 0 && op->count == 1
+    return op->kind == POD_OP_MATMUL && op->grouped == NULL && op->count == 1
            && pod_round_up(op->k, core.mxu_dim) * pod_round_up(op->n, core.mxu_dim)
                       * pod_dtype_size(op->dtype)
                   <= room

@@ -223,7 +223,8 @@ static void conv_case(pod_conv_op op, int64_t stride, bool accumulate)
     conv.in[1] = buffer[inputs[1]];
     conv.out = buffer[result];
     conv.accumulate = accumulate;
-    conv.conv = (pod_conv_args){.op = op, .shape = s, .dtype = POD_DTYPE_BF16};
+    const pod_conv_args args = {.op = op, .shape = s, .dtype = POD_DTYPE_BF16};
+    conv.conv = &args;
     (void)pod_program_op(&program, &conv, NULL, 0);
     cr_assert_eq(pod_program_finish(&programs, &program, &err), POD_OK, "%s", err.text);
     cr_assert_eq(pod_shards_init(&shards, &program, &err), POD_OK);
@@ -264,7 +265,8 @@ Test(exec, a_convolution_of_other_sizes_than_its_buffers_is_refused)
     conv.in[0] = buffer_add(&program, POD_DTYPE_BF16, 40, 3);
     conv.in[1] = buffer_add(&program, POD_DTYPE_BF16, 18, 2);
     conv.out = buffer_add(&program, POD_DTYPE_BF16, 39, 2);
-    conv.conv = (pod_conv_args){.shape = small, .dtype = POD_DTYPE_BF16};
+    const pod_conv_args args = {.shape = small, .dtype = POD_DTYPE_BF16};
+    conv.conv = &args;
     (void)pod_program_op(&program, &conv, NULL, 0);
     cr_assert_eq(pod_program_finish(&programs, &program, &err), POD_E_INTERNAL);
     pod_program_fini(&program);
