@@ -3,6 +3,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "ici/route.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -442,7 +443,7 @@ static pod_status all_read(goal_reader *r)
     POD_TRY(word_next(r));
     POD_TRY(lines_skip(r));
     POD_TRY(word_take(r, "num_ranks"));
-    POD_TRY(number_take(r, "a number of ranks", 1, INT32_MAX / 2, &nranks));
+    POD_TRY(number_take(r, "a number of ranks", 1, POD_ROUTER_CHIPS_MAX, &nranks));
     r->goal->nranks = (int32_t)nranks;
     r->seen = calloc((size_t)nranks, sizeof *r->seen);
     if (r->seen == NULL) {

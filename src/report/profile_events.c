@@ -15,9 +15,24 @@ pod_profile_lane pod_profile_lane_of(const char *name)
     return (pod_profile_lane)lane;
 }
 
+/* Times whose sums and differences stay in 63 bits. */
+static bool times_fit(const pod_profile_event *event)
+{
+    enum { PARTS = 8 };
+    return event->start_ps >= -INT64_MAX / PARTS && event->start_ps <= INT64_MAX / PARTS * 6
+           && event->time_ps >= 0 && event->time_ps <= INT64_MAX / PARTS;
+}
+
 pod_status pod_profile_event_add(pod_profile_events *events, const pod_profile_event *event,
                                  pod_error *err)
 {
+    if (!times_fit(event)) {
+        free(event->name);
+        free(event->category);
+        return pod_fail(err, POD_E_INVALID,
+                        "a profile with an event of %lld ps that begins at %lld ps; is it damaged?",
+                        (long long)event->time_ps, (long long)event->start_ps);
+    }
     if (events->count == events->capacity) {
         const size_t capacity = events->capacity == 0 ? 1024 : 2 * events->capacity;
         pod_profile_event *grown = realloc(events->event, capacity * sizeof *grown);

@@ -34,7 +34,7 @@ typedef struct pod_profile_events {
 
 /** Which lane a name is, or POD_PROFILE_LANES. */
 pod_profile_lane pod_profile_lane_of(const char *name);
-/** Append an event; names are copied. POD_E_NOMEM */
+/** Append an event; names are copied. POD_E_NOMEM; POD_E_INVALID: it lasts for over 13 days, or begins after 80 */
 pod_status pod_profile_event_add(pod_profile_events *events, const pod_profile_event *event,
                                  pod_error *err);
 /** Name a device. POD_E_NOMEM; POD_E_INVALID for a number beyond 2^20 */

@@ -63,6 +63,7 @@ static pod_status line_take(const PodWire__Plane *plane, const PodWire__Line *li
         const PodWire__Event *event = line->events[i];
         const PodWire__EventMetadata *what = metadata_of(plane, event->metadata);
         if (what == NULL || event->offset_ps < 0 || event->duration_ps < 0
+            || event->offset_ps > INT64_MAX / 4 || line->timestamp_ns < 0
             || line->timestamp_ns > INT64_MAX / XPLANE_PS_PER_NS / 2) {
             continue;
         }
