@@ -305,6 +305,9 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
         machine.hbm_bytes_per_s = args->chip->hbm_bytes_per_s * args->chip->hbm_eff_frac;
         run.hbm_port = pod_machine_hbm_port(&machine);
     }
+    for (int32_t i = 0; st == POD_OK && i < run.nschedules; i++) {
+        machine.circuits = machine.circuits || run.schedules[i].schedule->circuits;
+    }
     POD_THEN(st, result_prepare(&run, result, err));
     POD_THEN(st, machine_fold(&run, &machine, &self, err));
     st = pod_par_agree(args->machine->par, st, err);
