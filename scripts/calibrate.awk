@@ -399,7 +399,7 @@ function report(   i, id, out, rows, r, none, fixed, delta) {
 
 BEGIN {
     nchips = 0
-    information = 1e-6
+    information = 0.0025 # 10 % more of a figure would move the rows by less than 0.5 %
     read_chips()
     read_fits()
     for (k = 1; k <= K; k++)
@@ -412,7 +412,6 @@ BEGIN {
     solve(out, fixed, delta, none)
     for (k = 1; k <= K; k++)
         determined[k] = !(k in none)
-    information = 0.0025 # 10 % more of a figure would move the rows by less than 0.5 %
     split("", all)
     for (i = 1; i <= N; i++)
         all[ids[i]] = 1
