@@ -57,9 +57,6 @@ static const char about[] =
 static pod_status run_plain(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,
                             pod_matmul_row *row, pod_error *err)
 {
-    static const char *const figures[] = {"mxu_eff_frac", "hbm_eff_frac", "kernel_start_us",
-                                          "block_step_us", "matmul_launch_us"};
-    const int named = (int)(sizeof figures / sizeof figures[0]);
     const int in = pod_dtype_size(own->dtype);
     const int out = pod_matmul_output_size(own->dtype);
     const pod_matmul_args args = {.m = own->m,
@@ -79,12 +76,8 @@ static pod_status run_plain(pod_cli *cli, const pod_matmul_options *own, const p
     char line[512];
     POD_TRY(pod_matmul_fit_check(chip, arrays, 3, err));
     POD_TRY(pod_matmul_time_get(chip, &args, &time, err));
-    pod_cli_explain(cli, "rates %s: peak %g TFLOP/s (%s), HBM %g GB/s x %g",
-                    pod_rates_name(chip->rates), time.peak_ops_per_s / 1e12,
-                    pod_dtype_name(args.dtype), chip->hbm_bytes_per_s / 1e9, chip->hbm_eff_frac);
-    pod_cli_explain(cli, "%s", pod_matmul_explain(&time, line, sizeof line));
-    pod_cli_explain_origins(cli, chip, figures,
-                            chip->matmul_launch_ps > 0 && args.alone ? named : named - 1);
+    pod_matmul_explain_compiled(cli, chip, time.peak_ops_per_s, args.dtype, args.alone,
+                                pod_matmul_explain(&time, line, sizeof line));
     POD_MATMUL_ROW_FILL(row, &time);
     if (time.steps > 0) {
         pod_matmul_block_print(&time.block, row->block);

@@ -2,6 +2,8 @@
 /* What all kinds of matmuls of `podsim matmul` share. */
 #include "cli/matmul.h"
 
+#include "cli/tables.h"
+
 #include "base/units.h"
 
 #include <stdio.h>
@@ -47,4 +49,19 @@ void pod_matmul_kernel_explain(const pod_cli *cli, const pod_chip_spec *chip, do
                     chip->vpu_eff_frac, chip->hbm_bytes_per_s * devices / chip->devices / 1e9,
                     chip->hbm_eff_frac, pod_time_to_us(chip->block_step_ps),
                     pod_time_to_us(chip->kernel_start_ps));
+}
+
+void pod_matmul_explain_compiled(const pod_cli *cli, const pod_chip_spec *chip,
+                                 double peak_ops_per_s, pod_dtype dtype, bool alone,
+                                 const char *sum)
+{
+    static const char *const figures[] = {"mxu_eff_frac", "hbm_eff_frac", "kernel_start_us",
+                                          "block_step_us", "matmul_launch_us"};
+    const int named = (int)(sizeof figures / sizeof figures[0]);
+    pod_cli_explain(cli, "rates %s: peak %g TFLOP/s (%s), HBM %g GB/s x %g",
+                    pod_rates_name(chip->rates), peak_ops_per_s / 1e12, pod_dtype_name(dtype),
+                    chip->hbm_bytes_per_s / 1e9, chip->hbm_eff_frac);
+    pod_cli_explain(cli, "%s", sum);
+    pod_cli_explain_origins(cli, chip, figures,
+                            chip->matmul_launch_ps > 0 && alone ? named : named - 1);
 }

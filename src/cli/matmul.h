@@ -79,6 +79,12 @@ void pod_matmul_block_print(const pod_matmul_block *block, char text[80]);
 /** Rates of a kernel, for --explain. */
 void pod_matmul_kernel_explain(const pod_cli *cli, const pod_chip_spec *chip, double peak_ops_per_s,
                                int cores, pod_dtype dtype);
+/** Explain the time of what XLA compiles, a matmul or a convolution.
+ *  @param alone  launched by the host
+ *  @param sum    how the time adds up */
+void pod_matmul_explain_compiled(const pod_cli *cli, const pod_chip_spec *chip,
+                                 double peak_ops_per_s, pod_dtype dtype, bool alone,
+                                 const char *sum);
 
 /** The figures of a row: of a convolution, of a grouped matmul, of a head with its loss. */
 pod_status pod_matmul_conv(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim matmul --conv: a convolution, or one of its derivatives. */
 #include "cli/matmul.h"
-#include "cli/tables.h"
 
 pod_status pod_matmul_conv(pod_cli *cli, const pod_matmul_options *own, const pod_chip_spec *chip,
                            pod_matmul_row *row, pod_error *err)
 {
     static const char *const ops[] = {"forward", "input", "weights"};
     static const char *const names[] = {"conv-forward", "conv-input", "conv-weights"};
-    static const char *const figures[] = {"mxu_eff_frac", "hbm_eff_frac", "kernel_start_us",
-                                          "block_step_us", "matmul_launch_us"};
-    const int named = (int)(sizeof figures / sizeof figures[0]);
     const pod_conv_shape *s = &own->conv;
     const int in = pod_dtype_size(own->dtype);
     const int64_t lines = s->n * pod_conv_out(s->h, s->stride);
@@ -30,12 +26,8 @@ pod_status pod_matmul_conv(pod_cli *cli, const pod_matmul_options *own, const po
     args.op = (pod_conv_op)op;
     POD_TRY(pod_matmul_fit_check(chip, arrays, 3, err));
     POD_TRY(pod_conv_time_get(chip, &args, &time, err));
-    pod_cli_explain(cli, "rates %s: peak %g TFLOP/s (%s), HBM %g GB/s x %g",
-                    pod_rates_name(chip->rates), time.peak_ops_per_s / 1e12,
-                    pod_dtype_name(args.dtype), chip->hbm_bytes_per_s / 1e9, chip->hbm_eff_frac);
-    pod_cli_explain(cli, "%s", pod_conv_explain(&time, line, sizeof line));
-    pod_cli_explain_origins(cli, chip, figures,
-                            chip->matmul_launch_ps > 0 && args.alone ? named : named - 1);
+    pod_matmul_explain_compiled(cli, chip, time.peak_ops_per_s, args.dtype, args.alone,
+                                pod_conv_explain(&time, line, sizeof line));
     POD_MATMUL_ROW_FILL(row, &time);
     row->m = time.m;
     row->k = time.k;

@@ -211,15 +211,18 @@ static pod_status compute_rotate(work *w)
     return POD_OK;
 }
 
-/** Head `head` of sequence `sequence`. */
-static pod_kernel_attention head_of(const work *w, int64_t sequence, int64_t head)
+/** Heads are numbered sequence by sequence. @param[out] result  where the head's begins, in elements */
+static pod_kernel_attention head_of(const work *w, int64_t number, int64_t *result)
 {
     enum { Q, K, V, QUERY_POSITION, KEY_POSITION };
     const pod_number *n = w->number;
+    const int64_t sequence = number / n->heads;
+    const int64_t head = number % n->heads;
     const int64_t queries = n->in[Q].rows / n->sequences;
     const int64_t keys = n->in[K].rows / n->sequences;
     const int64_t of = head / (n->heads / n->kv_heads);
     const int64_t v_dim = n->in[V].columns / n->kv_heads;
+    *result = (sequence * queries * n->heads + head) * v_dim;
     return (pod_kernel_attention){
         .queries = queries,
         .keys = keys,
@@ -241,11 +244,9 @@ static pod_status compute_attend(work *w)
 {
     const pod_number *n = w->number;
     for (int64_t i = 0; i < n->sequences * n->heads; i++) {
-        const int64_t sequence = i / n->heads;
-        const int64_t head = i % n->heads;
-        const pod_kernel_attention args = head_of(w, sequence, head);
-        POD_TRY(pod_kernel_attend(
-            &args, w->out[0] + sequence * args.queries * args.result + head * args.v_dim, w->err));
+        int64_t result = 0;
+        const pod_kernel_attention args = head_of(w, i, &result);
+        POD_TRY(pod_kernel_attend(&args, w->out[0] + result, w->err));
     }
     return POD_OK;
 }
@@ -255,13 +256,11 @@ static pod_status compute_attend_back(work *w)
     enum { RESULT = 5 };
     const pod_number *n = w->number;
     for (int64_t i = 0; i < n->sequences * n->heads; i++) {
-        const int64_t sequence = i / n->heads;
-        const int64_t head = i % n->heads;
-        const pod_kernel_attention args = head_of(w, sequence, head);
+        int64_t result = 0;
+        const pod_kernel_attention args = head_of(w, i, &result);
         POD_TRY(pod_kernel_attend_back(
-            &args, w->in[RESULT] + sequence * args.queries * args.result + head * args.v_dim,
-            w->out[0] + (args.q - w->in[0]), w->out[1] + (args.k - w->in[1]),
-            w->out[2] + (args.v - w->in[2]), w->err));
+            &args, w->in[RESULT] + result, w->out[0] + (args.q - w->in[0]),
+            w->out[1] + (args.k - w->in[1]), w->out[2] + (args.v - w->in[2]), w->err));
     }
     return POD_OK;
 }
