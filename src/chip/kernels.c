@@ -117,7 +117,9 @@ static bool sees(const pod_kernel_attention *a, int64_t query, int64_t key)
     return distance >= 0 && (a->window == 0 || distance < reach);
 }
 
-static void row_softmax(const pod_kernel_attention *a, int64_t query, float scale, float *row)
+/** exp(score - largest) in place of scores. */
+static void row_part(const pod_kernel_attention *a, int64_t query, float scale, float *row,
+                     float *sums)
 {
     float most = -INFINITY;
     float sum = 0;
@@ -129,14 +131,21 @@ static void row_softmax(const pod_kernel_attention *a, int64_t query, float scal
         row[k] = row[k] > -INFINITY ? expf(row[k] - most) : 0;
         sum += row[k];
     }
+    sums[0] = most;
+    sums[1] = sum;
+}
+
+static void row_softmax(const pod_kernel_attention *a, int64_t query, float scale, float *row)
+{
+    float sums[POD_KERNEL_PART_SUMS];
+    row_part(a, query, scale, row, sums);
     for (int64_t k = 0; k < a->keys; k++) {
-        row[k] = sum > 0 ? row[k] / sum : 0;
+        row[k] = sums[1] > 0 ? row[k] / sums[1] : 0;
     }
 }
 
-static void block_softmax(const pod_kernel_attention *a, const block *b)
+static void block_scores(const pod_kernel_attention *a, const block *b)
 {
-    const float scale = 1.0F / sqrtf((float)a->qk_dim);
     const pod_gemm_parts scores = {
         .shape = {.m = b->queries, .k = a->qk_dim, .n = a->keys},
         .stride_a = a->pitch[0],
@@ -145,6 +154,12 @@ static void block_softmax(const pod_kernel_attention *a, const block *b)
         .stride_c = a->keys
     };
     pod_gemm_parts_f32(&scores, a->q + b->first * a->pitch[0], a->k, b->probability);
+}
+
+static void block_softmax(const pod_kernel_attention *a, const block *b)
+{
+    const float scale = 1.0F / sqrtf((float)a->qk_dim);
+    block_scores(a, b);
     for (int64_t q = 0; q < b->queries; q++) {
         row_softmax(a, b->first + q, scale, b->probability + q * a->keys);
     }
@@ -170,33 +185,48 @@ static float *scores_new(const pod_kernel_attention *a, int arrays, pod_error *e
     return scores;
 }
 
+/** out = probabilities · values */
+static void block_values(const pod_kernel_attention *a, const block *b, float *out)
+{
+    const pod_gemm_parts results = {
+        .shape = {.m = b->queries, .k = a->keys, .n = a->v_dim},
+        .stride_a = a->keys,
+        .stride_b = a->pitch[2],
+        .stride_c = a->result
+    };
+    pod_gemm_parts_f32(&results, b->probability, a->v, out + b->first * a->result);
+}
+
 pod_status pod_kernel_attend(const pod_kernel_attention *a, float *out, pod_error *err)
 {
     float *scores = scores_new(a, 1, err);
     const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
     for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
         const block b = block_at(a, first, scores);
-        const pod_gemm_parts results = {
-            .shape = {.m = b.queries, .k = a->keys, .n = a->v_dim},
-            .stride_a = a->keys,
-            .stride_b = a->pitch[2],
-            .stride_c = a->result
-        };
         block_softmax(a, &b);
-        pod_gemm_parts_f32(&results, b.probability, a->v, out + first * a->result);
+        block_values(a, &b, out);
     }
     free(scores);
     return st;
 }
 
-/** From derivatives by probabilities to those by scores before their scale, in place of them. */
-static void scores_back(const pod_kernel_attention *a, const block *b, float *derivative)
+/** Numbers `pitch` apart. */
+typedef struct pitched {
+    const float *first;
+    int64_t pitch;
+} pitched;
+
+/** From derivatives by probabilities to those by scores before their scale, in place of them.
+ *  @param along  of each query the product of its result and the derivative by it; first NULL: all keys are here */
+static void scores_back(const pod_kernel_attention *a, const block *b, pitched along,
+                        float *derivative)
 {
     const float scale = 1.0F / sqrtf((float)a->qk_dim);
     for (int64_t q = 0; q < b->queries; q++) {
         const float *p = b->probability + q * a->keys;
         float *d = derivative + q * a->keys;
-        const float mean = dot(p, d, a->keys);
+        const float mean =
+            along.first != NULL ? along.first[(b->first + q) * along.pitch] : dot(p, d, a->keys);
         for (int64_t k = 0; k < a->keys; k++) {
             d[k] = p[k] * (d[k] - mean) * scale;
         }
@@ -227,8 +257,8 @@ static void block_add(const block *b, int64_t keys, bool transpose, const float 
     pod_gemm_parts_f32(&parts, scores, with.first, c);
 }
 
-static void block_back(const pod_kernel_attention *a, const block *b, const float *dout,
-                       float *const by[3])
+static void block_back(const pod_kernel_attention *a, const block *b, pitched along,
+                       const float *dout, float *const by[3])
 {
     float *derivative = b->probability + BLOCK * a->keys;
     const matrix results = {dout + b->first * a->result, a->v_dim, a->result};
@@ -241,10 +271,9 @@ static void block_back(const pod_kernel_attention *a, const block *b, const floa
         .transpose_b = true,
         .stride_c = a->keys
     };
-    block_softmax(a, b);
     block_add(b, a->keys, true, b->probability, results, by[2], a->pitch[2]);
     pod_gemm_parts_f32(&by_probability, results.first, a->v, derivative);
-    scores_back(a, b, derivative);
+    scores_back(a, b, along, derivative);
     block_add(b, a->keys, false, derivative, keys, by[0] + b->first * a->pitch[0], a->pitch[0]);
     block_add(b, a->keys, true, derivative, queries, by[1], a->pitch[1]);
 }
@@ -256,7 +285,64 @@ pod_status pod_kernel_attend_back(const pod_kernel_attention *a, const float *do
     const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
     for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
         const block b = block_at(a, first, scores);
-        block_back(a, &b, dout, (float *const[3]){dq, dk, dv});
+        block_softmax(a, &b);
+        block_back(a, &b, (pitched){.first = NULL}, dout, (float *const[3]){dq, dk, dv});
+    }
+    free(scores);
+    return st;
+}
+
+/* ---- attention to some of the keys ---- */
+
+pod_status pod_kernel_attend_part(const pod_kernel_attention *a, int64_t pitch, float *out,
+                                  float *sums, pod_error *err)
+{
+    const float scale = 1.0F / sqrtf((float)a->qk_dim);
+    float *scores = scores_new(a, 1, err);
+    const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
+    for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
+        const block b = block_at(a, first, scores);
+        block_scores(a, &b);
+        for (int64_t q = 0; q < b.queries; q++) {
+            row_part(a, first + q, scale, scores + q * a->keys, sums + (first + q) * pitch);
+        }
+        block_values(a, &b, out);
+    }
+    free(scores);
+    return st;
+}
+
+void pod_kernel_attend_merge(int64_t dim, const float *more, const float *more_sums, float *out,
+                             float *sums)
+{
+    const float most = more_sums[0] > sums[0] ? more_sums[0] : sums[0];
+    const float old_part = sums[1] > 0 ? expf(sums[0] - most) : 0;
+    const float new_part = more_sums[1] > 0 ? expf(more_sums[0] - most) : 0;
+    for (int64_t i = 0; i < dim; i++) {
+        out[i] = out[i] * old_part + more[i] * new_part;
+    }
+    sums[0] = most;
+    sums[1] = sums[1] * old_part + more_sums[1] * new_part;
+}
+
+pod_status pod_kernel_attend_part_back(const pod_kernel_attention *a, int64_t pitch,
+                                       const float *along, const float *dout, float *const by[3],
+                                       pod_error *err)
+{
+    const float scale = 1.0F / sqrtf((float)a->qk_dim);
+    float *scores = scores_new(a, 2, err);
+    const pod_status st = scores != NULL ? POD_OK : POD_E_NOMEM;
+    for (int64_t first = 0; scores != NULL && first < a->queries; first += BLOCK) {
+        const block b = block_at(a, first, scores);
+        block_scores(a, &b);
+        for (int64_t q = 0; q < b.queries; q++) {
+            float *row = scores + q * a->keys;
+            for (int64_t k = 0; k < a->keys; k++) {
+                row[k] =
+                    sees(a, first + q, k) ? expf(row[k] * scale - along[(first + q) * pitch]) : 0;
+            }
+        }
+        block_back(a, &b, (pitched){.first = along + 1, .pitch = pitch}, dout, by);
     }
     free(scores);
     return st;

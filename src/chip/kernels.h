@@ -60,6 +60,24 @@ pod_status pod_kernel_attend(const pod_kernel_attention *args, float *out, pod_e
 pod_status pod_kernel_attend_back(const pod_kernel_attention *args, const float *dout, float *dq,
                                   float *dk, float *dv, pod_error *err);
 
+enum {
+    POD_KERNEL_PART_SUMS = 2
+}; /**< of a query: the largest score that it sees; the sum of exp(score - that) */
+/** Attention of a head to some of its keys, to be merged with others (Milakov and Gimelshein 2018; Dao et al. 2022).
+ *  @param[out] out   rows `result` apart: the sum over keys of exp(score - largest) · value
+ *  @param[out] sums  rows `pitch` apart; where no key is seen -infinity and 0
+ *  @return POD_E_NOMEM */
+pod_status pod_kernel_attend_part(const pod_kernel_attention *args, int64_t pitch, float *out,
+                                  float *sums, pod_error *err);
+/** out and sums of one row and head become those of both sets of keys. @param dim  columns of a head's out */
+void pod_kernel_attend_merge(int64_t dim, const float *more, const float *more_sums, float *out,
+                             float *sums);
+/** Its derivatives are added to dq, dk and dv.
+ *  @param along  rows `pitch` apart: log(sum of exp(score)) over all keys, and the product of result and dout */
+pod_status pod_kernel_attend_part_back(const pod_kernel_attention *args, int64_t pitch,
+                                       const float *along, const float *dout, float *const by[3],
+                                       pod_error *err);
+
 /** f(a) · b, or f(a) without b (NULL); f is max(a, 0)², else a / (1 + exp(-a)). */
 void pod_kernel_function(int64_t count, bool relu2, const float *a, const float *b, float *out);
 /** Derivatives by a and b (db NULL: there is no b). */

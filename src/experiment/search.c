@@ -553,14 +553,16 @@ static bool has_numbers(const pod_experiment_candidate *candidates, int count)
 static pod_experiment_terms terms_of(const pod_experiment_candidate *candidates,
                                      const pod_experiment_step_outcome *outcomes, int count)
 {
-    pod_experiment_terms terms = {.activations = 1, .gradients = 1};
+    pod_experiment_terms terms = {.activations = 1, .context = 1, .gradients = 1};
     for (int i = 0; i < count; i++) {
         const pod_logical_mesh *mesh = &candidates[i].mesh;
         int64_t chips = 1;
         for (int l = 0; l < mesh->naxes; l++) {
             const int64_t size = (int64_t)mesh->size[l] * mesh->dcn_size[l];
             const bool tensor = mesh->axis[l] == POD_MESH_TENSOR;
+            const bool sequence = mesh->axis[l] == POD_MESH_SEQUENCE;
             terms.activations = pod_max_i64(terms.activations, tensor ? size : 1);
+            terms.context = pod_max_i64(terms.context, sequence ? size : 1);
             chips *= size;
         }
         terms.gradients =

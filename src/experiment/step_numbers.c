@@ -109,6 +109,7 @@ static pod_status transformer_reference(pod_experiment *experiment,
         .rate = pod_transformer_rate(request->optimizer),
         .seed = experiment->seed,
         .activation_terms = terms->activations,
+        .context_terms = terms->context,
         .gradient_terms = terms->gradients,
     };
     const bool first = pod_par_rank(experiment->par) == 0;
@@ -133,6 +134,7 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
     const pod_work_layout *layout = &run_case->work.layout;
     const pod_experiment_terms own = {
         .activations = layout->size[POD_MESH_TENSOR],
+        .context = layout->size[POD_MESH_SEQUENCE],
         .gradients = (int64_t)layout->mesh->ndevices * run_case->request.microbatches,
     };
     *reference = (pod_experiment_reference){0};

@@ -36,6 +36,7 @@ void pod_experiment_reference_free(pod_experiment_reference *reference);
 /** Partial sums that chips add up, of all layouts that are compared. */
 typedef struct pod_experiment_terms {
     int64_t activations; /**< chips of tensor */
+    int64_t context;     /**< of derivatives by keys and values: chips of sequence */
     int64_t gradients;   /**< chips, times microbatches */
 } pod_experiment_terms;
 

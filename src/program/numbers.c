@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** A number under way: its inputs and results, contiguous in f32. */
 typedef struct work {
@@ -235,8 +236,10 @@ static pod_kernel_attention head_of(const work *w, int64_t number, int64_t *resu
         .q = w->in[Q] + sequence * queries * n->in[Q].columns + head * n->dim,
         .k = w->in[K] + sequence * keys * n->in[K].columns + of * n->dim,
         .v = w->in[V] + sequence * keys * n->in[V].columns + of * v_dim,
-        .query_position = w->in[QUERY_POSITION] + sequence * queries,
-        .key_position = w->in[KEY_POSITION] + sequence * keys,
+        .query_position =
+            w->in[QUERY_POSITION] + (n->in[QUERY_POSITION].rows > queries ? sequence * queries : 0),
+        .key_position =
+            w->in[KEY_POSITION] + (n->in[KEY_POSITION].rows > keys ? sequence * keys : 0),
     };
 }
 
@@ -261,6 +264,101 @@ static pod_status compute_attend_back(work *w)
         POD_TRY(pod_kernel_attend_back(
             &args, w->in[RESULT] + result, w->out[0] + (args.q - w->in[0]),
             w->out[1] + (args.k - w->in[1]), w->out[2] + (args.v - w->in[2]), w->err));
+    }
+    return POD_OK;
+}
+
+enum { SUMS = POD_KERNEL_PART_SUMS };
+
+/** Where a head's sums begin, and how far apart those of its queries are. */
+static int64_t sums_first(const pod_number *n, int64_t number)
+{
+    const int64_t queries = n->in[0].rows / n->sequences;
+    return (number / n->heads * queries * n->heads + number % n->heads) * SUMS;
+}
+
+static pod_status compute_attend_part(work *w)
+{
+    const pod_number *n = w->number;
+    for (int64_t i = 0; i < n->sequences * n->heads; i++) {
+        int64_t result = 0;
+        const pod_kernel_attention args = head_of(w, i, &result);
+        POD_TRY(pod_kernel_attend_part(&args, n->heads * SUMS, w->out[0] + result,
+                                       w->out[1] + sums_first(n, i), w->err));
+    }
+    return POD_OK;
+}
+
+static pod_status compute_attend_merge(work *w)
+{
+    enum { OUT, OUT_SUMS, MORE, MORE_SUMS };
+    const pod_number *n = w->number;
+    const int64_t dim = n->in[OUT].columns / n->heads;
+    const size_t size = sizeof(float);
+    memcpy(w->out[0], w->in[OUT], (size_t)(n->in[OUT].rows * n->in[OUT].columns) * size);
+    memcpy(w->out[1], w->in[OUT_SUMS], (size_t)(n->in[OUT].rows * n->heads * SUMS) * size);
+    for (int64_t i = 0; i < n->in[OUT].rows * n->heads; i++) {
+        pod_kernel_attend_merge(dim, w->in[MORE] + i * dim, w->in[MORE_SUMS] + i * SUMS,
+                                w->out[0] + i * dim, w->out[1] + i * SUMS);
+    }
+    return POD_OK;
+}
+
+static pod_status compute_attend_end(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t dim = n->in[0].columns / n->heads;
+    for (int64_t i = 0; i < n->in[0].rows * n->heads; i++) {
+        for (int64_t c = i * dim; c < (i + 1) * dim; c++) {
+            w->out[0][c] = w->in[0][c] / w->in[1][i * SUMS + 1];
+        }
+    }
+    return POD_OK;
+}
+
+static pod_status compute_attend_along(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t dim = n->in[1].columns / n->heads;
+    for (int64_t i = 0; i < n->in[1].rows * n->heads; i++) {
+        float product = 0;
+        for (int64_t c = i * dim; c < (i + 1) * dim; c++) {
+            product += w->in[1][c] * w->in[2][c];
+        }
+        w->out[0][i * SUMS] = w->in[0][i * SUMS] + logf(w->in[0][i * SUMS + 1]);
+        w->out[0][i * SUMS + 1] = product;
+    }
+    return POD_OK;
+}
+
+static pod_status compute_attend_part_back(work *w)
+{
+    enum { RESULT = 5, ALONG };
+    const pod_number *n = w->number;
+    for (int64_t i = 0; i < n->sequences * n->heads; i++) {
+        int64_t result = 0;
+        const pod_kernel_attention args = head_of(w, i, &result);
+        float *const by[3] = {w->out[0] + (args.q - w->in[0]), w->out[1] + (args.k - w->in[1]),
+                              w->out[2] + (args.v - w->in[2])};
+        POD_TRY(pod_kernel_attend_part_back(&args, n->heads * SUMS, w->in[ALONG] + sums_first(n, i),
+                                            w->in[RESULT] + result, by, w->err));
+    }
+    return POD_OK;
+}
+
+/* of 2 chips with 2 sequences of 2 tokens each:   chip 0: a0 a1 b0 b1   chip 1: a2 a3 b2 b3
+ * regrouped:                                       a0 a1 a2 a3 b0 b1 b2 b3 */
+static pod_status compute_regroup(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t block = n->in[0].rows / n->parts / n->sequences * n->in[0].columns;
+    for (int64_t p = 0; p < n->parts; p++) {
+        for (int64_t s = 0; s < n->sequences; s++) {
+            const int64_t apart = (p * n->sequences + s) * block;
+            const int64_t together = (s * n->parts + p) * block;
+            memcpy(w->out[0] + (n->back ? apart : together),
+                   w->in[0] + (n->back ? together : apart), (size_t)block * sizeof(float));
+        }
     }
     return POD_OK;
 }
@@ -379,6 +477,12 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_ROTATE] = compute_rotate,
         [POD_NUMBER_ATTEND] = compute_attend,
         [POD_NUMBER_ATTEND_BACK] = compute_attend_back,
+        [POD_NUMBER_ATTEND_PART] = compute_attend_part,
+        [POD_NUMBER_ATTEND_MERGE] = compute_attend_merge,
+        [POD_NUMBER_ATTEND_END] = compute_attend_end,
+        [POD_NUMBER_ATTEND_ALONG] = compute_attend_along,
+        [POD_NUMBER_ATTEND_PART_BACK] = compute_attend_part_back,
+        [POD_NUMBER_REGROUP] = compute_regroup,
         [POD_NUMBER_FUNCTION] = compute_function,
         [POD_NUMBER_FUNCTION_BACK] = compute_function_back,
         [POD_NUMBER_LOSS_SUMS] = compute_loss_sums,

@@ -25,6 +25,14 @@
  *                   (and e > d - window, if there is one; chunked: e in the same window, of consecutive ones, as d);
  *                   blocks of queries, so that no array has all scores
  *      attend_back  x, y, z = derivatives by a, b, c, from f, that by the result
+ *      attend_part  the same of some of the keys: x = the sum of exp(score - largest) · value, y = of each head the
+ *                   largest and the sum of exp(score - largest); positions are those of one sequence
+ *      attend_merge  x, y = those of a, b and of c, d together
+ *      attend_end   x = a over the sums of b: the result
+ *      attend_along  x = of each head log(sum of exp(score)), by a, and the product of result b and derivative c by it
+ *      attend_part_back  as attend_back, with g of attend_along
+ *      regroup      x = a, whose rows are sequences of `parts` chips, one chip after the other, with the parts of a
+ *                   sequence one after the other; the other way round if `back`
  *      function     x = f(a) · b, or f(a) without b
  *      function_back  x, y = derivatives by a and b, from c, that by the result
  *      loss_sums    x[row] = (maximum of a's row, sum of exp(a - maximum), a[b[row]], or 0 outside)
@@ -43,7 +51,7 @@
 
 #include "program/shards.h"
 
-enum { POD_NUMBER_INPUTS_MAX = 6, POD_NUMBER_OUTPUTS_MAX = 3 };
+enum { POD_NUMBER_INPUTS_MAX = 7, POD_NUMBER_OUTPUTS_MAX = 3 };
 
 typedef enum pod_number_function {
     POD_NUMBER_PRODUCT,
@@ -56,6 +64,12 @@ typedef enum pod_number_function {
     POD_NUMBER_ROTATE,
     POD_NUMBER_ATTEND,
     POD_NUMBER_ATTEND_BACK,
+    POD_NUMBER_ATTEND_PART,
+    POD_NUMBER_ATTEND_MERGE,
+    POD_NUMBER_ATTEND_END,
+    POD_NUMBER_ATTEND_ALONG,
+    POD_NUMBER_ATTEND_PART_BACK,
+    POD_NUMBER_REGROUP,
     POD_NUMBER_FUNCTION,
     POD_NUMBER_FUNCTION_BACK,
     POD_NUMBER_LOSS_SUMS,
@@ -99,6 +113,7 @@ typedef struct pod_number {
     int64_t kv_heads;
     int64_t dim;       /**< of a head */
     int64_t sequences; /**< that rows belong to, one after the other, equally many each */
+    int64_t parts;     /**< that a sequence lies in */
     int64_t window;    /**< 0: none */
     bool chunked;
     int64_t experts;

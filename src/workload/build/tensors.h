@@ -42,8 +42,11 @@ typedef struct pod_tensor {
  *  `cut` into equal pieces. */
 typedef enum pod_place_role {
     POD_PLACE_TOKENS, /**< [rows, 1]: of all chips of `cut`, one after the other; less the first of the chip's part */
-    POD_PLACE_TARGETS,   /**< [rows, 1]: likewise of this chip alone */
-    POD_PLACE_POSITIONS, /**< [rows, 1]: in its sequence, of each token of this chip */
+    POD_PLACE_TARGETS, /**< [rows, 1]: likewise of this chip alone */
+    /** [rows, 1]: in its sequence, of each token of this chip, or of all chips of `cut`, sequence by sequence */
+    POD_PLACE_POSITIONS,
+    /** [rows, 1]: likewise of one sequence, of this chip's tokens, then those of the chip before it along `cut`, … */
+    POD_PLACE_RING_POSITIONS,
     POD_PLACE_WEIGHTS,
     POD_PLACE_MOMENT, /**< zeros */
     POD_PLACE_UPDATED,

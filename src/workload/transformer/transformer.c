@@ -4,6 +4,7 @@
 
 #include "chip/kernels.h"
 #include "workload/build/circular.h"
+#include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_layer.h"
@@ -510,6 +511,7 @@ static void tf_weights(pod_stage *stage)
     pod_tf *tf = tf_of(stage);
     tf->positions = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, tf->tokens, 1);
     pod_tf_place(tf, POD_PLACE_POSITIONS, tf->positions, NULL, NULL);
+    pod_tf_context_begin(tf);
     pod_tf_bundles_make(tf_of(stage));
     pod_tf_gather_once(tf_of(stage));
 }
@@ -573,7 +575,8 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         .program = &work->programs.stages[number],
         .last_core = NONE,
         .keys_gather = NONE,
-        .scatters = {NONE, NONE, NONE},
+        .context = {.scattered = NONE, .returned = NONE},
+        .scatters = { NONE,             NONE,             NONE},
         .layer = -1
     };
     pod_build *build = &tf.stage.build;
@@ -588,6 +591,9 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         build->st = sizes_find(&tf, err);
         if (build->st == POD_OK) {
             build->st = tf_alloc(&tf, err);
+        }
+        if (build->st == POD_OK && request->numbers) {
+            build->st = pod_tf_context_check(request, tf.layout, err);
         }
         if (build->st == POD_OK && request->numbers) {
             build->st = pod_tf_numbers_begin(&tf);

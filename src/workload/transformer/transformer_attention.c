@@ -7,6 +7,7 @@
  */
 #include "workload/transformer/transformer_attention.h"
 
+#include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
@@ -15,11 +16,6 @@
 enum { SOFTMAX_BYTES = 18, PROBABILITY_BF16S = 3 };
 
 /* ---- sizes ---- */
-
-static int64_t context_chips(const pod_tf *tf)
-{
-    return pod_work_layout_pieces(tf->layout, &tf->sequence);
-}
 
 /** Heads of keys and values on a chip. */
 static int64_t kv_heads(const pod_tf *tf, const pod_layer *layer)
@@ -103,13 +99,13 @@ void pod_tf_delta_rule(pod_tf *tf, const char *const names[2], const pod_layer *
                        const pod_tf_delta *of, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
     enum { READ_WRITE = 2, CONV_PASSES = 3, BACKWARD = 2 };
-    const int64_t tokens = of->sequences * of->seq / context_chips(tf);
+    const int64_t tokens = of->sequences * of->seq / pod_tf_context_chips(tf);
     const int64_t chunk = pod_min_i64(layer->delta_chunk, of->seq);
     const int64_t heads = pod_ceil_div(layer->heads, tf->tensor);
     const int64_t keys = layer->qk_dim;
     const int64_t values = layer->v_dim;
     const double count = (double)of->sequences * (double)heads
-                         * (double)pod_ceil_div(of->seq, chunk) / (double)context_chips(tf);
+                         * (double)pod_ceil_div(of->seq, chunk) / (double)pod_tf_context_chips(tf);
     const int64_t width = 2 * kv_heads(tf, layer) * keys + heads * values;
     const int64_t times = of->backward ? BACKWARD : 1;
     /* K·Kᵀ and Q·Kᵀ; half of a square for the triangular system; the scores' product with the values; Q·S, K·S, Kᵀ·V */
@@ -144,29 +140,50 @@ static void index_scores(pod_tf *tf, const char *const names[2], const pod_layer
 /* ---- keys and values of other chips ---- */
 
 /** Of the whole sequence. @return the gather, under way */
-static int32_t kv_gather(pod_tf *tf, const char *name, const pod_layer *layer, int32_t qkv)
+static int32_t kv_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv,
+                         const pod_tf_gathering *how)
 {
-    const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
+    static const char *const names[2][4] = {
+        {"", "fwd.gather.keys", "fwd.gather.values", "fwd.gather.kv"},
+        {"", "bwd.gather.keys", "bwd.gather.values", "bwd.gather.kv"}
+    };
+    const int64_t heads = kv_heads(tf, layer);
+    const int64_t width = ((how->what & POD_TF_KEYS) != 0 ? heads * layer->qk_dim : 0)
+                          + ((how->what & POD_TF_VALUES) != 0 ? heads * layer->v_dim : 0);
+    const int64_t elements = tf->tokens * pod_tf_context_chips(tf) * width;
     const int32_t all =
         pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, tf->stage.build.dtype, elements, 1);
-    return pod_tf_collective(tf, POD_ALL_GATHER, name, &tf->sequence, elements, POD_DTYPE_BF16,
-                             NONE, TOUCH(qkv, all, NONE, NONE));
+    const int32_t op =
+        pod_tf_collective(tf, POD_ALL_GATHER, names[how->backward][how->what], &tf->sequence,
+                          elements, POD_DTYPE_BF16, tf->keys_gather, TOUCH(qkv, all, NONE, NONE));
+    pod_tf_context_gather(tf, layer, op, qkv, how);
+    return op;
 }
 
 bool pod_tf_attend_gathers(const pod_tf *tf, const pod_layer *layer)
 {
-    return context_chips(tf) > 1 && layer->delta_chunk == 0
+    return pod_tf_context_chips(tf) > 1 && layer->delta_chunk == 0
            && (tf->stage.request->attention == POD_ATTENTION_PLAIN
                || tf->stage.request->settings.context == POD_CONTEXT_ALL_GATHER);
 }
 
+void pod_tf_attend_gather_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv, unsigned what,
+                                bool backward)
+{
+    const pod_tf_gathering how = {.what = what, .backward = backward};
+    if (pod_tf_attend_gathers(tf, layer)) {
+        tf->keys_gather = kv_gather(tf, layer, qkv, &how);
+    }
+}
+
 int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool backward)
 {
+    const pod_tf_gathering how = {
+        .what = POD_TF_KEYS | POD_TF_VALUES, .rotated = true, .backward = backward};
     const int32_t begun = tf->keys_gather;
     tf->keys_gather = NONE;
-    return begun != NONE || !pod_tf_attend_gathers(tf, layer)
-               ? begun
-               : kv_gather(tf, backward ? "bwd.gather.kv" : "fwd.gather.kv", layer, qkv);
+    return begun != NONE || !pod_tf_attend_gathers(tf, layer) ? begun
+                                                              : kv_gather(tf, layer, qkv, &how);
 }
 
 /** One step round the axis of `width` columns of each token. */
@@ -223,11 +240,14 @@ static void add_partial(pod_tf *tf, const char *name, int64_t width, int64_t add
 }
 
 /** Attention with keys and values that travel round the axis beside each step's kernel. Forward merges the step's
- *  output into that of those before. Backward adds to gradients in f32, which travel on beside the next step's. */
+ *  output into that of those before. Backward adds to gradients in f32, which travel on beside the next step's.
+ *  @param touch  queries, keys and values; result; backward the derivatives by it, and by qkv */
 static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
                  const pod_attention_args *args, const int32_t touch[POD_OP_TOUCHES_MAX])
 {
-    const int64_t chips = context_chips(tf);
+    enum { QUERIES, KEYS, VALUES };
+    static const int gradients[2] = {VALUES, KEYS};
+    const int64_t chips = pod_tf_context_chips(tf);
     const bool local = layer->window > 0;
     const pod_attention_args block = block_args(tf, args);
     const int64_t width[2] = {kv_heads(tf, layer) * layer->v_dim,
@@ -241,8 +261,10 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
                       rows + (args->backward ? 2 * kv_width(tf, layer) : 0));
     int32_t passed = NONE;
     int32_t gradient[2] = {NONE, NONE};
+    pod_tf_context_ring_begin(tf, layer, touch[0], args->backward ? &touch[1] : NULL);
     for (int64_t step = 0; step < chips; step++) {
         passed = ring_pass(tf, names[1], kv_width(tf, layer), POD_DTYPE_BF16, passed, kv);
+        pod_tf_context_ring_pass(tf, passed);
         if (local && step < chips - 1) {
             continue; /* most keys are out of the window: they are only passed on */
         }
@@ -253,31 +275,43 @@ static void ring(pod_tf *tf, const char *const names[3], const pod_layer *layer,
         } else {
             pod_tf_attention(tf, names[0], &block, touch);
         }
+        pod_tf_context_ring_attend(tf, layer, step, touch[0], touch[2]);
         for (int i = 0; args->backward && i < 2; i++) {
             pod_tf_wait(tf, gradient[i]);
             add_partial(tf, "bwd.add.dkv", width[i], sizeof(float), partial);
+            pod_tf_context_ring_add(tf, step, gradients[i]);
             gradient[i] = ring_pass(tf, names[2], width[i], POD_DTYPE_F32, NONE, partial);
+            pod_tf_context_ring_pass_back(tf, gradient[i], gradients[i]);
         }
         add_partial(tf, args->backward ? "bwd.add.dq" : "fwd.merge.context",
                     args->backward ? queries : rows, args->backward ? sizeof(float) : BYTES,
                     partial);
+        if (args->backward) {
+            pod_tf_context_ring_add(tf, step, QUERIES);
+        } else {
+            pod_tf_context_ring_merge(tf, layer, step, touch[1]);
+        }
         pod_tf_wait(tf, passed);
+        pod_tf_context_ring_passed(tf);
     }
     pod_tf_wait(tf, gradient[0]);
     pod_tf_wait(tf, gradient[1]);
 }
 
-/** Heads against tokens, or back: `columns` of each token of this chip. */
-static void exchange(pod_tf *tf, const char *name, int64_t columns, int32_t buffer)
+/** Heads against tokens, or back: `columns` of each token of this chip. @return the op, which the core waits for */
+static int32_t exchange(pod_tf *tf, const char *name, int64_t columns, int32_t buffer)
 {
-    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->sequence, tf->tokens * columns,
-                                      POD_DTYPE_BF16, NONE, TOUCH(buffer, NONE, NONE, NONE)));
+    const int32_t op =
+        pod_tf_collective(tf, POD_ALL_TO_ALL, name, &tf->sequence, tf->tokens * columns,
+                          POD_DTYPE_BF16, NONE, TOUCH(buffer, NONE, NONE, NONE));
+    pod_tf_wait(tf, op);
+    return op;
 }
 
 /** Columns of queries, keys and values that ulysses exchanges; keys are copied to as many heads as chips. */
 static int64_t exchanged_width(const pod_tf *tf, const pod_layer *layer)
 {
-    const int64_t chips = context_chips(tf);
+    const int64_t chips = pod_tf_context_chips(tf);
     const int64_t kv = kv_heads(tf, layer) > chips ? kv_heads(tf, layer) : chips;
     return layer->heads / tf->tensor * layer->qk_dim + kv * (layer->qk_dim + layer->v_dim);
 }
@@ -286,8 +320,8 @@ static int64_t exchanged_width(const pod_tf *tf, const pod_layer *layer)
 static pod_attention_args ulysses_args(const pod_tf *tf, const pod_layer *layer, bool backward)
 {
     pod_attention_args args = attention_args(tf, layer, backward);
-    args.heads = pod_ceil_div(args.heads, context_chips(tf));
-    args.kv_heads = pod_ceil_div(args.kv_heads, context_chips(tf));
+    args.heads = pod_ceil_div(args.heads, pod_tf_context_chips(tf));
+    args.kv_heads = pod_ceil_div(args.kv_heads, pod_tf_context_chips(tf));
     return args;
 }
 
@@ -366,7 +400,7 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     const bool no_kernel = tf->stage.request->attention == POD_ATTENTION_PLAIN;
     const pod_context_parallel way =
         no_kernel ? POD_CONTEXT_ALL_GATHER : tf->stage.request->settings.context;
-    const int64_t chips = context_chips(tf);
+    const int64_t chips = pod_tf_context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, false);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of.context, NONE, NONE};
     if (layer->delta_chunk > 0) {
@@ -385,39 +419,50 @@ pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, boo
     }
     if (chips > 1 && way == POD_CONTEXT_ULYSSES) {
         const pod_attention_args share = ulysses_args(tf, layer, false);
-        exchange(tf, again ? "bwd.exchange.qkv" : "fwd.exchange.qkv", exchanged_width(tf, layer),
-                 qkv);
+        const int32_t sent = exchange(tf, again ? "bwd.exchange.qkv" : "fwd.exchange.qkv",
+                                      exchanged_width(tf, layer), qkv);
+        pod_tf_context_exchange(tf, layer, sent, qkv);
         pod_tf_attention(tf, "fwd.attention", &share, touch);
-        exchange(tf, again ? "bwd.exchange.context" : "fwd.exchange.context",
-                 pod_tf_context_width(tf, layer), of.context);
+        pod_tf_context_share_attend(tf, layer);
+        const int32_t back = exchange(tf, again ? "bwd.exchange.context" : "fwd.exchange.context",
+                                      pod_tf_context_width(tf, layer), of.context);
+        pod_tf_context_exchange_result(tf, back, of.context);
         return of;
     }
     pod_tf_wait(tf, pod_tf_attend_gather(tf, layer, qkv, again));
     if (no_kernel) {
         of.probabilities = plain_forward(tf, &args, qkv, of.context);
+        return of;
+    }
+    pod_tf_attention_pieces(tf, "fwd.attention", &args, chips, touch);
+    if (chips > 1) {
+        pod_tf_context_attend(tf, layer, qkv, of.context);
     } else {
-        pod_tf_attention_pieces(tf, "fwd.attention", &args, chips, touch);
         pod_tf_number_attend(tf, layer, qkv, of.context);
     }
     return of;
 }
 
-/** Gradients of keys and values to the chips of their tokens. @return the reduce-scatter, under way */
-static int32_t kv_scatter(pod_tf *tf, const pod_layer *layer, int32_t dqkv)
+/** Gradients of keys and values to the chips of their tokens. @param numbers  of those of all
+ *  @return the reduce-scatter, under way */
+static int32_t kv_scatter(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t numbers)
 {
-    const int64_t elements = tf->tokens * context_chips(tf) * kv_width(tf, layer);
-    return pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence, elements,
-                             POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE));
+    const int64_t elements = tf->tokens * pod_tf_context_chips(tf) * kv_width(tf, layer);
+    const int32_t op =
+        pod_tf_collective(tf, POD_REDUCE_SCATTER, "bwd.scatter.kv", &tf->sequence, elements,
+                          POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE));
+    pod_tf_context_scatter(tf, layer, op, numbers);
+    return op;
 }
 
-void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
+void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv)
 {
     static const char *const ring_names[3] = {"bwd.attention", "bwd.pass.kv", "bwd.pass.dkv"};
     const bool no_kernel = tf->stage.request->attention == POD_ATTENTION_PLAIN;
     const pod_context_parallel way =
         no_kernel ? POD_CONTEXT_ALL_GATHER : tf->stage.request->settings.context;
-    const int64_t chips = context_chips(tf);
+    const int64_t chips = pod_tf_context_chips(tf);
     const pod_attention_args args = attention_args(tf, layer, true);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {qkv, of->context, dcontext, dqkv};
     if (layer->delta_chunk > 0) {
@@ -436,21 +481,31 @@ void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
     if (chips > 1 && way == POD_CONTEXT_ULYSSES) {
         const pod_attention_args share = ulysses_args(tf, layer, true);
         if (!of->gathered) {
-            exchange(tf, "bwd.exchange.qkv", exchanged_width(tf, layer), qkv);
+            const int32_t sent = exchange(tf, "bwd.exchange.qkv", exchanged_width(tf, layer), qkv);
+            pod_tf_context_exchange(tf, layer, sent, qkv);
         }
-        exchange(tf, "bwd.exchange.dcontext", pod_tf_context_width(tf, layer), dcontext);
+        const int32_t result =
+            exchange(tf, "bwd.exchange.dcontext", pod_tf_context_width(tf, layer), dcontext);
+        pod_tf_context_exchange_back(tf, result, dcontext);
         pod_tf_attention(tf, "bwd.attention", &share, touch);
-        exchange(tf, "bwd.exchange.dqkv", exchanged_width(tf, layer), dqkv);
+        pod_tf_context_share_attend_back(tf, layer);
+        const int32_t back = exchange(tf, "bwd.exchange.dqkv", exchanged_width(tf, layer), dqkv);
+        pod_tf_context_exchange_dqkv(tf, layer, back);
         return;
     }
+    int32_t numbers = NONE;
     pod_tf_wait(tf, of->gather);
     if (no_kernel) {
         plain_backward(tf, &args, qkv, of, dcontext, dqkv);
     } else {
         pod_tf_attention_pieces(tf, "bwd.attention", &args, chips, touch);
-        pod_tf_number_attend_back(tf, layer, qkv, dcontext, dqkv);
+        if (chips > 1) {
+            numbers = pod_tf_context_attend_back(tf, layer, TOUCH(qkv, dcontext, dqkv), raw);
+        } else {
+            pod_tf_number_attend_back(tf, layer, qkv, dcontext, dqkv);
+        }
     }
-    const int32_t scatter = chips > 1 ? kv_scatter(tf, layer, dqkv) : NONE;
+    const int32_t scatter = chips > 1 ? kv_scatter(tf, layer, dqkv, numbers) : NONE;
     pod_tf_put_off_end(tf);
     pod_tf_wait(tf, scatter);
 }

@@ -7,9 +7,9 @@
  *  equally many keys: the second and the last but one stand for all. Unbalanced the last chip decides, whose S / c
  *  queries see all keys. Per layer, with T tokens of a chip, keys and values of w columns:
  *
- *      all-gather  T·c·w gathered forward, beside the projections of values and queries; once backward, beside the
- *                  MLP's backward pass; their gradients reduce-scattered beside derivatives by weights and by
- *                  queries, as XLA's latency-hiding scheduler puts them
+ *      all-gather  T·c·w gathered forward, keys beside the projections of values and queries, values then; once
+ *                  backward, beside the MLP's backward pass; their gradients reduce-scattered beside derivatives by
+ *                  weights and by queries, as XLA's latency-hiding scheduler puts them
  *      ring        c permutes of T·w forward, each beside a step's scores (the last one brings them home); partial
  *                  outputs are merged in f32. Backward the same, and c permutes of the gradients in f32, each beside
  *                  the next step's scores. Local layers wait for all of it first, as their few scores overlap with
@@ -53,9 +53,14 @@ void pod_tf_attention_pieces(pod_tf *tf, const char *name, const pod_attention_a
 pod_tf_scores pod_tf_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool again);
 /** Whether keys and values of other chips come in one all-gather, and their gradients go in one reduce-scatter. */
 bool pod_tf_attend_gathers(const pod_tf *tf, const pod_layer *layer);
-/** That gather begins, as soon as this chip's keys and values are at hand, unless it has (tf->keys_gather).
+/** Keys, values or both (POD_TF_KEYS | POD_TF_VALUES), as projected, of the next attention begin to be gathered, after
+ *  those under way. */
+void pod_tf_attend_gather_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv, unsigned what,
+                                bool backward);
+/** What attention waits for: both, rotated, are gathered now unless that has begun.
  *  @return the gather, under way, or POD_OP_NONE */
 int32_t pod_tf_attend_gather(pod_tf *tf, const pod_layer *layer, int32_t qkv, bool backward);
-/** @param of  what pod_tf_attend gave, kept or done again @param dqkv  derivatives come here */
-void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv,
+/** @param of  what pod_tf_attend gave, kept or done again @param raw  numbers of qkv before norms and rotation
+ *  @param dqkv  derivatives come here */
+void pod_tf_attend_backward(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw,
                             const pod_tf_scores *of, int32_t dcontext, int32_t dqkv);

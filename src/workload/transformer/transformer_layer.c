@@ -12,6 +12,7 @@
 
 #include "workload/build/uses.h"
 #include "workload/transformer/transformer_attention.h"
+#include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_mlp.h"
 #include "workload/transformer/transformer_numbers.h"
@@ -50,7 +51,30 @@ static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated
     const int64_t passes = tf->model->qk_norms > 0 ? 4 : 2;
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                   TOUCH(of.qkv, of.more, NONE, NONE));
-    pod_tf_number_rotate(tf, layer, of.qkv, of.raw, of.back);
+    if (!of.back || !pod_tf_context_collect(tf, layer, of.qkv, of.raw)) {
+        pod_tf_number_rotate(tf, layer, of.qkv, of.raw, of.back);
+    }
+}
+
+/** The columns of what is kept among queries, keys and values. */
+static void qkv_kept(pod_tf *tf, const pod_layer *layer, int32_t qkv)
+{
+    const pod_tf_saved *saved = pod_tf_saved_of(tf, tf->layer);
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
+            pod_tf_number_columns(tf, saved->number[POD_TF_SLOT_PROJECTION + i],
+                                  pod_tf_number(tf, qkv), pod_tf_column_first(tf, layer, m),
+                                  pod_layer_matmul_n(m, tf->tensor) * m->count);
+        }
+    }
+}
+
+/** What of it is gathered over sequence. */
+static unsigned gathered_of(const pod_layer_matmul *m)
+{
+    return ((m->kept & 1U << POD_KEEP_KEY) != 0 ? POD_TF_KEYS : 0)
+           | ((m->kept & 1U << POD_KEEP_VALUE) != 0 ? POD_TF_VALUES : 0);
 }
 
 /** Queries, keys and values. @param again  only those that aren't kept */
@@ -60,15 +84,24 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
     const int32_t qkv = pod_tf_activation(tf, "qkv", pod_tf_qkv_width(tf, layer));
     const bool keys_first = !tf->pieces && pod_tf_attend_gathers(tf, layer);
     pod_tf_quantize(tf, tf->tokens * tf->model->d_model, xn);
-    pod_tf_products products[2] = {
+    if (again) {
+        qkv_kept(tf, layer, qkv);
+    }
+    enum { KEYS, VALUES, REST, ORDER }; /* of what is gathered while others are projected */
+    pod_tf_products products[ORDER] = {
+        {.pass = "fwd.pass.qkv", .buffer = xn},
         {.pass = "fwd.pass.qkv", .buffer = xn},
         {.pass = "fwd.pass.qkv", .buffer = xn}
     };
+    unsigned what[ORDER] = {0};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
-        pod_tf_products *of = &products[keys_first && (m->kept & 1U << POD_KEEP_KEY) != 0 ? 0 : 1];
+        const unsigned of = gathered_of(m);
+        const int turn = !keys_first || of == 0 ? REST : (of & POD_TF_KEYS) != 0 ? KEYS : VALUES;
+        pod_tf_products *p = &products[turn];
         if (m->role == POD_ROLE_PROJECTION && !(again && pod_tf_is_kept(tf, m->kept))) {
-            of->product[of->count++] = (pod_tf_product){
+            what[turn] |= of;
+            p->product[p->count++] = (pod_tf_product){
                 "fwd.matmul.qkv",
                 m->k,
                 pod_layer_matmul_n(m, tf->tensor),
@@ -80,11 +113,15 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
             };
         }
     }
-    if (products[0].count > 0) {
-        pod_tf_multiply(tf, &products[0], false);
-        tf->keys_gather = pod_tf_attend_gather(tf, layer, qkv, again);
+    for (int i = KEYS; i < REST; i++) {
+        const bool alone = products[KEYS].count == 0 || products[VALUES].count == 0;
+        if (products[i].count > 0) {
+            pod_tf_multiply(tf, &products[i], false);
+            pod_tf_attend_gather_begin(tf, layer, qkv,
+                                       alone ? POD_TF_KEYS | POD_TF_VALUES : what[i], again);
+        }
     }
-    pod_tf_multiply(tf, &products[1], tf->rows_cut && !again);
+    pod_tf_multiply(tf, &products[REST], tf->rows_cut && !again);
     return qkv;
 }
 
@@ -118,17 +155,7 @@ static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t
             (void)pod_tf_kept(tf, (pod_tf_slot)(POD_TF_SLOT_PROJECTION + i));
         }
     }
-    const int32_t qkv = qkv_forward(tf, layer, xn, weights, true);
-    for (int i = 0; i < layer->nmatmuls; i++) {
-        const pod_layer_matmul *m = &layer->matmul[i];
-        if (m->role == POD_ROLE_PROJECTION && pod_tf_is_kept(tf, m->kept)) {
-            pod_tf_number_columns(
-                tf, pod_tf_saved_of(tf, tf->layer)->number[POD_TF_SLOT_PROJECTION + i],
-                pod_tf_number(tf, qkv), pod_tf_column_first(tf, layer, m),
-                pod_layer_matmul_n(m, tf->tensor) * m->count);
-        }
-    }
-    return qkv;
+    return qkv_forward(tf, layer, xn, weights, true);
 }
 
 static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
@@ -519,7 +546,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     if (tf->puts_off) {
         attention_put_off(tf, layer, s, &g, weights, dxn);
     }
-    pod_tf_attend_backward(tf, layer, s->qkv, &s->attended, dcontext, g.dqkv);
+    pod_tf_attend_backward(tf, layer, s->qkv, s->raw_qkv, &s->attended, dcontext, g.dqkv);
     rotate(tf, "bwd.rotate", layer,
            (rotated){.qkv = g.dqkv, .more = s->qkv, .raw = s->raw_qkv, .back = true});
     projections_backward(tf, layer, s, &g, weights, dxn);

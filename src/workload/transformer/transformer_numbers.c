@@ -49,7 +49,6 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, !sgd_or_adam, "another optimizer than sgd and adam");
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
-    lack_note(lack, layout->size[POD_MESH_SEQUENCE] > 1, "the mesh axis sequence");
     lack_note(lack, pod_circular_is_on(r, layout->stages), "a circular pipeline");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
               "--collective-matmul on");
@@ -61,7 +60,10 @@ static pod_status divides_check(const pod_step_request *request, const pod_work_
                                 pod_error *err)
 {
     const pod_model *model = request->model;
-    const pod_axis_list columns = layout->fsdp;
+    const pod_axis_list sequence = {.count = layout->size[POD_MESH_SEQUENCE] > 1,
+                                    .axis = {POD_MESH_SEQUENCE}};
+    const pod_axis_list rest = pod_axis_list_join(layout->fsdp, &sequence);
+    const pod_axis_list columns = pod_axis_list_join(rest, &layout->expert);
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "kv_heads", model->kv_heads, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "d_model", model->d_model, &columns, err));
@@ -71,6 +73,14 @@ static pod_status divides_check(const pod_step_request *request, const pod_work_
                         (long long)model->head_dim);
     }
     return POD_OK;
+}
+
+/** Over sequence a chip has two pieces of each one, or one. */
+static bool pieces_divide(const pod_step_request *request, const pod_work_layout *layout)
+{
+    const int64_t chips = layout->size[POD_MESH_SEQUENCE];
+    const int64_t pieces = request->settings.context_unbalanced ? chips : 2 * chips;
+    return chips == 1 || request->seq % (pieces * request->model->experts) == 0;
 }
 
 /** Experts: equally many rows for each, of all that a chip has at a time. */
@@ -98,7 +108,7 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
             "--data real: %lld experts need as many columns and a vocabulary of as many",
             (long long)model->experts);
     }
-    if (tokens % model->experts != 0) {
+    if (tokens % model->experts != 0 || !pieces_divide(request, layout)) {
         return pod_fail(err, POD_E_INVALID,
                         "--data real: %lld tokens of a chip at a time do not divide among %lld "
                         "experts; use a --batch or --seq with more factors of it",
@@ -234,6 +244,13 @@ static pod_number number_of(pod_number_function function)
         number.out[i] = nothing;
     }
     return number;
+}
+
+pod_number pod_tf_number_norm_of(const pod_tf *tf, bool back)
+{
+    pod_number norm = number_of(back ? POD_NUMBER_NORM_BACK : POD_NUMBER_NORM);
+    norm.rate = tf->stage.request->form.epsilon;
+    return norm;
 }
 
 static pod_number_view whole_of(const pod_tf *tf, int32_t number)
@@ -488,36 +505,46 @@ static void heads_norm(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t 
     const int64_t heads = (layer->heads + layer->kv_heads) / tf->tensor * layer->qk_dim;
     const int32_t before = pod_tf_number(tf, qkv);
     const int32_t after = pod_tf_number_next(tf, qkv);
-    pod_number norm = number_of(raw != NONE ? POD_NUMBER_NORM_BACK : POD_NUMBER_NORM);
+    pod_number norm = pod_tf_number_norm_of(tf, raw != NONE);
     norm.in[0] = columns_of(tf, raw != NONE ? raw : before, 0, heads);
     norm.in[1] = raw != NONE ? columns_of(tf, before, 0, heads) : nothing;
     norm.out[0] = columns_of(tf, after, 0, heads);
     norm.dim = layer->qk_dim;
-    norm.rate = tf->stage.request->form.epsilon;
     compute(tf, &norm);
     pod_tf_number_columns(tf, before, after, heads, tf->program->buffers[after].columns - heads);
+}
+
+void pod_tf_number_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from,
+                        pod_number_view to, bool back)
+{
+    pod_number rotate = number_of(POD_NUMBER_ROTATE);
+    rotate.in[0] = from;
+    rotate.in[1] = whole_of(tf, tf->positions);
+    rotate.out[0] = to;
+    rotate.heads = from.columns / layer->qk_dim;
+    rotate.dim = layer->qk_dim;
+    rotate.rate = tf->stage.request->form.rotary_base;
+    rotate.back = back;
+    compute(tf, &rotate);
 }
 
 void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw, bool back)
 {
     const bool norms = tf->model->qk_norms > 0;
-    if (pod_tf_numbers(tf)) {
-        if (norms && !back) {
-            heads_norm(tf, layer, qkv, NONE);
-        }
-        pod_number rotate = number_of(POD_NUMBER_ROTATE);
-        rotate.in[0] = whole_of(tf, pod_tf_number(tf, qkv));
-        rotate.in[1] = whole_of(tf, tf->positions);
-        rotate.out[0] = whole_of(tf, pod_tf_number_next(tf, qkv));
-        rotate.heads = layer->heads / tf->tensor;
-        rotate.kv_heads = layer->kv_heads / tf->tensor;
-        rotate.dim = layer->qk_dim;
-        rotate.rate = tf->stage.request->form.rotary_base;
-        rotate.back = back;
-        compute(tf, &rotate);
-        if (norms && back) {
-            heads_norm(tf, layer, qkv, raw);
-        }
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    if (norms && !back) {
+        heads_norm(tf, layer, qkv, NONE);
+    }
+    const int64_t heads = (layer->heads + layer->kv_heads) / tf->tensor * layer->qk_dim;
+    const int32_t before = pod_tf_number(tf, qkv);
+    const int32_t after = pod_tf_number_next(tf, qkv);
+    pod_tf_number_turn(tf, layer, columns_of(tf, before, 0, heads), columns_of(tf, after, 0, heads),
+                       back);
+    pod_tf_number_columns(tf, before, after, heads, tf->program->buffers[after].columns - heads);
+    if (norms && back) {
+        heads_norm(tf, layer, qkv, raw);
     }
 }
 
@@ -535,12 +562,10 @@ static void qkv_views(const pod_tf *tf, const pod_layer *layer, int32_t qkv,
     view[2] = columns_of(tf, qkv, queries + keys, values);
 }
 
-static pod_number attend_of(pod_tf *tf, const pod_layer *layer, pod_number_function function,
-                            int32_t qkv)
+pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer, pod_number_function function)
 {
     enum { QUERY_POSITION = 3, KEY_POSITION };
     pod_number attend = number_of(function);
-    qkv_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
     attend.in[QUERY_POSITION] = whole_of(tf, tf->positions);
     attend.in[KEY_POSITION] = whole_of(tf, tf->positions);
     attend.heads = layer->heads / tf->tensor;
@@ -555,7 +580,8 @@ static pod_number attend_of(pod_tf *tf, const pod_layer *layer, pod_number_funct
 void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
 {
     if (pod_tf_numbers(tf)) {
-        pod_number attend = attend_of(tf, layer, POD_NUMBER_ATTEND, qkv);
+        pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
+        qkv_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
         attend.out[0] = whole_of(tf, pod_tf_number(tf, context));
         compute(tf, &attend);
     }
@@ -566,7 +592,8 @@ void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, 
 {
     enum { RESULT = 5 };
     if (pod_tf_numbers(tf)) {
-        pod_number attend = attend_of(tf, layer, POD_NUMBER_ATTEND_BACK, qkv);
+        pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND_BACK);
+        qkv_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
         attend.in[RESULT] = whole_of(tf, pod_tf_number(tf, dcontext));
         qkv_views(tf, layer, pod_tf_number(tf, dqkv), attend.out);
         compute(tf, &attend);

@@ -89,6 +89,12 @@ void pod_tf_number_move(pod_tf *tf, int32_t op, int32_t from, int32_t to, const 
 /* ---- for what other files compute ---- */
 
 pod_number pod_tf_number_begin(pod_number_function function);
+/** A norm of the model; attention with all but its arrays, but for positions; rotation of the heads of a view. */
+pod_number pod_tf_number_norm_of(const pod_tf *tf, bool back);
+pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer,
+                                   pod_number_function function);
+void pod_tf_number_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from,
+                        pod_number_view to, bool back);
 /** Parts of a buffer of numbers: rows and columns; all of it; a matrix from element `first` on. */
 pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row, int64_t rows,
                                    int64_t column, int64_t columns);

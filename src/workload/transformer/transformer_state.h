@@ -59,6 +59,27 @@ typedef struct pod_tf_routes {
     int32_t dwi;
 } pod_tf_routes;
 
+/** Numbers of attention over sequence (transformer_context.h), of the layer under way. */
+typedef struct pod_tf_context {
+    int32_t
+        positions; /**< of all chips' tokens: sequence by sequence, or in the order of a ring, of one sequence */
+    int32_t gathered[2];  /**< keys and values from all chips; ulysses: queries, keys and values, */
+    int32_t regrouped[2]; /**< sequence by sequence; POD_OP_NONE: not yet */
+    int64_t first[2];     /**< column of keys, of values */
+    int32_t at_hand;      /**< in a ring: keys and values of this step, */
+    int32_t passed;       /**< and of the next one */
+    int32_t step
+        [3]; /**< what a step gives: results and sums, or derivatives by queries, keys and values */
+    int32_t sum[3]; /**< with those of the steps before */
+    int32_t
+        along; /**< of queries, for the way back (ATTEND_ALONG); ulysses: derivatives on their way */
+    int32_t
+        scattered; /**< derivatives by this chip's keys and values; POD_OP_NONE: there are none */
+    int32_t
+        returned; /**< likewise, ulysses: by queries, too, in the order of the chips that had them */
+    bool home;    /**< those of the ring are in `sum` */
+} pod_tf_context;
+
 /** What a layer leaves for its backward pass. */
 typedef enum pod_tf_slot {
     POD_TF_SLOT_INPUT,
@@ -80,6 +101,7 @@ typedef struct pod_tf_saved {
     int32_t number[POD_TF_SLOTS]; /**< what is kept, of a program with numbers */
     int32_t normed[2];            /**< likewise of POD_TF_SLOT_NORMS: results of both norms, */
     int32_t rotated;              /**< and queries and keys after rotation */
+    int32_t sums; /**< of attention in a ring: largest score and sum of exponents of each head */
     pod_tf_routes rows;
     int32_t raw[2]; /**< what the output projection and the MLP give, where a norm follows */
 } pod_tf_saved;
@@ -150,7 +172,8 @@ typedef struct pod_tf {
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
     bool pieces;   /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
     bool rows_cut; /**< rows between matmuls are a share of tensor */
-    pod_tf_routes rows;  /**< of the layer under way */
+    pod_tf_routes rows; /**< of the layer under way */
+    pod_tf_context context;
     int32_t positions;   /**< numbers: of this chip's tokens in their sequences */
     int32_t logits;      /**< of the piece under way */
     int32_t last_core;   /**< op */

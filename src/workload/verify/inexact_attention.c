@@ -157,6 +157,21 @@ static void attend_block(const block *b, const pod_inexact *out)
     }
 }
 
+/** Results of as many parts as there are chips of sequence, merged in f32: each time both are multiplied by
+ *  exp(difference of largest scores), which is rounded, and added. */
+static void merges_add(const pod_inexact_attention *of, const pod_inexact *out)
+{
+    enum { ROUNDINGS = 3 };
+    static const double wide = 0x1p-24;
+    const double part = ROUNDINGS * (double)(of->context_terms - 1) * pod_square(wide);
+    for (int64_t r = 0; of->context_terms > 1 && r < out->rows; r++) {
+        for (int64_t c = 0; c < out->columns; c++) {
+            const int64_t at = r * out->stride + c;
+            out->square[at] += (float)(part * pod_square(out->value[at]));
+        }
+    }
+}
+
 void pod_inexact_attend(pod_inexact_context *context, const pod_inexact_attention *of,
                         const pod_inexact_qkv *in, const pod_inexact *out)
 {
@@ -172,6 +187,7 @@ void pod_inexact_attend(pod_inexact_context *context, const pod_inexact_attentio
             }
         }
     }
+    merges_add(of, out);
     pod_inexact_store(context, "fwd.attention", out, 1);
 }
 

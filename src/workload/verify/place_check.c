@@ -93,6 +93,30 @@ static int64_t first_token(const chip_place *place, int32_t microbatch)
            * request->seq;
 }
 
+/** Where the chip's token `t` of a sequence is in it: the chips of sequence have a front and a back piece each, unless
+ *  that isn't asked for or a piece is one token. */
+static int64_t position_of(const chip_place *place, int64_t t)
+{
+    const pod_step_request *request = place->check->request;
+    const int64_t chips = place->check->work->layout.size[POD_MESH_SEQUENCE];
+    const int64_t chip = place->coordinate[POD_MESH_SEQUENCE];
+    const int64_t tokens = request->seq / chips;
+    const int64_t half = tokens / 2;
+    if (chips == 1 || request->settings.context_unbalanced || half == 0) {
+        return chip * tokens + t;
+    }
+    return t < half ? chip * half + t : request->seq - (chip + 1) * (tokens - half) + t - half;
+}
+
+/** The token of a chip's row. */
+static int64_t token_at(const chip_place *place, int32_t microbatch, int64_t row)
+{
+    const pod_step_request *request = place->check->request;
+    const int64_t each = request->seq / place->check->work->layout.size[POD_MESH_SEQUENCE];
+    return first_token(place, microbatch) + row / each * request->seq
+           + position_of(place, row % each);
+}
+
 /** Columns of the vocabulary, or of another size, that tensor gives to a chip, and the first of them. */
 static int64_t tensor_share(const chip_place *place, int64_t size, int64_t *first)
 {
@@ -112,12 +136,28 @@ static void tokens_fill(const chip_place *place, const pod_place *what, bool tar
     (void)tensor_share(place, model->vocab, &first_row);
     for (int64_t p = 0; p < pieces; p++) {
         const chip_place other = with_piece(place, &what->cut, p);
-        const int64_t first = first_token(&other, what->microbatch);
         for (int64_t i = 0; i < count / pieces; i++) {
-            const int32_t token = targets ? pod_transformer_target(model, check->seed, first + i)
-                                          : pod_transformer_token(model, check->seed, first + i);
+            const int64_t index = token_at(&other, what->microbatch, i);
+            const int32_t token = targets ? pod_transformer_target(model, check->seed, index)
+                                          : pod_transformer_token(model, check->seed, index);
             out[p * (count / pieces) + i] = (float)(token - first_row);
         }
+    }
+}
+
+static void token_positions_fill(const chip_place *place, const pod_place *what, int64_t count,
+                                 float *out)
+{
+    const pod_work_layout *layout = &place->check->work->layout;
+    const int64_t each = place->check->request->seq / layout->size[POD_MESH_SEQUENCE];
+    const int64_t pieces = pod_work_layout_pieces(layout, &what->cut);
+    const int64_t own = piece_of(place, &what->cut);
+    for (int64_t row = 0; row < count; row++) {
+        const int64_t piece = row / each % pieces;
+        const chip_place other = with_piece(
+            place, &what->cut,
+            what->role == POD_PLACE_RING_POSITIONS ? (own - piece + pieces) % pieces : piece);
+        out[row] = (float)position_of(pieces > 1 ? &other : place, row % each);
     }
 }
 
@@ -269,9 +309,8 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
             tokens_fill(&place, what, true, buffer->rows, numbers);
             break;
         case POD_PLACE_POSITIONS:
-            for (int64_t row = 0; row < buffer->rows; row++) {
-                numbers[row] = (float)(row % check->request->seq);
-            }
+        case POD_PLACE_RING_POSITIONS:
+            token_positions_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_WEIGHTS:
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
@@ -311,11 +350,20 @@ static void run_compare(void *context, const run *r)
 static void logits_compare(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
                            const target *t)
 {
-    pod_patch patch = {.row = first_token(place, what->microbatch),
-                       .rows = buffer->rows,
-                       .columns = buffer->columns};
+    const int64_t row_bytes = buffer->columns * pod_dtype_size(buffer->dtype);
+    pod_patch patch = {.columns = buffer->columns};
     (void)tensor_share(place, place->check->request->model->vocab, &patch.column);
-    patch_compare(t, "logits", &patch, 0);
+    for (int64_t row = 0; row < buffer->rows; row += patch.rows) { /* runs of tokens */
+        patch.row = token_at(place, what->microbatch, row);
+        patch.rows = 1;
+        while (row + patch.rows < buffer->rows
+               && token_at(place, what->microbatch, row + patch.rows) == patch.row + patch.rows) {
+            patch.rows++;
+        }
+        target part = *t;
+        part.data += row * row_bytes;
+        patch_compare(&part, "logits", &patch, 0);
+    }
 }
 
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)

@@ -28,6 +28,13 @@ typedef struct layout {
     pod_remat remat;
 } layout;
 
+/** Over sequence. */
+typedef struct context_layout {
+    layout of;
+    pod_context_parallel context;
+    bool unbalanced;
+} context_layout;
+
 static void case_prepare(step_case *c, const layout *of)
 {
     step_prepare(c, "v5p:2x2x2", "none", of->mesh, of->model, 8);
@@ -68,7 +75,40 @@ static const layout layouts[] = {
      "mlp_matrices=2,window=3,global_every=3", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
 };
 
-enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+static const context_layout over_sequence[] = {
+    {{"sequence=2,fsdp=4", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false},
+    {{"sequence=4,tensor=2", normed, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_NONE},
+     POD_CONTEXT_ALL_GATHER, true },
+    {{"sequence=4,data=2", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_RING,       false},
+    {{"sequence=2,tensor=2,data=2", dense, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_MINIMAL},
+     POD_CONTEXT_RING,       true },
+    {{"pipeline=2,sequence=2,fsdp=2", normed, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_MINIMAL},
+     POD_CONTEXT_ULYSSES,    false},
+    {{"data=2,sequence=4", dense, 1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ULYSSES,    false},
+    {{"sequence=2,expert=4", experts, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_RING,       true },
+};
+
+enum {
+    PLAIN = sizeof layouts / sizeof layouts[0],
+    LAYOUTS = PLAIN + sizeof over_sequence / sizeof over_sequence[0]
+};
+
+/** @return its mesh */
+static const char *layout_prepare(step_case *c, int i)
+{
+    const context_layout plain = {.of = layouts[i < PLAIN ? i : 0]};
+    const context_layout *of = i < PLAIN ? &plain : &over_sequence[i - PLAIN];
+    case_prepare(c, &of->of);
+    c->request.settings.context = of->context;
+    c->request.settings.context_unbalanced = of->unbalanced;
+    return of->of.mesh;
+}
 
 /* ---- the same program ---- */
 
@@ -92,22 +132,21 @@ Test(transformer_numbers, leave_the_program_as_it_is)
     for (int i = 0; i < LAYOUTS; i++) {
         step_case with;
         step_case without;
-        case_prepare(&with, &layouts[i]);
-        case_prepare(&without, &layouts[i]);
+        const char *mesh = layout_prepare(&with, i);
+        (void)layout_prepare(&without, i);
         without.request.numbers = false;
         step_build(&with);
         step_build(&without);
         cr_expect_eq(without.work.data_bytes, -1);
         cr_expect_gt(with.work.data_bytes, 0);
-        cr_expect_eq(with.work.memory.peak_bytes, without.work.memory.peak_bytes, "%s",
-                     layouts[i].mesh);
+        cr_expect_eq(with.work.memory.peak_bytes, without.work.memory.peak_bytes, "%s", mesh);
         for (int32_t s = 0; s < with.work.programs.nstages; s++) {
             const pod_program *a = &with.work.programs.stages[s];
             const pod_program *b = &without.work.programs.stages[s];
-            cr_assert_eq(a->nops, b->nops, "%s", layouts[i].mesh);
+            cr_assert_eq(a->nops, b->nops, "%s", mesh);
             for (int32_t op = 0; op < a->nops; op++) {
-                cr_assert(op_costs_the_same(a, &a->ops[op], b, &b->ops[op]), "%s: %s",
-                          layouts[i].mesh, a->ops[op].name);
+                cr_assert(op_costs_the_same(a, &a->ops[op], b, &b->ops[op]), "%s: %s", mesh,
+                          a->ops[op].name);
             }
         }
         step_free(&with);
@@ -131,6 +170,7 @@ static pod_transformer_reference *reference_of(const step_case *c)
         .rate = pod_transformer_rate(c->request.optimizer),
         .seed = 7,
         .activation_terms = c->work.layout.size[POD_MESH_TENSOR],
+        .context_terms = c->work.layout.size[POD_MESH_SEQUENCE],
         .gradient_terms = (int64_t)c->slice.nchips * c->request.microbatches,
     };
     cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK, "%s", err.text);
@@ -179,11 +219,11 @@ Test(transformer_numbers, are_those_of_one_chip)
 {
     for (int i = 0; i < LAYOUTS; i++) {
         step_case c;
-        case_prepare(&c, &layouts[i]);
+        const char *mesh = layout_prepare(&c, i);
         step_build(&c);
         pod_transformer_reference *reference = reference_of(&c);
         const seen s = numbers_run(&c, reference, FAULT_NONE, -1);
-        cr_expect_eq(s.check.found.wrong, 0, "%s: %lld of %lld", layouts[i].mesh,
+        cr_expect_eq(s.check.found.wrong, 0, "%s: %lld of %lld", mesh,
                      (long long)s.check.found.wrong, (long long)s.check.found.checked);
         cr_expect_gt(s.check.found.checked, 0);
         pod_transformer_reference_free(reference);
@@ -199,7 +239,7 @@ static void faults_are_found(serial_fault fault)
     int changed = 0;
     for (int i = 0; i < LAYOUTS; i++) {
         step_case c;
-        case_prepare(&c, &layouts[i]);
+        const char *mesh = layout_prepare(&c, i);
         step_build(&c);
         pod_transformer_reference *reference = reference_of(&c);
         const seen clean = numbers_run(&c, reference, FAULT_NONE, -1);
@@ -209,8 +249,8 @@ static void faults_are_found(serial_fault fault)
                 const seen s = numbers_run(&c, reference, fault, op);
                 changed += s.digest != clean.digest ? 1 : 0;
                 cr_expect(s.digest == clean.digest || s.check.found.wrong > 0,
-                          "%s: fault %d in op %d (%s, layer %d) is not found", layouts[i].mesh,
-                          fault, (int)op, program->ops[op].name, (int)program->ops[op].layer);
+                          "%s: fault %d in op %d (%s, layer %d) is not found", mesh, fault, (int)op,
+                          program->ops[op].name, (int)program->ops[op].layer);
             }
         }
         pod_transformer_reference_free(reference);
@@ -249,7 +289,6 @@ static void expect_refused(const char *mesh, const char *model, const char *part
 
 Test(transformer_numbers, of_other_layouts_are_refused)
 {
-    expect_refused("sequence=2,data=4", dense, "the mesh axis sequence has no real numbers yet");
     expect_refused("tensor=4,data=2", dense, "kv_heads = 2 does not divide over tensor=4");
     expect_refused("fsdp=8",
                    "transformer:layers=1,d_model=36,d_ff=64,heads=4,kv_heads=2,head_dim=9,vocab=32,"

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_context.h"
+
+#include "chip/kernels.h"
+#include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_numbers.h"
+#include "workload/transformer/transformer_ops.h"
+
+/* ---- sizes ---- */
+
+int64_t pod_tf_context_chips(const pod_tf *tf)
+{
+    return pod_work_layout_pieces(tf->layout, &tf->sequence);
+}
+
+/** Columns of a chip's queries, of its keys, and of its values. */
+typedef struct widths {
+    int64_t q;
+    int64_t k;
+    int64_t v;
+} widths;
+
+static widths own_widths(const pod_tf *tf, const pod_layer *layer)
+{
+    const int64_t kv_heads = layer->kv_heads / tf->tensor;
+    return (widths){.q = layer->heads / tf->tensor * layer->qk_dim,
+                    .k = kv_heads * layer->qk_dim,
+                    .v = kv_heads * layer->v_dim};
+}
+
+static pod_number_view some_columns(const pod_tf *tf, int32_t number, int64_t first,
+                                    int64_t columns)
+{
+    return pod_tf_number_part(tf, number, 0, tf->program->buffers[number].rows, first, columns);
+}
+
+static int32_t rows_new(pod_tf *tf, const char *name, int64_t rows, int64_t columns)
+{
+    return pod_tf_number_new(tf, name, tf->stage.build.dtype, rows, columns);
+}
+
+static int64_t gathered_rows(const pod_tf *tf)
+{
+    return tf->tokens * pod_tf_context_chips(tf);
+}
+
+/* ---- what has no numbers ---- */
+
+static pod_status layer_check(const pod_step_request *request, const pod_work_layout *layout,
+                              const pod_layer *layer, pod_error *err)
+{
+    const int64_t chips = layout->size[POD_MESH_SEQUENCE];
+    const int64_t kv_heads = layer->kv_heads / pod_work_layout_pieces(layout, &layout->tensor);
+    if (request->settings.context == POD_CONTEXT_RING && layer->window > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--data real: --context-parallel ring has no real numbers for layers with "
+                        "a window yet; use all-gather, ulysses or --data none");
+    }
+    if (request->settings.context == POD_CONTEXT_ULYSSES && kv_heads % chips != 0
+        && chips % kv_heads != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: %lld heads of keys of a chip and sequence=%lld: use a "
+                        "sequence that divides them or is a multiple of them, or --data none",
+                        (long long)kv_heads, (long long)chips);
+    }
+    return POD_OK;
+}
+
+pod_status pod_tf_context_check(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err)
+{
+    if (layout->size[POD_MESH_SEQUENCE] == 1) {
+        return POD_OK;
+    }
+    if (request->model->kv_lora > 0) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--data real: latent attention over the mesh axis sequence has no real "
+                        "numbers yet; use --data none");
+    }
+    for (int64_t l = 0; l < request->model->layers; l++) {
+        const pod_layer layer = pod_model_layer(request->model, l);
+        POD_TRY(layer_check(request, layout, &layer, err));
+    }
+    return POD_OK;
+}
+
+/* ---- parts of numbers ---- */
+
+static void copy_part(pod_tf *tf, pod_number_view from, pod_number_view to, bool add)
+{
+    pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
+    copy.in[0] = from;
+    copy.out[0] = to;
+    copy.accumulate = add;
+    pod_tf_number_compute(tf, &copy);
+}
+
+/** Rows of all chips, chip by chip, to the order of sequences, or back. */
+static int32_t regroup(pod_tf *tf, int32_t from, bool back)
+{
+    const pod_buffer like = tf->program->buffers[from];
+    const int32_t to = pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
+    pod_number number = pod_tf_number_begin(POD_NUMBER_REGROUP);
+    number.in[0] = pod_tf_number_whole(tf, from);
+    number.out[0] = pod_tf_number_whole(tf, to);
+    number.sequences = tf->sequences;
+    number.parts = pod_tf_context_chips(tf);
+    number.back = back;
+    pod_tf_number_compute(tf, &number);
+    return to;
+}
+
+/** Heads of queries or keys after their norms and rotation. */
+static void heads_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from, pod_number_view to)
+{
+    pod_number_view in = from;
+    if (tf->model->qk_norms > 0) {
+        pod_number norm = pod_tf_number_norm_of(tf, false);
+        norm.in[0] = from;
+        norm.out[0] =
+            pod_tf_number_whole(tf, rows_new(tf, "heads.normed", from.rows, from.columns));
+        norm.dim = layer->qk_dim;
+        pod_tf_number_compute(tf, &norm);
+        in = norm.out[0];
+    }
+    pod_tf_number_turn(tf, layer, in, to, false);
+}
+
+/** The way back of that, from `from`, derivatives by results, to `to`. @param raw  what forward began with */
+static void heads_turn_back(pod_tf *tf, const pod_layer *layer, pod_number_view raw,
+                            pod_number_view from, pod_number_view to)
+{
+    if (tf->model->qk_norms == 0) {
+        pod_tf_number_turn(tf, layer, from, to, true);
+        return;
+    }
+    pod_number norm = pod_tf_number_norm_of(tf, true);
+    norm.in[0] = raw;
+    norm.in[1] = pod_tf_number_whole(tf, rows_new(tf, "heads.turned", from.rows, from.columns));
+    norm.out[0] = to;
+    norm.dim = layer->qk_dim;
+    pod_tf_number_turn(tf, layer, from, norm.in[1], true);
+    pod_tf_number_compute(tf, &norm);
+}
+
+/* ---- positions ---- */
+
+void pod_tf_context_begin(pod_tf *tf)
+{
+    const bool ring = tf->stage.request->settings.context == POD_CONTEXT_RING;
+    if (pod_tf_context_chips(tf) > 1 && pod_tf_numbers(tf)) {
+        const int64_t rows = pod_tf_context_chips(tf) * (ring ? tf->seq : tf->tokens);
+        tf->context.positions = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, rows, 1);
+        pod_tf_place(tf, ring ? POD_PLACE_RING_POSITIONS : POD_PLACE_POSITIONS,
+                     tf->context.positions, NULL, &tf->sequence);
+    }
+}
+
+/* ---- attention ---- */
+
+static pod_number attend_of(pod_tf *tf, const pod_layer *layer, pod_number_function function,
+                            int64_t share)
+{
+    pod_number attend = pod_tf_number_attend_of(tf, layer, function);
+    const int64_t kv_heads = attend.kv_heads / share;
+    attend.heads /= share;
+    attend.kv_heads = kv_heads > 0 ? kv_heads : 1; /* of few heads a copy */
+    return attend;
+}
+
+enum { QUERY_POSITION = 3, KEY_POSITION, RESULT, ALONG };
+
+/* ---- all-gather ---- */
+
+void pod_tf_context_gather(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t qkv,
+                           const pod_tf_gathering *how)
+{
+    if (!pod_tf_numbers(tf) || op == NONE) {
+        return;
+    }
+    const widths w = own_widths(tf, layer);
+    const bool keys = (how->what & POD_TF_KEYS) != 0;
+    const bool values = (how->what & POD_TF_VALUES) != 0;
+    const int64_t first[2] = {0, keys ? w.k : 0};
+    const int64_t columns = (keys ? w.k : 0) + (values ? w.v : 0);
+    const int32_t from = pod_tf_number(tf, qkv);
+    const int32_t own = rows_new(tf, "kv", tf->tokens, columns);
+    const int32_t all = rows_new(tf, "kv", gathered_rows(tf), columns);
+    if (keys && how->rotated) {
+        copy_part(tf, some_columns(tf, from, w.q, w.k), some_columns(tf, own, 0, w.k), false);
+    } else if (keys) {
+        heads_turn(tf, layer, some_columns(tf, from, w.q, w.k), some_columns(tf, own, 0, w.k));
+    }
+    if (values) {
+        copy_part(tf, some_columns(tf, from, w.q + w.k, w.v), some_columns(tf, own, first[1], w.v),
+                  false);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (i == 0 ? keys : values) {
+            tf->context.gathered[i] = all;
+            tf->context.first[i] = first[i];
+            tf->context.regrouped[i] = NONE;
+        }
+    }
+    pod_tf_number_move(tf, op, own, all, (const int[2]){0, 0});
+}
+
+/** Queries of `qkv`, keys and values of all chips. */
+static pod_number gathered_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function,
+                                  int32_t qkv)
+{
+    const widths w = own_widths(tf, layer);
+    pod_tf_context *of = &tf->context;
+    for (int i = 0; i < 2; i++) {
+        const bool again = i == 1 && of->gathered[1] == of->gathered[0];
+        if (of->regrouped[i] == NONE) {
+            of->regrouped[i] = again ? of->regrouped[0] : regroup(tf, of->gathered[i], false);
+        }
+    }
+    pod_number attend = attend_of(tf, layer, function, 1);
+    attend.in[0] = some_columns(tf, pod_tf_number(tf, qkv), 0, w.q);
+    attend.in[1] = some_columns(tf, of->regrouped[0], of->first[0], w.k);
+    attend.in[2] = some_columns(tf, of->regrouped[1], of->first[1], w.v);
+    attend.in[KEY_POSITION] = pod_tf_number_whole(tf, of->positions);
+    return attend;
+}
+
+void pod_tf_context_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number attend = gathered_attend(tf, layer, POD_NUMBER_ATTEND, qkv);
+        attend.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, context));
+        pod_tf_number_compute(tf, &attend);
+    }
+}
+
+int32_t pod_tf_context_attend_back(pod_tf *tf, const pod_layer *layer,
+                                   const int32_t qkv_dcontext_dqkv[3], int32_t raw)
+{
+    if (!pod_tf_numbers(tf)) {
+        return NONE;
+    }
+    const widths w = own_widths(tf, layer);
+    const int32_t dq = rows_new(tf, "dq", tf->tokens, w.q);
+    const int32_t dkv = rows_new(tf, "dkv", gathered_rows(tf), w.k + w.v);
+    pod_number attend = gathered_attend(tf, layer, POD_NUMBER_ATTEND_BACK, qkv_dcontext_dqkv[0]);
+    attend.in[RESULT] = pod_tf_number_whole(tf, pod_tf_number(tf, qkv_dcontext_dqkv[1]));
+    attend.out[0] = pod_tf_number_whole(tf, dq);
+    attend.out[1] = some_columns(tf, dkv, 0, w.k);
+    attend.out[2] = some_columns(tf, dkv, w.k, w.v);
+    pod_tf_number_compute(tf, &attend);
+    heads_turn_back(tf, layer, some_columns(tf, raw, 0, w.q), pod_tf_number_whole(tf, dq),
+                    some_columns(tf, pod_tf_number(tf, qkv_dcontext_dqkv[2]), 0, w.q));
+    return regroup(tf, dkv, true);
+}
+
+void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t all)
+{
+    if (pod_tf_numbers(tf) && op != NONE) {
+        const widths w = own_widths(tf, layer);
+        tf->context.scattered = rows_new(tf, "dkv", tf->tokens, w.k + w.v);
+        pod_tf_number_move(tf, op, all, tf->context.scattered, (const int[2]){0, 0});
+    }
+}
+
+/* ---- ring ---- */
+
+void pod_tf_context_ring_begin(pod_tf *tf, const pod_layer *layer, int32_t qkv,
+                               const int32_t context_dcontext[2])
+{
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const widths w = own_widths(tf, layer);
+    tf->context.at_hand = rows_new(tf, "kv", tf->tokens, w.k + w.v);
+    copy_part(tf, some_columns(tf, pod_tf_number(tf, qkv), w.q, w.k + w.v),
+              pod_tf_number_whole(tf, tf->context.at_hand), false);
+    if (context_dcontext != NULL) {
+        const int64_t heads = layer->heads / tf->tensor;
+        pod_number along = pod_tf_number_begin(POD_NUMBER_ATTEND_ALONG);
+        tf->context.along =
+            pod_tf_number_new(tf, "along", POD_DTYPE_F32, tf->tokens, heads * POD_KERNEL_PART_SUMS);
+        along.in[0] = pod_tf_number_whole(tf, pod_tf_saved_of(tf, tf->layer)->sums);
+        along.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, context_dcontext[0]));
+        along.in[2] = pod_tf_number_whole(tf, pod_tf_number(tf, context_dcontext[1]));
+        along.out[0] = pod_tf_number_whole(tf, tf->context.along);
+        along.heads = heads;
+        pod_tf_number_compute(tf, &along);
+    }
+}
+
+void pod_tf_context_ring_pass(pod_tf *tf, int32_t op)
+{
+    if (pod_tf_numbers(tf)) {
+        const pod_buffer like = tf->program->buffers[tf->context.at_hand];
+        tf->context.passed = rows_new(tf, "kv", like.rows, like.columns);
+        pod_tf_number_move(tf, op, tf->context.at_hand, tf->context.passed, (const int[2]){0, 0});
+    }
+}
+
+void pod_tf_context_ring_passed(pod_tf *tf)
+{
+    tf->context.at_hand = tf->context.passed;
+}
+
+static pod_number ring_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function,
+                              int64_t step, int32_t qkv)
+{
+    const widths w = own_widths(tf, layer);
+    pod_number attend = attend_of(tf, layer, function, 1);
+    attend.in[0] = some_columns(tf, pod_tf_number(tf, qkv), 0, w.q);
+    attend.in[1] = some_columns(tf, tf->context.at_hand, 0, w.k);
+    attend.in[2] = some_columns(tf, tf->context.at_hand, w.k, w.v);
+    attend.in[QUERY_POSITION] = pod_tf_number_part(tf, tf->context.positions, 0, tf->seq, 0, 1);
+    attend.in[KEY_POSITION] =
+        pod_tf_number_part(tf, tf->context.positions, step * tf->seq, tf->seq, 0, 1);
+    return attend;
+}
+
+void pod_tf_context_ring_attend(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t qkv,
+                                int32_t dcontext)
+{
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const widths w = own_widths(tf, layer);
+    const bool back = dcontext != NONE;
+    const int64_t heads = layer->heads / tf->tensor;
+    pod_number attend = ring_attend(
+        tf, layer, back ? POD_NUMBER_ATTEND_PART_BACK : POD_NUMBER_ATTEND_PART, step, qkv);
+    const int64_t width[3] = {back ? w.q : heads * layer->v_dim,
+                              back ? w.k : heads * POD_KERNEL_PART_SUMS, w.v};
+    for (int i = 0; i < (back ? 3 : 2); i++) {
+        tf->context.step[i] = pod_tf_number_new(tf, "partial", POD_DTYPE_F32, tf->tokens, width[i]);
+        attend.out[i] = pod_tf_number_whole(tf, tf->context.step[i]);
+    }
+    if (back) {
+        attend.in[RESULT] = pod_tf_number_whole(tf, pod_tf_number(tf, dcontext));
+        attend.in[ALONG] = pod_tf_number_whole(tf, tf->context.along);
+    }
+    pod_tf_number_compute(tf, &attend);
+}
+
+void pod_tf_context_ring_merge(pod_tf *tf, const pod_layer *layer, int64_t step, int32_t context)
+{
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    pod_number merge = pod_tf_number_begin(POD_NUMBER_ATTEND_MERGE);
+    merge.heads = layer->heads / tf->tensor;
+    for (int i = 0; i < 2 && step > 0; i++) {
+        const pod_buffer like = tf->program->buffers[tf->context.step[i]];
+        const int32_t merged =
+            pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
+        merge.in[i] = pod_tf_number_whole(tf, tf->context.sum[i]);
+        merge.in[2 + i] = pod_tf_number_whole(tf, tf->context.step[i]);
+        merge.out[i] = pod_tf_number_whole(tf, merged);
+        tf->context.step[i] = merged;
+    }
+    if (step > 0) {
+        pod_tf_number_compute(tf, &merge);
+    }
+    tf->context.sum[0] = tf->context.step[0];
+    tf->context.sum[1] = tf->context.step[1];
+    if (step == pod_tf_context_chips(tf) - 1) {
+        pod_number end = pod_tf_number_begin(POD_NUMBER_ATTEND_END);
+        end.heads = merge.heads;
+        end.in[0] = pod_tf_number_whole(tf, tf->context.sum[0]);
+        end.in[1] = pod_tf_number_whole(tf, tf->context.sum[1]);
+        end.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, context));
+        pod_tf_number_compute(tf, &end);
+        pod_tf_saved_of(tf, tf->layer)->sums = tf->context.sum[1];
+    }
+}
+
+void pod_tf_context_ring_add(pod_tf *tf, int64_t step, int which)
+{
+    if (pod_tf_numbers(tf) && step > 0) {
+        const pod_buffer like = tf->program->buffers[tf->context.step[which]];
+        pod_number add = pod_tf_number_begin(POD_NUMBER_ADD);
+        add.in[0] = pod_tf_number_whole(tf, tf->context.sum[which]);
+        add.in[1] = pod_tf_number_whole(tf, tf->context.step[which]);
+        tf->context.sum[which] =
+            pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
+        add.out[0] = pod_tf_number_whole(tf, tf->context.sum[which]);
+        pod_tf_number_compute(tf, &add);
+    } else {
+        tf->context.sum[which] = tf->context.step[which];
+    }
+}
+
+void pod_tf_context_ring_pass_back(pod_tf *tf, int32_t op, int which)
+{
+    if (pod_tf_numbers(tf)) {
+        const pod_buffer like = tf->program->buffers[tf->context.sum[which]];
+        const int32_t to = pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
+        pod_tf_number_move(tf, op, tf->context.sum[which], to, (const int[2]){0, 0});
+        tf->context.sum[which] = to;
+        tf->context.home = true;
+    }
+}
+
+/* ---- ulysses ---- */
+
+/** What a chip has of the heads after the exchange. */
+static widths heads_share(const pod_tf *tf, const pod_layer *layer)
+{
+    const int64_t chips = pod_tf_context_chips(tf);
+    const widths w = own_widths(tf, layer);
+    const int64_t k = w.k / chips;
+    const int64_t v = w.v / chips;
+    return (widths){.q = w.q / chips,
+                    .k = k > layer->qk_dim ? k : layer->qk_dim,
+                    .v = v > layer->v_dim ? v : layer->v_dim};
+}
+
+/** Columns of queries, keys or values (0 to 2) among those of this chip, and among those that are sent. */
+typedef struct sent_columns {
+    int64_t own;
+    int64_t sent;
+    int64_t columns;
+    bool again; /**< a copy: the chip before has these columns, too */
+} sent_columns;
+
+static sent_columns sent_columns_of(const pod_tf *tf, const pod_layer *layer, int64_t chip,
+                                    int what)
+{
+    const int64_t chips = pod_tf_context_chips(tf);
+    const widths all = own_widths(tf, layer);
+    const widths share = heads_share(tf, layer);
+    const int64_t own_first[3] = {0, all.q, all.q + all.k};
+    const int64_t sent_first[3] = {0, share.q, share.q + share.k};
+    const int64_t own[3] = {all.q, all.k, all.v};
+    const int64_t columns[3] = {share.q, share.k, share.v};
+    const int64_t copies = columns[what] * chips / own[what];
+    return (sent_columns){.own = own_first[what] + chip / copies * columns[what],
+                          .sent = chip * (share.q + share.k + share.v) + sent_first[what],
+                          .columns = columns[what],
+                          .again = chip % copies > 0};
+}
+
+static int64_t share_width(const pod_tf *tf, const pod_layer *layer)
+{
+    const widths share = heads_share(tf, layer);
+    return share.q + share.k + share.v;
+}
+
+void pod_tf_context_exchange(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t qkv)
+{
+    if (!pod_tf_numbers(tf) || op == NONE) {
+        return;
+    }
+    const int64_t chips = pod_tf_context_chips(tf);
+    const int64_t width = share_width(tf, layer);
+    const int32_t from = pod_tf_number(tf, qkv);
+    const int32_t sent = rows_new(tf, "qkv", tf->tokens, chips * width);
+    for (int64_t chip = 0; chip < chips; chip++) {
+        for (int what = 0; what < 3; what++) {
+            const sent_columns p = sent_columns_of(tf, layer, chip, what);
+            copy_part(tf, some_columns(tf, from, p.own, p.columns),
+                      some_columns(tf, sent, p.sent, p.columns), false);
+        }
+    }
+    tf->context.gathered[0] = rows_new(tf, "qkv", gathered_rows(tf), width);
+    tf->context.regrouped[0] = NONE;
+    pod_tf_number_move(tf, op, sent, tf->context.gathered[0], (const int[2]){1, 0});
+}
+
+static pod_number share_attend(pod_tf *tf, const pod_layer *layer, pod_number_function function)
+{
+    const widths share = heads_share(tf, layer);
+    if (tf->context.regrouped[0] == NONE) {
+        tf->context.regrouped[0] = regroup(tf, tf->context.gathered[0], false);
+    }
+    pod_number attend = attend_of(tf, layer, function, pod_tf_context_chips(tf));
+    attend.in[0] = some_columns(tf, tf->context.regrouped[0], 0, share.q);
+    attend.in[1] = some_columns(tf, tf->context.regrouped[0], share.q, share.k);
+    attend.in[2] = some_columns(tf, tf->context.regrouped[0], share.q + share.k, share.v);
+    attend.in[QUERY_POSITION] = pod_tf_number_whole(tf, tf->context.positions);
+    attend.in[KEY_POSITION] = attend.in[QUERY_POSITION];
+    return attend;
+}
+
+void pod_tf_context_share_attend(pod_tf *tf, const pod_layer *layer)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_number attend = share_attend(tf, layer, POD_NUMBER_ATTEND);
+        const int32_t result =
+            rows_new(tf, "context", gathered_rows(tf), attend.heads * layer->v_dim);
+        attend.out[0] = pod_tf_number_whole(tf, result);
+        pod_tf_number_compute(tf, &attend);
+        tf->context.scattered = regroup(tf, result, true);
+    }
+}
+
+void pod_tf_context_exchange_result(pod_tf *tf, int32_t op, int32_t context)
+{
+    if (pod_tf_numbers(tf)) {
+        pod_tf_number_move(tf, op, tf->context.scattered, pod_tf_number(tf, context),
+                           (const int[2]){0, 1});
+        tf->context.scattered = NONE;
+    }
+}
+
+void pod_tf_context_exchange_back(pod_tf *tf, int32_t op, int32_t dcontext)
+{
+    if (pod_tf_numbers(tf)) {
+        const int32_t from = pod_tf_number(tf, dcontext);
+        const int64_t width = tf->program->buffers[from].columns / pod_tf_context_chips(tf);
+        tf->context.along = rows_new(tf, "dcontext", gathered_rows(tf), width);
+        pod_tf_number_move(tf, op, from, tf->context.along, (const int[2]){1, 0});
+    }
+}
+
+void pod_tf_context_share_attend_back(pod_tf *tf, const pod_layer *layer)
+{
+    if (pod_tf_numbers(tf)) {
+        const widths share = heads_share(tf, layer);
+        const int32_t d = rows_new(tf, "dqkv", gathered_rows(tf), share_width(tf, layer));
+        pod_number attend = share_attend(tf, layer, POD_NUMBER_ATTEND_BACK);
+        attend.in[RESULT] = pod_tf_number_whole(tf, regroup(tf, tf->context.along, false));
+        attend.out[0] = some_columns(tf, d, 0, share.q);
+        attend.out[1] = some_columns(tf, d, share.q, share.k);
+        attend.out[2] = some_columns(tf, d, share.q + share.k, share.v);
+        pod_tf_number_compute(tf, &attend);
+        tf->context.along = regroup(tf, d, true);
+    }
+}
+
+void pod_tf_context_exchange_dqkv(pod_tf *tf, const pod_layer *layer, int32_t op)
+{
+    if (pod_tf_numbers(tf)) {
+        tf->context.returned =
+            rows_new(tf, "dqkv", tf->tokens, pod_tf_context_chips(tf) * share_width(tf, layer));
+        pod_tf_number_move(tf, op, tf->context.along, tf->context.returned, (const int[2]){0, 1});
+    }
+}
+
+/* ---- home ---- */
+
+/** From the chips that had the heads. */
+static void returned_collect(pod_tf *tf, const pod_layer *layer, int32_t to)
+{
+    for (int64_t chip = 0; chip < pod_tf_context_chips(tf); chip++) {
+        for (int what = 0; what < 3; what++) {
+            const sent_columns p = sent_columns_of(tf, layer, chip, what);
+            copy_part(tf, some_columns(tf, tf->context.returned, p.sent, p.columns),
+                      some_columns(tf, to, p.own, p.columns), p.again);
+        }
+    }
+    tf->context.returned = NONE;
+}
+
+/** From the ring. */
+static void sums_collect(pod_tf *tf, const pod_layer *layer, int32_t to)
+{
+    const widths w = own_widths(tf, layer);
+    const int64_t first[3] = {0, w.q, w.q + w.k};
+    const int64_t columns[3] = {w.q, w.k, w.v};
+    for (int i = 0; i < 3; i++) {
+        copy_part(tf, pod_tf_number_whole(tf, tf->context.sum[i]),
+                  some_columns(tf, to, first[i], columns[i]), false);
+    }
+    tf->context.home = false;
+}
+
+bool pod_tf_context_collect(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t raw)
+{
+    if (!pod_tf_numbers(tf)) {
+        return false;
+    }
+    const widths w = own_widths(tf, layer);
+    const int32_t to = pod_tf_number(tf, dqkv);
+    if (tf->context.scattered != NONE) {
+        const int32_t from = tf->context.scattered;
+        heads_turn_back(tf, layer, some_columns(tf, raw, w.q, w.k), some_columns(tf, from, 0, w.k),
+                        some_columns(tf, to, w.q, w.k));
+        copy_part(tf, some_columns(tf, from, w.k, w.v), some_columns(tf, to, w.q + w.k, w.v),
+                  false);
+        tf->context.scattered = NONE;
+        return true;
+    }
+    if (tf->context.returned != NONE) {
+        returned_collect(tf, layer, to);
+    } else if (tf->context.home) {
+        sums_collect(tf, layer, to);
+    }
+    return false;
+}
