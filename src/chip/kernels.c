@@ -30,35 +30,56 @@ static float dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-/** 1 / sqrt(mean(x²) + epsilon) */
-static float norm_scale(const float *x, int64_t n, double epsilon)
+static float mean_of(const float *x, int64_t n)
 {
-    return 1.0F / sqrtf(dot(x, x, n) / (float)n + (float)epsilon);
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += x[i];
+    }
+    return sum / (float)n;
 }
 
-void pod_kernel_norm(pod_kernel_size size, double epsilon, const float *x, float *out)
+/** The row less its mean, or itself. */
+static void row_centre(const pod_kernel_rows *rows, const float *x, float *out)
 {
-    for (int64_t r = 0; r < size.rows; r++) {
-        const float *row = x + r * size.columns;
-        float *result = out + r * size.columns;
-        const float scale = norm_scale(row, size.columns, epsilon);
-        for (int64_t c = 0; c < size.columns; c++) {
-            result[c] = row[c] * scale;
+    const float mean = rows->centred ? mean_of(x, rows->columns) : 0;
+    for (int64_t c = 0; c < rows->columns; c++) {
+        out[c] = x[c] - mean;
+    }
+}
+
+/** 1 / sqrt(mean(x²) + epsilon) */
+static float norm_scale(const pod_kernel_rows *rows, const float *x)
+{
+    return 1.0F / sqrtf(dot(x, x, rows->columns) / (float)rows->columns + (float)rows->epsilon);
+}
+
+void pod_kernel_norm(const pod_kernel_rows *rows, const float *x, float *out)
+{
+    for (int64_t r = 0; r < rows->rows; r++) {
+        float *result = out + r * rows->columns;
+        row_centre(rows, x + r * rows->columns, result);
+        const float scale = norm_scale(rows, result);
+        for (int64_t c = 0; c < rows->columns; c++) {
+            result[c] *= scale;
         }
     }
 }
 
-void pod_kernel_norm_back(pod_kernel_size size, double epsilon, const float *x, const float *dy,
+void pod_kernel_norm_back(const pod_kernel_rows *rows, const float *x, const float *dy,
                           const float *more, float *out)
 {
-    for (int64_t r = 0; r < size.rows; r++) {
-        const int64_t first = r * size.columns;
-        const float scale = norm_scale(x + first, size.columns, epsilon);
-        const float along =
-            dot(x + first, dy + first, size.columns) * scale * scale / (float)size.columns;
-        for (int64_t i = first; i < first + size.columns; i++) {
-            const float derivative = scale * (dy[i] - x[i] * along);
-            out[i] = more != NULL ? more[i] + derivative : derivative;
+    const int64_t n = rows->columns;
+    for (int64_t first = 0; first < rows->rows * n; first += n) {
+        const float *d = dy + first;
+        float *result = out + first;
+        const float mean = rows->centred ? mean_of(d, n) : 0;
+        row_centre(rows, x + first, result);
+        const float scale = norm_scale(rows, result);
+        const float along = dot(result, d, n) * scale * scale / (float)n;
+        for (int64_t c = 0; c < n; c++) {
+            const float derivative = scale * (d[c] - mean - result[c] * along);
+            result[c] = more != NULL ? more[first + c] + derivative : derivative;
         }
     }
 }
@@ -93,7 +114,8 @@ void pod_kernel_rotate(const pod_kernel_rotation *rotation, const float *positio
             sine[i] = (float)(rotation->back ? -sin(angle) : sin(angle));
         }
         for (int64_t h = 0; h < rotation->heads; h++) {
-            pairs_rotate(cosine, sine, half, x + r * rotation->columns + h * rotation->dim);
+            pairs_rotate(cosine, sine, half,
+                         x + r * rotation->columns + h * rotation->each + rotation->first);
         }
     }
 }
@@ -112,6 +134,9 @@ typedef struct block {
 static bool sees(const pod_kernel_attention *a, int64_t query, int64_t key)
 {
     const float distance = a->query_position[query] - a->key_position[key];
+    if (a->all) {
+        return true;
+    }
     const float reach =
         a->chunked ? fmodf(a->query_position[query], (float)a->window) + 1 : (float)a->window;
     return distance >= 0 && (a->window == 0 || distance < reach);
@@ -351,32 +376,49 @@ pod_status pod_kernel_attend_part_back(const pod_kernel_attention *a, int64_t pi
 /* ---- functions of an MLP ---- */
 
 /** f(a) and its derivative. */
-static float activate(bool relu2, float a, float *derivative)
+static float activate(pod_kernel_activation f, float a, float *derivative)
 {
+    static const float root = 0.797884560802865F; /* sqrt(2/pi) */
+    static const float cube = 0.044715F;
     const float positive = a > 0 ? a : 0;
+    switch (f) {
+    case POD_KERNEL_RELU2:
+        *derivative = 2 * positive;
+        return positive * positive;
+    case POD_KERNEL_GELU: {
+        const float t = tanhf(root * (a + cube * a * a * a));
+        *derivative = 0.5F * (1 + t) + 0.5F * a * (1 - t * t) * root * (1 + 3 * cube * a * a);
+        return 0.5F * a * (1 + t);
+    }
+    case POD_KERNEL_SILU:
+    case POD_KERNEL_SIGMOID:
+        break;
+    }
     const float s = 1.0F / (1.0F + expf(-a));
-    *derivative = relu2 ? 2 * positive : s * (1 + a * (1 - s));
-    return relu2 ? positive * positive : a * s;
+    const bool gate = f == POD_KERNEL_SIGMOID;
+    *derivative = gate ? s * (1 - s) : s * (1 + a * (1 - s));
+    return gate ? s : a * s;
 }
 
-void pod_kernel_function(int64_t count, bool relu2, const float *a, const float *b, float *out)
+void pod_kernel_function(int64_t count, pod_kernel_activation f, const float *a, const float *b,
+                         float *out)
 {
     for (int64_t i = 0; i < count; i++) {
         float derivative;
-        const float f = activate(relu2, a[i], &derivative);
-        out[i] = b != NULL ? f * b[i] : f;
+        const float value = activate(f, a[i], &derivative);
+        out[i] = b != NULL ? value * b[i] : value;
     }
 }
 
-void pod_kernel_function_back(int64_t count, bool relu2, const float *a, const float *b,
-                              const float *dout, float *da, float *db)
+void pod_kernel_function_back(int64_t count, pod_kernel_activation f, const float *a,
+                              const float *b, const float *dout, float *da, float *db)
 {
     for (int64_t i = 0; i < count; i++) {
         float derivative;
-        const float f = activate(relu2, a[i], &derivative);
+        const float value = activate(f, a[i], &derivative);
         da[i] = dout[i] * derivative * (b != NULL ? b[i] : 1);
         if (db != NULL) {
-            db[i] = dout[i] * f;
+            db[i] = dout[i] * value;
         }
     }
 }

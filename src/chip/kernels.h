@@ -18,17 +18,26 @@ typedef struct pod_kernel_size {
     int64_t columns;
 } pod_kernel_size;
 
+typedef struct pod_kernel_rows {
+    int64_t rows;
+    int64_t columns;
+    double epsilon;
+    bool centred; /**< a layer norm: less the mean of the row first */
+} pod_kernel_rows;
+
 /** x / sqrt(mean(x²) + epsilon) of each row. */
-void pod_kernel_norm(pod_kernel_size size, double epsilon, const float *x, float *out);
-/** The derivative by x, from dy, that by the result; added to `more` unless that is NULL. `more` may be `out`. */
-void pod_kernel_norm_back(pod_kernel_size size, double epsilon, const float *x, const float *dy,
+void pod_kernel_norm(const pod_kernel_rows *rows, const float *x, float *out);
+/** The derivative by x, from dy, that by the result; added to `more` unless that is NULL. */
+void pod_kernel_norm_back(const pod_kernel_rows *rows, const float *x, const float *dy,
                           const float *more, float *out);
 
 typedef struct pod_kernel_rotation {
     int64_t rows;
-    int64_t columns; /**< of x: heads · dim are rotated, the rest stays */
+    int64_t columns; /**< of x: a part of each head is rotated, the rest stays */
     int64_t heads;
-    int64_t dim;
+    int64_t each;  /**< columns of a head */
+    int64_t first; /**< of those rotated */
+    int64_t dim;   /**< so many are */
     double base;
     bool back;
 } pod_kernel_rotation;
@@ -46,6 +55,7 @@ typedef struct pod_kernel_attention {
     int64_t result;   /**< likewise of results, and of derivatives by them */
     int64_t window;   /**< 0: none */
     bool chunked; /**< the window doesn't slide: keys of the query's own of consecutive windows */
+    bool all;     /**< a query sees all keys */
     const float *q;
     const float *k;
     const float *v;
@@ -78,11 +88,20 @@ pod_status pod_kernel_attend_part_back(const pod_kernel_attention *args, int64_t
                                        const float *along, const float *dout, float *const by[3],
                                        pod_error *err);
 
-/** f(a) · b, or f(a) without b (NULL); f is max(a, 0)², else a / (1 + exp(-a)). */
-void pod_kernel_function(int64_t count, bool relu2, const float *a, const float *b, float *out);
+/** The activation function of an MLP, or of a gate. */
+typedef enum pod_kernel_activation {
+    POD_KERNEL_SILU,    /**< a / (1 + exp(-a)) */
+    POD_KERNEL_RELU2,   /**< max(a, 0)² */
+    POD_KERNEL_GELU,    /**< a/2 · (1 + tanh(sqrt(2/pi) · (a + 0.044715 a³))) */
+    POD_KERNEL_SIGMOID, /**< 1 / (1 + exp(-a)) */
+} pod_kernel_activation;
+
+/** f(a) · b, or f(a) without b (NULL). */
+void pod_kernel_function(int64_t count, pod_kernel_activation f, const float *a, const float *b,
+                         float *out);
 /** Derivatives by a and b (db NULL: there is no b). */
-void pod_kernel_function_back(int64_t count, bool relu2, const float *a, const float *b,
-                              const float *dout, float *da, float *db);
+void pod_kernel_function_back(int64_t count, pod_kernel_activation f, const float *a,
+                              const float *b, const float *dout, float *da, float *db);
 
 enum { POD_KERNEL_LOSS_SUMS = 3 }; /**< maximum, sum of exp(logit - maximum), logit of the target */
 /** @param target  target[rows], columns from 0 on; outside of them: 0 in its place

@@ -78,8 +78,8 @@ static pod_status products_check(const op_check *check, const pod_op *op)
         if (n->function == POD_NUMBER_PRODUCT && !n->untimed) {
             const int64_t depth = n->transpose_a ? n->in[0].rows : n->in[0].columns;
             products += (double)n->out[0].rows * (double)depth * (double)n->out[0].columns;
-        } else if (n->function == POD_NUMBER_PICK || n->function == POD_NUMBER_PICK_BACK) {
-            /* with a matrix of zeros and ones */
+        } else if ((n->function == POD_NUMBER_PICK || n->function == POD_NUMBER_PICK_BACK)
+                   && !n->untimed) { /* with a matrix of zeros and ones */
             const pod_number_view *rows = &n->in[n->function == POD_NUMBER_PICK ? 0 : 1];
             const pod_number_view *table = n->function == POD_NUMBER_PICK ? &n->in[1] : &n->out[0];
             products += (double)rows->rows * (double)table->rows * (double)table->columns;

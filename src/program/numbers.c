@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/numbers.h"
 
-#include "chip/kernels.h"
 #include "chip/numerics.h"
 #include "program/shards.h"
 
@@ -156,7 +155,7 @@ static pod_status compute_pick(work *w)
     for (int64_t r = 0; r < w->number->out[0].rows; r++) {
         const int64_t from = row_named(w->in[0][r], table->rows);
         for (int64_t c = 0; from >= 0 && c < table->columns; c++) {
-            w->out[0][r * table->columns + c] = w->in[1][from * table->columns + c];
+            w->out[0][r * table->columns + c] += w->in[1][from * table->columns + c];
         }
     }
     return POD_OK;
@@ -175,24 +174,26 @@ static pod_status compute_pick_back(work *w)
 }
 
 /** What norms go over: rows, or heads one after the other. */
-static pod_kernel_size normed_of(const pod_number *n)
+static pod_kernel_rows normed_of(const pod_number *n)
 {
-    const pod_kernel_size size = size_of(&n->in[0]);
-    return n->dim > 0
-               ? (pod_kernel_size){.rows = size.rows * size.columns / n->dim, .columns = n->dim}
-               : size;
+    const int64_t columns = n->dim > 0 ? n->dim : n->in[0].columns;
+    return (pod_kernel_rows){.rows = elements_of(&n->in[0]) / columns,
+                             .columns = columns,
+                             .epsilon = n->rate,
+                             .centred = n->centred};
 }
 
 static pod_status compute_norm(work *w)
 {
-    pod_kernel_norm(normed_of(w->number), w->number->rate, w->in[0], w->out[0]);
+    const pod_kernel_rows rows = normed_of(w->number);
+    pod_kernel_norm(&rows, w->in[0], w->out[0]);
     return POD_OK;
 }
 
 static pod_status compute_norm_back(work *w)
 {
-    pod_kernel_norm_back(normed_of(w->number), w->number->rate, w->in[0], w->in[1], w->in[2],
-                         w->out[0]);
+    const pod_kernel_rows rows = normed_of(w->number);
+    pod_kernel_norm_back(&rows, w->in[0], w->in[1], w->in[2], w->out[0]);
     return POD_OK;
 }
 
@@ -202,13 +203,38 @@ static pod_status compute_rotate(work *w)
     const pod_kernel_rotation rotation = {.rows = n->in[0].rows,
                                           .columns = n->in[0].columns,
                                           .heads = n->heads + n->kv_heads,
-                                          .dim = n->dim,
+                                          .each = n->dim,
+                                          .first = n->first,
+                                          .dim = n->dim - n->first,
                                           .base = n->rate,
                                           .back = n->back};
     for (int64_t i = 0; i < elements_of(&n->in[0]); i++) {
         w->out[0][i] = w->in[0][i];
     }
     pod_kernel_rotate(&rotation, w->in[1], w->out[0]);
+    return POD_OK;
+}
+
+/** Columns from one head to the next; 0: all heads have the same. */
+static int64_t head_pitch(const pod_number *n, const pod_number_view *view)
+{
+    return view->columns == n->dim ? 0 : view->columns / n->heads;
+}
+
+static pod_status compute_heads(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t from = head_pitch(n, &n->in[0]);
+    const int64_t to = head_pitch(n, &n->out[0]);
+    for (int64_t r = 0; r < n->in[0].rows; r++) {
+        for (int64_t h = 0; h < n->heads; h++) {
+            const float *a = w->in[0] + r * n->in[0].columns + h * from + n->first;
+            float *x = w->out[0] + r * n->out[0].columns + h * to + n->first_out;
+            for (int64_t i = 0; i < n->dim; i++) {
+                x[i] += a[i];
+            }
+        }
+    }
     return POD_OK;
 }
 
@@ -233,6 +259,7 @@ static pod_kernel_attention head_of(const work *w, int64_t number, int64_t *resu
         .result = n->heads * v_dim,
         .window = n->window,
         .chunked = n->chunked,
+        .all = n->all,
         .q = w->in[Q] + sequence * queries * n->in[Q].columns + head * n->dim,
         .k = w->in[K] + sequence * keys * n->in[K].columns + of * n->dim,
         .v = w->in[V] + sequence * keys * n->in[V].columns + of * v_dim,
@@ -365,16 +392,15 @@ static pod_status compute_regroup(work *w)
 
 static pod_status compute_function(work *w)
 {
-    pod_kernel_function(elements_of(&w->number->out[0]), w->number->activation == POD_NUMBER_RELU2,
-                        w->in[0], w->in[1], w->out[0]);
+    pod_kernel_function(elements_of(&w->number->out[0]), w->number->activation, w->in[0], w->in[1],
+                        w->out[0]);
     return POD_OK;
 }
 
 static pod_status compute_function_back(work *w)
 {
-    pod_kernel_function_back(elements_of(&w->number->out[0]),
-                             w->number->activation == POD_NUMBER_RELU2, w->in[0], w->in[1],
-                             w->in[2], w->out[0], w->out[1]);
+    pod_kernel_function_back(elements_of(&w->number->out[0]), w->number->activation, w->in[0],
+                             w->in[1], w->in[2], w->out[0], w->out[1]);
     return POD_OK;
 }
 
@@ -475,6 +501,7 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_NORM] = compute_norm,
         [POD_NUMBER_NORM_BACK] = compute_norm_back,
         [POD_NUMBER_ROTATE] = compute_rotate,
+        [POD_NUMBER_HEADS] = compute_heads,
         [POD_NUMBER_ATTEND] = compute_attend,
         [POD_NUMBER_ATTEND_BACK] = compute_attend_back,
         [POD_NUMBER_ATTEND_PART] = compute_attend_part,

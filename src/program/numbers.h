@@ -15,15 +15,19 @@
  *      product      x (+)= op(a) · op(b)
  *      copy         x (+)= a, rounded
  *      add          x = a + b
- *      pick         x = the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
+ *      pick         x (+)= the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
  *      pick_back    x (+)= in row a[r] the row r of b, for all r
- *      norm         x = a / sqrt(mean(a²) + epsilon), row by row, or each `dim` columns of it
+ *      norm         x = a / sqrt(mean(a²) + epsilon), row by row, or each `dim` columns of it; centred: a - mean(a)
+ *                   in place of a
  *      norm_back    x = (derivative of norm at a) · b (+ c)
- *      rotate       x = a with the pairs (i, i + dim/2) of its heads rotated by the angle b[row] · base^(-2i/dim), the
- *                   other way round if `back`; heads + kv_heads heads of dim columns, the rest is copied
+ *      rotate       x = a with the pairs (i, i + n/2) of the last n = dim - first columns of its heads rotated by the
+ *                   angle b[row] · base^(-2i/n), the other way round if `back`; heads + kv_heads heads of dim columns,
+ *                   the rest is copied
+ *      heads        x (+)= of each of `heads` heads dim columns: a's from `first` on to x's from `first_out` on. Where
+ *                   a or x has dim columns in all, all heads have these
  *      attend       x = softmax(a · bᵀ / sqrt(dim), masked) · c: a query at position d sees keys at positions e <= d
- *                   (and e > d - window, if there is one; chunked: e in the same window, of consecutive ones, as d);
- *                   blocks of queries, so that no array has all scores
+ *                   (and e > d - window, if there is one; chunked: e in the same window, of consecutive ones, as d;
+ *                   all: no mask); blocks of queries, so that no array has all scores
  *      attend_back  x, y, z = derivatives by a, b, c, from f, that by the result
  *      attend_part  the same of some of the keys: x = the sum of exp(score - largest) · value, y = of each head the
  *                   largest and the sum of exp(score - largest); positions are those of one sequence
@@ -49,6 +53,7 @@
  *  Threads: none. */
 #pragma once
 
+#include "chip/kernels.h"
 #include "program/shards.h"
 
 enum { POD_NUMBER_INPUTS_MAX = 7, POD_NUMBER_OUTPUTS_MAX = 3 };
@@ -62,6 +67,7 @@ typedef enum pod_number_function {
     POD_NUMBER_NORM,
     POD_NUMBER_NORM_BACK,
     POD_NUMBER_ROTATE,
+    POD_NUMBER_HEADS,
     POD_NUMBER_ATTEND,
     POD_NUMBER_ATTEND_BACK,
     POD_NUMBER_ATTEND_PART,
@@ -93,12 +99,6 @@ typedef struct pod_number_view {
     int64_t pitch;
 } pod_number_view;
 
-/** The activation function of an MLP. */
-typedef enum pod_number_activation {
-    POD_NUMBER_SILU, /**< a / (1 + exp(-a)) */
-    POD_NUMBER_RELU2 /**< max(a, 0)² */
-} pod_number_activation;
-
 typedef struct pod_number {
     pod_number_function function;
     pod_number_view in[POD_NUMBER_INPUTS_MAX];
@@ -108,14 +108,18 @@ typedef struct pod_number {
     bool accumulate; /**< add to what x holds */
     bool back;
     bool untimed; /**< a product that its op doesn't cost */
-    pod_number_activation activation;
+    pod_kernel_activation activation;
     int64_t heads;
     int64_t kv_heads;
-    int64_t dim;       /**< of a head */
+    int64_t dim;   /**< of a head */
+    int64_t first; /**< column of a head */
+    int64_t first_out;
     int64_t sequences; /**< that rows belong to, one after the other, equally many each */
     int64_t parts;     /**< that a sequence lies in */
     int64_t window;    /**< 0: none */
     bool chunked;
+    bool all;     /**< attention without a mask */
+    bool centred; /**< of norms */
     int64_t experts;
     int64_t room; /**< rows of an expert */
     double rate;  /**< learning rate; scale of the loss; base of angles; epsilon of norms */

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "chip/chip.h"
+#include "chip/kernels.h"
 #include "models/model.h"
 #include "program/memory.h"
 #include "program/program.h"
@@ -99,9 +100,10 @@ enum { POD_PAGE_DEFAULT = 16 };
 /** What the sizes of a transformer leave open, for its numbers. */
 typedef struct pod_step_form {
     double epsilon;     /**< of norms: x / sqrt(mean(x²) + epsilon) */
-    double rotary_base; /**< of angles (program/numbers.h) */
-    bool relu2;         /**< the MLP's function; else silu */
-    double rate;        /**< of the optimizer */
+    bool centred;       /**< layer norms */
+    double rotary_base; /**< of angles (program/numbers.h); 0: queries and keys aren't rotated */
+    pod_kernel_activation function; /**< the MLP's */
+    double rate;                    /**< of the optimizer */
 } pod_step_form;
 
 typedef struct pod_step_request {

@@ -346,8 +346,9 @@ static void head_dense(pod_tf *tf, bool backward, int32_t x, int32_t weights)
 }
 
 /** The loss and the derivative by the logits, in their place. Over tensor each chip has a part of the vocabulary: of
- *  each token the maximum of its logits, the sum of their exponents and the target's logit go to the others. */
-static void loss_forward(pod_tf *tf, const logits_size *size, int32_t wide)
+ *  each token the maximum of its logits, the sum of their exponents and the target's logit go to the others.
+ *  @return numbers of these sums */
+static int32_t loss_forward(pod_tf *tf, const logits_size *size, int32_t wide)
 {
     enum { LOSS_BYTES = 16, SUM_BYTES = 10, SUMS = POD_KERNEL_LOSS_SUMS };
     /* bf16 in, f32 out; f32 in for the sums and for the loss; its derivative out */
@@ -372,7 +373,8 @@ static void loss_forward(pod_tf *tf, const logits_size *size, int32_t wide)
     if (!cut) {
         pod_tf_number_loss_sums(tf, own);
     }
-    pod_tf_number_loss(tf, all);
+    pod_tf_number_loss(tf, all, false);
+    return all;
 }
 
 /** Logits, loss and the way back to the last layer's output. Of more than one piece logits are made twice. */
@@ -393,12 +395,13 @@ static int32_t part_loss(pod_tf *tf, int32_t x)
         return tf->logits;
     }
     const int32_t wide = wide_make(tf, &size);
-    loss_forward(tf, &size, wide);
+    const int32_t sums = loss_forward(tf, &size, wide);
     if (size.tiles > 1) {
         tf->program->recomputes = true;
         tf->logits = head_forward(tf, "bwd.matmul.head.again", &size, xn, weights);
         pod_tf_vector(tf, "loss.again", (double)elements, AGAIN_BYTES * elements,
                       TOUCH(tf->logits, wide, NONE, NONE));
+        pod_tf_number_loss(tf, sums, true);
         tf->program->recomputes = false;
     }
     const int32_t dx = head_backward(tf, &size, x, xn, weights);

@@ -8,6 +8,7 @@
 #include "workload/transformer/transformer_attention.h"
 
 #include "workload/transformer/transformer_context.h"
+#include "workload/transformer/transformer_heads.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"

@@ -2,6 +2,7 @@
 #include "workload/transformer/transformer_context.h"
 
 #include "chip/kernels.h"
+#include "workload/transformer/transformer_heads.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
@@ -72,10 +73,14 @@ pod_status pod_tf_context_check(const pod_step_request *request, const pod_work_
     if (layout->size[POD_MESH_SEQUENCE] == 1) {
         return POD_OK;
     }
-    if (request->model->kv_lora > 0) {
+    const pod_model *model = request->model;
+    if (model->kv_lora > 0 || model->gated > 0 || model->shared_kv > 0) {
         return pod_fail(err, POD_E_USAGE,
-                        "--data real: latent attention over the mesh axis sequence has no real "
-                        "numbers yet; use --data none");
+                        "--data real: %s over the mesh axis sequence has no real numbers yet; use "
+                        "--data none",
+                        model->kv_lora > 0 ? "latent attention"
+                        : model->gated > 0 ? "gated attention"
+                                           : "keys that are values");
     }
     for (int64_t l = 0; l < request->model->layers; l++) {
         const pod_layer layer = pod_model_layer(request->model, l);

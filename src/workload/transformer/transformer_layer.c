@@ -13,6 +13,7 @@
 #include "workload/build/uses.h"
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_context.h"
+#include "workload/transformer/transformer_heads.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_mlp.h"
 #include "workload/transformer/transformer_numbers.h"
@@ -45,6 +46,15 @@ typedef struct rotated {
     bool back;
 } rotated;
 
+static void rotate_numbers(pod_tf *tf, const pod_layer *layer, const rotated *of)
+{
+    if (of->back) {
+        pod_tf_heads_rotate_back(tf, layer, of->qkv, of->raw);
+    } else {
+        pod_tf_heads_rotate(tf, layer, of->qkv);
+    }
+}
+
 static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated of)
 {
     const int64_t elements = tf->tokens * pod_tf_qkv_width(tf, layer);
@@ -52,7 +62,7 @@ static void rotate(pod_tf *tf, const char *name, const pod_layer *layer, rotated
     pod_tf_vector(tf, name, (double)elements, passes * elements * BYTES,
                   TOUCH(of.qkv, of.more, NONE, NONE));
     if (!of.back || !pod_tf_context_collect(tf, layer, of.qkv, of.raw)) {
-        pod_tf_number_rotate(tf, layer, of.qkv, of.raw, of.back);
+        rotate_numbers(tf, layer, &of);
     }
 }
 
@@ -107,9 +117,11 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
                 pod_layer_matmul_n(m, tf->tensor),
                 m->count,
                 {xn, weights, qkv, NONE},
-                pod_tf_factor_forward(tf, TOUCH(xn, weights, qkv),
-                                      pod_tf_weights_first(tf, layer, m),
-                                      pod_tf_column_first(tf, layer, m))
+                pod_tf_factor_latent(tf, layer, m,
+                                     pod_tf_factor_forward(tf, TOUCH(xn, weights, qkv),
+                                                           pod_tf_weights_first(tf, layer, m),
+                                                           pod_tf_column_first(tf, layer, m)),
+                                     pod_tf_number(tf, qkv))
             };
         }
     }
@@ -188,10 +200,12 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
     return out;
 }
 
-static void residual(pod_tf *tf, const char *name, int32_t x, int32_t y)
+/** y += x. @param beside  the buffer that the op reads */
+static void residual(pod_tf *tf, int32_t x, int32_t beside, int32_t y)
 {
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
-    pod_tf_vector(tf, name, (double)elements, elements * BYTES, TOUCH(x, y, NONE, NONE));
+    pod_tf_vector(tf, "fwd.residual", (double)elements, elements * BYTES,
+                  TOUCH(beside, y, NONE, NONE));
     pod_tf_number_add(tf, x, y);
 }
 
@@ -274,7 +288,7 @@ static int32_t middle_forward(pod_tf *tf, int32_t x, int32_t out)
         pod_tf_saved_of(tf, tf->layer)->raw[0] = pod_tf_number(tf, out);
     }
     post_norm(tf, "fwd.norm.post", false, out);
-    residual(tf, "fwd.residual", x, out);
+    residual(tf, x, x, out);
     pod_tf_keep(tf, POD_TF_SLOT_OUT, 1U << POD_KEEP_OUT, out);
     const int32_t xn = pod_tf_activation(tf, "norm", tf->model->d_model);
     norm_forward(tf, "fwd.norm", out, NONE, xn);
@@ -317,14 +331,14 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     pod_tf_keep(tf, POD_TF_SLOT_SCORES, 1U << POD_KEEP_SCORES, scores.probabilities);
     const int32_t out = out_forward(tf, &layer, context, weights);
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
-    const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2);
+    const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, is_parallel(tf) ? out : NONE);
     if (pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS)) {
         norms_keep(tf, xn, xn2, qkv);
         pod_tf_keep(tf, POD_TF_SLOT_NORMS, 1U << POD_KEEP_NORMS,
                     pod_tf_activation(tf, "norms", elementwise_width(tf, &layer)));
     }
     post_norm(tf, "fwd.norm.post", true, y);
-    residual(tf, "fwd.residual", out, y);
+    residual(tf, is_parallel(tf) ? x : out, out, y);
     return y;
 }
 
@@ -372,6 +386,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     if (is_parallel(tf)) {
         s->out = s->x;
         s->xn2 = s->xn;
+        pod_tf_number_set(tf, s->xn2, s->normed);
         return;
     }
     s->out = out ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
@@ -411,35 +426,35 @@ static bool is_of_queries(const pod_layer_matmul *m)
 }
 
 /** @param add  to what another projection has given */
-static pod_tf_product input_derivative(pod_tf *tf, const pod_layer *layer,
+static pod_tf_product input_derivative(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                        const pod_layer_matmul *m, const int32_t dqkv_weights_dxn[3],
                                        bool add)
 {
     const int32_t *touch = dqkv_weights_dxn;
+    const pod_tf_factor factor = pod_tf_factor_by_input(
+        tf, touch, pod_tf_weights_first(tf, layer, m), pod_tf_column_first(tf, layer, m), add);
     return (pod_tf_product){
         "bwd.matmul.qkv",
         pod_layer_matmul_n(m, tf->tensor),
         m->k,
         m->count,
         {touch[0], touch[1], touch[2], NONE},
-        pod_tf_factor_by_input(tf, touch, pod_tf_weights_first(tf, layer, m),
-                               pod_tf_column_first(tf, layer, m), add)
+        pod_tf_factor_latent(tf, layer, m, factor, s->raw_qkv)
     };
 }
 
-static pod_tf_product weights_derivative(pod_tf *tf, const pod_layer *layer,
-                                         const pod_layer_matmul *m,
-                                         const int32_t xn_dqkv_partial[3])
+static pod_tf_product weights_derivative(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                                         const pod_layer_matmul *m, int32_t dqkv, int32_t partial)
 {
-    const int32_t *touch = xn_dqkv_partial;
+    const pod_tf_factor factor = pod_tf_factor_by_weights(
+        tf, s->xn, dqkv, pod_tf_weights_first(tf, layer, m), pod_tf_column_first(tf, layer, m));
     return (pod_tf_product){
         "bwd.matmul.dqkv",
         m->k,
         pod_layer_matmul_n(m, tf->tensor),
         m->count,
-        {touch[0], touch[1], touch[2], NONE},
-        pod_tf_factor_by_weights(tf, touch[0], touch[1], pod_tf_weights_first(tf, layer, m),
-                                 pod_tf_column_first(tf, layer, m))
+        {s->xn, dqkv, partial, NONE},
+        pod_tf_factor_latent(tf, layer, m, factor, s->raw_qkv)
     };
 }
 
@@ -468,12 +483,14 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     const int32_t dqkv = g->dqkv;
     pod_tf_quantize(tf, 2 * tf->tokens * pod_tf_qkv_width(tf, layer), dqkv);
     pod_tf_products products = {.pass = "bwd.pass.qkv", .sum = "bwd.sum.qkv", .buffer = dxn};
+    bool add = g->out_done || is_parallel(tf);
     for (int i = 0; i < layer->nmatmuls; i++) {
-        const pod_layer_matmul *m = &layer->matmul[i];
+        const bool latent = tf->model->kv_lora > 0; /* what reads one comes before what makes it */
+        const pod_layer_matmul *m = &layer->matmul[latent ? layer->nmatmuls - 1 - i : i];
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
-            products.product[products.count] = input_derivative(
-                tf, layer, m, TOUCH(dqkv, weights, dxn), g->out_done || products.count > 0);
-            products.count++;
+            products.product[products.count++] =
+                input_derivative(tf, layer, s, m, TOUCH(dqkv, weights, dxn), add);
+            add = add || !pod_tf_reads_latent(layer, m);
         }
     }
     pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
@@ -485,7 +502,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
         const pod_layer_matmul *m = &layer->matmul[i];
         if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
             derivatives.product[derivatives.count++] =
-                weights_derivative(tf, layer, m, TOUCH(s->xn, dqkv, partial));
+                weights_derivative(tf, layer, s, m, dqkv, partial);
         }
     }
     if (!g->out_done) {
@@ -507,17 +524,18 @@ static void attention_put_off(pod_tf *tf, const pod_layer *layer, const layer_st
         const pod_layer_matmul *m = &layer->matmul[i];
         if (is_of_queries(m)) {
             const pod_tf_product input =
-                input_derivative(tf, layer, m, TOUCH(g->dqkv, weights, dxn), false);
+                input_derivative(tf, layer, s, m, TOUCH(g->dqkv, weights, dxn), false);
             const pod_tf_product by_weights =
-                weights_derivative(tf, layer, m, TOUCH(s->xn, g->dqkv, g->partial));
+                weights_derivative(tf, layer, s, m, g->dqkv, g->partial);
             pod_tf_put_off(tf, &input, false, NULL);
             pod_tf_put_off(tf, &by_weights, true, NULL);
         }
     }
 }
 
+/** @param dxn2  of the MLP, where attention has the same input */
 static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
-                                  int32_t weights, int32_t dy)
+                                  int32_t weights, int32_t dy, int32_t dxn2)
 {
     const int64_t d = tf->model->d_model;
     const int64_t width = pod_tf_context_width(tf, layer);
@@ -543,6 +561,9 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
                             .out_done = tf->puts_off};
     const int32_t dxn =
         is_parallel(tf) ? pod_tf_activation(tf, "dnorm", d) : pod_tf_row_buffer(tf, "dnorm", d);
+    if (is_parallel(tf)) {
+        pod_tf_number_set(tf, dxn, pod_tf_number(tf, dxn2));
+    }
     if (tf->puts_off) {
         attention_put_off(tf, layer, s, &g, weights, dxn);
     }
@@ -579,5 +600,5 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     } else {
         weights = pod_tf_use_begin(tf)->gathered;
     }
-    return attention_backward(tf, &layer, &s, weights, dy);
+    return attention_backward(tf, &layer, &s, weights, dy, dxn2);
 }

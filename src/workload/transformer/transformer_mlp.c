@@ -101,8 +101,9 @@ static void widen_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp 
     }
 }
 
-/** The function and the down projection, summed over tensor. */
-static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bool again)
+/** The function and the down projection, summed over tensor. @param beside  what is added before, or NONE */
+static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, int32_t beside,
+                              bool again)
 {
     static const char *const scatter_names[2] = {"fwd.scatter.mlp", "fwd.sum.mlp"};
     const int64_t d = tf->model->d_model;
@@ -121,8 +122,11 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, bo
         return y;
     }
     const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
+    if (beside != NONE) {
+        pod_tf_number_set(tf, partial, pod_tf_number(tf, beside));
+    }
     pod_tf_factor factor = pod_tf_factor_forward(tf, TOUCH(h, out, partial), 0, 0);
-    factor.add = layer->experts > 0;
+    factor.add = layer->experts > 0 || beside != NONE;
     const pod_tf_products products = {
         .pass = "fwd.pass.mlp",
         .sum = scatter_names[1],
@@ -143,11 +147,11 @@ static bool output_is_read(const pod_tf *tf, const pod_layer *layer)
            || (layer->experts > 0 && tf->model->capacity_percent == 0);
 }
 
-int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn)
+int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t beside)
 {
     const int32_t wi = hidden_forward(tf, layer, xn, false);
     pod_tf_keep(tf, POD_TF_SLOT_MLPWI, 1U << POD_KEEP_MLPWI, wi);
-    const int32_t y = output_forward(tf, layer, wi, false);
+    const int32_t y = output_forward(tf, layer, wi, beside, false);
     if (pod_tf_numbers(tf)) {
         pod_tf_saved_of(tf, tf->layer)->rows = tf->rows;
         pod_tf_saved_of(tf, tf->layer)->raw[1] = pod_tf_number(tf, y);
@@ -179,7 +183,7 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
         return mlp;
     }
     if (!pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWO)) {
-        mlp.y = pod_tf_number(tf, output_forward(tf, layer, mlp.wi, true));
+        mlp.y = pod_tf_number(tf, output_forward(tf, layer, mlp.wi, NONE, true));
         mlp.out_used = true;
     } else if (layer->experts > 0) {
         pod_tf_experts_kept(tf, layer);

@@ -7,8 +7,8 @@
 
 #include "workload/transformer/transformer_state.h"
 
-/** From the normed input `xn` to the output. */
-int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn);
+/** From the normed input `xn` to the output. @param beside  what is summed with it, not yet over tensor; NONE */
+int32_t pod_tf_mlp_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t beside);
 /** What isn't kept and backward reads, again. */
 pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn);
 /** @return derivative by the normed input. Derivatives by weights are put off if tf->puts_off says so */

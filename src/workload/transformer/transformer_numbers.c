@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_numbers.h"
 
-#include "chip/kernels.h"
 #include "workload/build/visits.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_ops.h"
@@ -27,17 +26,16 @@ static void lack_note(const char **lack, bool asked, const char *feature)
 static void model_lacks(const pod_model *m, const char **lack)
 {
     lack_note(lack, m->tied > 0, "a model with a tied head");
-    lack_note(lack, m->positions > 0, "a model with trainable positions");
-    lack_note(lack, m->kv_lora > 0, "latent attention");
+    lack_note(lack, m->index_top_k > 0, "an indexer");
+    lack_note(lack, m->expert_d_model > 0, "narrow experts");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
-    lack_note(lack, m->gated > 0, "gated attention");
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
-    lack_note(lack, m->parallel > 0, "attention beside the MLP");
-    lack_note(lack, m->encoder > 0, "an encoder");
+    lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
+              "attention beside experts or before norms of its own");
+    lack_note(lack, m->masked > 0, "a head of some tokens (masked)");
     lack_note(lack, m->image > 0, "a model that reads pictures");
     lack_note(lack, m->biases > 0 || m->head_dense > 0, "a model with biases or a dense head");
-    lack_note(lack, m->shared_kv > 0 || m->kv_shared_layers > 0,
-              "a model that shares keys or values");
+    lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
 }
 
 static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
@@ -52,7 +50,10 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, pod_circular_is_on(r, layout->stages), "a circular pipeline");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
               "--collective-matmul on");
-    lack_note(lack, r->settings.vocab_tiles > 1, "a loss in tiles (--vocab-tiling)");
+    lack_note(lack,
+              r->model->kv_lora > 0 && r->mode == POD_STEP_TRAIN
+                  && layout->size[POD_MESH_TENSOR] > 1,
+              "training of latent attention over tensor");
 }
 
 /** What tensor and the cut of the embedding's columns must divide. */
@@ -67,10 +68,10 @@ static pod_status divides_check(const pod_step_request *request, const pod_work_
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "kv_heads", model->kv_heads, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "d_model", model->d_model, &columns, err));
-    if (model->head_dim % 2 != 0) {
-        return pod_fail(err, POD_E_INVALID,
-                        "head_dim %lld: pairs of a head are rotated; use an even one",
-                        (long long)model->head_dim);
+    const int64_t rotated = model->kv_lora > 0 ? model->rope_dim : model->head_dim;
+    if (rotated % 2 != 0 && request->form.rotary_base > 0) {
+        return pod_fail(err, POD_E_INVALID, "%s %lld: pairs of a head are rotated; use an even one",
+                        model->kv_lora > 0 ? "rope_dim" : "head_dim", (long long)rotated);
     }
     return POD_OK;
 }
@@ -117,6 +118,21 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
     return POD_OK;
 }
 
+/** Logits of all tokens of a chip at a time in equal pieces. */
+static pod_status tiles_divide(const pod_step_request *request, const pod_work_layout *layout,
+                               pod_error *err)
+{
+    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
+    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
+    const int64_t tiles = request->settings.vocab_tiles;
+    return tiles <= 1 || tiles >= tokens || tokens % tiles == 0
+               ? POD_OK
+               : pod_fail(err, POD_E_INVALID,
+                          "--data real: --vocab-tiling %lld does not divide the %lld tokens of a "
+                          "chip at a time; use a divisor",
+                          (long long)tiles, (long long)tokens);
+}
+
 pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_layout *layout,
                                 pod_error *err)
 {
@@ -125,6 +141,7 @@ pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_
     layout_lacks(request, layout, &lack);
     POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
     POD_TRY(rows_divide(request, layout, err));
+    POD_TRY(tiles_divide(request, layout, err));
     return divides_check(request, layout, err);
 }
 
@@ -250,6 +267,7 @@ pod_number pod_tf_number_norm_of(const pod_tf *tf, bool back)
 {
     pod_number norm = number_of(back ? POD_NUMBER_NORM_BACK : POD_NUMBER_NORM);
     norm.rate = tf->stage.request->form.epsilon;
+    norm.centred = tf->stage.request->form.centred;
     return norm;
 }
 
@@ -316,7 +334,8 @@ static pod_tf_factor factor_of(pod_tf *tf, pod_tf_factor_kind kind, const int32_
                            .out = pod_tf_number(tf, a_b_out[2]),
                            .weights = weights,
                            .column = column,
-                           .before = NONE};
+                           .before = NONE,
+                           .raw = NONE};
 }
 
 pod_tf_factor pod_tf_factor_forward(pod_tf *tf, const int32_t a_w_out[3], int64_t weights,
@@ -392,6 +411,29 @@ static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int32_t 
     compute(tf, &product);
 }
 
+/** The latent's norm, which a product reads. */
+static void latent_norm(pod_tf *tf, const pod_tf_factor *factor)
+{
+    if (factor->raw != NONE && factor->kind != POD_TF_BY_INPUT) {
+        pod_number norm = pod_tf_number_norm_of(tf, false);
+        norm.out[0] = whole_of(tf, factor->a);
+        norm.in[0] = columns_of(tf, factor->raw, factor->latent, norm.out[0].columns);
+        compute(tf, &norm);
+    }
+}
+
+/** The derivative by what that norm read. */
+static void latent_back(pod_tf *tf, const pod_tf_factor *factor)
+{
+    if (factor->raw != NONE && factor->kind == POD_TF_BY_INPUT) {
+        pod_number norm = pod_tf_number_norm_of(tf, true);
+        norm.in[1] = whole_of(tf, factor->out);
+        norm.in[0] = columns_of(tf, factor->raw, factor->latent, norm.in[1].columns);
+        norm.out[0] = columns_of(tf, factor->a, factor->latent, norm.in[1].columns);
+        compute(tf, &norm);
+    }
+}
+
 void pod_tf_number_product(pod_tf *tf, const pod_tf_product *p, int64_t rows)
 {
     const pod_tf_factor *f = &p->factor;
@@ -401,6 +443,7 @@ void pod_tf_number_product(pod_tf *tf, const pod_tf_product *p, int64_t rows)
     if (f->before != NONE) {
         function_add(tf, f->before, f->a);
     }
+    latent_norm(tf, f);
     const bool sums = f->kind == POD_TF_BY_INPUT && p->count > 1; /* several in f32, rounded once */
     const int32_t out = f->out != NONE ? f->out : pod_tf_number(tf, p->touch[2]);
     const int32_t sum = sums ? pod_tf_number_new(tf, p->name, POD_DTYPE_F32, rows, p->n) : out;
@@ -414,6 +457,7 @@ void pod_tf_number_product(pod_tf *tf, const pod_tf_product *p, int64_t rows)
         rounded.accumulate = f->add;
         compute(tf, &rounded);
     }
+    latent_back(tf, f);
 }
 
 /* ---- elementwise ---- */
@@ -455,10 +499,9 @@ void pod_tf_number_norm(pod_tf *tf, int32_t x, int32_t more, int32_t xn)
         if (more != NONE) {
             pod_tf_number_add(tf, more, x);
         }
-        pod_number norm = number_of(POD_NUMBER_NORM);
+        pod_number norm = pod_tf_number_norm_of(tf, false);
         norm.in[0] = whole_of(tf, pod_tf_number(tf, x));
         norm.out[0] = whole_of(tf, pod_tf_number(tf, xn));
-        norm.rate = tf->stage.request->form.epsilon;
         compute(tf, &norm);
     }
 }
@@ -466,12 +509,11 @@ void pod_tf_number_norm(pod_tf *tf, int32_t x, int32_t more, int32_t xn)
 void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, bool alone)
 {
     if (pod_tf_numbers(tf)) {
-        pod_number norm = number_of(POD_NUMBER_NORM_BACK);
+        pod_number norm = pod_tf_number_norm_of(tf, true);
         norm.in[0] = whole_of(tf, pod_tf_number(tf, x));
         norm.in[1] = whole_of(tf, pod_tf_number(tf, dxn));
         norm.in[2] = alone ? nothing : whole_of(tf, pod_tf_number(tf, dy));
         norm.out[0] = whole_of(tf, pod_tf_number_next(tf, dy));
-        norm.rate = tf->stage.request->form.epsilon;
         compute(tf, &norm);
     }
 }
@@ -479,10 +521,9 @@ void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, boo
 void pod_tf_number_norm_alone(pod_tf *tf, int32_t y)
 {
     if (pod_tf_numbers(tf)) {
-        pod_number norm = number_of(POD_NUMBER_NORM);
+        pod_number norm = pod_tf_number_norm_of(tf, false);
         norm.in[0] = whole_of(tf, pod_tf_number(tf, y));
         norm.out[0] = whole_of(tf, pod_tf_number_next(tf, y));
-        norm.rate = tf->stage.request->form.epsilon;
         compute(tf, &norm);
     }
 }
@@ -490,113 +531,11 @@ void pod_tf_number_norm_alone(pod_tf *tf, int32_t y)
 void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy)
 {
     if (pod_tf_numbers(tf)) {
-        pod_number norm = number_of(POD_NUMBER_NORM_BACK);
+        pod_number norm = pod_tf_number_norm_of(tf, true);
         norm.in[0] = whole_of(tf, raw);
         norm.in[1] = whole_of(tf, pod_tf_number(tf, dy));
         norm.out[0] = whole_of(tf, pod_tf_number_next(tf, dy));
-        norm.rate = tf->stage.request->form.epsilon;
         compute(tf, &norm);
-    }
-}
-
-/** Norms of queries' and keys' heads: a buffer stands for the normed ones then, or for the derivative by `raw`. */
-static void heads_norm(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw)
-{
-    const int64_t heads = (layer->heads + layer->kv_heads) / tf->tensor * layer->qk_dim;
-    const int32_t before = pod_tf_number(tf, qkv);
-    const int32_t after = pod_tf_number_next(tf, qkv);
-    pod_number norm = pod_tf_number_norm_of(tf, raw != NONE);
-    norm.in[0] = columns_of(tf, raw != NONE ? raw : before, 0, heads);
-    norm.in[1] = raw != NONE ? columns_of(tf, before, 0, heads) : nothing;
-    norm.out[0] = columns_of(tf, after, 0, heads);
-    norm.dim = layer->qk_dim;
-    compute(tf, &norm);
-    pod_tf_number_columns(tf, before, after, heads, tf->program->buffers[after].columns - heads);
-}
-
-void pod_tf_number_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from,
-                        pod_number_view to, bool back)
-{
-    pod_number rotate = number_of(POD_NUMBER_ROTATE);
-    rotate.in[0] = from;
-    rotate.in[1] = whole_of(tf, tf->positions);
-    rotate.out[0] = to;
-    rotate.heads = from.columns / layer->qk_dim;
-    rotate.dim = layer->qk_dim;
-    rotate.rate = tf->stage.request->form.rotary_base;
-    rotate.back = back;
-    compute(tf, &rotate);
-}
-
-void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw, bool back)
-{
-    const bool norms = tf->model->qk_norms > 0;
-    if (!pod_tf_numbers(tf)) {
-        return;
-    }
-    if (norms && !back) {
-        heads_norm(tf, layer, qkv, NONE);
-    }
-    const int64_t heads = (layer->heads + layer->kv_heads) / tf->tensor * layer->qk_dim;
-    const int32_t before = pod_tf_number(tf, qkv);
-    const int32_t after = pod_tf_number_next(tf, qkv);
-    pod_tf_number_turn(tf, layer, columns_of(tf, before, 0, heads), columns_of(tf, after, 0, heads),
-                       back);
-    pod_tf_number_columns(tf, before, after, heads, tf->program->buffers[after].columns - heads);
-    if (norms && back) {
-        heads_norm(tf, layer, qkv, raw);
-    }
-}
-
-/* ---- attention ---- */
-
-/** Queries, keys and values in a buffer of numbers. */
-static void qkv_views(const pod_tf *tf, const pod_layer *layer, int32_t qkv,
-                      pod_number_view view[3])
-{
-    const int64_t queries = layer->heads / tf->tensor * layer->qk_dim;
-    const int64_t keys = layer->kv_heads / tf->tensor * layer->qk_dim;
-    const int64_t values = layer->kv_heads / tf->tensor * layer->v_dim;
-    view[0] = columns_of(tf, qkv, 0, queries);
-    view[1] = columns_of(tf, qkv, queries, keys);
-    view[2] = columns_of(tf, qkv, queries + keys, values);
-}
-
-pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer, pod_number_function function)
-{
-    enum { QUERY_POSITION = 3, KEY_POSITION };
-    pod_number attend = number_of(function);
-    attend.in[QUERY_POSITION] = whole_of(tf, tf->positions);
-    attend.in[KEY_POSITION] = whole_of(tf, tf->positions);
-    attend.heads = layer->heads / tf->tensor;
-    attend.kv_heads = layer->kv_heads / tf->tensor;
-    attend.dim = layer->qk_dim;
-    attend.sequences = tf->sequences;
-    attend.window = layer->window;
-    attend.chunked = layer->chunked;
-    return attend;
-}
-
-void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
-{
-    if (pod_tf_numbers(tf)) {
-        pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
-        qkv_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
-        attend.out[0] = whole_of(tf, pod_tf_number(tf, context));
-        compute(tf, &attend);
-    }
-}
-
-void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t dcontext,
-                               int32_t dqkv)
-{
-    enum { RESULT = 5 };
-    if (pod_tf_numbers(tf)) {
-        pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND_BACK);
-        qkv_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
-        attend.in[RESULT] = whole_of(tf, pod_tf_number(tf, dcontext));
-        qkv_views(tf, layer, pod_tf_number(tf, dqkv), attend.out);
-        compute(tf, &attend);
     }
 }
 
@@ -640,18 +579,50 @@ static int32_t tokens_new(pod_tf *tf, const pod_tf_bundle *table)
     return tokens;
 }
 
+/** The columns of the table of a chip, `rows` of them from `first` on. */
+static pod_number_view table_rows(const pod_tf *tf, const pod_tf_bundle *table, int32_t number,
+                                  int64_t first, int64_t rows)
+{
+    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
+    return matrix_at(tf, number, first * columns, rows, columns);
+}
+
+/** Rows of the trainable positions, after those of the vocabulary. @param role  of the names of rows */
+static void positions_pick(pod_tf *tf, const pod_tf_bundle *table, pod_number *pick,
+                           pod_place_role role)
+{
+    const int64_t rows = tf->model->positions;
+    const int64_t first = tf->model->vocab / tf->tensor;
+    const bool back = role == POD_PLACE_POSITION_GRADIENTS;
+    if (rows == 0) {
+        return;
+    }
+    const int32_t names = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, pick->in[0].rows, 1);
+    pod_tf_place(tf, role, names, NULL, &table->cut);
+    pick->in[0] = whole_of(tf, names);
+    if (back) {
+        pick->out[0] = table_rows(tf, table, pod_tf_number(tf, table->gradient), first, rows);
+    } else {
+        pick->in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), first, rows);
+        pick->accumulate = true;
+    }
+    pick->untimed = true;
+    compute(tf, pick);
+}
+
 void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, int32_t x)
 {
     if (pod_tf_numbers(tf)) {
         const int64_t rows = tf->model->vocab / tf->tensor;
         pod_number pick = number_of(POD_NUMBER_PICK);
         pick.in[0] = whole_of(tf, tokens_new(tf, table));
-        pick.in[1] = matrix_at(tf, pod_tf_number(tf, table->weights), 0, rows, table->shard / rows);
+        pick.in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), 0, rows);
         const int32_t picked =
             pod_tf_number_new(tf, "x", tf->stage.build.dtype, pick.in[0].rows, pick.in[1].columns);
         pick.out[0] = whole_of(tf, picked);
         pod_tf_number_set(tf, x, picked);
         compute(tf, &pick);
+        positions_pick(tf, table, &pick, POD_PLACE_POSITION_ROWS);
     }
 }
 
@@ -662,10 +633,10 @@ void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, int32_t dx,
         pod_number pick = number_of(POD_NUMBER_PICK_BACK);
         pick.in[0] = whole_of(tf, tokens_new(tf, table));
         pick.in[1] = whole_of(tf, pod_tf_number(tf, dx));
-        pick.out[0] =
-            matrix_at(tf, pod_tf_number(tf, table->gradient), 0, rows, table->shard / rows);
+        pick.out[0] = table_rows(tf, table, pod_tf_number(tf, table->gradient), 0, rows);
         pick.accumulate = !first;
         compute(tf, &pick);
+        positions_pick(tf, table, &pick, POD_PLACE_POSITION_GRADIENTS);
     }
 }
 
@@ -687,7 +658,7 @@ void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums)
     }
 }
 
-void pod_tf_number_loss(pod_tf *tf, int32_t sums)
+void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again)
 {
     if (pod_tf_numbers(tf)) {
         pod_number loss = number_of(POD_NUMBER_LOSS);
@@ -696,9 +667,11 @@ void pod_tf_number_loss(pod_tf *tf, int32_t sums)
         loss.in[1] = whole_of(tf, targets_new(tf));
         loss.in[2] = whole_of(tf, sums);
         loss.out[0] = whole_of(tf, pod_tf_number_next(tf, tf->logits));
-        loss.out[1] = whole_of(tf, sum);
+        loss.out[1] = whole_of(tf, sum); /* also if it is counted already */
         loss.rate = 1.0 / ((double)tf->stage.request->batch * (double)tf->stage.request->seq);
-        pod_tf_place(tf, POD_PLACE_LOSS, sum, NULL, NULL);
+        if (!again) {
+            pod_tf_place(tf, POD_PLACE_LOSS, sum, NULL, NULL);
+        }
         compute(tf, &loss);
     }
 }
@@ -763,7 +736,7 @@ void pod_tf_number_compute(pod_tf *tf, const pod_number *number)
     compute(tf, number);
 }
 
-pod_number_activation pod_tf_number_activation(const pod_tf *tf)
+pod_kernel_activation pod_tf_number_activation(const pod_tf *tf)
 {
-    return tf->stage.request->form.relu2 ? POD_NUMBER_RELU2 : POD_NUMBER_SILU;
+    return tf->stage.request->form.function;
 }

@@ -67,19 +67,15 @@ void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, boo
 /** y = norm(y), dy = the derivative by what that norm read, `raw`, a buffer of numbers. */
 void pod_tf_number_norm_alone(pod_tf *tf, int32_t y);
 void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy);
-/** Rotate queries and keys, after their norms, or back. @param raw  back: the numbers before both */
-void pod_tf_number_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t raw, bool back);
-void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context);
-void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t dcontext,
-                               int32_t dqkv);
 void pod_tf_number_function(pod_tf *tf, int32_t wi, int32_t h);
 void pod_tf_number_function_back(pod_tf *tf, int32_t wi, int32_t dh, int32_t dwi, bool in_place);
 /** The rows of all tokens of the chips of `cut`; backward their derivatives into the table's gradient. */
 void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, int32_t x);
 void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, int32_t dx, bool first);
 void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
-/** @param sums  of all chips of tensor */
-void pod_tf_number_loss(pod_tf *tf, int32_t sums);
+/** Loss and the derivative by the logits, for which these stand from now on.
+ *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */
+void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again);
 void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle);
 
 /** A collective that moves `from` to `to`, buffers of numbers; NONE is no op: then `to` was `from` all along.
@@ -89,12 +85,8 @@ void pod_tf_number_move(pod_tf *tf, int32_t op, int32_t from, int32_t to, const 
 /* ---- for what other files compute ---- */
 
 pod_number pod_tf_number_begin(pod_number_function function);
-/** A norm of the model; attention with all but its arrays, but for positions; rotation of the heads of a view. */
+/** A norm of the model's kind, or its way back. */
 pod_number pod_tf_number_norm_of(const pod_tf *tf, bool back);
-pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer,
-                                   pod_number_function function);
-void pod_tf_number_turn(pod_tf *tf, const pod_layer *layer, pod_number_view from,
-                        pod_number_view to, bool back);
 /** Parts of a buffer of numbers: rows and columns; all of it; a matrix from element `first` on. */
 pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row, int64_t rows,
                                    int64_t column, int64_t columns);
@@ -103,4 +95,4 @@ pod_number_view pod_tf_number_matrix(const pod_tf *tf, int32_t number, int64_t f
                                      int64_t columns);
 /** The last core op computes it. */
 void pod_tf_number_compute(pod_tf *tf, const pod_number *number);
-pod_number_activation pod_tf_number_activation(const pod_tf *tf);
+pod_kernel_activation pod_tf_number_activation(const pod_tf *tf);

@@ -134,6 +134,9 @@ typedef struct pod_tf_factor {
     int64_t column;  /**< the first column of the first result */
     bool add;        /**< to what `out` holds */
     int32_t before;  /**< a is the MLP's function of these; POD_OP_NONE: it is there */
+    int32_t
+        raw; /**< numbers of projections with a latent whose norm is multiplied; POD_OP_NONE: none */
+    int64_t latent; /**< its first column */
 } pod_tf_factor;
 
 /** `count` products [rows, k] · [k, n]. */

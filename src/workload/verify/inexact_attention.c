@@ -56,7 +56,7 @@ static void keys_seen(const block *b, int64_t i, int64_t *first, int64_t *last)
 {
     const pod_inexact_attention *of = b->of;
     const int64_t shift = b->context->emulation != NULL ? b->context->emulation->mask_shift : 0;
-    *last = i + 1 + shift < of->seq ? i + 1 + shift : of->seq;
+    *last = !of->all && i + 1 + shift < of->seq ? i + 1 + shift : of->seq;
     *first = 0;
     if (of->window > 0 && of->chunked) {
         *first = i / of->window * of->window;

@@ -30,6 +30,7 @@ typedef struct pod_inexact_attention {
     int64_t v_dim;
     int64_t window; /**< 0 = all keys before */
     bool chunked;
+    bool all;              /**< a query sees all keys */
     int64_t context_terms; /**< chips that a sequence is cut over: partial sums of dK and dV */
 } pod_inexact_attention;
 

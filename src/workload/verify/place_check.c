@@ -126,21 +126,36 @@ static int64_t tensor_share(const chip_place *place, int64_t size, int64_t *firs
     return share;
 }
 
-static void tokens_fill(const chip_place *place, const pod_place *what, bool targets, int64_t count,
-                        float *out)
+/** What names a token's row: of the vocabulary, or of trainable positions. */
+static float name_of(const chip_place *place, const pod_place *what, int64_t index,
+                     int64_t first_row)
 {
     const pod_place_check *check = place->check;
     const pod_model *model = check->request->model;
+    const float position = (float)(index % check->request->seq);
+    if (what->role == POD_PLACE_POSITION_GRADIENTS) {
+        return position;
+    }
+    if (what->role == POD_PLACE_POSITION_ROWS) {
+        return place->coordinate[POD_MESH_TENSOR] == 0 ? position : -1;
+    }
+    return (float)((what->role == POD_PLACE_TARGETS
+                        ? pod_transformer_target(model, check->seed, index)
+                        : pod_transformer_token(model, check->seed, index))
+                   - first_row);
+}
+
+static void tokens_fill(const chip_place *place, const pod_place *what, int64_t count, float *out)
+{
+    const pod_place_check *check = place->check;
     const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
     int64_t first_row = 0;
-    (void)tensor_share(place, model->vocab, &first_row);
+    (void)tensor_share(place, check->request->model->vocab, &first_row);
     for (int64_t p = 0; p < pieces; p++) {
         const chip_place other = with_piece(place, &what->cut, p);
         for (int64_t i = 0; i < count / pieces; i++) {
             const int64_t index = token_at(&other, what->microbatch, i);
-            const int32_t token = targets ? pod_transformer_target(model, check->seed, index)
-                                          : pod_transformer_token(model, check->seed, index);
-            out[p * (count / pieces) + i] = (float)(token - first_row);
+            out[p * (count / pieces) + i] = name_of(place, what, index, first_row);
         }
     }
 }
@@ -233,6 +248,7 @@ static void table_visit(const chip_place *place, const pod_place *what, run_visi
 {
     const pod_place_check *check = place->check;
     const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
+    run positions = {0};
     for (int64_t i = 0; i < check->narrays; i++) {
         const pod_transformer_array *array = &check->arrays[i];
         if (strcmp(array->name, "embedding") == 0) {
@@ -240,6 +256,14 @@ static void table_visit(const chip_place *place, const pod_place *what, run_visi
             r.patch.rows = tensor_share(place, array->rows, &r.patch.row);
             r.patch.column = r.patch.columns * piece_of(place, &what->cut);
             visit(context, &r);
+            positions.at = r.patch.rows * r.patch.columns;
+            positions.patch = r.patch;
+        } else if (strcmp(array->name, "positions")
+                   == 0) { /* after the table, on all chips of tensor */
+            positions.array = array;
+            positions.patch.row = 0;
+            positions.patch.rows = array->rows;
+            visit(context, &positions);
         }
     }
 }
@@ -303,10 +327,10 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         target t = {.check = check, .dtype = buffer->dtype, .data = buffers[what->buffer]};
         switch (what->role) {
         case POD_PLACE_TOKENS:
-            tokens_fill(&place, what, false, buffer->rows, numbers);
-            break;
         case POD_PLACE_TARGETS:
-            tokens_fill(&place, what, true, buffer->rows, numbers);
+        case POD_PLACE_POSITION_ROWS:
+        case POD_PLACE_POSITION_GRADIENTS:
+            tokens_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_POSITIONS:
         case POD_PLACE_RING_POSITIONS:
@@ -408,10 +432,14 @@ void pod_place_check_loss(pod_place_check *check)
 
 pod_step_form pod_place_form(const pod_model *model, pod_optimizer optimizer)
 {
+    static const pod_kernel_activation functions[] = {[POD_FUNCTION_SILU] = POD_KERNEL_SILU,
+                                                      [POD_FUNCTION_GELU] = POD_KERNEL_GELU,
+                                                      [POD_FUNCTION_RELU2] = POD_KERNEL_RELU2};
     const pod_transformer_form form = pod_transformer_form_of(model);
     return (pod_step_form){.epsilon = form.epsilon,
                            .rotary_base = form.rotary_base,
-                           .relu2 = form.function == POD_FUNCTION_RELU2,
+                           .centred = form.norm == POD_NORM_LAYER,
+                           .function = functions[form.function],
                            .rate = pod_transformer_rate(optimizer)};
 }
 

@@ -33,6 +33,7 @@ static pod_inexact_attention attention_of(const pod_reference_step *step, const 
         .v_dim = layer->v_dim,
         .window = layer->window,
         .chunked = layer->chunked,
+        .all = layer->encoder,
         .context_terms = step->args->context_terms,
     };
 }

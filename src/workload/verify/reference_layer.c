@@ -41,14 +41,20 @@ pod_inexact pod_reference_layer(pod_reference_step *step, pod_reference_state *s
     pod_reference_attention(step, state);
     const pod_inexact out =
         normed_after(step, false) ? norm_new(step, "fwd.norm.post", &state->out) : state->out;
-    state->x1 = new_rows(step);
-    pod_inexact_add(&step->ix, "fwd.residual", x, &out, &state->x1);
+    state->x1 = parallel ? out : new_rows(step); /* what the MLP gives is added to it */
+    if (!parallel) {
+        pod_inexact_add(&step->ix, "fwd.residual", x, &out, &state->x1);
+    }
     state->xn2 = parallel ? state->xn : norm_new(step, "fwd.norm", &state->x1);
     pod_reference_mlp(step, state);
     const pod_inexact y =
         normed_after(step, true) ? norm_new(step, "fwd.norm.post", &state->y) : state->y;
     const pod_inexact x2 = new_rows(step);
     pod_inexact_add(&step->ix, "fwd.residual", &state->x1, &y, &x2);
+    if (parallel) { /* partial sums of both together are stored and added */
+        pod_inexact_store(&step->ix, "fwd.parallel", &x2, (double)step->args->activation_terms);
+        pod_inexact_add(&step->ix, "fwd.residual", x, &x2, &x2);
+    }
     return x2;
 }
 

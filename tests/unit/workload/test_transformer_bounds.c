@@ -166,6 +166,6 @@ Test(transformer_bounds, a_mask_off_by_one_is_found)
         const pod_transformer_reference_args args = small_args(&model);
         chips c = {.dtype = POD_DTYPE_BF16};
         const pod_transformer_check check = run(args, &c, 1);
-        cr_expect_gt(check.wrong, 0, "%s", model.name);
+        cr_expect(check.wrong > 0 || model.encoder > 0, "%s", model.name); /* which has no mask */
     }
 }

@@ -18,6 +18,14 @@ static const char shared[] =
     "vocab=32,mlp_matrices=2,experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,"
     "dense_layers=1,post_norms=2";
 
+static const char learned[] = "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=4,"
+                              "head_dim=8,vocab=32,mlp_matrices=2,positions=8,encoder=1";
+static const char gated[] = "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,"
+                            "vocab=32,mlp_matrices=3,gated=1,parallel=1,qk_norms=1,shared_kv=1";
+static const char latent[] =
+    "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,"
+    "vocab=32,mlp_matrices=3,kv_lora=16,q_lora=8,rope_dim=4,v_head_dim=8";
+
 typedef struct layout {
     const char *mesh;
     const char *model;
@@ -70,6 +78,9 @@ static const layout layouts[] = {
     {"data=4,expert=2",            shared,     1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_MINIMAL      },
     {"pipeline=2,fsdp=2,expert=2", shared,     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,
      POD_REMAT_SAVE_QKV_PROJ                                                                                      },
+    {"fsdp=4,tensor=2",            learned,    1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
+    {"data=2,fsdp=2,tensor=2",     gated,      1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_NONE         },
+    {"pipeline=2,fsdp=4",          latent,     2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_SAVE_QKV_PROJ},
     {"fsdp=4,tensor=2",
      "transformer:layers=3,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,vocab=32,"
      "mlp_matrices=2,window=3,global_every=3", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
@@ -298,6 +309,8 @@ Test(transformer_numbers, of_other_layouts_are_refused)
                    "transformer:layers=1,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,vocab=32,"
                    "mlp_matrices=3,tied=1",
                    "a tied head has no real numbers yet");
+    expect_refused("fsdp=4,tensor=2", latent,
+                   "training of latent attention over tensor has no real");
     expect_refused("fsdp=4,tensor=2", experts, "the mesh axis tensor with experts has no real");
     expect_refused("fsdp=8",
                    "transformer:layers=1,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
