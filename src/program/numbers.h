@@ -4,8 +4,8 @@
  *  Model: such an op says what it costs as any other, and its buffers are sizes: bundles of weights, arrays in place of
  *  each other. Beside them, a program that is built for real data has buffers of numbers (POD_BUFFER_NUMBERS): each is
  *  made by one op, from the numbers of ops before it. A core op has a list of pod_number, which are computed in their
- *  order when it ends; collectives and messages move `in[0]` to `out`. A *view* is a matrix inside such a buffer: some
- *  columns of an activation, or one matrix of a bundle.
+ *  order when it ends; that of a send is computed before it leaves. Collectives and messages move `in[0]` to `out`. A
+ *  *view* is a matrix inside such a buffer: some columns of an activation, or one matrix of a bundle.
  *
  *  Inputs are widened to f32, sums are in f32, results are rounded once to the dtype of their buffer. Sizes of the
  *  products are those of the op's matmul (pod_program_finish checks it), bytes of a collective those of its buffers.

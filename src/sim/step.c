@@ -141,6 +141,14 @@ static bool data_there(step_run *run, int32_t cell, const pod_op *op, int32_t bu
     return st == POD_OK;
 }
 
+static void numbers_compute(step_run *run, int32_t cell, int32_t op)
+{
+    const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
+    if (pod_op_exec(program, op, &run->shards[cell - run->first], &run->failure) != POD_OK) {
+        pod_engine_fail(pod_net_engine(run->net), run->failure.status, run->failure.text);
+    }
+}
+
 static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod_op *op)
 {
     const int32_t chip = pod_machine_chip(run->args->machine, cell);
@@ -156,6 +164,9 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         pod_net_wake(run->net, cell, now, pod_step_wake(WAKE_JOIN, op_number));
         letter_take(run, cell, &letter);
         return;
+    }
+    if (data_bytes > 0 && op->numbers != POD_OP_NONE) {
+        numbers_compute(run, cell, op_number);
     }
     if (data_bytes > 0 && !data_there(run, cell, op, op->in[0], true)) {
         return;
@@ -307,10 +318,8 @@ static void core_finish(step_run *run, int32_t cell, int32_t op, pod_time_ps too
     const pod_time_ps now = pod_net_now(run->net);
     state->parts.compute_ps += took_ps;
     state->parts.hbm_bound_ps += hbm_bound ? took_ps : 0;
-    if (run->args->data
-        && pod_op_exec(stage->program, op, &run->shards[cell - run->first], &run->failure)
-               != POD_OK) {
-        pod_engine_fail(pod_net_engine(run->net), run->failure.status, run->failure.text);
+    if (run->args->data) {
+        numbers_compute(run, cell, op);
     }
     state->core_busy = false;
     core_next(run, state, stage, op);

@@ -41,17 +41,30 @@ static pod_array rows_receive(pod_stage *stage, const char *name, bool backward,
 
 /* ---- rows of a stage's share, and of microbatches ---- */
 
-/** Microbatches of which a stage does what stands outside the pipeline. */
-static int32_t share_of(const pod_stage *stage)
+int32_t pod_circular_share(const pod_stage *stage)
 {
     return stage->request->microbatches / stage->count;
+}
+
+int32_t pod_circular_first(const pod_stage *stage)
+{
+    return stage->number * pod_circular_share(stage);
+}
+
+/** See pod_stage_ops.rows. */
+static void rows_are(pod_stage *stage, int32_t op, const pod_array *whole, const pod_array *part,
+                     int32_t i, bool join)
+{
+    if (stage->ops->rows != NULL) {
+        stage->ops->rows(stage, op, whole, part, i, join);
+    }
 }
 
 static void turn_outside(pod_stage *stage, bool outside)
 {
     stage->outside = outside;
     stage->part = 0;
-    stage->ops->resize(stage, outside ? share_of(stage) : 1);
+    stage->ops->resize(stage, outside ? pod_circular_share(stage) : 1);
 }
 
 /** Rows that are there, without a copy, from op `made` on, all of them when `done` is over: a share out of
@@ -69,10 +82,11 @@ static pod_array view(pod_stage *stage, bool backward, int32_t made, int32_t don
 static void split(pod_stage *stage, bool backward, const pod_array *share, pod_array *parts)
 {
     stage->ops->resize(stage, 1);
-    for (int32_t i = 0; i < share_of(stage); i++) {
+    for (int32_t i = 0; i < pod_circular_share(stage); i++) {
         parts[i] = view(stage, backward, share->op, share->op);
+        rows_are(stage, POD_OP_NONE, share, &parts[i], i, false);
     }
-    stage->ops->resize(stage, share_of(stage));
+    stage->ops->resize(stage, pod_circular_share(stage));
 }
 
 /** Each stage's share goes to `to`, which takes all microbatches. @param parts  parts[microbatch] of that stage */
@@ -81,6 +95,7 @@ static void gather(pod_stage *stage, bool backward, message_kind kind, const cha
 {
     if (stage->number != to) {
         const pod_array rows = view(stage, backward, share->op, share->op);
+        rows_are(stage, POD_OP_NONE, share, &rows, -1, false);
         (void)pod_build_send(&stage->build, name, &rows, to,
                              message_of(stage, kind, stage->number));
         return;
@@ -89,7 +104,7 @@ static void gather(pod_stage *stage, bool backward, message_kind kind, const cha
         const pod_array rows =
             s == stage->number ? *share
                                : rows_receive(stage, name, backward, s, message_of(stage, kind, s));
-        split(stage, backward, &rows, &parts[s * share_of(stage)]);
+        split(stage, backward, &rows, &parts[s * pod_circular_share(stage)]);
     }
 }
 
@@ -103,12 +118,17 @@ static pod_array scatter(pod_stage *stage, bool backward, message_kind kind, con
     const int32_t done = parts[backward ? 0 : stage->request->microbatches - 1].op;
     pod_array own = {.buffer = POD_OP_NONE, .op = POD_OP_NONE};
     for (int32_t s = 0; s < stage->count; s++) {
-        const int32_t first = backward ? (s + 1) * share_of(stage) - 1 : s * share_of(stage);
+        const int32_t first =
+            backward ? (s + 1) * pod_circular_share(stage) - 1 : s * pod_circular_share(stage);
         const pod_array rows = view(stage, backward, parts[first].op, done);
+        int32_t op = POD_OP_NONE;
         if (s == stage->number) {
             own = rows;
         } else {
-            (void)pod_build_send(&stage->build, name, &rows, s, message_of(stage, kind, s));
+            op = pod_build_send(&stage->build, name, &rows, s, message_of(stage, kind, s));
+        }
+        for (int32_t i = 0; i < pod_circular_share(stage); i++) {
+            rows_are(stage, op, &rows, &parts[s * pod_circular_share(stage) + i], i, true);
         }
     }
     return own;

@@ -25,5 +25,9 @@
 /** Messages from this number on are free for others. */
 int32_t pod_circular_messages(const pod_stage *stage);
 
+/** The first microbatch of a stage's share of what stands outside the pipeline, and how many it has. */
+int32_t pod_circular_first(const pod_stage *stage);
+int32_t pod_circular_share(const pod_stage *stage);
+
 /** All of a stage but its weights and their update. */
 void pod_circular_build(pod_stage *stage);

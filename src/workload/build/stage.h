@@ -49,6 +49,10 @@ typedef struct pod_stage_ops {
     /** Of the first stage: what becomes of the derivative by its input. */
     void (*finish)(pod_stage *stage, const pod_array *dx);
     void (*update)(pod_stage *stage);
+    /** Of circular pipelines: `part` is rows `i` of `whole`; i < 0: all of them. Join: the other way round, done by op
+     *  `op`, or by what has been added last (POD_OP_NONE). NULL: arrays have no numbers. */
+    void (*rows)(pod_stage *stage, int32_t op, const pod_array *whole, const pod_array *part,
+                 int32_t i, bool join);
 } pod_stage_ops;
 
 struct pod_stage {

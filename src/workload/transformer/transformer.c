@@ -12,6 +12,7 @@
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_pieces.h"
 #include "workload/transformer/transformer_sizes.h"
+#include "workload/transformer/transformer_stages.h"
 #include "workload/transformer/transformer_update.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -81,14 +82,15 @@ static pod_status sizes_find(pod_tf *tf, pod_error *err)
 /* ---- the ends ---- */
 
 /** Rows of a table that is cut along its columns: picked everywhere, then exchanged. @return the exchange, under way */
-static int32_t embedding_exchange(pod_tf *tf, const char *name, bool backward, int32_t x)
+static int32_t embedding_exchange(pod_tf *tf, const char *name, bool backward, int32_t x,
+                                  int32_t after)
 {
     const pod_tf_bundle *table = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     const pod_axis_list *cut = &table->cut;
     const int32_t op =
         pod_tf_collective(tf, POD_ALL_TO_ALL, name, cut, tf->tokens * tf->model->d_model,
-                          POD_DTYPE_BF16, NONE, TOUCH(x, NONE, NONE, NONE));
-    if (op != NONE && pod_tf_numbers(tf)) {
+                          POD_DTYPE_BF16, after, TOUCH(x, NONE, NONE, NONE));
+    if (op != after && pod_tf_numbers(tf)) {
         const int64_t d = tf->model->d_model;
         const int64_t pieces = pod_work_layout_pieces(tf->layout, cut);
         const int32_t to =
@@ -181,11 +183,13 @@ static pod_array tf_input(pod_stage *stage)
     tf->layer = -1;
     embedding_rows(tf, false, x, NONE);
     pod_tf_number_pick(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), x);
-    const int32_t exchange = embedding_exchange(tf, "fwd.exchange.embedding", false, x);
+    const int32_t exchange = embedding_exchange(tf, "fwd.exchange.embedding", false, x, NONE);
     tf->rows_cut = false;
     /* chips of tensor have different rows of the table */
-    pod_tf_wait(tf, pod_tf_sum(tf, "fwd.sum.embedding", x, d, exchange));
-    return array_of(tf, x);
+    pod_array rows = array_of(tf, x);
+    const int32_t sum = pod_tf_sum(tf, "fwd.sum.embedding", x, d, exchange);
+    rows.op = sum != NONE ? sum : rows.op;
+    return rows;
 }
 
 /** What is on the host of the last layer comes back while the derivative does. */
@@ -435,6 +439,7 @@ static int32_t masked_loss(pod_tf *tf, int32_t x)
 static pod_array tf_output(pod_stage *stage, const pod_array *x)
 {
     pod_tf *tf = tf_of(stage);
+    pod_tf_wait(tf, x->op);
     tf->layer = -1;
     if (stage->request->mode == POD_STEP_TRAIN && !stage->circular) {
         pod_tf_load(tf, stage->first_layer + stage->layers - 1);
@@ -449,6 +454,7 @@ static pod_array tf_forward(pod_stage *stage, int32_t layer, const pod_array *x)
 {
     pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, x->op);
+    pod_tf_stages_take(tf, x->buffer);
     tf->layer = layer;
     const int32_t y = pod_tf_layer_forward(tf, x->buffer);
     return array_of(tf, y);
@@ -458,6 +464,7 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
 {
     pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, dy->op);
+    pod_tf_stages_take(tf, dy->buffer);
     tf->layer = layer;
     if (layer > pod_stage_first_layer(stage)) {
         pod_tf_load(tf, layer - 1);
@@ -478,7 +485,7 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
         return;
     }
     pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
-    pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx));
+    pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx, derivative->op));
     const bool first = table->gradient == NONE;
     if (table->there && first) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
@@ -512,9 +519,12 @@ static void tf_declare_output(pod_stage *stage)
 static void tf_weights(pod_stage *stage)
 {
     pod_tf *tf = tf_of(stage);
+    const int32_t parts = stage->circular ? pod_circular_share(stage) : 1;
+    stage->ops->resize(stage, parts);
     tf->positions = pod_tf_number_new(tf, "positions", POD_DTYPE_F32, tf->tokens, 1);
     pod_tf_place(tf, POD_PLACE_POSITIONS, tf->positions, NULL, NULL);
     pod_tf_context_begin(tf);
+    stage->ops->resize(stage, 1);
     pod_tf_bundles_make(tf_of(stage));
     pod_tf_gather_once(tf_of(stage));
 }
@@ -548,7 +558,8 @@ static const pod_stage_ops tf_stage_ops = {.weights = tf_weights,
                                            .output = tf_output,
                                            .backward = tf_backward,
                                            .finish = tf_finish,
-                                           .update = tf_update};
+                                           .update = tf_update,
+                                           .rows = pod_tf_stages_rows};
 
 static pod_status tf_alloc(pod_tf *tf, pod_error *err)
 {
@@ -609,5 +620,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
     pod_stage_fini(&tf.stage);
     free(tf.bundles);
     free(tf.saved);
+    free(tf.rows_wait);
+    free(tf.before);
     return st;
 }

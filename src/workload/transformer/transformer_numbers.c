@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_numbers.h"
 
+#include "workload/build/circular.h"
 #include "workload/build/visits.h"
 #include "workload/transformer/transformer_keep.h"
 #include "workload/transformer/transformer_ops.h"
@@ -47,7 +48,6 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, !sgd_or_adam, "another optimizer than sgd and adam");
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
-    lack_note(lack, pod_circular_is_on(r, layout->stages), "a circular pipeline");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
               "--collective-matmul on");
     lack_note(lack,
@@ -216,7 +216,7 @@ void pod_tf_place(pod_tf *tf, pod_place_role role, int32_t number, const pod_tf_
         .layer = bundle != NULL ? bundle->layer : -1,
         .part = of_end ? place_in_list - (tf->stage.layers - 1) * POD_LAYER_PARTS
                        : place_in_list % POD_LAYER_PARTS,
-        .microbatch = tf->stage.part,
+        .microbatch = tf->stage.outside ? pod_circular_first(&tf->stage) : tf->stage.part,
         .cut = cut != NULL ? *cut : (pod_axis_list){0},
     };
     pod_buffer *buffer = &tf->program->buffers[number];
@@ -305,8 +305,26 @@ static pod_number_view matrix_at(const pod_tf *tf, int32_t number, int64_t first
 static void compute(pod_tf *tf, const pod_number *number)
 {
     if (pod_tf_numbers(tf) && tf->last_core != NONE) {
+        if (tf->before != NULL && tf->before_op != tf->last_core) {
+            (void)pod_program_number(tf->program, tf->last_core, tf->before);
+            free(tf->before);
+            tf->before = NULL;
+        }
         (void)pod_program_number(tf->program, tf->last_core, number);
     }
+}
+
+void pod_tf_number_before(pod_tf *tf, const pod_number *number)
+{
+    POD_ASSERT(tf->before == NULL);
+    tf->before = malloc(sizeof *tf->before);
+    if (tf->before == NULL) {
+        tf->stage.build.st =
+            pod_fail(tf->stage.build.err, POD_E_NOMEM, "out of memory for numbers");
+        return;
+    }
+    *tf->before = *number;
+    tf->before_op = tf->last_core;
 }
 
 void pod_tf_number_move(pod_tf *tf, int32_t op, int32_t from, int32_t to, const int dims[2])

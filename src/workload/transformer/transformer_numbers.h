@@ -93,6 +93,8 @@ pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row
 pod_number_view pod_tf_number_whole(const pod_tf *tf, int32_t number);
 pod_number_view pod_tf_number_matrix(const pod_tf *tf, int32_t number, int64_t first, int64_t rows,
                                      int64_t columns);
+/** The next core op begins with it. */
+void pod_tf_number_before(pod_tf *tf, const pod_number *number);
 /** The last core op computes it. */
 void pod_tf_number_compute(pod_tf *tf, const pod_number *number);
 pod_kernel_activation pod_tf_number_activation(const pod_tf *tf);

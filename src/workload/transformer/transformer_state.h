@@ -36,6 +36,8 @@ typedef struct pod_tf_bundle {
     int32_t once; /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
     int32_t uses; /**< so far, of bundles that are gathered by rounds */
     int32_t sum;  /**< of its gradients, whole, until the last pass; POD_OP_NONE */
+    int32_t
+        pieces; /**< numbers of its gradient on its way round the stages, one after the other; POD_OP_NONE */
 } pod_tf_bundle;
 
 /** Whole gradients that may wait to be scattered: those of one dense layer. Then the next one's room is that of the
@@ -156,6 +158,13 @@ typedef struct pod_tf_later {
     pod_tf_bundle *bundle; /**< whose gradient it completes, or NULL */
 } pod_tf_later;
 
+/** Rows `i` of numbers `whole` that are to be copied to `part`; POD_OP_NONE: they have been. */
+typedef struct pod_tf_rows_wait {
+    int32_t whole;
+    int32_t part;
+    int32_t i;
+} pod_tf_rows_wait;
+
 typedef struct pod_tf {
     pod_stage stage; /**< first: pod_stage_ops get it; ends are buffers */
     const pod_model *model;
@@ -177,6 +186,12 @@ typedef struct pod_tf {
     bool rows_cut; /**< rows between matmuls are a share of tensor */
     pod_tf_routes rows; /**< of the layer under way */
     pod_tf_context context;
+    pod_tf_rows_wait *rows_wait; /**< rows_wait[nrows_wait] */
+    int64_t nrows_wait;
+    int64_t rows_wait_room;
+    struct pod_number
+        *before; /**< what the core op after `before_op` computes first; NULL: nothing more */
+    int32_t before_op;
     int32_t positions;   /**< numbers: of this chip's tokens in their sequences */
     int32_t logits;      /**< of the piece under way */
     int32_t last_core;   /**< op */

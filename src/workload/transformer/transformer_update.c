@@ -3,6 +3,7 @@
 
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_stages.h"
 
 enum { GRADIENT_BYTES = 2, NORMS = 2, NEWTON_STEPS = 5 };
 
@@ -72,6 +73,7 @@ static bool pass_all(pod_tf *tf, const char *name, pass_bytes *bytes_of, bool fi
             pod_tf_wait(tf, first ? bundle->gradient_op : NONE);
             update_pass(tf, name, bundle, bytes);
             if (bytes_of == update_bytes) {
+                pod_tf_stages_end(tf, bundle);
                 pod_tf_number_update(tf, bundle);
             }
             done = true;

@@ -8,6 +8,7 @@
 #include "workload/build/uses.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_stages.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
     bundle->once = POD_OP_NONE;
     bundle->uses = 0;
     bundle->sum = POD_OP_NONE;
+    bundle->pieces = POD_OP_NONE;
     bundle->moment[0] = POD_OP_NONE;
     bundle->moment[1] = POD_OP_NONE;
     if (!bundle->there) {
@@ -353,12 +355,18 @@ static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
     pod_array moving = {.buffer = piece, .op = bundle->gradient_op, .dtype = tf->stage.build.dtype};
     char name[POD_BUILD_NAME_MAX];
     pod_build_name(name, "bwd", "sum", bundle->name);
+    pod_tf_stages_begin(tf, bundle, elements);
     for (int32_t step = 0; step < 2 * (stages - 1); step++) {
-        (void)pod_build_send(&tf->stage.build, name, &moving, next, first + step);
+        const int32_t op = pod_build_send(&tf->stage.build, name, &moving, next, first + step);
+        if (step == 0) {
+            pod_tf_stages_send(tf, bundle, op, piece);
+        }
+        pod_tf_stages_receive(tf, bundle, step, piece);
         moving = pod_build_recv(&tf->stage.build, name, &moving, before, first + step);
         if (step < stages - 1) {
             pod_tf_wait(tf, moving.op);
             pod_tf_vector(tf, "bwd.add", (double)elements, 6 * elements, touch);
+            pod_tf_stages_add(tf, bundle, step, piece);
             moving.op = tf->last_core;
         }
     }
@@ -407,6 +415,7 @@ static bool gradient_add_whole(pod_tf *tf, pod_tf_bundle *bundle, int32_t partia
         pod_tf_vector(
             tf, "bwd.add", (double)bundle->whole, 6 * bundle->whole,
             (const int32_t[POD_OP_TOUCHES_MAX]){partial, bundle->sum, POD_OP_NONE, POD_OP_NONE});
+        pod_tf_number_add(tf, partial, bundle->sum);
     }
     return pod_stage_part_is_last(&tf->stage);
 }

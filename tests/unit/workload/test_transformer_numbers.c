@@ -25,6 +25,11 @@ static const char gated[] = "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_
 static const char latent[] =
     "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,"
     "vocab=32,mlp_matrices=3,kv_lora=16,q_lora=8,rope_dim=4,v_head_dim=8";
+static const char deep[] = "transformer:layers=4,d_model=32,d_ff=64,heads=4,kv_heads=2,head_dim=8,"
+                           "vocab=32,mlp_matrices=3";
+static const char leading[] =
+    "transformer:layers=3,d_model=32,d_ff=32,heads=4,kv_heads=2,head_dim=8,"
+    "vocab=32,mlp_matrices=2,experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,dense_layers=1";
 
 typedef struct layout {
     const char *mesh;
@@ -36,12 +41,13 @@ typedef struct layout {
     pod_remat remat;
 } layout;
 
-/** Over sequence. */
-typedef struct context_layout {
+/** Over sequence, or in a circular pipeline. */
+typedef struct set_layout {
     layout of;
     pod_context_parallel context;
     bool unbalanced;
-} context_layout;
+    pod_circular circular;
+} set_layout;
 
 static void case_prepare(step_case *c, const layout *of)
 {
@@ -86,38 +92,63 @@ static const layout layouts[] = {
      "mlp_matrices=2,window=3,global_every=3", 1, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   POD_REMAT_FULL         },
 };
 
-static const context_layout over_sequence[] = {
+static const set_layout set_layouts[] = {
     {{"sequence=2,fsdp=4", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
-     POD_CONTEXT_ALL_GATHER, false},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false}                                       },
     {{"sequence=4,tensor=2", normed, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_NONE},
-     POD_CONTEXT_ALL_GATHER, true },
+     POD_CONTEXT_ALL_GATHER, true,
+     {.on = false}                                       },
     {{"sequence=4,data=2", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
-     POD_CONTEXT_RING,       false},
+     POD_CONTEXT_RING,       false,
+     {.on = false}                                       },
     {{"sequence=2,tensor=2,data=2", dense, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_MINIMAL},
-     POD_CONTEXT_RING,       true },
+     POD_CONTEXT_RING,       true,
+     {.on = false}                                       },
     {{"pipeline=2,sequence=2,fsdp=2", normed, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_MINIMAL},
-     POD_CONTEXT_ULYSSES,    false},
+     POD_CONTEXT_ULYSSES,    false,
+     {.on = false}                                       },
     {{"data=2,sequence=4", dense, 1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_FULL},
-     POD_CONTEXT_ULYSSES,    false},
+     POD_CONTEXT_ULYSSES,    false,
+     {.on = false}                                       },
     {{"sequence=2,expert=4", experts, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
-     POD_CONTEXT_RING,       true },
+     POD_CONTEXT_RING,       true,
+     {.on = false}                                       },
+    {{"pipeline=2,fsdp=2,tensor=2", deep, 2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 2}                          },
+    {{"pipeline=2,data=2,fsdp=2", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_MINIMAL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 2, .gather_once = true}     },
+    {{"pipeline=2,fsdp=4", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 2, .gather_by_rounds = true}},
+    {{"pipeline=2,sequence=2,tensor=2", deep, 4, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_FULL},
+     POD_CONTEXT_RING,       false,
+     {.on = true, .repeats = 2, .delayed = true}         },
+    {{"pipeline=2,data=2,expert=2", leading, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = true, .repeats = 1}                          },
 };
 
 enum {
     PLAIN = sizeof layouts / sizeof layouts[0],
-    LAYOUTS = PLAIN + sizeof over_sequence / sizeof over_sequence[0]
+    LAYOUTS = PLAIN + sizeof set_layouts / sizeof set_layouts[0]
 };
 
 /** @return its mesh */
 static const char *layout_prepare(step_case *c, int i)
 {
-    const context_layout plain = {.of = layouts[i < PLAIN ? i : 0]};
-    const context_layout *of = i < PLAIN ? &plain : &over_sequence[i - PLAIN];
+    const set_layout plain = {.of = layouts[i < PLAIN ? i : 0]};
+    const set_layout *of = i < PLAIN ? &plain : &set_layouts[i - PLAIN];
     case_prepare(c, &of->of);
     c->request.settings.context = of->context;
     c->request.settings.context_unbalanced = of->unbalanced;
+    c->request.settings.circular = of->circular;
     return of->of.mesh;
 }
 
