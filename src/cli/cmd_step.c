@@ -200,6 +200,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     note_kept(findings, run_case, outcome);
     if (st == POD_OK) {
         st = pod_step_notes(findings, run_case, chip, result, top, &faults, &remedy, err);
+        pod_step_tokens_note(findings, outcome);
     }
     if (st == POD_OK && outcome->figures.step_time_s > 0) {
         say_headline(findings, outcome);
@@ -468,7 +469,8 @@ static const pod_cli_option options[] = {
      "a CSV file of columns seq and steps: lengths of sequences and how often each comes; prints what ways of padding "
      "cost and save", .group = "Model"},
     {"steps", 0, POD_CLI_COUNT, POD_CLI_FIELD(pod_step_texts, steps), "N",
-     "with --shapes: steps that run in all", .min = 1, .max = 1000000000000, .group = "Model"},
+     "with --shapes: steps that run in all; decode with --data real: tokens of each sequence (default 1)", .min = 1,
+     .max = 1000000000000, .group = "Model"},
     {"compile-s", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, compile_s), "T",
      "with --shapes: seconds to compile a program of one shape", .max = 1000000, .group = "Model"},
     {"top", 0, POD_CLI_COUNT, POD_CLI_FIELD(pod_step_texts, top_ops), "N",

@@ -114,6 +114,8 @@ void pod_step_faults_note(pod_findings *findings, const char *what, const pod_br
 void pod_step_serving_heading(pod_findings *findings, const pod_experiment_step_request *asked);
 void pod_step_serving_note(pod_findings *findings, const pod_experiment_step_case *run_case,
                            const pod_chip_spec *chip, const pod_step_result *result);
+/** With real numbers: what decoded tokens are. Local. */
+void pod_step_tokens_note(pod_findings *findings, const pod_experiment_step_outcome *outcome);
 /** Share of the HBM's rate that the weights and cache of an inference step take. Local. */
 double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
                               double step_s);

@@ -391,6 +391,21 @@ pod_status pod_step_recipe_apply(pod_experiment_step_request *request, const pod
     return POD_OK;
 }
 
+/** --steps without --shapes: tokens that are decoded with real numbers. */
+static pod_status steps_take(pod_experiment_step_request *request, const pod_step_texts *texts,
+                             pod_error *err)
+{
+    if (texts->steps == 0 || texts->shapes != NULL) {
+        return POD_OK;
+    }
+    request->decode_steps = texts->steps;
+    return request->mode == POD_STEP_DECODE && request->numbers
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE,
+                          "--steps is for --shapes FILE, or for --mode decode with --data real; "
+                          "give one of them, too");
+}
+
 pod_status pod_step_request_read(pod_experiment_step_request *request, const pod_step_texts *texts,
                                  const pod_step_recipe *recipe, pod_cli *cli, pod_error *err)
 {
@@ -408,5 +423,6 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
     POD_TRY(pod_cli_said_store(&texts->said, request, err));
     rounds_set(request, texts);
     POD_TRY(seq_check(request, texts, err));
+    POD_TRY(steps_take(request, texts, err));
     return model_check(request, texts, err);
 }

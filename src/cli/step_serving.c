@@ -80,6 +80,17 @@ static void note_user(pod_findings *findings, const pod_step_request *request,
                      pod_format_bytes(token, bytes, sizeof bytes));
 }
 
+void pod_step_tokens_note(pod_findings *findings, const pod_experiment_step_outcome *outcome)
+{
+    const pod_experiment_step_numbers *n = &outcome->numbers;
+    if (n->tokens > 0) {
+        pod_findings_say(findings, POD_FINDING_BELOW, "tokens",
+                         "Tokens: %lld compared with one chip's; %lld of them differ and are as "
+                         "good within its bound",
+                         (long long)n->tokens, (long long)n->near);
+    }
+}
+
 double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,
                               double step_s)
 {

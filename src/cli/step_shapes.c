@@ -46,11 +46,9 @@ pod_status pod_step_shapes_read(pod_cli *cli, const pod_step_texts *texts, pod_s
     pod_cli_file file = {.path = texts->shapes};
     pod_table *table = NULL;
     int column[2] = {0, 0};
-    if (texts->shapes == NULL) {
-        return texts->steps > 0 || texts->compile_s > 0
-                   ? pod_fail(err, POD_E_USAGE,
-                              "--steps and --compile-s are for --shapes FILE; "
-                              "give it, too")
+    if (texts->shapes == NULL) { /* --steps may be for decode: the request says so */
+        return texts->compile_s > 0
+                   ? pod_fail(err, POD_E_USAGE, "--compile-s is for --shapes FILE; give it, too")
                    : POD_OK;
     }
     if (texts->steps == 0 || texts->compile_s <= 0) {

@@ -4,6 +4,7 @@
 #include "engine/deal.h"
 #include "experiment/search_final.h"
 #include "experiment/step_best.h"
+#include "experiment/step_infer.h"
 #include "experiment/step_limit.h"
 #include "experiment/step_periodic.h"
 
@@ -527,10 +528,13 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
     const pod_chip_spec *chip = &candidate->setup->chip;
     pod_status st = pod_experiment_step_lay(experiment, &run_case, candidate->request,
                                             candidate->setup, &candidate->mesh, err);
-    if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
+    const bool infers = candidate->request->mode > POD_STEP_FORWARD;
+    if (st == POD_OK && infers) {
+        st = pod_experiment_step_infer(experiment, &run_case, chip, NULL, &result, &numbers, err);
+    } else if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
         st = pod_experiment_step_reference(experiment, &run_case, terms, reference, err);
     }
-    if (st == POD_OK) {
+    if (st == POD_OK && !infers) {
         st = pod_experiment_step_run_data(experiment, &run_case, chip, reference, NULL, &result,
                                           &numbers, err);
     }

@@ -46,6 +46,7 @@ typedef struct pod_experiment_step_request {
     pod_step_input input;
     pod_experiment_samples samples; /**< say input's bytes and time by the sample */
     pod_step_serving serving;       /**< inference */
+    int64_t decode_steps;           /**< tokens of each sequence with real numbers; 0: one */
     const char *placement; /**< "jax", "best" or by hand, as "data:xy,tensor:z"; NULL = "jax" */
 } pod_experiment_step_request;
 

@@ -93,6 +93,24 @@ static pod_status transformer_share(pod_experiment *experiment,
     return pod_par_agree(experiment->par, st, err);
 }
 
+pod_status pod_experiment_reference_run(pod_experiment *experiment,
+                                        const pod_transformer_reference_args *args,
+                                        pod_transformer_reference **reference, pod_error *err)
+{
+    const bool first = pod_par_rank(experiment->par) == 0;
+    pod_status st = pod_transformer_reference_new(args, reference, err);
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, pod_experiment_memory_check(
+                     experiment, pod_transformer_reference_bytes(*reference), 0, "", err));
+    if (st == POD_OK && first) {
+        st = pod_transformer_reference_compute(*reference, err);
+    }
+    st = pod_par_agree(experiment->par, st, err);
+    return st == POD_OK && pod_par_size(experiment->par) > 1
+               ? transformer_share(experiment, *reference, err)
+               : st;
+}
+
 static pod_status transformer_reference(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_experiment_terms *terms,
@@ -112,18 +130,7 @@ static pod_status transformer_reference(pod_experiment *experiment,
         .context_terms = terms->context,
         .gradient_terms = terms->gradients,
     };
-    const bool first = pod_par_rank(experiment->par) == 0;
-    pod_status st = pod_transformer_reference_new(&args, reference, err);
-    st = pod_par_agree(experiment->par, st, err);
-    POD_THEN(st, pod_experiment_memory_check(
-                     experiment, pod_transformer_reference_bytes(*reference), 0, "", err));
-    if (st == POD_OK && first) {
-        st = pod_transformer_reference_compute(*reference, err);
-    }
-    st = pod_par_agree(experiment->par, st, err);
-    return st == POD_OK && pod_par_size(experiment->par) > 1
-               ? transformer_share(experiment, *reference, err)
-               : st;
+    return pod_experiment_reference_run(experiment, &args, reference, err);
 }
 
 pod_status pod_experiment_step_reference(pod_experiment *experiment,

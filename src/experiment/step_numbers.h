@@ -33,6 +33,11 @@ static inline bool pod_experiment_reference_is_there(const pod_experiment_refere
 
 void pod_experiment_reference_free(pod_experiment_reference *reference);
 
+/** A step of a transformer on one chip. Collective. @param[out] reference  to be freed, also after an error */
+pod_status pod_experiment_reference_run(pod_experiment *experiment,
+                                        const pod_transformer_reference_args *args,
+                                        pod_transformer_reference **reference, pod_error *err);
+
 /** Partial sums that chips add up, of all layouts that are compared. */
 typedef struct pod_experiment_terms {
     int64_t activations; /**< chips of tensor */
@@ -55,6 +60,8 @@ typedef struct pod_experiment_step_numbers {
     int64_t wrong;
     int64_t checked; /**< elements of outputs, gradients and weights compared */
     int64_t inexact; /**< of them: sums that may round differently by order */
+    int64_t tokens;  /**< inference: decoded */
+    int64_t near;    /**< of them: not the reference's, but nearer to it than their error */
 } pod_experiment_step_numbers;
 
 /** Simulate with real numbers and compare. Collective.

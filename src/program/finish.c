@@ -75,7 +75,8 @@ static pod_status products_check(const op_check *check, const pod_op *op)
     double products = 0;
     for (int32_t i = op->numbers; i != POD_OP_NONE; i = check->program->numbers[i].next) {
         const pod_number *n = &check->program->numbers[i];
-        if (n->function == POD_NUMBER_PRODUCT && !n->untimed) {
+        if ((n->function == POD_NUMBER_PRODUCT || n->function == POD_NUMBER_GROUPS)
+            && !n->untimed) {
             const int64_t depth = n->transpose_a ? n->in[0].rows : n->in[0].columns;
             products += (double)n->out[0].rows * (double)depth * (double)n->out[0].columns;
         } else if ((n->function == POD_NUMBER_PICK || n->function == POD_NUMBER_PICK_BACK)

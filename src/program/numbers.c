@@ -429,10 +429,95 @@ static pod_kernel_routes routes_of(const pod_number *n, const pod_number_view *r
                                .columns = columns};
 }
 
+/** Rows of experts with room for all, without the gaps. */
+static void rows_tighten(const pod_kernel_routes *routes, float *row, float *count)
+{
+    int64_t first = 0;
+    for (int64_t e = 0; e < routes->experts; e++) {
+        const float from = (float)(e * routes->room);
+        const float to = (float)((e + 1) * routes->room);
+        int64_t rows = 0;
+        for (int64_t c = 0; c < routes->tokens * routes->top_k; c++) {
+            if (row[c] >= from && row[c] < to) { /* not below what comes later: rows move down */
+                row[c] = -2 - ((float)first + row[c] - from);
+                rows++;
+            }
+        }
+        count[e] = (float)rows;
+        first += rows;
+    }
+    for (int64_t c = 0; c < routes->tokens * routes->top_k; c++) {
+        row[c] = -2 - row[c];
+    }
+}
+
 static pod_status compute_route(work *w)
 {
     const pod_kernel_routes routes = routes_of(w->number, &w->number->out[0], 0);
     pod_kernel_route(&routes, w->in[0], w->out[0], w->out[1]);
+    if (w->out[2] != NULL) {
+        rows_tighten(&routes, w->out[0], w->out[2]);
+    }
+    return POD_OK;
+}
+
+static pod_status compute_groups(work *w)
+{
+    const pod_number *n = w->number;
+    const int64_t depth = n->in[0].columns;
+    const int64_t columns = n->out[0].columns;
+    int64_t row = 0;
+    POD_TRY(pod_gemm_ready(w->err));
+    for (int64_t e = 0; e < n->in[2].rows; e++) {
+        const pod_gemm_parts parts = {
+            .shape = {.m = (int64_t)w->in[2][e], .k = depth, .n = columns},
+            .stride_a = depth,
+            .stride_b = columns,
+            .stride_c = columns
+        };
+        if (parts.shape.m > 0) {
+            pod_gemm_parts_f32(&parts, w->in[0] + row * depth, w->in[1] + e * depth * columns,
+                               w->out[0] + row * columns);
+        }
+        row += parts.shape.m;
+    }
+    return POD_OK;
+}
+
+/** Largest value of a dtype of one byte. */
+static float largest_of(pod_dtype dtype)
+{
+    static const float int8 = 127;
+    static const float fp8 = 448;
+    return dtype == POD_DTYPE_INT8 ? int8 : fp8;
+}
+
+static pod_status compute_quantize(work *w)
+{
+    const pod_number *n = w->number;
+    const float most = largest_of(w->program->buffers[n->out[0].buffer].dtype);
+    for (int64_t group = 0; group < elements_of(&n->in[0]) / n->dim; group++) {
+        const float *a = w->in[0] + group * n->dim;
+        float *x = w->out[0] + group * n->dim;
+        float largest = 0;
+        for (int64_t i = 0; i < n->dim; i++) {
+            largest = fabsf(a[i]) > largest ? fabsf(a[i]) : largest;
+        }
+        const float scale = largest > 0 ? largest / most : 1;
+        for (int64_t i = 0; i < n->dim; i++) {
+            x[i] = a[i] / scale;
+        }
+        w->out[1][group] = scale;
+    }
+    return POD_OK;
+}
+
+static pod_status compute_dequantize(work *w)
+{
+    const pod_number *n = w->number;
+    for (int64_t i = 0; i < elements_of(&n->in[0]); i++) {
+        w->out[0][i] = w->in[0][i] * w->in[1][i / n->dim];
+    }
     return POD_OK;
 }
 
@@ -519,6 +604,9 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_SEND] = compute_send,
         [POD_NUMBER_RETURN] = compute_return,
         [POD_NUMBER_RETURN_BACK] = compute_return_back,
+        [POD_NUMBER_GROUPS] = compute_groups,
+        [POD_NUMBER_QUANTIZE] = compute_quantize,
+        [POD_NUMBER_DEQUANTIZE] = compute_dequantize,
         [POD_NUMBER_SGD] = compute_sgd,
         [POD_NUMBER_ADAM] = compute_adam,
     };

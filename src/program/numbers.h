@@ -43,6 +43,10 @@
  *      loss         of rows whose sums over all parts of the vocabulary are c: x = (softmax(a) - 1 at b) · rate; y =
  *                   the sum over rows of log(sum of exp) - a at b
  *      route        x[token, i] = the row of its i-th expert, y = their shares, by the logits a (chip/kernels.h)
+ *                   with z: rows lie without gaps, and z[expert] is how many each has
+ *      groups       x = the rows of a, expert by expert, times the expert's matrix of b; c[expert] rows each
+ *      quantize     x = a / y, y of each `dim` columns the largest |a| over the largest value of x's dtype
+ *      dequantize   x = a · b, b of each `dim` columns
  *      route_back   x = derivatives by logits, of rows a and shares b, from c, those by shares
  *      send         x = the rows that tokens b go to, by a
  *      return       x (+)= of each token the sum of its rows b, named by a, times shares c if there are any
@@ -85,6 +89,9 @@ typedef enum pod_number_function {
     POD_NUMBER_SEND,
     POD_NUMBER_RETURN,
     POD_NUMBER_RETURN_BACK,
+    POD_NUMBER_GROUPS,
+    POD_NUMBER_QUANTIZE,
+    POD_NUMBER_DEQUANTIZE,
     POD_NUMBER_SGD,
     POD_NUMBER_ADAM,
     POD_NUMBER_FUNCTIONS

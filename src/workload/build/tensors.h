@@ -56,7 +56,16 @@ typedef enum pod_place_role {
     POD_PLACE_SECOND_MOMENT,
     POD_PLACE_GRADIENT,
     POD_PLACE_LOGITS, /**< [tokens of this chip, columns of its part of the vocabulary] */
-    POD_PLACE_LOSS    /**< [1, 1]: the sum over this chip's tokens */
+    POD_PLACE_LOSS,   /**< [1, 1]: the sum over this chip's tokens */
+    /* of inference (workload/verify/place_infer.h); filled: */
+    POD_PLACE_EMBEDDED,        /**< [tokens, d_model]: what goes into the first layer */
+    POD_PLACE_TOKEN_POSITIONS, /**< [tokens, 1] */
+    POD_PLACE_KEY_POSITIONS,   /**< [sequences · keys, 1] */
+    POD_PLACE_CACHE_READ,      /**< [sequences · keys, 1]: the row of the cache that each is in */
+    POD_PLACE_CACHE_WRITE,     /**< [tokens, 1]: likewise of new tokens */
+    POD_PLACE_CACHE,           /**< [rows, …] of a layer: filled, and taken after the step */
+    POD_PLACE_CACHE_SCALES,    /**< likewise */
+    POD_PLACE_LAST_LOGITS      /**< [sequences, columns of a part of the vocabulary]: taken */
 } pod_place_role;
 
 typedef struct pod_place {

@@ -610,6 +610,9 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
             build->st = pod_tf_context_check(request, tf.layout, err);
         }
         if (build->st == POD_OK && request->numbers) {
+            build->st = pod_tf_numbers_check(request, &work->layout, err);
+        }
+        if (build->st == POD_OK && request->numbers) {
             build->st = pod_tf_numbers_begin(&tf);
         }
         if (build->st == POD_OK) {

@@ -62,7 +62,7 @@ static pod_number_view heads_columns(const pod_tf *tf, int32_t number, int64_t f
     return pod_tf_number_part(tf, number, 0, tf->program->buffers[number].rows, first, columns);
 }
 
-static void heads_views(const pod_tf *tf, const pod_layer *layer, int32_t number,
+void pod_tf_heads_views(const pod_tf *tf, const pod_layer *layer, int32_t number,
                         pod_number_view view[3])
 {
     const head_layout p = head_layout_of(tf, layer);
@@ -71,7 +71,7 @@ static void heads_views(const pod_tf *tf, const pod_layer *layer, int32_t number
     view[2] = heads_columns(tf, number, p.values, p.gates - p.values);
 }
 
-static pod_number_view heads_gates(const pod_tf *tf, const pod_layer *layer, int32_t number)
+pod_number_view pod_tf_heads_gates(const pod_tf *tf, const pod_layer *layer, int32_t number)
 {
     const head_layout p = head_layout_of(tf, layer);
     return p.gates < p.width ? heads_columns(tf, number, p.gates, p.width - p.gates)
@@ -313,12 +313,12 @@ pod_number pod_tf_number_attend_of(pod_tf *tf, const pod_layer *layer, pod_numbe
 static int32_t attend_add(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32_t context)
 {
     const pod_buffer of = tf->program->buffers[context];
-    const pod_number_view gates = heads_gates(tf, layer, pod_tf_number(tf, qkv));
+    const pod_number_view gates = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
     const int32_t plain = gates.buffer == NO_NUMBER
                               ? context
                               : pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
     pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
-    heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
+    pod_tf_heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
     attend.out[0] = pod_tf_number_whole(tf, plain);
     pod_tf_number_compute(tf, &attend);
     return plain;
@@ -333,7 +333,7 @@ void pod_tf_number_attend(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32
     const int32_t plain = attend_add(tf, layer, qkv, gated);
     if (plain != gated) {
         pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION);
-        gate.in[0] = heads_gates(tf, layer, pod_tf_number(tf, qkv));
+        gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
         gate.in[1] = pod_tf_number_whole(tf, plain);
         gate.out[0] = pod_tf_number_whole(tf, gated);
         gate.activation = POD_KERNEL_SIGMOID;
@@ -348,10 +348,10 @@ static int32_t gates_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, int32
     const pod_buffer of = tf->program->buffers[dcontext];
     const int32_t by_plain = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
     pod_number gate = pod_tf_number_begin(POD_NUMBER_FUNCTION_BACK);
-    gate.in[0] = heads_gates(tf, layer, pod_tf_number(tf, qkv));
+    gate.in[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, qkv));
     gate.in[1] = pod_tf_number_whole(tf, attend_add(tf, layer, qkv, dcontext));
     gate.in[2] = pod_tf_number_whole(tf, dcontext);
-    gate.out[0] = heads_gates(tf, layer, pod_tf_number(tf, dqkv));
+    gate.out[0] = pod_tf_heads_gates(tf, layer, pod_tf_number(tf, dqkv));
     gate.out[1] = pod_tf_number_whole(tf, by_plain);
     gate.activation = POD_KERNEL_SIGMOID;
     pod_tf_number_compute(tf, &gate);
@@ -371,8 +371,8 @@ void pod_tf_number_attend_back(pod_tf *tf, const pod_layer *layer, int32_t qkv, 
         by_result = gates_back(tf, layer, qkv, by_result, dqkv);
     }
     pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND_BACK);
-    heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
+    pod_tf_heads_views(tf, layer, pod_tf_number(tf, qkv), attend.in);
     attend.in[RESULT] = pod_tf_number_whole(tf, by_result);
-    heads_views(tf, layer, pod_tf_number(tf, dqkv), attend.out);
+    pod_tf_heads_views(tf, layer, pod_tf_number(tf, dqkv), attend.out);
     pod_tf_number_compute(tf, &attend);
 }

@@ -18,6 +18,11 @@
 void pod_tf_heads_rotate(pod_tf *tf, const pod_layer *layer, int32_t qkv);
 /** The way back. @param raw  numbers as projections left them */
 void pod_tf_heads_rotate_back(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t raw);
+/** Views of packed queries, keys and values; of the gates, no buffer if there are none. */
+void pod_tf_heads_views(const pod_tf *tf, const pod_layer *layer, int32_t number,
+                        pod_number_view view[3]);
+pod_number_view pod_tf_heads_gates(const pod_tf *tf, const pod_layer *layer, int32_t number);
+
 /** A factor of projection `m`, with the latent that it reads, if it does. @param raw  numbers of all projections */
 pod_tf_factor pod_tf_factor_latent(pod_tf *tf, const pod_layer *layer, const pod_layer_matmul *m,
                                    pod_tf_factor factor, int32_t raw);

@@ -26,6 +26,8 @@
 #include "workload/build/input.h"
 #include "workload/transformer/transformer_attention.h"
 #include "workload/transformer/transformer_experts.h"
+#include "workload/transformer/transformer_infer_numbers.h"
+#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 
 /** How attention of a layer is cut. */
@@ -56,6 +58,7 @@ typedef struct infer {
     int64_t d;       /**< d_model on this chip */
     bool parallel;   /**< attention and MLP side by side */
     int32_t pending; /**< the last collective */
+    pod_tf_infer_numbers numbers;
 } infer;
 
 /** How attention of a layer is cut, of each part. */
@@ -100,12 +103,15 @@ static void residual_gather(infer *in, int32_t x)
                     in->tf->tokens * in->d, x);
     }
     elementwise(in, "fwd.norm", in->tf->tokens * in->d, 2, x);
+    pod_tf_infer_norm(in->tf, &in->numbers);
 }
 
 static void residual_sum(infer *in, const char *name, int32_t x)
 {
-    (void)cross(in, in->fsdp > 1 ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, name,
-                &in->tf->layout->tensor, in->tf->tokens * in->d, x);
+    const int32_t before = in->pending;
+    const int32_t op = cross(in, in->fsdp > 1 ? POD_REDUCE_SCATTER : POD_ALL_REDUCE, name,
+                             &in->tf->layout->tensor, in->tf->tokens * in->d, x);
+    pod_tf_infer_sum(in->tf, &in->numbers, op != before ? op : NONE);
 }
 
 /* ---- attention ---- */
@@ -233,6 +239,7 @@ static void qkv_products(infer *in, const pod_layer *layer, int32_t x, int32_t q
                           (const int64_t[3]){tf->tokens, pod_ceil_div(m->k, in->fsdp),
                                              pod_layer_matmul_n(m, tf->tensor)},
                           m->count, TOUCH(x, qkv, NONE, NONE));
+            pod_tf_infer_project(tf, &in->numbers, layer, m);
         }
     }
 }
@@ -273,6 +280,7 @@ static int64_t attend(infer *in, const pod_layer *layer, const layer_cut *cut, i
         infer_rows_exchange(in, "fwd.exchange.qkv", &in->part[p], &cut->part[p], width, qkv);
     }
     elementwise(in, "fwd.rotate", pod_ceil_div(tf->tokens, in->fsdp) * width, 2, qkv);
+    pod_tf_infer_rotate(tf, &in->numbers, layer, qkv);
     for (int p = 0; p < in->nparts; p++) {
         const infer_part *part = &in->part[p];
         const pod_attention_args args = infer_attention_args(in, part, layer, &cut->part[p]);
@@ -285,6 +293,7 @@ static int64_t attend(infer *in, const pod_layer *layer, const layer_cut *cut, i
         }
         pod_tf_attention_pieces(tf, "fwd.attention", &args, in->context,
                                 TOUCH(qkv, NONE, NONE, NONE));
+        pod_tf_infer_attend(tf, &in->numbers, layer, qkv);
     }
     for (int p = 0; p < in->nparts; p++) {
         infer_rows_exchange(in, "fwd.exchange.context", &in->part[p], &cut->part[p], context, qkv);
@@ -311,6 +320,7 @@ static void in_products(infer *in, const pod_layer *layer, int32_t x, int32_t h)
         pod_tf_matmul(tf, "fwd.matmul.in",
                       (const int64_t[3]){tf->tokens, in->d, hidden_of(in, layer)}, matrices_of(in),
                       TOUCH(x, h, NONE, NONE));
+        pod_tf_infer_in(tf, &in->numbers, layer);
     }
 }
 
@@ -321,6 +331,7 @@ static void down_product(infer *in, const pod_layer *layer, int32_t h, int32_t x
         pod_tf_matmul(tf, "fwd.matmul.down",
                       (const int64_t[3]){tf->tokens, hidden_of(in, layer), in->d}, 1,
                       TOUCH(h, x, NONE, NONE));
+        pod_tf_infer_down(tf, &in->numbers, layer);
     }
 }
 
@@ -335,17 +346,24 @@ static void widen_product(infer *in, const pod_layer *layer, int32_t x)
     }
 }
 
-static void function(infer *in, int64_t elements, int32_t h)
+static void function(infer *in, const pod_layer *layer, bool of_experts, int64_t elements,
+                     int32_t h)
 {
     elementwise(in, "fwd.function", pod_ceil_div(elements, in->fsdp), matrices_of(in) + 1, h);
+    if (of_experts) {
+        pod_tf_infer_experts_function(in->tf, layer);
+    } else {
+        pod_tf_infer_function(in->tf, &in->numbers, layer);
+    }
 }
 
 /** Partial sums of the hidden rows over fsdp, the function, and all of its results. */
-static void hidden_sum(infer *in, int64_t elements, int32_t h)
+static void hidden_sum(infer *in, const pod_layer *layer, bool of_experts, int64_t elements,
+                       int32_t h)
 {
     (void)cross(in, POD_REDUCE_SCATTER, "fwd.sum.in", &in->tf->layout->fsdp,
                 matrices_of(in) * elements, h);
-    function(in, elements, h);
+    function(in, layer, of_experts, elements, h);
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.hidden", &in->tf->layout->fsdp, elements, h);
 }
 
@@ -359,15 +377,18 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     const int64_t d = pod_ceil_div(layer->expert_d_model, in->fsdp);
     pod_tf_matmul(tf, "fwd.matmul.router", (const int64_t[3]){tf->tokens, d, layer->experts}, 1,
                   TOUCH(x, NONE, NONE, NONE));
+    pod_tf_infer_route(tf, &in->numbers, layer);
     (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
                 tf->tokens * layer->experts, x);
     (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * d, h);
     pod_tf_experts_product(tf, "fwd.matmul.experts.in", POD_ROLE_EXPERTS_UP, POD_GROUPED_FORWARD,
                            here, (const int64_t[3]){rows, d, matrices_of(in) * f},
                            TOUCH(h, NONE, NONE, NONE));
-    hidden_sum(in, rows * f, h);
+    pod_tf_infer_experts_in(tf, &in->numbers, layer);
+    hidden_sum(in, layer, true, rows * f, h);
     pod_tf_experts_product(tf, "fwd.matmul.experts.out", POD_ROLE_EXPERTS_DOWN, POD_GROUPED_FORWARD,
                            here, (const int64_t[3]){rows, f, d}, TOUCH(h, NONE, NONE, NONE));
+    pod_tf_infer_experts_out(tf, &in->numbers, layer);
     (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * d, h);
 }
 
@@ -390,6 +411,7 @@ static void out_product(infer *in, const pod_layer *layer, int64_t context, int3
     const int64_t n = pod_ceil_div(pod_layer_find(layer, POD_ROLE_OUT)->n, in->fsdp);
     pod_tf_matmul(in->tf, "fwd.matmul.out", (const int64_t[3]){in->tf->tokens, context, n}, 1,
                   TOUCH(qkv, x, NONE, NONE));
+    pod_tf_infer_out(in->tf, &in->numbers, layer);
 }
 
 /** Attention, then the MLP. */
@@ -410,7 +432,7 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const layer_cut *cu
     residual_gather(in, x);
     in_products(in, layer, x, h);
     if (layer->d_ff > 0) {
-        hidden_sum(in, tf->tokens * hidden_of(in, layer), h);
+        hidden_sum(in, layer, false, tf->tokens * hidden_of(in, layer), h);
     }
     down_product(in, layer, h, x);
     if (layer->experts > 0) {
@@ -431,7 +453,7 @@ static void layer_side_by_side(infer *in, const pod_layer *layer, const layer_cu
     qkv_products(in, layer, x, qkv);
     in_products(in, layer, x, qkv);
     qkv_sum(in, cut, matrices_of(in) * f, qkv);
-    function(in, tf->tokens * f, qkv);
+    function(in, layer, false, tf->tokens * f, qkv);
     const int64_t context = attend(in, layer, cut, qkv);
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", &tf->layout->fsdp,
                 tf->tokens * (context + f), qkv);
@@ -451,6 +473,7 @@ static void ends(infer *in, int32_t x)
     tf->layer = -1;
     pod_tf_matmul(tf, "fwd.matmul.head", (const int64_t[3]){tf->sequences, in->d, vocab}, 1,
                   TOUCH(x, NONE, NONE, NONE));
+    pod_tf_infer_head(tf, &in->numbers);
     (void)cross(in, POD_ALL_REDUCE, "fwd.sum.head", &tf->layout->fsdp, tf->sequences * vocab, x);
 }
 
@@ -557,12 +580,28 @@ static pod_status infer_sizes_find(infer *in, pod_error *err)
     return divisors_check(tf, err);
 }
 
+static pod_status numbers_begin(infer *in, pod_error *err)
+{
+    pod_tf *tf = in->tf;
+    POD_TRY(pod_tf_infer_numbers_check(tf->stage.request, tf->layout, err));
+    POD_TRY(pod_tf_numbers_begin(tf));
+    const infer_part *part = &in->part[0];
+    in->numbers = (pod_tf_infer_numbers){.sequences = part->sequences,
+                                         .queries = part->queries,
+                                         .keys = part->keys + (part->decode ? 1 : 0)};
+    pod_tf_infer_begin(tf, &in->numbers);
+    return tf->stage.build.st;
+}
+
 pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
 {
     infer in = {.tf = tf, .pending = NONE};
     tf->stage.build.st = infer_sizes_find(&in, err);
     if (tf->stage.build.st != POD_OK) {
         return tf->stage.build.st;
+    }
+    if (tf->stage.request->numbers) {
+        POD_TRY(numbers_begin(&in, err));
     }
     pod_build_input(&tf->stage.build, &tf->stage.request->input, 1);
     const int32_t x = infer_activation(&in, "x", in.d);
@@ -571,6 +610,7 @@ pod_status pod_tf_infer(pod_tf *tf, pod_error *err)
         const layer_cut cut = cut_find(&in, &layer);
         tf->layer = l;
         layer_weights(&in, &layer);
+        pod_tf_infer_layer(tf, &in.numbers, &layer);
         if (in.parallel) {
             layer_side_by_side(&in, &layer, &cut, x);
         } else {

@@ -26,7 +26,6 @@ static void lack_note(const char **lack, bool asked, const char *feature)
 
 static void model_lacks(const pod_model *m, const char **lack)
 {
-    lack_note(lack, m->tied > 0, "a model with a tied head");
     lack_note(lack, m->index_top_k > 0, "an indexer");
     lack_note(lack, m->expert_d_model > 0, "narrow experts");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
@@ -42,9 +41,9 @@ static void model_lacks(const pod_model *m, const char **lack)
 static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
                          const char **lack)
 {
+    lack_note(lack, r->model->tied > 0, "a model with a tied head");
     const bool sgd_or_adam =
         r->optimizer == POD_OPTIMIZER_SGD || r->optimizer == POD_OPTIMIZER_ADAM;
-    lack_note(lack, r->mode > POD_STEP_FORWARD, "inference");
     lack_note(lack, !sgd_or_adam, "another optimizer than sgd and adam");
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
@@ -137,7 +136,6 @@ pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_
                                 pod_error *err)
 {
     const char *lack = NULL;
-    model_lacks(request->model, &lack);
     layout_lacks(request, layout, &lack);
     POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
     POD_TRY(rows_divide(request, layout, err));
@@ -155,7 +153,9 @@ bool pod_tf_numbers(const pod_tf *tf)
 pod_status pod_tf_numbers_begin(pod_tf *tf)
 {
     pod_build *build = &tf->stage.build;
-    POD_TRY(pod_tf_numbers_check(tf->stage.request, tf->layout, build->err));
+    const char *lack = NULL;
+    model_lacks(tf->model, &lack);
+    POD_TRY(lack != NULL ? feature_fail(lack, build->err) : POD_OK);
     build->number_of = malloc(sizeof *build->number_of);
     build->nnumber_of = 0;
     return build->number_of != NULL

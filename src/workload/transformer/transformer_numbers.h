@@ -15,10 +15,10 @@
 #include "program/numbers.h"
 #include "workload/transformer/transformer_state.h"
 
-/** @return POD_E_USAGE with the feature that has no numbers yet */
+/** Of steps that train or go forward: @return POD_E_USAGE with the feature of a layout that has no numbers yet */
 pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_layout *layout,
                                 pod_error *err);
-/** The program has numbers. @return POD_E_NOMEM */
+/** The program has numbers. @return POD_E_USAGE: a kind of model that has none; POD_E_NOMEM */
 pod_status pod_tf_numbers_begin(pod_tf *tf);
 bool pod_tf_numbers(const pod_tf *tf);
 

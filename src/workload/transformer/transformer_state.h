@@ -49,7 +49,8 @@ enum { POD_TF_SCATTERS = 3 };
 typedef struct pod_tf_routes {
     int32_t logits; /**< of the router, and derivatives by them */
     int32_t dlogits;
-    int32_t row; /**< of each token's experts */
+    int32_t row;   /**< of each token's experts */
+    int32_t count; /**< inference: of each expert's rows */
     int32_t share;
     int32_t dshare;
     int32_t xn;   /**< tokens */

@@ -346,6 +346,14 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_GRADIENT:
         case POD_PLACE_LOGITS:
         case POD_PLACE_LOSS:
+        case POD_PLACE_EMBEDDED:
+        case POD_PLACE_TOKEN_POSITIONS:
+        case POD_PLACE_KEY_POSITIONS:
+        case POD_PLACE_CACHE_READ:
+        case POD_PLACE_CACHE_WRITE:
+        case POD_PLACE_CACHE:
+        case POD_PLACE_CACHE_SCALES:
+        case POD_PLACE_LAST_LOGITS:
             break;
         }
     }

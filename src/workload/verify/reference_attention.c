@@ -2,6 +2,8 @@
 /* Attention of a layer of the reference: projections, norms and rotation of queries and keys, latent attention. */
 #include "workload/verify/reference_attention.h"
 
+#include <math.h>
+
 static pod_inexact make_rows(pod_reference_step *step, int64_t width)
 {
     return pod_inexact_make(&step->ix, pod_reference_tokens(step), width);
@@ -118,6 +120,32 @@ static columns value_columns(const pod_reference_step *step, const pod_layer *la
                      .to_each = layer->v_dim};
 }
 
+/* ---- the cache ---- */
+
+/** What a cache of one byte adds: half a step of int8; of fp8 half a step at the value, or below the normal ones.
+ *  @param of  columns with a scale of their own */
+static void cache_round(const pod_reference_step *step, const columns *of, const pod_inexact *x)
+{
+    static const double fp8_unit = 0x1p-4;
+    static const double fp8_least = 0x1p-10 / 448;
+    static const double int8_half = 0.5 / 127;
+    const bool int8 = step->args->cache == POD_DTYPE_INT8;
+    for (int64_t r = 0; pod_dtype_size(step->args->cache) == 1 && r < x->rows; r++) {
+        for (int64_t h = 0; h < of->heads; h++) {
+            const int64_t at = r * x->stride + h * of->to_each + of->to_first;
+            double largest = 0;
+            for (int64_t i = at; i < at + of->width; i++) {
+                largest = fabs(x->value[i]) > largest ? fabs(x->value[i]) : largest;
+            }
+            for (int64_t i = at; i < at + of->width; i++) {
+                const double error = int8 ? int8_half * largest
+                                          : fmax(fp8_unit * fabs(x->value[i]), fp8_least * largest);
+                x->square[i] += (float)pod_square(error);
+            }
+        }
+    }
+}
+
 /* ---- queries, keys, values ---- */
 
 static pod_inexact_norm head_norm(const pod_reference_step *step, int64_t width)
@@ -165,6 +193,7 @@ static void latent_heads(pod_reference_step *step, pod_reference_state *s)
     s->kv_latent = project_new(step, s, "kv.latent", &s->xn);
     const pod_inexact part = pod_inexact_part(&s->kv_latent, 0, model->kv_lora);
     s->kv_normed = norm_heads(step, &part, model->kv_lora);
+    cache_round(step, &(columns){.heads = 1, .width = model->kv_lora}, &s->kv_normed);
     s->kv = project_new(step, s, "kv", &s->kv_normed);
     s->qkv.k = make_rows(step, layer->heads * layer->qk_dim);
     s->qkv.v = make_rows(step, layer->heads * layer->v_dim);
@@ -205,6 +234,23 @@ static void own_heads(pod_reference_step *step, pod_reference_state *s)
                    : s->key_raw;
 }
 
+/** Keys and values in the cache; of latent attention the part of keys that isn't in the latent. */
+static void heads_round(const pod_reference_step *step, const pod_reference_state *s)
+{
+    const pod_layer *layer = &s->layer;
+    if (is_latent(step)) {
+        const columns rope = rope_columns(step, layer);
+        cache_round(step, &rope, &s->qkv.k);
+        return;
+    }
+    const columns keys = {
+        .heads = layer->kv_heads, .width = layer->qk_dim, .to_each = layer->qk_dim};
+    const columns values = {
+        .heads = layer->kv_heads, .width = layer->v_dim, .to_each = layer->v_dim};
+    cache_round(step, &keys, &s->qkv.k);
+    cache_round(step, &values, &s->qkv.v);
+}
+
 void pod_reference_attention(pod_reference_step *step, pod_reference_state *s)
 {
     const pod_layer *layer = &s->layer;
@@ -217,6 +263,7 @@ void pod_reference_attention(pod_reference_step *step, pod_reference_state *s)
     }
     rotate_heads(step, layer, &s->qkv.q, false);
     rotate_heads(step, layer, &s->qkv.k, false);
+    heads_round(step, s);
     s->context = make_rows(step, layer->heads * layer->v_dim);
     pod_inexact_attend(&step->ix, &attention, &s->qkv, &s->context);
     s->gated = s->context;

@@ -27,6 +27,8 @@ typedef struct pod_transformer_reference_args {
     int64_t activation_terms;
     int64_t context_terms;  /**< likewise of derivatives by keys and values: chips of sequence */
     int64_t gradient_terms; /**< likewise for a gradient of weights: chips · microbatches */
+    /** Of keys and values; of one byte: each head's of a token with a scale of its own (inference). */
+    pod_dtype cache;
     bool hidden; /**< keep what each layer gives, and logits, to find where a layout differs */
     const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
     const int32_t *tokens; /**< [batch · seq], as after decode steps; NULL: pod_transformer_token */

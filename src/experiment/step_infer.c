@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "experiment/step_infer.h"
+
+#include "workload/verify/place_infer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Steps of inference under way. */
+typedef struct infer_run {
+    pod_experiment *experiment;
+    const pod_experiment_step_case *run_case;
+    const pod_chip_spec *chip;
+    pod_place_infer places;
+    int64_t prompt;  /**< tokens of each sequence before the first that is decoded */
+    int64_t steps;   /**< whose logits are compared */
+    int64_t total;   /**< prompt, and tokens that are decoded */
+    int32_t *tokens; /**< tokens[batch · total] */
+    float *logits;   /**< logits[step][batch · vocab] of chips */
+} infer_run;
+
+static int64_t logits_of_step(const infer_run *run)
+{
+    return run->run_case->request.batch * run->run_case->request.model->vocab;
+}
+
+/** Each rank's part of the logits to all. */
+static void logits_share(const infer_run *run)
+{
+    enum { AT_ONCE = 1024 };
+    float *logits = run->places.logits;
+    int64_t bits[AT_ONCE];
+    for (int64_t first = 0; first < logits_of_step(run); first += AT_ONCE) {
+        const int64_t left = logits_of_step(run) - first;
+        const int count = (int)(left < AT_ONCE ? left : AT_ONCE);
+        for (int i = 0; i < count; i++) { /* one rank has it, on others it is 0 */
+            uint32_t word;
+            memcpy(&word, &logits[first + i], sizeof word);
+            bits[i] = word;
+        }
+        pod_par_sum_i64(run->experiment->par, bits, count);
+        for (int i = 0; i < count; i++) {
+            const uint32_t word = (uint32_t)bits[i];
+            memcpy(&logits[first + i], &word, sizeof word);
+        }
+    }
+}
+
+/** Run one program. */
+static pod_status program_run(infer_run *run, const pod_step_request *request,
+                              const pod_step_work *work, int64_t before,
+                              pod_experiment_watch *watch, pod_step_result *result, pod_error *err)
+{
+    pod_experiment_step_machine own;
+    pod_experiment_step_case step = *run->run_case;
+    pod_place_check *check = &run->places.check;
+    step.request = *request;
+    step.work = *work;
+    run->places.before = before;
+    check->request = request;
+    check->work = work;
+    memset(run->places.logits, 0, (size_t)logits_of_step(run) * sizeof *run->places.logits);
+    pod_experiment_step_machine_make(&own, run->experiment, &step, run->chip);
+    const pod_step_args args = {.machine = &own.machine,
+                                .chip = run->chip,
+                                .programs = &work->programs,
+                                .data = true,
+                                .load = pod_place_infer_load,
+                                .store = pod_place_infer_store,
+                                .context = &run->places};
+    pod_status st = pod_experiment_watch_step(watch, &args, result, err);
+    pod_experiment_progress_end(run->experiment);
+    POD_THEN(st,
+             pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
+    st = pod_par_agree(run->experiment->par, st, err);
+    if (st == POD_OK) {
+        logits_share(run);
+    }
+    return st;
+}
+
+/** Build a step beside the one that is asked for, and run it. */
+static pod_status other_run(infer_run *run, const pod_step_request *request, int64_t before,
+                            pod_error *err)
+{
+    pod_step_work work = {.rows = 0};
+    pod_step_result result = {.time_ps = 0};
+    pod_status st = pod_step_build(request, &work, err);
+    st = pod_par_agree(run->experiment->par, st, err);
+    POD_THEN(st, program_run(run, request, &work, before, NULL, &result, err));
+    pod_step_result_fini(&result);
+    pod_step_work_fini(&work);
+    return st;
+}
+
+/** What the cache has before the step that is asked for. */
+static pod_status cache_fill(infer_run *run, pod_error *err)
+{
+    pod_step_request request = run->run_case->request;
+    const bool decode = request.mode == POD_STEP_DECODE;
+    const int64_t cached = decode ? request.seq : request.serving.cached;
+    request.mode = POD_STEP_PREFILL;
+    request.seq = cached;
+    request.serving.cached = 0;
+    return cached > 0 ? other_run(run, &request, 0, err) : POD_OK;
+}
+
+/** Keep a step's logits, and decode a token of each sequence. */
+static void step_end(infer_run *run, int64_t step)
+{
+    const int64_t vocab = run->run_case->request.model->vocab;
+    const int64_t at = run->prompt + step;
+    memcpy(run->logits + step * logits_of_step(run), run->places.logits,
+           (size_t)logits_of_step(run) * sizeof *run->logits);
+    for (int64_t s = 0; s < run->run_case->request.batch && at < run->total; s++) {
+        const float *row = run->places.logits + s * vocab;
+        int32_t best = 0;
+        for (int32_t i = 1; i < vocab; i++) {
+            best = row[i] > row[best] ? i : best;
+        }
+        run->tokens[s * run->total + at] = best;
+    }
+}
+
+static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_step_result *result,
+                            pod_error *err)
+{
+    const pod_experiment_step_case *asked = run->run_case;
+    const bool decode = asked->request.mode == POD_STEP_DECODE;
+    POD_TRY(cache_fill(run, err));
+    if (decode) {
+        step_end(run, 0);
+    }
+    POD_TRY(program_run(run, &asked->request, &asked->work,
+                        decode ? run->prompt : asked->request.serving.cached, watch, result, err));
+    step_end(run, decode ? 1 : 0);
+    for (int64_t i = 1; decode && i + 1 < run->steps; i++) {
+        pod_step_request request = asked->request;
+        request.seq += i;
+        POD_TRY(other_run(run, &request, request.seq, err));
+        step_end(run, i + 1);
+    }
+    return POD_OK;
+}
+
+/* ---- comparison ---- */
+
+static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *numbers,
+                                pod_error *err)
+{
+    const pod_step_request *request = &run->run_case->request;
+    const int64_t vocab = request->model->vocab;
+    pod_transformer_reference *reference = NULL;
+    pod_transformer_values values;
+    pod_transformer_check check = {.checked = 0};
+    const pod_transformer_reference_args args = {
+        .model = request->model,
+        .batch = request->batch,
+        .seq = run->total,
+        .dtype = request->dtype,
+        .mode = POD_STEP_FORWARD,
+        .seed = run->experiment->seed,
+        .activation_terms = run->run_case->work.layout.size[POD_MESH_TENSOR],
+        .context_terms = 1,
+        .gradient_terms = 1,
+        .cache = pod_step_cache_dtype(request),
+        .tokens = run->tokens,
+    };
+    pod_status st = pod_experiment_reference_run(run->experiment, &args, &reference, err);
+    if (st == POD_OK && !pod_transformer_reference_find(reference, "logits", &values)) {
+        st = pod_fail(err, POD_E_INTERNAL, "the reference has no logits");
+    }
+    for (int64_t i = 0; st == POD_OK && i < run->steps * request->batch; i++) {
+        const int64_t step = i / request->batch;
+        const int64_t row = i % request->batch * run->total + run->prompt - 1 + step;
+        const float *logits = run->logits + i * vocab;
+        const pod_patch patch = {.row = row, .rows = 1, .columns = vocab};
+        pod_transformer_compare(&check, &values, &patch, POD_DTYPE_F32, logits);
+        int32_t token = 0;
+        for (int32_t c = 1; c < vocab; c++) {
+            token = logits[c] > logits[token] ? c : token;
+        }
+        const pod_transformer_verdict verdict = pod_transformer_judge(&values, row, token);
+        check.checked++;
+        check.wrong += verdict == POD_TOKEN_WRONG;
+        numbers->tokens++;
+        numbers->near += verdict == POD_TOKEN_NEAR;
+    }
+    numbers->max_rel_err = check.share;
+    numbers->wrong = check.wrong;
+    numbers->checked = check.checked;
+    numbers->inexact = check.checked;
+    pod_transformer_reference_free(reference);
+    return st;
+}
+
+/* ---- all of it ---- */
+
+static pod_status run_init(infer_run *run, pod_error *err)
+{
+    const pod_experiment_step_case *asked = run->run_case;
+    const pod_step_request *request = &asked->request;
+    const bool decode = request->mode == POD_STEP_DECODE;
+    const int64_t decoded = asked->asked->decode_steps > 0 ? asked->asked->decode_steps : 1;
+    run->prompt = request->seq + (decode ? 0 : request->serving.cached);
+    run->steps = decode ? decoded + 1 : 1;
+    run->total = run->prompt + (decode ? decoded : 0);
+    run->tokens = calloc((size_t)(request->batch * run->total), sizeof *run->tokens);
+    run->logits = calloc((size_t)(run->steps * logits_of_step(run)), sizeof *run->logits);
+    pod_status st = run->tokens != NULL && run->logits != NULL
+                        ? POD_OK
+                        : pod_fail(err, POD_E_NOMEM, "out of memory for the tokens");
+    POD_THEN(st, pod_place_infer_init(&run->places, request, asked->work.layout.mesh->ndevices,
+                                      run->total, run->tokens, err));
+    POD_THEN(st, pod_place_check_init(&run->places.check, request, &asked->work,
+                                      run->experiment->seed, NULL, err));
+    for (int64_t i = 0; st == POD_OK && i < request->batch * run->prompt; i++) {
+        run->tokens[i / run->prompt * run->total + i % run->prompt] =
+            pod_transformer_token(request->model, run->experiment->seed, i);
+    }
+    return st;
+}
+
+pod_status pod_experiment_step_infer(pod_experiment *experiment,
+                                     const pod_experiment_step_case *run_case,
+                                     const pod_chip_spec *chip, pod_experiment_watch *watch,
+                                     pod_step_result *result, pod_experiment_step_numbers *numbers,
+                                     pod_error *err)
+{
+    infer_run run = {.experiment = experiment, .run_case = run_case, .chip = chip};
+    *numbers = (pod_experiment_step_numbers){.checked = 0};
+    /* caches are kept between steps: as much again at most */
+    pod_status st =
+        pod_experiment_memory_check(experiment, 2 * run_case->work.data_bytes, 0, "", err);
+    POD_THEN(st, run_init(&run, err));
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, steps_run(&run, watch, result, err));
+    POD_THEN(st, steps_compare(&run, numbers, err));
+    run.places.check.request = &run_case->request;
+    pod_place_infer_fini(&run.places);
+    pod_place_check_fini(&run.places.check);
+    free(run.tokens);
+    free(run.logits);
+    return st;
+}

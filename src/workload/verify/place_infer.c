@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/verify/place_infer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** A chip in a step. */
+typedef struct infer_place {
+    pod_place_infer *infer;
+    const pod_step_request *request;
+    int32_t chip;
+    int64_t sequences; /**< of this chip */
+    int64_t sequence;  /**< the first of them */
+    int64_t queries;
+    int64_t keys;
+} infer_place;
+
+static infer_place infer_place_of(pod_place_infer *infer, int32_t chip)
+{
+    const pod_work_layout *layout = &infer->check.work->layout;
+    const bool cut = layout->size[POD_MESH_DATA] > 1;
+    const pod_axis_list batch = {.count = cut, .axis = {POD_MESH_DATA}};
+    infer_place p = {.infer = infer, .request = infer->check.request, .chip = chip};
+    p.sequences = p.request->batch / pod_work_layout_pieces(layout, &batch);
+    p.sequence = pod_work_layout_piece(layout, &batch, chip) * p.sequences;
+    p.queries = p.request->mode == POD_STEP_PREFILL ? p.request->seq : 1;
+    p.keys = infer->before + p.queries;
+    return p;
+}
+
+/** The row of the cache of a token: pages lie in an order of their own. */
+static int64_t cache_row(const infer_place *p, int64_t sequence, int64_t position)
+{
+    static const int64_t stride = 7919; /* a prime: all pages are hit, but for multiples of it */
+    const int64_t page = pod_step_page(p->request);
+    if (page == 0) {
+        return sequence * p->keys + position;
+    }
+    const int64_t of_sequence = pod_ceil_div(p->keys, page);
+    const int64_t pages = p->sequences * of_sequence;
+    const int64_t number = sequence * of_sequence + position / page;
+    const int64_t lies_at = pages % stride == 0 ? number : (number * stride + 1) % pages;
+    return lies_at * page + position % page;
+}
+
+/* ---- before the step ---- */
+
+/** The rows of the embedding, and of trainable positions, that go into the first layer. */
+static void embedded_fill(const infer_place *p, int64_t rows, pod_dtype dtype, char *out)
+{
+    const pod_place_infer *infer = p->infer;
+    const int64_t d = p->request->model->d_model;
+    float *row = calloc(2 * (size_t)d, sizeof *row);
+    for (int64_t r = 0; row != NULL && r < rows; r++) {
+        const int64_t position = infer->before + r % p->queries;
+        const int64_t at = (p->sequence + r / p->queries) * infer->total + position;
+        for (int64_t i = 0; i < infer->check.narrays; i++) {
+            const pod_transformer_array *array = &infer->check.arrays[i];
+            const bool table = strcmp(array->name, "embedding") == 0;
+            const bool positions = strcmp(array->name, "positions") == 0;
+            const pod_patch patch = {
+                .row = table ? infer->tokens[at] : position, .rows = 1, .columns = d};
+            if (table || positions) {
+                pod_transformer_fill_patch(array, infer->check.seed, &patch, POD_DTYPE_F32,
+                                           row + (positions ? d : 0));
+            }
+        }
+        for (int64_t i = 0; i < d; i++) {
+            row[i] += row[d + i];
+        }
+        pod_dtype_from_f32(dtype, out + r * d * pod_dtype_size(dtype), row, d);
+    }
+    free(row);
+}
+
+static void names_fill(const infer_place *p, pod_place_role role, int64_t rows, float *out)
+{
+    const bool of_keys = role == POD_PLACE_KEY_POSITIONS || role == POD_PLACE_CACHE_READ;
+    const bool cached = role == POD_PLACE_CACHE_READ || role == POD_PLACE_CACHE_WRITE;
+    const int64_t each = of_keys ? p->keys : p->queries;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t position = r % each + (of_keys ? 0 : p->infer->before);
+        out[r] = (float)(cached ? cache_row(p, r / each, position) : position);
+    }
+}
+
+/** Where a layer's rows are kept; rows follow each other by sequence and position. */
+static char **kept_of(const infer_place *p, const pod_place *what)
+{
+    const int64_t layers = p->request->model->layers;
+    return &p->infer->kept[(p->chip * layers + what->layer) * 2
+                           + (what->role == POD_PLACE_CACHE_SCALES)];
+}
+
+/** Rows [first, last) of each sequence between what is kept and the cache. */
+static void kept_copy(const infer_place *p, char *kept, int64_t first, int64_t last, size_t bytes,
+                      char *cache, bool load)
+{
+    for (int64_t s = 0; s < p->sequences; s++) {
+        for (int64_t i = first; i < last; i++) {
+            char *here = kept + (size_t)(s * p->infer->total + i) * bytes;
+            char *there = cache + (size_t)cache_row(p, s, i) * bytes;
+            memcpy(load ? there : here, load ? here : there, bytes);
+        }
+    }
+}
+
+static size_t row_bytes(const pod_buffer *buffer)
+{
+    return (size_t)buffer->columns * (size_t)pod_dtype_size(buffer->dtype);
+}
+
+void pod_place_infer_load(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_infer *infer = context;
+    const infer_place p = infer_place_of(infer, chip);
+    pod_place_check_load(&infer->check, chip, program, buffers);
+    for (int32_t i = 0; i < infer->check.work->tensors.nplaces; i++) {
+        const pod_place *what = &infer->check.work->tensors.places[i];
+        const pod_buffer *buffer = &program->buffers[what->buffer];
+        char *const data = buffers[what->buffer];
+        if (what->role == POD_PLACE_EMBEDDED) {
+            embedded_fill(&p, buffer->rows, buffer->dtype, data);
+        } else if (what->role >= POD_PLACE_TOKEN_POSITIONS && what->role <= POD_PLACE_CACHE_WRITE) {
+            names_fill(&p, what->role, buffer->rows, (float *)(void *)data);
+        } else if ((what->role == POD_PLACE_CACHE || what->role == POD_PLACE_CACHE_SCALES)
+                   && *kept_of(&p, what) != NULL) {
+            kept_copy(&p, *kept_of(&p, what), 0, infer->before, row_bytes(buffer), data, true);
+        }
+    }
+}
+
+/* ---- after it ---- */
+
+static void logits_take(const infer_place *p, const pod_buffer *buffer, const char *data)
+{
+    const pod_work_layout *layout = &p->infer->check.work->layout;
+    const int64_t vocab = p->request->model->vocab;
+    const int64_t first = pod_work_layout_piece(layout, &layout->tensor, p->chip) * buffer->columns;
+    for (int64_t s = 0; s < buffer->rows; s++) {
+        pod_dtype_to_f32(buffer->dtype, p->infer->logits + (p->sequence + s) * vocab + first,
+                         data + (size_t)s * row_bytes(buffer), buffer->columns);
+    }
+}
+
+void pod_place_infer_store(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_infer *infer = context;
+    const infer_place p = infer_place_of(infer, chip);
+    for (int32_t i = 0; i < infer->check.work->tensors.nplaces; i++) {
+        const pod_place *what = &infer->check.work->tensors.places[i];
+        const pod_buffer *buffer = &program->buffers[what->buffer];
+        char *const data = buffers[what->buffer];
+        if (what->role == POD_PLACE_LAST_LOGITS) {
+            logits_take(&p, buffer, data);
+        } else if (what->role == POD_PLACE_CACHE || what->role == POD_PLACE_CACHE_SCALES) {
+            char **kept = kept_of(&p, what);
+            const size_t bytes = (size_t)(p.sequences * infer->total) * row_bytes(buffer);
+            *kept = *kept != NULL ? *kept : calloc(1, bytes);
+            if (*kept != NULL) {
+                kept_copy(&p, *kept, infer->before, p.keys, row_bytes(buffer), data, false);
+            }
+        }
+    }
+}
+
+/* ---- life ---- */
+
+pod_status pod_place_infer_init(pod_place_infer *infer, const pod_step_request *request,
+                                int32_t nchips, int64_t total, const int32_t *tokens,
+                                pod_error *err)
+{
+    const pod_model *model = request->model;
+    *infer = (pod_place_infer){.nchips = nchips, .total = total, .tokens = tokens};
+    infer->logits = calloc((size_t)(request->batch * model->vocab), sizeof *infer->logits);
+    infer->kept = calloc((size_t)(nchips * model->layers * 2), sizeof *infer->kept);
+    return infer->logits != NULL && infer->kept != NULL
+               ? POD_OK
+               : pod_fail(err, POD_E_NOMEM, "out of memory for the logits");
+}
+
+void pod_place_infer_fini(pod_place_infer *infer)
+{
+    const int64_t layers = infer->check.request != NULL ? infer->check.request->model->layers : 0;
+    for (int64_t i = 0; infer->kept != NULL && i < infer->nchips * layers * 2; i++) {
+        free(infer->kept[i]);
+    }
+    free(infer->kept);
+    free(infer->logits);
+    infer->kept = NULL;
+    infer->logits = NULL;
+}
