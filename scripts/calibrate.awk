@@ -49,6 +49,17 @@ function read_fits(   line, f, n, i, c) {
     close(fits)
 }
 
+# One model on one mesh: the rows of a step that share these words. Any other row is a family of its own.
+function family(id, line,   key, words, i) {
+    if (index(line, ",step,") == 0)
+        return id
+    split("slice model mesh", words, " ")
+    for (i = 1; i <= 3; i++)
+        if (match(line, "--" words[i] " [^ \"]+"))
+            key = key " " substr(line, RSTART, RLENGTH)
+    return key
+}
+
 # One row a line; no field holds a line break.
 function read_measurements(   line, id, text) {
     getline header < measurements
@@ -64,6 +75,7 @@ function read_measurements(   line, id, text) {
         } else
             continue
         ids[++N] = id; raw[id] = line; chip_of[id] = text
+        family_of[id] = family(id, line)
         for (k = 1; k <= K; k++)
             if (id ~ pattern[k])
                 fitted[id] = 1
@@ -360,6 +372,22 @@ function leave_out(out, errors, others,   id, kept, res, want) {
         errors[id] = res[id]
 }
 
+function leave_family_out(name,   i, out, others, count) {
+    for (i = 1; i <= N; i++)
+        if (family_of[ids[i]] == name && (ids[i] in everything)) {
+            by_family[ids[i]] = everything[ids[i]]
+            others[ids[i]] = 1
+            if (ids[i] in base) {
+                out[ids[i]] = 1
+                count++
+            }
+        }
+    if (count == length_of(others))
+        split("", others)
+    if (count > 0)
+        leave_out(out, by_family, others)
+}
+
 function percent(id, list) {
     return (id in list) ? sprintf("%.6f", exp(list[id]) - 1) : "-"
 }
@@ -386,14 +414,14 @@ function report(   i, id, out, rows, r, none, fixed, delta) {
                 rows = rows (rows == "" ? "" : " ") ids[i]
         printf "%s,%s,%s,%s,%s,%s\n", key[k], chip_list[k], value[k], write ? value[k] : table_value[k], row_chips(rows), rows > figures_out
     }
-    print "id,class,chip,published,predicted,error_frac,without_row_frac,without_chip_frac" > errors_out
+    print "id,class,chip,published,predicted,error_frac,without_row_frac,without_family_frac,without_chip_frac" > errors_out
     for (i = 1; i <= N; i++) {
         id = ids[i]
         if (!(id in everything))
             continue
-        printf "%s,%s,%s,%s,%.9g,%s,%s,%s\n", id, class[id], chip_of[id], published[id],
+        printf "%s,%s,%s,%s,%.9g,%s,%s,%s,%s\n", id, class[id], chip_of[id], published[id],
             published[id] * exp(everything[id]), percent(id, everything),
-            percent(id, by_row), percent(id, by_chip) > errors_out
+            percent(id, by_row), percent(id, by_family), percent(id, by_chip) > errors_out
     }
 }
 
@@ -425,6 +453,9 @@ BEGIN {
         else if (ids[i] in everything)
             by_row[ids[i]] = everything[ids[i]]
     }
+    for (i = 1; i <= N; i++)
+        if (!(ids[i] in by_family))
+            leave_family_out(family_of[ids[i]])
     for (chip in row_of) {
         split("", out)
         split("", others)

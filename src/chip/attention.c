@@ -2,6 +2,8 @@
 #include "chip/attention.h"
 #include "chip/tile.h"
 
+#include <math.h>
+
 enum {
     BLOCK_ROWS = 2048,
     PIECE_KEYS = 512,
@@ -25,7 +27,9 @@ pod_attention_kernel pod_attention_kernel_of(const pod_chip_spec *chip, pod_atte
         return kernel;
     }
     kernel.vpu_ops = chip->attention_bwd_ops;
-    kernel.adds_to_dq = true;
+    kernel.backward = true;
+    kernel.adds_to_dq = part != POD_ATTENTION_DKV;
+    kernel.adds_to_dkv = part != POD_ATTENTION_DQ;
     switch (part) {
     case POD_ATTENTION_FORWARD:
     case POD_ATTENTION_FUSED:
@@ -68,7 +72,8 @@ typedef struct piece_cost {
     double mxu_s;    /* of a score */
     double vpu_s;    /* of a score */
     double mask_s;   /* of a score of a masked block */
-    double row_s;    /* of a row of the running result */
+    double row_s;    /* of a query's row of the running result */
+    double key_s;    /* of a key's rows of the running results */
     double step_s;   /* of a block */
     int64_t compute; /* keys of a piece */
     bool serial;     /* the units alternate */
@@ -92,8 +97,9 @@ static void add_blocks(grid *sum, const piece_cost *cost, int64_t count, int64_t
     const double pieces = (double)pod_ceil_div(keys, cost->compute);
     const double scores = (double)rows * (double)pod_min_i64(cost->compute, keys);
     const double mxu_s = scores * cost->mxu_s;
-    const double vpu_s =
-        scores * (cost->vpu_s + (masked ? cost->mask_s : 0)) + (double)rows * cost->row_s;
+    const double vpu_s = scores * (cost->vpu_s + (masked ? cost->mask_s : 0))
+                         + (double)rows * cost->row_s
+                         + (double)pod_min_i64(cost->compute, keys) * cost->key_s;
     const bool by_mxu = mxu_s > vpu_s;
     sum->mxu_s += blocks * pieces * mxu_s;
     sum->vpu_s += blocks * pieces * vpu_s;
@@ -219,7 +225,7 @@ static pod_chip_spec worker_of(const pod_chip_spec *chip, const pod_attention_ar
         return pod_chip_one_core(chip);
     }
     const pod_chip_spec device = pod_chip_one_device(chip);
-    if (!kernel->adds_to_dq || args->megacore) {
+    if (!kernel->backward || args->megacore) {
         return device;
     }
     const int busy = (int)pod_min_i64(device.cores, pod_max_i64(args->sequences, 1));
@@ -253,17 +259,19 @@ static piece_cost attention_piece_cost(const pod_chip_spec *worker, const pod_at
     const double padded = kernel->qk_products * (double)pod_round_up(args->qk_dim, worker->mxu_dim)
                           + kernel->v_products * (double)pod_round_up(args->v_dim, worker->mxu_dim);
     const double vpu_rate = worker->vpu_ops_per_s * worker->vpu_eff_frac;
-    const double width =
-        (double)pod_round_up(kernel->adds_to_dq ? args->qk_dim : args->v_dim, POD_TILE_LANES);
-    const bool rescales = kernel->adds_to_dq || !args->max_estimate;
+    const double add_s = kernel->rescale_ops / vpu_rate;
+    const int64_t of_query = kernel->backward ? (kernel->adds_to_dq ? args->qk_dim : 0)
+                                              : (args->max_estimate ? 0 : args->v_dim);
+    const int64_t of_key = kernel->adds_to_dkv ? args->qk_dim + args->v_dim : 0;
     return (piece_cost){
         .mxu_s = 2 * padded / (worker->peak_ops_per_s[args->dtype] * worker->mxu_eff_frac),
         .vpu_s = kernel->vpu_ops / vpu_rate,
         .mask_s = ATTENTION_MASK_OPS / vpu_rate,
-        .row_s = rescales ? width * kernel->rescale_ops / vpu_rate : 0,
+        .row_s = (double)of_query * add_s,
+        .key_s = (double)of_key * add_s,
         .step_s = pod_time_to_s(worker->block_step_ps) / worker->cores,
         .compute = pod_min_i64(block->compute, PIECE_KEYS),
-        .serial = args->serial && !kernel->adds_to_dq,
+        .serial = args->serial && !kernel->backward,
     };
 }
 
@@ -321,7 +329,7 @@ pod_status pod_attention_kernel_time_get(const pod_chip_spec *chip, const pod_at
     const double hbm_s = passes / hbm_rate(&worker);
     const double seen = heads * seen_of_head(args);
     pod_attention_time time = {
-        .time_ps = pod_time_from_s(pod_max_f64(grid_s, hbm_s)),
+        .time_ps = pod_time_from_s(hypot(grid_s, hbm_s)),
         .cores = worker.cores * workers,
         .mxu_ps = pod_time_from_s(share * head.mxu_s),
         .vpu_ps = pod_time_from_s(share * head.vpu_s),

@@ -7,13 +7,15 @@
  *  of q x c scores
  *
  *      mxu   = q·c · 2 · (products_qk · pad(qk_dim) + products_v · pad(v_dim)) / (peak of a device · sustained)
- *      vpu   = (q·c · (operations + 3 if masked) + q · pad128(head) · rescale) / (VPU rate · efficiency)
+ *      vpu   = (q·c · (operations + 3 if masked) + elements that are added to · rescale) / (VPU rate · efficiency)
  *      block = pieces · max(mxu, vpu) + min(mxu, vpu) + block step
- *      time  = max(sequences · heads · Σ blocks, bytes / HBM rate) + copies
+ *      time  = √((sequences · heads · Σ blocks)² + (bytes / HBM rate)²) + copies
  *
- *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has
- *  a unit of its own and the scale is multiplied into the queries. Every piece rescales the running output
- *  (v_dim wide) by its new maximum, not so with an estimate of the maximum; backward adds it to dQ (qk_dim wide).
+ *  pad: to the width of the arrays, so heads of 128 leave half of a 256-wide array idle. The exponential has a unit of
+ *  its own and the scale is multiplied into the queries. Every piece rescales the running output (q · v_dim) by its new
+ *  maximum, not so with an estimate of the maximum; backward it adds to dQ (q · qk_dim) and to dK and dV (c · (qk_dim +
+ *  v_dim)). Copies go on beside the blocks, but where a head ends, its output leaves and the next one's inputs come: so
+ *  neither hides the other whole.
  *
  *      kernel     products (qk, v)                         operations            HBM passes
  *      forward    1, 1   Q·Kᵀ; P·V                         attention_fwd_ops     1
@@ -35,8 +37,7 @@
  *
  *  Source of the form: 101 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class attention).
  *  Operations: forward, of a score: maximum, subtraction, sum, rounding, and a move; backward: 13 fit.
- *  Limits: heads of 256 on tpu7x come out too short; loads of keys into the arrays for very few queries are not
- *  counted.
+ *  Limits: loads of keys into the arrays for very few queries are not counted.
  *  Ownership: plain values. Threads: none. */
 #pragma once
 
@@ -89,9 +90,10 @@ typedef struct pod_attention_kernel {
     int qk_products;
     int v_products;
     double vpu_ops;     /**< vector operations of a score, those of the mask apart */
-    double rescale_ops; /**< of an element of the running result, each piece */
-    /** the running result is dQ, qk_dim wide, instead of the output, v_dim wide */
-    bool adds_to_dq;
+    double rescale_ops; /**< of an element of a running result, each piece */
+    bool backward;      /**< its running results are those below, instead of the output */
+    bool adds_to_dq;    /**< rows of queries, qk_dim wide */
+    bool adds_to_dkv;   /**< rows of keys, qk_dim + v_dim wide */
     int hbm_passes;
 } pod_attention_kernel;
 

@@ -126,6 +126,7 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     const bool measured = spec->rates == POD_RATES_MEASURED;
     spec->mxu_eff_frac = measured ? value[FIG_MXU_EFF] : 1;
     spec->mxu_step_frac = measured ? value[FIG_MXU_STEP] : 1;
+    spec->p_state_clock_frac = measured ? value[FIG_P_STATE_CLOCK] : 0;
     spec->hlo_cycles_ratio = value[FIG_HLO_CYCLES];
     spec->vpu_eff_frac = measured ? value[FIG_VPU_EFF] : 1;
     spec->hbm_eff_frac = measured ? value[FIG_HBM_EFF] : 1;
@@ -194,6 +195,15 @@ static pod_chip_spec part_of_chip(const pod_chip_spec *chip, int parts)
     part.vmem_bytes /= parts;
     part.vmem_bytes_per_s /= parts;
     return part;
+}
+
+void pod_chip_clock_set(pod_chip_spec *chip, int state)
+{
+    enum { USUAL_STATE = 3 };
+    const double ratio = 1 + chip->p_state_clock_frac * (state - USUAL_STATE);
+    chip->clock_hz *= ratio;
+    chip->vpu_ops_per_s *= ratio;
+    chip->mxu_eff_frac *= ratio;
 }
 
 pod_chip_spec pod_chip_one_core(const pod_chip_spec *chip)

@@ -35,6 +35,7 @@ typedef struct pod_chip_spec {
     int mxus_per_core; /**< systolic arrays of a core */
     int mxu_dim;       /**< rows and columns of an array */
     double clock_hz;
+    double p_state_clock_frac;              /**< pod_chip_clock_set; 0: no states are known */
     double peak_ops_per_s[POD_DTYPE_COUNT]; /**< multiply and add count as two */
     double mxu_eff_frac;                    /**< what a large matmul sustains of the peak */
     double mxu_step_frac;        /**< and of that, what the products of a transformer's step do: its
@@ -134,6 +135,12 @@ pod_status pod_chip_settings_check(const char *const *settings, int nsettings, p
  *  links (a ring through a chip) run at link_oneway_bytes_per_s; more share what feeds them.
  *  Not collective. */
 double pod_chip_link_bytes_per_s(const pod_chip_spec *chip, int links);
+
+/** The cores at another state of the clock (libtpu's xla_tpu_dvfs_p_state): each above 3, in which the measured figures
+ *  are, adds p_state_clock_frac to what arrays sustain and to the vector unit; HBM and links have clocks of their own.
+ *  Without effect on chips whose states aren't known. Not collective.
+ *  @param state  0 to 7 */
+void pod_chip_clock_set(pod_chip_spec *chip, int state);
 
 /** Spec of one core of the chip as a device of its own: half of everything on a chip of two cores
  *  (peak, HBM and its rate, VMEM, VPU); the same chip when it has one core. Not collective. */

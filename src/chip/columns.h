@@ -28,6 +28,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_MXUS, "mxus_per_core", 1, 64, POD_FIG_ALWAYS | POD_FIG_WHOLE)                            \
     X(FIG_MXU_DIM, "mxu_dim", 8, 4096, POD_FIG_ALWAYS | POD_FIG_WHOLE)                             \
     X(FIG_CLOCK, "clock_MHz", 1, 1e5, POD_FIG_ALWAYS)                                              \
+    X(FIG_P_STATE_CLOCK, "p_state_clock_frac", 0, 0.125, POD_FIG_MEASURED)                         \
     X(FIG_PEAK_BF16, "peak_bf16_TFLOPs", 1e-3, 1e7, POD_FIG_SHEET)                                 \
     X(FIG_PEAK_INT8, "peak_int8_TOPs", 1e-3, 1e7, POD_FIG_SHEET | POD_FIG_OPTIONAL)                \
     X(FIG_PEAK_FP8, "peak_fp8_TFLOPs", 1e-3, 1e7, POD_FIG_ALWAYS | POD_FIG_OPTIONAL)               \

@@ -10,6 +10,8 @@ enum {
     ROWS_MAX = 1024,      /* of a tile that is chosen */
     SIZES_MAX = 64,       /* tried of one dimension */
     GROUPED_MASK_OPS = 4, /* of an element of an operand: index, compare, select, convert */
+    GROUPED_SCALE_OPS =
+        2, /* of an element of the result: the scales of its row and of its column */
 };
 
 static const char *const op_names[] = {"forward", "rows", "weights"};
@@ -96,15 +98,35 @@ static void grouped_sums_add(grouped_sums *sum, const step_cost *cost, double co
     sum->bytes += count * bytes;
 }
 
+/* Whether a tile takes all of a width that is no multiple of 128: what is beyond it has to be masked. */
+static bool is_ragged(int64_t width, int64_t tile)
+{
+    return width % POD_TILE_LANES != 0 && tile >= width;
+}
+
+/* Vector operations of the masks of ragged tiles: one an element and ragged side. */
+static double ragged_ops(const pod_grouped_args *args, const pod_matmul_block *tile,
+                         const tile_sizes *sizes)
+{
+    const int k = is_ragged(args->k, tile->k);
+    const int n = is_ragged(args->n, tile->n);
+    return args->op == POD_GROUPED_WEIGHTS
+               ? k * sizes->left + n * sizes->right + (k + n) * sizes->result
+               : k * sizes->left + (k + n) * sizes->right + n * sizes->result;
+}
+
 static step_cost grouped_step_cost(const pod_chip_spec *worker, const pod_grouped_args *args,
                                    const pod_grouped_time *time)
 {
     const pod_matmul_block *tile = &time->block;
     const tile_sizes sizes = sizes_of(args->op, tile);
     const int64_t dim = worker->mxu_dim;
-    const bool uneven = args->op != POD_GROUPED_WEIGHTS && args->k % time->tile.k != 0;
-    const double ops = POD_TILE_ACCUMULATE_OPS * sizes.result
-                       + (uneven ? GROUPED_MASK_OPS * (sizes.left + sizes.right) : 0);
+    const bool masked =
+        args->op == POD_GROUPED_WEIGHTS ? args->megablox : args->k % time->tile.k != 0;
+    const bool scaled = pod_dtype_size(args->dtype) == 1;
+    const double ops = (POD_TILE_ACCUMULATE_OPS + (scaled ? GROUPED_SCALE_OPS : 0)) * sizes.result
+                       + (masked ? GROUPED_MASK_OPS * (sizes.left + sizes.right) : 0)
+                       + ragged_ops(args, tile, &sizes);
     return (step_cost){
         .mxu_s = 2.0 * (double)tile->m * (double)pod_round_up(tile->k, dim)
                  * (double)pod_round_up(tile->n, dim)
@@ -163,6 +185,13 @@ static device_sum device_of(const pod_chip_spec *worker, const pod_grouped_args 
 {
     time->block = block_of(args, &time->tile);
     device_sum device = {.cost = grouped_step_cost(worker, args, time)};
+    const int64_t columns = pod_ceil_div(args->n, time->block.n);
+    if (args->megablox) {
+        const double uneven =
+            (double)(pod_ceil_div(columns, worker->cores) * worker->cores) / (double)columns;
+        device.cost.mxu_s *= uneven;
+        device.cost.vpu_s *= uneven;
+    }
     device.sum = steps_sum(args, &device.cost, rows, time);
     device.steps = (double)time->tiles * (double)pod_ceil_div(args->k, time->block.k)
                    * (double)pod_ceil_div(args->n, time->block.n);

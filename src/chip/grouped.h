@@ -15,11 +15,17 @@
  *      work  = 2 · tile_m · pad(tile_k) · pad(tile_n) / (peak · sustained)
  *              + result's tile · 1 vector operation, its addition to the accumulator
  *              + both operands' tiles · 4 vector operations where k is no multiple of the tile's k (forward, rows)
+ *              + each tile · 1 vector operation for each of its sides that is a width which is no multiple of 128
+ *              + result's tile · 2 vector operations with operands of 8 bits, by the scales of its row and its column
  *      copies of a step:  forward, rows: the rows' tile and the result; the weights' tile once a group and
  *                         column where the contraction is one tile, else every step, with results
  *                         every ceil(k / tile_k) steps
  *                         weights: the tiles of both operands; the result's tile when a group ends
  *      time  = Σ max(work, copies / HBM rate) + steps · block step
+ *
+ *  JAX's kernel (megablox) differs from tokamax's in two things. It masks the rows of other groups in both operands'
+ *  tiles of the derivative by the weights, 4 vector operations an element. And the cores of a device share the tiles of
+ *  the columns, its first dimension, so that of three tiles one core has two.
  *
  *  No tile is larger than the matrix rounded up to 128; whether k is cut unevenly is judged before that. Where no tile
  *  is given, it is the one with the least such time of those that VMEM holds: multiples of 128, up to 1024 rows. All is
@@ -48,6 +54,7 @@ typedef struct pod_grouped_args {
     int64_t n;      /**< columns of the result; weights: of the other operand */
     pod_dtype dtype;
     bool equal;            /**< groups have the same size; m must be a multiple of groups */
+    bool megablox;         /**< JAX's kernel, not tokamax's */
     bool split_groups;     /**< devices of a chip share the groups; else the rows of each group */
     int cores;             /**< of the chip that take part; 0 = those that the kernel uses */
     pod_matmul_block tile; /**< all 0 = choose */

@@ -175,7 +175,7 @@ static void explain(const pod_cli *cli, const pod_chip_spec *chip, const pod_att
     }
     pod_cli_explain(
         cli,
-        "time %.3f us = max(blocks %.3f, hbm %.3f) + copies into head order and back "
+        "time %.3f us = hypot(blocks %.3f, hbm %.3f) + copies into head order and back "
         "%.3f; blocks: mxu %.3f, vpu %.3f, steps %.3f; scores seen %.6g of %.6g computed",
         pod_time_to_us(time->time_ps), pod_time_to_us(time->grid_ps), pod_time_to_us(time->hbm_ps),
         pod_time_to_us(time->copies_ps), pod_time_to_us(time->mxu_ps), pod_time_to_us(time->vpu_ps),
@@ -232,6 +232,8 @@ static const pod_cli_option options[] = {
      "queries and keys of a block, keys computed at once (default: 2048x2048x512)", .read = read_block},
     {"backward", 0, POD_CLI_CHOICE, AT(args.split), "fused|split",
      "one kernel for all gradients, or one for dQ and one for dK and dV (default: fused)"},
+    {"kernel", 0, POD_CLI_CHOICE, AT(args.serial), "tokamax|splash",
+     "whose: in JAX's splash forward, matmuls and vector work alternate (default: tokamax)"},
     {"cores", 0, POD_CLI_TEXT, AT(cores), "all|N",
      "cores that take part (default: all)"},
     {"dtype", 0, POD_CLI_READ, AT(args.dtype), "TYPE",

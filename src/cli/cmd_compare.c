@@ -507,6 +507,7 @@ static pod_status compare_texts(pod_cli *cli, const pod_step_texts *texts,
         st = pod_cli_targets_init(&targets, cli, NULL, 0, err);
     }
     if (st == POD_OK) {
+        pod_step_recipe_clock(recipe, &targets);
         st = pod_step_recipe_batch(recipe, texts, cli, &targets.setup[0].slice, &request, err);
     }
     if (st == POD_OK) {

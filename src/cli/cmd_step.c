@@ -425,6 +425,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     }
     if (st == POD_OK) {
         const pod_slice *slice = &targets.setup[0].slice;
+        pod_step_recipe_clock(recipe, &targets);
         st = pod_step_recipe_batch(recipe, texts, cli, slice, &request, err);
         st = st == POD_OK ? pod_step_mesh_read(recipe, texts, texts->mesh, slice, &logical, err)
                           : st;

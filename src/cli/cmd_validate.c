@@ -38,7 +38,9 @@ static const pod_emit_column class_columns[] = {
     {.name = "class", POD_FIELD(pod_experiment_class, name)},
     {.name = "rows", POD_FIELD(pod_experiment_class, rows)},
     {.name = "median_error_frac", POD_FIELD(pod_experiment_class, median_error_frac)},
+    {.name = "p90_error_frac", POD_FIELD(pod_experiment_class, p90_error_frac)},
     {.name = "worst_error_frac", POD_FIELD(pod_experiment_class, worst_error_frac)},
+    {.name = "bias_frac", POD_FIELD(pod_experiment_class, bias_frac)},
     {.name = "worst", POD_FIELD(pod_experiment_class, worst_id)},
     {.name = "off", POD_FIELD(pod_experiment_class, off)},
     {.name = "unsupported", POD_FIELD(pod_experiment_class, unsupported)},
@@ -71,11 +73,13 @@ static pod_status summarize(const pod_cli *cli, const pod_experiment_measurement
     }
     for (int i = 0; i < nclasses; i++) {
         const pod_experiment_class *sum = &classes[i];
-        char figures[128] = "none ran";
+        char figures[192] = "none ran";
         if (sum->worst_id != NULL) {
-            (void)snprintf(figures, sizeof figures, "median error %.2f %%, worst %.2f %% (%s)",
-                           sum->median_error_frac * 100, sum->worst_error_frac * 100,
-                           sum->worst_id);
+            (void)snprintf(figures, sizeof figures,
+                           "median error %.2f %%, worst %.2f %% (%s), nine tenths within %.2f %%, "
+                           "bias %+.2f %%",
+                           sum->median_error_frac * 100, sum->worst_error_frac * 100, sum->worst_id,
+                           sum->p90_error_frac * 100, sum->bias_frac * 100);
         }
         pod_cli_say(cli, "%s: %d row%s, %s, %d off, %d unsupported", sum->name, sum->rows,
                     sum->rows == 1 ? "" : "s", figures, sum->off, sum->unsupported);
@@ -122,7 +126,9 @@ static pod_status find(const pod_experiment_measurement *rows,
     for (int i = 0; i < nclasses; i++) {
         if (classes[i].worst_id == NULL) { /* none ran */
             classes[i].median_error_frac = NAN;
+            classes[i].p90_error_frac = NAN;
             classes[i].worst_error_frac = NAN;
+            classes[i].bias_frac = NAN;
         }
         pod_findings_row(findings, &classes[i], "%s", classes[i].name);
     }

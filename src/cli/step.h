@@ -69,6 +69,8 @@ pod_status pod_step_request_read(pod_experiment_step_request *request, const pod
 pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_texts *texts,
                                  const pod_cli *cli, const pod_slice *slice,
                                  pod_experiment_step_request *request, pod_error *err);
+/** All chips at the clock that the recipe's flags ask for. Local. */
+void pod_step_recipe_clock(const pod_step_recipe *recipe, pod_cli_targets *targets);
 /** The options that a recipe stands for, for --explain. */
 void pod_step_recipe_explain(const pod_step_recipe *recipe, const pod_step_texts *texts,
                              const pod_cli *cli, const pod_experiment_step_request *request,

@@ -86,8 +86,9 @@ static pod_status read_settings(pod_step_recipe *own, const pod_step_texts *text
     const pod_cli_list *maxtext = &texts->said.list;
     POD_TRY(pod_cli_tables_load(cli, NULL, 0, err));
     if (recipe != NULL) {
-        POD_TRY(pod_experiment_recipe_find(cli->tables->recipes, recipe, &own->settings, &own->chip,
-                                           err));
+        POD_TRY(pod_experiment_recipe_find(cli->tables->recipes, recipe,
+                                           pod_step_text(texts, "model"), &own->settings,
+                                           &own->chip, err));
     }
     for (int i = 0; i < maxtext->count; i++) {
         POD_TRY(read_maxtext(&own->settings, maxtext->text[i], cli, err));
@@ -204,6 +205,9 @@ static pod_status fill_texts(pod_step_recipe *own, pod_step_texts *texts, pod_er
     if (recipe->collective_matmul == 1 && !is_inference(pod_step_text(texts, "mode"))) {
         fill(texts, "collective-matmul", "on");
     }
+    if (recipe->offloads_gathers == 1) {
+        fill(texts, "gather-ahead", "2");
+    }
     fill(texts, "split-axes", recipe->split_axes == 1 ? "" : NULL);
     return st;
 }
@@ -275,6 +279,13 @@ pod_status pod_step_recipe_batch(const pod_step_recipe *recipe, const pod_step_t
         return POD_OK;
     }
     return pod_experiment_recipe_batch(&recipe->recipe, slice, &request->batch, err);
+}
+
+void pod_step_recipe_clock(const pod_step_recipe *recipe, pod_cli_targets *targets)
+{
+    for (int i = 0; recipe->given && recipe->recipe.p_state >= 0 && i < targets->count; i++) {
+        pod_chip_clock_set(&targets->setup[i].chip, (int)recipe->recipe.p_state);
+    }
 }
 
 /* Microbatches, and of a pipeline its rounds. @return buf */

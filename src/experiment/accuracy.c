@@ -53,6 +53,7 @@ pod_status pod_accuracy_check(const pod_table *errors, pod_error *err)
                                           "predicted",
                                           "error_frac",
                                           "without_row_frac",
+                                          "without_family_frac",
                                           "without_chip_frac"};
     POD_TRY(pod_table_expect(errors, columns, sizeof columns / sizeof *columns, false, err));
     const int column = pod_table_column(errors, "error_frac");

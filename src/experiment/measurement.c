@@ -350,6 +350,7 @@ static pod_experiment_class class_tally(const pod_experiment_measurement *rows,
         }
         sum.off += measured[i].within ? 0 : 1;
         errors[compared] = fabs(measured[i].error_frac);
+        sum.bias_frac += measured[i].error_frac;
         if (sum.worst_id == NULL || errors[compared] > sum.worst_error_frac) {
             sum.worst_error_frac = errors[compared];
             sum.worst_id = rows[i].id;
@@ -359,6 +360,8 @@ static pod_experiment_class class_tally(const pod_experiment_measurement *rows,
     qsort(errors, (size_t)compared, sizeof *errors, compare_numbers);
     if (compared > 0) {
         sum.median_error_frac = (errors[compared / 2] + errors[(compared - 1) / 2]) / 2;
+        sum.p90_error_frac = errors[(9 * compared + 9) / 10 - 1];
+        sum.bias_frac /= compared;
     }
     return sum;
 }

@@ -81,8 +81,10 @@ typedef struct pod_experiment_class {
     int rows;
     int off;
     int unsupported;
-    double median_error_frac; /**< of absolute errors, as the worst */
+    double median_error_frac; /**< of absolute errors, as the next two */
+    double p90_error_frac;    /**< nine tenths of the rows are no further off */
     double worst_error_frac;
+    double bias_frac;     /**< mean error, with its sign */
     const char *worst_id; /**< NULL when no row ran */
 } pod_experiment_class;
 

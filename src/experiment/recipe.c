@@ -11,9 +11,9 @@
 
 pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err)
 {
-    static const char *const columns[] = {"recipe", "chip",     "settings",
-                                          "source", "on_chips", "on_settings"};
-    POD_TRY(pod_table_expect(table, columns, 6, false, err));
+    static const char *const columns[] = {"recipe",   "chip",     "settings",   "source",
+                                          "on_chips", "on_model", "on_settings"};
+    POD_TRY(pod_table_expect(table, columns, 7, false, err));
     const int column = pod_table_column(table, "recipe");
     return pod_table_unique(table, &column, 1, err);
 }
@@ -33,7 +33,23 @@ static pod_status name_unknown(const pod_table *table, int column, const char *n
     return st;
 }
 
-pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
+/** What else that model was run with. */
+static pod_status settings_of_model(const pod_table *table, int row, const char *model,
+                                    pod_settings *settings, pod_error *err)
+{
+    const char *on = pod_table_text(table, row, pod_table_column(table, "on_model"));
+    if (model == NULL || on[0] == '\0' || strcmp(on, model) != 0) {
+        return POD_OK;
+    }
+    pod_settings own = {0};
+    pod_status st = pod_settings_words(
+        &own, pod_table_text(table, row, pod_table_column(table, "on_settings")), NULL, err);
+    POD_THEN(st, pod_settings_override(settings, &own, err));
+    pod_settings_fini(&own);
+    return st;
+}
+
+pod_status pod_experiment_recipe_find(const pod_table *table, const char *name, const char *model,
                                       pod_settings *settings, const char **chip, pod_error *err)
 {
     const int column = pod_table_column(table, "recipe");
@@ -42,8 +58,9 @@ pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
         return name_unknown(table, column, name, err);
     }
     *chip = pod_table_text(table, row, pod_table_column(table, "chip"));
-    return pod_settings_words(
-        settings, pod_table_text(table, row, pod_table_column(table, "settings")), NULL, err);
+    POD_TRY(pod_settings_words(
+        settings, pod_table_text(table, row, pod_table_column(table, "settings")), NULL, err));
+    return settings_of_model(table, row, model, settings, err);
 }
 
 pod_status pod_experiment_recipe_states(const pod_table *table, const char *name,
@@ -201,13 +218,15 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         .context_unbalanced = recipe->context_balance == 0,
         .vocab_tiles = (int32_t)recipe->vocab_tiling,
         .embed_by_rows = recipe->iota_embed == 0,
+        .megablox = recipe->tokamax_gmm == 0,
         .narrow_mu = recipe->mu_dtype == POD_DTYPE_BF16,
         .narrow_weights = recipe->weight_dtype == POD_DTYPE_BF16,
         .narrow_weight_sum = recipe->f32_weight_sum == 0,
         .real_routing = recipe->random_routing == 0,
         .quantize_weights = quantization_of(recipe->weight_scaling),
         .quantize_activations = quantization_of(recipe->activation_scaling),
-        .narrow_gathers = recipe->shard_experts_on_fsdp == 1,
+        .narrow_gathers = recipe->shard_experts_on_fsdp == 1 && recipe->tokamax_gmm == 1
+                          && recipe->weight_scaling == POD_RECIPE_STATIC,
         .circular = {.on = true,
                      .layers = (int32_t)recipe->pipeline_layers,
                      .repeats =

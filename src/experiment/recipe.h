@@ -21,10 +21,11 @@
 pod_status pod_experiment_recipes_check(const pod_table *table, pod_error *err);
 
 /** A row of that table.
+ *  @param model  the model it is for, which may have been run with other settings (on_model); NULL = the recipe's own
  *  @param[out] settings  the settings of the row, appended
  *  @param[out] chip      that ran it, belongs to the table
  *  @return POD_E_USAGE: no such recipe, with the nearest */
-pod_status pod_experiment_recipe_find(const pod_table *table, const char *name,
+pod_status pod_experiment_recipe_find(const pod_table *table, const char *name, const char *model,
                                       pod_settings *settings, const char **chip, pod_error *err);
 
 /** What the run of that many chips was published with besides: types of the optimizer's states.

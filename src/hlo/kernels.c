@@ -268,6 +268,7 @@ bool pod_hlo_attention_find(const pod_hlo_kernels *kernels, const pod_hlo_module
                  .v_dim = arrays[2].width,
                  .dtype = dtype_of(arrays[0].dtype),
                  .cache = dtype_of(arrays[1].dtype),
+                 .serial = pod_hlo_named(module, call, "splash"),
                  .block = *block},
     };
     return true;

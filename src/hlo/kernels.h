@@ -12,7 +12,7 @@
  *  floating-point operands with three or more dims are Q [batch…, heads, queries, width], K and V
  *  [batch…, kv heads, keys, width]. Blocks are those of kernel_metadata (JSON in the string
  *  xprof_metadata: block_q, block_kv, block_kv_compute; of dq block_q_dq, …; of dkv block_q_dkv, …), else
- *  2,048.
+ *  2,048. In a splash kernel forward the matmuls and the vector work of a block alternate (serial), as in JAX's.
  *
  *  Ownership: pod_hlo_kernels is the caller's, freed by pod_hlo_kernels_fini. Threads: none. Errors: POD_E_TABLE
  *  with the place, POD_E_NOMEM. */

@@ -180,19 +180,48 @@ static pod_status flag_unmodelled(pod_settings *settings, const char *flag, size
         settings, &(pod_setting){.key = key, .value = value, .fate = POD_SETTING_NO_EFFECT}, err);
 }
 
+static bool flag_is(const char *flag, size_t length, const char *name)
+{
+    return length == strlen(name) && strncmp(flag, name, length) == 0;
+}
+
+/** A switch is on unless its flag says false. */
+static int64_t flag_on(const char *value)
+{
+    return strncmp(value, "=false", 6) != 0 ? 1 : 0;
+}
+
+/** @param value  as "=7" */
+static pod_status p_state_read(const char *value, int64_t *state, pod_error *err)
+{
+    const bool one_digit = value[0] == '=' && value[1] >= '0' && value[1] <= '7'
+                           && strchr(" \t\r\n", value[2]) != NULL;
+    if (!one_digit) {
+        return pod_fail(err, POD_E_USAGE,
+                        "xla_flags: --xla_tpu_dvfs_p_state%.*s; states of the clock are 0 to 7",
+                        (int)strcspn(value, " \t\r\n"), value);
+    }
+    *state = value[1] - '0';
+    return POD_OK;
+}
+
 /** Flags as "--xla_a=true --xla_b=1", the dashes may be missing. */
 static pod_status flags_read(pod_settings *settings, const char *flags, pod_recipe *recipe,
                              pod_error *err)
 {
-    static const char einsum[] = "xla_tpu_decompose_all_gather_einsum";
+    static const char offload[] = "xla_tpu_enable_sparse_core_collective_offload_all_gather";
     pod_status st = POD_OK;
     while (st == POD_OK && *(flags += strspn(flags, " \t\r\n")) != '\0') {
         const size_t length = strcspn(flags, " \t\r\n");
         flags += strspn(flags, "-") < length ? strspn(flags, "-") : 0;
         const size_t rest = strcspn(flags, " \t\r\n");
         const size_t name = strcspn(flags, "= \t\r\n");
-        if (name == sizeof einsum - 1 && strncmp(flags, einsum, name) == 0) {
-            recipe->collective_matmul = strncmp(flags + name, "=false", 6) != 0 ? 1 : 0;
+        if (flag_is(flags, name, "xla_tpu_decompose_all_gather_einsum")) {
+            recipe->collective_matmul = flag_on(flags + name);
+        } else if (flag_is(flags, name, offload)) {
+            recipe->offloads_gathers = flag_on(flags + name);
+        } else if (flag_is(flags, name, "xla_tpu_dvfs_p_state")) {
+            st = p_state_read(flags + name, &recipe->p_state, err);
         } else {
             st = flag_unmodelled(settings, flags, name, err);
         }

@@ -147,4 +147,6 @@ typedef struct pod_recipe {
     int64_t pipeline_gather_by_rounds;
     int64_t optimizer;         /**< POD_RECIPE_ADAM, … */
     int64_t collective_matmul; /**< xla_flags ask for it */
+    int64_t offloads_gathers;  /**< likewise: gathers run on the SparseCores, two ahead */
+    int64_t p_state;           /**< likewise: of the clock, 0 to 7; -1: the chip's own */
 } pod_recipe;

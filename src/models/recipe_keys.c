@@ -587,7 +587,7 @@ pod_recipe_draft pod_recipe_draft_default(void)
                    .capacity_factor = -1,
                    .f32_weight_sum = 1,
                    .vocab_tiling = 1,
-                   .iota_embed = 1, /* as in the published runs */
+                   .p_state = -1,
                    .gradient_accumulation = 1,
                    .pipeline_microbatches = -1,
                    .pipeline_repeats = -1,

@@ -77,7 +77,7 @@ static pod_status time_attention(const pod_chip_spec *chip, const pod_op *op, po
     pod_attention_time attention;
     POD_TRY(pod_attention_time_get(&own, op->attention, &attention, err));
     *time = (pod_op_time){.time_ps = attention.time_ps,
-                          .hbm_bound = attention.hbm_ps >= attention.time_ps,
+                          .hbm_bound = attention.hbm_ps >= attention.grid_ps,
                           .hbm_bytes = pod_time_to_s(attention.hbm_ps) * own.hbm_bytes_per_s
                                        * own.hbm_eff_frac};
     return POD_OK;

@@ -72,8 +72,9 @@ typedef struct pod_step_settings {
     int32_t vocab_tiles;
     /** rows of the embedding are read, not made by a product with a 0-1 matrix */
     bool embed_by_rows;
-    bool narrow_mu;                    /**< adam's first moment in bf16 */
-    bool narrow_weights;               /**< weights stored in bf16 */
+    bool narrow_mu;      /**< adam's first moment in bf16 */
+    bool narrow_weights; /**< weights stored in bf16 */
+    bool megablox;       /**< experts' matmuls are JAX's kernel, not tokamax's (chip/grouped.h) */
     pod_expert_tile expert_tile[2][3]; /**< of up and gate, of down; by pod_grouped_op */
     bool narrow_weight_sum;            /**< experts' results are summed in bf16 */
     /** tokens choose experts by their scores; else at random, as benchmarks do */

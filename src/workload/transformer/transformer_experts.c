@@ -57,6 +57,7 @@ void pod_tf_experts_product(pod_tf *tf, const char *name, pod_layer_role role, p
                                    .k = size[1],
                                    .n = size[2],
                                    .dtype = tf->stage.build.compute,
+                                   .megablox = tf->stage.request->settings.megablox,
                                    .split_groups = tf->stage.request->mode > POD_STEP_FORWARD,
                                    .cores = chip != NULL ? chip->cores : 0,
                                    .tile = tile_of(tf, role, op, size[1], size[2])};

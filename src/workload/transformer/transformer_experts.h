@@ -3,8 +3,8 @@
  *  Private to workload/transformer/: experts of a layer.
  *
  *  Model: of T tokens with k experts each, R = k·T rows go to experts. They are sorted by expert, and one kernel
- *  does the matmuls of all experts (chip/grouped.h), on all cores of a chip. (Alone it runs on one of v5p's two. With
- *  one, the published steps of v5p would be 23 to 58 % longer than they are; with both they come within 9 %.)
+ *  does the matmuls of all experts (chip/grouped.h), on all cores of a chip: MaxText's megablox, or tokamax's where
+ *  use_tokamax_gmm says so and nothing is quantised. (tokamax's alone runs on one of v5p's two cores.)
  *  Rows move through HBM (elements of d = d_model, 2 bytes each):
  *
  *      send       repeat and sort: 3·R·d; again when what is before the function isn't kept

@@ -118,6 +118,75 @@ Test(grouped, an_uneven_contraction_is_masked)
     cr_assert_eq(time_of(&chip, args).vpu_ps, pod_time_from_s(46 * 768.0 * 512 / 1e12));
 }
 
+/* JAX's kernel masks both operands of the derivative by the weights: rows of other groups count nothing. */
+Test(grouped, megablox_masks_the_rows_of_a_sum)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    args.op = POD_GROUPED_WEIGHTS;
+    const pod_grouped_time tokamax = time_of(&chip, args);
+    args.megablox = true;
+    const double masks = 46 * 4 * (256.0 * 512 + 256.0 * 512) / 1e12;
+    cr_assert_float_eq(pod_time_to_s(time_of(&chip, args).vpu_ps - tokamax.vpu_ps), masks, 1e-10);
+    args.op = POD_GROUPED_FORWARD;
+    cr_assert_eq(time_of(&chip, args).time_ps, time_of(&chip, eight).time_ps);
+}
+
+/* Its cores share the tiles of the columns: of 3, one has 2. */
+Test(grouped, megablox_shares_columns)
+{
+    pod_chip_spec chip = chip_make();
+    chip.cores = 2;
+    pod_grouped_args args = eight;
+    args.n = 1536;
+    args.cores = 2;
+    const pod_grouped_time rows = time_of(&chip, args);
+    args.megablox = true;
+    const pod_grouped_time columns = time_of(&chip, args);
+    cr_assert_float_eq((double)(columns.time_ps - columns.step_ps),
+                       4.0 / 3 * (double)(rows.time_ps - rows.step_ps), 4);
+    args.n = 1024;
+    const pod_grouped_time even = time_of(&chip, args);
+    args.megablox = false;
+    cr_assert_eq(even.time_ps, time_of(&chip, args).time_ps);
+}
+
+/* A product of 8 bits is multiplied by the scales of its row and of its column. */
+Test(grouped, products_of_eight_bits_are_scaled)
+{
+    pod_chip_spec chip = chip_make();
+    chip.peak_ops_per_s[POD_DTYPE_FP8] = 1e14;
+    pod_grouped_args args = eight;
+    const pod_grouped_time wide = time_of(&chip, args);
+    args.dtype = POD_DTYPE_FP8;
+    const pod_grouped_time narrow = time_of(&chip, args);
+    cr_assert_float_eq((double)narrow.vpu_ps, 3.0 * (double)wide.vpu_ps, 3);
+    cr_assert_eq(narrow.mxu_ps, wide.mxu_ps);
+}
+
+/* Widths of 500 and 900: tiles with such a side are masked, an operation an element and side. */
+Test(grouped, ragged_widths_are_masked)
+{
+    const pod_chip_spec chip = chip_make();
+    pod_grouped_args args = eight;
+    args.k = 500;
+    args.tile = (pod_matmul_block){256, 500, 512};
+    const double steps = 23 * 2;
+    const double plain = steps * 256 * 512;
+    cr_assert_float_eq(pod_time_to_s(time_of(&chip, args).vpu_ps),
+                       (plain + steps * (256.0 * 500 + 500.0 * 512)) / 1e12, 1e-11);
+    args.n = 900; /* the last of two tiles is narrower, which costs nothing */
+    const pod_grouped_time cut = time_of(&chip, args);
+    cr_assert_float_eq(pod_time_to_s(cut.vpu_ps),
+                       (plain + steps * (256.0 * 500 + 500.0 * 512)) / 1e12, 1e-11);
+    args.tile.n = 900;
+    cr_assert_float_eq(pod_time_to_s(time_of(&chip, args).vpu_ps),
+                       23 * (256.0 * 900 + 256 * 500 + 2 * 500.0 * 900 + 256 * 900) / 1e12, 1e-11);
+    args.op = POD_GROUPED_WEIGHTS;
+    cr_assert_float_eq(pod_time_to_s(time_of(&chip, args).vpu_ps),
+                       23 * (500.0 * 900 + 256 * 500 + 256 * 900 + 2 * 500.0 * 900) / 1e12, 1e-11);
+}
+
 /* v5p runs it on one of two cores; two devices of tpu7x share the rows. */
 Test(grouped, cores_and_devices)
 {

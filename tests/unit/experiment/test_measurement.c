@@ -73,7 +73,9 @@ Test(measurement, errors_verdicts_and_classes)
     cr_expect_eq(classes[0].off, 1);
     cr_expect_eq(classes[0].unsupported, 1);
     cr_expect_float_eq(classes[0].median_error_frac, 0.075, 1e-12, "of 0, 0.05, 0.1 and 0.3");
+    cr_expect_float_eq(classes[0].p90_error_frac, 0.3, 1e-12, "of 4 rows");
     cr_expect_float_eq(classes[0].worst_error_frac, 0.3, 1e-12);
+    cr_expect_float_eq(classes[0].bias_frac, 0.0875, 1e-12);
     cr_expect_str_eq(classes[0].worst_id, "b");
     cr_expect_eq(classes[1].off + classes[1].unsupported, 0);
     free(classes);

@@ -132,16 +132,66 @@ Test(recipe, a_row_is_found_by_its_name)
     pod_error err = {0};
     cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
     cr_assert_eq(
-        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-70b", &settings, &chip, NULL),
+        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-70b", NULL, &settings, &chip, NULL),
         POD_OK);
     cr_assert_str_eq(chip, "v5p");
     cr_assert_str_eq(pod_settings_find(&settings, "remat_policy")->value, "save_dot_except_mlpwi");
     cr_assert_eq(
-        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-7b", &settings, &chip, &err),
+        pod_experiment_recipe_find(tables.recipes, "v5p-llama2-7b", NULL, &settings, &chip, &err),
         POD_E_USAGE);
     cr_assert(strstr(err.text, "did you mean 'v5p-llama2-70b'?") != NULL, "%s", err.text);
     pod_settings_fini(&settings);
     pod_experiment_tables_fini(&tables);
+}
+
+/* gpu-tpu-pedia: of the two models only qwen3 was run at the highest clock, and without tokamax's kernel. */
+Test(recipe, a_model_may_have_been_run_with_other_settings)
+{
+    pod_experiment_tables tables;
+    const char *name = "tpu7x-moe-tuned";
+    const char *chip = NULL;
+    cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
+    static const struct {
+        const char *model;
+        int64_t tokamax;
+        int64_t p_state;
+    } cases[] = {{"qwen3-235b-a22b", 0, 7}, {"qwen3-30b-a3b", 1, -1}, {NULL, 1, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pod_settings settings = {0};
+        pod_recipe recipe;
+        cr_assert_eq(pod_experiment_recipe_find(tables.recipes, name, cases[i].model, &settings,
+                                                &chip, NULL),
+                     POD_OK);
+        cr_assert_eq(pod_recipe_read(&settings, NULL, &recipe, NULL), POD_OK);
+        cr_expect_eq(recipe.tokamax_gmm, cases[i].tokamax);
+        cr_expect_eq(recipe.p_state, cases[i].p_state);
+        cr_expect_eq(recipe.offloads_gathers, 1);
+        pod_settings_fini(&settings);
+    }
+    pod_experiment_tables_fini(&tables);
+}
+
+/* Experts' weights travel as one byte where MaxText quantises before it gathers: experts over fsdp, tokamax's kernel
+ * and fixed scales. */
+Test(recipe, weights_travel_narrow_under_three_settings)
+{
+    static const char *const texts[] = {
+        "quantization=fp8_full shard_exp_on_fsdp=True use_tokamax_gmm=True "
+        "weight_quantization_calibration_method=fixed,-224,224",
+        "quantization=fp8_full use_tokamax_gmm=True "
+        "weight_quantization_calibration_method=fixed,-224,224",
+        "quantization=fp8_full shard_exp_on_fsdp=True "
+        "weight_quantization_calibration_method=fixed,-224,224",
+        "quantization=fp8_full shard_exp_on_fsdp=True use_tokamax_gmm=True"};
+    for (int i = 0; i < 4; i++) {
+        pod_settings settings = {0};
+        pod_recipe recipe;
+        cr_assert_eq(pod_settings_words(&settings, texts[i], NULL, NULL), POD_OK);
+        cr_assert_eq(pod_recipe_read(&settings, NULL, &recipe, NULL), POD_OK);
+        cr_expect_eq(pod_experiment_recipe_settings(&recipe).narrow_gathers, i == 0, "%s",
+                     texts[i]);
+        pod_settings_fini(&settings);
+    }
 }
 
 /* tpu-recipes training/trillium/Llama3.1-70B-MaxText: weight_dtype=bfloat16 on v6e-32, not on v6e-64 to -256. */
@@ -153,7 +203,8 @@ Test(recipe, types_of_states_belong_to_one_size)
     const char *name = "v6e-llama3.1-70b";
     const char *chip = NULL;
     cr_assert_eq(pod_experiment_tables_load(&tables, NULL), POD_OK);
-    cr_assert_eq(pod_experiment_recipe_find(tables.recipes, name, &settings, &chip, NULL), POD_OK);
+    cr_assert_eq(pod_experiment_recipe_find(tables.recipes, name, NULL, &settings, &chip, NULL),
+                 POD_OK);
     cr_assert_eq(pod_experiment_recipe_states(tables.recipes, name, &settings, 64, &added, NULL),
                  POD_OK);
     cr_assert_eq(added.count, 0);

@@ -245,6 +245,9 @@ Test(recipe, every_key_has_its_figure)
         {"opt_type=adam_pax",                                                  AT(optimizer),             0   },
         {"opt_type=muon",                                                      AT(optimizer),             2   },
         {"xla_flags=--xla_tpu_decompose_all_gather_einsum=true",               AT(collective_matmul),     1   },
+        {"xla_flags='--xla_tpu_dvfs_p_state=7 --xla_x=1'",                     AT(p_state),               7   },
+        {"xla_flags=--xla_tpu_enable_sparse_core_collective_offload_all_gather=true",
+         AT(offloads_gathers),                                                                            1   },
         {"LIBTPU_INIT_ARGS='--xla_x=1 --xla_tpu_decompose_all_gather_einsum'",
          AT(collective_matmul),                                                                           1   },
     };
