@@ -155,7 +155,11 @@ Test(recipe, a_model_may_have_been_run_with_other_settings)
         const char *model;
         int64_t tokamax;
         int64_t p_state;
-    } cases[] = {{"qwen3-235b-a22b", 0, 7}, {"qwen3-30b-a3b", 1, -1}, {NULL, 1, -1}};
+    } cases[] = {
+        {"qwen3-235b-a22b", 0, 7 },
+        {"qwen3-30b-a3b",   1, -1},
+        {NULL,              1, -1}
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         pod_settings settings = {0};
         pod_recipe recipe;
