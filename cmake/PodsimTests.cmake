@@ -39,7 +39,7 @@ endfunction()
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
-# tests/unit/sample.h becomes two tests: a sample of its cases, and all of them (label "whole").
+# tests/unit/sample.h becomes three tests: a sample of its cases, four times as many (label "whole") and all.
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")
@@ -60,10 +60,13 @@ function(pod_add_unit_test module source)
   file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
   if(sampled)
     add_dependencies(whole_tests ${target})
-    add_test(NAME "${name}_whole" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
-    set_tests_properties(
-      "${name}_whole" PROPERTIES LABELS "whole" PROCESSORS 1 COST 10 ENVIRONMENT
-                                 "${environment};PODSIM_TEST_WHOLE=1")
+    foreach(sample whole all)
+      add_test(NAME "${name}_${sample}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
+      set_tests_properties(
+        "${name}_${sample}" PROPERTIES LABELS "${sample}" PROCESSORS 1 COST 10 ENVIRONMENT
+                                       "${environment};PODSIM_TEST_SAMPLE=${sample}")
+    endforeach()
+    set_tests_properties("${name}_all" PROPERTIES LABELS "unit;slow" TIMEOUT ${POD_SLOW_S})
   endif()
 endfunction()
 

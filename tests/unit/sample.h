@@ -1,14 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Tests that loop over many cases. Sanitizers make them five times as slow, so that ctest runs a program that
- *  includes this twice: as unit.MODULE.FILE, which takes a sample of the cases, and as unit.MODULE.FILE_whole
- *  (PODSIM_TEST_WHOLE is set), which takes all of them. scripts/test runs the first under sanitizers and the second
- *  in the release build. */
+ *  includes this three times: as unit.MODULE.FILE, which takes a sample of the cases; as unit.MODULE.FILE_whole, which
+ *  takes four times as many, mostly the whole; and as unit.MODULE.FILE_all. scripts/test runs the first under
+ *  sanitizers, the second in the release build and the third with --all. PODSIM_TEST_SAMPLE says which: whole or all. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-/** How far a loop goes on after a case: `every` cases, or one where all are asked for. */
-static inline int sample_step(int every)
+/** Of how many cases one is tried where the smallest sample takes one of `every`. */
+static inline uint64_t sample_of(int every)
 {
-    return getenv("PODSIM_TEST_WHOLE") != NULL ? 1 : every;
+    const char *sample = getenv("PODSIM_TEST_SAMPLE");
+    return sample == NULL                 ? (uint64_t)every
+           : strcmp(sample, "whole") == 0 ? (uint64_t)(every + 3) / 4
+                                          : 1;
+}
+
+/** Whether case `number` is tried: about one of so many, by a hash, so that a loop inside another one gives all its
+ *  kinds. Case 0 always is. */
+static inline bool sample_takes(int64_t number, int every)
+{
+    const uint64_t hash = (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    return hash % sample_of(every) == 0;
+}
+
+/** The next case that is tried after case `number`. */
+static inline int sample_next(int number, int every)
+{
+    do {
+        number++;
+    } while (!sample_takes(number, every));
+    return number;
 }

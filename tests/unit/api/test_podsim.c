@@ -9,9 +9,9 @@
 
 #define HLO POD_SOURCE_DIR "/topologies/examples/hlo/mlp_v5p_64.hlo.txt"
 #define MLP                                                                                        \
-    {"model", "mlp:layers=2,d_model=512,d_ff=2048"},                                               \
+    {"model", "mlp:layers=2,d_model=64,d_ff=256"},                                                 \
     {                                                                                              \
-        "batch", "512"                                                                             \
+        "batch", "64"                                                                              \
     }
 #define END                                                                                        \
     {                                                                                              \

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sample.h"
+
 /* A fixture over `slices` slices; the group of one of them stays in f->group. */
 typedef struct joined {
     fixture f;
@@ -93,9 +95,8 @@ Test(collectives_hier, move_every_contribution_once)
                     j.f.request.elements = sizes[e];
                     for (int i = 0; i < pod_coll_algorithm_count(); ++i) {
                         const pod_coll_algorithm *a = pod_coll_algorithm_at(i);
-                        if (pod_coll_algorithm_fits(a, &j.f.request)) {
+                        if (pod_coll_algorithm_fits(a, &j.f.request) && sample_takes(proved++, 8)) {
                             prove(&j, a);
-                            ++proved;
                         }
                     }
                 }

@@ -215,7 +215,7 @@ static const char *const tellers[] = {"ring",   "line",     "bucket", "swing",
 Test(collectives_repeat, chips_do_the_same_where_schedules_say_so)
 {
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
-    for (int number = 0; number < CASES; number += sample_step(3)) {
+    for (int number = 0; number < CASES; number = sample_next(number, 4)) {
         dice d = {.seed = SEED, .stream = (uint64_t)number};
         fixture f;
         char wrap[4];
@@ -246,7 +246,7 @@ Test(collectives_repeat, chips_do_the_same_over_several_slices)
 {
     tally *tallies = calloc((size_t)pod_coll_algorithm_count(), sizeof *tallies);
     int beyond = 0;
-    for (int number = 0; number < CASES; number += sample_step(3)) {
+    for (int number = 0; number < CASES; number = sample_next(number, 4)) {
         dice d = {.seed = SEED, .stream = (uint64_t)(CASES + number)};
         fixture f;
         char wrap[4];
@@ -335,7 +335,7 @@ Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all)
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
     const pod_coll_algorithm *line = fixture_find("line");
     int folded = 0;
-    for (int number = 0; number < 10 * CASES; number += sample_step(5)) {
+    for (int number = 0; number < 10 * CASES; number = sample_next(number, 8)) {
         dice d = {.seed = SEED, .stream = (uint64_t)(2 * CASES + number)};
         fixture f;
         char wrap[4];

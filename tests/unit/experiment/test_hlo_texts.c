@@ -288,7 +288,7 @@ Test(hlo_texts, parts_bounds_and_algorithms_of_every_text)
 {
     world w;
     world_init(&w);
-    for (int row = 0; row < pod_table_rows(w.expected); row += sample_step(4)) {
+    for (int row = 0; row < pod_table_rows(w.expected); row = sample_next(row, 8)) {
         const char *id = cell(&w, row, "id");
         text_load(&w, row);
         const double step_s = run_watched_s(&w, id);
@@ -308,7 +308,7 @@ Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
     int extrapolated = 0;
     world w;
     world_init(&w);
-    for (int row = 0; row < pod_table_rows(w.expected); row += sample_step(4)) {
+    for (int row = 0; row < pod_table_rows(w.expected); row = sample_next(row, 8)) {
         const char *id = cell(&w, row, "id");
         text_load(&w, row);
         const double few_s = run_s(&w);
@@ -325,7 +325,7 @@ Test(hlo_texts, a_few_iterations_stand_for_all_to_a_thousandth)
         extrapolated += long_loops;
         text_fini(&w);
     }
-    cr_expect(sample_step(4) > 1 || extrapolated == 10, "%d", extrapolated);
+    cr_expect(sample_of(8) > 1 || extrapolated == 10, "%d", extrapolated);
     cr_expect_gt(extrapolated, 0);
     world_fini(&w);
 }
@@ -376,12 +376,11 @@ static double anomaly_of(const char *id)
 }
 
 /* A faster MXU, HBM or link doesn't make a step longer, a slower one not shorter. Of every eighth text:
- * all 32 take minutes under sanitizers. PODSIM_TEST_TEXTS=all runs them. */
+ * all 32 take minutes under sanitizers. unit.experiment.hlo_texts_all runs them. */
 Test(hlo_texts, faster_chips_do_not_take_longer)
 {
     enum { EVERY = 8 };
-    const char *asked = getenv("PODSIM_TEST_TEXTS");
-    const bool all = asked != NULL && strcmp(asked, "all") == 0;
+    const bool all = sample_of(EVERY) == 1;
     world w;
     world_init(&w);
     for (int row = 0; row < pod_table_rows(w.expected); row++) {

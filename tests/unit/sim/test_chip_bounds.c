@@ -7,6 +7,7 @@
 #include "sim/oracle.h"
 
 #include "../../dice.h"
+#include "../sample.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -205,12 +206,14 @@ static int check_case(scene *s)
 Test(sim_chip_bounds, no_chip_ends_before_its_bound)
 {
     int ran = 0;
-    for (int i = 0; i < CASES; i++) {
+    int tried = 0;
+    for (int i = 0; i < CASES; i = sample_next(i, 8)) {
         dice d = {.seed = SEED, .stream = (uint64_t)i};
         scene s;
         scene_open(&s, &d);
         ran += check_case(&s);
+        tried++;
         scene_close(&s);
     }
-    cr_assert(ran >= CASES * 8 / 10, "%d cases had an algorithm", ran);
+    cr_assert(ran >= tried * 8 / 10, "%d of %d cases had an algorithm", ran, tried);
 }

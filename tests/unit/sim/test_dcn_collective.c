@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../sample.h"
+
 static const char *const names[] = {"auto", "hier", "hier_serial", "flat", "routed"};
 
 static void run_all(joined *j, int64_t bytes)
@@ -105,12 +107,16 @@ static double inside_us(joined *j, pod_coll_op op, const char *name, int64_t byt
  * cards it has 3.125 GB/s; S = 2 swaps runs in one flight of 50 us, more slices need two. */
 Test(sim_dcn, takes_the_sum_of_the_phases_within_two_percent)
 {
+    int number = 0;
     for (int32_t slices = 2; slices <= 5; slices++) {
         joined joined_case;
         joined *j = &joined_case;
         joined_init(j, 16, 16, 3, slices, 1.0);
         j->machine.fold_slices = true;
         for (int64_t bytes = 1 << 24; bytes <= 1 << 30; bytes <<= 3) {
+            if (!sample_takes(number++, 4)) {
+                continue;
+            }
             const double run = (double)bytes / 256.0;
             const double dcn = 2.0 * (slices - 1) / slices * run / 3.125e9 * 1e6;
             const double phase = (double)bytes * 255.0 / 256.0 / (4.0 * 45e9) * 1e6 + 16.0;
@@ -134,8 +140,12 @@ Test(sim_dcn, predicts_what_it_simulates)
     joined *j = &joined_case;
     joined_init(j, 4, 8, 0, 4, 1.0);
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
+    int number = 0;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         for (int64_t bytes = 1 << 12; bytes <= 1 << 28; bytes <<= 4) {
+            if (!sample_takes(number++, 4)) {
+                continue;
+            }
             const pod_coll_algorithm *a = NULL;
             pod_coll_prediction p;
             j->request.op = ops[i];

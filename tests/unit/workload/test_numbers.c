@@ -33,7 +33,7 @@ static void all_layouts(const char *model, int64_t batch)
     pod_logical_mesh *list = NULL;
     int count = 0;
     cr_assert_eq(pod_step_layouts(&slice, true, 0, &list, &count, NULL), POD_OK);
-    for (int i = 0; i < count; i += sample_step(4)) {
+    for (int i = 0; i < count; i = sample_next(i, 8)) {
         char text[POD_MESH_TEXT_MAX];
         step_case c;
         pod_logical_mesh_print(&list[i], text, sizeof text);
@@ -83,7 +83,7 @@ Test(numbers, microbatches_stages_optimizers_and_windows_agree_too)
         {"data=8,tensor=8",            1, 1, POD_OPTIMIZER_SGD,  POD_STEP_FORWARD, true },
         {"pipeline=2,data=8,tensor=4", 2, 1, POD_OPTIMIZER_SGD,  POD_STEP_TRAIN,   true },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (int i = 0; i < (int)(sizeof cases / sizeof cases[0]); i = sample_next(i, 4)) {
         step_case c;
         step_prepare(&c, "v5p:4x4x4", "xyz", cases[i].mesh, mlp, 128);
         c.request.microbatches = cases[i].parts;
@@ -101,7 +101,7 @@ Test(numbers, matmuls_piece_by_piece_agree_too)
 {
     static const char *const meshes[] = {"tensor=64", "fsdp=32,tensor=2", "data=16,tensor=4",
                                          "data=4,fsdp=4,tensor=4", "sequence=8,tensor=8"};
-    for (size_t i = 0; i < 3 * (sizeof meshes / sizeof meshes[0]); i++) {
+    for (int i = 0; i < 3 * (int)(sizeof meshes / sizeof meshes[0]); i = sample_next(i, 4)) {
         step_case c;
         step_prepare(&c, "v5p:4x4x4", "xyz", meshes[i / 3], "matmul:m=128,k=64,n=128", 0);
         c.request.collective_matmul = true;
@@ -126,7 +126,7 @@ static void model_faults_are_seen(const char *model, const char *mesh, bool piec
     const pod_program *program = &c.work.programs.stages[0];
     int collectives = 0;
     for (int32_t op = 0; op < program->nops; op++) {
-        if (program->ops[op].kind == POD_OP_COLLECTIVE && collectives++ % sample_step(3) == 0) {
+        if (program->ops[op].kind == POD_OP_COLLECTIVE && sample_takes(collectives++, 8)) {
             const pod_step_check check = serial_check(&c, reference, fault, op);
             cr_assert_gt(check.wrong, 0, "%s: fault %d in op %d (%s) is not seen", mesh, fault,
                          (int)op, program->ops[op].name);
