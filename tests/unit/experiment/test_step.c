@@ -244,7 +244,7 @@ Test(step, the_fewest_layers_that_are_steady_give_the_time_of_more)
         {dense,   "v5e:4x4",   "pipeline=4,fsdp=4"},
         {experts, "v5p:2x2x4", "fsdp=4,expert=4"  },
     };
-    for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i = sample_next(i, 2)) {
+    for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i = sample_next(i, 8)) {
         world world_, *w = &world_;
         world_init(w, rows[i].slice);
         w->experiment.data = POD_DATA_NONE;

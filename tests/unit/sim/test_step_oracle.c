@@ -88,7 +88,7 @@ static void core_slows(world *w, uint64_t seed)
 Test(sim_step_oracle, steps_are_the_same_with_and_without)
 {
     int64_t known = 0;
-    for (int number = 0; number < 200; number = sample_next(number, 16)) {
+    for (int number = 0; number < 200; number = sample_next(number, 32)) {
         const uint64_t seed = (uint64_t)number;
         world w;
         pod_oracle_memo *memo = NULL;
