@@ -2,7 +2,7 @@
 /** Tests that loop over many cases. Sanitizers make them five times as slow, so that ctest runs a program that
  *  includes this three times: as unit.MODULE.FILE, which takes a sample of the cases; as unit.MODULE.FILE_whole, which
  *  takes four times as many, mostly the whole; and as unit.MODULE.FILE_all. scripts/test runs the first under
- *  sanitizers, the second in the release build and the third with --all. PODSIM_TEST_SAMPLE says which: whole or all. */
+ *  sanitizers, the second in the release build and the third with --all. PODSIM_TEST_SAMPLE says which: whole, all. */
 #pragma once
 
 #include <stdbool.h>

@@ -335,7 +335,7 @@ Test(collectives_repeat, one_rank_of_a_closed_axis_is_followed_for_all)
     static const pod_coll_op ops[] = {POD_ALL_REDUCE, POD_ALL_GATHER, POD_REDUCE_SCATTER};
     const pod_coll_algorithm *line = fixture_find("line");
     int folded = 0;
-    for (int number = 0; number < 10 * CASES; number = sample_next(number, 8)) {
+    for (int number = 0; number < 10 * CASES; number = sample_next(number, 5)) {
         dice d = {.seed = SEED, .stream = (uint64_t)(2 * CASES + number)};
         fixture f;
         char wrap[4];
