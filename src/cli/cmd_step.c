@@ -447,7 +447,9 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     if (st == POD_OK) {
         st = lay(cli, &logical, &request, &targets.setup[0], &run_case, err);
     }
-    if (st == POD_OK) {
+    if (st == POD_OK && texts->inject != NULL) {
+        st = pod_step_inject(cli, &run_case, &targets.setup[0].chip, texts->inject, err);
+    } else if (st == POD_OK) {
         st = run(cli, texts, &run_case, texts->what_if != NULL ? &what : NULL, err);
     }
     pod_experiment_step_case_fini(&run_case);
@@ -486,6 +488,7 @@ static const pod_cli_option options[] = {
      "write the step's messages and calculations as GOAL (LogGOPSim); implies --exact", .group = "Output"},
     {"memory", 0, POD_CLI_TARGET, POD_CLI_FIELD(pod_step_texts, memory), "FILE",
      "write HBM by kind to a CSV file", .group = "Output"},
+    {"inject", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, inject), "all|FAULT|FAULT:OP", .help = NULL},
 };
 /* clang-format on */
 

@@ -38,12 +38,13 @@ typedef struct pod_cli_option {
     size_t offset;        /**< of the field (POD_CLI_FIELD) */
     size_t size;          /**< of the field; 0 = only the text is kept (pod_cli_said) */
     const char *argument; /**< what help calls the value; NULL for flags */
-    const char *help;     /**< one line, with the default if there is one */
-    const char *words;    /**< of a choice, where `argument` is called otherwise */
-    int64_t min;          /**< of counts and doubles */
-    int64_t max;          /**< 0 = what the field holds */
-    const char *example;  /**< the option must be given, for instance so; NULL = it need not */
-    const char *what;     /**< what errors call the value; NULL = "--name" */
+    const char
+        *help; /**< one line, with the default if there is one; NULL = of tests alone: not shown */
+    const char *words;   /**< of a choice, where `argument` is called otherwise */
+    int64_t min;         /**< of counts and doubles */
+    int64_t max;         /**< 0 = what the field holds */
+    const char *example; /**< the option must be given, for instance so; NULL = it need not */
+    const char *what;    /**< what errors call the value; NULL = "--name" */
     pod_status (*read)(const char *text, void *field, pod_error *err);
     const char *group; /**< heading of --help-all that it stands below; NULL = the command's own */
     bool matters;      /**< one of the few that short help shows */

@@ -250,6 +250,17 @@ static pod_status whole_option(pod_cli *cli, const option_set *set, const char *
     return POD_OK;
 }
 
+/* Those that help and completion show. */
+static void shown_only(const option_set *set, const pod_cli_option *shown[], int *count)
+{
+    *count = 0;
+    for (int i = 0; i < set->count; i++) {
+        if (set->option[i]->help != NULL) {
+            shown[(*count)++] = set->option[i];
+        }
+    }
+}
+
 pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, const char **argv,
                          pod_error *err)
 {
@@ -266,10 +277,13 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
     line_init(line, cli, usage);
     line->set.argc = argc;
     line->set.argv = argv;
+    const pod_cli_option *shown[POD_CLI_OPTIONS_MAX];
+    int nshown;
+    shown_only(&line->set, shown, &nshown);
     if (cli->typed != NULL) {
         cli->help = true;
-        return pod_cli_complete(cli, usage->positional != NULL ? usage->synopsis : NULL,
-                                line->set.option, line->set.count, err);
+        return pod_cli_complete(cli, usage->positional != NULL ? usage->synopsis : NULL, shown,
+                                nshown, err);
     }
     args[0] = name;
     args[argc] = NULL;
@@ -293,8 +307,8 @@ pod_status pod_cli_parse(pod_cli *cli, const pod_cli_usage *usage, int argc, con
             .synopsis = usage->synopsis,
             .examples = usage->examples,
             .about = usage->about,
-            .options = line->set.option,
-            .noptions = line->set.count,
+            .options = shown,
+            .noptions = nshown,
         };
         if (cli->man) {
             pod_cli_man_add(&cli->output, &help);

@@ -37,6 +37,7 @@ typedef struct pod_step_texts {
     const char *memory;
     const char *chakra;
     const char *goal;
+    const char *inject; /**< of step in tests: faults (experiment/step_inject.h) */
 } pod_step_texts;
 
 static inline pod_step_texts pod_step_texts_make(void)
@@ -195,3 +196,7 @@ pod_status pod_what_if_print(pod_cli *cli, const char *command, pod_time_ps base
 /** Rows of `--what-if all`. Collective. */
 pod_status pod_what_if_table(pod_cli *cli, const pod_experiment_step_case *run_case,
                              pod_time_ps base_ps, pod_error *err);
+
+/** The step with faults in it, for tests. Collective. @return also POD_E_CHECK: one isn't found */
+pod_status pod_step_inject(pod_cli *cli, pod_experiment_step_case *run_case,
+                           const pod_chip_spec *chip, const char *what, pod_error *err);

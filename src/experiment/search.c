@@ -535,8 +535,8 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
         st = pod_experiment_step_reference(experiment, &run_case, terms, reference, err);
     }
     if (st == POD_OK && !infers) {
-        st = pod_experiment_step_run_data(experiment, &run_case, chip, reference, NULL, &result,
-                                          &numbers, err);
+        st = pod_experiment_step_run_data(experiment, &run_case, chip, reference, NULL, NULL,
+                                          &result, &numbers, err);
     }
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(&run_case, chip, &result, &numbers, outcome);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_numbers.h"
 
+#include "experiment/step_slices.h"
 #include "workload/verify/place_check.h"
 
 #include <stdlib.h>
@@ -155,7 +156,25 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
 typedef struct found {
     pod_step_check rows;
     pod_place_check transformer;
+    const pod_experiment_tamper *tamper;
 } found;
+
+static void found_load(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_check_load(&((found *)context)->transformer, chip, program, buffers);
+}
+
+static void found_store(void *context, int32_t chip, const pod_program *program, void **buffers)
+{
+    pod_place_check_store(&((found *)context)->transformer, chip, program, buffers);
+}
+
+static void found_tamper(void *context, int32_t chip, const pod_program *program, int32_t op,
+                         bool arrived, void *data)
+{
+    const pod_experiment_tamper *tamper = ((found *)context)->tamper;
+    tamper->tamper(tamper->context, chip, program, op, arrived, data);
+}
 
 static void rows_found(pod_experiment *experiment, found *f, const pod_reference *reference,
                        pod_experiment_step_numbers *numbers)
@@ -184,8 +203,8 @@ static void transformer_found(pod_experiment *experiment, found *f,
                               pod_experiment_step_numbers *numbers)
 {
     pod_place_check *check = &f->transformer;
-    int64_t sums[3] = {check->found.wrong, check->found.checked, check->loss};
-    pod_par_sum_i64(experiment->par, sums, 3);
+    int64_t sums[4] = {check->found.wrong, check->found.checked, check->loss, check->digest};
+    pod_par_sum_i64(experiment->par, sums, 4);
     error_max(experiment, &check->found.error);
     error_max(experiment, &check->found.share);
     check->found.wrong = sums[0];
@@ -197,6 +216,7 @@ static void transformer_found(pod_experiment *experiment, found *f,
         .wrong = check->found.wrong,
         .checked = check->found.checked,
         .inexact = check->found.checked, /* each is within a bound above 0 */
+        .digest = sums[3],
     };
 }
 
@@ -204,13 +224,15 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip,
                                         const pod_experiment_reference *reference,
+                                        const pod_experiment_tamper *tamper,
                                         pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err)
 {
     const bool rows = reference->rows != NULL;
     pod_experiment_step_machine own;
     found f = {
-        .rows = {.reference = reference->rows, .work = &run_case->work}
+        .rows = {.reference = reference->rows, .work = &run_case->work},
+        .tamper = tamper,
     };
     pod_experiment_step_machine_make(&own, experiment, run_case, chip);
     const pod_step_args args = {
@@ -218,18 +240,24 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
         .chip = chip,
         .programs = &run_case->work.programs,
         .data = true,
-        .load = rows ? pod_step_check_load : pod_place_check_load,
-        .store = rows ? pod_step_check_store : pod_place_check_store,
-        .context = rows ? (void *)&f.rows : (void *)&f.transformer,
+        .load = rows ? pod_step_check_load : found_load,
+        .store = rows ? pod_step_check_store : found_store,
+        .tamper = tamper != NULL && tamper->tamper != NULL ? found_tamper : NULL,
+        .context = rows ? (void *)&f.rows : (void *)&f,
     };
     pod_status st = rows ? POD_OK
                          : pod_place_check_init(&f.transformer, &run_case->request, &run_case->work,
                                                 experiment->seed, reference->transformer, err);
+    f.transformer.digests = tamper != NULL;
     st = pod_par_agree(experiment->par, st, err);
     POD_THEN(st, pod_experiment_watch_step(watch, &args, result, err));
     pod_experiment_progress_end(experiment);
-    POD_THEN(st,
-             pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
+    if (st == POD_OK && tamper == NULL) {
+        st = pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err);
+    }
+    if (st == POD_OK && !rows) {
+        pod_experiment_step_slowest_slice(chip, &run_case->setup->slice, args.programs, result);
+    }
     if (st == POD_OK && rows) {
         rows_found(experiment, &f, reference->rows, numbers);
     } else if (st == POD_OK) {

@@ -62,14 +62,24 @@ typedef struct pod_experiment_step_numbers {
     int64_t inexact; /**< of them: sums that may round differently by order */
     int64_t tokens;  /**< inference: decoded */
     int64_t near;    /**< of them: not the reference's, but nearer to it than their error */
+    int64_t digest;  /**< with a fault: of all bytes that were compared */
 } pod_experiment_step_numbers;
 
+/** Of tests: what goes wrong in a run (sim/step.h). */
+typedef struct pod_experiment_tamper {
+    void (*tamper)(const void *context, int32_t chip, const pod_program *program, int32_t op,
+                   bool arrived, void *data);
+    const void *context;
+} pod_experiment_tamper;
+
 /** Simulate with real numbers and compare. Collective.
+ *  @param tamper       of transformers; NULL: nothing goes wrong
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */
 pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_chip_spec *chip,
                                         const pod_experiment_reference *reference,
+                                        const pod_experiment_tamper *tamper,
                                         pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err);

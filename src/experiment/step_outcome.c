@@ -134,7 +134,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
             st = pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err);
             pod_step_result_fini(result);
         }
-        POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, &reference, watch,
+        POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, &reference, NULL, watch,
                                                   result, &numbers, err));
         pod_experiment_reference_free(&reference);
     } else if (st == POD_OK) {

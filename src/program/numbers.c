@@ -575,6 +575,14 @@ static pod_status compute_adam(work *w)
     return POD_OK;
 }
 
+static void positions_advance(work *w)
+{
+    enum { QUERY_POSITION = 3 };
+    for (int64_t i = 0; i < w->number->in[QUERY_POSITION].rows; i++) {
+        w->in[QUERY_POSITION][i] += 1;
+    }
+}
+
 static pod_status number_exec(work *w)
 {
     static pod_status (*const compute[POD_NUMBER_FUNCTIONS])(work *) = {
@@ -611,6 +619,9 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_ADAM] = compute_adam,
     };
     pod_status st = work_load(w);
+    if (st == POD_OK && w->number->ahead) {
+        positions_advance(w);
+    }
     POD_THEN(st, compute[w->number->function](w));
     if (st == POD_OK) {
         work_store(w);

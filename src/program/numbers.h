@@ -114,6 +114,7 @@ typedef struct pod_number {
     bool transpose_b;
     bool accumulate; /**< add to what x holds */
     bool back;
+    bool ahead;   /**< of attention, by a fault: a query sees one key too many */
     bool untimed; /**< a product that its op doesn't cost */
     pod_kernel_activation activation;
     int64_t heads;

@@ -141,6 +141,15 @@ static bool data_there(step_run *run, int32_t cell, const pod_op *op, int32_t bu
     return st == POD_OK;
 }
 
+/* A test may change what travels. */
+static void tamper(step_run *run, int32_t cell, int32_t op, bool arrived, void *data)
+{
+    if (run->args->tamper != NULL) {
+        run->args->tamper(run->args->context, pod_machine_chip(run->args->machine, cell),
+                          step_stage_at(run, step_cell_at(run, cell))->program, op, arrived, data);
+    }
+}
+
 static void numbers_compute(step_run *run, int32_t cell, int32_t op)
 {
     const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
@@ -182,6 +191,7 @@ static void send_ready(step_run *run, int32_t cell, int32_t op_number, const pod
         pod_shards *shards = &run->shards[cell - run->first];
         const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
         memcpy(payload->bytes + sizeof letter, shards->data[op->in[0]], (size_t)data_bytes);
+        tamper(run, cell, op_number, false, payload->bytes + sizeof letter);
         pod_shards_release(shards, program, op->in[0]);
     }
     const pod_net_tag tag = {
@@ -361,6 +371,7 @@ static void instance_done(void *context, int32_t cell, uint32_t number)
     if (run->args->data && data_there(run, cell, op, op->out, false)) {
         const pod_coll_schedule *schedule = run->schedules[stage->schedule_of[op_number]].schedule;
         pod_step_store(run, cell, op, instance->collective, schedule);
+        tamper(run, cell, op_number, true, run->shards[cell - run->first].data[op->out]);
     }
     instance->cells_left--;
     op_done(run, cell, op_number, instance->start_ps[cell - run->first]);
@@ -426,6 +437,32 @@ static step_instance *simulated_at(step_run *run, int32_t cell, uint32_t number)
     return run->instances[number];
 }
 
+/* What a chip gives to a collective. */
+static void load(step_run *run, int32_t cell, int32_t op, pod_collective *collective,
+                 const pod_coll_schedule *schedule)
+{
+    const pod_program *program = step_stage_at(run, step_cell_at(run, cell))->program;
+    const pod_op *what = &program->ops[op];
+    void **data = &run->shards[cell - run->first].data[what->in[0]];
+    void *own = *data;
+    const size_t bytes = (size_t)pod_buffer_bytes(&program->buffers[what->in[0]]);
+    if (run->args->tamper != NULL) {
+        *data = malloc(bytes + 1);
+        if (*data == NULL) {
+            *data = own;
+            pod_step_out_of_memory(run, "a collective");
+            return;
+        }
+        memcpy(*data, own, bytes);
+        tamper(run, cell, op, false, *data);
+    }
+    pod_step_load(run, cell, what, collective, schedule);
+    if (*data != own) {
+        free(*data);
+        *data = own;
+    }
+}
+
 static void collective_begin(step_run *run, int32_t cell, int32_t op)
 {
     const step_stage *stage = &run->stages[step_cell_at(run, cell)->stage];
@@ -441,7 +478,7 @@ static void collective_begin(step_run *run, int32_t cell, int32_t op)
         if (!data_there(run, cell, what, what->in[0], true)) {
             return;
         }
-        pod_step_load(run, cell, what, instance->collective, schedule);
+        load(run, cell, op, instance->collective, schedule);
         pod_shards_release(&run->shards[cell - run->first], stage->program, what->in[0]);
     }
     pod_collective_start(instance->collective, cell, order);

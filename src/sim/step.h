@@ -102,6 +102,10 @@ typedef struct pod_step_args {
     void (*load)(void *context, int32_t chip, const pod_program *program, void **buffers);
     /** With data: look at a chip's buffers after the step. */
     void (*store)(void *context, int32_t chip, const pod_program *program, void **buffers);
+    /** Of tests, else NULL: may change `data`, what op `op` is about to send of `in[0]` (a copy), or what has come to
+     *  `out` of a collective. */
+    void (*tamper)(void *context, int32_t chip, const pod_program *program, int32_t op,
+                   bool arrived, void *data);
     void *context;
     const pod_step_observer *observer; /**< NULL: nobody watches */
     bool link_records;                 /**< keep what each link carried */

@@ -398,6 +398,16 @@ static void logits_compare(const chip_place *place, const pod_place *what, const
     }
 }
 
+/** Of the bytes of one array on one chip, below 2^32, so that sums of them don't overflow (FNV-1a). */
+static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t bytes)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)chip << 32U ^ (uint64_t)buffer;
+    for (int64_t i = 0; i < bytes; i++) {
+        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+    }
+    return (int64_t)(hash >> 32U);
+}
+
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -410,6 +420,8 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
         }
         target t = {
             .check = check, .prefix = "", .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        check->digest +=
+            check->digests ? digest_of(chip, what->buffer, t.data, pod_buffer_bytes(buffer)) : 0;
         if (what->role == POD_PLACE_LOGITS) {
             logits_compare(&place, what, buffer, &t);
         } else if (what->role == POD_PLACE_LOSS) {

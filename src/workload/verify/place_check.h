@@ -25,6 +25,8 @@ typedef struct pod_place_check {
     pod_transformer_array *arrays; /**< arrays[narrays] */
     pod_transformer_check found;   /**< on this rank's chips */
     int64_t loss;
+    bool digests;   /**< wanted: */
+    int64_t digest; /**< of all bytes that are compared: a sum over chips and arrays */
 } pod_place_check;
 
 /** What the programs of a step that is compared take from its model. */
