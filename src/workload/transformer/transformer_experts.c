@@ -258,8 +258,21 @@ static void weight_backward(pod_tf *tf, const pod_layer *layer, const char *name
     pod_tf_gradient(tf, bundle, partial);
 }
 
-void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
-                                 int32_t dh, int32_t dy)
+/** Derivatives by shares are products of results with what is summed over tensor: so are they, beside the experts'
+ *  matmuls. @return the sum, under way; NONE: there is none */
+static int32_t shares_sum(pod_tf *tf, const pod_layer *layer)
+{
+    const int32_t op = drops(tf)
+                           ? NONE
+                           : pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.shares",
+                                               &tf->layout->tensor, tf->tokens * layer->top_k,
+                                               POD_DTYPE_F32, NONE, TOUCH(NONE, NONE, NONE, NONE));
+    pod_tf_routes_shares_sum(tf, layer, op);
+    return op;
+}
+
+int32_t pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
+                                    int32_t dh, int32_t dy)
 {
     static const char *const names[2] = {"bwd.send.results", "bwd.exchange.results"};
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_EXPERTS_DOWN);
@@ -269,6 +282,7 @@ void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_t
                                 ? pod_tf_bundle_of(tf, tf->layer, POD_PART_EXPERTS_OUT)->gathered
                                 : pod_tf_use_part(tf, POD_PART_EXPERTS_OUT);
     const int32_t rows = rows_send(tf, names, layer, passes, dy, true);
+    const int32_t sum = shares_sum(tf, layer);
     scalars(tf, "bwd.route.scalars", layer);
     pod_tf_quantize(tf, 2 * elements, rows);
     experts_matmul(tf, "bwd.matmul.experts.out", layer, m, POD_GROUPED_ROWS,
@@ -277,6 +291,7 @@ void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_t
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * pod_layer_matmul_k(m, tf->tensor), mlp->wi);
     weight_backward(tf, layer, "bwd.matmul.experts.dout", m, (const int32_t[2]){mlp->wi, rows},
                     rows);
+    return sum;
 }
 
 void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,

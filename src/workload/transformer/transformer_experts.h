@@ -35,9 +35,11 @@ void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
 void pod_tf_experts_output(pod_tf *tf, const pod_layer *layer, int32_t h, int32_t y, bool again);
 /** What backward reads of a down projection that is kept. */
 void pod_tf_experts_kept(pod_tf *tf, const pod_layer *layer);
-/** From the derivative by the output to that after the function. */
-void pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
-                                 int32_t dh, int32_t dy);
+/** From the derivative by the output to that after the function.
+ *  @return the sum of derivatives by shares over tensor, under way: what goes through the router waits for it; or
+ *          POD_OP_NONE */
+int32_t pod_tf_experts_out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
+                                    int32_t dh, int32_t dy);
 /** From the derivative before the function to that by the normed input. */
 void pod_tf_experts_in_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp,
                                 int32_t xn, int32_t dwi, int32_t dxn);

@@ -224,15 +224,16 @@ static void weights_backward(pod_tf *tf, pod_tf_summing *sum, pod_tf_products pr
 }
 
 /** From the derivative by the output, gathered over tensor, to that after the function. */
-static void out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp, int32_t dh,
-                         int32_t dy)
+static int32_t out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp, int32_t dh,
+                            int32_t dy)
 {
     const int64_t kn[2] = {layer->d_ff / tf->tensor, tf->model->d_model};
     const int64_t nk[2] = {kn[1], kn[0]};
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, tf->model->d_model);
+    int32_t shares = NONE;
     if (layer->experts > 0) {
         pod_tf_gather_rows(tf, "bwd.gather.rows", all);
-        pod_tf_experts_out_backward(tf, layer, mlp, dh, all);
+        shares = pod_tf_experts_out_backward(tf, layer, mlp, dh, all);
     }
     if (layer->d_ff == 0) {
         widen_backward(tf, layer, mlp, all);
@@ -252,6 +253,7 @@ static void out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *m
         by_weights.product[0].factor = pod_tf_factor_of_function(tf, mlp->wi, all);
         weights_backward(tf, &none, by_weights, bundle);
     }
+    return shares;
 }
 
 /** From the derivative before the function to that by the normed input, summed over tensor; where attention has the
@@ -277,6 +279,7 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
         }
         return;
     }
+    pod_tf_routes_router_back(tf, layer, in_out[0], in->gathered, partial);
     pod_tf_summing sum = {.products = NULL};
     pod_tf_products products = one_product("bwd.matmul.in", nk, matrices,
                                            (const int32_t[3]){in_out[1], in->gathered, partial});
@@ -291,7 +294,6 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     } else {
         sum = pod_tf_multiply_sum(tf, &products);
     }
-    pod_tf_routes_router_back(tf, layer, in_out[0], in->gathered, partial);
     pod_tf_products by_weights =
         one_product("bwd.matmul.din", kn, matrices, (const int32_t[3]){in_out[0], in_out[1], NONE});
     by_weights.product[0].factor = pod_tf_factor_by_weights(tf, in_out[0], in_out[1], 0, 0);
@@ -306,13 +308,14 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
     const bool use = !mlp->in_used;
     const int32_t wi = mlp->wi;
     const int32_t dh = dense_activation(tf, "dh", layer, pod_tf_function_width(tf, layer), 1);
-    out_backward(tf, layer, mlp, dh, dy);
+    const int32_t shares = out_backward(tf, layer, mlp, dh, dy);
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     /* in place of what is before the function, unless that is a slice of what a loop keeps */
     const int32_t dwi = mlp->in_used
                             ? wi
                             : dense_activation(tf, "dhidden", layer, pod_tf_hidden_width(tf, layer),
                                                tf->model->mlp_matrices - 1);
+    pod_tf_wait(tf, shares);
     pod_tf_vector(tf, "bwd.function", (double)elements,
                   2 * tf->model->mlp_matrices * elements * BYTES, TOUCH(wi, dh, dwi, NONE));
     if (layer->d_ff > 0) {

@@ -96,9 +96,6 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
     if (model->capacity_percent > 0) {
         return feature_fail("a capacity of experts", err);
     }
-    if (layout->size[POD_MESH_TENSOR] > 1) {
-        return feature_fail("the mesh axis tensor with experts", err);
-    }
     if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
         return feature_fail("--expert-balance above 1", err);
     }
@@ -114,7 +111,7 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
                         "experts; use a --batch or --seq with more factors of it",
                         (long long)tokens, (long long)model->experts);
     }
-    return POD_OK;
+    return pod_work_divides(layout, "moe_d_ff", model->moe_d_ff, &layout->tensor, err);
 }
 
 /** Logits of all tokens of a chip at a time in equal pieces. */

@@ -55,6 +55,20 @@ void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer)
     }
 }
 
+/** Derivatives by logits. @param dshare  by shares */
+static int32_t logits_back(pod_tf *tf, const pod_layer *layer, int32_t dshare)
+{
+    pod_number route = route_number(tf, layer, POD_NUMBER_ROUTE_BACK);
+    const int32_t dlogits =
+        pod_tf_number_new(tf, "logits", POD_DTYPE_F32, tf->tokens, layer->experts);
+    route.in[0] = pod_tf_number_whole(tf, tf->rows.row);
+    route.in[1] = pod_tf_number_whole(tf, tf->rows.share);
+    route.in[2] = pod_tf_number_whole(tf, dshare);
+    route.out[0] = pod_tf_number_whole(tf, dlogits);
+    pod_tf_number_compute(tf, &route);
+    return dlogits;
+}
+
 void pod_tf_routes_router_back(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights,
                                int32_t dxn)
 {
@@ -62,16 +76,9 @@ void pod_tf_routes_router_back(pod_tf *tf, const pod_layer *layer, int32_t xn, i
         return;
     }
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_ROUTER);
-    pod_number route = route_number(tf, layer, POD_NUMBER_ROUTE_BACK);
     pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
-    tf->rows.dlogits = pod_tf_number_new(tf, "logits", POD_DTYPE_F32, tf->tokens, layer->experts);
     tf->rows.xn = pod_tf_number(tf, xn);
-    route.in[0] = pod_tf_number_whole(tf, tf->rows.row);
-    route.in[1] = pod_tf_number_whole(tf, tf->rows.share);
-    route.in[2] = pod_tf_number_whole(tf, tf->rows.dshare);
-    route.out[0] = pod_tf_number_whole(tf, tf->rows.dlogits);
-    pod_tf_number_compute(tf, &route);
-    product.in[0] = route.out[0];
+    product.in[0] = pod_tf_number_whole(tf, logits_back(tf, layer, tf->rows.dshare));
     product.in[1] = pod_tf_number_matrix(tf, pod_tf_number(tf, weights),
                                          pod_tf_weights_first(tf, layer, m), m->k, m->n);
     product.transpose_b = true;
@@ -88,10 +95,11 @@ void pod_tf_routes_router_gradient(pod_tf *tf, const pod_tf_bundle *bundle, int3
         return;
     }
     const pod_layer_matmul *m = pod_layer_find(&layer, POD_ROLE_ROUTER);
+    const int32_t dlogits = logits_back(tf, &layer, tf->rows.dshare_sum);
     pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
     product.in[0] = pod_tf_number_whole(tf, tf->rows.xn);
     product.transpose_a = true;
-    product.in[1] = pod_tf_number_whole(tf, tf->rows.dlogits);
+    product.in[1] = pod_tf_number_whole(tf, dlogits);
     product.untimed = true;
     product.out[0] = pod_tf_number_matrix(tf, pod_tf_number(tf, partial),
                                           pod_tf_weights_first(tf, &layer, m), m->k, m->n);
@@ -123,6 +131,18 @@ void pod_tf_routes_send_back(pod_tf *tf, const pod_layer *layer, int32_t dy, int
         send.out[0] = pod_tf_number_whole(tf, pod_tf_number(tf, sent));
         send.out[1] = pod_tf_number_whole(tf, tf->rows.dshare);
         pod_tf_number_compute(tf, &send);
+    }
+}
+
+void pod_tf_routes_shares_sum(pod_tf *tf, const pod_layer *layer, int32_t op)
+{
+    if (has_numbers(tf, layer)) {
+        tf->rows.dshare_sum = tf->rows.dshare;
+        if (op != NOTHING) {
+            tf->rows.dshare_sum =
+                pod_tf_number_new(tf, "share", POD_DTYPE_F32, tf->tokens, layer->top_k);
+            pod_tf_number_move(tf, op, tf->rows.dshare, tf->rows.dshare_sum, (const int[2]){0, 0});
+        }
     }
 }
 
@@ -163,6 +183,22 @@ void pod_tf_routes_return_back(pod_tf *tf, const pod_layer *layer, int32_t rows,
 
 /* ---- products ---- */
 
+/** Of this chip: tensor cuts experts along moe_d_ff. */
+static int64_t k_of(const pod_tf *tf, const pod_layer_matmul *m)
+{
+    return pod_layer_matmul_k(m, tf->tensor);
+}
+
+static int64_t n_of(const pod_tf *tf, const pod_layer_matmul *m)
+{
+    return pod_layer_matmul_n(m, tf->tensor);
+}
+
+static int64_t width_of(const pod_tf *tf, const pod_layer *layer)
+{
+    return layer->moe_d_ff / tf->tensor;
+}
+
 /** One expert's rows from one chip. */
 typedef struct group {
     int64_t row;
@@ -176,14 +212,16 @@ static group group_at(const pod_tf *tf, const pod_layer *layer, const pod_layer_
 {
     const int64_t experts = layer->experts / tf->expert;
     const int64_t room = rows_of_all(tf, layer) / layer->experts;
-    return (group){
-        .row = i * room, .rows = room, .first = i % experts * m->k * m->n, .again = i >= experts};
+    return (group){.row = i * room,
+                   .rows = room,
+                   .first = i % experts * k_of(tf, m) * n_of(tf, m),
+                   .again = i >= experts};
 }
 
 /** First column of a matmul's results: gate comes before up. */
 static int64_t column_of(const pod_tf *tf, const pod_layer_matmul *m)
 {
-    return tf->model->mlp_matrices > 2 && m->part == POD_PART_EXPERTS_IN ? m->n : 0;
+    return tf->model->mlp_matrices > 2 && m->part == POD_PART_EXPERTS_IN ? n_of(tf, m) : 0;
 }
 
 static bool is_down(const pod_layer_matmul *m)
@@ -194,7 +232,7 @@ static bool is_down(const pod_layer_matmul *m)
 static int32_t hidden_new(pod_tf *tf, const pod_layer *layer, int64_t matrices)
 {
     return pod_tf_number_new(tf, "hidden", tf->stage.build.dtype, rows_of_all(tf, layer),
-                             matrices * layer->moe_d_ff);
+                             matrices * width_of(tf, layer));
 }
 
 void pod_tf_routes_product(pod_tf *tf, const pod_layer *layer, const pod_layer_matmul *m,
@@ -213,9 +251,10 @@ void pod_tf_routes_product(pod_tf *tf, const pod_layer *layer, const pod_layer_m
     for (int64_t i = 0; i < layer->experts; i++) {
         const group g = group_at(tf, layer, m, i);
         pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
-        product.in[0] = pod_tf_number_part(tf, in, g.row, g.rows, 0, m->k);
-        product.in[1] = pod_tf_number_matrix(tf, pod_tf_number(tf, weights), g.first, m->k, m->n);
-        product.out[0] = pod_tf_number_part(tf, out, g.row, g.rows, column, m->n);
+        product.in[0] = pod_tf_number_part(tf, in, g.row, g.rows, 0, k_of(tf, m));
+        product.in[1] =
+            pod_tf_number_matrix(tf, pod_tf_number(tf, weights), g.first, k_of(tf, m), n_of(tf, m));
+        product.out[0] = pod_tf_number_part(tf, out, g.row, g.rows, column, n_of(tf, m));
         pod_tf_number_compute(tf, &product);
     }
 }
@@ -235,11 +274,12 @@ void pod_tf_routes_by_input(pod_tf *tf, const pod_layer *layer, const pod_layer_
     for (int64_t i = 0; i < layer->experts; i++) {
         const group g = group_at(tf, layer, m, i);
         pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
-        product.in[0] = pod_tf_number_part(tf, in, g.row, g.rows, column, m->n);
-        product.in[1] = pod_tf_number_matrix(tf, pod_tf_number(tf, weights), g.first, m->k, m->n);
+        product.in[0] = pod_tf_number_part(tf, in, g.row, g.rows, column, n_of(tf, m));
+        product.in[1] =
+            pod_tf_number_matrix(tf, pod_tf_number(tf, weights), g.first, k_of(tf, m), n_of(tf, m));
         product.transpose_b = true;
         product.accumulate = column > 0;
-        product.out[0] = pod_tf_number_part(tf, out, g.row, g.rows, 0, m->k);
+        product.out[0] = pod_tf_number_part(tf, out, g.row, g.rows, 0, k_of(tf, m));
         pod_tf_number_compute(tf, &product);
     }
 }
@@ -249,21 +289,23 @@ static void by_weights(pod_tf *tf, const pod_layer *layer, const pod_layer_matmu
                        const int32_t a_b[2], int32_t partial)
 {
     const int64_t experts = layer->experts / tf->expert;
-    const int32_t sum = pod_tf_number_new(tf, "gradient", POD_DTYPE_F32, experts * m->k * m->n, 1);
+    const int32_t sum =
+        pod_tf_number_new(tf, "gradient", POD_DTYPE_F32, experts * k_of(tf, m) * n_of(tf, m), 1);
     for (int64_t i = 0; i < layer->experts; i++) {
         const group g = group_at(tf, layer, m, i);
         pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
-        product.in[0] = pod_tf_number_part(tf, a_b[0], g.row, g.rows, 0, m->k);
+        product.in[0] = pod_tf_number_part(tf, a_b[0], g.row, g.rows, 0, k_of(tf, m));
         product.transpose_a = true;
-        product.in[1] = pod_tf_number_part(tf, a_b[1], g.row, g.rows, column_of(tf, m), m->n);
+        product.in[1] =
+            pod_tf_number_part(tf, a_b[1], g.row, g.rows, column_of(tf, m), n_of(tf, m));
         product.accumulate = g.again;
-        product.out[0] = pod_tf_number_matrix(tf, sum, g.first, m->k, m->n);
+        product.out[0] = pod_tf_number_matrix(tf, sum, g.first, k_of(tf, m), n_of(tf, m));
         pod_tf_number_compute(tf, &product);
     }
     pod_number rounded = pod_tf_number_begin(POD_NUMBER_COPY);
     rounded.in[0] = pod_tf_number_whole(tf, sum);
-    rounded.out[0] =
-        pod_tf_number_matrix(tf, pod_tf_number(tf, partial), 0, experts * m->k * m->n, 1);
+    rounded.out[0] = pod_tf_number_matrix(tf, pod_tf_number(tf, partial), 0,
+                                          experts * k_of(tf, m) * n_of(tf, m), 1);
     pod_tf_number_compute(tf, &rounded);
 }
 
@@ -291,7 +333,7 @@ void pod_tf_routes_function(pod_tf *tf, const pod_layer *layer)
     }
     const bool gated = tf->model->mlp_matrices > 2;
     const int64_t rows = rows_of_all(tf, layer);
-    const int64_t f = layer->moe_d_ff;
+    const int64_t f = width_of(tf, layer);
     pod_number function = pod_tf_number_begin(POD_NUMBER_FUNCTION);
     tf->rows.h = hidden_new(tf, layer, 1);
     function.in[0] = pod_tf_number_part(tf, tf->rows.wi, 0, rows, 0, f);
@@ -308,7 +350,7 @@ void pod_tf_routes_function_back(pod_tf *tf, const pod_layer *layer)
     }
     const bool gated = tf->model->mlp_matrices > 2;
     const int64_t rows = rows_of_all(tf, layer);
-    const int64_t f = layer->moe_d_ff;
+    const int64_t f = width_of(tf, layer);
     pod_number function = pod_tf_number_begin(POD_NUMBER_FUNCTION_BACK);
     tf->rows.dwi = hidden_new(tf, layer, tf->model->mlp_matrices - 1);
     function.in[0] = pod_tf_number_part(tf, tf->rows.wi, 0, rows, 0, f);

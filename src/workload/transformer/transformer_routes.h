@@ -19,6 +19,8 @@ void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer);
 /** `sent` stands for rows of the tokens x; of the derivatives dy by what came back. */
 void pod_tf_routes_send(pod_tf *tf, const pod_layer *layer, int32_t x, int32_t sent);
 void pod_tf_routes_send_back(pod_tf *tf, const pod_layer *layer, int32_t dy, int32_t sent);
+/** `op` sums derivatives by shares over tensor, whose chips have parts of the rows' results; NONE: they are whole. */
+void pod_tf_routes_shares_sum(pod_tf *tf, const pod_layer *layer, int32_t op);
 /** An all-to-all of rows. @param to  NONE: in place */
 void pod_tf_routes_exchange(pod_tf *tf, int32_t op, int32_t from, int32_t to);
 /** y = the sum of each token's rows by shares; dxn = that of derivatives. */
@@ -37,7 +39,8 @@ void pod_tf_routes_by_weights(pod_tf *tf, const pod_layer *layer, const pod_laye
 void pod_tf_routes_function(pod_tf *tf, const pod_layer *layer);
 void pod_tf_routes_function_back(pod_tf *tf, const pod_layer *layer);
 
-/** Derivatives through the router, which no op costs: dxn += those by its input; its part of a bundle's gradient. */
+/** Derivatives through the router, which no op costs: dxn += those by its input, over tensor a part, as shares have
+ *  parts; its part of a bundle's gradient, of their sums. */
 void pod_tf_routes_router_back(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights,
                                int32_t dxn);
 void pod_tf_routes_router_gradient(pod_tf *tf, const pod_tf_bundle *bundle, int32_t partial);

@@ -47,15 +47,15 @@ enum { POD_TF_SCATTERS = 3 };
 /** Numbers of a layer's experts; those of expert e of the chip in place s of the mesh axis expert are `room` rows from
  *  (s · experts of a chip + e) · room on. */
 typedef struct pod_tf_routes {
-    int32_t logits; /**< of the router, and derivatives by them */
-    int32_t dlogits;
-    int32_t row;   /**< of each token's experts */
-    int32_t count; /**< inference: of each expert's rows */
+    int32_t logits; /**< of the router */
+    int32_t row;    /**< of each token's experts */
+    int32_t count;  /**< inference: of each expert's rows */
     int32_t share;
     int32_t dshare;
-    int32_t xn;   /**< tokens */
-    int32_t sent; /**< at their experts */
-    int32_t wi;   /**< before the function: gate and up side by side */
+    int32_t dshare_sum; /**< over tensor */
+    int32_t xn;         /**< tokens */
+    int32_t sent;       /**< at their experts */
+    int32_t wi;         /**< before the function: gate and up side by side */
     int32_t h;
     int32_t back; /**< results, at their tokens */
     int32_t dh;

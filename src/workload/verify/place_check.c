@@ -219,21 +219,24 @@ static bool is_of_part(const pod_transformer_array *array, const pod_place *what
     return array->layer == what->layer && (int)layer->matmul[array->matmul].part == what->part;
 }
 
-/** How tensor cuts an array: the chip's patch of it. */
+/** Experts of an array that a chip has, 1 of an array that isn't theirs. @param[out] first  of them */
+static int64_t groups_of(const chip_place *place, const pod_transformer_array *array,
+                         int64_t *first)
+{
+    const pod_axis_list *expert = &place->check->work->layout.expert;
+    const int64_t chips = pod_work_layout_pieces(&place->check->work->layout, expert);
+    const int64_t groups = array->groups > 1 ? array->groups / chips : 1;
+    *first = array->groups > 1 ? groups * piece_of(place, expert) : 0;
+    return groups;
+}
+
+/** How tensor cuts an array, or an expert's: the chip's patch of it. */
 static pod_patch tensor_patch(const chip_place *place, const pod_transformer_array *array,
                               const pod_layer *layer)
 {
     const bool head = array->matmul < 0;
     const pod_layer_matmul *m = head ? NULL : &layer->matmul[array->matmul];
     pod_patch patch = {.rows = array->rows, .columns = array->columns};
-    if (array->groups > 1) { /* tensor doesn't cut experts' weights */
-        const pod_axis_list *expert = &place->check->work->layout.expert;
-        const int64_t groups =
-            array->groups / pod_work_layout_pieces(&place->check->work->layout, expert);
-        patch.rows = groups * array->rows;
-        patch.row = patch.rows * piece_of(place, expert);
-        return patch;
-    }
     if (head || m->n_units > 0) {
         patch.columns = tensor_share(place, array->columns, &patch.column);
     } else if (m->k_units > 0) {
@@ -286,13 +289,18 @@ static void bundle_visit(const chip_place *place, const pod_place *what, int64_t
         if (!is_of_part(array, what, &layer)) {
             continue;
         }
-        const run whole = {
-            .array = array, .patch = tensor_patch(place, array, &layer), .at = offset - first};
-        const int64_t size = whole.patch.rows * whole.patch.columns;
-        const int64_t from = first > offset ? first - offset : 0;
-        const int64_t to = first + shard - offset < size ? first + shard - offset : size;
-        rows_visit(&whole, from, to, visit, context);
-        offset += size;
+        int64_t first_group = 0;
+        const int64_t groups = groups_of(place, array, &first_group);
+        for (int64_t g = first_group; g < first_group + groups; g++) {
+            run whole = {
+                .array = array, .patch = tensor_patch(place, array, &layer), .at = offset - first};
+            whole.patch.row += g * array->rows;
+            const int64_t size = whole.patch.rows * whole.patch.columns;
+            const int64_t from = first > offset ? first - offset : 0;
+            const int64_t to = first + shard - offset < size ? first + shard - offset : size;
+            rows_visit(&whole, from, to, visit, context);
+            offset += size;
+        }
     }
 }
 

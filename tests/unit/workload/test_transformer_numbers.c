@@ -345,7 +345,6 @@ Test(transformer_numbers, of_other_layouts_are_refused)
                    "a tied head has no real numbers yet");
     expect_refused("fsdp=4,tensor=2", latent,
                    "training of latent attention over tensor has no real");
-    expect_refused("fsdp=4,tensor=2", experts, "the mesh axis tensor with experts has no real");
     expect_refused("fsdp=8",
                    "transformer:layers=1,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
                    "mlp_matrices=3,experts=16,top_k=2,moe_d_ff=16,d_ff=16",
