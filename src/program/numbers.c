@@ -149,9 +149,31 @@ static int64_t row_named(float name, int64_t rows)
     return name >= 0 && name < (float)rows ? (int64_t)name : -1;
 }
 
+/** A row of a table that lies by columns, to or from a row of x. */
+static void column_add(const pod_number_view *table, float *column, float *x, bool back)
+{
+    for (int64_t c = 0; c < table->rows; c++) {
+        float *element = column + c * table->columns;
+        if (back) {
+            *element += x[c];
+        } else {
+            x[c] += *element;
+        }
+    }
+}
+
 static pod_status compute_pick(work *w)
 {
     const pod_number_view *table = &w->number->in[1];
+    for (int64_t r = 0; w->number->transpose_b && r < w->number->out[0].rows; r++) {
+        const int64_t from = row_named(w->in[0][r], table->columns);
+        if (from >= 0) {
+            column_add(table, w->in[1] + from, w->out[0] + r * table->rows, false);
+        }
+    }
+    if (w->number->transpose_b) {
+        return POD_OK;
+    }
     for (int64_t r = 0; r < w->number->out[0].rows; r++) {
         const int64_t from = row_named(w->in[0][r], table->rows);
         for (int64_t c = 0; from >= 0 && c < table->columns; c++) {
@@ -164,6 +186,15 @@ static pod_status compute_pick(work *w)
 static pod_status compute_pick_back(work *w)
 {
     const pod_number_view *table = &w->number->out[0];
+    for (int64_t r = 0; w->number->transpose_b && r < w->number->in[1].rows; r++) {
+        const int64_t to = row_named(w->in[0][r], table->columns);
+        if (to >= 0) {
+            column_add(table, w->out[0] + to, w->in[1] + r * table->rows, true);
+        }
+    }
+    if (w->number->transpose_b) {
+        return POD_OK;
+    }
     for (int64_t r = 0; r < w->number->in[1].rows; r++) {
         const int64_t to = row_named(w->in[0][r], table->rows);
         for (int64_t c = 0; to >= 0 && c < table->columns; c++) {

@@ -16,7 +16,7 @@
  *      copy         x (+)= a, rounded
  *      add          x = a + b
  *      pick         x (+)= the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
- *      pick_back    x (+)= in row a[r] the row r of b, for all r
+ *      pick_back    x (+)= in row a[r] the row r of b, for all r; transpose_b: of both the table lies by columns
  *      norm         x = a / sqrt(mean(a²) + epsilon), row by row, or each `dim` columns of it; centred: a - mean(a)
  *                   in place of a
  *      norm_back    x = (derivative of norm at a) · b (+ c)

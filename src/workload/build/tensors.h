@@ -79,7 +79,11 @@ typedef struct pod_place {
     pod_axis_list cut;
 } pod_place;
 
-enum { POD_PLACE_EMBEDDING = POD_LAYER_PARTS, POD_PLACE_HEAD };
+enum {
+    POD_PLACE_EMBEDDING = POD_LAYER_PARTS,
+    POD_PLACE_HEAD,
+    POD_PLACE_TABLE /**< by rows, tied or not */
+};
 
 typedef struct pod_tensors {
     int32_t count;

@@ -182,7 +182,7 @@ static pod_array tf_input(pod_stage *stage)
     (void)pod_tf_buffer(tf, "tokens", POD_MEMORY_INPUT, POD_DTYPE_F32, tf->tokens, IDS);
     tf->layer = -1;
     embedding_rows(tf, false, x, NONE);
-    pod_tf_number_pick(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), x);
+    pod_tf_number_pick(tf, pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING), pod_tf_words(tf), x);
     const int32_t exchange = embedding_exchange(tf, "fwd.exchange.embedding", false, x, NONE);
     tf->rows_cut = false;
     /* chips of tensor have different rows of the table */
@@ -491,11 +491,19 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
                                         tf->stage.build.dtype, table->shard, 1);
     }
-    embedding_rows(tf, true, dx, table->gradient);
-    pod_tf_number_pick_back(tf, table, dx, first);
-    if (table->there && pod_stage_part_is_last(stage)) {
+    pod_tf_bundle *words = pod_tf_words(tf);
+    pod_tf_wait(tf, words != table ? words->gradient_op
+                                   : NONE); /* rows are added to what the head left */
+    embedding_rows(tf, true, dx, words->gradient);
+    pod_tf_number_pick_back(tf, table, words, dx, first);
+    const bool last = pod_stage_part_is_last(stage);
+    if (table->there && last) {
         table->gradient_op = tf->last_core;
         pod_tf_gradient_complete(tf, table);
+    }
+    if (words != table && last) {
+        words->gradient_op = tf->last_core;
+        pod_tf_gradient_complete(tf, words);
     }
 }
 

@@ -590,7 +590,7 @@ void pod_tf_infer_head(pod_tf *tf, pod_tf_infer_numbers *n)
     const int64_t rows = tied ? vocab + tf->model->positions : d;
     pod_tf_infer_norm(tf, n);
     const int32_t weights = pod_tf_number_new(tf, "head", POD_DTYPE_BF16, rows, tied ? d : vocab);
-    place_add(tf, POD_PLACE_WEIGHTS, weights, tied ? POD_PLACE_EMBEDDING : POD_PLACE_HEAD);
+    place_add(tf, POD_PLACE_WEIGHTS, weights, tied ? POD_PLACE_TABLE : POD_PLACE_HEAD);
     const int32_t logits = pod_tf_number_new(tf, "logits", POD_DTYPE_BF16, n->sequences, vocab);
     place_add(tf, POD_PLACE_LAST_LOGITS, logits, 0);
     pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);

@@ -41,7 +41,7 @@ static void model_lacks(const pod_model *m, const char **lack)
 static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
                          const char **lack)
 {
-    lack_note(lack, r->model->tied > 0, "a model with a tied head");
+    lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
     const bool sgd_or_adam =
         r->optimizer == POD_OPTIMIZER_SGD || r->optimizer == POD_OPTIMIZER_ADAM;
     lack_note(lack, !sgd_or_adam, "another optimizer than sgd and adam");
@@ -602,12 +602,21 @@ static pod_number_view table_rows(const pod_tf *tf, const pod_tf_bundle *table, 
     return matrix_at(tf, number, first * columns, rows, columns);
 }
 
+/** Likewise of all rows of the vocabulary; a tied head has them as columns, some rows of these. */
+static pod_number_view vocabulary(const pod_tf *tf, const pod_tf_bundle *table, int32_t number)
+{
+    const int64_t rows = tf->model->vocab / tf->tensor;
+    const int64_t columns = tf->model->d_model / pod_work_layout_pieces(tf->layout, &table->cut);
+    return tf->model->tied > 0 ? matrix_at(tf, number, 0, columns, rows)
+                               : table_rows(tf, table, number, 0, rows);
+}
+
 /** Rows of the trainable positions, after those of the vocabulary. @param role  of the names of rows */
 static void positions_pick(pod_tf *tf, const pod_tf_bundle *table, pod_number *pick,
                            pod_place_role role)
 {
     const int64_t rows = tf->model->positions;
-    const int64_t first = tf->model->vocab / tf->tensor;
+    const int64_t first = tf->model->tied > 0 ? 0 : tf->model->vocab / tf->tensor;
     const bool back = role == POD_PLACE_POSITION_GRADIENTS;
     if (rows == 0) {
         return;
@@ -621,19 +630,22 @@ static void positions_pick(pod_tf *tf, const pod_tf_bundle *table, pod_number *p
         pick->in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), first, rows);
         pick->accumulate = true;
     }
+    pick->transpose_b = false;
     pick->untimed = true;
     compute(tf, pick);
 }
 
-void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, int32_t x)
+void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                        int32_t x)
 {
     if (pod_tf_numbers(tf)) {
-        const int64_t rows = tf->model->vocab / tf->tensor;
         pod_number pick = number_of(POD_NUMBER_PICK);
         pick.in[0] = whole_of(tf, tokens_new(tf, table));
-        pick.in[1] = table_rows(tf, table, pod_tf_number(tf, table->weights), 0, rows);
+        pick.in[1] = vocabulary(tf, words, pod_tf_number(tf, words->weights));
+        pick.transpose_b = tf->model->tied > 0;
         const int32_t picked =
-            pod_tf_number_new(tf, "x", tf->stage.build.dtype, pick.in[0].rows, pick.in[1].columns);
+            pod_tf_number_new(tf, "x", tf->stage.build.dtype, pick.in[0].rows,
+                              pick.transpose_b ? pick.in[1].rows : pick.in[1].columns);
         pick.out[0] = whole_of(tf, picked);
         pod_tf_number_set(tf, x, picked);
         compute(tf, &pick);
@@ -641,16 +653,19 @@ void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, int32_t x)
     }
 }
 
-void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, int32_t dx, bool first)
+void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                             int32_t dx, bool first)
 {
     if (pod_tf_numbers(tf)) {
-        const int64_t rows = tf->model->vocab / tf->tensor;
+        const bool tied = tf->model->tied > 0;
         pod_number pick = number_of(POD_NUMBER_PICK_BACK);
         pick.in[0] = whole_of(tf, tokens_new(tf, table));
         pick.in[1] = whole_of(tf, pod_tf_number(tf, dx));
-        pick.out[0] = table_rows(tf, table, pod_tf_number(tf, table->gradient), 0, rows);
-        pick.accumulate = !first;
+        pick.out[0] = vocabulary(tf, words, pod_tf_number(tf, words->gradient));
+        pick.transpose_b = tied;
+        pick.accumulate = !first || tied; /* to what the head has left */
         compute(tf, &pick);
+        pick.accumulate = !first || !tied;
         positions_pick(tf, table, &pick, POD_PLACE_POSITION_GRADIENTS);
     }
 }

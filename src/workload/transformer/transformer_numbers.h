@@ -69,9 +69,12 @@ void pod_tf_number_norm_alone(pod_tf *tf, int32_t y);
 void pod_tf_number_norm_alone_back(pod_tf *tf, int32_t raw, int32_t dy);
 void pod_tf_number_function(pod_tf *tf, int32_t wi, int32_t h);
 void pod_tf_number_function_back(pod_tf *tf, int32_t wi, int32_t dh, int32_t dwi, bool in_place);
-/** The rows of all tokens of the chips of `cut`; backward their derivatives into the table's gradient. */
-void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, int32_t x);
-void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, int32_t dx, bool first);
+/** The rows of all tokens of the chips of `cut`; backward their derivatives into the table's gradient.
+ *  @param words  where the rows of the vocabulary are: the table, or a tied head */
+void pod_tf_number_pick(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                        int32_t x);
+void pod_tf_number_pick_back(pod_tf *tf, const pod_tf_bundle *table, const pod_tf_bundle *words,
+                             int32_t dx, bool first);
 void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
 /** Loss and the derivative by the logits, for which these stand from now on.
  *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */

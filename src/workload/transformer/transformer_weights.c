@@ -167,6 +167,12 @@ pod_tf_bundle *pod_tf_bundle_of(const pod_tf *tf, int32_t layer, int part)
     return &tf->bundles[first + part];
 }
 
+pod_tf_bundle *pod_tf_words(const pod_tf *tf)
+{
+    const bool tied = tf->model->tied > 0 && pod_stage_has_output(&tf->stage);
+    return pod_tf_bundle_of(tf, 0, tied ? POD_TF_HEAD : POD_TF_EMBEDDING);
+}
+
 /* ---- uses ---- */
 
 void pod_tf_use_declare(pod_tf *tf, pod_tf_bundle *bundle, const char *phase)
@@ -467,7 +473,9 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
         pod_tf_number_set(tf, partial, sum);
         pod_tf_number_add(tf, partial, bundle->gradient);
     }
-    if (last) {
+    const bool more = pod_stage_has_input(&tf->stage) && tf->model->tied > 0
+                      && bundle == pod_tf_words(tf); /* the embedding's part is still to come */
+    if (last && !more) {
         pod_tf_gradient_complete(tf, bundle);
     }
     tf->layer = layer;

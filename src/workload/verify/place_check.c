@@ -183,7 +183,11 @@ typedef struct run {
     const pod_transformer_array *array;
     pod_patch patch;
     int64_t at; /**< element of the piece */
+    int64_t
+        step; /**< from element to element of a row of at most STEP_ELEMENTS; 0: they follow each other */
 } run;
+
+enum { STEP_ELEMENTS = 256, STEP_BYTES = 4 * STEP_ELEMENTS };
 
 typedef void run_visit(void *context, const run *r);
 
@@ -251,22 +255,52 @@ static void table_visit(const chip_place *place, const pod_place *what, run_visi
 {
     const pod_place_check *check = place->check;
     const int64_t pieces = pod_work_layout_pieces(&check->work->layout, &what->cut);
-    run positions = {0};
+    const int64_t columns = check->request->model->d_model / pieces;
+    const bool words = check->request->model->tied == 0 || what->part == POD_PLACE_TABLE;
+    int64_t at = 0;
     for (int64_t i = 0; i < check->narrays; i++) {
         const pod_transformer_array *array = &check->arrays[i];
-        if (strcmp(array->name, "embedding") == 0) {
-            run r = {.array = array, .patch = {.columns = array->columns / pieces}};
+        const bool table = words && strcmp(array->name, "embedding") == 0;
+        const bool positions = strcmp(array->name, "positions") == 0; /* on all chips of tensor */
+        run r = {
+            .array = array,
+            .patch = {.rows = array->rows,
+                      .columns = columns,
+                      .column = columns * piece_of(place, &what->cut)},
+            .at = at
+        };
+        if (table) {
             r.patch.rows = tensor_share(place, array->rows, &r.patch.row);
-            r.patch.column = r.patch.columns * piece_of(place, &what->cut);
+        }
+        if (table || positions) {
             visit(context, &r);
-            positions.at = r.patch.rows * r.patch.columns;
-            positions.patch = r.patch;
-        } else if (strcmp(array->name, "positions")
-                   == 0) { /* after the table, on all chips of tensor */
-            positions.array = array;
-            positions.patch.row = 0;
-            positions.patch.rows = array->rows;
-            visit(context, &positions);
+            at += r.patch.rows * columns;
+        }
+    }
+}
+
+/** A tied head: the embedding's table by columns, a row of d_model after the other. */
+static void tied_visit(const chip_place *place, const pod_place *what, run_visit *visit,
+                       void *context)
+{
+    const pod_place_check *check = place->check;
+    const int64_t rows =
+        check->request->model->d_model / pod_work_layout_pieces(&check->work->layout, &what->cut);
+    int64_t first = 0;
+    const int64_t words = tensor_share(place, check->request->model->vocab, &first);
+    for (int64_t word = 0; word < words; word++) {
+        for (int64_t row = 0; row < rows; row += STEP_ELEMENTS) {
+            const int64_t left = rows - row;
+            const run r = {
+                .array = &check->arrays[0], /* the embedding */
+                .patch = {.row = first + word,
+                          .rows = 1,
+                          .column = rows * piece_of(place, &what->cut) + row,
+                          .columns = left < STEP_ELEMENTS ? left : STEP_ELEMENTS},
+                .at = row * words + word,
+                .step = words
+            };
+            visit(context, &r);
         }
     }
 }
@@ -280,8 +314,12 @@ static void bundle_visit(const chip_place *place, const pod_place *what, int64_t
         pod_model_layer(check->request->model, what->layer < 0 ? 0 : what->layer);
     const int64_t first = shard * piece_of(place, &what->cut);
     int64_t offset = 0;
-    if (what->layer < 0 && what->part == POD_PLACE_EMBEDDING) {
+    if (what->layer < 0 && what->part != POD_PLACE_HEAD) {
         table_visit(place, what, visit, context);
+        return;
+    }
+    if (what->layer < 0 && check->request->model->tied > 0) {
+        tied_visit(place, what, visit, context);
         return;
     }
     for (int64_t i = 0; i < check->narrays; i++) {
@@ -314,11 +352,27 @@ typedef struct target {
     char *data;
 } target;
 
+/** Elements of a run with a step, between the piece and `row`. */
+static void step_copy(const target *t, const run *r, char *row, bool load)
+{
+    const size_t size = (size_t)pod_dtype_size(t->dtype);
+    for (int64_t i = 0; i < r->patch.columns; i++) {
+        char *element = t->data + (size_t)(r->at + i * r->step) * size;
+        char *next = row + (size_t)i * size;
+        memcpy(load ? element : next, load ? next : element, size);
+    }
+}
+
 static void run_fill(void *context, const run *r)
 {
     const target *t = context;
+    char row[STEP_BYTES];
+    char *data = t->data + r->at * pod_dtype_size(t->dtype);
     pod_transformer_fill_patch(r->array, t->check->seed, &r->patch, t->dtype,
-                               t->data + r->at * pod_dtype_size(t->dtype));
+                               r->step > 0 ? row : data);
+    if (r->step > 0) {
+        step_copy(t, r, row, true);
+    }
 }
 
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
@@ -384,7 +438,14 @@ static void patch_compare(const target *t, const char *name, const pod_patch *pa
 
 static void run_compare(void *context, const run *r)
 {
-    patch_compare(context, r->array->name, &r->patch, r->at);
+    const target *t = context;
+    char row[STEP_BYTES];
+    target stepped = *t;
+    if (r->step > 0) {
+        step_copy(t, r, row, false);
+        stepped.data = row;
+    }
+    patch_compare(&stepped, r->array->name, &r->patch, r->step > 0 ? 0 : r->at);
 }
 
 static void logits_compare(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
