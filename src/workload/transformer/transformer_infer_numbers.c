@@ -406,13 +406,14 @@ static int32_t brought_new(pod_tf *tf, const pod_tf_infer_numbers *n, const pod_
         norm.in[0] = all_rows(tf, n->qkv, first, c.dim[0]);
         norm.out[0] = all_rows(tf, brought, 0, c.dim[0]);
         pod_tf_number_compute(tf, &norm);
-        pod_number turn = pod_tf_number_begin(POD_NUMBER_ROTATE);
+        const double base = tf->stage.request->form.rotary_base;
+        pod_number turn = pod_tf_number_begin(base > 0 ? POD_NUMBER_ROTATE : POD_NUMBER_COPY);
         turn.in[0] = all_rows(tf, n->qkv, first + c.dim[0], c.dim[1]);
-        turn.in[1] = pod_tf_number_whole(tf, tf->positions);
+        turn.in[1] = base > 0 ? pod_tf_number_whole(tf, tf->positions) : turn.in[1];
         turn.out[0] = all_rows(tf, brought, c.dim[0], c.dim[1]);
         turn.heads = 1;
         turn.dim = c.dim[1];
-        turn.rate = tf->stage.request->form.rotary_base;
+        turn.rate = base;
         pod_tf_number_compute(tf, &turn);
         return brought;
     }
