@@ -89,6 +89,11 @@ void pod_step_tokens_note(pod_findings *findings, const pod_experiment_step_outc
                          "good within its bound",
                          (long long)n->tokens, (long long)n->near);
     }
+    if (n->near_experts > 0) {
+        pod_findings_say(findings, POD_FINDING_BELOW, "experts",
+                         "Experts: %lld choices of tokens are nearer than their error",
+                         (long long)n->near_experts);
+    }
 }
 
 double pod_step_hbm_rate_frac(const pod_experiment_step_case *run_case, const pod_chip_spec *chip,

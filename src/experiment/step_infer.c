@@ -24,24 +24,20 @@ static int64_t logits_of_step(const infer_run *run)
     return run->run_case->request.batch * run->run_case->request.model->vocab;
 }
 
-/** Each rank's part of the logits to all. */
-static void logits_share(const infer_run *run)
+/** Each rank's part of words to all: one rank has a word, on others it is 0. */
+static void words_share(pod_par *par, void *data, int64_t count)
 {
     enum { AT_ONCE = 1024 };
-    float *logits = run->places.logits;
-    int64_t bits[AT_ONCE];
-    for (int64_t first = 0; first < logits_of_step(run); first += AT_ONCE) {
-        const int64_t left = logits_of_step(run) - first;
-        const int count = (int)(left < AT_ONCE ? left : AT_ONCE);
-        for (int i = 0; i < count; i++) { /* one rank has it, on others it is 0 */
-            uint32_t word;
-            memcpy(&word, &logits[first + i], sizeof word);
-            bits[i] = word;
+    uint32_t *words = data;
+    int64_t sums[AT_ONCE];
+    for (int64_t first = 0; first < count; first += AT_ONCE) {
+        const int some = (int)(count - first < AT_ONCE ? count - first : AT_ONCE);
+        for (int i = 0; i < some; i++) {
+            sums[i] = words[first + i];
         }
-        pod_par_sum_i64(run->experiment->par, bits, count);
-        for (int i = 0; i < count; i++) {
-            const uint32_t word = (uint32_t)bits[i];
-            memcpy(&logits[first + i], &word, sizeof word);
+        pod_par_sum_i64(par, sums, some);
+        for (int i = 0; i < some; i++) {
+            words[first + i] = (uint32_t)sums[i];
         }
     }
 }
@@ -74,7 +70,7 @@ static pod_status program_run(infer_run *run, const pod_step_request *request,
              pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
     st = pod_par_agree(run->experiment->par, st, err);
     if (st == POD_OK) {
-        logits_share(run);
+        words_share(run->experiment->par, run->places.logits, logits_of_step(run));
     }
     return st;
 }
@@ -145,6 +141,23 @@ static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_ste
 
 /* ---- comparison ---- */
 
+/** The experts that chips chose, of each layer; NULL without memory, or without experts. */
+static pod_transformer_choices *choices_new(infer_run *run)
+{
+    const pod_step_request *request = &run->run_case->request;
+    const int64_t layers = request->model->layers;
+    const int64_t count = pod_place_infer_choices(&run->places, request);
+    pod_transformer_choices *choices = count > 0 ? calloc((size_t)layers, sizeof *choices) : NULL;
+    words_share(run->experiment->par, run->places.choices, count);
+    for (int64_t i = 0; i < count; i++) {
+        run->places.choices[i]--;
+    }
+    for (int64_t l = 0; choices != NULL && l < layers; l++) {
+        choices[l].expert = run->places.choices + l * (count / layers);
+    }
+    return choices;
+}
+
 static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *numbers,
                                 pod_error *err)
 {
@@ -153,6 +166,7 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
     pod_transformer_reference *reference = NULL;
     pod_transformer_values values;
     pod_transformer_check check = {.checked = 0};
+    pod_transformer_choices *choices = choices_new(run);
     const pod_transformer_reference_args args = {
         .model = request->model,
         .batch = request->batch,
@@ -164,6 +178,7 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
         .context_terms = 1,
         .gradient_terms = 1,
         .cache = pod_step_cache_dtype(request),
+        .choices = choices,
         .tokens = run->tokens,
     };
     pod_status st = pod_experiment_reference_run(run->experiment, &args, &reference, err);
@@ -190,6 +205,8 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
     numbers->wrong = check.wrong;
     numbers->checked = check.checked;
     numbers->inexact = check.checked;
+    numbers->near_experts = st == POD_OK ? pod_transformer_reference_near(reference) : 0;
+    free(choices);
     pod_transformer_reference_free(reference);
     return st;
 }

@@ -216,6 +216,7 @@ static void transformer_found(pod_experiment *experiment, found *f,
         .wrong = check->found.wrong,
         .checked = check->found.checked,
         .inexact = check->found.checked, /* each is within a bound above 0 */
+        .near_experts = pod_transformer_reference_near(check->reference),
         .digest = sums[3],
     };
 }

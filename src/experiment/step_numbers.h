@@ -58,11 +58,12 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
 typedef struct pod_experiment_step_numbers {
     double max_rel_err;
     int64_t wrong;
-    int64_t checked; /**< elements of outputs, gradients and weights compared */
-    int64_t inexact; /**< of them: sums that may round differently by order */
-    int64_t tokens;  /**< inference: decoded */
-    int64_t near;    /**< of them: not the reference's, but nearer to it than their error */
-    int64_t digest;  /**< with a fault: of all bytes that were compared */
+    int64_t checked;      /**< elements of outputs, gradients and weights compared */
+    int64_t inexact;      /**< of them: sums that may round differently by order */
+    int64_t tokens;       /**< inference: decoded */
+    int64_t near;         /**< of them: not the reference's, but nearer to it than their error */
+    int64_t near_experts; /**< choices of tokens' experts nearer than their error; on rank 0 */
+    int64_t digest;       /**< with a fault: of all bytes that were compared */
 } pod_experiment_step_numbers;
 
 /** Of tests: what goes wrong in a run (sim/step.h). */

@@ -65,6 +65,7 @@ typedef enum pod_place_role {
     POD_PLACE_CACHE_WRITE,     /**< [tokens, 1]: likewise of new tokens */
     POD_PLACE_CACHE,           /**< [rows, …] of a layer: filled, and taken after the step */
     POD_PLACE_CACHE_SCALES,    /**< likewise */
+    POD_PLACE_CHOICES,         /**< [tokens, experts of a token] of a layer: taken */
     POD_PLACE_LAST_LOGITS      /**< [sequences, columns of a part of the vocabulary]: taken */
 } pod_place_role;
 

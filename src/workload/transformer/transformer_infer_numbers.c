@@ -53,8 +53,9 @@ static void place_add(pod_tf *tf, pod_place_role role, int32_t number, int32_t p
                              .part = part};
     pod_buffer *buffer = &tf->program->buffers[number];
     const bool cache = role == POD_PLACE_CACHE || role == POD_PLACE_CACHE_SCALES;
-    buffer->given = role != POD_PLACE_LAST_LOGITS;
-    buffer->persistent = cache || role == POD_PLACE_LAST_LOGITS;
+    const bool taken = role == POD_PLACE_LAST_LOGITS || role == POD_PLACE_CHOICES;
+    buffer->given = !taken;
+    buffer->persistent = cache || taken;
     tf->stage.build.st = pod_tensors_place(tf->stage.build.tensors, &place, tf->stage.build.err);
 }
 
@@ -291,6 +292,10 @@ void pod_tf_infer_route(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *la
     route.out[0] = pod_tf_number_whole(tf, tf->rows.row);
     route.out[1] = pod_tf_number_whole(tf, tf->rows.share);
     route.out[2] = pod_tf_number_whole(tf, tf->rows.count);
+    const int32_t chosen =
+        pod_tf_number_new(tf, "experts", POD_DTYPE_F32, tf->tokens, layer->top_k);
+    route.out[3] = pod_tf_number_whole(tf, chosen);
+    place_add(tf, POD_PLACE_CHOICES, chosen, 0);
     pod_tf_number_compute(tf, &route);
     pod_number send = pod_tf_number_begin(POD_NUMBER_SEND);
     send.experts = layer->experts;

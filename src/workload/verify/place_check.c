@@ -415,6 +415,7 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_CACHE_WRITE:
         case POD_PLACE_CACHE:
         case POD_PLACE_CACHE_SCALES:
+        case POD_PLACE_CHOICES:
         case POD_PLACE_LAST_LOGITS:
             break;
         }

@@ -143,6 +143,20 @@ static void logits_take(const infer_place *p, const pod_buffer *buffer, const ch
     }
 }
 
+static void choices_take(const infer_place *p, const pod_place *what, const pod_buffer *buffer,
+                         const float *expert)
+{
+    const int64_t k = buffer->columns;
+    int32_t *all = p->infer->choices + what->layer * p->request->batch * p->infer->total * k;
+    for (int64_t r = 0; r < buffer->rows; r++) {
+        const int64_t token =
+            (p->sequence + r / p->queries) * p->infer->total + p->infer->before + r % p->queries;
+        for (int64_t i = 0; i < k; i++) {
+            all[token * k + i] = 1 + (int32_t)expert[r * k + i];
+        }
+    }
+}
+
 void pod_place_infer_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_infer *infer = context;
@@ -153,6 +167,8 @@ void pod_place_infer_store(void *context, int32_t chip, const pod_program *progr
         char *const data = buffers[what->buffer];
         if (what->role == POD_PLACE_LAST_LOGITS) {
             logits_take(&p, buffer, data);
+        } else if (what->role == POD_PLACE_CHOICES) {
+            choices_take(&p, what, buffer, (const float *)(const void *)data);
         } else if (what->role == POD_PLACE_CACHE || what->role == POD_PLACE_CACHE_SCALES) {
             char **kept = kept_of(&p, what);
             const size_t bytes = (size_t)(p.sequences * infer->total) * row_bytes(buffer);
@@ -166,6 +182,11 @@ void pod_place_infer_store(void *context, int32_t chip, const pod_program *progr
 
 /* ---- life ---- */
 
+int64_t pod_place_infer_choices(const pod_place_infer *infer, const pod_step_request *request)
+{
+    return request->model->layers * request->batch * infer->total * request->model->top_k;
+}
+
 pod_status pod_place_infer_init(pod_place_infer *infer, const pod_step_request *request,
                                 int32_t nchips, int64_t total, const int32_t *tokens,
                                 pod_error *err)
@@ -174,7 +195,9 @@ pod_status pod_place_infer_init(pod_place_infer *infer, const pod_step_request *
     *infer = (pod_place_infer){.nchips = nchips, .total = total, .tokens = tokens};
     infer->logits = calloc((size_t)(request->batch * model->vocab), sizeof *infer->logits);
     infer->kept = calloc((size_t)(nchips * model->layers * 2), sizeof *infer->kept);
-    return infer->logits != NULL && infer->kept != NULL
+    const int64_t choices = pod_place_infer_choices(infer, request);
+    infer->choices = calloc((size_t)choices + 1, sizeof *infer->choices);
+    return infer->logits != NULL && infer->kept != NULL && infer->choices != NULL
                ? POD_OK
                : pod_fail(err, POD_E_NOMEM, "out of memory for the logits");
 }
@@ -187,6 +210,8 @@ void pod_place_infer_fini(pod_place_infer *infer)
     }
     free(infer->kept);
     free(infer->logits);
+    free(infer->choices);
+    infer->choices = NULL;
     infer->kept = NULL;
     infer->logits = NULL;
 }

@@ -20,7 +20,9 @@ typedef struct pod_place_infer {
     int64_t before;        /**< of them those in the cache */
     const int32_t *tokens; /**< tokens[batch · total] */
     float *logits;         /**< logits[batch · vocab] */
-    char **kept;           /**< caches and scales: kept[(chip · layers + layer) · 2 + scales] */
+    int32_t *
+        choices; /**< 1 + expert: choices[layer][batch · total · top_k], of this rank's chips, others 0 */
+    char **kept; /**< caches and scales: kept[(chip · layers + layer) · 2 + scales] */
 } pod_place_infer;
 
 /** Without `check`. @return POD_E_NOMEM; fini is fine then, too */
@@ -28,6 +30,9 @@ pod_status pod_place_infer_init(pod_place_infer *infer, const pod_step_request *
                                 int32_t nchips, int64_t total, const int32_t *tokens,
                                 pod_error *err);
 void pod_place_infer_fini(pod_place_infer *infer);
+
+/** Elements of `choices`. */
+int64_t pod_place_infer_choices(const pod_place_infer *infer, const pod_step_request *request);
 
 /** Callbacks of pod_step_args; context is a pod_place_infer. */
 void pod_place_infer_load(void *context, int32_t chip, const pod_program *program, void **buffers);
