@@ -525,3 +525,27 @@ Test(bound, that_exceeds_the_clock_is_refused)
     cr_assert(pod_coll_bound_get(&b.request, b.router, &bound, NULL) == POD_E_RANGE);
     close_bench(&b);
 }
+
+/* All-to-all on a line of four: the two chips on one side of the middle send half of their elements to the other side,
+ * over one link, which takes ten times as long where it is slow. */
+Test(bound, of_a_cut_counts_all_chips_of_either_side)
+{
+    static const struct {
+        int32_t chip;
+        int direction;
+    } slow[] = {
+        {1, 0},
+        {2, 1}
+    };
+    for (int i = 0; i < 2; i++) {
+        bench b;
+        open_bench(&b, (const int32_t[]){4, 1, 1}, "000", false);
+        cr_assert(pod_slice_fault_insert(&b.slice, POD_FAULT_LINK_SLOW, slow[i].chip,
+                                         slow[i].direction, 10.0, NULL)
+                  == POD_OK);
+        group_axes(&b, 7);
+        const pod_coll_bound got = bound_of(&b, POD_ALL_TO_ALL, LARGE);
+        near((double)got.bisection_ps / 1000.0, 10.0 * 2.0 * LARGE / 2.0, 1e-5);
+        close_bench(&b);
+    }
+}
