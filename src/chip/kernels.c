@@ -523,18 +523,25 @@ void pod_kernel_route(const pod_kernel_routes *routes, const float *logits, floa
             share[t * k + i] /= sum;
         }
     }
+    const int64_t sequences = routes->sequences > 0 ? routes->sequences : 1;
+    const int64_t choices = routes->tokens / sequences * k; /* of a sequence */
+    const int64_t all = routes->experts * routes->room;
     for (int64_t e = 0; e < routes->experts; e++) {
-        int64_t taken = 0;
-        for (int64_t c = 0; c < routes->tokens * k; c++) {
-            if (row[c] == (float)e) {
-                /* negative until all experts are through */
-                row[c] = taken < routes->room ? (float)(-2 - (e * routes->room + taken)) : -1;
-                taken++;
+        for (int64_t s = 0; s < sequences; s++) {
+            const int64_t first = e * routes->room + s * (routes->room / sequences);
+            int64_t taken = 0;
+            for (int64_t c = s * choices; c < (s + 1) * choices; c++) {
+                if (row[c] == (float)e) { /* negative until all experts are through */
+                    const bool fits = taken < routes->room / sequences;
+                    row[c] = (float)(-1 - (fits ? first + taken : all + e));
+                    taken++;
+                }
             }
         }
     }
     for (int64_t c = 0; c < routes->tokens * k; c++) {
-        row[c] = row[c] < -1 ? -2 - row[c] : -1;
+        const float at = -1 - row[c];
+        row[c] = at < (float)all ? at : (float)all - 1 - at;
     }
 }
 
@@ -546,10 +553,9 @@ void pod_kernel_route_back(const pod_kernel_routes *routes, const float *row, co
     for (int64_t t = 0; t < routes->tokens; t++) {
         const float mean = dot(share + t * k, dshare + t * k, k);
         for (int64_t c = t * k; c < (t + 1) * k; c++) {
-            if (row[c] >= 0) {
-                dlogits[t * routes->experts + (int64_t)row[c] / routes->room] =
-                    share[c] * (dshare[c] - mean);
-            }
+            const int64_t expert =
+                row[c] >= 0 ? (int64_t)row[c] / routes->room : -1 - (int64_t)row[c];
+            dlogits[t * routes->experts + expert] = share[c] * (dshare[c] - mean);
         }
     }
 }

@@ -123,11 +123,12 @@ typedef struct pod_kernel_routes {
     int64_t experts;
     int64_t top_k;
     int64_t room;
-    int64_t columns; /**< of tokens and rows */
+    int64_t sequences; /**< each has an equal part of the room; 0: one */
+    int64_t columns;   /**< of tokens and rows */
 } pod_kernel_routes;
 
 /** The top_k largest logits of each token, the first of equals; each gets the next row of its expert.
- *  @param[out] row    row[tokens · top_k]; -1: no room
+ *  @param[out] row    row[tokens · top_k]; -1 - expert: no room
  *  @param[out] share  share[tokens · top_k]: softmax over the chosen logits */
 void pod_kernel_route(const pod_kernel_routes *routes, const float *logits, float *row,
                       float *share);

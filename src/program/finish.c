@@ -69,6 +69,21 @@ static bool shape_is(const pod_buffer *buffer, int64_t rows, int64_t columns)
     return buffer == NULL || (buffer->rows == rows && buffer->columns == columns);
 }
 
+/** With a capacity: otherwise rows are copied. */
+static bool moves_rows(const pod_number *n)
+{
+    return n->sequences > 0
+           && (n->function == POD_NUMBER_SEND || n->function == POD_NUMBER_RETURN
+               || n->function == POD_NUMBER_RETURN_BACK);
+}
+
+/** Rows of experts and their tokens, sequence by sequence, as a product with a matrix of zeros and ones. */
+static double rows_product(const pod_number *n)
+{
+    const pod_number_view *rows = n->function == POD_NUMBER_RETURN ? &n->in[1] : &n->out[0];
+    return (double)rows->rows * (double)(n->in[0].rows / n->sequences) * (double)rows->columns;
+}
+
 /** The multiply-adds of all products that an op computes are those that it costs. */
 static pod_status products_check(const op_check *check, const pod_op *op)
 {
@@ -79,6 +94,8 @@ static pod_status products_check(const op_check *check, const pod_op *op)
             && !n->untimed) {
             const int64_t depth = n->transpose_a ? n->in[0].rows : n->in[0].columns;
             products += (double)n->out[0].rows * (double)depth * (double)n->out[0].columns;
+        } else if (moves_rows(n)) {
+            products += rows_product(n);
         } else if ((n->function == POD_NUMBER_PICK || n->function == POD_NUMBER_PICK_BACK)
                    && !n->untimed) { /* with a matrix of zeros and ones */
             const pod_number_view *rows = &n->in[n->function == POD_NUMBER_PICK ? 0 : 1];

@@ -457,6 +457,7 @@ static pod_kernel_routes routes_of(const pod_number *n, const pod_number_view *r
                                .experts = n->experts,
                                .top_k = row->columns,
                                .room = n->room,
+                               .sequences = n->sequences,
                                .columns = columns};
 }
 

@@ -94,8 +94,22 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
     if (model->experts == 0) {
         return POD_OK;
     }
-    if (model->capacity_percent > 0) {
-        return feature_fail("a capacity of experts", err);
+    enum { PERCENT = 100 };
+    const int64_t room = request->seq * model->top_k * model->capacity_percent;
+    if (model->capacity_percent > 0 && layout->size[POD_MESH_SEQUENCE] > 1) {
+        return feature_fail("a capacity of experts over the mesh axis sequence", err);
+    }
+    if (model->capacity_percent > 0 && request->mode == POD_STEP_TRAIN
+        && layout->size[POD_MESH_TENSOR] > 1) { /* nobody sums derivatives by shares */
+        return feature_fail("training of a capacity of experts over tensor", err);
+    }
+    if (room % (PERCENT * model->experts) != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: a capacity of %lld %% of %lld tokens with %lld of %lld "
+                        "experts each is no whole number of rows; use a --seq with more factors "
+                        "of the experts",
+                        (long long)model->capacity_percent, (long long)request->seq,
+                        (long long)model->top_k, (long long)model->experts);
     }
     if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
         return feature_fail("--expert-balance above 1", err);

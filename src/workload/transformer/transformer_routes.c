@@ -2,6 +2,7 @@
 #include "workload/transformer/transformer_routes.h"
 
 #include "workload/transformer/transformer_numbers.h"
+#include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
 enum { NOTHING = POD_OP_NONE };
@@ -13,7 +14,7 @@ static bool has_numbers(const pod_tf *tf, const pod_layer *layer)
 
 static int64_t rows_of_all(const pod_tf *tf, const pod_layer *layer)
 {
-    return tf->tokens * layer->top_k;
+    return pod_tf_expert_rows(tf, layer);
 }
 
 static pod_number route_number(const pod_tf *tf, const pod_layer *layer,
@@ -22,6 +23,7 @@ static pod_number route_number(const pod_tf *tf, const pod_layer *layer,
     pod_number number = pod_tf_number_begin(function);
     number.experts = layer->experts;
     number.room = rows_of_all(tf, layer) / layer->experts;
+    number.sequences = tf->model->capacity_percent > 0 ? tf->sequences : 0; /* room of each */
     return number;
 }
 
