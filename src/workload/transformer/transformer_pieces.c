@@ -4,6 +4,7 @@
 #include "workload/build/ring.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_routes.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
@@ -170,6 +171,7 @@ void pod_tf_put_off_end(pod_tf *tf)
         pod_tf_matmul(tf, p->name, l->by_weights ? by_weights : by_input, p->count, p->touch);
         pod_tf_number_product(tf, p, tf->tokens);
         if (l->bundle != NULL) {
+            pod_tf_routes_router_gradient(tf, l->bundle, p->touch[2]);
             pod_tf_gradient(tf, l->bundle, p->touch[2]);
         }
     }

@@ -363,7 +363,8 @@ static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
     const int32_t piece =
         pod_tf_buffer(tf, "piece", POD_MEMORY_GRADIENTS, tf->stage.build.dtype, elements, 1);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {bundle->gradient, piece, POD_OP_NONE, POD_OP_NONE};
-    pod_array moving = {.buffer = piece, .op = bundle->gradient_op, .dtype = tf->stage.build.dtype};
+    const int32_t own = bundle->gradient_op != NONE ? bundle->gradient_op : tf->last_core;
+    pod_array moving = {.buffer = piece, .op = own, .dtype = tf->stage.build.dtype};
     char name[POD_BUILD_NAME_MAX];
     pod_build_name(name, "bwd", "sum", bundle->name);
     pod_tf_stages_begin(tf, bundle, elements);
@@ -375,6 +376,7 @@ static void stages_sum(pod_tf *tf, pod_tf_bundle *bundle)
         pod_tf_stages_receive(tf, bundle, step, piece);
         moving = pod_build_recv(&tf->stage.build, name, &moving, before, first + step);
         if (step < stages - 1) {
+            pod_tf_wait(tf, step == 0 ? own : NONE);
             pod_tf_wait(tf, moving.op);
             pod_tf_vector(tf, "bwd.add", (double)elements, 6 * elements, touch);
             pod_tf_stages_add(tf, bundle, step, piece);
