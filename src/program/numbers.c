@@ -596,6 +596,15 @@ static pod_status compute_sgd(work *w)
     return POD_OK;
 }
 
+static pod_status compute_momentum(work *w)
+{
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[1][i] = 0.9F * w->in[2][i] + w->in[1][i];
+        w->out[0][i] = w->in[0][i] - (float)w->number->rate * w->out[1][i];
+    }
+    return POD_OK;
+}
+
 static pod_status compute_adam(work *w)
 {
     const float rate = (float)w->number->rate;
@@ -651,6 +660,7 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_QUANTIZE] = compute_quantize,
         [POD_NUMBER_DEQUANTIZE] = compute_dequantize,
         [POD_NUMBER_SGD] = compute_sgd,
+        [POD_NUMBER_MOMENTUM] = compute_momentum,
         [POD_NUMBER_ADAM] = compute_adam,
     };
     pod_status st = work_load(w);

@@ -53,6 +53,7 @@
  *      return       x (+)= of each token the sum of its rows b, named by a, times shares c if there are any
  *      return_back  x, y = derivatives by rows and shares; a, b, c of return, d the derivative by the result
  *      sgd          x = a - rate · b
+ *      momentum     y = 0.9 · c + b, x = a - rate · y (POD_VEC_MOMENTUM)
  *      adam         x, y, z = weights, moments after the first step: a, c, d before, b the gradient (POD_VEC_ADAM_…)
  *
  *  Threads: none. */
@@ -94,6 +95,7 @@ typedef enum pod_number_function {
     POD_NUMBER_QUANTIZE,
     POD_NUMBER_DEQUANTIZE,
     POD_NUMBER_SGD,
+    POD_NUMBER_MOMENTUM,
     POD_NUMBER_ADAM,
     POD_NUMBER_FUNCTIONS
 } pod_number_function;

@@ -43,9 +43,8 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
                          const char **lack)
 {
     lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
-    const bool sgd_or_adam =
-        r->optimizer == POD_OPTIMIZER_SGD || r->optimizer == POD_OPTIMIZER_ADAM;
-    lack_note(lack, !sgd_or_adam, "another optimizer than sgd and adam");
+    lack_note(lack, r->mode == POD_STEP_TRAIN && pod_optimizer_has_norms(r->optimizer),
+              "an optimizer with norms of layers");
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
@@ -725,15 +724,17 @@ void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again)
 
 void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    const bool adam = bundle->moments != NONE;
+    static const pod_number_function functions[] = {POD_NUMBER_SGD, POD_NUMBER_MOMENTUM,
+                                                    POD_NUMBER_ADAM}; /* by their moments */
+    const int moments = pod_optimizer_moments(tf->stage.request->optimizer);
     if (!pod_tf_numbers(tf)) {
         return;
     }
     const int32_t gradient = pod_tf_number(tf, bundle->gradient);
-    pod_number update = number_of(adam ? POD_NUMBER_ADAM : POD_NUMBER_SGD);
+    pod_number update = number_of(functions[moments]);
     update.in[0] = whole_of(tf, pod_tf_number(tf, bundle->weights));
     update.in[1] = whole_of(tf, gradient);
-    for (int i = 0; adam && i < 2; i++) {
+    for (int i = 0; i < moments; i++) {
         const pod_buffer of = tf->program->buffers[bundle->moment[i]];
         update.in[2 + i] = whole_of(tf, bundle->moment[i]);
         const int32_t moment = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);

@@ -93,7 +93,8 @@ static void bundle_make(pod_tf *tf, pod_tf_bundle *bundle, const char *name, int
                                         bundle->shard, (states.mu + states.nu) / BYTES);
     }
     pod_tf_place(tf, POD_PLACE_WEIGHTS, pod_tf_number(tf, bundle->weights), bundle, &bundle->cut);
-    for (int i = 0; moments && i < 2; i++) { /* those of adam: others have no numbers */
+    const int count = pod_optimizer_moments(pod_tf_optimizer_of(tf, bundle));
+    for (int i = 0; moments && i < count; i++) {
         const bool narrow = (i == 0 ? states.mu : states.nu) == BYTES;
         bundle->moment[i] =
             pod_tf_number_new(tf, name, narrow ? POD_DTYPE_BF16 : POD_DTYPE_F32, bundle->shard, 1);

@@ -89,7 +89,7 @@ static bool trains(const pod_transformer_reference *ref)
 static void results_list(pod_transformer_reference *ref)
 {
     const int64_t tokens = ref->args.batch * ref->args.seq;
-    const bool adam = ref->args.optimizer == POD_OPTIMIZER_ADAM;
+    const int moments = pod_optimizer_moments(ref->args.optimizer);
     if (trains(ref)) {
         result_add(ref, "", "loss", 1, 1);
     }
@@ -106,8 +106,10 @@ static void results_list(pod_transformer_reference *ref)
         const int64_t rows = array->groups * array->rows;
         result_add(ref, "gradient.", array->name, rows, array->columns);
         result_add(ref, "weight.", array->name, rows, array->columns);
-        if (adam) {
+        if (moments > 0) {
             result_add(ref, "moment1.", array->name, rows, array->columns);
+        }
+        if (moments > 1) {
             result_add(ref, "moment2.", array->name, rows, array->columns);
         }
     }
@@ -491,6 +493,25 @@ static void sgd_update(const pod_transformer_reference *ref, const pod_reference
     pod_inexact_store(&ref->step.ix, "update", updated, 1);
 }
 
+/** The first step, whose moment is the gradient; weights and moments in f32. */
+static void momentum_update(const pod_transformer_reference *ref,
+                            const pod_reference_weight *weight, const pod_inexact *updated)
+{
+    static const double wide = 0x1p-24;
+    const pod_inexact m = result_array(ref, "moment1.", weight->array.name);
+    const double rate = ref->args.rate;
+    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
+        const double g = weight->gradient.value[i];
+        const double s2 = (double)weight->gradient.square[i];
+        updated->value[i] = weight->value.value[i] - rate * g;
+        updated->square[i] =
+            (float)(pod_square(rate) * s2
+                    + 4 * pod_square(wide * (fabs(updated->value[i]) + rate * fabs(g))));
+        m.value[i] = g;
+        m.square[i] = (float)(s2 + 4 * pod_square(wide * g));
+    }
+}
+
 /** By how much a weight moves: adam's first step, m = 0.1 g, v = 0.001 g², both corrected. */
 static double adam_step(double g)
 {
@@ -537,6 +558,8 @@ static void weight_update(const pod_transformer_reference *ref, const pod_refere
                       (double)ref->args.gradient_terms);
     if (ref->args.optimizer == POD_OPTIMIZER_ADAM) {
         adam_update(ref, weight, &updated);
+    } else if (ref->args.optimizer == POD_OPTIMIZER_MOMENTUM) {
+        momentum_update(ref, weight, &updated);
     } else {
         sgd_update(ref, weight, &updated);
     }
