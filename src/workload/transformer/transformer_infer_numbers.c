@@ -14,21 +14,23 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
 {
     const pod_model *model = request->model;
     const bool experts = model->experts > 0;
-    const bool cut = layout->size[POD_MESH_TENSOR] > 1;
+    const int32_t tensor = layout->size[POD_MESH_TENSOR];
+    const bool cut = tensor > 1;
+    const bool spread =
+        request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
     const struct {
         bool asked;
         const char *what;
     } lacks[] = {
-        {request->mode == POD_STEP_SERVE,              "--mode serve"                            },
-        {layout->size[POD_MESH_FSDP] > 1,              "inference over the mesh axis fsdp"       },
-        {layout->size[POD_MESH_SEQUENCE] > 1,          "inference over the mesh axis sequence"   },
-        {layout->size[POD_MESH_EXPERT] > 1,            "inference over the mesh axis expert"     },
-        {experts && cut,                               "inference of experts over tensor"        },
-        {model->kv_lora > 0 && cut,                    "decode of latent attention over tensor"  },
-        {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"},
-        {model->capacity_percent > 0,                  "a capacity of experts"                   },
-        {model->parallel > 0 && experts,               "attention beside experts"                },
-        {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"   },
+        {request->mode == POD_STEP_SERVE,              "--mode serve"                               },
+        {layout->size[POD_MESH_FSDP] > 1,              "inference over the mesh axis fsdp"          },
+        {layout->size[POD_MESH_SEQUENCE] > 1,          "inference over the mesh axis sequence"      },
+        {layout->size[POD_MESH_EXPERT] > 1,            "inference over the mesh axis expert"        },
+        {model->kv_lora > 0 && cut && spread,          "rows of latent attention spread over tensor"},
+        {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"   },
+        {model->capacity_percent > 0,                  "a capacity of experts"                      },
+        {model->parallel > 0 && experts,               "attention beside experts"                   },
+        {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"      },
     };
     for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
         if (lacks[i].asked) {
@@ -39,6 +41,9 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     }
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "heads", model->heads, &layout->tensor, err));
+    if (model->kv_lora > 0) {
+        return POD_OK;
+    }
     return pod_work_divides(layout, "kv_heads", model->kv_heads, &layout->tensor, err);
 }
 
@@ -324,7 +329,7 @@ void pod_tf_infer_experts_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_laye
         return;
     }
     const int64_t rows = tf->tokens * layer->top_k;
-    const int64_t f = layer->moe_d_ff;
+    const int64_t f = layer->moe_d_ff / tf->tensor;
     const int64_t matrices = tf->model->mlp_matrices - 1;
     tf->rows.wi = pod_tf_number_new(tf, "hidden", POD_DTYPE_BF16, rows, matrices * f);
     if (matrices > 1) {
@@ -497,20 +502,22 @@ static void latents_expand(pod_tf *tf, const pod_tf_infer_numbers *n, const pod_
     const cache_columns c = cache_columns_of(tf, layer);
     const pod_layer_matmul *m = &layer->matmul[latent_product(layer)];
     const int64_t rows = n->sequences * n->keys;
+    const int64_t n_own = pod_layer_matmul_n(m, tf->tensor);
     const int64_t own = tf->model->head_dim;
-    const int32_t both = pod_tf_number_new(tf, "kv", POD_DTYPE_BF16, rows, m->n);
+    const int32_t both = pod_tf_number_new(tf, "kv", POD_DTYPE_BF16, rows, n_own);
     const pod_dtype dtype = tf->program->buffers[latents].dtype; /* f32 after a narrow cache */
-    const int32_t keys = pod_tf_number_new(tf, "k", dtype, rows, layer->heads * layer->qk_dim);
+    const int32_t keys =
+        pod_tf_number_new(tf, "k", dtype, rows, (layer->heads / tf->tensor) * layer->qk_dim);
     pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
     product.in[0] = all_rows(tf, latents, 0, c.dim[0]);
     product.in[1] = pod_tf_number_matrix(tf, n->weights[m->part],
-                                         pod_tf_weights_first(tf, layer, m), m->k, m->n);
+                                         pod_tf_weights_first(tf, layer, m), m->k, n_own);
     product.out[0] = pod_tf_number_whole(tf, both);
     product.untimed = true;
     pod_tf_number_compute(tf, &product);
     pod_number heads = pod_tf_number_begin(POD_NUMBER_HEADS);
     heads.accumulate = true;
-    heads.heads = layer->heads;
+    heads.heads = layer->heads / tf->tensor;
     heads.in[0] = pod_tf_number_whole(tf, both);
     heads.out[0] = pod_tf_number_whole(tf, keys);
     heads.dim = own;
@@ -524,8 +531,9 @@ static void latents_expand(pod_tf *tf, const pod_tf_infer_numbers *n, const pod_
     heads.first = own;
     heads.dim = layer->v_dim;
     heads.first_out = 0;
-    heads.out[0] = pod_tf_number_whole(
-        tf, pod_tf_number_new(tf, "v", POD_DTYPE_BF16, rows, layer->heads * layer->v_dim));
+    heads.out[0] =
+        pod_tf_number_whole(tf, pod_tf_number_new(tf, "v", POD_DTYPE_BF16, rows,
+                                                  (layer->heads / tf->tensor) * layer->v_dim));
     pod_tf_number_compute(tf, &heads);
     keys_values[1] = heads.out[0];
 }

@@ -161,13 +161,15 @@ void pod_place_infer_store(void *context, int32_t chip, const pod_program *progr
 {
     pod_place_infer *infer = context;
     const infer_place p = infer_place_of(infer, chip);
+    const pod_work_layout *layout = &infer->check.work->layout;
     for (int32_t i = 0; i < infer->check.work->tensors.nplaces; i++) {
         const pod_place *what = &infer->check.work->tensors.places[i];
         const pod_buffer *buffer = &program->buffers[what->buffer];
         char *const data = buffers[what->buffer];
         if (what->role == POD_PLACE_LAST_LOGITS) {
             logits_take(&p, buffer, data);
-        } else if (what->role == POD_PLACE_CHOICES) {
+        } else if (what->role == POD_PLACE_CHOICES
+                   && pod_work_layout_piece(layout, &layout->tensor, chip) == 0) {
             choices_take(&p, what, buffer, (const float *)(const void *)data);
         } else if (what->role == POD_PLACE_CACHE || what->role == POD_PLACE_CACHE_SCALES) {
             char **kept = kept_of(&p, what);

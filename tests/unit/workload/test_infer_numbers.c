@@ -21,7 +21,8 @@ static const layout layouts[] = {
     {"data=4,tensor=2", SMALL3,                                                              0, false},
     {"data=4,tensor=2", SMALL3 ",window=3,gated=1,qk_norms=1",                               4, true },
     {"data=4,tensor=2", SMALL3 ",parallel=1,tied=1",                                         4, false},
-    {"data=8",          SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,post_norms=1", 0, false},
+    {"data=4,tensor=2", SMALL3 ",experts=4,top_k=2,moe_d_ff=16,shared_d_ff=16,post_norms=1", 0,
+     false                                                                                           },
     {"data=8",
      "transformer:layers=2,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,vocab=32,"
      "mlp_matrices=3,kv_lora=16,q_lora=8,rope_dim=4,v_head_dim=8",                           4, true },
