@@ -460,7 +460,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
 /* clang-format off */
 static const pod_cli_option options[] = {
     {"mesh", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, mesh), "AXIS=N,...",
-     "axes of one slice, slowest first: data, fsdp, tensor, sequence, expert, pipeline; one may be -1",
+     "axes of one slice, slowest first: data, fsdp, fsdp_transpose, tensor, sequence, expert, pipeline; one may be -1",
      .group = "Layout", .matters = true},
     {"what-if", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, what_if), "KEY=FACTOR|all",
      "the step if a resource were FACTOR times faster, or the elasticity of each",

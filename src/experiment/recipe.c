@@ -227,6 +227,8 @@ pod_step_settings pod_experiment_recipe_settings(const pod_recipe *recipe)
         .quantize_activations = quantization_of(recipe->activation_scaling),
         .narrow_gathers = recipe->shard_experts_on_fsdp == 1 && recipe->tokamax_gmm == 1
                           && recipe->weight_scaling == POD_RECIPE_STATIC,
+        .two_stage_experts = recipe->two_stage_experts == 1,
+        .two_stage_dense = recipe->two_stage_dense == 1,
         .circular = {.on = true,
                      .layers = (int32_t)recipe->pipeline_layers,
                      .repeats =

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const axis_names[POD_MESH_MEANINGS] = {"data",     "fsdp",   "tensor",
-                                                          "sequence", "expert", "pipeline"};
+static const char *const axis_names[POD_MESH_MEANINGS] = {
+    "data", "fsdp", "tensor", "sequence", "expert", "pipeline", "fsdp_transpose"};
 
 const char *pod_mesh_axis_name(pod_mesh_axis axis)
 {

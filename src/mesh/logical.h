@@ -2,7 +2,7 @@
 /** @file mesh/logical.h  The mesh a user asks for: named axes with sizes.
  *
  *  Names: a mesh may name its axes as its user likes (`x_batch=4,mdl2=8`); where it lies on a slice doesn't depend on
- *  names. A step asks what an axis is for: it takes the six of pod_mesh_axis and their aliases (dp, tp, model, …) only
+ *  names. A step asks what an axis is for: it takes the seven of pod_mesh_axis and their aliases (dp, tp, model, …) only
  *  (pod_logical_mesh_meant).
  *
  *  Model: `--mesh fsdp=16,tensor=4` is the mesh of one slice, slowest axis first, as JAX orders it:
@@ -24,12 +24,14 @@ typedef enum pod_mesh_axis {
     POD_MESH_TENSOR,
     POD_MESH_SEQUENCE,
     POD_MESH_EXPERT,
-    POD_MESH_PIPELINE
+    POD_MESH_PIPELINE,
+    POD_MESH_FSDP_TRANSPOSE /**< a second axis of fsdp */
 } pod_mesh_axis;
 
 enum {
-    POD_MESH_MEANINGS = POD_MESH_PIPELINE + 1, /**< from here on: axes that only their user knows */
-    POD_MESH_AXES = 8,                         /**< of one mesh */
+    POD_MESH_MEANINGS =
+        POD_MESH_FSDP_TRANSPOSE + 1, /**< from here on: axes that only their user knows */
+    POD_MESH_AXES = 8,               /**< of one mesh */
     POD_MESH_NAME_MAX = 32,
     POD_MESH_TEXT_MAX = POD_MESH_AXES * (POD_MESH_NAME_MAX + 12), /**< room for any mesh as text */
     POD_MESH_REST = -1 /**< a size still to be computed */
@@ -46,7 +48,7 @@ typedef struct pod_logical_mesh {
     bool cores;      /**< devices are cores, not chips */
 } pod_logical_mesh;
 
-/** "data" … "pipeline", static. */
+/** "data" … "fsdp_transpose", static. */
 const char *pod_mesh_axis_name(pod_mesh_axis axis);
 /** The axis called name[0..length).
  *  @return POD_E_USAGE with the nearest name */

@@ -248,20 +248,20 @@ static pod_status all_flags_read(pod_settings *settings, pod_recipe *recipe, pod
 
 /** The name of an axis, as in ici_NAME_parallelism, and what it cuts, as in --mesh. */
 static const char *const axis_names[POD_RECIPE_AXES][2] = {
-    [POD_RECIPE_DILOCO] = {"diloco",                 "data"    },
-    [POD_RECIPE_DATA] = {"data",                   "data"    },
-    [POD_RECIPE_PIPELINE] = {"pipeline",               "pipeline"},
-    [POD_RECIPE_FSDP] = {"fsdp",                   "fsdp"    },
-    [POD_RECIPE_FSDP_TRANSPOSE] = {"fsdp_transpose",         "fsdp"    },
-    [POD_RECIPE_SEQUENCE] = {"sequence",               "sequence"},
-    [POD_RECIPE_CONTEXT] = {"context",                "sequence"},
-    [POD_RECIPE_CONTEXT_ULYSSES] = {"context_usp_ulysses",    "sequence"},
-    [POD_RECIPE_CONTEXT_AUTOREGRESSIVE] = {"context_autoregressive", "sequence"},
-    [POD_RECIPE_TENSOR] = {"tensor",                 "tensor"  },
-    [POD_RECIPE_TENSOR_TRANSPOSE] = {"tensor_transpose",       "tensor"  },
-    [POD_RECIPE_TENSOR_SEQUENCE] = {"tensor_sequence",        "tensor"  },
-    [POD_RECIPE_EXPERT] = {"expert",                 "expert"  },
-    [POD_RECIPE_AUTOREGRESSIVE] = {"autoregressive",         "tensor"  },
+    [POD_RECIPE_DILOCO] = {"diloco",                 "data"          },
+    [POD_RECIPE_DATA] = {"data",                   "data"          },
+    [POD_RECIPE_PIPELINE] = {"pipeline",               "pipeline"      },
+    [POD_RECIPE_FSDP] = {"fsdp",                   "fsdp"          },
+    [POD_RECIPE_FSDP_TRANSPOSE] = {"fsdp_transpose",         "fsdp_transpose"},
+    [POD_RECIPE_SEQUENCE] = {"sequence",               "sequence"      },
+    [POD_RECIPE_CONTEXT] = {"context",                "sequence"      },
+    [POD_RECIPE_CONTEXT_ULYSSES] = {"context_usp_ulysses",    "sequence"      },
+    [POD_RECIPE_CONTEXT_AUTOREGRESSIVE] = {"context_autoregressive", "sequence"      },
+    [POD_RECIPE_TENSOR] = {"tensor",                 "tensor"        },
+    [POD_RECIPE_TENSOR_TRANSPOSE] = {"tensor_transpose",       "tensor"        },
+    [POD_RECIPE_TENSOR_SEQUENCE] = {"tensor_sequence",        "tensor"        },
+    [POD_RECIPE_EXPERT] = {"expert",                 "expert"        },
+    [POD_RECIPE_AUTOREGRESSIVE] = {"autoregressive",         "tensor"        },
 };
 
 /** At most one size is "the rest". */
@@ -525,6 +525,13 @@ pod_status pod_recipe_read(pod_settings *settings, const pod_maxtext *maxtext, p
 
 /* ---- as podsim's options say it ---- */
 
+/** What axis i cuts: fsdp_transpose alone is fsdp. */
+static const char *cut_name(const int64_t sizes[POD_RECIPE_AXES], int i)
+{
+    const bool alone = i == POD_RECIPE_FSDP_TRANSPOSE && sizes[POD_RECIPE_FSDP] == 1;
+    return axis_names[alone ? POD_RECIPE_FSDP : i][1];
+}
+
 const char *pod_recipe_mesh_print(const int64_t sizes[POD_RECIPE_AXES], char *buf, size_t size)
 {
     size_t length = 0;
@@ -532,18 +539,19 @@ const char *pod_recipe_mesh_print(const int64_t sizes[POD_RECIPE_AXES], char *bu
     for (int i = 0; i < POD_RECIPE_AXES; i++) {
         bool seen = false;
         for (int j = 0; j < i; j++) {
-            seen = seen || strcmp(axis_names[j][1], axis_names[i][1]) == 0;
+            seen = seen || strcmp(cut_name(sizes, j), cut_name(sizes, i)) == 0;
         }
         int64_t product = 1;
         for (int j = i; j < POD_RECIPE_AXES && !seen; j++) {
-            const bool same = strcmp(axis_names[j][1], axis_names[i][1]) == 0;
+            const bool same = strcmp(cut_name(sizes, j), cut_name(sizes, i)) == 0;
             const int64_t factor = same ? sizes[j] : 1;
             product = factor == POD_RECIPE_REST || product == POD_RECIPE_REST ? POD_RECIPE_REST
                                                                               : product * factor;
         }
         if (product != 1 && length < size) {
-            length += (size_t)snprintf(buf + length, size - length, "%s%s=%lld",
-                                       length > 0 ? "," : "", axis_names[i][1], (long long)product);
+            length +=
+                (size_t)snprintf(buf + length, size - length, "%s%s=%lld", length > 0 ? "," : "",
+                                 cut_name(sizes, i), (long long)product);
         }
     }
     return buf;

@@ -13,7 +13,8 @@
  *      mesh         sizes count JAX devices; axes that cut the same are one axis of podsim's:
  *
  *          data                                          data         stage (pipeline)   pipeline
- *          fsdp, fsdp_transpose                          fsdp         expert             expert
+ *          fsdp                                          fsdp         expert             expert
+ *          fsdp_transpose                                itself beside fsdp, alone fsdp
  *          sequence, context, context_autoregressive     sequence
  *          tensor, tensor_transpose, tensor_sequence, autoregressive   tensor
  *

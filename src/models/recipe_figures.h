@@ -134,6 +134,9 @@ typedef struct pod_recipe {
     int64_t random_routing;
     int64_t f32_weight_sum;
     int64_t shard_experts_on_fsdp;
+    int64_t
+        two_stage_experts; /**< weights over two axes of fsdp are gathered over one after the other */
+    int64_t two_stage_dense;
 
     int64_t vocab_tiling;
     /** 0: rows of the embedding are gathered, not multiplied by a 0-1 matrix */

@@ -216,6 +216,8 @@ static const key_row keys[] = {
     {"use_random_routing", SWITCH, OF(random_routing)},
     {"float32_weight_sum", SWITCH, OF(f32_weight_sum)},
     {"shard_exp_on_fsdp", SWITCH, OF(shard_experts_on_fsdp)},
+    {"moe_fsdp_use_two_stage_all_gather", SWITCH, OF(two_stage_experts)},
+    {"dense_fsdp_use_two_stage_all_gather", SWITCH, OF(two_stage_dense)},
 
     {"num_vocab_tiling", COUNT, OF(vocab_tiling)},
     {"use_iota_embed", SWITCH, OF(iota_embed)},

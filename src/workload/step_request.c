@@ -97,6 +97,12 @@ static pod_status experts_check(const pod_step_request *request, const pod_work_
                         "sgd-momentum and adam",
                         pod_optimizer_name(request->optimizer));
     }
+    if (layout->size[POD_MESH_FSDP_TRANSPOSE] > 1
+        && (request->mode > POD_STEP_FORWARD || request->model->kind != POD_MODEL_TRANSFORMER)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "fsdp_transpose is a second axis of fsdp in train and forward of "
+                        "transformers; elsewhere use fsdp alone");
+    }
     if (size > 1 && experts == 0) {
         return pod_fail(err, POD_E_INVALID,
                         "expert=%d has no experts to cut in this model; use data, fsdp, tensor, "

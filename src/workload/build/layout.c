@@ -19,6 +19,7 @@ static void axis_place(pod_work_layout *layout, const pod_mesh_axis_info *info)
         list_add(&layout->rows, info->axis);
         break;
     case POD_MESH_FSDP:
+    case POD_MESH_FSDP_TRANSPOSE:
         list_add(&layout->rows, info->axis);
         list_add(&layout->fsdp, info->axis);
         break;

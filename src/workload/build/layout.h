@@ -2,7 +2,7 @@
 /** @file workload/build/layout.h  Which mesh axes cut what.
  *
  *  Model: rows of the batch (tokens) are cut over every axis that holds different rows: data, fsdp
- *  and sequence. Weights are cut over fsdp and tensor; layers over pipeline. Axes of size 1 cut
+ *  and sequence. Weights are cut over fsdp and tensor; layers over pipeline. fsdp_transpose is a second axis of fsdp. Axes of size 1 cut
  *  nothing and are left out. In the notation of mesh/sharding.h, for an MLP:
  *
  *      X[rows_{data,fsdp,sequence}, d_model]      W1[d_model_fsdp, d_ff_tensor]
@@ -20,8 +20,8 @@ typedef struct pod_work_layout {
     const pod_mesh *mesh;
     const pod_slice *slice;
     int32_t size[POD_MESH_AXES]; /**< by pod_mesh_axis, all slices together; 1 if not in the mesh */
-    pod_axis_list rows;          /**< data, fsdp, sequence, expert, in the order of the mesh */
-    pod_axis_list fsdp;          /**< fsdp or nothing */
+    pod_axis_list rows;          /**< all but tensor and pipeline, in the order of the mesh */
+    pod_axis_list fsdp;          /**< fsdp, fsdp_transpose, both or nothing */
     pod_axis_list tensor;        /**< tensor or nothing */
     pod_axis_list expert;        /**< expert or nothing */
     int32_t stages;              /**< size of pipeline */

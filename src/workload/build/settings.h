@@ -76,7 +76,10 @@ typedef struct pod_step_settings {
     bool narrow_weights; /**< weights stored in bf16 */
     bool megablox;       /**< experts' matmuls are JAX's kernel, not tokamax's (chip/grouped.h) */
     pod_expert_tile expert_tile[2][3]; /**< of up and gate, of down; by pod_grouped_op */
-    bool narrow_weight_sum;            /**< experts' results are summed in bf16 */
+    /** weights over two axes of fsdp are gathered over one after the other: experts', others */
+    bool two_stage_experts;
+    bool two_stage_dense;
+    bool narrow_weight_sum; /**< experts' results are summed in bf16 */
     /** tokens choose experts by their scores; else at random, as benchmarks do */
     bool real_routing;
     double expert_balance; /**< rows of the busiest chip of expert over the mean; 0 = 1 */

@@ -307,7 +307,7 @@ static const pod_stage_ops resnet_stage_ops = {.weights = resnet_weights,
 static pod_status net_check(const pod_step_request *request, const pod_work_layout *layout,
                             pod_error *err)
 {
-    for (int axis = POD_MESH_TENSOR; axis <= POD_MESH_PIPELINE; axis++) {
+    for (int axis = POD_MESH_TENSOR; axis < POD_MESH_MEANINGS; axis++) {
         if (layout->size[axis] > 1) {
             return pod_fail(err, POD_E_INVALID,
                             "resnets are cut over data and fsdp; leave %s out of the mesh",

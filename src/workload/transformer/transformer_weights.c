@@ -204,6 +204,32 @@ static bool moves_by_rounds(const pod_tf *tf, const pod_tf_bundle *bundle)
            && !bundle->shared;
 }
 
+/** Whether weights are gathered over one axis of fsdp after the other. */
+static bool in_two_stages(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const pod_step_settings *settings = &tf->stage.request->settings;
+    return tf->layout->fsdp.count > 1
+           && (bundle->experts ? settings->two_stage_experts : settings->two_stage_dense);
+}
+
+/** Gather an array over axes. @param elements  that come together @return the op, number and all */
+static int32_t gather_over(pod_tf *tf, const pod_use *use, const pod_axis_list *axes,
+                           int64_t elements, pod_dtype dtype, const int32_t from_to_after[3],
+                           int32_t own)
+{
+    const pod_tf_bundle *bundle = use->weight;
+    const int32_t touch[POD_OP_TOUCHES_MAX] = {from_to_after[0], from_to_after[1], POD_OP_NONE,
+                                               POD_OP_NONE};
+    char name[POD_BUILD_NAME_MAX];
+    pod_build_name(name, use->phase, "gather", bundle->name);
+    const int32_t op =
+        pod_tf_collective(tf, POD_ALL_GATHER, name, axes, elements, dtype, from_to_after[2], touch);
+    if (pod_work_layout_pieces(tf->layout, axes) > 1) {
+        pod_tf_number_move(tf, op, own, pod_tf_number(tf, from_to_after[1]), (const int[2]){0, 0});
+    }
+    return op;
+}
+
 /** Gather weights for a use of them. @param after  another op that it waits for */
 static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
 {
@@ -237,14 +263,23 @@ static void use_gather(pod_tf *tf, pod_use *use, int32_t after)
     if (narrow) {
         pod_tf_quantize_weights(tf, bundle->shard, use->gathered.buffer);
     }
-    char name[POD_BUILD_NAME_MAX];
-    pod_build_name(name, use->phase, "gather", bundle->name);
-    use->gathered.op = pod_tf_collective(tf, POD_ALL_GATHER, name, &bundle->cut,
-                                         bundle->shard * pieces, dtype, after, touch);
-    if (pieces > 1) {
-        pod_tf_number_move(tf, use->gathered.op, own, pod_tf_number(tf, use->gathered.buffer),
-                           (const int[2]){0, 0});
+    int32_t from = bundle->weights;
+    pod_axis_list axes = bundle->cut;
+    if (in_two_stages(
+            tf,
+            bundle)) { /* first over all but the slowest axis: pieces of an array that lie together */
+        pod_axis_list fast = {.count = axes.count - 1};
+        memcpy(fast.axis, axes.axis + 1, (size_t)fast.count * sizeof *fast.axis);
+        axes.count = 1;
+        const int64_t part = bundle->shard * pod_work_layout_pieces(tf->layout, &fast);
+        const int32_t half = pod_tf_buffer(tf, bundle->name, POD_MEMORY_GATHERED, dtype, part, 1);
+        after =
+            gather_over(tf, use, &fast, part, dtype, (const int32_t[3]){from, half, after}, own);
+        own = pod_tf_number(tf, half);
+        from = half;
     }
+    use->gathered.op = gather_over(tf, use, &axes, bundle->shard * pieces, dtype,
+                                   (const int32_t[3]){from, use->gathered.buffer, after}, own);
     tf->layer = layer;
 }
 

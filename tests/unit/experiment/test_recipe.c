@@ -46,7 +46,8 @@ Test(recipe, the_axis_on_the_cores_loses_their_factor)
         {"tpu7x:4x4x4",   "ici_data_parallelism=4",                                   "data=4,fsdp=16",     ""      },
  /* 8 = x · cores */
         {"tpu7x:4x8x8",   "ici_context_parallelism=8",                                "fsdp=64,sequence=4", ""      },
-        {"tpu7x:4x4x4",   "ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8", "fsdp=64",            ""      },
+        {"tpu7x:4x4x4",   "ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8",
+         "fsdp=16,fsdp_transpose=4",                                                                        ""      },
  /* an order of JAX's own, cores side by side: the last axis has them */
         {"tpu7x:2x2x1",   "ici_data_parallelism=2 ici_fsdp_parallelism=4",            "data=2,fsdp=2",      ""      },
         {"tpu7x:1x1x1",   "",                                                         "fsdp=1",             ""      },

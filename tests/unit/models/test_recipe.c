@@ -236,6 +236,8 @@ Test(recipe, every_key_has_its_figure)
         {"use_random_routing=True",                                                   AT(random_routing),        1   },
         {"float32_weight_sum=False",                                                  AT(f32_weight_sum),        0   },
         {"shard_exp_on_fsdp=True",                                                    AT(shard_experts_on_fsdp), 1   },
+        {"moe_fsdp_use_two_stage_all_gather=True",                                    AT(two_stage_experts),     1   },
+        {"dense_fsdp_use_two_stage_all_gather=True",                                  AT(two_stage_dense),       1   },
         {"fsdp_shard_on_exp=True",                                                    AT(shard_experts_on_fsdp), 1   },
         {"num_vocab_tiling=16",                                                       AT(vocab_tiling),          16  },
         {"gradient_accumulation_steps=4",                                             AT(gradient_accumulation), 4   },
@@ -395,17 +397,18 @@ Test(recipe, axes_that_cut_the_same_are_one_axis)
         const char *text;
         const char *mesh;
     } cases[] = {
-        {"",                                                                                  "fsdp=-1"           },
-        {"ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8",                          "fsdp=128"          },
-        {"ici_fsdp_transpose_parallelism=2",                                                  "fsdp=-1"           },
-        {"ici_data_parallelism=4",                                                            "data=4,fsdp=-1"    },
-        {"ici_context_parallelism=8",                                                         "fsdp=-1,sequence=8"},
+        {"",                                                                                  "fsdp=-1"                 },
+        {"ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8",                          "fsdp=16,fsdp_transpose=8"},
+        {"ici_fsdp_transpose_parallelism=2",                                                  "fsdp=-1,fsdp_transpose=2"},
+        {"ici_fsdp_parallelism=1 ici_fsdp_transpose_parallelism=-1",                          "fsdp=-1"                 },
+        {"ici_data_parallelism=4",                                                            "data=4,fsdp=-1"          },
+        {"ici_context_parallelism=8",                                                         "fsdp=-1,sequence=8"      },
         {"ici_fsdp_parallelism=1 ici_tensor_parallelism=4 ici_tensor_sequence_parallelism=2",
-         "tensor=8"                                                                                               },
+         "tensor=8"                                                                                                     },
         {"ici_fsdp_parallelism=1 ici_tensor_parallelism=2 ici_expert_parallelism=4 "
-         "ici_autoregressive_parallelism=2",                                         "tensor=4,expert=4" },
-        {"ici_fsdp_parallelism=1",                                                            ""                  },
-        {"ici_pipeline_parallelism=4 ici_fsdp_parallelism=2",                                 "pipeline=4,fsdp=2" },
+         "ici_autoregressive_parallelism=2",                                         "tensor=4,expert=4"       },
+        {"ici_fsdp_parallelism=1",                                                            ""                        },
+        {"ici_pipeline_parallelism=4 ici_fsdp_parallelism=2",                                 "pipeline=4,fsdp=2"       },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char mesh[POD_RECIPE_MESH_TEXT_MAX];

@@ -41,6 +41,27 @@ Test(gathers, move_as_many_hbm_bytes_as_the_chip_says)
     cr_expect_eq(traffic("fsdp=16", &chip, "relayout.weights"), 6 * once);
 }
 
+/* In two stages first over the faster axis, whose 4 pieces are a quarter of all, then over the other. */
+Test(gathers, over_two_axes_come_in_one_stage_or_two)
+{
+    int64_t bytes[2][3];
+    for (int two = 0; two < 2; two++) {
+        step_case c;
+        step_prepare(&c, "v5e:4x4", "none", "fsdp=4,fsdp_transpose=4", model, 16);
+        c.request.seq = 64;
+        c.request.settings.two_stage_dense = two == 1;
+        step_build(&c);
+        bytes[two][0] = step_bytes(&c, POD_ALL_GATHER, "fsdp,fsdp_transpose");
+        bytes[two][1] = step_bytes(&c, POD_ALL_GATHER, "fsdp");
+        bytes[two][2] = step_bytes(&c, POD_ALL_GATHER, "fsdp_transpose");
+        step_free(&c);
+    }
+    cr_assert_gt(bytes[0][0], 0);
+    cr_expect_eq(bytes[0][1] + bytes[0][2] + bytes[1][0], 0);
+    cr_expect_eq(bytes[1][1], bytes[0][0]);
+    cr_expect_eq(4 * bytes[1][2], bytes[1][1]);
+}
+
 Test(gathers, of_nothing_move_nothing)
 {
     cr_expect_eq(traffic("data=16", NULL, "relayout.weights"), 0);
