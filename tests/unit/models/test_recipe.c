@@ -391,24 +391,39 @@ Test(recipe, each_power_of_the_scale_doubles_in_turn)
     }
 }
 
+Test(recipe, fsdp_may_have_two_axes)
+{
+    static const struct {
+        const char *text;
+        const char *mesh;
+    } cases[] = {
+        {"ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8", "fsdp=16,fsdp_transpose=8"},
+        {"ici_fsdp_transpose_parallelism=2",                         "fsdp=-1,fsdp_transpose=2"},
+        {"ici_fsdp_parallelism=1 ici_fsdp_transpose_parallelism=-1", "fsdp=-1"                 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const pod_recipe recipe = recipe_of(cases[i].text);
+        char mesh[POD_RECIPE_MESH_TEXT_MAX];
+        cr_expect_str_eq(pod_recipe_mesh_print(recipe.ici, mesh, sizeof mesh), cases[i].mesh, "%s",
+                         cases[i].text);
+    }
+}
+
 Test(recipe, axes_that_cut_the_same_are_one_axis)
 {
     static const struct {
         const char *text;
         const char *mesh;
     } cases[] = {
-        {"",                                                                                  "fsdp=-1"                 },
-        {"ici_fsdp_parallelism=16 ici_fsdp_transpose_parallelism=8",                          "fsdp=16,fsdp_transpose=8"},
-        {"ici_fsdp_transpose_parallelism=2",                                                  "fsdp=-1,fsdp_transpose=2"},
-        {"ici_fsdp_parallelism=1 ici_fsdp_transpose_parallelism=-1",                          "fsdp=-1"                 },
-        {"ici_data_parallelism=4",                                                            "data=4,fsdp=-1"          },
-        {"ici_context_parallelism=8",                                                         "fsdp=-1,sequence=8"      },
+        {"",                                                                                  "fsdp=-1"           },
+        {"ici_data_parallelism=4",                                                            "data=4,fsdp=-1"    },
+        {"ici_context_parallelism=8",                                                         "fsdp=-1,sequence=8"},
         {"ici_fsdp_parallelism=1 ici_tensor_parallelism=4 ici_tensor_sequence_parallelism=2",
-         "tensor=8"                                                                                                     },
+         "tensor=8"                                                                                               },
         {"ici_fsdp_parallelism=1 ici_tensor_parallelism=2 ici_expert_parallelism=4 "
-         "ici_autoregressive_parallelism=2",                                         "tensor=4,expert=4"       },
-        {"ici_fsdp_parallelism=1",                                                            ""                        },
-        {"ici_pipeline_parallelism=4 ici_fsdp_parallelism=2",                                 "pipeline=4,fsdp=2"       },
+         "ici_autoregressive_parallelism=2",                                         "tensor=4,expert=4" },
+        {"ici_fsdp_parallelism=1",                                                            ""                  },
+        {"ici_pipeline_parallelism=4 ici_fsdp_parallelism=2",                                 "pipeline=4,fsdp=2" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char mesh[POD_RECIPE_MESH_TEXT_MAX];
