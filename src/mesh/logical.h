@@ -2,7 +2,7 @@
 /** @file mesh/logical.h  The mesh a user asks for: named axes with sizes.
  *
  *  Names: a mesh may name its axes as its user likes (`x_batch=4,mdl2=8`); where it lies on a slice doesn't depend on
- *  names. A step asks what an axis is for: it takes the seven of pod_mesh_axis and their aliases (dp, tp, model, …) only
+ *  names. A step asks what an axis is for: it takes those of pod_mesh_axis and their aliases (dp, tp, model, …) only
  *  (pod_logical_mesh_meant).
  *
  *  Model: `--mesh fsdp=16,tensor=4` is the mesh of one slice, slowest axis first, as JAX orders it:

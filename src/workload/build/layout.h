@@ -2,7 +2,8 @@
 /** @file workload/build/layout.h  Which mesh axes cut what.
  *
  *  Model: rows of the batch (tokens) are cut over every axis that holds different rows: data, fsdp
- *  and sequence. Weights are cut over fsdp and tensor; layers over pipeline. fsdp_transpose is a second axis of fsdp. Axes of size 1 cut
+ *  and sequence. Weights are cut over fsdp and tensor; layers over pipeline. fsdp_transpose is a
+ *  second axis of fsdp. Axes of size 1 cut
  *  nothing and are left out. In the notation of mesh/sharding.h, for an MLP:
  *
  *      X[rows_{data,fsdp,sequence}, d_model]      W1[d_model_fsdp, d_ff_tensor]
