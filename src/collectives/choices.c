@@ -3,6 +3,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "collectives/embedding/packing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct pod_coll_choices {
     int64_t room;
     int64_t count;
     int64_t bytes; /* of lists */
+    pod_coll_packings *packings;
 };
 
 static uint64_t hash_of(const pod_coll_request *request)
@@ -137,16 +139,30 @@ static void remember(pod_coll_choices *choices, const pod_coll_request *request,
 pod_status pod_coll_choices_new(pod_coll_choices **choices, pod_error *err)
 {
     *choices = calloc(1, sizeof **choices);
-    return *choices != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for choices");
+    if (*choices == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for choices");
+    }
+    const pod_status st = pod_coll_packings_new(&(*choices)->packings, err);
+    if (st != POD_OK) {
+        free(*choices);
+        *choices = NULL;
+    }
+    return st;
 }
 
 void pod_coll_choices_free(pod_coll_choices *choices)
 {
     if (choices != NULL) {
         forget(choices);
+        pod_coll_packings_free(choices->packings);
         free(choices->known);
         free(choices);
     }
+}
+
+pod_coll_packings *pod_coll_choices_packings(const pod_coll_choices *choices)
+{
+    return choices != NULL ? choices->packings : NULL;
 }
 
 pod_status pod_coll_choices_get(pod_coll_choices *choices, const pod_coll_request *request,
@@ -167,7 +183,9 @@ pod_status pod_coll_choices_get(pod_coll_choices *choices, const pod_coll_reques
         *prediction = (pod_coll_prediction){.nterms = 0};
         return POD_OK;
     }
-    POD_TRY(pod_coll_choose(request, algorithm, prediction, err));
+    pod_coll_request asked = *request;
+    asked.packings = pod_coll_choices_packings(choices);
+    POD_TRY(pod_coll_choose(&asked, algorithm, prediction, err));
     if (choices != NULL) {
         remember(choices, request, hash, *algorithm, prediction);
     }

@@ -16,6 +16,8 @@ typedef struct pod_coll_choices pod_coll_choices;
 /** POD_E_NOMEM. */
 pod_status pod_coll_choices_new(pod_coll_choices **choices, pod_error *err);
 void pod_coll_choices_free(pod_coll_choices *choices);
+/** Trees that choices have grown, for building what was chosen (request->packings); of NULL it is NULL. */
+struct pod_coll_packings *pod_coll_choices_packings(const pod_coll_choices *choices);
 /** As pod_coll_choose (collectives/registry.h), which is asked where nothing is known.
  *  @param choices  NULL: remembers nothing
  *  @param[out] prediction  what building may use (request->predicted); empty where only one algorithm can do it */

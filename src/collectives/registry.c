@@ -62,7 +62,9 @@ bool pod_coll_algorithm_fits(const pod_coll_algorithm *algorithm, const pod_coll
 static pod_status candidate_check(int row, const pod_coll_request *request, bool *fits,
                                   pod_error *err)
 {
-    const bool asked = (rows[row]->auto_ops >> request->op & 1U) != 0;
+    const bool small = request->group->size <= POD_COLL_SMALL_RANKS;
+    const unsigned ops = rows[row]->auto_ops | (small ? rows[row]->small_ops : 0);
+    const bool asked = (ops >> request->op & 1U) != 0;
     const pod_status st =
         asked ? pod_coll_algorithm_applies(rows[row], request, NULL) : POD_E_INVALID;
     *fits = st == POD_OK;
@@ -106,7 +108,8 @@ pod_status pod_coll_choose(const pod_coll_request *request, const pod_coll_algor
     for (int turn = 0; turn < 2 * ROWS; ++turn) {
         const int i = turn % ROWS;
         bool fits = false;
-        if (rows[i]->predicts_last != (turn >= ROWS)) {
+        const bool last = (rows[i]->last_ops >> request->op & 1U) != 0;
+        if (last != (turn >= ROWS)) {
             continue;
         }
         pod_status st = candidate_check(i, request, &fits, err);

@@ -77,6 +77,15 @@ static pod_status allocate(pod_engine *engine, const pod_engine_options *options
     engine->window_ticks = (uint64_t)engine->lookahead_ps >> shift;
     engine->cross_ticks = (uint64_t)engine->lookahead_cross_ps >> shift;
     POD_TRY(pod_queue_init(&engine->queue, engine->nlocal, shift, err));
+    if (options->order != NULL) {
+        const size_t bytes = (size_t)engine->ncells * sizeof *engine->order;
+        engine->order = malloc(bytes);
+        if (engine->order == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for %d cells", engine->ncells);
+        }
+        memcpy(engine->order, options->order, bytes);
+        engine->queue.pool.order = engine->order;
+    }
     return pod_exchange_init(&engine->exchange, engine->par, options->peers, options->npeers, err);
 }
 
@@ -133,6 +142,7 @@ void pod_engine_free(pod_engine *engine)
     free(engine->places);
     free(engine->active);
     free(engine->first_cell);
+    free(engine->order);
     free(engine);
 }
 
@@ -230,9 +240,20 @@ pod_engine_place pod_engine_place_take(pod_engine *engine, int32_t src, pod_time
     return (pod_engine_place){.time_ps = time_ps, .src = src, .seq = seq_take(engine, src)};
 }
 
+bool pod_engine_place_before(const pod_engine *engine, const pod_engine_place *a,
+                             const pod_engine_place *b)
+{
+    if (a->time_ps != b->time_ps) {
+        return a->time_ps < b->time_ps;
+    }
+    return a->src != b->src ? pod_pool_cell_before(&engine->queue.pool, a->src, b->src)
+                            : a->seq < b->seq;
+}
+
 bool pod_engine_place_is_past(const pod_engine *engine, const pod_engine_place *place)
 {
-    return place->time_ps < engine->now_ps || pod_engine_place_before(place, &engine->handled);
+    return place->time_ps < engine->now_ps
+           || pod_engine_place_before(engine, place, &engine->handled);
 }
 
 pod_event *pod_engine_post_at(pod_engine *engine, const pod_engine_place *place, int32_t dst,

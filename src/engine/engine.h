@@ -5,7 +5,7 @@
  *  spread over the ranks in contiguous blocks (or as engine/placement.h says). A cell reacts to events
  *  and to one timer; its handlers may touch only its own state, post events and set its own timer.
  *
- *  Order. Each cell handles its events by the key (time_ps, src, seq): seq counts the posts of a
+ *  Order. Each cell handles its events by the key (time_ps, order[src], seq): seq counts the posts of a
  *  source cell. At equal times the timer comes before events. The key doesn't depend on ranks, so
  *  neither does anything that cells do.
  *
@@ -54,7 +54,9 @@ typedef struct pod_engine_options {
     int32_t ncells;
     pod_time_ps lookahead_ps;       /**< > 0 */
     pod_time_ps lookahead_cross_ps; /**< >= lookahead_ps; 0 = the same */
-    const int32_t *first_cell;      /**< first_cell[size + 1]: rank r has cells first_cell[r] to
+    const int32_t
+        *order; /**< order[ncells], all different: as above, copied; NULL = the cells' numbers */
+    const int32_t *first_cell; /**< first_cell[size + 1]: rank r has cells first_cell[r] to
                                          first_cell[r + 1] - 1; NULL = even blocks */
     /** Ranks this rank's cells can send to, or NULL = all (sparse exchange): peers[npeers]; must be
      *  symmetric (else POD_E_INVALID). */
@@ -107,13 +109,8 @@ typedef struct pod_engine_place {
 } pod_engine_place;
 
 /** Whether the first place comes before the second. */
-static inline bool pod_engine_place_before(const pod_engine_place *a, const pod_engine_place *b)
-{
-    if (a->time_ps != b->time_ps) {
-        return a->time_ps < b->time_ps;
-    }
-    return a->src != b->src ? a->src < b->src : a->seq < b->seq;
-}
+bool pod_engine_place_before(const pod_engine *engine, const pod_engine_place *a,
+                             const pod_engine_place *b);
 
 /** The place that an event would have which cell src, from a handler of it, posted now for this time. It may be
  *  posted later (pod_engine_post_at), or never, where nothing would come of it. */

@@ -25,6 +25,8 @@ typedef struct pod_pool {
     uint32_t slabs_size;
     uint32_t *free_nodes; /**< the stack: free_nodes[nfree], room for all nodes */
     uint32_t nfree;
+    const int32_t *
+        order; /**< order[cell]: of events at equal times, those of lower cells come first; NULL = the cell */
 } pod_pool;
 
 _Static_assert(sizeof(pod_event) == 64, "an event is one cache line");
@@ -34,6 +36,12 @@ void pod_pool_fini(pod_pool *pool);
 
 /** Put a fresh slab on the stack. @return false when memory is out */
 bool pod_pool_grow(pod_pool *pool);
+
+/** Whether what cell a posted comes before what cell b did, at equal times. */
+static inline bool pod_pool_cell_before(const pod_pool *pool, int32_t a, int32_t b)
+{
+    return pool->order != NULL ? pool->order[a] < pool->order[b] : a < b;
+}
 
 static inline pod_event *pod_pool_event(const pod_pool *pool, uint32_t node)
 {

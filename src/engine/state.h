@@ -28,6 +28,7 @@ struct pod_engine {
     int32_t first;  /**< first cell of this rank */
     int32_t nlocal;
     int32_t *first_cell; /**< first_cell[size + 1] */
+    int32_t *order;      /**< order[ncells], or NULL */
     pod_queue queue;
     pod_exchange exchange;
 

@@ -20,7 +20,7 @@ static bool before(const pod_pool *pool, const pod_key *a, const pod_key *b)
     }
     const pod_event *x = pod_pool_event(pool, a->node);
     const pod_event *y = pod_pool_event(pool, b->node);
-    return x->src != y->src ? x->src < y->src : x->seq < y->seq;
+    return x->src != y->src ? pod_pool_cell_before(pool, x->src, y->src) : x->seq < y->seq;
 }
 
 static void insertion_sort(const pod_pool *pool, pod_key *keys, int64_t count)

@@ -194,6 +194,44 @@ void pod_slice_coords(const pod_slice *slice, int32_t chip, int32_t coords[POD_A
     coords[2] = chip / slice->dims[0] / slice->dims[1];
 }
 
+static bool axis_goes_before(const pod_slice *slice, int a, int b)
+{
+    return slice->dims[a] != slice->dims[b] ? slice->dims[a] < slice->dims[b]
+                                            : slice->wrap[a] > slice->wrap[b];
+}
+
+void pod_slice_axes_sorted(const pod_slice *slice, int axis[POD_AXES])
+{
+    for (int i = 0; i < POD_AXES; ++i) {
+        int at = i;
+        for (; at > 0 && axis_goes_before(slice, i, axis[at - 1]); --at) {
+            axis[at] = axis[at - 1];
+        }
+        axis[at] = i;
+    }
+}
+
+int32_t pod_slice_place(const pod_slice *slice, const int axis[POD_AXES], int32_t chip)
+{
+    int32_t coords[POD_AXES];
+    pod_slice_coords(slice, chip, coords);
+    int32_t place = 0;
+    for (int i = POD_AXES - 1; i >= 0; --i) {
+        place = place * slice->dims[axis[i]] + coords[axis[i]];
+    }
+    return place;
+}
+
+int32_t pod_slice_chip_at(const pod_slice *slice, const int axis[POD_AXES], int32_t place)
+{
+    int32_t coords[POD_AXES];
+    for (int i = 0; i < POD_AXES; ++i) {
+        coords[axis[i]] = place % slice->dims[axis[i]];
+        place /= slice->dims[axis[i]];
+    }
+    return pod_slice_chip(slice, coords);
+}
+
 /* Move coords over the wrap of `axis`; sign +1 or -1. */
 static void cross_wrap(const pod_slice *slice, int axis, int32_t sign, int32_t coords[POD_AXES])
 {

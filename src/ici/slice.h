@@ -108,6 +108,13 @@ const char *pod_slice_dims_text(const pod_slice *slice, char *buf, size_t size);
 /** Chip number of coordinates, each in [0, dims[a]). */
 int32_t pod_slice_chip(const pod_slice *slice, const int32_t coords[POD_AXES]);
 void pod_slice_coords(const pod_slice *slice, int32_t chip, int32_t coords[POD_AXES]);
+/** Axes in the order of their lengths, of equal ones closed before open, then as they are named. What is decided in
+ *  this order is the same on a slice whose axes have other names. */
+void pod_slice_axes_sorted(const pod_slice *slice, int axis[POD_AXES]);
+/** Place of a chip when chips are counted along these axes, the first fastest. */
+int32_t pod_slice_place(const pod_slice *slice, const int axis[POD_AXES], int32_t chip);
+/** The chip at such a place. */
+int32_t pod_slice_chip_at(const pod_slice *slice, const int axis[POD_AXES], int32_t place);
 /** "1,2,3" or, for chips with two axes, "1,2". @param buf  `size` bytes; 40 always suffice */
 const char *pod_slice_chip_text(const pod_slice *slice, int32_t chip, char *buf, size_t size);
 

@@ -51,6 +51,44 @@ static int cell_ports(void *context, int32_t cell, pod_net_port *ports)
     return count + 1;
 }
 
+/* ---- the order of cells ---- */
+
+/* The axes of a slice as they are sorted, if that isn't how they are named. */
+static bool axes_move(const pod_slice *slice, int axis[POD_AXES])
+{
+    int last = -1;
+    bool moved = false;
+    pod_slice_axes_sorted(slice, axis);
+    for (int i = 0; i < POD_AXES; i++) {
+        moved = moved || (slice->dims[axis[i]] > 1 && axis[i] < last);
+        last = slice->dims[axis[i]] > 1 ? axis[i] : last;
+    }
+    return moved;
+}
+
+/* Cells by the places of their chips (pod_slice_place): what happens first in one picosecond doesn't depend on the
+ * names of axes. @param[out] order  to be freed; NULL: by their numbers */
+static pod_status cells_order(const pod_machine *machine, int32_t ncells, int32_t **order,
+                              pod_error *err)
+{
+    int axis[POD_AXES];
+    const pod_slice *slice = machine->slice;
+    *order = NULL;
+    if (!axes_move(slice, axis)) {
+        return POD_OK;
+    }
+    *order = malloc((size_t)ncells * sizeof **order);
+    if (*order == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for %d cells", (int)ncells);
+    }
+    for (int32_t cell = 0; cell < ncells; cell++) {
+        const int32_t chip = pod_machine_chip(machine, cell);
+        const int32_t local = chip % slice->nchips;
+        (*order)[cell] = chip - local + pod_slice_place(slice, axis, local);
+    }
+    return POD_OK;
+}
+
 /* ---- ranks ---- */
 
 /* Longer strides gain nothing, and sums of times must not overflow. */
@@ -154,16 +192,23 @@ static int peers_find(pod_machine *machine, rank_peers *peers, int32_t *list)
     return npeers;
 }
 
+static pod_status ranks_check(const pod_machine *machine, pod_error *err)
+{
+    const int size = pod_par_size(machine->par);
+    const int32_t ncells = pod_machine_cells(machine);
+    return size <= ncells
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE, "%d ranks for the %d chips of %s; use at most %d ranks",
+                          size, ncells, machine->slice->name, ncells);
+}
+
 pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *client,
                            int64_t exclusive_bytes, pod_net **net, pod_error *err)
 {
     *net = NULL;
     const int size = pod_par_size(machine->par);
     const int32_t ncells = pod_machine_cells(machine);
-    if (size > ncells) {
-        return pod_fail(err, POD_E_USAGE, "%d ranks for the %d chips of %s; use at most %d ranks",
-                        size, ncells, machine->slice->name, ncells);
-    }
+    POD_TRY(ranks_check(machine, err));
     POD_ASSERT(pod_machine_folds(machine));
     pod_machine own = *machine;
     const pod_time_ps lookahead_ps =
@@ -188,6 +233,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
     if (st == POD_OK && npeers < 0) {
         st = pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
     }
+    int32_t *order = NULL;
+    POD_THEN(st, cells_order(machine, ncells, &order, err));
     st = pod_par_agree(machine->par, st, err);
     int64_t times_ps[] = {found.cross_ps, found.least_ps};
     pod_par_min_i64(machine->par, times_ps, 2);
@@ -198,6 +245,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
             .engine = {.ncells = ncells,
                        .lookahead_ps = lookahead_ps + least_ps,
                        .lookahead_cross_ps = cross_ps + least_ps,
+                       .order = order,
                        .first_cell = first_cell,
                        .peers = machine->circuits ? NULL : peers,
                        .npeers = npeers,
@@ -214,6 +262,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
         };
         st = pod_net_new(machine->par, &options, net, err);
     }
+    free(order);
     free(peers);
     free(first_cell);
     return st;

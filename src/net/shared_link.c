@@ -232,7 +232,7 @@ static void fragment_hand_on(pod_net *net, int32_t cell, int32_t peer, const net
 {
     net_message *m = &net->messages[left->message];
     const pod_engine_place place = pod_engine_place_take(net->engine, cell, time_ps);
-    if (pod_engine_place_before(&m->last, &place)) {
+    if (pod_engine_place_before(net->engine, &m->last, &place)) {
         m->last = place;
     }
     if (--m->coming == 0) {

@@ -117,6 +117,7 @@ static pod_status schedule_by_name(const step_run *run, const char *name,
     if (!name || strcmp(name, "auto") == 0) {
         st = pod_coll_choices_get(run->args->choices, request, &algorithm, &prediction, err);
         asked.predicted = &prediction;
+        asked.packings = pod_coll_choices_packings(run->args->choices);
     } else {
         st = pod_coll_algorithm_find(name, &algorithm, err);
         POD_THEN(st, pod_coll_algorithm_applies(algorithm, request, err));

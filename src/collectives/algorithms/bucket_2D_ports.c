@@ -49,6 +49,7 @@ const pod_coll_algorithm pod_coll_bucket_2D_ports = {
     .name = "bucket_2D_ports",
     .summary = "all axes at once, both directions, equal shares (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .small_ops = POD_COLL_EVERY_OP,
     .applies = ports_applies,
     .predict = ports_predict,
     .build = ports_build,

@@ -474,38 +474,8 @@ static double flood_time(const flood_schedule *self, const pod_coll_request *req
 
 /* ---- places and ways ---- */
 
-/* Axes by their length and how they end; of two that are equal either may come first. */
-static bool axis_goes_before(const pod_slice *slice, int a, int b)
-{
-    return slice->dims[a] != slice->dims[b] ? slice->dims[a] < slice->dims[b]
-                                            : slice->wrap[a] < slice->wrap[b];
-}
-
-static void axes_sort(const pod_slice *slice, int axis[POD_AXES])
-{
-    for (int i = 0; i < POD_AXES; ++i) {
-        int at = i;
-        for (; at > 0 && axis_goes_before(slice, i, axis[at - 1]); --at) {
-            axis[at] = axis[at - 1];
-        }
-        axis[at] = i;
-    }
-}
-
-/* The coordinates of a rank of the first group as one number, the first of the axes fastest. */
-static int64_t place_key(const pod_coll_request *request, const int axis[POD_AXES], int32_t rank)
-{
-    int32_t at[POD_AXES];
-    pod_slice_coords(request->slice, request->group->chip_of[rank], at);
-    int64_t key = 0;
-    for (int i = POD_AXES - 1; i >= 0; --i) {
-        key = key * request->slice->dims[axis[i]] + at[axis[i]];
-    }
-    return key;
-}
-
 typedef struct keyed_rank {
-    int64_t key;
+    int32_t key; /* place of its chip */
     int32_t rank;
 } keyed_rank;
 
@@ -521,7 +491,8 @@ static void places_set(flood_schedule *self, const pod_coll_request *request,
                        const int axis[POD_AXES], const int32_t *real, keyed_rank *keyed)
 {
     for (int32_t r = 0; r < self->n; ++r) {
-        keyed[r] = (keyed_rank){place_key(request, axis, r), r};
+        keyed[r] =
+            (keyed_rank){pod_slice_place(request->slice, axis, request->group->chip_of[r]), r};
     }
     qsort(keyed, (size_t)self->n, sizeof *keyed, keys_compare);
     for (int32_t place = 0; place < self->n; ++place) {
@@ -568,7 +539,7 @@ static bool plan_order(flood_schedule *self, places *p, int order)
     const size_t n = (size_t)self->n;
     int sorted[POD_AXES];
     int axis[POD_AXES];
-    axes_sort(p->request->slice, sorted);
+    pod_slice_axes_sorted(p->request->slice, sorted);
     for (int i = 0; i < POD_AXES; ++i) {
         axis[i] = sorted[axis_orders[order][i]];
     }

@@ -34,13 +34,17 @@
 #include "collectives/schedule/algorithm_list.h"
 #include "collectives/schedule/frame.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { FLOOD_TRIED_RANKS_MAX = 128 };
 
-/* Bytes over the links of a corner, as a multiple of the hops of a diameter, between which floods are tried. */
+/* Bytes over the links of a corner, as a multiple of the hops of a diameter, between which larger groups try floods. */
 static const double FLOOD_WORK_MIN = 0.02;
 static const double FLOOD_WORK_MAX = 8.0;
+
+/* And what a flood must be able to gain, as a part of what it takes at least. */
+static const double FLOOD_GAIN_MIN = 0.002;
 
 typedef struct gather_schedule {
     pod_coll_schedule base;
@@ -433,16 +437,20 @@ pod_status pod_relay_build(const pod_coll_request *request, const pod_relay_plan
 
 /* ---- the faster form ---- */
 
+static bool may_flood(const pod_coll_request *request)
+{
+    return request->group->size <= FLOOD_TRIED_RANKS_MAX && request->op != POD_ALL_REDUCE;
+}
+
 /* On other grids a flood can be the faster one: its trees are balanced over all links, where relays leave those idle
- * that lie off their axis. That shows where neither hops nor bytes decide alone, and costs a message for every pair. */
-static bool could_flood(const pod_coll_request *request)
+ * that lie off their axis. A flood costs a message for every pair. Larger groups try it where neither hops nor bytes
+ * decide alone; all where its hops, and its bytes over the links of a corner, leave room for a gain.
+ * @param best_ps  what there is without */
+static bool could_flood(const pod_coll_request *request, pod_time_ps best_ps)
 {
     const int32_t n = request->group->size;
-    if (n > FLOOD_TRIED_RANKS_MAX || request->op == POD_ALL_REDUCE) {
-        return false;
-    }
     pod_coll_axes axes = {0};
-    if (pod_coll_axes_init(&axes, request, NULL) != POD_OK) {
+    if (!may_flood(request) || pod_coll_axes_init(&axes, request, NULL) != POD_OK) {
         return false;
     }
     double hops = 0.0;
@@ -457,8 +465,11 @@ static bool could_flood(const pod_coll_request *request)
     const double hops_s = hops * pod_time_to_s(request->hop_latency_ps);
     const double bytes = (double)request->elements * (double)request->element_bytes;
     const double work_s = bytes / (links > 0 ? links : 1) / request->link_rate.bytes_per_s;
-    return linked && links > 1 && work_s > FLOOD_WORK_MIN * hops_s
-           && work_s < FLOOD_WORK_MAX * hops_s;
+    const double least_s = fmax(hops_s, work_s * (n - 1) / n);
+    const double left_s = pod_time_to_s(best_ps - request->launch_ps) - least_s;
+    const bool between = work_s > FLOOD_WORK_MIN * hops_s && work_s < FLOOD_WORK_MAX * hops_s;
+    return linked && links > 1 && left_s > FLOOD_GAIN_MIN * least_s
+           && (between || n <= POD_COLL_SMALL_RANKS);
 }
 
 static pod_status build_form(const pod_coll_request *request, bool flood,
@@ -490,9 +501,13 @@ static pod_status choose_form(const pod_coll_request *request, bool *flood,
 {
     *flood = should_flood(request);
     POD_TRY(predict_form(request, *flood, prediction, err));
-    if (!*flood && could_flood(request)) {
+    const pod_time_ps enough_ps = request->enough_ps;
+    pod_coll_request asked = *request;
+    asked.enough_ps =
+        enough_ps > 0 && enough_ps < prediction->total_ps ? enough_ps : prediction->total_ps;
+    if (!*flood && could_flood(request, asked.enough_ps)) {
         pod_coll_prediction other;
-        POD_TRY(predict_form(request, true, &other, err));
+        POD_TRY(predict_form(&asked, true, &other, err));
         if (other.total_ps < prediction->total_ps) {
             *flood = true;
             *prediction = other;
@@ -505,7 +520,7 @@ static pod_status gather_build(const pod_coll_request *request, pod_coll_schedul
                                pod_error *err)
 {
     bool flood = should_flood(request);
-    if (!flood && could_flood(request)) {
+    if (!flood && may_flood(request)) {
         pod_coll_prediction prediction;
         const pod_status st = choose_form(request, &flood, &prediction, err);
         if (st != POD_OK) {

@@ -66,6 +66,7 @@ const pod_coll_algorithm pod_coll_halving_doubling_2D_mirrored = {
     .name = "halving_doubling_2D_mirrored",
     .summary = "the same in 2D parts on all ports, half of them mirrored (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .small_ops = POD_COLL_EVERY_OP,
     .applies = mirrored_applies,
     .predict = mirrored_predict,
     .build = mirrored_build,

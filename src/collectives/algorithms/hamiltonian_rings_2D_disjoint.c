@@ -52,6 +52,7 @@ const pod_coll_algorithm pod_coll_hamiltonian_rings_2D_disjoint = {
     .name = "hamiltonian_rings_2D_disjoint",
     .summary = "disjoint rings through all chips, one per axis, both ways (textbook)",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER,
+    .small_ops = POD_COLL_EVERY_OP,
     .applies = rings2_applies,
     .predict = rings2_predict,
     .build = rings2_build,

@@ -90,6 +90,7 @@ const pod_coll_algorithm pod_coll_swing_latency_2D = {
     .name = "swing_latency_2D",
     .summary = "Swing with whole vectors in 2D parts on all ports (textbook)",
     .ops = 1U << POD_ALL_REDUCE,
+    .small_ops = POD_COLL_EVERY_OP,
     .applies = latency_applies,
     .predict = latency_predict,
     .build = latency_build,

@@ -14,10 +14,17 @@ enum {
     ROUNDS_MIN = 6,
     ROUNDS_MAX = 48,
     GROWN_MAX = 96,
-    LOAD_WEIGHT = 4,
+    LOAD_WEIGHTS = 4,
+    FEW_TREES_MAX = 6,
+    STARTED_RANKS = 64, /* of all starts with one weight, */
+    STARTED_RANKS_OF_FEW = 256,
+    STARTS_MAX = 24,
     PACKING_SEED = 1,
     TIE_BITS = 20
 };
+
+/* How many hops of depth a tree more over a link is worth, in turn. Groups of few ranks try all. */
+static const int64_t load_weight[LOAD_WEIGHTS] = {4, 1, 16, 2};
 
 /* A link that would join a rank to the growing tree. */
 typedef struct candidate {
@@ -36,6 +43,7 @@ typedef struct packer {
     candidate *heap;
     int32_t heap_size;
     uint64_t draws;
+    int64_t weight;
 } packer;
 
 static int32_t links_of(const pod_coll_axes *axes)
@@ -98,7 +106,7 @@ static void offer_links(packer *p, int32_t rank)
             continue;
         }
         const int64_t others = load_as(p, link, p->load[link] + 1) - 1;
-        const uint64_t cost = (uint64_t)(LOAD_WEIGHT * others + p->depth[rank] + 1);
+        const uint64_t cost = (uint64_t)(p->weight * others + p->depth[rank] + 1);
         const uint64_t tie = pod_rng_below(PACKING_SEED, 0, p->draws++, UINT64_C(1) << TIE_BITS);
         heap_push(p, (candidate){.key = cost << TIE_BITS | tie,
                                  .rank = p->axes->hop[link].rank,
@@ -238,7 +246,8 @@ static pod_status round_keep(packing_rounds *rounds, packing_round made, const i
     return POD_OK;
 }
 
-static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
+/* Grow all trees, then each anew beside the others, for some rounds. */
+static pod_status pack_rounds(packer *p, packing_rounds *kept, pod_error *err)
 {
     const int rounds = rounds_of(p->args->ntrees);
     const size_t cells = (size_t)p->args->ntrees * (size_t)p->axes->nranks;
@@ -257,6 +266,26 @@ static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
         }
         const packing_round made = {.busiest = busiest(p), .deepest = deepest};
         POD_TRY(round_keep(kept, made, p->link_to, cells, err));
+    }
+    return POD_OK;
+}
+
+/* How often trees start afresh with one weight: what comes of few trees, on few ranks, depends on the dice. */
+static int starts_of(int ntrees, int32_t nranks)
+{
+    const bool few = ntrees > 1 && ntrees <= FEW_TREES_MAX;
+    const int starts = (few ? STARTED_RANKS_OF_FEW : STARTED_RANKS) / nranks;
+    return starts < 1 || ntrees == 1 ? 1 : starts < STARTS_MAX ? starts : STARTS_MAX;
+}
+
+static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
+{
+    const int32_t n = p->axes->nranks;
+    const int starts = n <= POD_COLL_SMALL_RANKS ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
+    for (int i = 0; i < starts; ++i) {
+        p->weight = load_weight[i % LOAD_WEIGHTS];
+        memset(p->load, 0, (size_t)links_of(p->axes) * sizeof *p->load);
+        POD_TRY(pack_rounds(p, kept, err));
     }
     return POD_OK;
 }
@@ -410,7 +439,11 @@ struct pod_coll_packings {
     known_packing *list;
     int count;
     int64_t room;
+    int64_t bytes; /* of trees */
 };
+
+/* More than this is forgotten, all at once. */
+static const int64_t packings_bytes_max = INT64_C(64) << 20;
 
 pod_status pod_coll_packings_new(pod_coll_packings **known, pod_error *err)
 {
@@ -425,12 +458,19 @@ static void known_fini(known_packing *one)
     free(one->axes.hop);
 }
 
-void pod_coll_packings_free(pod_coll_packings *known)
+static void packings_forget(pod_coll_packings *known)
 {
-    for (int i = 0; known != NULL && i < known->count; i++) {
+    for (int i = 0; i < known->count; i++) {
         known_fini(&known->list[i]);
     }
+    known->count = 0;
+    known->bytes = 0;
+}
+
+void pod_coll_packings_free(pod_coll_packings *known)
+{
     if (known != NULL) {
+        packings_forget(known);
         free(known->list);
         free(known);
     }
@@ -475,6 +515,11 @@ static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
                          .both_ways = args->both_ways,
                          .root = args->root,
                          .rounds = *rounds};
+    /* a rank of a round, of a tree: a link; once it was asked for, a parent, its place, two directions */
+    const int64_t bytes = 14 * (int64_t)rounds->count * args->ntrees * axes->nranks;
+    if (known->bytes + bytes > packings_bytes_max) {
+        packings_forget(known);
+    }
     one.axes.position = malloc(positions * sizeof *one.axes.position);
     one.axes.hop = malloc(links * sizeof *one.axes.hop);
     if (one.axes.position == NULL || one.axes.hop == NULL
@@ -486,6 +531,7 @@ static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
     memcpy(one.axes.position, axes->position, (positions - 1) * sizeof *axes->position);
     memcpy(one.axes.hop, axes->hop, (links - 1) * sizeof *axes->hop);
     known->list[known->count++] = one;
+    known->bytes += bytes;
     return true;
 }
 

@@ -130,7 +130,8 @@ static bool predict_prepare(predict_run *r)
     r->channels = calloc((size_t)cells * (size_t)channels + 1, sizeof *r->channels);
     r->arrived_base = calloc((size_t)channels + 1, sizeof *r->arrived_base);
     r->woken = calloc((size_t)channels + 1, sizeof *r->woken);
-    if (!r->places || !r->links || !r->channels || !r->arrived_base || !r->woken) {
+    r->source_of = calloc((size_t)cells, sizeof *r->source_of);
+    if (!r->places || !r->source_of || !r->links || !r->channels || !r->arrived_base || !r->woken) {
         return false;
     }
     for (int32_t c = 0; c < channels; ++c) {
@@ -141,7 +142,10 @@ static bool predict_prepare(predict_run *r)
     for (int32_t rank = r->schedule->group->size - 1; rank >= 0; --rank) {
         pod_coll_place_make(r->schedule->group, rank, &r->places[predict_cell(r, rank)]);
     }
+    pod_slice_axes_sorted(r->request->slice, r->axis);
     for (int32_t cell = 0; cell < cells; ++cell) {
+        const int32_t chip = r->request->group->chip_of[r->places[cell].rank];
+        r->source_of[cell] = pod_slice_place(r->request->slice, r->axis, chip);
         for (int32_t c = 0; c < channels; ++c) {
             *predict_channel_at(r, cell, c) = (predict_channel){
                 .steps = r->schedule->ops->steps(r->schedule, &r->places[cell], c),
@@ -265,6 +269,7 @@ static void predict_release(predict_run *r)
         pod_link_queue_fini(&r->links[l].queue);
     }
     free(r->links);
+    free(r->source_of);
     free(r->places);
 }
 

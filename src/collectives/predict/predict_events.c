@@ -14,8 +14,8 @@ static bool event_before(const predict_event *a, const predict_event *b)
     if (a->source != b->source) {
         return a->source < b->source;
     }
-    if (a->source < 0 && a->at != b->at) {
-        return a->at < b->at;
+    if (a->source < 0 && a->chip != b->chip) {
+        return a->chip < b->chip;
     }
     return a->seq < b->seq;
 }

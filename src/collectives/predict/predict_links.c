@@ -79,6 +79,16 @@ static void flow_free(predict_run *r, int32_t flow)
 
 /* ---- links ---- */
 
+/* Links go by the place of their chip and the place of their axis. */
+static int32_t link_place(const predict_run *r, int32_t link)
+{
+    const int direction = link % POD_DIRECTIONS;
+    int i = 0;
+    for (; r->axis[i] != direction / 2; ++i) {
+    }
+    return r->source_of[link / POD_DIRECTIONS] * POD_DIRECTIONS + 2 * i + direction % 2;
+}
+
 static void link_plan(predict_run *r, int32_t link)
 {
     predict_link *l = &r->links[link];
@@ -88,16 +98,16 @@ static void link_plan(predict_run *r, int32_t link)
             r, (predict_event){.time = pod_link_served_ps(&l->share, l->queue.keys[0].finish),
                                .kind = PREDICT_SERVED,
                                .at = link,
+                               .chip = link_place(r, link),
                                .version = l->version});
     }
 }
 
-/* Where ranks are folded, the number of the one that stands for them counts. */
+/* Where ranks are folded, the place of the one that stands for them counts. */
 static int32_t source_of(const predict_run *r, int32_t chip)
 {
-    const pod_group *group = r->request->group;
-    return r->fold->like ? group->chip_of[r->places[predict_cell(r, group->rank_of[chip])].rank]
-                         : chip;
+    return r->fold->like ? r->source_of[predict_cell(r, r->request->group->rank_of[chip])]
+                         : pod_slice_place(r->request->slice, r->axis, chip);
 }
 
 static int direction_at(const pod_path *path, int32_t hop)

@@ -74,7 +74,7 @@ typedef struct predict_event {
     predict_kind kind;
     int32_t at;   /* link or fragment */
     int32_t hop;  /* head, tail */
-    int32_t chip; /* head */
+    int32_t chip; /* head: at which it is; served: the link's place among all */
     uint32_t version;
 } predict_event;
 
@@ -97,7 +97,9 @@ struct predict_run {
     const pod_coll_fold *fold;
     pod_router *router; /* made when a message must be routed first */
     pod_coll_place *places;
-    predict_link *links;       /* [cell][direction] */
+    int axis[POD_AXES];  /* of the slice, sorted: what is first in one picosecond goes by it */
+    int32_t *source_of;  /* [cell]: place of its chip (pod_slice_place) */
+    predict_link *links; /* [cell][direction] */
     predict_channel *channels; /* [cell][channel] */
     int64_t *arrived_base;
     uint8_t *arrived; /* [channel][cell][step]: fragments to come, then 1 = here */

@@ -22,18 +22,22 @@ static int32_t kinds_along(const pod_coll_axis *axis, pod_coll_likeness likeness
     return likeness == POD_LIKE_PARITY ? 2 : 1;
 }
 
-/* Number cells by the chips of their lowest ranks, as the simulation does: that decides who is first in one picosecond.
+/* Number cells by the places of their lowest ranks' chips, as the simulation does: that decides who is first in one
+ * picosecond.
  * @param scratch  scratch[2 * group->size] */
-static void number_cells(pod_coll_fold *fold, const pod_group *group, int32_t nchips,
+static void number_cells(pod_coll_fold *fold, const pod_group *group, const pod_slice *slice,
                          int32_t *scratch)
 {
+    int axis[POD_AXES];
+    pod_slice_axes_sorted(slice, axis);
     int32_t *lowest = scratch;
     int32_t *number = scratch + group->size;
     int32_t next = 0;
     for (int32_t rank = group->size - 1; rank >= 0; --rank) {
         lowest[fold->like[rank]] = rank;
     }
-    for (int32_t chip = 0; chip < nchips; ++chip) {
+    for (int32_t place = 0; place < slice->nchips; ++place) {
+        const int32_t chip = pod_slice_chip_at(slice, axis, place);
         const int32_t rank = group->rank_of[chip];
         if (rank >= 0 && group->chip_of[rank] == chip && lowest[fold->like[rank]] == rank) {
             number[fold->like[rank]] = next++;
@@ -67,7 +71,7 @@ pod_status pod_coll_fold_init(pod_coll_fold *fold, const pod_coll_request *reque
         }
         fold->cells *= kinds;
     }
-    number_cells(fold, request->group, request->slice->nchips, scratch);
+    number_cells(fold, request->group, request->slice, scratch);
     free(scratch);
     return POD_OK;
 }

@@ -66,14 +66,18 @@ typedef struct pod_coll_prediction {
 
 #define POD_COLL_EVERY_OP (~0U)
 
+/** Groups that ask more algorithms and more plans: what these take is soon known. */
+enum { POD_COLL_SMALL_RANKS = 64 };
+
 typedef struct pod_coll_algorithm {
     const char *name;
     const char *summary; /**< one line for `podsim list algorithms` */
     unsigned ops;        /**< bit 1 << op */
-    unsigned auto_ops;   /**< those for which it is a candidate of `auto` */
+    unsigned auto_ops;   /**< those for which it is a candidate of `auto`, */
+    unsigned small_ops;  /**< and of `auto` on groups of up to POD_COLL_SMALL_RANKS ranks */
     bool across_slices;  /**< for groups over several slices, and only for them */
-    /** predictions cost more than others', unless some other time is known (enough_ps) */
-    bool predicts_last;
+    /** operations of which predictions cost more than others', unless some other time is known (enough_ps) */
+    unsigned last_ops;
     bool plans; /**< building needs the plan of its prediction, or makes that prediction itself */
     /** POD_OK if the algorithm can run this request; else POD_E_INVALID that names what can. */
     pod_status (*applies)(const pod_coll_request *request, pod_error *err);

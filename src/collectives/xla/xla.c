@@ -172,7 +172,8 @@ const pod_coll_algorithm pod_coll_xla = {
     .summary = "what the TPU compiler would pick for this slice and size",
     .ops = 1U << POD_ALL_REDUCE | 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER
            | 1U << POD_ALL_TO_ALL,
-    .auto_ops = 1U << POD_ALL_REDUCE, /* else it is ring or direct */
+    .auto_ops = 1U << POD_ALL_REDUCE,
+    .small_ops = 1U << POD_ALL_GATHER | 1U << POD_REDUCE_SCATTER, /* all-to-all is direct */
     .applies = xla_applies,
     .predict = xla_predict,
     .build = xla_build,

@@ -55,13 +55,19 @@ static void timer(void *context, pod_engine *from, int32_t cell, pod_time_ps now
     }
 }
 
+static void engine_make(const int32_t *order)
+{
+    pod_error err = {0};
+    pod_engine_options options = {.ncells = CELLS, .lookahead_ps = LOOKAHEAD_PS, .order = order};
+    pod_engine_model model = {.context = &played, .handle = handle, .timer = timer};
+    cr_assert_eq(pod_engine_new(par, &options, &model, &engine, &err), POD_OK);
+}
+
 static void setup(void)
 {
     pod_error err = {0};
     cr_assert_eq(pod_par_start(NULL, NULL, &par, &err), POD_OK);
-    pod_engine_options options = {.ncells = CELLS, .lookahead_ps = LOOKAHEAD_PS};
-    pod_engine_model model = {.context = &played, .handle = handle, .timer = timer};
-    cr_assert_eq(pod_engine_new(par, &options, &model, &engine, &err), POD_OK);
+    engine_make(NULL);
 }
 
 static void teardown(void)
@@ -100,6 +106,23 @@ Test(engine, ends_at_once_when_nothing_is_pending)
     pod_engine_counts_get(engine, &counts);
     cr_assert_eq(counts.events + counts.timers + counts.windows + counts.crossed, 0);
     cr_assert_eq(pod_engine_now(engine), 0);
+}
+
+Test(engine, orders_sources_as_it_is_told)
+{
+    int32_t order[CELLS];
+    for (int32_t cell = 0; cell < CELLS; cell++) {
+        order[cell] = CELLS - cell;
+    }
+    pod_engine_free(engine);
+    engine_make(order);
+    post(2, 1, 5000, 1);
+    post(3, 1, 5000, 2);
+    post(2, 1, 5000, 3);
+    run();
+    expect(0, 5000, 3, 2);
+    expect(1, 5000, 2, 1);
+    expect(2, 5000, 2, 3);
 }
 
 Test(engine, orders_by_time_then_source_then_sequence)

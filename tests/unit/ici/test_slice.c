@@ -23,6 +23,23 @@ Test(ici_slice, numbers_chips_x_fastest)
     }
 }
 
+/* 4x2x4, y and z closed: y is the shortest, z is closed where x is not */
+Test(ici_slice, counts_places_along_the_shortest_axis_first)
+{
+    pod_slice slice = slice_of(3, 4, 2, 4, 1 << 1 | 1 << 2, false);
+    int axis[POD_AXES];
+    pod_slice_axes_sorted(&slice, axis);
+    cr_assert_eq(axis[0], 1);
+    cr_assert_eq(axis[1], 2);
+    cr_assert_eq(axis[2], 0);
+    const int32_t chip = pod_slice_chip(&slice, (int32_t[]){3, 1, 2});
+    cr_assert_eq(pod_slice_place(&slice, axis, chip), 1 + 2 * 2 + 8 * 3);
+    for (int32_t place = 0; place < slice.nchips; place++) {
+        const int32_t at = pod_slice_chip_at(&slice, axis, place);
+        cr_assert_eq(pod_slice_place(&slice, axis, at), place);
+    }
+}
+
 Test(ici_slice, leads_back_over_every_cable)
 {
     for (int i = 0; i < SMALL_SHAPES; i++) {
