@@ -265,7 +265,7 @@ static const pod_cli_option options[] = {
     {"output", 0, POD_CLI_COUNT, AT(args.output), "N",
      "tokens of an answer", .min = 1, .max = TOKENS_MAX, .example = "256", .matters = true},
     {"rate", 0, POD_CLI_DOUBLE, AT(args.rate), "R",
-     "requests that arrive a second, at random times", .min = 0, .max = 1000000, .matters = true},
+     "requests that arrive a second, at random times", .above = true, .max = 1000000, .matters = true},
     {"concurrency", 0, POD_CLI_COUNT, AT(args.concurrency), "C",
      "clients, each of which sends its next request when it has its answer", .min = 1, .max = CLIENTS_MAX,
      .matters = true},

@@ -466,8 +466,8 @@ static const pod_cli_option options[] = {
      "the step if a resource were FACTOR times faster, or the elasticity of each",
      .group = "Simulation", .matters = true},
     {"max-ms-per-token", 0, POD_CLI_DOUBLE, POD_CLI_FIELD(pod_step_texts, max_ms), "T",
-     "of --batch B,B,... in decode and serve: name the largest batch that takes no longer", .max = 1000000,
-     .group = "Inference"},
+     "of --batch B,B,... in decode and serve: name the largest batch that takes no longer",
+     .above = true, .max = 1000000, .group = "Inference"},
     {"shapes", 0, POD_CLI_TEXT, POD_CLI_FIELD(pod_step_texts, shapes), "FILE",
      "a CSV file of columns seq and steps: lengths of sequences and how often each comes; prints what ways of padding "
      "cost and save", .group = "Model"},

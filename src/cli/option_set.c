@@ -5,6 +5,7 @@
 #include "cli/sizes.h"
 #include "cli/values.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,19 @@ static pod_status sizes_store(const char *text, const char *what, pod_cli_string
     return st;
 }
 
+/* A double above its least one. */
+static pod_status above_store(const pod_cli_option *option, const char *what, const char *text,
+                              void *field, pod_error *err)
+{
+    double *value = field;
+    POD_TRY(pod_parse_double(text, what, -DBL_MAX, DBL_MAX, value, err));
+    return *value > (double)option->min && *value <= (double)option->max
+               ? POD_OK
+               : pod_fail(err, POD_E_USAGE,
+                          "%s: %s is out of range; give more than %lld, up to %lld", what, text,
+                          (long long)option->min, (long long)option->max);
+}
+
 /* Store one value. @param dashed  "--name" */
 static pod_status option_store(const pod_cli_option *option, const char *dashed, const char *text,
                                pod_cli_strings **strings, void *fields, pod_error *err)
@@ -99,7 +113,9 @@ static pod_status option_store(const pod_cli_option *option, const char *dashed,
     case POD_CLI_SIZES:
         return sizes_store(text, what, strings, field, err);
     case POD_CLI_DOUBLE:
-        return pod_parse_double(text, what, (double)option->min, (double)max, field, err);
+        return option->above
+                   ? above_store(option, what, text, field, err)
+                   : pod_parse_double(text, what, (double)option->min, (double)max, field, err);
     case POD_CLI_BYTES:
         POD_TRY(pod_parse_bytes(text, what, field, err));
         return *(const int64_t *)field <= max

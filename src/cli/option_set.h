@@ -42,6 +42,7 @@ typedef struct pod_cli_option {
         *help; /**< one line, with the default if there is one; NULL = of tests alone: not shown */
     const char *words;   /**< of a choice, where `argument` is called otherwise */
     int64_t min;         /**< of counts and doubles */
+    bool above;          /**< doubles: more than min */
     int64_t max;         /**< 0 = what the field holds */
     const char *example; /**< the option must be given, for instance so; NULL = it need not */
     const char *what;    /**< what errors call the value; NULL = "--name" */

@@ -382,6 +382,10 @@ pod_status pod_slice_fault_add(pod_slice *slice, pod_fault_kind kind, const char
     }
     const int before = slice->nfaults;
     POD_THEN(st, pod_slice_fault_insert(slice, kind, chip, direction, factor, err));
+    if (st == POD_OK && slice->nfaults == before && kind == POD_FAULT_LINK_DEAD) {
+        return pod_fail(err, POD_E_USAGE, "%s: '%s' is a cable that is dead already; name it once",
+                        what, text);
+    }
     if (st != POD_OK || slice->nfaults == before) {
         return st;
     }

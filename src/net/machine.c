@@ -221,6 +221,7 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
                         .cross_ps = POD_TIME_NEVER,
                         .least_bytes = exclusive_bytes > 0 ? exclusive_bytes : 0,
                         .least_ps = POD_TIME_NEVER};
+    int32_t *order = NULL;
     int npeers = -1;
     pod_status st = first_cell && peers
                         ? POD_OK
@@ -230,10 +231,8 @@ pod_status pod_machine_net(const pod_machine *machine, const pod_net_client *cli
         pod_placement_blocks(ncells, size, first_cell);
         npeers = peers_find(&own, &found, peers);
     }
-    if (st == POD_OK && npeers < 0) {
-        st = pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size);
-    }
-    int32_t *order = NULL;
+    st = st == POD_OK && npeers < 0 ? pod_fail(err, POD_E_NOMEM, "out of memory for %d ranks", size)
+                                    : st;
     POD_THEN(st, cells_order(machine, ncells, &order, err));
     st = pod_par_agree(machine->par, st, err);
     int64_t times_ps[] = {found.cross_ps, found.least_ps};

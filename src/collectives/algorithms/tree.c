@@ -32,9 +32,9 @@ enum {
  * than its best one, those of few messages are followed. */
 static const double contested_ratio = 1.5;
 
-/* So many packed trees (CORNER_TREES: as a corner has links, if that is odd), where a hop less of depth is worth what it
- * takes, nothing, or several times as much; as many as load the busiest link least; disjoint ones. Each with the chunks
- * of the formula, half or twice as many. Only small groups try the later ones. */
+/* So many packed trees (CORNER_TREES: as a corner has links, if that is odd), where a hop less of depth is worth what
+ * it takes, nothing, or several times as much; as many as load the busiest link least; disjoint ones. Each with the
+ * chunks of the formula, half or twice as many. Only small groups try the later ones. */
 enum { CORNER_TREES = 0 };
 static const int few_trees[] = {1, 2, 4, 8, 12, 16, 24, 36, 6, CORNER_TREES};
 static const double hop_worths[] = {1.0, 0.0, 6.0};
