@@ -158,16 +158,12 @@ static pod_transformer_choices *choices_new(infer_run *run)
     return choices;
 }
 
-static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *numbers,
-                                pod_error *err)
+/** The forward pass that steps are compared with. */
+static pod_transformer_reference_args reference_args(const infer_run *run,
+                                                     const pod_transformer_choices *choices)
 {
     const pod_step_request *request = &run->run_case->request;
-    const int64_t vocab = request->model->vocab;
-    pod_transformer_reference *reference = NULL;
-    pod_transformer_values values;
-    pod_transformer_check check = {.checked = 0};
-    pod_transformer_choices *choices = choices_new(run);
-    const pod_transformer_reference_args args = {
+    return (pod_transformer_reference_args){
         .model = request->model,
         .batch = request->batch,
         .seq = run->total,
@@ -181,6 +177,30 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
         .choices = choices,
         .tokens = run->tokens,
     };
+}
+
+/** Whether there is a reference, and memory for it, before any step runs. */
+static pod_status reference_check(const infer_run *run, pod_error *err)
+{
+    pod_transformer_reference *reference = NULL;
+    const pod_transformer_reference_args args = reference_args(run, NULL);
+    pod_status st = pod_transformer_reference_new(&args, &reference, err);
+    POD_THEN(st, pod_experiment_memory_check(
+                     run->experiment, pod_transformer_reference_bytes(reference), 0, "", err));
+    pod_transformer_reference_free(reference);
+    return st;
+}
+
+static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *numbers,
+                                pod_error *err)
+{
+    const pod_step_request *request = &run->run_case->request;
+    const int64_t vocab = request->model->vocab;
+    pod_transformer_reference *reference = NULL;
+    pod_transformer_values values;
+    pod_transformer_check check = {.checked = 0};
+    pod_transformer_choices *choices = choices_new(run);
+    const pod_transformer_reference_args args = reference_args(run, choices);
     pod_status st = pod_experiment_reference_run(run->experiment, &args, &reference, err);
     if (st == POD_OK && !pod_transformer_reference_find(reference, "logits", &values)) {
         st = pod_fail(err, POD_E_INTERNAL, "the reference has no logits");
@@ -250,6 +270,7 @@ pod_status pod_experiment_step_infer(pod_experiment *experiment,
     pod_status st =
         pod_experiment_memory_check(experiment, 2 * run_case->work.data_bytes, 0, "", err);
     POD_THEN(st, run_init(&run, err));
+    POD_THEN(st, reference_check(&run, err));
     st = pod_par_agree(experiment->par, st, err);
     POD_THEN(st, steps_run(&run, watch, result, err));
     POD_THEN(st, steps_compare(&run, numbers, err));
