@@ -20,7 +20,10 @@ static unsigned slice_directions(const pod_slice *slice)
 static unsigned routed_directions(const pod_slice *slice, const pod_group *group)
 {
     unsigned directions = 0;
-    if (group->ndims == 0 || group->slices > 1 || slice->twisted
+    if (group->slices > 1) {
+        return group->inside != NULL ? routed_directions(slice, group->inside) : slice_directions(slice);
+    }
+    if (group->ndims == 0 || slice->twisted
         || pod_slice_has_dead_links(slice)) {
         return slice_directions(slice);
     }
@@ -38,12 +41,18 @@ static unsigned step_directions(const pod_coll_schedule *schedule, const pod_col
     if (step.send_to < 0 || step.send_to == place->rank) {
         return 0;
     }
+    const pod_group *group = schedule->group;
+    const int32_t inside = group->slices > 1 ? group->size / group->slices : group->size;
+    if (step.send_to / inside != place->rank / inside) {
+        return POD_DIRECTION_DCN;
+    }
     return step.send_direction >= 0 ? 1U << step.send_direction : routed;
 }
 
 unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule)
 {
-    const unsigned most = slice_directions(machine->slice);
+    const unsigned most = slice_directions(machine->slice)
+                          | (schedule->group->slices > 1 ? POD_DIRECTION_DCN : 0);
     const unsigned routed = routed_directions(machine->slice, schedule->group);
     const int32_t cells = pod_machine_cells(machine);
     unsigned directions = 0;

@@ -10,10 +10,10 @@
 #include "collectives/schedule/schedule.h"
 #include "net/cells.h"
 
-/** All directions of links, a bit each. */
-enum { POD_DIRECTIONS_ALL = (1 << POD_DIRECTIONS) - 1 };
+/** All directions of links in a slice, a bit each, and the ports to other slices. */
+enum { POD_DIRECTIONS_ALL = (1 << POD_DIRECTIONS) - 1, POD_DIRECTION_DCN = 1 << POD_DIRECTIONS };
 
-/** Directions of links inside a slice that messages of a schedule may take from any chip: bit d for direction d. None
- *  that they take is left out. Local.
+/** Directions of links that messages of a schedule may take from any chip: bit d for direction d, and POD_DIRECTION_DCN
+ *  for messages to other slices. None that they take is left out. Local.
  *  @param machine  folded or not, which makes no difference but in time */
 unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule);

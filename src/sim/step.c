@@ -105,7 +105,7 @@ static void collective_ready(step_run *run, int32_t cell, int32_t op)
     instance->start_ps[cell - run->first] = now;
     const pod_coll_schedule *schedule =
         run->schedules[run->stages[state->stage].schedule_of[op]].schedule;
-    if (run->beside > 0 && !instance->told && !instance->beside) {
+    if (!instance->told && !instance->beside && pod_step_oracle_leaves(run, op)) {
         instance->beside = true;
         run->beside++;
     }

@@ -15,9 +15,7 @@ pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args)
 static unsigned links_of(const step_run *run, step_schedule *entry)
 {
     if (!entry->directions_known) {
-        entry->directions = entry->schedule->group->slices > 1
-                                ? ~0U
-                                : pod_directions_used(run->args->machine, entry->schedule);
+        entry->directions = pod_directions_used(run->args->machine, entry->schedule);
         entry->directions_known = true;
     }
     return entry->directions;
@@ -37,8 +35,22 @@ void pod_step_oracle_begin(step_run *run, int32_t cell, int32_t op, uint64_t ord
     run->begins = true;
 }
 
+/* Links of the collectives over slices, and of all that share links with those, directly or by others. */
+static unsigned links_over_slices(step_run *run)
+{
+    unsigned links = POD_DIRECTION_DCN;
+    for (unsigned known = 0; known != links;) {
+        known = links;
+        for (int32_t i = 0; i < run->nschedules; i++) {
+            const unsigned own = links_of(run, &run->schedules[i]);
+            links |= (own & known) != 0 ? own : 0;
+        }
+    }
+    return links;
+}
+
 /* Transfers of hosts share ports with collectives over slices, and nobody knows of them a launch before: until the
- * last of them is over, and what is under way beside it, all are simulated. */
+ * last of them is over, and what is under way beside it, these are simulated, and what meets them on links. */
 static int64_t transfers_beside(const step_run *run)
 {
     const pod_programs *programs = run->args->programs;
@@ -53,6 +65,12 @@ static int64_t transfers_beside(const step_run *run)
     return over_slices ? transfers * run->ncells : 0;
 }
 
+bool pod_step_oracle_leaves(step_run *run, int32_t op)
+{
+    return run->beside > 0
+           && (links_of(run, &run->schedules[run->stages[0].schedule_of[op]]) & run->beside_links) != 0;
+}
+
 static uint64_t wake_of(const pod_oracle_answer *answer)
 {
     const int what = answer->crossing == 0  ? WAKE_ENDS
@@ -65,6 +83,7 @@ pod_status pod_step_oracle_run(step_run *run, pod_error *err)
 {
     pod_engine *engine = pod_net_engine(run->net);
     run->beside = transfers_beside(run);
+    run->beside_links = run->beside > 0 ? links_over_slices(run) : 0;
     int64_t count = 1;
     for (pod_time_ps next_ps = 0; next_ps != POD_TIME_NEVER || count > 0;) {
         const pod_oracle_answer *answers = NULL;

@@ -184,9 +184,8 @@ struct step_run {
     pod_error failure;      /* of something inside a handler */
     pod_oracle *oracle;     /* runs collectives; NULL: all are simulated here */
     bool begins;            /* it was told of one */
-    /* transfers of hosts that are to come, and collectives simulated beside them (step_oracle.c)
-     * */
-    int64_t beside;
+    int64_t beside; /* transfers of hosts that are to come, and collectives simulated beside them */
+    unsigned beside_links; /* which of these may use (step_oracle.c) */
     /* An op of a cell that has begun at start_ps ends now. */
     void (*op_done)(step_run *run, int32_t cell, int32_t op, pod_time_ps start_ps);
     /* The core of a cell has finished an op now, which took so long, and gets the next one. */
@@ -328,6 +327,8 @@ void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key);
  *  collective. */
 pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args);
 pod_status pod_step_oracle_run(step_run *run, pod_error *err);
+/* Whether a collective is simulated with the step instead, as transfers of hosts beside it share its ports. */
+bool pod_step_oracle_leaves(step_run *run, int32_t op);
 void pod_step_oracle_begin(step_run *run, int32_t cell, int32_t op, uint64_t order,
                            pod_time_ps time_ps);
 
