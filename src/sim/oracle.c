@@ -44,6 +44,10 @@ typedef struct live {
     oracle_outcome *outcomes; /* from the start, as in oracle_entry */
     int64_t count;
     int64_t outcomes_room;
+    const pod_oracle_watch *watch; /* NULL: nobody watches */
+    oracle_sight *sights;
+    int64_t nsights;
+    int64_t sights_room;
     bool out_of_memory;
 } live;
 
@@ -66,6 +70,7 @@ typedef struct cluster {
 struct pod_oracle {
     pod_oracle_memo *memo;
     const pod_machine *machine;
+    pod_oracle_watch watch; /* .cells is NULL: nobody watches */
     int32_t cells;
     beginning *waiting; /* waiting[nwaiting], from `next` on sorted if so */
     int64_t waiting_room;
@@ -103,8 +108,8 @@ static pod_time_ps part_of(const pod_oracle *oracle, pod_time_ps time_ps)
     return time_ps & ~(oracle->machine->part_ps - 1);
 }
 
-pod_status pod_oracle_new(pod_oracle_memo *memo, const pod_machine *machine, pod_oracle **oracle,
-                          pod_error *err)
+pod_status pod_oracle_new(pod_oracle_memo *memo, const pod_machine *machine,
+                          const pod_oracle_watch *watch, pod_oracle **oracle, pod_error *err)
 {
     pod_oracle *made = calloc(1, sizeof *made);
     *oracle = made;
@@ -114,6 +119,7 @@ pod_status pod_oracle_new(pod_oracle_memo *memo, const pod_machine *machine, pod
     pod_oracle_memo_trim(memo);
     made->memo = memo;
     made->machine = machine;
+    made->watch = watch != NULL ? *watch : (pod_oracle_watch){.cells = NULL};
     made->cells = pod_machine_cells(machine);
     made->sorted = true;
     made->links = calloc((size_t)made->cells * POD_NET_PORTS_MAX, sizeof *made->links);
@@ -128,6 +134,7 @@ static void live_free(live *net)
         }
         free(net->collectives);
         free(net->outcomes);
+        free(net->sights);
         pod_net_free(net->net);
         free(net);
     }
@@ -341,6 +348,11 @@ static bool begin_now(pod_oracle *oracle, const beginning *b)
 
 /* ---- running a cluster ---- */
 
+static pod_time_ps since_base(const live *net, pod_time_ps time_ps)
+{
+    return time_ps + net->zero_ps - net->of->base_ps;
+}
+
 static void happens(live *net, int32_t cell, uint32_t member, int change)
 {
     if (!POD_GROW(net->outcomes, net->outcomes_room, net->count + 1)) {
@@ -348,7 +360,7 @@ static void happens(live *net, int32_t cell, uint32_t member, int change)
         return;
     }
     net->outcomes[net->count] =
-        (oracle_outcome){.time_ps = pod_net_now(net->net) + net->zero_ps - net->of->base_ps,
+        (oracle_outcome){.time_ps = since_base(net, pod_net_now(net->net)),
                          .member = (int32_t)member,
                          .cell = cell,
                          .crossing = change,
@@ -395,6 +407,35 @@ static void live_freed(void *context, int32_t cell, int port)
     pod_collective_freed(net->collectives[0], cell, port);
 }
 
+static void sees(live *net, const oracle_sight *sight)
+{
+    if (!net->watch->cells[sight->cell]) {
+        return;
+    }
+    if (!POD_GROW(net->sights, net->sights_room, net->nsights + 1)) {
+        net->out_of_memory = true;
+        return;
+    }
+    net->sights[net->nsights++] = *sight;
+}
+
+static void live_busy(void *context, int32_t cell, int port, pod_time_ps start_ps,
+                      pod_time_ps end_ps)
+{
+    const live *net = context;
+    sees(context, &(oracle_sight){since_base(net, start_ps), since_base(net, end_ps), cell, port, -1});
+}
+
+static void live_left(void *context, int32_t cell, int port, pod_net_tag tag, int32_t source,
+                      pod_time_ps joined_ps)
+{
+    (void)source;
+    (void)joined_ps;
+    const live *net = context;
+    const pod_time_ps now_ps = since_base(net, pod_net_now(net->net));
+    sees(context, &(oracle_sight){now_ps, now_ps, cell, port, (int32_t)tag.instance});
+}
+
 static bool live_blocked(void *context, int32_t cell, char *text, size_t size)
 {
     const live *net = context;
@@ -420,14 +461,17 @@ static pod_status live_new(pod_oracle *oracle, cluster *c, pod_error *err)
     net->machine.hbm_bytes_per_s = 0;
     net->machine.dcn = net->machine.slice->nslices > 1 ? net->machine.dcn : NULL;
     net->zero_ps = part_of(oracle, c->base_ps);
-    net->exclusive = c->nmembers == 1 && first->schedule->exclusive;
+    net->watch = oracle->watch.cells != NULL ? &oracle->watch : NULL;
+    net->exclusive = c->nmembers == 1 && first->schedule->exclusive && net->watch == NULL;
     oracle->memo->counts.nets++;
     const pod_net_client client = {.context = net,
                                    .arrived = live_arrived,
                                    .sent = live_sent,
                                    .freed = net->exclusive ? live_freed : NULL,
                                    .woke = live_woke,
-                                   .blocked = live_blocked};
+                                   .blocked = live_blocked,
+                                   .busy = net->watch != NULL ? live_busy : NULL,
+                                   .left = net->watch != NULL ? live_left : NULL};
     const int64_t exclusive_bytes =
         net->exclusive ? first->schedule->least_elements * pod_dtype_size(first->dtype) : -1;
     return pod_machine_net(&net->machine, &client, exclusive_bytes, &net->net, err);
@@ -516,6 +560,15 @@ static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
                                                    : net->until_ps + net->zero_ps - c->base_ps;
     if (net->ended == c->nmembers * oracle->cells && net->until_ps == POD_TIME_NEVER) {
         to->hops = pod_net_hops(net->net);
+        to->sights = malloc((size_t)net->nsights * sizeof *to->sights + 1);
+        if (to->sights == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for what links carry");
+        }
+        if (net->nsights > 0) {
+            memcpy(to->sights, net->sights, (size_t)net->nsights * sizeof *to->sights);
+        }
+        to->nsights = net->nsights;
+        oracle->memo->bytes += to->nsights * (int64_t)sizeof *to->sights;
         oracle->memo->bytes += oracle->cells * (int64_t)(POD_NET_PORTS_MAX * sizeof *to->links);
         return pod_net_records(oracle->machine->par, net->net, &to->links, err);
     }
@@ -622,6 +675,29 @@ static pod_status cluster_next(pod_oracle *oracle, cluster *c, pod_time_ps limit
     }
 }
 
+/* A cluster is over: what links have carried. */
+static void links_tell(pod_oracle *oracle, const cluster *c)
+{
+    const oracle_entry *known = c->known;
+    for (int32_t i = 0; i < oracle->cells * POD_NET_PORTS_MAX; i++) {
+        oracle->links[i].bytes += known->links[i].bytes;
+        oracle->links[i].busy_ps += known->links[i].busy_ps;
+    }
+    oracle->hops += known->hops;
+    const pod_oracle_watch *watch = &oracle->watch;
+    for (int64_t i = 0; i < known->nsights; i++) {
+        const oracle_sight *sight = &known->sights[i];
+        const pod_time_ps end_ps = c->base_ps + sight->end_ps;
+        if (sight->member < 0) {
+            watch->busy(watch->context, sight->cell, sight->port, c->base_ps + sight->start_ps,
+                        end_ps);
+        } else {
+            watch->left(watch->context, sight->cell, sight->port,
+                        c->members[sight->member]->question.number, end_ps);
+        }
+    }
+}
+
 static pod_status answer(pod_oracle *oracle, int64_t at, pod_error *err)
 {
     cluster *c = oracle->clusters[at];
@@ -637,11 +713,7 @@ static pod_status answer(pod_oracle *oracle, int64_t at, pod_error *err)
                             .cell = what->cell,
                             .crossing = what->crossing};
     if (c->known->links != NULL && c->given == c->known->count) {
-        for (int32_t i = 0; i < oracle->cells * POD_NET_PORTS_MAX; i++) {
-            oracle->links[i].bytes += c->known->links[i].bytes;
-            oracle->links[i].busy_ps += c->known->links[i].busy_ps;
-        }
-        oracle->hops += c->known->hops;
+        links_tell(oracle, c);
         cluster_drop(oracle, at);
     }
     return POD_OK;

@@ -39,12 +39,24 @@ typedef struct pod_oracle_answer {
     int32_t crossing; /**< 0: it ends; else as pod_collective_options.crossing */
 } pod_oracle_answer;
 
+/** Watching: what links of chosen cells carried, told when their cluster is over. Several clusters in any order, but those
+ *  on the same links in the order of time. */
+typedef struct pod_oracle_watch {
+    void *context;
+    const bool *cells; /**< cells[cell]: whether it is watched; borrowed */
+    /** as busy and left of pod_net_client; `number` names the collective of a message */
+    void (*busy)(void *context, int32_t cell, int port, pod_time_ps start_ps, pod_time_ps end_ps);
+    void (*left)(void *context, int32_t cell, int port, uint32_t number, pod_time_ps now_ps);
+} pod_oracle_watch;
+
 /** The period of machines whose nets run beside an oracle (pod_machine.part_ps); 0: launches are too short for one. */
 pod_time_ps pod_oracle_part_ps(pod_time_ps launch_ps);
-/** @param machine  of one rank, with part_ps and launch_ps
+/** @param memo     with a watch, of steps that watch the same cells
+ *  @param machine  of one rank, with part_ps and launch_ps
+ *  @param watch    NULL: nobody watches; copied
  *  @return POD_E_NOMEM */
-pod_status pod_oracle_new(pod_oracle_memo *memo, const pod_machine *machine, pod_oracle **oracle,
-                          pod_error *err);
+pod_status pod_oracle_new(pod_oracle_memo *memo, const pod_machine *machine,
+                          const pod_oracle_watch *watch, pod_oracle **oracle, pod_error *err);
 void pod_oracle_free(pod_oracle *oracle);
 /** A chip begins a collective. Where memory is short, pod_oracle_ask says so.
  *  @param time_ps  not before the limit of the last pod_oracle_ask

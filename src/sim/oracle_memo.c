@@ -19,6 +19,7 @@ static void memo_forget(pod_oracle_memo *memo)
         if (memo->entries[i] != NULL) {
             free(memo->entries[i]->outcomes);
             free(memo->entries[i]->links);
+            free(memo->entries[i]->sights);
             free(memo->entries[i]);
         }
     }

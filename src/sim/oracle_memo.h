@@ -39,6 +39,15 @@ typedef struct oracle_outcome {
     int64_t number; /* in the order in which a chip has them */
 } oracle_outcome;
 
+/* A watched link was busy from start to end, or a message left it then; times count from the first beginning. */
+typedef struct oracle_sight {
+    pod_time_ps start_ps;
+    pod_time_ps end_ps;
+    int32_t cell;
+    int32_t port;
+    int32_t member; /* whose message left; -1: it was busy */
+} oracle_sight;
+
 /* What follows from some beginnings if no others come. Where an entry is known for more beginnings, the same follows
  * from these until the next of those. */
 typedef struct oracle_entry {
@@ -52,6 +61,8 @@ typedef struct oracle_entry {
     /* links[cell * POD_NET_PORTS_MAX + port]; NULL: it isn't known that all ends */
     pod_net_link_record *links;
     int64_t hops;
+    oracle_sight *sights; /* as links: sights[nsights] in the order in which they were seen */
+    int64_t nsights;
 } oracle_entry;
 
 struct pod_oracle_memo {

@@ -4,12 +4,33 @@
 #include "sim/directions.h"
 #include "sim/step_state.h"
 
+#include <stdlib.h>
+
 pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args)
 {
-    const bool may = args->memo != NULL && args->fold && !args->data && args->observer == NULL
+    const bool may = args->memo != NULL && args->fold && !args->data
                      && args->programs->nstages == 1 && args->programs->nmeetings == 0
                      && !args->one_at_a_time && pod_par_size(args->machine->par) == 1;
     return may ? pod_oracle_part_ps(args->machine->launch_ps) : 0;
+}
+
+pod_status pod_step_oracle_new(step_run *run, pod_error *err)
+{
+    const pod_step_args *args = run->args;
+    if (args->observer == NULL) {
+        return pod_oracle_new(args->memo, args->machine, NULL, &run->oracle, err);
+    }
+    pod_oracle_watch watch;
+    POD_TRY(pod_oracle_memo_new(&run->memo, err));
+    POD_TRY(pod_step_watch_cells(run, &run->watched, &watch, err));
+    return pod_oracle_new(run->memo, args->machine, &watch, &run->oracle, err);
+}
+
+void pod_step_oracle_free(step_run *run)
+{
+    pod_oracle_free(run->oracle);
+    pod_oracle_memo_free(run->memo);
+    free(run->watched);
 }
 
 static unsigned links_of(const step_run *run, step_schedule *entry)

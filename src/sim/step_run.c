@@ -315,12 +315,12 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
         machine.par = self ? self : machine.par;
         machine.part_ps = pod_step_oracle_part_ps(&own);
         if (machine.part_ps > 0) {
-            st = pod_oracle_new(own.memo, &machine, &run.oracle, err);
+            st = pod_step_oracle_new(&run, err);
         }
         POD_THEN(st, step_simulate(&run, result, err));
     }
     cells_free(&run);
-    pod_oracle_free(run.oracle);
+    pod_step_oracle_free(&run);
     pod_net_free(run.net);
     result->fallbacks = run.fallbacks;
     result->nfallbacks = run.nfallbacks;

@@ -184,6 +184,8 @@ struct step_run {
     pod_error failure;      /* of something inside a handler */
     pod_oracle *oracle;     /* runs collectives; NULL: all are simulated here */
     bool begins;            /* it was told of one */
+    pod_oracle_memo *memo;  /* of a step that is watched: what links carry is in no other */
+    bool *watched;          /* watched[cell], then */
     int64_t beside; /* transfers of hosts that are to come, and collectives simulated beside them */
     unsigned beside_links; /* which of these may use (step_oracle.c) */
     /* An op of a cell that has begun at start_ps ends now. */
@@ -298,6 +300,9 @@ void pod_step_lanes_free(step_cell *state);
 
 /** Tell the observer (step_watch.c): net callbacks for pod_net_client, and the end of an op. */
 void pod_step_watch_client(const step_run *run, pod_net_client *client);
+/** What of an oracle is told to the observer. @param[out] cells  of the watch, for free() */
+pod_status pod_step_watch_cells(step_run *run, bool **cells, pod_oracle_watch *watch,
+                                pod_error *err);
 void pod_step_watch_op(const step_run *run, int32_t cell, int32_t stage, int32_t op,
                        pod_time_ps start_ps, pod_time_ps end_ps);
 
@@ -326,6 +331,8 @@ void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key);
 /** A step with an oracle (step_oracle.c): how far its parts go, 0 if it has none; the run; a cell will begin a
  *  collective. */
 pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args);
+pod_status pod_step_oracle_new(step_run *run, pod_error *err);
+void pod_step_oracle_free(step_run *run);
 pod_status pod_step_oracle_run(step_run *run, pod_error *err);
 /* Whether a collective is simulated with the step instead, as transfers of hosts beside it share its ports. */
 bool pod_step_oracle_leaves(step_run *run, int32_t op);

@@ -149,7 +149,7 @@ static void check_schedule(scene *s, const pod_coll_algorithm *algorithm,
         .schedule = schedule, .dtype = POD_DTYPE_BF16, .links = ~0U};
     machine.part_ps = 1;
     OK(pod_oracle_memo_new(&memo, &s->err));
-    OK(pod_oracle_new(memo, &machine, &oracle, &s->err));
+    OK(pod_oracle_new(memo, &machine, NULL, &oracle, &s->err));
     for (int32_t chip = 0; chip < s->slice.nchips; chip++) {
         pod_oracle_begin(oracle, &question, chip, 0, s->begin_ps[chip]);
     }
