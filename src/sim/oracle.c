@@ -62,6 +62,7 @@ typedef struct cluster {
     pod_time_ps base_ps;
     uint64_t hash[2];
     int64_t hashed;      /* beginnings */
+    int64_t kept;        /* so many are followed by the next in the memo */
     oracle_entry *known; /* NULL: not looked up since the last beginning, or unknown */
     int64_t given;       /* outcomes that the step has been told */
     live *net;
@@ -523,41 +524,69 @@ static int outcome_compare(const void *a, const void *b)
     return one->number < two->number ? -1 : one->number > two->number;
 }
 
-/* What follows from fewer of the beginnings is the same until the next one. */
-static void prefixes_link(pod_oracle *oracle, const cluster *c)
+/* How many outcomes of a net are before a time, which counts from the first beginning. */
+static int64_t outcomes_before(const live *net, pod_time_ps time_ps)
 {
-    for (int64_t i = 1; i < c->count && c->known != NULL; i++) {
-        const uint64_t *hash = c->beginnings[i - 1].hash;
-        oracle_entry *before = pod_oracle_memo_find(oracle->memo, hash);
-        before = before != NULL ? before : pod_oracle_memo_add(oracle->memo, hash);
-        const pod_time_ps next_ps = c->beginnings[i].time_ps - c->base_ps;
-        if (before != NULL && next_ps >= before->next_ps) {
-            before->of = c->known;
-            before->next_ps = next_ps;
+    int64_t low = 0;
+    int64_t high = net->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (net->outcomes[middle].time_ps < time_ps) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
+    return low;
 }
 
-/* What the net has found goes into the memo. */
+/* What a net has found goes into the entry for the first `beginnings` of its cluster, up to a time. The step has been
+ * told of all that happened a part before the last of them (pod_oracle_ask). */
+static pod_status outcomes_keep(pod_oracle *oracle, const cluster *c, int64_t beginnings,
+                                pod_time_ps until_ps, oracle_entry **entry, pod_error *err)
+{
+    const live *net = c->net;
+    const beginning *last = &c->beginnings[beginnings - 1];
+    const int64_t first =
+        outcomes_before(net, last->time_ps - c->base_ps - oracle->machine->part_ps);
+    oracle_entry *to = pod_oracle_memo_find(oracle->memo, last->hash);
+    if (to == NULL) {
+        to = pod_oracle_memo_add(oracle->memo, last->hash);
+        if (to == NULL) {
+            return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+        }
+        to->first = first;
+        to->count = first;
+    }
+    *entry = to;
+    const int64_t count = outcomes_before(net, until_ps);
+    if (net->out_of_memory || !POD_GROW(to->outcomes, to->room, count - to->first + 1)) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    }
+    if (count > to->count) {
+        memcpy(to->outcomes + (to->count - to->first), net->outcomes + to->count,
+               (size_t)(count - to->count) * sizeof *to->outcomes);
+        oracle->memo->bytes += (count - to->count) * (int64_t)sizeof *to->outcomes;
+        to->count = count;
+    }
+    to->until_ps = until_ps > to->until_ps ? until_ps : to->until_ps;
+    return POD_OK;
+}
+
+/* What the net has found goes into the memo: what follows from fewer of the beginnings is the same until the next. */
 static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
 {
     const live *net = c->net;
-    if (c->known == NULL || c->known->until_ps == 0) {
-        c->known = c->known != NULL ? c->known : pod_oracle_memo_add(oracle->memo, c->hash);
-        prefixes_link(oracle, c);
+    const pod_time_ps until_ps =
+        net->until_ps == POD_TIME_NEVER ? POD_TIME_NEVER : since_base(net, net->until_ps);
+    while (c->kept < c->count - 1 && c->beginnings[c->kept + 1].time_ps - c->base_ps <= until_ps) {
+        oracle_entry *before = NULL;
+        POD_TRY(outcomes_keep(oracle, c, c->kept + 1,
+                              c->beginnings[c->kept + 1].time_ps - c->base_ps, &before, err));
+        c->kept++;
     }
+    POD_TRY(outcomes_keep(oracle, c, c->count, until_ps, &c->known, err));
     oracle_entry *to = c->known;
-    if (to == NULL || net->out_of_memory || !POD_GROW(to->outcomes, to->room, net->count + 1)) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
-    }
-    if (net->count > to->count) {
-        memcpy(to->outcomes + to->count, net->outcomes + to->count,
-               (size_t)(net->count - to->count) * sizeof *to->outcomes);
-        oracle->memo->bytes += (net->count - to->count) * (int64_t)sizeof *to->outcomes;
-        to->count = net->count;
-    }
-    to->until_ps = net->until_ps == POD_TIME_NEVER ? POD_TIME_NEVER
-                                                   : net->until_ps + net->zero_ps - c->base_ps;
     if (net->ended == c->nmembers * oracle->cells && net->until_ps == POD_TIME_NEVER) {
         to->hops = pod_net_hops(net->net);
         to->sights = malloc((size_t)net->nsights * sizeof *to->sights + 1);
@@ -636,19 +665,8 @@ static const oracle_outcome *next_known(const cluster *c, pod_time_ps *until_ps)
         return NULL;
     }
     *until_ps = known->until_ps;
-    if (c->given < known->count) {
-        return &known->outcomes[c->given];
-    }
-    const oracle_entry *more = known->of;
-    if (more != NULL) {
-        const pod_time_ps same_ps =
-            more->until_ps < known->next_ps ? more->until_ps : known->next_ps;
-        *until_ps = same_ps > *until_ps ? same_ps : *until_ps;
-        if (c->given < more->count && more->outcomes[c->given].time_ps < same_ps) {
-            return &more->outcomes[c->given];
-        }
-    }
-    return NULL;
+    POD_ASSERT(c->given >= known->first);
+    return c->given < known->count ? &known->outcomes[c->given - known->first] : NULL;
 }
 
 /* When something happens next in a cluster that the step hasn't been told; POD_TIME_NEVER: not before the limit. */

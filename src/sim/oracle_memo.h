@@ -48,16 +48,15 @@ typedef struct oracle_sight {
     int32_t member; /* whose message left; -1: it was busy */
 } oracle_sight;
 
-/* What follows from some beginnings if no others come. Where an entry is known for more beginnings, the same follows
- * from these until the next of those. */
+/* What follows from some beginnings if no others come. What happened well before the last of them is in the entries for
+ * fewer beginnings: so entries of a cluster without end take room for each outcome once or twice, not for each beginning. */
 typedef struct oracle_entry {
     uint64_t hash[2];
-    oracle_outcome *outcomes; /* all from the start that are before until_ps: outcomes[count] */
-    int64_t count;
+    oracle_outcome *outcomes; /* outcomes[count - first]: those from the first-th on that are before until_ps */
+    int64_t first;
+    int64_t count; /* from the start */
     int64_t room;
     pod_time_ps until_ps;
-    const struct oracle_entry *of; /* an entry for more, or NULL */
-    pod_time_ps next_ps;           /* its next beginning */
     /* links[cell * POD_NET_PORTS_MAX + port]; NULL: it isn't known that all ends */
     pod_net_link_record *links;
     int64_t hops;
