@@ -21,10 +21,10 @@ static unsigned routed_directions(const pod_slice *slice, const pod_group *group
 {
     unsigned directions = 0;
     if (group->slices > 1) {
-        return group->inside != NULL ? routed_directions(slice, group->inside) : slice_directions(slice);
+        return group->inside != NULL ? routed_directions(slice, group->inside)
+                                     : slice_directions(slice);
     }
-    if (group->ndims == 0 || slice->twisted
-        || pod_slice_has_dead_links(slice)) {
+    if (group->ndims == 0 || slice->twisted || pod_slice_has_dead_links(slice)) {
         return slice_directions(slice);
     }
     for (int dim = 0; dim < group->ndims; dim++) {
@@ -51,8 +51,8 @@ static unsigned step_directions(const pod_coll_schedule *schedule, const pod_col
 
 unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule)
 {
-    const unsigned most = slice_directions(machine->slice)
-                          | (schedule->group->slices > 1 ? POD_DIRECTION_DCN : 0);
+    const unsigned most =
+        slice_directions(machine->slice) | (schedule->group->slices > 1 ? POD_DIRECTION_DCN : 0);
     const unsigned routed = routed_directions(machine->slice, schedule->group);
     const int32_t cells = pod_machine_cells(machine);
     unsigned directions = 0;

@@ -64,7 +64,9 @@ typedef struct cluster {
     int64_t hashed;      /* beginnings */
     int64_t kept;        /* so many are followed by the next in the memo */
     oracle_entry *known; /* NULL: not looked up since the last beginning, or unknown */
-    int64_t given;       /* outcomes that the step has been told */
+    oracle_entry own;    /* known, if the memo is full: for the first `owned` beginnings */
+    int64_t owned;
+    int64_t given; /* outcomes that the step has been told */
     live *net;
 } cluster;
 
@@ -144,6 +146,7 @@ static void live_free(live *net)
 static void cluster_free(cluster *c)
 {
     live_free(c->net);
+    pod_oracle_entry_fini(&c->own);
     free(c->members);
     free(c->beginnings);
     free(c);
@@ -311,6 +314,7 @@ static bool clusters_join(pod_oracle *oracle, cluster *into, int64_t at)
         from->members[i]->cluster = NULL;
     }
     live_free(into->net);
+    pod_oracle_entry_fini(&into->own);
     free(into->members);
     free(into->beginnings);
     *into = joined;
@@ -360,12 +364,11 @@ static void happens(live *net, int32_t cell, uint32_t member, int change)
         net->out_of_memory = true;
         return;
     }
-    net->outcomes[net->count] =
-        (oracle_outcome){.time_ps = since_base(net, pod_net_now(net->net)),
-                         .member = (int32_t)member,
-                         .cell = cell,
-                         .crossing = change,
-                         .number = net->count};
+    net->outcomes[net->count] = (oracle_outcome){.time_ps = since_base(net, pod_net_now(net->net)),
+                                                 .member = (int32_t)member,
+                                                 .cell = cell,
+                                                 .crossing = change,
+                                                 .number = net->count};
     net->count++;
     net->ended += change == 0;
     net->enough = net->count > net->of->given;
@@ -424,7 +427,8 @@ static void live_busy(void *context, int32_t cell, int port, pod_time_ps start_p
                       pod_time_ps end_ps)
 {
     const live *net = context;
-    sees(context, &(oracle_sight){since_base(net, start_ps), since_base(net, end_ps), cell, port, -1});
+    sees(context,
+         &(oracle_sight){since_base(net, start_ps), since_base(net, end_ps), cell, port, -1});
 }
 
 static void live_left(void *context, int32_t cell, int port, pod_net_tag tag, int32_t source,
@@ -540,37 +544,62 @@ static int64_t outcomes_before(const live *net, pod_time_ps time_ps)
     return low;
 }
 
+/* Where what follows from the first `beginnings` of a cluster is kept: in the memo, or, if that is full, in the cluster
+ * as long as no others come.
+ * @param first  outcomes that are in no need of being kept
+ * @return NULL: nowhere, or no memory */
+static oracle_entry *entry_for(pod_oracle *oracle, cluster *c, int64_t beginnings, int64_t first)
+{
+    oracle_entry *entry = pod_oracle_memo_find(oracle->memo, c->beginnings[beginnings - 1].hash);
+    if (entry != NULL) {
+        return entry;
+    }
+    if (!pod_oracle_memo_full(oracle->memo)) {
+        entry = pod_oracle_memo_add(oracle->memo, c->beginnings[beginnings - 1].hash);
+    } else if (beginnings < c->count) {
+        return NULL;
+    } else {
+        entry = &c->own;
+        if (c->owned == beginnings) {
+            return entry;
+        }
+        c->owned = beginnings;
+        free(entry->links);
+        free(entry->sights);
+        *entry = (oracle_entry){.outcomes = entry->outcomes, .room = entry->room};
+    }
+    if (entry != NULL) {
+        entry->first = first;
+        entry->count = first;
+    }
+    return entry;
+}
+
 /* What a net has found goes into the entry for the first `beginnings` of its cluster, up to a time. The step has been
- * told of all that happened a part before the last of them (pod_oracle_ask). */
-static pod_status outcomes_keep(pod_oracle *oracle, const cluster *c, int64_t beginnings,
-                                pod_time_ps until_ps, oracle_entry **entry, pod_error *err)
+ * told of all that happened a part before the last of them (pod_oracle_ask). @return NULL: it isn't kept */
+static oracle_entry *outcomes_keep(pod_oracle *oracle, cluster *c, int64_t beginnings,
+                                   pod_time_ps until_ps)
 {
     const live *net = c->net;
-    const beginning *last = &c->beginnings[beginnings - 1];
-    const int64_t first =
-        outcomes_before(net, last->time_ps - c->base_ps - oracle->machine->part_ps);
-    oracle_entry *to = pod_oracle_memo_find(oracle->memo, last->hash);
-    if (to == NULL) {
-        to = pod_oracle_memo_add(oracle->memo, last->hash);
-        if (to == NULL) {
-            return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
-        }
-        to->first = first;
-        to->count = first;
-    }
-    *entry = to;
+    const pod_time_ps last_ps = c->beginnings[beginnings - 1].time_ps - c->base_ps;
     const int64_t count = outcomes_before(net, until_ps);
-    if (net->out_of_memory || !POD_GROW(to->outcomes, to->room, count - to->first + 1)) {
-        return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    oracle_entry *to =
+        entry_for(oracle, c, beginnings, outcomes_before(net, last_ps - oracle->machine->part_ps));
+    if (to == NULL) {
+        return NULL;
     }
+    const int64_t room = to->room;
     if (count > to->count) {
+        if (!POD_GROW(to->outcomes, to->room, count - to->first)) {
+            return NULL;
+        }
+        oracle->memo->bytes += (to->room - room) * (int64_t)sizeof *to->outcomes;
         memcpy(to->outcomes + (to->count - to->first), net->outcomes + to->count,
                (size_t)(count - to->count) * sizeof *to->outcomes);
-        oracle->memo->bytes += (count - to->count) * (int64_t)sizeof *to->outcomes;
         to->count = count;
     }
     to->until_ps = until_ps > to->until_ps ? until_ps : to->until_ps;
-    return POD_OK;
+    return to;
 }
 
 /* What the net has found goes into the memo: what follows from fewer of the beginnings is the same until the next. */
@@ -580,13 +609,14 @@ static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
     const pod_time_ps until_ps =
         net->until_ps == POD_TIME_NEVER ? POD_TIME_NEVER : since_base(net, net->until_ps);
     while (c->kept < c->count - 1 && c->beginnings[c->kept + 1].time_ps - c->base_ps <= until_ps) {
-        oracle_entry *before = NULL;
-        POD_TRY(outcomes_keep(oracle, c, c->kept + 1,
-                              c->beginnings[c->kept + 1].time_ps - c->base_ps, &before, err));
-        c->kept++;
+        const pod_time_ps next_ps = c->beginnings[c->kept + 1].time_ps - c->base_ps;
+        (void)outcomes_keep(oracle, c, ++c->kept, next_ps);
     }
-    POD_TRY(outcomes_keep(oracle, c, c->count, until_ps, &c->known, err));
+    c->known = outcomes_keep(oracle, c, c->count, until_ps);
     oracle_entry *to = c->known;
+    if (to == NULL || net->out_of_memory) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
+    }
     if (net->ended == c->nmembers * oracle->cells && net->until_ps == POD_TIME_NEVER) {
         to->hops = pod_net_hops(net->net);
         to->sights = malloc((size_t)net->nsights * sizeof *to->sights + 1);

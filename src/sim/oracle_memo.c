@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A memo of more than this is forgotten before the next step. */
+/* A memo of more than this takes in nothing else, and is forgotten before the next step. */
 static const int64_t memo_bytes_max = INT64_C(64) << 20;
 
 pod_status pod_oracle_memo_new(pod_oracle_memo **memo, pod_error *err)
@@ -13,13 +13,18 @@ pod_status pod_oracle_memo_new(pod_oracle_memo **memo, pod_error *err)
     return *memo != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "no memory for collectives");
 }
 
+void pod_oracle_entry_fini(oracle_entry *entry)
+{
+    free(entry->outcomes);
+    free(entry->links);
+    free(entry->sights);
+}
+
 static void memo_forget(pod_oracle_memo *memo)
 {
     for (size_t i = 0; i < memo->room; i++) {
         if (memo->entries[i] != NULL) {
-            free(memo->entries[i]->outcomes);
-            free(memo->entries[i]->links);
-            free(memo->entries[i]->sights);
+            pod_oracle_entry_fini(memo->entries[i]);
             free(memo->entries[i]);
         }
     }
@@ -30,9 +35,14 @@ static void memo_forget(pod_oracle_memo *memo)
     memo->bytes = 0;
 }
 
+bool pod_oracle_memo_full(const pod_oracle_memo *memo)
+{
+    return memo->bytes > memo_bytes_max;
+}
+
 void pod_oracle_memo_trim(pod_oracle_memo *memo)
 {
-    if (memo->bytes > memo_bytes_max) {
+    if (pod_oracle_memo_full(memo)) {
         memo_forget(memo);
     }
 }

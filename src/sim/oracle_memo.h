@@ -78,5 +78,9 @@ struct pod_oracle_memo {
 /** @return NULL: none; from add: no memory */
 oracle_entry *pod_oracle_memo_find(const pod_oracle_memo *memo, const uint64_t hash[2]);
 oracle_entry *pod_oracle_memo_add(pod_oracle_memo *memo, const uint64_t hash[2]);
-/** Forget all if there is too much. */
+/** Whether there is so much that nothing should be added. */
+bool pod_oracle_memo_full(const pod_oracle_memo *memo);
+/** What an entry owns besides itself. */
+void pod_oracle_entry_fini(oracle_entry *entry);
+/** Forget all if it is full. */
 void pod_oracle_memo_trim(pod_oracle_memo *memo);

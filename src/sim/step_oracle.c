@@ -8,9 +8,8 @@
 
 pod_time_ps pod_step_oracle_part_ps(const pod_step_args *args)
 {
-    const bool may = args->memo != NULL && args->fold && !args->data
-                     && args->programs->nstages == 1 && args->programs->nmeetings == 0
-                     && !args->one_at_a_time && pod_par_size(args->machine->par) == 1;
+    const bool may = args->memo != NULL && args->fold && !args->data && args->programs->nstages == 1
+                     && args->programs->nmeetings == 0 && !args->one_at_a_time;
     return may ? pod_oracle_part_ps(args->machine->launch_ps) : 0;
 }
 
@@ -89,7 +88,8 @@ static int64_t transfers_beside(const step_run *run)
 bool pod_step_oracle_leaves(step_run *run, int32_t op)
 {
     return run->beside > 0
-           && (links_of(run, &run->schedules[run->stages[0].schedule_of[op]]) & run->beside_links) != 0;
+           && (links_of(run, &run->schedules[run->stages[0].schedule_of[op]]) & run->beside_links)
+                  != 0;
 }
 
 static uint64_t wake_of(const pod_oracle_answer *answer)

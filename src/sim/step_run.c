@@ -255,7 +255,8 @@ static pod_status result_prepare(const step_run *run, pod_step_result *result, p
 /* Fewer cells than this for each rank are not worth the exchange between ranks. */
 enum { CELLS_PER_RANK_MIN = 64 };
 
-/* Fold the machine of the run; *self is the job for a folded one that every rank runs for itself. */
+/* Fold the machine of the run; *self is the job for one that every rank runs for itself: one that is folded to few cells,
+ * or whose collectives an oracle runs, which takes less than all of their messages on several ranks. */
 static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_par **self,
                                pod_error *err)
 {
@@ -265,8 +266,11 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     pod_step_fold_known(run, machine);
     const int64_t cells = pod_machine_cells(machine);
     const int ranks = pod_par_size(machine->par);
-    if (ranks == 1 || cells == pod_machine_chips(machine)
-        || cells >= (int64_t)ranks * CELLS_PER_RANK_MIN) {
+    const bool asks = pod_step_oracle_part_ps(run->args) > 0;
+    if (ranks == 1
+        || (!asks
+            && (cells == pod_machine_chips(machine)
+                || cells >= (int64_t)ranks * CELLS_PER_RANK_MIN))) {
         return POD_OK;
     }
     return pod_par_self_new(self, err);
@@ -313,7 +317,7 @@ pod_status pod_step_run(const pod_step_args *args, pod_step_result *result, pod_
     st = pod_par_agree(args->machine->par, st, err);
     if (st == POD_OK) {
         machine.par = self ? self : machine.par;
-        machine.part_ps = pod_step_oracle_part_ps(&own);
+        machine.part_ps = pod_par_size(machine.par) == 1 ? pod_step_oracle_part_ps(&own) : 0;
         if (machine.part_ps > 0) {
             st = pod_step_oracle_new(&run, err);
         }

@@ -90,8 +90,8 @@ pod_status pod_step_watch_cells(step_run *run, bool **cells, pod_oracle_watch *w
     for (int32_t i = 0; i < observer->nchips; i++) {
         (*cells)[pod_machine_cell(machine, observer->chips[i])] = true;
     }
-    *watch = (pod_oracle_watch){
-        .context = run, .cells = *cells, .busy = link_busy, .left = told_left};
+    *watch =
+        (pod_oracle_watch){.context = run, .cells = *cells, .busy = link_busy, .left = told_left};
     return POD_OK;
 }
 
