@@ -4,6 +4,7 @@
 #include "step_fixture.h"
 
 #include "sim/oracle.h"
+#include "sim/step_timeline.h"
 
 #include <string.h>
 
@@ -60,6 +61,54 @@ static void same_results(const pod_step_result *a, const pod_step_result *b, int
     }
 }
 
+/* What two chips of the step of the world do, and their links. */
+static pod_step_timeline watched(world *w, pod_oracle_memo *memo, pod_coll_choices *choices)
+{
+    const int32_t chips[] = {0, w->slice.nchips - 1};
+    pod_step_recorder *recorder = NULL;
+    OK(w, pod_step_recorder_new(2, chips, &recorder, &w->err));
+    const pod_step_args args = {.machine = &w->machine,
+                                .chip = &w->chip,
+                                .programs = &w->programs,
+                                .memo = memo,
+                                .choices = choices,
+                                .observer = pod_step_recorder_observer(recorder),
+                                .fold = true};
+    pod_step_result result;
+    pod_step_timeline timeline;
+    OK(w, pod_step_run(&args, &result, &w->err));
+    OK(w, pod_step_recorder_finish(recorder, w->par, result.time_ps, &timeline, &w->err));
+    pod_step_recorder_free(recorder);
+    pod_step_result_fini(&result);
+    return timeline;
+}
+
+static void same_timelines(world *w, pod_oracle_memo *memo, pod_coll_choices *choices,
+                           uint64_t seed)
+{
+    pod_step_timeline a = watched(w, NULL, NULL);
+    pod_step_timeline b = watched(w, memo, choices);
+    cr_assert_eq(a.end_ps, b.end_ps);
+    cr_assert_eq(a.nops, b.nops);
+    cr_assert_eq(a.nlinks, b.nlinks, "seed %d: stretches", (int)seed);
+    for (int64_t i = 0; i < a.nops; i++) {
+        const pod_step_op_time *x = &a.ops[i];
+        const pod_step_op_time *y = &b.ops[i];
+        cr_assert(x->watch == y->watch && x->op == y->op && x->start_ps == y->start_ps
+                      && x->end_ps == y->end_ps,
+                  "seed %d: op %d", (int)seed, (int)i);
+    }
+    for (int64_t i = 0; i < a.nlinks; i++) {
+        const pod_step_link_time *x = &a.links[i];
+        const pod_step_link_time *y = &b.links[i];
+        cr_assert(x->watch == y->watch && x->direction == y->direction && x->op == y->op
+                      && x->start_ps == y->start_ps && x->end_ps == y->end_ps,
+                  "seed %d: stretch %d", (int)seed, (int)i);
+    }
+    pod_step_timeline_fini(&a);
+    pod_step_timeline_fini(&b);
+}
+
 /* The step of the world without shortcuts and twice with: the second finds what the first has left. */
 static void same_with_and_without(world *w, pod_oracle_memo *memo, pod_coll_choices *choices,
                                   uint64_t seed)
@@ -103,6 +152,7 @@ Test(sim_step_oracle, steps_are_the_same_with_and_without)
         same_with_and_without(&w, memo, choices, seed);
         core_slows(&w, seed);
         same_with_and_without(&w, memo, choices, seed);
+        same_timelines(&w, memo, choices, seed);
         known += pod_oracle_memo_counts(memo).clusters - pod_oracle_memo_counts(memo).nets;
         pod_coll_choices_free(choices);
         pod_oracle_memo_free(memo);
