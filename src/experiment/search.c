@@ -6,7 +6,7 @@
 #include "experiment/step_best.h"
 #include "experiment/step_infer.h"
 #include "experiment/step_limit.h"
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_best.h"
 
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 #include <stdlib.h>
 

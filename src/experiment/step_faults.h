@@ -5,7 +5,7 @@
 #pragma once
 
 #include "experiment/faults.h"
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 typedef struct pod_experiment_step_faults {
     pod_experiment_faults found;

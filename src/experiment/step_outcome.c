@@ -2,7 +2,7 @@
 #include "experiment/step_outcome.h"
 
 #include "experiment/step_infer.h"
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -20,7 +20,7 @@
  *  Ownership: plain values. Threads: one per rank. */
 #pragma once
 
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 typedef enum pod_experiment_step_change {
     POD_CHANGE_NONE,

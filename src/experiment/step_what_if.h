@@ -6,7 +6,7 @@
  *  Threads: none. */
 #pragma once
 
-#include "experiment/step_periodic.h"
+#include "experiment/step_routes.h"
 
 enum {
     POD_WHAT_IF_ICI,

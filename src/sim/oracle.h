@@ -39,7 +39,7 @@ typedef struct pod_oracle_answer {
     int32_t crossing; /**< 0: it ends; else as pod_collective_options.crossing */
 } pod_oracle_answer;
 
-/** Watching: what links of chosen cells carried, told when their cluster is over. Several clusters in any order, but those
+/** Watching: what links of chosen cells carried, told when their cluster is over. Clusters come in any order, but those
  *  on the same links in the order of time. */
 typedef struct pod_oracle_watch {
     void *context;

@@ -49,10 +49,10 @@ typedef struct oracle_sight {
 } oracle_sight;
 
 /* What follows from some beginnings if no others come. What happened well before the last of them is in the entries for
- * fewer beginnings: so entries of a cluster without end take room for each outcome once or twice, not for each beginning. */
+ * fewer beginnings: entries of a cluster without end take room for each outcome once or twice, not a beginning. */
 typedef struct oracle_entry {
     uint64_t hash[2];
-    oracle_outcome *outcomes; /* outcomes[count - first]: those from the first-th on that are before until_ps */
+    oracle_outcome *outcomes; /* outcomes[count - first]: from number first on, before until_ps */
     int64_t first;
     int64_t count; /* from the start */
     int64_t room;

@@ -188,38 +188,9 @@ void pod_step_schedules_free(pod_step_schedules *schedules);
  *  @return what planning the run says */
 pod_status pod_step_bound(const pod_step_args *args, pod_time_ps *bound_ps, pod_error *err);
 
-/** The result of a step with `times` periods of layers more than `more` has, which has one more than `few`
- *  (workload/transformer/periodic.h): times and bytes; no records of ops yet. Local. */
-void pod_step_result_extend(const pod_step_result *few, const pod_step_result *more, int64_t times,
-                            pod_step_result *result);
-/** The records of links of such a result, where both have them. Local. POD_E_NOMEM. */
-pod_status pod_step_result_links_extend(const pod_step_result *few, const pod_step_result *more,
-                                        int64_t times, pod_step_result *result, pod_error *err);
 /** Add `times` times what `more` has beyond `few` to a result: times and bytes, those of links too if all three have
  *  them. Local. @return false if the three don't have equally many cells */
 bool pod_step_result_add(pod_step_result *result, const pod_step_result *few,
                          const pod_step_result *more, int64_t times);
 /** After adding: no part below 0. Local. */
 void pod_step_result_mend(pod_step_result *result);
-/** Steps of two models with few layers that stand for one with many (workload/transformer/periodic.h). */
-typedef struct pod_step_extension {
-    const pod_programs *full;
-    const pod_programs *few_programs;
-    const pod_programs *more_programs;
-    const pod_step_result *few;
-    const pod_step_result *more;
-    int64_t times; /**< periods of layers that `full` has beyond `more` */
-    /** stand_in[stage][op of full]: op of `more`, or POD_OP_NONE: none ran */
-    const int32_t *const *stand_in;
-} pod_step_extension;
-
-/** The records of all ops of a result that pod_step_result_extend made. Each op's are those of the op that stands for
- *  it, but for what is charged to it: ops of one name share in the ratio of those
- *
- *      more + times · (more - few)          sums over the ops of that name
- *
- *  so that what is charged to ops adds up to the exposed times of the result: to collectives and messages ICI's and
- *  DCN's, to others the host's and HBM's. Local.
- *  @return POD_E_NOMEM; result is for pod_step_result_fini in any case */
-pod_status pod_step_result_records(const pod_step_extension *extension, pod_step_result *result,
-                                   pod_error *err);

@@ -255,8 +255,8 @@ static pod_status result_prepare(const step_run *run, pod_step_result *result, p
 /* Fewer cells than this for each rank are not worth the exchange between ranks. */
 enum { CELLS_PER_RANK_MIN = 64 };
 
-/* Fold the machine of the run; *self is the job for one that every rank runs for itself: one that is folded to few cells,
- * or whose collectives an oracle runs, which takes less than all of their messages on several ranks. */
+/* Fold the machine of the run; *self is the job for one that every rank runs for itself: one that is folded to few
+ * cells, or whose collectives an oracle runs, which takes less than all of their messages on several ranks. */
 static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_par **self,
                                pod_error *err)
 {

@@ -173,37 +173,6 @@ static int compare_links(const void *left, const void *right)
     return a->start_ps < b->start_ps ? -1 : a->start_ps > b->start_ps;
 }
 
-/* Put links that nearly stand in order into it; false, with nothing lost, if they don't nearly. */
-static bool links_settle(pod_step_link_time *links, int64_t count)
-{
-    enum { MOVES_PER_LINK = 16 };
-    int64_t moves_left = MOVES_PER_LINK * count;
-    for (int64_t i = 1; i < count; i++) {
-        const pod_step_link_time moved = links[i];
-        int64_t to = i;
-        while (to > 0 && compare_links(&links[to - 1], &moved) > 0) {
-            links[to] = links[to - 1];
-            to--;
-        }
-        links[to] = moved;
-        moves_left -= i - to;
-        if (moves_left < 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void pod_step_timeline_sort(pod_step_timeline *timeline)
-{
-    if (timeline->nops > 0) {
-        qsort(timeline->ops, (size_t)timeline->nops, sizeof *timeline->ops, compare_ops);
-    }
-    if (!links_settle(timeline->links, timeline->nlinks)) {
-        qsort(timeline->links, (size_t)timeline->nlinks, sizeof *timeline->links, compare_links);
-    }
-}
-
 static int compare_departures(const void *left, const void *right)
 {
     const departures *a = left;

@@ -5,12 +5,6 @@
  *  puts all ranks' parts together on rank 0, in an order that depends on nothing but the run. A stretch
  *  of a busy link belongs to the collective that had most of its messages leave it in that time.
  *
- *  Of a step that was extrapolated from few layers (workload/transformer/periodic.h),
- *  pod_step_timeline_extend makes the timeline of all layers: each op takes as long as the one that stands
- *  for it and follows the core op before it after the same gap. Steady layers add up to the extrapolated
- *  step by themselves; what is left, the rounding of first and last layers, goes into the gaps in
- *  proportion.
- *
  *  Ownership: init/fini on the caller's storage. Threads: one per rank. */
 #pragma once
 
@@ -46,9 +40,6 @@ typedef struct pod_step_timeline {
 } pod_step_timeline;
 
 void pod_step_timeline_fini(pod_step_timeline *timeline);
-/** Bring both lists into their order. */
-void pod_step_timeline_sort(pod_step_timeline *timeline);
-
 typedef struct pod_step_recorder pod_step_recorder;
 
 /** @param chips  chips[nchips] of all slices, copied
@@ -62,18 +53,3 @@ const pod_step_observer *pod_step_recorder_observer(const pod_step_recorder *rec
  *  @return POD_E_NOMEM */
 pod_status pod_step_recorder_finish(pod_step_recorder *recorder, pod_par *par, pod_time_ps end_ps,
                                     pod_step_timeline *timeline, pod_error *err);
-
-/** Both programs of an extrapolated step, and which op stands for which. */
-typedef struct pod_step_timeline_extension {
-    const pod_programs *full;
-    const pod_programs *more;       /**< that was simulated */
-    const int32_t *const *stand_in; /**< stand_in[stage][op of full]: op of more, or POD_OP_NONE */
-    pod_time_ps end_ps;             /**< of the full step */
-} pod_step_timeline_extension;
-
-/** The timeline of all layers. Not collective.
- *  @param simulated  of the run of `more`
- *  @return POD_E_NOMEM; full is for pod_step_timeline_fini in any case */
-pod_status pod_step_timeline_extend(const pod_step_timeline *simulated,
-                                    const pod_step_timeline_extension *extension,
-                                    pod_step_timeline *full, pod_error *err);

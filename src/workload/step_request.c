@@ -236,9 +236,8 @@ static pod_status plan_choose(const pod_step_request *request, pod_step_work *wo
     if (!search) {
         return POD_OK;
     }
-    pod_periodic periodic;
     context.repeats = !pod_circular_is_on(request, work->layout.stages)
-                      && pod_periodic_find(request->model, work->layout.stages, &periodic);
+                      && pod_periodic_repeats(request->model, work->layout.stages);
     const pod_remat_question question = pod_remat_question_of(request, work);
     pod_remat_plan chosen = work->plan;
     const pod_status st = pod_remat_search(&question, plan_fits, &context, &chosen, err);

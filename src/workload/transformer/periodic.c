@@ -35,10 +35,11 @@ static bool find(const pod_model *model, int32_t stages, int64_t periods, int64_
     return periodic->times >= 1;
 }
 
-bool pod_periodic_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
+bool pod_periodic_repeats(const pod_model *model, int32_t stages)
 {
     const bool same = pod_model_pattern(model).period == 1 && model->experts == 0;
-    return find(model, stages, 2, same ? LEAST_ALIKE : LEAST_MIXED, periodic);
+    pod_periodic ignored;
+    return find(model, stages, 2, same ? LEAST_ALIKE : LEAST_MIXED, &ignored);
 }
 
 bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_periodic *periodic)
@@ -46,32 +47,6 @@ bool pod_periodic_memory_find(const pod_model *model, int32_t stages, pod_period
     const int64_t twice = 2 * pod_model_pattern(model).period;
     return find(model, stages, 1, twice > LEAST_MEMORY ? twice : LEAST_MEMORY, periodic)
            && periodic->few + periodic->more < periodic->layers;
-}
-
-bool pod_periodic_find_fewest(const pod_model *model, int32_t stages, pod_periodic *periodic)
-{
-    pod_periodic steady;
-    return pod_periodic_find(model, stages, &steady)
-           && find(model, stages, 2, 2 * pod_model_pattern(model).period, periodic)
-           && periodic->few < steady.few;
-}
-
-/** Layer of the larger model that stands for a layer of the full one. */
-static int64_t layer_of(const pod_periodic *p, int64_t layer)
-{
-    const int64_t front = p->prefix + p->period;
-    if (p->stages > 1) {
-        return layer * p->more / p->layers;
-    }
-    if (layer < front) {
-        return layer;
-    }
-    const int64_t from_end = p->layers - 1 - layer;
-    if (from_end < p->more - front) {
-        return p->more - 1 - from_end;
-    }
-    const int64_t middle = front + (layer - p->prefix) % p->period;
-    return middle < p->more ? middle : p->more - 1;
 }
 
 /** Ops of a program layer by layer, in order: those of layer l are op[first[l + 1] … first[l + 2]); -1 is none. */
@@ -103,23 +78,6 @@ static bool table_init(layer_table *table, const pod_program *program, int64_t l
     return true;
 }
 
-/** The next op of a layer with a name from *at on, round and round; *at moves after it. */
-static int32_t op_find(const layer_table *table, const pod_program *program, int64_t layer,
-                       const char *name, int32_t *at)
-{
-    const int32_t first = table->first[layer + 1];
-    const int32_t count = table->first[layer + 2] - first;
-    for (int32_t k = 0; k < count; k++) {
-        const int32_t place = (*at + k) % count;
-        const int32_t op = table->op[first + place];
-        if (strcmp(program->ops[op].name, name) == 0) {
-            *at = place + 1;
-            return op;
-        }
-    }
-    return POD_OP_NONE;
-}
-
 /** Layer of the larger model that a layer of the smaller is, the further ones between a stage's halves. */
 static int64_t twin_of(const pod_periodic *p, int64_t layer)
 {
@@ -128,57 +86,6 @@ static int64_t twin_of(const pod_periodic *p, int64_t layer)
     const int64_t at = layer % few;
     const int64_t front = p->prefix + (few - p->prefix) / 2;
     return layer / few * more + (at < front ? at : at + more - few);
-}
-
-/** Layer a period after one in the middle of a stage of the larger model; -2: it isn't there. */
-static int64_t next_of(const pod_periodic *p, int64_t layer)
-{
-    const int64_t layers = p->more / p->stages;
-    const int64_t period = p->period / p->stages;
-    const int64_t first = p->prefix + (layers - p->prefix) / 2 - period;
-    const int64_t at = layer % layers - first;
-    return at >= 0 && at < period ? layer + period : -2;
-}
-
-/** For each op of `program` the op of the same name in the layer of `more` that `like` names (-2: in none). */
-static pod_status ops_find(const pod_periodic *periodic, int64_t layers, const pod_program *program,
-                           const pod_program *more,
-                           int64_t (*like)(const pod_periodic *p, int64_t layer), int32_t **found,
-                           pod_error *err)
-{
-    layer_table table = {.first = NULL};
-    int32_t *ops = calloc((size_t)program->nops + 1, sizeof *ops);
-    int32_t *at = calloc((size_t)layers + 1, sizeof *at); /* in each layer's ops */
-    const bool ok = table_init(&table, more, periodic->more) && ops != NULL && at != NULL;
-    for (int32_t i = 0; ok && i < program->nops; i++) {
-        const int32_t layer = program->ops[i].layer;
-        const int64_t other = layer < 0 ? -1 : like(periodic, layer);
-        ops[i] = other < -1 ? POD_OP_NONE
-                            : op_find(&table, more, other, program->ops[i].name, &at[layer + 1]);
-    }
-    free(table.first);
-    free(table.op);
-    free(at);
-    *found = ops;
-    return ok ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for the ops of a step");
-}
-
-pod_status pod_periodic_ops(const pod_periodic *periodic, const pod_program *full,
-                            const pod_program *more, int32_t **stand_in, pod_error *err)
-{
-    return ops_find(periodic, periodic->layers, full, more, layer_of, stand_in, err);
-}
-
-pod_status pod_periodic_twins(const pod_periodic *periodic, const pod_program *few,
-                              const pod_program *more, int32_t **twin, pod_error *err)
-{
-    return ops_find(periodic, periodic->few, few, more, twin_of, twin, err);
-}
-
-pod_status pod_periodic_nexts(const pod_periodic *periodic, const pod_program *more, int32_t **next,
-                              pod_error *err)
-{
-    return ops_find(periodic, periodic->more, more, more, next_of, next, err);
 }
 
 /* ---- memory ---- */

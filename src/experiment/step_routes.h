@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file experiment/step_periodic.h  The time of a step, from few of its layers where that is enough.
+/** @file experiment/step_routes.h  The time of a step on a setup, and on the setup on which it is quickest.
  *
- *  Model: a transformer's layers are the same; two smaller models are simulated and extrapolated
- *  (workload/transformer/periodic.h). Where only the time is asked for, the two are of one and two periods of layers
- *  first: if every op takes as long in both, and is waited for as long, to the picosecond, then further layers change
- *  nothing in the others and the time is that of more layers, too. Where an op would be waited for less than not at all
- *  if each layer hid what these do, the two have more layers, or all are simulated. With `exact`, with hosts that make
- *  batches, and with few layers, all of the step is simulated.
+ *  Model: all layers are simulated; what collectives of equal layers do is asked of an oracle (sim/oracle.h). A setup
+ *  with slow cables has others beside it, that go round these (experiment/setup.h): the step takes the quickest.
  *
  *  Threads: one per rank. */
 #pragma once
@@ -31,7 +27,7 @@ pod_status pod_experiment_step_routes(pod_experiment *experiment,
                                       const pod_chip_spec *chip, const pod_experiment_setup **best,
                                       pod_step_result *result, pod_error *err);
 
-/** The same where only times are asked for: records of ops may be those of fewer layers. Collective. */
+/** The same where only the result is asked for. Collective. */
 pod_status pod_experiment_step_time(pod_experiment *experiment,
                                     const pod_experiment_step_case *run_case,
                                     const pod_chip_spec *chip, pod_step_result *result,
