@@ -48,7 +48,7 @@ enum {
     CHUNK_VARIANTS = 3
 };
 
-/* Trees are not grown where they would have to come so close to what none can be faster than. */
+/* Trees are not grown where they would have to come so close to what links let none be faster than. */
 static const double trees_reach = 0.97;
 
 /* Chunks of a plan are varied if it is at most so much slower than the best one. */
@@ -112,8 +112,7 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
                                pod_coll_packing *best, pod_error *err)
 {
     double *slowness = slowness_of(request, axes);
-    const int apart = axes->nranks <= POD_COLL_SMALL_RANKS ? 6 : 2;
-    for (int trees = least_trees; trees <= most_trees; trees += apart) {
+    for (int trees = least_trees; trees <= most_trees; trees += 2) {
         const pod_coll_packing_args args = {.known = request->packings,
                                             .ntrees = trees,
                                             .both_ways = request->op == POD_ALL_REDUCE,
@@ -138,16 +137,12 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
     return POD_OK;
 }
 
-/* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. Small groups have
- * so few that all their plans are followed. */
+/* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. */
 static int chunks_max(const pod_coll_packing *packing)
 {
-    const int32_t cells = packing->ntrees * packing->nranks;
-    const int32_t most = MESSAGES_MAX / cells;
+    const int32_t most = MESSAGES_MAX / packing->ntrees / packing->nranks;
     if (packing->busiest > 1 || packing->ntrees == 1 || most <= CHUNKS_MAX) {
-        const int32_t tried = TRIED_MESSAGES_MAX / 2 / cells;
-        const bool all = packing->nranks <= POD_COLL_SMALL_RANKS && tried < CHUNKS_MAX;
-        return all ? tried : CHUNKS_MAX;
+        return CHUNKS_MAX;
     }
     return most < DISJOINT_CHUNKS_MAX ? most : DISJOINT_CHUNKS_MAX;
 }
@@ -219,8 +214,7 @@ static pod_status find_packing(const pod_coll_request *request, const pod_coll_a
     }
     if (kind == TREES_LIGHTEST) {
         const int most = tree_most(request, axes);
-        const int least = axes->nranks <= POD_COLL_SMALL_RANKS ? TREES_MIN + 2 : TREES_MIN;
-        return best_packing(request, axes, most > TREES_MIN ? least : most, most, 0.0, packing,
+        return best_packing(request, axes, most > TREES_MIN ? TREES_MIN : most, most, 0.0, packing,
                             err);
     }
     const bool fits = request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(axes);
@@ -286,6 +280,11 @@ static pod_status tree_consider(const pod_coll_request *request, pod_coll_packin
 {
     const int32_t chunks = tree_chunks(request, packing, plan->variant);
     plan->followed = tree_messages(packing, chunks) <= TRIED_MESSAGES_MAX;
+    const bool later = plan->kind >= LATER_TREES && plan->kind < TREES_LIGHTEST;
+    if (later && !plan->followed) { /* the formula can't tell them from the others */
+        plan->estimate.time_ps = POD_TIME_NEVER;
+        return POD_OK;
+    }
     if (plan->variant > 0
         && (!plan->followed || chunks == tree_chunks(request, packing, 0)
             || 2 * tree_messages(packing, tree_chunks(request, packing, 0)) > TRIED_MESSAGES_MAX)) {
@@ -378,7 +377,7 @@ static pod_time_ps trees_least_ps(const pod_coll_request *request, const pod_col
     const double vector_s =
         (double)request->elements * request->element_bytes / request->link_rate.bytes_per_s;
     const pod_time_ps far_ps = (twice ? 2 : 1) * far_hops * request->hop_latency_ps;
-    const double link_ps = least * vector_s * (double)POD_PS_PER_S * 0.999;
+    const double link_ps = least * vector_s * (double)POD_PS_PER_S / trees_reach;
     return request->launch_ps + (link_ps > (double)far_ps ? (pod_time_ps)link_ps : far_ps);
 }
 
@@ -452,8 +451,8 @@ static pod_status tree_predict(const pod_coll_request *request, pod_coll_predict
     POD_TRY(pod_coll_axes_init(&axes, request, err));
     const pod_time_ps least_ps = request->enough_ps > 0 ? trees_least_ps(request, &axes) : 0;
     pod_coll_axes_fini(&axes);
-    if ((double)least_ps >= trees_reach * (double)request->enough_ps && least_ps > 0) {
-        *prediction = (pod_coll_prediction){.total_ps = request->enough_ps};
+    if (least_ps > 0 && least_ps >= request->enough_ps) {
+        *prediction = (pod_coll_prediction){.total_ps = least_ps};
         return POD_OK;
     }
     pod_status st = tree_find_plan(request, &plan, &packing, err);
