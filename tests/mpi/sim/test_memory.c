@@ -104,8 +104,9 @@ static pod_status run(world *w, pod_time_ps *time_ps)
     pod_step_result result = {0};
     pod_experiment_step_numbers numbers;
     pod_error err = {0};
-    const pod_status st = pod_experiment_step_run_data(
-        &w->experiment, &w->run_case, &w->setup.chip, &w->reference, NULL, &result, &numbers, &err);
+    const pod_status st =
+        pod_experiment_step_run_data(&w->experiment, &w->run_case, &w->setup.chip, &w->reference,
+                                     NULL, NULL, &result, &numbers, &err);
     *time_ps = result.time_ps;
     pod_step_result_fini(&result);
     if (st != POD_OK && st != POD_E_NOMEM) {
