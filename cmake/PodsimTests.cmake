@@ -39,7 +39,7 @@ endfunction()
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
-# tests/unit/sample.h becomes three tests: a sample of its cases, four times as many (label "whole") and all.
+# tests/unit/sample.h becomes three tests: a sample of its cases, twice as many (label "whole") and all.
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")
@@ -59,6 +59,7 @@ function(pod_add_unit_test module source)
   set_tests_properties("${name}" PROPERTIES LABELS "unit" PROCESSORS 1 ENVIRONMENT "${environment}")
   file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
   if(sampled)
+    set_tests_properties("${name}" PROPERTIES COST 10)
     add_dependencies(whole_tests ${target})
     foreach(sample whole all)
       add_test(NAME "${name}_${sample}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)

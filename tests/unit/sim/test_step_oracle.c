@@ -152,7 +152,9 @@ Test(sim_step_oracle, steps_are_the_same_with_and_without)
         same_with_and_without(&w, memo, choices, seed);
         core_slows(&w, seed);
         same_with_and_without(&w, memo, choices, seed);
-        same_timelines(&w, memo, choices, seed);
+        if (pod_rng_below(seed, 9, 0, 4) == 0) {
+            same_timelines(&w, memo, choices, seed);
+        }
         known += pod_oracle_memo_counts(memo).clusters - pod_oracle_memo_counts(memo).nets;
         pod_coll_choices_free(choices);
         pod_oracle_memo_free(memo);
