@@ -105,38 +105,6 @@ static double *slowness_of(const pod_coll_request *request, const pod_coll_axes 
     return slowness;
 }
 
-/* The number of trees that loads the busiest link least; few for few elements or many ranks.
- * @param hop_worth  of a hop less, in times of what it takes */
-static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
-                               int least_trees, int most_trees, double hop_worth,
-                               pod_coll_packing *best, pod_error *err)
-{
-    double *slowness = slowness_of(request, axes);
-    for (int trees = least_trees; trees <= most_trees; trees += 2) {
-        const pod_coll_packing_args args = {.known = request->packings,
-                                            .ntrees = trees,
-                                            .both_ways = request->op == POD_ALL_REDUCE,
-                                            .root = root_of(request),
-                                            .slowness = slowness,
-                                            .hop_load = hop_worth * tree_hop_load(request, trees)};
-        pod_coll_packing packing;
-        const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
-        if (st != POD_OK) {
-            pod_coll_packing_fini(best);
-            free(slowness);
-            return st;
-        }
-        if (!best->parent || packing_load(&packing) < packing_load(best) * 0.999) {
-            pod_coll_packing_fini(best);
-            *best = packing;
-        } else {
-            pod_coll_packing_fini(&packing);
-        }
-    }
-    free(slowness);
-    return POD_OK;
-}
-
 /* Chunks that a tree may be cut into. Disjoint trees can do with many: nobody else wants their links. */
 static int chunks_max(const pod_coll_packing *packing)
 {
@@ -158,6 +126,52 @@ static int32_t tree_chunks(const pod_coll_request *request, const pod_coll_packi
     const double wanted = alpha > 0.0 ? factors[variant] * 4.0 * tree_s / alpha : CHUNKS_MAX;
     const int most = pod_coll_cuts_max(request, bytes, chunks_max(packing));
     return wanted >= most ? most : wanted > 1.0 ? (int32_t)wanted : 1;
+}
+
+static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
+{
+    return 2 * (int64_t)packing->ntrees * chunks * packing->nranks;
+}
+
+/* Too many messages to be followed. The formula, which knows load and depth only, can't tell trees of many starts apart:
+ * they are grown from one. */
+static bool is_beyond(const pod_coll_request *request, const pod_coll_axes *axes, int trees)
+{
+    const pod_coll_packing like = {.ntrees = trees, .nranks = axes->nranks, .busiest = 2};
+    return tree_messages(&like, tree_chunks(request, &like, 0)) > TRIED_MESSAGES_MAX;
+}
+
+/* The number of trees that loads the busiest link least; few for few elements or many ranks.
+ * @param hop_worth  of a hop less, in times of what it takes */
+static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
+                               int least_trees, int most_trees, double hop_worth,
+                               pod_coll_packing *best, pod_error *err)
+{
+    double *slowness = slowness_of(request, axes);
+    for (int trees = least_trees; trees <= most_trees; trees += 2) {
+        const pod_coll_packing_args args = {.known = request->packings,
+                                            .ntrees = trees,
+                                            .both_ways = request->op == POD_ALL_REDUCE,
+                                            .once = is_beyond(request, axes, trees),
+                                            .root = root_of(request),
+                                            .slowness = slowness,
+                                            .hop_load = hop_worth * tree_hop_load(request, trees)};
+        pod_coll_packing packing;
+        const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
+        if (st != POD_OK) {
+            pod_coll_packing_fini(best);
+            free(slowness);
+            return st;
+        }
+        if (!best->parent || packing_load(&packing) < packing_load(best) * 0.999) {
+            pod_coll_packing_fini(best);
+            *best = packing;
+        } else {
+            pod_coll_packing_fini(&packing);
+        }
+    }
+    free(slowness);
+    return POD_OK;
 }
 
 /* Time by the formula above. */
@@ -219,11 +233,6 @@ static pod_status find_packing(const pod_coll_request *request, const pod_coll_a
     }
     const bool fits = request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(axes);
     return fits ? pod_coll_packing_disjoint(packing, axes, request->root, err) : POD_OK;
-}
-
-static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
-{
-    return 2 * (int64_t)packing->ntrees * chunks * packing->nranks;
 }
 
 /* Follow the schedule of a packing. */

@@ -281,7 +281,8 @@ static int starts_of(int ntrees, int32_t nranks)
 static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
 {
     const int32_t n = p->axes->nranks;
-    const int starts = n <= POD_COLL_SMALL_RANKS ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
+    const bool many = n <= POD_COLL_SMALL_RANKS && !p->args->once;
+    const int starts = many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
     for (int i = 0; i < starts; ++i) {
         p->weight = load_weight[i % LOAD_WEIGHTS];
         memset(p->load, 0, (size_t)links_of(p->axes) * sizeof *p->load);
@@ -431,6 +432,7 @@ typedef struct known_packing {
     pod_coll_axes axes; /* copies of what trees depend on: hops, positions */
     int ntrees;
     bool both_ways;
+    bool once;
     int32_t root;
     packing_rounds rounds;
 } known_packing;
@@ -497,7 +499,7 @@ static packing_rounds *known_find(const pod_coll_packings *known, const pod_coll
     for (int i = 0; known != NULL && i < known->count; i++) {
         known_packing *one = &known->list[i];
         if (one->ntrees == args->ntrees && one->both_ways == args->both_ways
-            && one->root == args->root && same_axes(&one->axes, axes)) {
+            && one->once == args->once && one->root == args->root && same_axes(&one->axes, axes)) {
             return &one->rounds;
         }
     }
@@ -513,6 +515,7 @@ static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
     known_packing one = {.axes = *axes,
                          .ntrees = args->ntrees,
                          .both_ways = args->both_ways,
+                         .once = args->once,
                          .root = args->root,
                          .rounds = *rounds};
     /* a rank of a round, of a tree: a link; once it was asked for, a parent, its place, two directions */

@@ -52,6 +52,7 @@ typedef struct pod_coll_packing_args {
     pod_coll_packings *known; /**< NULL: remembers nothing */
     int ntrees;
     bool both_ways; /**< trees load cables both ways */
+    bool once;      /**< grown from one start, also in small groups */
     int32_t root;   /**< of all trees; -1 = a rank in the middle */
     /** slowness[link]: how many times slower than others, link as in pod_coll_axes.hop; NULL = none is slow. */
     const double *slowness;
