@@ -133,8 +133,8 @@ static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
     return 2 * (int64_t)packing->ntrees * chunks * packing->nranks;
 }
 
-/* Too many messages to be followed. The formula, which knows load and depth only, can't tell trees of many starts apart:
- * they are grown from one. */
+/* Too many messages to be followed. The formula, which knows load and depth only, can't tell trees of many starts
+ * apart: they are grown from one. */
 static bool is_beyond(const pod_coll_request *request, const pod_coll_axes *axes, int trees)
 {
     const pod_coll_packing like = {.ntrees = trees, .nranks = axes->nranks, .busiest = 2};
