@@ -115,13 +115,8 @@ static int beginning_compare(const void *a, const void *b)
 {
     const beginning *one = a;
     const beginning *two = b;
-    if (one->time_ps != two->time_ps) {
-        return one->time_ps < two->time_ps ? -1 : 1;
-    }
-    if (one->cell != two->cell) {
-        return one->cell < two->cell ? -1 : 1;
-    }
-    return one->number < two->number ? -1 : one->number > two->number;
+    return oracle_order((oracle_moment){one->time_ps, one->number, one->cell},
+                        (oracle_moment){two->time_ps, two->number, two->cell});
 }
 
 static void words_hash(cluster *c, uint64_t word)

@@ -186,13 +186,8 @@ static int outcome_compare(const void *a, const void *b)
 {
     const oracle_outcome *one = a;
     const oracle_outcome *two = b;
-    if (one->time_ps != two->time_ps) {
-        return one->time_ps < two->time_ps ? -1 : 1;
-    }
-    if (one->cell != two->cell) {
-        return one->cell < two->cell ? -1 : 1;
-    }
-    return one->number < two->number ? -1 : one->number > two->number;
+    return oracle_order((oracle_moment){one->time_ps, one->number, one->cell},
+                        (oracle_moment){two->time_ps, two->number, two->cell});
 }
 
 /* How many outcomes of a net are before a time, which counts from the first beginning. */
@@ -286,11 +281,11 @@ static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
     }
     if (net->ended == c->nmembers * oracle->cells && net->until_ps == POD_TIME_NEVER) {
         to->hops = pod_net_hops(net->net);
-        to->sights = malloc((size_t)net->nsights * sizeof *to->sights + 1);
-        if (to->sights == NULL) {
-            return pod_fail(err, POD_E_NOMEM, "no memory for what links carry");
-        }
         if (net->nsights > 0) {
+            to->sights = malloc((size_t)net->nsights * sizeof *to->sights);
+            if (to->sights == NULL) {
+                return pod_fail(err, POD_E_NOMEM, "no memory for what links carry");
+            }
             memcpy(to->sights, net->sights, (size_t)net->nsights * sizeof *to->sights);
         }
         to->nsights = net->nsights;

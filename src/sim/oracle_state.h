@@ -95,6 +95,25 @@ static inline pod_time_ps oracle_part_of(const pod_oracle *oracle, pod_time_ps t
     return time_ps & ~(oracle->machine->part_ps - 1);
 }
 
+/** When something begins or happens, on which cell, and as which of those there. */
+typedef struct oracle_moment {
+    pod_time_ps time_ps;
+    int64_t number;
+    int32_t cell;
+} oracle_moment;
+
+/** For qsort: by time, then by cell, then by number. */
+static inline int oracle_order(oracle_moment a, oracle_moment b)
+{
+    if (a.time_ps != b.time_ps) {
+        return a.time_ps < b.time_ps ? -1 : 1;
+    }
+    if (a.cell != b.cell) {
+        return a.cell < b.cell ? -1 : 1;
+    }
+    return a.number < b.number ? -1 : a.number > b.number;
+}
+
 /** NULL is fine. */
 void pod_oracle_live_free(live *net);
 /** Run a cluster until something happens that the step hasn't been told, or until a limit, and keep it. */
