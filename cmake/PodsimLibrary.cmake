@@ -11,15 +11,11 @@ target_link_libraries(podsim_library PRIVATE pod_cli MPI::MPI_C m pod_warnings)
 target_compile_definitions(podsim_library PRIVATE _XOPEN_SOURCE=700 PODSIM_VERSION="${PROJECT_VERSION}")
 target_compile_options(podsim_library PRIVATE ${POD_BANNED})
 target_link_options(podsim_library PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined)
-# The program needs link-time optimisation; here it would double the longest link.
 set_target_properties(
   podsim_library
   PROPERTIES OUTPUT_NAME podsim EXPORT_NAME podsim VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS "${map}"
-             LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib" INTERPROCEDURAL_OPTIMIZATION OFF UNITY_BUILD OFF
+             LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib" UNITY_BUILD OFF
              PUBLIC_HEADER "${PROJECT_SOURCE_DIR}/src/api/podsim.h")
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  target_link_options(podsim_library PRIVATE -fno-lto)
-endif()
 target_include_directories(podsim_library INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
                                                     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src/api>")
 

@@ -13,8 +13,6 @@ target_compile_options(
             -Wimplicit-fallthrough -Wredundant-decls -Wdate-time -fno-common -ffp-contract=off
             "-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  # Tests link without LTO, which would compile every library again for each of them.
-  target_compile_options(pod_warnings INTERFACE -ffat-lto-objects)
   target_compile_options(pod_warnings INTERFACE -Wduplicated-cond -Wduplicated-branches -Wlogical-op
                                                 -Wjump-misses-init)
 elseif(CMAKE_C_COMPILER_ID STREQUAL "Clang")
