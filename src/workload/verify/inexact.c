@@ -392,6 +392,18 @@ static curve curve_at(pod_transformer_function function, double x)
     return (curve){.value = 0};
 }
 
+/** What an error of `square` of x makes of a function's value and of its slope. */
+static curve curve_errors(pod_transformer_function function, curve at, double x, double square)
+{
+    const double s = sqrt(square);
+    if (function == POD_FUNCTION_RELU2) { /* largest at the upper end of what x may be */
+        const curve end = curve_at(function, x + pod_transformer_lambda * s);
+        return (curve){.value = (end.value - at.value) / pod_transformer_lambda,
+                       .slope = (end.slope - at.slope) / pod_transformer_lambda};
+    }
+    return (curve){.value = at.slope * s, .slope = at.bend * s};
+}
+
 void pod_inexact_function(const pod_inexact_context *context, pod_transformer_function function,
                           const pod_inexact *gate, const pod_inexact *up, const pod_inexact *h)
 {
@@ -401,27 +413,28 @@ void pod_inexact_function(const pod_inexact_context *context, pod_transformer_fu
         const segment out = segment_of(h, r, 0);
         for (int64_t c = 0; c < h->columns; c++) {
             const curve f = curve_at(function, g.value[c]);
+            const curve error = curve_errors(function, f, g.value[c], (double)g.square[c]);
             const double by = gate->value != NULL ? u.value[c] : 1;
             const double s_by = gate->value != NULL ? (double)u.square[c] : 0;
             out.value[c] = f.value * by;
-            out.square[c] = (float)(pod_square(f.slope * by) * (double)g.square[c]
-                                    + pod_square(f.value) * s_by);
+            out.square[c] = (float)(pod_square(error.value * by) + pod_square(f.value) * s_by);
         }
     }
     pod_inexact_store(context, "fwd.function", h, 1);
 }
 
 /** dg = dh · u · f'(g), du = dh · f(g). */
-static void function_element(curve f, double dh, double s_dh, segment g, segment u)
+static void function_element(curve f, curve error, const segment *dh_of, segment g, segment u)
 {
+    const double dh = *dh_of->value;
+    const double s_dh = (double)*dh_of->square;
     const double up = *u.value;
-    const double s_g = (double)*g.square;
     const double s_u = (double)*u.square;
     *g.value = dh * up * f.slope;
     *g.square = (float)(pod_square(up * f.slope) * s_dh + pod_square(dh * f.slope) * s_u
-                        + pod_square(dh * up * f.bend) * s_g);
+                        + pod_square(dh * up * error.slope));
     *u.value = dh * f.value;
-    *u.square = (float)(pod_square(f.value) * s_dh + pod_square(dh * f.slope) * s_g);
+    *u.square = (float)(pod_square(f.value) * s_dh + pod_square(dh * error.value));
 }
 
 void pod_inexact_function_backward(const pod_inexact_context *context,
@@ -432,13 +445,14 @@ void pod_inexact_function_backward(const pod_inexact_context *context,
         for (int64_t c = 0; c < dh->columns; c++) {
             const segment d = segment_of(dh, r, c);
             const segment u = segment_of(up, r, c);
+            const segment g = gate->value != NULL ? segment_of(gate, r, c) : u;
+            const curve f = curve_at(function, *g.value);
+            const curve error = curve_errors(function, f, *g.value, (double)*g.square);
             if (gate->value != NULL) {
-                const segment g = segment_of(gate, r, c);
-                function_element(curve_at(function, *g.value), *d.value, (double)*d.square, g, u);
+                function_element(f, error, &d, g, u);
             } else {
-                const curve f = curve_at(function, *u.value);
                 *u.square = (float)(pod_square(f.slope) * (double)*d.square
-                                    + pod_square(*d.value * f.bend) * (double)*u.square);
+                                    + pod_square(*d.value * error.slope));
                 *u.value = *d.value * f.slope;
             }
         }

@@ -15,12 +15,18 @@
  *  since t partial sums, added in any order, make 2t - 1 roundings of sums that are t times A²·B² + C² at most in the
  *  mean square for terms of random signs.
  *
+ *  relu² bends at 0, where its derivatives say nothing of what a rounding moves over it: the largest change within
+ *  lambda · s of x stands for slope · s, and likewise of its slope.
+ *
  *  Ownership: arrays lie in the arena of a context. Threads: none. */
 #pragma once
 
 #include "workload/verify/transformer_data.h"
 
 #include <stddef.h>
+
+/** Errors are within lambda deviations. */
+static const double pod_transformer_lambda = 6;
 
 /** Memory taken in order and given back in the opposite one. */
 typedef struct pod_arena {

@@ -6,9 +6,6 @@
 
 #include "workload/verify/inexact.h"
 
-/** Errors are within lambda deviations. */
-static const double pod_transformer_lambda = 6;
-
 /** The experts that chips chose, of one layer: taken where the reference's own choice is nearer than its error. */
 typedef struct pod_transformer_choices {
     const int32_t *expert; /**< [batch · seq, top_k] */

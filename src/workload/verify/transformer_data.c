@@ -257,7 +257,7 @@ static float value_of(const pod_transformer_array *array, int64_t row, int64_t c
     const int64_t expert =
         array->fill != POD_FILL_EVEN ? marked_for(array, router ? row : column) : -1;
     if (expert < 0) {
-        return even;
+        return router ? narrow * even : even;
     }
     switch (array->fill) {
     case POD_FILL_EVEN:
@@ -267,7 +267,8 @@ static float value_of(const pod_transformer_array *array, int64_t row, int64_t c
     case POD_FILL_RESIDUAL:
         return narrow * even;
     case POD_FILL_ROUTER: /* other layers give a token other experts */
-        return (expert + array->layer) % array->experts == column ? router_weight(array) : even;
+        return (expert + array->layer) % array->experts == column ? router_weight(array)
+                                                                      : narrow * even;
     }
     return even;
 }
