@@ -24,24 +24,6 @@ static int64_t logits_of_step(const infer_run *run)
     return run->run_case->request.batch * run->run_case->request.model->vocab;
 }
 
-/** Each rank's part of words to all: one rank has a word, on others it is 0. */
-static void words_share(pod_par *par, void *data, int64_t count)
-{
-    enum { AT_ONCE = 1024 };
-    uint32_t *words = data;
-    int64_t sums[AT_ONCE];
-    for (int64_t first = 0; first < count; first += AT_ONCE) {
-        const int some = (int)(count - first < AT_ONCE ? count - first : AT_ONCE);
-        for (int i = 0; i < some; i++) {
-            sums[i] = words[first + i];
-        }
-        pod_par_sum_i64(par, sums, some);
-        for (int i = 0; i < some; i++) {
-            words[first + i] = (uint32_t)sums[i];
-        }
-    }
-}
-
 /** Run one program. */
 static pod_status program_run(infer_run *run, const pod_step_request *request,
                               const pod_step_work *work, int64_t before,
@@ -70,7 +52,7 @@ static pod_status program_run(infer_run *run, const pod_step_request *request,
              pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
     st = pod_par_agree(run->experiment->par, st, err);
     if (st == POD_OK) {
-        words_share(run->experiment->par, run->places.logits, logits_of_step(run));
+        pod_experiment_words_share(run->experiment, run->places.logits, logits_of_step(run));
     }
     return st;
 }
@@ -141,23 +123,6 @@ static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_ste
 
 /* ---- comparison ---- */
 
-/** The experts that chips chose, of each layer; NULL without memory, or without experts. */
-static pod_transformer_choices *choices_new(infer_run *run)
-{
-    const pod_step_request *request = &run->run_case->request;
-    const int64_t layers = request->model->layers;
-    const int64_t count = pod_place_infer_choices(&run->places, request);
-    pod_transformer_choices *choices = count > 0 ? calloc((size_t)layers, sizeof *choices) : NULL;
-    words_share(run->experiment->par, run->places.choices, count);
-    for (int64_t i = 0; i < count; i++) {
-        run->places.choices[i]--;
-    }
-    for (int64_t l = 0; choices != NULL && l < layers; l++) {
-        choices[l].expert = run->places.choices + l * (count / layers);
-    }
-    return choices;
-}
-
 /** The forward pass that steps are compared with. */
 static pod_transformer_reference_args reference_args(const infer_run *run,
                                                      const pod_transformer_choices *choices)
@@ -199,7 +164,9 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
     pod_transformer_reference *reference = NULL;
     pod_transformer_values values;
     pod_transformer_check check = {.checked = 0};
-    pod_transformer_choices *choices = choices_new(run);
+    pod_transformer_choices *choices = pod_experiment_choices_share(
+        run->experiment, request->model->layers, run->places.choices,
+        pod_place_infer_choices(&run->places, request));
     const pod_transformer_reference_args args = reference_args(run, choices);
     pod_status st = pod_experiment_reference_run(run->experiment, &args, &reference, err);
     if (st == POD_OK && !pod_transformer_reference_find(reference, "logits", &values)) {

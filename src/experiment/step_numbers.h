@@ -38,6 +38,15 @@ pod_status pod_experiment_reference_run(pod_experiment *experiment,
                                         const pod_transformer_reference_args *args,
                                         pod_transformer_reference **reference, pod_error *err);
 
+/** Each rank's part of words to all: one rank has a word, on others it is 0. Collective. */
+void pod_experiment_words_share(pod_experiment *experiment, void *words, int64_t count);
+
+/** The experts that chips chose, layer by layer. Collective.
+ *  @param expert  expert[count]: of each rank's chips 1 + expert, 0 elsewhere; then the expert on all ranks; lent
+ *  @return choices[layers], to be freed; NULL without memory, or without experts */
+pod_transformer_choices *pod_experiment_choices_share(pod_experiment *experiment, int64_t layers,
+                                                      int32_t *expert, int64_t count);
+
 /** Partial sums that chips add up, of all layouts that are compared. */
 typedef struct pod_experiment_terms {
     int64_t activations; /**< chips of tensor */
@@ -73,7 +82,8 @@ typedef struct pod_experiment_tamper {
     const void *context;
 } pod_experiment_tamper;
 
-/** Simulate with real numbers and compare. Collective.
+/** Simulate with real numbers and compare. Where elements differ and scores of experts are nearer than their error, the
+ *  step is run once more against a reference that takes the chips' choices of these. Collective.
  *  @param tamper       of transformers; NULL: nothing goes wrong
  *  @param watch        NULL, or chips whose timeline is kept
  *  @param[out] result  for pod_step_result_fini */

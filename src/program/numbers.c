@@ -487,10 +487,11 @@ static pod_status compute_route(work *w)
 {
     const pod_kernel_routes routes = routes_of(w->number, &w->number->out[0], 0);
     pod_kernel_route(&routes, w->in[0], w->out[0], w->out[1]);
+    for (int64_t c = 0; w->out[3] != NULL && c < routes.tokens * routes.top_k; c++) {
+        const float row = w->out[0][c]; /* as pod_kernel_route has them */
+        w->out[3][c] = row >= 0 ? floorf(row / (float)routes.room) : -1 - row;
+    }
     if (w->out[2] != NULL) {
-        for (int64_t c = 0; c < routes.tokens * routes.top_k; c++) {
-            w->out[3][c] = floorf(w->out[0][c] / (float)routes.room);
-        }
         rows_tighten(&routes, w->out[0], w->out[2]);
     }
     return POD_OK;

@@ -43,8 +43,8 @@
  *      loss         of rows whose sums over all parts of the vocabulary are c: x = (softmax(a) - 1 at b) · rate; y =
  *                   the sum over rows of log(sum of exp) - a at b
  *      route        x[token, i] = the row of its i-th expert, y = their shares, by the logits a (chip/kernels.h)
- *                   with z: rows lie without gaps, z[expert] is how many each has, and the fourth result which
- *                   experts tokens have
+ *                   with z: rows lie without gaps, z[expert] is how many each has; a fourth result: which experts
+ *                   tokens have
  *      groups       x = the rows of a, expert by expert, times the expert's matrix of b; c[expert] rows each
  *      quantize     x = a / y, y of each `dim` columns the largest |a| over the largest value of x's dtype
  *      dequantize   x = a · b, b of each `dim` columns

@@ -168,7 +168,7 @@ static void scalars(pod_tf *tf, const char *name, const pod_layer *layer)
     }
 }
 
-static void route(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights)
+static void route(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights, bool again)
 {
     enum { PASSES = 3, WIDE = 4 };
     const pod_layer_matmul *m = pod_layer_find(layer, POD_ROLE_ROUTER);
@@ -180,7 +180,7 @@ static void route(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weight
         pod_tf_vector(tf, "fwd.route", (double)choices, PASSES * choices * WIDE,
                       TOUCH(NONE, NONE, NONE, NONE));
     }
-    pod_tf_routes_choose(tf, layer);
+    pod_tf_routes_choose(tf, layer, again);
     scalars(tf, "fwd.route.scalars", layer);
 }
 
@@ -205,7 +205,7 @@ void pod_tf_experts_hidden(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
         {"fwd.send.rows",       "fwd.exchange.rows"},
         {"bwd.send.rows.again", "fwd.exchange.rows"}
     };
-    route(tf, layer, xn, pod_tf_bundle_of(tf, tf->layer, POD_PART_IN)->gathered);
+    route(tf, layer, xn, pod_tf_bundle_of(tf, tf->layer, POD_PART_IN)->gathered, again);
     const int32_t rows = rows_send(tf, names[again], layer, SEND, xn, false);
     pod_tf_quantize(tf, pod_tf_expert_rows(tf, layer) * layer->expert_d_model, rows);
     for (int i = 0; i < 2; i++) {

@@ -44,7 +44,7 @@ void pod_tf_routes_logits(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_
     }
 }
 
-void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer)
+void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer, bool again)
 {
     if (has_numbers(tf, layer)) {
         pod_number route = route_number(tf, layer, POD_NUMBER_ROUTE);
@@ -53,6 +53,13 @@ void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer)
         route.in[0] = pod_tf_number_whole(tf, tf->rows.logits);
         route.out[0] = pod_tf_number_whole(tf, tf->rows.row);
         route.out[1] = pod_tf_number_whole(tf, tf->rows.share);
+        if (!again) {
+            const int32_t chosen =
+                pod_tf_number_new(tf, "experts", POD_DTYPE_F32, tf->tokens, layer->top_k);
+            route.out[3] = pod_tf_number_whole(tf, chosen);
+            pod_tf_place(tf, POD_PLACE_CHOICES, chosen,
+                         pod_tf_bundle_of(tf, tf->layer, POD_PART_IN), NULL);
+        }
         pod_tf_number_compute(tf, &route);
     }
 }

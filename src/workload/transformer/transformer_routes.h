@@ -13,9 +13,9 @@
 
 #include "workload/transformer/transformer_state.h"
 
-/** Logits of the router, then rows and shares. */
+/** Logits of the router, then rows and shares. @param again  in the backward pass */
 void pod_tf_routes_logits(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights);
-void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer);
+void pod_tf_routes_choose(pod_tf *tf, const pod_layer *layer, bool again);
 /** `sent` stands for rows of the tokens x; of the derivatives dy by what came back. */
 void pod_tf_routes_send(pod_tf *tf, const pod_layer *layer, int32_t x, int32_t sent);
 void pod_tf_routes_send_back(pod_tf *tf, const pod_layer *layer, int32_t dy, int32_t sent);

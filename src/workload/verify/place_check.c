@@ -478,6 +478,18 @@ static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t
     return (int64_t)(hash >> 32U);
 }
 
+/** The experts that a chip's tokens have; chips of tensor all have the same. */
+static void choices_take(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
+                         const float *expert)
+{
+    const pod_step_request *request = place->check->request;
+    const int64_t k = buffer->columns;
+    int32_t *layer = place->check->choices + what->layer * request->batch * request->seq * k;
+    for (int64_t c = 0; place->coordinate[POD_MESH_TENSOR] == 0 && c < buffer->rows * k; c++) {
+        layer[token_at(place, what->microbatch, c / k) * k + c % k] = 1 + (int32_t)expert[c];
+    }
+}
+
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -486,6 +498,10 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
         const pod_place *what = &check->work->tensors.places[i];
         const pod_buffer *buffer = &program->buffers[what->buffer];
         if (what->stage != program->stage || what->role <= POD_PLACE_MOMENT) {
+            continue;
+        }
+        if (what->role == POD_PLACE_CHOICES) {
+            choices_take(&place, what, buffer, buffers[what->buffer]);
             continue;
         }
         target t = {
@@ -541,7 +557,11 @@ pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *
         (pod_place_check){.request = request, .work = work, .reference = reference, .seed = seed};
     check->narrays = pod_transformer_arrays(request->model);
     check->arrays = calloc((size_t)check->narrays + 1, sizeof *check->arrays);
-    if (check->arrays == NULL) {
+    check->nchoices = request->model->experts > 0 ? request->model->layers * request->batch
+                                                        * request->seq * request->model->top_k
+                                                  : 0;
+    check->choices = calloc((size_t)check->nchoices + 1, sizeof *check->choices);
+    if (check->arrays == NULL || check->choices == NULL) {
         return pod_fail(err, POD_E_NOMEM, "out of memory for %lld arrays",
                         (long long)check->narrays);
     }
@@ -554,5 +574,7 @@ pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *
 void pod_place_check_fini(pod_place_check *check)
 {
     free(check->arrays);
+    free(check->choices);
     check->arrays = NULL;
+    check->choices = NULL;
 }

@@ -154,12 +154,25 @@ int64_t pod_transformer_arrays(const pod_model *model)
     return count;
 }
 
+/** By which power of two the embedding is larger than the results of norms that are added to it, all layers together:
+ *  marked columns stay clear. Not where it is the head, too. */
+static int embedding_growth(const pod_model *model)
+{
+    const double added = 2 * (double)model->layers;
+    return model->experts > 0 && model->post_norms > 0 && model->tied == 0
+               ? (int)lrint(log2(sqrt(added)))
+               : 0;
+}
+
 static pod_transformer_array end_at(const pod_model *model, int64_t index)
 {
     static const double positions_rms = 0.5;
     const int64_t d = model->d_model;
     if (index == 0) {
-        pod_transformer_array embedding = table(model, "embedding", model->vocab, d, 1);
+        const int growth = embedding_growth(model);
+        pod_transformer_array embedding =
+            table(model, "embedding", model->vocab, d, ldexp(1, growth));
+        embedding.growth = growth;
         embedding.fill = POD_FILL_EMBEDDING;
         return embedding;
     }
@@ -263,7 +276,7 @@ static float value_of(const pod_transformer_array *array, int64_t row, int64_t c
     case POD_FILL_EVEN:
         break;
     case POD_FILL_EMBEDDING:
-        return steer(takes(array, row, expert), bits);
+        return ldexpf(steer(takes(array, row, expert), bits), array->growth);
     case POD_FILL_RESIDUAL:
         return narrow * even;
     case POD_FILL_ROUTER: /* other layers give a token other experts */
