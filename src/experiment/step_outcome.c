@@ -106,11 +106,11 @@ pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcom
     if (outcome->status != POD_OK || outcome->numbers.wrong == 0) {
         return POD_OK;
     }
-    if (outcome->numbers.near_experts > 0) { /* the chips' experts have no room for other rows */
+    if (outcome->numbers.near_experts > 0) { /* without a capacity experts have no room for more rows */
         return pod_fail(err, POD_E_CHECK,
                         "%s: %lld elements differ from one chip's, and %lld tokens have experts "
-                        "whose scores are nearer than their error, of which chips may choose "
-                        "another; use another --seed",
+                        "whose scores are nearer than their error: if chips choose another, it has "
+                        "no room for the row; use another --seed",
                         outcome->mesh, (long long)outcome->numbers.wrong,
                         (long long)outcome->numbers.near_experts);
     }

@@ -154,13 +154,13 @@ int64_t pod_transformer_arrays(const pod_model *model)
     return count;
 }
 
-/** By which power of two the embedding is larger than the results of norms that are added to it, all layers together:
- *  marked columns stay clear. Not where it is the head, too. */
+/** log2 of the embedding's size. In models with many norms after attention or MLP it is half of all that they add to
+ *  it, so that marked columns stay clear. Not where it is the head, too. */
 static int embedding_growth(const pod_model *model)
 {
-    const double added = 2 * (double)model->layers;
-    return model->experts > 0 && model->post_norms > 0 && model->tied == 0
-               ? (int)lrint(log2(sqrt(added)))
+    const double half = sqrt(2 * (double)model->layers) / 2;
+    return model->experts > 0 && model->post_norms > 0 && model->tied == 0 && half > 1
+               ? (int)lrint(log2(half))
                : 0;
 }
 
