@@ -164,9 +164,9 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
     pod_transformer_reference *reference = NULL;
     pod_transformer_values values;
     pod_transformer_check check = {.checked = 0};
-    pod_transformer_choices *choices = pod_experiment_choices_share(
-        run->experiment, request->model->layers, run->places.choices,
-        pod_place_infer_choices(&run->places, request));
+    pod_transformer_choices *choices =
+        pod_experiment_choices_share(run->experiment, request->model->layers, run->places.choices,
+                                     pod_place_infer_choices(&run->places, request));
     const pod_transformer_reference_args args = reference_args(run, choices);
     pod_status st = pod_experiment_reference_run(run->experiment, &args, &reference, err);
     if (st == POD_OK && !pod_transformer_reference_find(reference, "logits", &values)) {

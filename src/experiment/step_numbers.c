@@ -143,7 +143,7 @@ pod_transformer_choices *pod_experiment_choices_share(pod_experiment *experiment
     return choices;
 }
 
-static pod_experiment_terms terms_of(const pod_experiment_step_case *run_case)
+static pod_experiment_terms case_terms(const pod_experiment_step_case *run_case)
 {
     const pod_work_layout *layout = &run_case->work.layout;
     return (pod_experiment_terms){
@@ -183,7 +183,7 @@ pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                          const pod_experiment_terms *terms,
                                          pod_experiment_reference *reference, pod_error *err)
 {
-    const pod_experiment_terms own = terms_of(run_case);
+    const pod_experiment_terms own = case_terms(run_case);
     *reference = (pod_experiment_reference){0};
     return run_case->request.model->kind == POD_MODEL_TRANSFORMER
                ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own, NULL,
@@ -261,16 +261,16 @@ static void transformer_found(pod_experiment *experiment, found *f,
 }
 
 /** A step to be run, and what it is compared with. */
-typedef struct run_data {
+typedef struct data_step {
     const pod_experiment_step_case *run_case;
     const pod_chip_spec *chip;
     const pod_experiment_reference *reference;
     const pod_experiment_tamper *tamper;
     pod_experiment_watch *watch;
-} run_data;
+} data_step;
 
 /** @param f  empty; for pod_place_check_fini */
-static pod_status data_run(pod_experiment *experiment, const run_data *what, found *f,
+static pod_status data_run(pod_experiment *experiment, const data_step *what, found *f,
                            pod_step_result *result, pod_experiment_step_numbers *numbers,
                            pod_error *err)
 {
@@ -295,9 +295,10 @@ static pod_status data_run(pod_experiment *experiment, const run_data *what, fou
         .tamper = tamper != NULL && tamper->tamper != NULL ? found_tamper : NULL,
         .context = rows ? (void *)&f->rows : (void *)f,
     };
-    pod_status st = rows ? POD_OK
-                         : pod_place_check_init(&f->transformer, &run_case->request, &run_case->work,
-                                                experiment->seed, reference->transformer, err);
+    pod_status st = rows
+                        ? POD_OK
+                        : pod_place_check_init(&f->transformer, &run_case->request, &run_case->work,
+                                               experiment->seed, reference->transformer, err);
     f->transformer.digests = tamper != NULL;
     st = pod_par_agree(experiment->par, st, err);
     POD_THEN(st, pod_experiment_watch_step(what->watch, &args, result, err));
@@ -317,19 +318,19 @@ static pod_status data_run(pod_experiment *experiment, const run_data *what, fou
 }
 
 /** Once more, against a reference that takes the chips' choices of experts where they are near. */
-static pod_status near_run(pod_experiment *experiment, const run_data *first, found *f,
+static pod_status near_run(pod_experiment *experiment, const data_step *first, found *f,
                            pod_step_result *result, pod_experiment_step_numbers *numbers,
                            pod_error *err)
 {
-    const pod_experiment_terms terms = terms_of(first->run_case);
+    const pod_experiment_terms terms = case_terms(first->run_case);
     pod_experiment_reference followed = {0};
     found again = {.tamper = NULL};
-    run_data second = *first;
+    data_step second = *first;
     second.reference = &followed;
     second.watch = NULL;
-    pod_transformer_choices *choices = pod_experiment_choices_share(
-        experiment, first->run_case->request.model->layers, f->transformer.choices,
-        f->transformer.nchoices);
+    pod_transformer_choices *choices =
+        pod_experiment_choices_share(experiment, first->run_case->request.model->layers,
+                                     f->transformer.choices, f->transformer.nchoices);
     pod_status st = transformer_reference(experiment, first->run_case, &terms, choices,
                                           &followed.transformer, err);
     if (st == POD_OK) {
@@ -350,11 +351,11 @@ pod_status pod_experiment_step_run_data(pod_experiment *experiment,
                                         pod_experiment_watch *watch, pod_step_result *result,
                                         pod_experiment_step_numbers *numbers, pod_error *err)
 {
-    const run_data first = {.run_case = run_case,
-                            .chip = chip,
-                            .reference = reference,
-                            .tamper = tamper,
-                            .watch = watch};
+    const data_step first = {.run_case = run_case,
+                             .chip = chip,
+                             .reference = reference,
+                             .tamper = tamper,
+                             .watch = watch};
     found f = {.tamper = NULL};
     pod_status st = data_run(experiment, &first, &f, result, numbers, err);
     int64_t near = st == POD_OK && numbers->wrong > 0 ? numbers->near_experts : 0;

@@ -106,7 +106,7 @@ pod_status pod_experiment_step_verdict(const pod_experiment_step_outcome *outcom
     if (outcome->status != POD_OK || outcome->numbers.wrong == 0) {
         return POD_OK;
     }
-    if (outcome->numbers.near_experts > 0) { /* without a capacity experts have no room for more rows */
+    if (outcome->numbers.near_experts > 0) { /* without a capacity there is no room for more rows */
         return pod_fail(err, POD_E_CHECK,
                         "%s: %lld elements differ from one chip's, and %lld tokens have experts "
                         "whose scores are nearer than their error: if chips choose another, it has "

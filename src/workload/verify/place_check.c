@@ -479,7 +479,7 @@ static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t
 }
 
 /** The experts that a chip's tokens have; chips of tensor all have the same. */
-static void choices_take(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
+static void experts_take(const chip_place *place, const pod_place *what, const pod_buffer *buffer,
                          const float *expert)
 {
     const pod_step_request *request = place->check->request;
@@ -501,7 +501,7 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
             continue;
         }
         if (what->role == POD_PLACE_CHOICES) {
-            choices_take(&place, what, buffer, buffers[what->buffer]);
+            experts_take(&place, what, buffer, buffers[what->buffer]);
             continue;
         }
         target t = {

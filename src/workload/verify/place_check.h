@@ -27,7 +27,8 @@ typedef struct pod_place_check {
     int64_t loss;
     bool digests;   /**< wanted: */
     int64_t digest; /**< of all bytes that are compared: a sum over chips and arrays */
-    int32_t *choices; /**< 1 + expert: choices[layer][batch · seq · top_k], of this rank's chips, others 0 */
+    /** 1 + expert: choices[layer][batch · seq · top_k], of this rank's chips, others 0 */
+    int32_t *choices;
     int64_t nchoices; /**< elements of it: 0 without experts */
 } pod_place_check;
 

@@ -281,7 +281,7 @@ static float value_of(const pod_transformer_array *array, int64_t row, int64_t c
         return narrow * even;
     case POD_FILL_ROUTER: /* other layers give a token other experts */
         return (expert + array->layer) % array->experts == column ? router_weight(array)
-                                                                      : narrow * even;
+                                                                  : narrow * even;
     }
     return even;
 }
