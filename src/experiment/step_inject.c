@@ -152,7 +152,9 @@ static int32_t number_of(const pod_program *program, const pod_op *op, pod_injec
         const bool attends =
             n->function == POD_NUMBER_ATTEND || n->function == POD_NUMBER_ATTEND_BACK
             || n->function == POD_NUMBER_ATTEND_PART || n->function == POD_NUMBER_ATTEND_PART_BACK;
-        const bool updates = n->function == POD_NUMBER_SGD || n->function == POD_NUMBER_ADAM;
+        const bool updates = n->function == POD_NUMBER_SGD || n->function == POD_NUMBER_MOMENTUM
+                             || n->function == POD_NUMBER_ADAM || n->function == POD_NUMBER_LARS
+                             || n->function == POD_NUMBER_LAMB;
         const bool adds = (n->function == POD_NUMBER_ADD && strcmp(op->name, "bwd.add") == 0)
                           || (n->function == POD_NUMBER_PICK_BACK && n->accumulate);
         if (fault == POD_INJECTED_MASK         ? attends && !n->all

@@ -620,6 +620,59 @@ static pod_status compute_adam(work *w)
     return POD_OK;
 }
 
+static pod_status compute_adam_step(work *w)
+{
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        const float gradient = w->in[1][i];
+        w->out[1][i] = 0.9F * w->in[2][i] + 0.1F * gradient;
+        w->out[2][i] = 0.999F * w->in[3][i] + 0.001F * gradient * gradient;
+        w->out[0][i] = -pod_kernel_adam(0, w->out[1][i], w->out[2][i], 1);
+    }
+    return POD_OK;
+}
+
+static pod_status compute_squares(work *w)
+{
+    double sums[2] = {0, 0};
+    for (int64_t i = 0; i < elements_of(&w->number->in[0]); i++) {
+        const double share = w->in[2] != NULL ? (double)w->in[2][i] : 1;
+        for (int of = 0; of < 2; of++) {
+            sums[of] += share * (double)w->in[of][i] * (double)w->in[of][i];
+        }
+    }
+    w->out[0][0] = (float)sums[0];
+    w->out[0][1] = (float)sums[1];
+    return POD_OK;
+}
+
+enum { SQUARES_AT = 4 };
+
+/** Norm of weights over that of their direction. */
+static float trust_of(const float *squares)
+{
+    return squares[0] > 0 && squares[1] > 0 ? sqrtf(squares[0] / squares[1]) : 1;
+}
+
+static pod_status compute_lars(work *w)
+{
+    static const float eta = 0.001F;
+    const float by = eta * trust_of(w->in[SQUARES_AT]);
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[1][i] = 0.9F * w->in[2][i] + by * w->in[1][i];
+        w->out[0][i] = w->in[0][i] - (float)w->number->rate * w->out[1][i];
+    }
+    return POD_OK;
+}
+
+static pod_status compute_lamb(work *w)
+{
+    const float by = (float)w->number->rate * trust_of(w->in[SQUARES_AT]);
+    for (int64_t i = 0; i < elements_of(&w->number->out[0]); i++) {
+        w->out[0][i] = w->in[0][i] - by * w->in[1][i];
+    }
+    return POD_OK;
+}
+
 static void positions_advance(work *w)
 {
     enum { QUERY_POSITION = 3 };
@@ -663,6 +716,10 @@ static pod_status number_exec(work *w)
         [POD_NUMBER_SGD] = compute_sgd,
         [POD_NUMBER_MOMENTUM] = compute_momentum,
         [POD_NUMBER_ADAM] = compute_adam,
+        [POD_NUMBER_ADAM_STEP] = compute_adam_step,
+        [POD_NUMBER_SQUARES] = compute_squares,
+        [POD_NUMBER_LARS] = compute_lars,
+        [POD_NUMBER_LAMB] = compute_lamb,
     };
     pod_status st = work_load(w);
     if (st == POD_OK && w->number->ahead) {

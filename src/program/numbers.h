@@ -55,6 +55,11 @@
  *      sgd          x = a - rate · b
  *      momentum     y = 0.9 · c + b, x = a - rate · y (POD_VEC_MOMENTUM)
  *      adam         x, y, z = weights, moments after the first step: a, c, d before, b the gradient (POD_VEC_ADAM_…)
+ *      adam_step    x = by how much adam would lower weights at rate 1, y, z = moments, of b, c, d as of adam
+ *      squares      x = the sums of the squares of a and of b, times c if there is one, element by element
+ *      lars         y = 0.9 · c + 0.001 · t · b, x = a - rate · y, t² the first over the second number of e, or 1 where
+ *                   either is 0
+ *      lamb         x = a - rate · t · b
  *
  *  Threads: none. */
 #pragma once
@@ -97,6 +102,10 @@ typedef enum pod_number_function {
     POD_NUMBER_SGD,
     POD_NUMBER_MOMENTUM,
     POD_NUMBER_ADAM,
+    POD_NUMBER_ADAM_STEP,
+    POD_NUMBER_SQUARES,
+    POD_NUMBER_LARS,
+    POD_NUMBER_LAMB,
     POD_NUMBER_FUNCTIONS
 } pod_number_function;
 

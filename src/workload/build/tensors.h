@@ -50,11 +50,13 @@ typedef enum pod_place_role {
     POD_PLACE_POSITION_ROWS, /**< as tokens: rows of trainable positions; -1 but on one chip of tensor */
     POD_PLACE_POSITION_GRADIENTS, /**< likewise on all of them */
     POD_PLACE_WEIGHTS,
+    POD_PLACE_SHARES, /**< of a bundle: 1 over the chips of tensor that have the same element */
     POD_PLACE_MOMENT, /**< zeros */
     POD_PLACE_UPDATED,
     POD_PLACE_FIRST_MOMENT, /**< after the update, as the second */
     POD_PLACE_SECOND_MOMENT,
     POD_PLACE_GRADIENT,
+    POD_PLACE_NORMS,  /**< [2, 1]: sums of squares of a bundle's whole part */
     POD_PLACE_LOGITS, /**< [tokens of this chip, columns of its part of the vocabulary] */
     POD_PLACE_LOSS,   /**< [1, 1]: the sum over this chip's tokens */
     /* of inference (workload/verify/place_infer.h); filled: */

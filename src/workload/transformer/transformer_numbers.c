@@ -43,8 +43,8 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
                          const char **lack)
 {
     lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
-    lack_note(lack, r->mode == POD_STEP_TRAIN && pod_optimizer_has_norms(r->optimizer),
-              "an optimizer with norms of layers");
+    lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
+              "--optimizer muon");
     lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
     lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
     lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
@@ -721,34 +721,6 @@ void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again)
 }
 
 /* ---- update ---- */
-
-void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle)
-{
-    static const pod_number_function functions[] = {POD_NUMBER_SGD, POD_NUMBER_MOMENTUM,
-                                                    POD_NUMBER_ADAM}; /* by their moments */
-    const int moments = pod_optimizer_moments(tf->stage.request->optimizer);
-    if (!pod_tf_numbers(tf)) {
-        return;
-    }
-    const int32_t gradient = pod_tf_number(tf, bundle->gradient);
-    pod_number update = number_of(functions[moments]);
-    update.in[0] = whole_of(tf, pod_tf_number(tf, bundle->weights));
-    update.in[1] = whole_of(tf, gradient);
-    for (int i = 0; i < moments; i++) {
-        const pod_buffer of = tf->program->buffers[bundle->moment[i]];
-        update.in[2 + i] = whole_of(tf, bundle->moment[i]);
-        const int32_t moment = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
-        update.out[1 + i] = whole_of(tf, moment);
-        pod_tf_place(tf, i == 0 ? POD_PLACE_FIRST_MOMENT : POD_PLACE_SECOND_MOMENT, moment, bundle,
-                     &bundle->cut);
-    }
-    const int32_t updated = pod_tf_number_next(tf, bundle->weights);
-    update.out[0] = whole_of(tf, updated);
-    update.rate = tf->stage.request->form.rate;
-    compute(tf, &update);
-    pod_tf_place(tf, POD_PLACE_GRADIENT, gradient, bundle, &bundle->cut);
-    pod_tf_place(tf, POD_PLACE_UPDATED, updated, bundle, &bundle->cut);
-}
 
 /* ---- for other files ---- */
 

@@ -79,7 +79,6 @@ void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
 /** Loss and the derivative by the logits, for which these stand from now on.
  *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */
 void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again);
-void pod_tf_number_update(pod_tf *tf, const pod_tf_bundle *bundle);
 
 /** A collective that moves `from` to `to`, buffers of numbers; NONE is no op: then `to` was `from` all along.
  *  @param dims  of pod_op.dim and dim_out */

@@ -33,6 +33,8 @@ typedef struct pod_tf_bundle {
     int32_t gathered;    /**< of the use under way */
     int32_t gradient_op; /**< that completes the gradient */
     int32_t moment[2];   /**< buffers of numbers */
+    int32_t direction;   /**< numbers of lamb: adam's step */
+    int64_t norm_row;    /**< its first sum of squares among those of the stage */
     int32_t once; /**< buffer gathered once for all passes, or those of a round; POD_OP_NONE */
     int32_t uses; /**< so far, of bundles that are gathered by rounds */
     int32_t sum;  /**< of its gradients, whole, until the last pass; POD_OP_NONE */
@@ -186,6 +188,7 @@ typedef struct pod_tf {
     bool pieces;   /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
     bool rows_cut; /**< rows between matmuls are a share of tensor */
     pod_tf_routes rows; /**< of the layer under way */
+    int32_t norms;      /**< numbers of lars and lamb: sums of squares of all bundles */
     pod_tf_context context;
     pod_tf_rows_wait *rows_wait; /**< rows_wait[nrows_wait] */
     int64_t nrows_wait;

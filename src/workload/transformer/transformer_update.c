@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_update.h"
 
-#include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_stages.h"
+#include "workload/transformer/transformer_update_numbers.h"
 
 enum { GRADIENT_BYTES = 2, NORMS = 2, NEWTON_STEPS = 5 };
 
@@ -61,21 +61,35 @@ static int64_t update_bytes(pod_optimizer optimizer, const pod_tf_states *states
     return 2 * (states->weight + states->mu + states->nu) + GRADIENT_BYTES;
 }
 
+/** What the pass computes. */
+static void pass_compute(pod_tf *tf, pass_bytes *bytes_of, pod_tf_bundle *bundle)
+{
+    const bool lamb = tf->stage.request->optimizer == POD_OPTIMIZER_LAMB;
+    if (bytes_of == update_bytes) {
+        pod_tf_update_numbers_weights(tf, bundle);
+    } else if (bytes_of == moments_bytes) {
+        pod_tf_update_numbers_moments(tf, bundle);
+        pod_tf_update_numbers_norms(tf, bundle);
+    } else if (!lamb) {
+        pod_tf_update_numbers_norms(tf, bundle);
+    }
+}
+
 /** A pass over all bundles, from the last. @return whether there was one */
 static bool pass_all(pod_tf *tf, const char *name, pass_bytes *bytes_of, bool first)
 {
     bool done = false;
     for (int32_t i = tf->nbundles - 1; i >= 0; i--) {
-        const pod_tf_bundle *bundle = &tf->bundles[i];
+        pod_tf_bundle *bundle = &tf->bundles[i];
         const pod_tf_states states = pod_tf_states_of(tf, bundle);
         const int64_t bytes = bytes_of(pod_tf_optimizer_of(tf, bundle), &states);
         if (bundle->there && bytes > 0) {
             pod_tf_wait(tf, first ? bundle->gradient_op : NONE);
             update_pass(tf, name, bundle, bytes);
-            if (bytes_of == update_bytes) {
+            if (first) {
                 pod_tf_stages_end(tf, bundle);
-                pod_tf_number_update(tf, bundle);
             }
+            pass_compute(tf, bytes_of, bundle);
             done = true;
         }
     }
@@ -88,17 +102,25 @@ static pod_axis_list sharers(const pod_tf *tf, const pod_axis_list *cut)
     return pod_axis_list_join(*cut, &tf->layout->tensor);
 }
 
+static int64_t bundles_count(const pod_tf *tf)
+{
+    int64_t count = 0;
+    for (int32_t i = 0; i < tf->nbundles; i++) {
+        count += tf->bundles[i].there ? 1 : 0;
+    }
+    return count;
+}
+
 /** Norms of all layers, added up. */
 static void norms_sum(pod_tf *tf)
 {
     pod_axis_list axes = sharers(tf, &tf->bundles[0].cut);
-    int64_t count = 0;
-    for (int32_t i = 0; i < tf->nbundles; i++) {
-        count += tf->bundles[i].there ? NORMS : 0;
-    }
     tf->layer = -1;
-    pod_tf_wait(tf, pod_tf_collective(tf, POD_ALL_REDUCE, "update.sum.norms", &axes, count,
-                                      POD_DTYPE_F32, NONE, TOUCH(NONE, NONE, NONE, NONE)));
+    const int32_t op =
+        pod_tf_collective(tf, POD_ALL_REDUCE, "update.sum.norms", &axes, NORMS * bundles_count(tf),
+                          POD_DTYPE_F32, NONE, TOUCH(NONE, NONE, NONE, NONE));
+    pod_tf_update_numbers_sum(tf, op);
+    pod_tf_wait(tf, op);
 }
 
 /* ---- Newton and Schulz ---- */
@@ -182,6 +204,7 @@ void pod_tf_update(pod_tf *tf)
 {
     const pod_optimizer optimizer = tf->stage.request->optimizer;
     pod_tf_gradients_finish(tf);
+    pod_tf_update_numbers_begin(tf, bundles_count(tf));
     const bool begun = pass_all(tf, "update.norm", norm_bytes, true);
     const bool moments = pass_all(tf, "update.moments", moments_bytes, !begun);
     if (pod_optimizer_has_norms(optimizer)) {

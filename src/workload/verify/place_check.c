@@ -375,6 +375,30 @@ static void run_fill(void *context, const run *r)
     }
 }
 
+/** Whether chips of tensor have other elements of an array. */
+static bool tensor_cuts(const pod_model *model, const pod_transformer_array *array)
+{
+    if (array->layer < 0) {
+        return strcmp(array->name, "positions") != 0;
+    }
+    const pod_layer layer = pod_model_layer(model, array->layer);
+    const pod_layer_matmul *m = &layer.matmul[array->matmul];
+    return m->n_units > 0 || m->k_units > 0;
+}
+
+static void run_share(void *context, const run *r)
+{
+    const target *t = context;
+    const pod_work_layout *layout = &t->check->work->layout;
+    float *numbers = (float *)(void *)t->data;
+    const float share = tensor_cuts(t->check->request->model, r->array)
+                            ? 1
+                            : 1 / (float)layout->size[POD_MESH_TENSOR];
+    for (int64_t i = 0; i < r->patch.rows * r->patch.columns; i++) {
+        numbers[r->at + (r->step > 0 ? i * r->step : i)] = share;
+    }
+}
+
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -401,6 +425,10 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_WEIGHTS:
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
             break;
+        case POD_PLACE_SHARES:
+            bundle_visit(&place, what, buffer->rows * buffer->columns, run_share, &t);
+            break;
+        case POD_PLACE_NORMS:
         case POD_PLACE_MOMENT: /* zeros */
         case POD_PLACE_UPDATED:
         case POD_PLACE_FIRST_MOMENT:
@@ -468,6 +496,22 @@ static void logits_compare(const chip_place *place, const pod_place *what, const
     }
 }
 
+static void norms_compare(const chip_place *place, const pod_place *what, target *t)
+{
+    const pod_place_check *check = place->check;
+    const pod_model *model = check->request->model;
+    const int part =
+        what->layer < 0 && what->part != POD_PLACE_HEAD ? POD_PLACE_EMBEDDING : what->part;
+    for (int64_t i = 0; i < check->narrays; i++) {
+        const pod_transformer_array *array = &check->arrays[i];
+        if (array->layer == what->layer && pod_transformer_part(model, array) == part) {
+            t->prefix = "norms.";
+            patch_compare(t, array->name, &(pod_patch){.rows = 1, .columns = 2}, 0);
+            return;
+        }
+    }
+}
+
 /** Of the bytes of one array on one chip, below 2^32, so that sums of them don't overflow (FNV-1a). */
 static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t bytes)
 {
@@ -513,6 +557,8 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
         } else if (what->role == POD_PLACE_LOSS) {
             const double loss = ((const float *)buffers[what->buffer])[0];
             check->loss += place.coordinate[POD_MESH_TENSOR] == 0 ? llround(loss * LOSS_UNITS) : 0;
+        } else if (what->role == POD_PLACE_NORMS) {
+            norms_compare(&place, what, &t);
         } else {
             static const char *const prefixes[] = {[POD_PLACE_UPDATED] = "weight.",
                                                    [POD_PLACE_FIRST_MOMENT] = "moment1.",

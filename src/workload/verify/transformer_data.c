@@ -31,7 +31,12 @@ double pod_transformer_angle(const pod_transformer_form *form, int64_t position,
 
 double pod_transformer_rate(pod_optimizer optimizer)
 {
-    return optimizer == POD_OPTIMIZER_ADAM ? 0x1p-6 : 0x1p4;
+    static const double rates[POD_OPTIMIZERS] = {
+        [POD_OPTIMIZER_SGD] = 0x1p4,   [POD_OPTIMIZER_MOMENTUM] = 0x1p4,
+        [POD_OPTIMIZER_ADAM] = 0x1p-6, [POD_OPTIMIZER_LARS] = 0x1p6, /* times 0.001 */
+        [POD_OPTIMIZER_LAMB] = 0x1p-4,
+    };
+    return rates[optimizer];
 }
 
 /* ---- arrays ---- */
@@ -211,6 +216,17 @@ bool pod_transformer_array_find(const pod_model *model, const char *name,
         }
     }
     return false;
+}
+
+int pod_transformer_part(const pod_model *model, const pod_transformer_array *array)
+{
+    if (array->layer >= 0) {
+        const pod_layer layer = pod_model_layer(model, array->layer);
+        return (int)layer.matmul[array->matmul].part;
+    }
+    const bool table = strcmp(array->name, "embedding") == 0;
+    return strcmp(array->name, "head") == 0 || (table && model->tied > 0) ? POD_PLACE_HEAD
+                                                                          : POD_PLACE_EMBEDDING;
 }
 
 /* ---- values ---- */

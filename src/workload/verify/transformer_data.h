@@ -32,6 +32,7 @@
 #include "base/dtype.h"
 #include "models/model_layer.h"
 #include "workload/build/request.h"
+#include "workload/build/tensors.h"
 #include "workload/verify/data.h"
 
 enum { POD_TRANSFORMER_NAME_MAX = 48 };
@@ -100,6 +101,9 @@ pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t i
 /** @return false: there is none of that name */
 bool pod_transformer_array_find(const pod_model *model, const char *name,
                                 pod_transformer_array *array);
+
+/** Which bundle of its layer an array is in: pod_layer_part, or POD_PLACE_EMBEDDING, POD_PLACE_HEAD of both ends. */
+int pod_transformer_part(const pod_model *model, const pod_transformer_array *array);
 
 /** The values of a patch of an array, row-major; its rows count through all groups. */
 void pod_transformer_fill_patch(const pod_transformer_array *array, uint64_t seed,

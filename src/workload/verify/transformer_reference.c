@@ -3,6 +3,7 @@
 
 #include "chip/numerics.h"
 #include "workload/verify/reference_layer.h"
+#include "workload/verify/reference_update.h"
 
 #include <float.h>
 #include <math.h>
@@ -81,6 +82,12 @@ static void result_add(pod_transformer_reference *ref, const char *prefix, const
     ref->elements += rows * columns;
 }
 
+/** Whether the update needs norms. */
+static bool sums_squares(const pod_transformer_reference *ref)
+{
+    return ref->args.optimizer == POD_OPTIMIZER_LARS || ref->args.optimizer == POD_OPTIMIZER_LAMB;
+}
+
 static bool trains(const pod_transformer_reference *ref)
 {
     return ref->args.mode == POD_STEP_TRAIN;
@@ -106,6 +113,9 @@ static void results_list(pod_transformer_reference *ref)
         const int64_t rows = array->groups * array->rows;
         result_add(ref, "gradient.", array->name, rows, array->columns);
         result_add(ref, "weight.", array->name, rows, array->columns);
+        if (sums_squares(ref)) {
+            result_add(ref, "norms.", array->name, 1, 2);
+        }
         if (moments > 0) {
             result_add(ref, "moment1.", array->name, rows, array->columns);
         }
@@ -150,7 +160,7 @@ static pod_inexact result_array(const pod_transformer_reference *ref, const char
 /** Arrays of the weights, without values. */
 static pod_status weights_list(pod_transformer_reference *ref, pod_error *err)
 {
-    enum { ENDS = 4, EACH = 4 };
+    enum { ENDS = 4, EACH = 5 };
     pod_reference_step *step = &ref->step;
     step->nweights = pod_transformer_arrays(&ref->model);
     step->weights = calloc((size_t)step->nweights, sizeof *step->weights);
@@ -482,86 +492,33 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
 
 /* ---- update ---- */
 
-static void sgd_update(const pod_transformer_reference *ref, const pod_reference_weight *weight,
-                       const pod_inexact *updated)
+/** Keep sums of squares. */
+static void norms_keep(const pod_transformer_reference *ref, const char *name,
+                       const pod_reference_norms *norms)
 {
-    const double rate = ref->args.rate;
-    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
-        updated->value[i] = weight->value.value[i] - rate * weight->gradient.value[i];
-        updated->square[i] = (float)(pod_square(rate) * (double)weight->gradient.square[i]);
-    }
-    pod_inexact_store(&ref->step.ix, "update", updated, 1);
-}
-
-/** The first step, whose moment is the gradient; weights and moments in f32. */
-static void momentum_update(const pod_transformer_reference *ref,
-                            const pod_reference_weight *weight, const pod_inexact *updated)
-{
-    static const double wide = 0x1p-24;
-    const pod_inexact m = result_array(ref, "moment1.", weight->array.name);
-    const double rate = ref->args.rate;
-    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
-        const double g = weight->gradient.value[i];
-        const double s2 = (double)weight->gradient.square[i];
-        updated->value[i] = weight->value.value[i] - rate * g;
-        updated->square[i] =
-            (float)(pod_square(rate) * s2
-                    + 4 * pod_square(wide * (fabs(updated->value[i]) + rate * fabs(g))));
-        m.value[i] = g;
-        m.square[i] = (float)(s2 + 4 * pod_square(wide * g));
-    }
-}
-
-/** By how much a weight moves: adam's first step, m = 0.1 g, v = 0.001 g², both corrected. */
-static double adam_step(double g)
-{
-    static const double epsilon = 1e-8;
-    return g / (fabs(g) + epsilon);
-}
-
-/* The step is monotonic in g, so its largest change within the bound of g is at one of the ends; squares of bounds over
- * lambda² stand where others have s². Weights and moments are in f32. */
-static void adam_update(const pod_transformer_reference *ref, const pod_reference_weight *weight,
-                        const pod_inexact *updated)
-{
-    static const double beta1 = 0.9;
-    static const double beta2 = 0.999;
-    static const double wide = 0x1p-24;
-    static const double whole = 1 + 0x1p-20; /* squares and bounds are rounded to f32 */
-    const pod_inexact m = result_array(ref, "moment1.", weight->array.name);
-    const pod_inexact v = result_array(ref, "moment2.", weight->array.name);
-    for (int64_t i = 0; i < updated->rows * updated->columns; i++) {
-        const double g = weight->gradient.value[i];
-        const double s2 = (double)weight->gradient.square[i];
-        const double bound = pod_transformer_lambda * sqrt(s2);
-        const double moved = adam_step(g);
-        const double up = adam_step(g + bound) - moved;
-        const double down = moved - adam_step(g - bound);
-        const double change =
-            whole * ref->args.rate * (up > down ? up : down) / pod_transformer_lambda;
-        updated->value[i] = weight->value.value[i] - ref->args.rate * moved;
-        updated->square[i] =
-            (float)(pod_square(change)
-                    + 4 * pod_square(wide * (fabs(updated->value[i]) + ref->args.rate)));
-        m.value[i] = (1 - beta1) * g;
-        m.square[i] = (float)(pod_square(1 - beta1) * s2 + 4 * pod_square(wide * m.value[i]));
-        v.value[i] = (1 - beta2) * g * g;
-        v.square[i] = (float)(pod_square((1 - beta2) * (2 * fabs(g) + bound)) * s2
-                              + 4 * pod_square(wide * v.value[i]));
-    }
+    static const double sums = 0x1p-20; /* of f32 */
+    const pod_inexact kept = result_array(ref, "norms.", name);
+    const double up = norms->above - norms->directions;
+    const double down = norms->directions - norms->below;
+    kept.value[0] = norms->weights;
+    kept.value[1] = norms->directions;
+    kept.square[0] = (float)pod_square(sums * norms->weights / pod_transformer_lambda);
+    kept.square[1] = (float)pod_square((up > down ? up : down) / pod_transformer_lambda);
 }
 
 static void weight_update(const pod_transformer_reference *ref, const pod_reference_weight *weight)
 {
-    const pod_inexact updated = result_array(ref, "weight.", weight->array.name);
-    pod_inexact_store(&ref->step.ix, "gradient", &weight->gradient,
-                      (double)ref->args.gradient_terms);
-    if (ref->args.optimizer == POD_OPTIMIZER_ADAM) {
-        adam_update(ref, weight, &updated);
-    } else if (ref->args.optimizer == POD_OPTIMIZER_MOMENTUM) {
-        momentum_update(ref, weight, &updated);
+    const char *name = weight->array.name;
+    const pod_reference_moved moved = {
+        .weight = result_array(ref, "weight.", name),
+        .moment = {result_array(ref, "moment1.", name), result_array(ref, "moment2.", name)}
+    };
+    if (sums_squares(ref)) {
+        const pod_reference_norms norms = pod_reference_norms_of(&ref->step, &weight->array);
+        norms_keep(ref, name, &norms);
+        pod_reference_update(&ref->step, weight, &norms, &moved);
     } else {
-        sgd_update(ref, weight, &updated);
+        pod_reference_update(&ref->step, weight, NULL, &moved);
     }
 }
 
@@ -628,6 +585,10 @@ pod_status pod_transformer_reference_compute(pod_transformer_reference *ref, pod
         chunk_compute(ref, states, loss_square);
     }
     step->sequences = chunk;
+    for (int64_t i = 0; st == POD_OK && trains(ref) && i < step->nweights; i++) {
+        pod_inexact_store(&step->ix, "gradient", &step->weights[i].gradient,
+                          (double)ref->args.gradient_terms);
+    }
     for (int64_t i = 0; st == POD_OK && trains(ref) && i < step->nweights; i++) {
         weight_update(ref, &step->weights[i]);
     }

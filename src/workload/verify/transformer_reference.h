@@ -55,7 +55,9 @@ typedef struct pod_transformer_values {
  *      "loss"                 [1, 1], train        "logits"           [batch · seq, vocab], if not train
  *      "hidden.L"             [batch · seq, d_model], what layer L gives, -1 the embedding; if asked for
  *      "gradient.NAME"        train                "weight.NAME"      train: after the update
- *      "moment1.NAME", "moment2.NAME"              train with adam: after the update
+ *      "moment1.NAME", "moment2.NAME"              train, with optimizers that have them: after the update
+ *      "norms.NAME"           [1, 2], lars, lamb: sums of the squares of weights, and of gradients or adam's steps, of
+ *                             the part of a layer that the array is in
  *
  *  @return false: there is none of that name */
 bool pod_transformer_reference_find(const pod_transformer_reference *reference, const char *name,

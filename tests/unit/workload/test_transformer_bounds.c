@@ -81,13 +81,16 @@ static pod_transformer_check run(pod_transformer_reference_args args, chips *c, 
 
 Test(transformer_bounds, hold_for_a_thousand_seeds)
 {
+    static const pod_optimizer optimizers[] = {POD_OPTIMIZER_SGD, POD_OPTIMIZER_ADAM,
+                                               POD_OPTIMIZER_LARS, POD_OPTIMIZER_LAMB};
+    enum { TRIED = sizeof optimizers / sizeof optimizers[0] };
     chips kinds[2] = {{.dtype = POD_DTYPE_BF16}, {.dtype = POD_DTYPE_F32}};
     for (int number = 0; number < SEEDS; number = sample_next(number, 4)) {
         const uint64_t seed = (uint64_t)number;
         const pod_model model = small_model((int)(seed % SMALL_MODELS));
         pod_transformer_reference_args args = small_args(&model);
         args.seed = seed;
-        args.optimizer = seed / 2 % 2 == 0 ? POD_OPTIMIZER_SGD : POD_OPTIMIZER_ADAM;
+        args.optimizer = optimizers[seed / 2 % TRIED];
         args.rate = pod_transformer_rate(args.optimizer);
         args.activation_terms = seed % 3 == 0 ? 1 : PIECES;
         args.context_terms = seed % 7 == 0 ? PIECES : 1;

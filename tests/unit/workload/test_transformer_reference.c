@@ -64,6 +64,48 @@ Test(transformer_reference, sgd_and_adam_move_weights_against_the_gradient)
     pod_transformer_reference_free(adam);
 }
 
+/** How far a layer's attention moves, and how large it is. */
+static double moved_by(const pod_transformer_reference_args *args, double *size)
+{
+    static const char *const names[] = {"layer.1.query", "layer.1.key", "layer.1.value",
+                                        "layer.1.out"};
+    pod_transformer_reference *reference = small_compute(args);
+    double moved = 0;
+    *size = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char name[POD_TRANSFORMER_NAME_MAX + 8];
+        pod_transformer_array array;
+        (void)snprintf(name, sizeof name, "weight.%s", names[i]);
+        const pod_transformer_values after = find(reference, name);
+        const pod_patch all = {.rows = after.rows, .columns = after.columns};
+        float *before = malloc((size_t)(after.rows * after.columns) * sizeof *before);
+        cr_assert(pod_transformer_array_find(args->model, names[i], &array));
+        pod_transformer_fill_patch(&array, args->seed, &all, POD_DTYPE_F32, before);
+        for (int64_t e = 0; e < after.rows * after.columns; e++) {
+            moved += pow(after.value[e] - (double)before[e], 2);
+            *size += pow((double)before[e], 2);
+        }
+        free(before);
+    }
+    cr_expect_float_eq(find(reference, "norms.layer.1.query").value[0], *size, 1e-9 * *size);
+    pod_transformer_reference_free(reference);
+    return moved;
+}
+
+/* What all weights of a part move by is the rate times their norm (lars: times 0.001), whatever the gradients. */
+Test(transformer_reference, lars_and_lamb_move_a_part_by_its_norm)
+{
+    const pod_model model = small_model(DENSE);
+    pod_transformer_reference_args args = small_args(&model);
+    double size;
+    args.optimizer = POD_OPTIMIZER_LARS;
+    args.rate = 64;
+    cr_expect_float_eq(sqrt(moved_by(&args, &size)), 0.064 * sqrt(size), 1e-9);
+    args.optimizer = POD_OPTIMIZER_LAMB;
+    args.rate = 0.25;
+    cr_expect_float_eq(sqrt(moved_by(&args, &size)), 0.25 * sqrt(size), 1e-9);
+}
+
 Test(transformer_reference, an_untrained_models_loss_is_near_that_of_chance)
 {
     const pod_model model = small_model(DENSE);

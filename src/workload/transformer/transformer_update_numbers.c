@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_update_numbers.h"
+
+#include "workload/transformer/transformer_numbers.h"
+#include "workload/transformer/transformer_ops.h"
+
+enum { NORMS = 2 };
+
+static bool sums_squares(const pod_tf *tf)
+{
+    const pod_optimizer optimizer = tf->stage.request->optimizer;
+    return pod_tf_numbers(tf)
+           && (optimizer == POD_OPTIMIZER_LARS || optimizer == POD_OPTIMIZER_LAMB);
+}
+
+void pod_tf_update_numbers_begin(pod_tf *tf, int64_t bundles)
+{
+    tf->norms = POD_OP_NONE;
+    if (sums_squares(tf)) {
+        int64_t row = 0;
+        tf->norms = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, NORMS * bundles, 1);
+        for (int32_t i = 0; i < tf->nbundles; i++) {
+            tf->bundles[i].norm_row = row;
+            row += tf->bundles[i].there ? NORMS : 0;
+        }
+    }
+}
+
+static pod_number_view norms_of(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    return pod_tf_number_part(tf, tf->norms, bundle->norm_row, NORMS, 0, 1);
+}
+
+/** Moments after the update, as results of a number from `first` on. */
+static void moments_make(pod_tf *tf, pod_tf_bundle *bundle, pod_number *update, int first)
+{
+    const int moments = pod_optimizer_moments(tf->stage.request->optimizer);
+    for (int i = 0; i < moments; i++) {
+        const pod_buffer of = tf->program->buffers[bundle->moment[i]];
+        const int32_t moment = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
+        update->in[2 + i] = pod_tf_number_whole(tf, bundle->moment[i]);
+        update->out[first + i] = pod_tf_number_whole(tf, moment);
+        pod_tf_place(tf, i == 0 ? POD_PLACE_FIRST_MOMENT : POD_PLACE_SECOND_MOMENT, moment, bundle,
+                     &bundle->cut);
+    }
+}
+
+static pod_number update_of(pod_tf *tf, const pod_tf_bundle *bundle, pod_number_function function)
+{
+    pod_number update = pod_tf_number_begin(function);
+    update.in[0] = pod_tf_number_whole(tf, pod_tf_number(tf, bundle->weights));
+    update.in[1] = pod_tf_number_whole(tf, pod_tf_number(tf, bundle->gradient));
+    update.rate = tf->stage.request->form.rate;
+    return update;
+}
+
+void pod_tf_update_numbers_moments(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    if (sums_squares(tf)) {
+        pod_number update = update_of(tf, bundle, POD_NUMBER_ADAM_STEP);
+        update.in[0].buffer = POD_OP_NONE;
+        moments_make(tf, bundle, &update, 1);
+        bundle->direction = pod_tf_number_new(tf, "direction", POD_DTYPE_F32, bundle->shard, 1);
+        update.out[0] = pod_tf_number_whole(tf, bundle->direction);
+        pod_tf_number_compute(tf, &update);
+    }
+}
+
+/** Whether chips of tensor have some of its elements in common. */
+static bool has_copies(const pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    if (bundle->layer < 0) {
+        return tf->model->positions > 0;
+    }
+    const pod_layer layer = pod_model_layer(tf->model, bundle->layer);
+    for (int i = 0; i < layer.nmatmuls; i++) {
+        if (layer.matmul[i].k_units == 0 && layer.matmul[i].n_units == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void pod_tf_update_numbers_norms(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    if (!sums_squares(tf)) {
+        return;
+    }
+    const bool lars = tf->stage.request->optimizer == POD_OPTIMIZER_LARS;
+    pod_number norms = update_of(tf, bundle, POD_NUMBER_SQUARES);
+    norms.in[1] = lars ? norms.in[1] : pod_tf_number_whole(tf, bundle->direction);
+    if (tf->tensor > 1 && has_copies(tf, bundle)) {
+        const int32_t share = pod_tf_number_new(tf, "share", POD_DTYPE_F32, bundle->shard, 1);
+        pod_tf_place(tf, POD_PLACE_SHARES, share, bundle, &bundle->cut);
+        norms.in[2] = pod_tf_number_whole(tf, share);
+    }
+    norms.out[0] = norms_of(tf, bundle);
+    pod_tf_number_compute(tf, &norms);
+}
+
+void pod_tf_update_numbers_sum(pod_tf *tf, int32_t op)
+{
+    if (sums_squares(tf) && op != POD_OP_NONE) {
+        const pod_buffer of = tf->program->buffers[tf->norms];
+        const int32_t all = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
+        pod_tf_number_move(tf, op, tf->norms, all, (const int[2]){0, 0});
+        tf->norms = all;
+    }
+}
+
+/** A bundle's norms are compared, too. */
+static void norms_keep(pod_tf *tf, const pod_tf_bundle *bundle)
+{
+    const int32_t kept = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, NORMS, 1);
+    pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
+    copy.in[0] = norms_of(tf, bundle);
+    copy.out[0] = pod_tf_number_whole(tf, kept);
+    pod_tf_number_compute(tf, &copy);
+    pod_tf_place(tf, POD_PLACE_NORMS, kept, bundle, &bundle->cut);
+}
+
+void pod_tf_update_numbers_weights(pod_tf *tf, pod_tf_bundle *bundle)
+{
+    static const pod_number_function functions[POD_OPTIMIZERS] = {
+        [POD_OPTIMIZER_SGD] = POD_NUMBER_SGD,   [POD_OPTIMIZER_MOMENTUM] = POD_NUMBER_MOMENTUM,
+        [POD_OPTIMIZER_ADAM] = POD_NUMBER_ADAM, [POD_OPTIMIZER_LARS] = POD_NUMBER_LARS,
+        [POD_OPTIMIZER_LAMB] = POD_NUMBER_LAMB,
+    };
+    enum { NORMS_AT = 4 };
+    const pod_optimizer optimizer = tf->stage.request->optimizer;
+    if (!pod_tf_numbers(tf)) {
+        return;
+    }
+    const int32_t gradient = pod_tf_number(tf, bundle->gradient);
+    pod_number update = update_of(tf, bundle, functions[optimizer]);
+    if (optimizer == POD_OPTIMIZER_LAMB) {
+        update.in[1] = pod_tf_number_whole(tf, bundle->direction);
+    } else {
+        moments_make(tf, bundle, &update, 1);
+    }
+    if (sums_squares(tf)) {
+        norms_keep(tf, bundle);
+        update.in[NORMS_AT] = norms_of(tf, bundle);
+    }
+    const int32_t updated = pod_tf_number_next(tf, bundle->weights);
+    update.out[0] = pod_tf_number_whole(tf, updated);
+    pod_tf_number_compute(tf, &update);
+    pod_tf_place(tf, POD_PLACE_GRADIENT, gradient, bundle, &bundle->cut);
+    pod_tf_place(tf, POD_PLACE_UPDATED, updated, bundle, &bundle->cut);
+}

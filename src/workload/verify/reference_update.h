@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/verify/reference_update.h  Private to workload/verify: how a reference's weights are updated, and how
+ *  far from that chips' may be.
+ *
+ *  Model: first steps, moments 0 before. With gradient g, s² its error and b = lambda · s:
+ *
+ *      sgd, sgd-momentum  w - rate · g             rate² s²
+ *      adam               w - rate · u(g), u(g) = g / (|g| + epsilon)
+ *                                                  the largest change of u within b: it is monotonic, so at one of the ends
+ *      lars               w - rate · eta · t · g   t = |w| / |g|, norms over a part of a layer
+ *      lamb               w - rate · t · u(g)      t = |w| / |u|
+ *
+ *  Errors of a norm are those of its elements all in one direction: |g| changes by no more than b_n, b_n² = Σ b², and u²
+ *  of an element whose sign isn't sure by 1. Norms of weights are exact. All in f32, which rounds a few times.
+ *  Sources: You et al. 2017 (LARS), 2020 (LAMB).
+ *
+ *  Ownership: borrows everything. Threads: none. */
+#pragma once
+
+#include "workload/verify/reference_step.h"
+
+/** Sums of squares of a part of a layer, or of an end of the model. */
+typedef struct pod_reference_norms {
+    double weights;
+    double directions; /**< gradients, or adam's steps */
+    double below;      /**< the least and the most that chips may have instead */
+    double above;
+} pod_reference_norms;
+
+/** Of all arrays in the part of one of them. */
+pod_reference_norms pod_reference_norms_of(const pod_reference_step *step,
+                                           const pod_transformer_array *array);
+
+/** A weight after the update, and its moments; without value: there are none. */
+typedef struct pod_reference_moved {
+    pod_inexact weight;
+    pod_inexact moment[2];
+} pod_reference_moved;
+
+/** @param norms  NULL, or those of its part */
+void pod_reference_update(const pod_reference_step *step, const pod_reference_weight *weight,
+                          const pod_reference_norms *norms, const pod_reference_moved *moved);
