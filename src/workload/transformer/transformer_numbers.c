@@ -161,12 +161,26 @@ bool pod_tf_numbers(const pod_tf *tf)
     return tf->stage.build.number_of != NULL && tf->stage.build.st == POD_OK;
 }
 
+/** What norms are of. */
+static pod_status widths_check(const pod_model *model, pod_error *err)
+{
+    if (model->d_model < 2 || (model->qk_norms > 0 && model->head_dim < 2) || model->kv_lora == 1
+        || model->q_lora == 1) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: a norm of one column is no more than its sign, which rounding "
+            "may change; use sizes of 2 and more");
+    }
+    return POD_OK;
+}
+
 pod_status pod_tf_numbers_begin(pod_tf *tf)
 {
     pod_build *build = &tf->stage.build;
     const char *lack = NULL;
     model_lacks(tf->model, &lack);
     POD_TRY(lack != NULL ? feature_fail(lack, build->err) : POD_OK);
+    POD_TRY(widths_check(tf->model, build->err));
     build->number_of = malloc(sizeof *build->number_of);
     build->nnumber_of = 0;
     return build->number_of != NULL

@@ -5,7 +5,7 @@
 #include "workload/transformer/transformer_stages.h"
 #include "workload/transformer/transformer_update_numbers.h"
 
-enum { GRADIENT_BYTES = 2, NORMS = 2, NEWTON_STEPS = 5 };
+enum { GRADIENT_BYTES = 2, NEWTON_STEPS = 5 };
 
 /** Elementwise work of a pass over a chip's shard of a bundle. @param bytes  of each weight */
 static void update_pass(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, int64_t bytes)
@@ -116,9 +116,9 @@ static void norms_sum(pod_tf *tf)
 {
     pod_axis_list axes = sharers(tf, &tf->bundles[0].cut);
     tf->layer = -1;
-    const int32_t op =
-        pod_tf_collective(tf, POD_ALL_REDUCE, "update.sum.norms", &axes, NORMS * bundles_count(tf),
-                          POD_DTYPE_F32, NONE, TOUCH(NONE, NONE, NONE, NONE));
+    const int32_t op = pod_tf_collective(tf, POD_ALL_REDUCE, "update.sum.norms", &axes,
+                                         POD_TF_NORMS * bundles_count(tf), POD_DTYPE_F32, NONE,
+                                         TOUCH(NONE, NONE, NONE, NONE));
     pod_tf_update_numbers_sum(tf, op);
     pod_tf_wait(tf, op);
 }

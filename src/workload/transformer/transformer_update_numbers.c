@@ -4,9 +4,7 @@
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
 
-enum { NORMS = 2 };
-
-static bool sums_squares(const pod_tf *tf)
+static bool keeps_norms(const pod_tf *tf)
 {
     const pod_optimizer optimizer = tf->stage.request->optimizer;
     return pod_tf_numbers(tf)
@@ -16,23 +14,23 @@ static bool sums_squares(const pod_tf *tf)
 void pod_tf_update_numbers_begin(pod_tf *tf, int64_t bundles)
 {
     tf->norms = POD_OP_NONE;
-    if (sums_squares(tf)) {
+    if (keeps_norms(tf)) {
         int64_t row = 0;
-        tf->norms = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, NORMS * bundles, 1);
+        tf->norms = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, POD_TF_NORMS * bundles, 1);
         for (int32_t i = 0; i < tf->nbundles; i++) {
             tf->bundles[i].norm_row = row;
-            row += tf->bundles[i].there ? NORMS : 0;
+            row += tf->bundles[i].there ? POD_TF_NORMS : 0;
         }
     }
 }
 
 static pod_number_view norms_of(const pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    return pod_tf_number_part(tf, tf->norms, bundle->norm_row, NORMS, 0, 1);
+    return pod_tf_number_part(tf, tf->norms, bundle->norm_row, POD_TF_NORMS, 0, 1);
 }
 
 /** Moments after the update, as results of a number from `first` on. */
-static void moments_make(pod_tf *tf, pod_tf_bundle *bundle, pod_number *update, int first)
+static void moments_after(pod_tf *tf, pod_tf_bundle *bundle, pod_number *update, int first)
 {
     const int moments = pod_optimizer_moments(tf->stage.request->optimizer);
     for (int i = 0; i < moments; i++) {
@@ -56,10 +54,10 @@ static pod_number update_of(pod_tf *tf, const pod_tf_bundle *bundle, pod_number_
 
 void pod_tf_update_numbers_moments(pod_tf *tf, pod_tf_bundle *bundle)
 {
-    if (sums_squares(tf)) {
+    if (keeps_norms(tf)) {
         pod_number update = update_of(tf, bundle, POD_NUMBER_ADAM_STEP);
         update.in[0].buffer = POD_OP_NONE;
-        moments_make(tf, bundle, &update, 1);
+        moments_after(tf, bundle, &update, 1);
         bundle->direction = pod_tf_number_new(tf, "direction", POD_DTYPE_F32, bundle->shard, 1);
         update.out[0] = pod_tf_number_whole(tf, bundle->direction);
         pod_tf_number_compute(tf, &update);
@@ -83,7 +81,7 @@ static bool has_copies(const pod_tf *tf, const pod_tf_bundle *bundle)
 
 void pod_tf_update_numbers_norms(pod_tf *tf, pod_tf_bundle *bundle)
 {
-    if (!sums_squares(tf)) {
+    if (!keeps_norms(tf)) {
         return;
     }
     const bool lars = tf->stage.request->optimizer == POD_OPTIMIZER_LARS;
@@ -100,7 +98,7 @@ void pod_tf_update_numbers_norms(pod_tf *tf, pod_tf_bundle *bundle)
 
 void pod_tf_update_numbers_sum(pod_tf *tf, int32_t op)
 {
-    if (sums_squares(tf) && op != POD_OP_NONE) {
+    if (keeps_norms(tf) && op != POD_OP_NONE) {
         const pod_buffer of = tf->program->buffers[tf->norms];
         const int32_t all = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
         pod_tf_number_move(tf, op, tf->norms, all, (const int[2]){0, 0});
@@ -109,9 +107,9 @@ void pod_tf_update_numbers_sum(pod_tf *tf, int32_t op)
 }
 
 /** A bundle's norms are compared, too. */
-static void norms_keep(pod_tf *tf, const pod_tf_bundle *bundle)
+static void norms_compared(pod_tf *tf, const pod_tf_bundle *bundle)
 {
-    const int32_t kept = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, NORMS, 1);
+    const int32_t kept = pod_tf_number_new(tf, "norms", POD_DTYPE_F32, POD_TF_NORMS, 1);
     pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
     copy.in[0] = norms_of(tf, bundle);
     copy.out[0] = pod_tf_number_whole(tf, kept);
@@ -136,10 +134,10 @@ void pod_tf_update_numbers_weights(pod_tf *tf, pod_tf_bundle *bundle)
     if (optimizer == POD_OPTIMIZER_LAMB) {
         update.in[1] = pod_tf_number_whole(tf, bundle->direction);
     } else {
-        moments_make(tf, bundle, &update, 1);
+        moments_after(tf, bundle, &update, 1);
     }
-    if (sums_squares(tf)) {
-        norms_keep(tf, bundle);
+    if (keeps_norms(tf)) {
+        norms_compared(tf, bundle);
         update.in[NORMS_AT] = norms_of(tf, bundle);
     }
     const int32_t updated = pod_tf_number_next(tf, bundle->weights);

@@ -5,13 +5,13 @@
  *  Model: first steps, moments 0 before. With gradient g, s² its error and b = lambda · s:
  *
  *      sgd, sgd-momentum  w - rate · g             rate² s²
- *      adam               w - rate · u(g), u(g) = g / (|g| + epsilon)
- *                                                  the largest change of u within b: it is monotonic, so at one of the ends
+ *      adam               w - rate · u(g)          the largest change of u(g) = g / (|g| + epsilon) within b: it is
+ *                                                  monotonic, so at one of the ends
  *      lars               w - rate · eta · t · g   t = |w| / |g|, norms over a part of a layer
  *      lamb               w - rate · t · u(g)      t = |w| / |u|
  *
- *  Errors of a norm are those of its elements all in one direction: |g| changes by no more than b_n, b_n² = Σ b², and u²
- *  of an element whose sign isn't sure by 1. Norms of weights are exact. All in f32, which rounds a few times.
+ *  Errors of a norm are those of its elements all in one direction: |g| changes by no more than b_n, b_n² = Σ b², and
+ *  u² of an element whose sign isn't sure by 1. Norms of weights are exact. All in f32, which rounds a few times.
  *  Sources: You et al. 2017 (LARS), 2020 (LAMB).
  *
  *  Ownership: borrows everything. Threads: none. */

@@ -493,8 +493,8 @@ static void chunk_compute(pod_transformer_reference *ref, pod_reference_state *s
 /* ---- update ---- */
 
 /** Keep sums of squares. */
-static void norms_keep(const pod_transformer_reference *ref, const char *name,
-                       const pod_reference_norms *norms)
+static void norms_result(const pod_transformer_reference *ref, const char *name,
+                         const pod_reference_norms *norms)
 {
     static const double sums = 0x1p-20; /* of f32 */
     const pod_inexact kept = result_array(ref, "norms.", name);
@@ -515,7 +515,7 @@ static void weight_update(const pod_transformer_reference *ref, const pod_refere
     };
     if (sums_squares(ref)) {
         const pod_reference_norms norms = pod_reference_norms_of(&ref->step, &weight->array);
-        norms_keep(ref, name, &norms);
+        norms_result(ref, name, &norms);
         pod_reference_update(&ref->step, weight, &norms, &moved);
     } else {
         pod_reference_update(&ref->step, weight, NULL, &moved);
