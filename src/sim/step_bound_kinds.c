@@ -103,8 +103,7 @@ static int32_t root_of(int32_t *joined, int32_t kind)
 static int32_t kind_of_rank(const pod_group *group, int32_t number, int32_t rank,
                             const step_kinds *kinds)
 {
-    const int32_t chip = group->chip_of[(int64_t)number * group->size + rank];
-    return kinds->kind_of[group->slices > 1 ? chip % kinds->nchips : chip];
+    return kinds->kind_of[group->chip_of[(int64_t)number * group->size + rank] % kinds->nchips];
 }
 
 /* @param seen  seen[kind]: the latest group that had it, at first -1 */

@@ -281,7 +281,7 @@ pod_status pod_span_distances_init(pod_span_distances *distances, const pod_span
     *distances = (pod_span_distances){
         .ecc_hops = calloc(n, sizeof *distances->ecc_hops),
         .sum_hops = calloc(n, sizeof *distances->sum_hops),
-        .at = calloc(4 * (size_t)longest, sizeof *distances->at),
+        .at = calloc(3 * (size_t)longest, sizeof *distances->at),
     };
     if (!distances->ecc_hops || !distances->sum_hops || !distances->at) {
         pod_span_distances_fini(distances);

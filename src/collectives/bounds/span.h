@@ -63,7 +63,7 @@ typedef struct pod_span_distances {
     int32_t radius_hops; /**< the least eccentricity of a rank */
     int32_t *ecc_hops;   /**< ecc_hops[rank]: to the rank farthest from it */
     double *sum_hops;    /**< sum_hops[rank]: over all other ranks */
-    int32_t *at;         /**< scratch, 4 · (longest axis) */
+    int32_t *at;         /**< scratch, 3 · (longest axis) */
 } pod_span_distances;
 
 /** Arrays for the groups of a span. @return POD_OK or POD_E_NOMEM */
