@@ -184,3 +184,129 @@ Test(sim_step_fold, one_chip_of_a_torus_is_enough)
         }
     }
 }
+
+/* ---- how few stand for all ---- */
+
+/* Stages, which do what no other does, by a chip's place: @return the cells that a step of core ops has. */
+static int64_t cells_of(int32_t slices, int32_t (*stage_of)(int32_t slice, int32_t x, int32_t y))
+{
+    world w;
+    world_init(&w, 4, 4, STAGES);
+    if (slices > 1) {
+        slices_join(&w, slices);
+    }
+    const int32_t all = w.slice.nchips * slices;
+    w.programs.stage_of = calloc((size_t)all, sizeof *w.programs.stage_of);
+    w.programs.place_of = calloc((size_t)all, sizeof *w.programs.place_of);
+    w.programs.chip_at = calloc((size_t)all * STAGES, sizeof *w.programs.chip_at);
+    for (int32_t chip = 0; chip < all; chip++) {
+        w.programs.stage_of[chip] = stage_of(chip / 16, chip % 4, chip / 4 % 4);
+        w.programs.place_of[chip] = chip;
+    }
+    for (int32_t s = 0; s < STAGES; s++) {
+        (void)core(&w, s, 10 * (s + 1), POD_OP_NONE, POD_OP_NONE);
+    }
+    world_run(&w);
+    const int64_t cells = w.result.cells;
+    world_fini(&w);
+    return cells;
+}
+
+static int32_t by_column(int32_t slice, int32_t x, int32_t y)
+{
+    (void)slice;
+    (void)y;
+    return x % 2;
+}
+
+static int32_t by_square(int32_t slice, int32_t x, int32_t y)
+{
+    (void)slice;
+    return (x + y) % 2;
+}
+
+static int32_t by_two_columns(int32_t slice, int32_t x, int32_t y)
+{
+    (void)slice;
+    return (x / 2 + y) % 2;
+}
+
+static int32_t by_last_row(int32_t slice, int32_t x, int32_t y)
+{
+    (void)slice;
+    (void)x;
+    return y == 3;
+}
+
+static int32_t by_last_chip(int32_t slice, int32_t x, int32_t y)
+{
+    return slice == 1 && x == 3 && y == 3;
+}
+
+static int32_t by_slice(int32_t slice, int32_t x, int32_t y)
+{
+    (void)x;
+    (void)y;
+    return slice;
+}
+
+Test(sim_step_fold, a_box_is_as_long_as_what_repeats)
+{
+    cr_expect_eq(cells_of(1, by_column), 2);
+    cr_expect_eq(cells_of(1, by_square), 4);
+    cr_expect_eq(cells_of(1, by_two_columns), 4 * 2);
+    cr_expect_eq(cells_of(1, by_last_row), 4);
+    cr_expect_eq(cells_of(3, by_column), 2, "one slice stands for all");
+    cr_expect_eq(cells_of(2, by_slice), 2, "a chip of each");
+    cr_expect_eq(cells_of(3, by_slice), 3);
+    cr_expect_eq(cells_of(2, by_last_chip), 32, "a chip that differs leaves all");
+}
+
+/* Neighbours along x pass on: round a ring all chips do the same; on a line its ends don't. Across, nothing is sent, so
+ * that one row stands for all whether columns close or not. */
+Test(sim_step_fold, what_is_sent_along_an_axis_decides)
+{
+    for (unsigned closed = 0; closed < 4; closed++) {
+        for (int32_t shift = 1; shift < 4; shift++) {
+            world w;
+            world_init_axes(&w, 4, 3, 1, closed);
+            (void)pass(&w, 40, shift, POD_OP_NONE);
+            world_run(&w);
+            cr_expect_eq(w.result.cells, (closed & 1U) != 0 ? 1 : 4, "closed %u, %d on: %d cells",
+                         closed, (int)shift, (int)w.result.cells);
+            world_fini(&w);
+        }
+    }
+    world w;
+    world_init(&w, 4, 4, 1);
+    (void)collective(&w, POD_BROADCAST, GROUP_X, 40, POD_OP_NONE);
+    world_run(&w);
+    cr_expect_eq(w.result.cells, 4, "the root of a ring differs, but it is in every row");
+    world_fini(&w);
+}
+
+/* A ring through all chips of a torus leads each to another link: only where rings are asked for one chip stands for all,
+ * and the step takes as long. */
+Test(sim_step_fold, a_ring_through_all_chips_is_asked_for)
+{
+    pod_time_ps times[3];
+    for (int rings = 0; rings < 3; rings++) {
+        world w;
+        world_init(&w, 4, 4, 1);
+        w.algorithm = "ring";
+        (void)collective(&w, POD_ALL_REDUCE, GROUP_ALL, 960, POD_OP_NONE);
+        const pod_step_args args = {.machine = &w.machine,
+                                    .chip = &w.chip,
+                                    .programs = &w.programs,
+                                    .algorithm = w.algorithm,
+                                    .fold = rings > 0,
+                                    .fold_rings = rings > 1};
+        OK(&w, pod_step_run(&args, &w.result, &w.err));
+        cr_expect(rings == 2 ? w.result.cells < 16 : w.result.cells == 16, "%d: %d cells", rings,
+                  (int)w.result.cells);
+        times[rings] = w.result.time_ps;
+        world_fini(&w);
+    }
+    cr_expect_eq(times[0], times[1]);
+    cr_expect_eq(times[0], times[2]);
+}
