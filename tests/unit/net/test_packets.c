@@ -192,3 +192,46 @@ Test(packets, what_it_cannot_be_is_refused)
     cr_expect_eq(pod_packets_new(&options, &packets, NULL), POD_E_INVALID);
     cr_expect_null(packets);
 }
+
+/* The largest of each is taken: 8x8x8, 32 virtual channels, queues of 1024 flits; one of each on a mesh. */
+Test(packets, limits_are_what_still_works)
+{
+    static const struct {
+        int32_t side;
+        unsigned closed;
+        int vcs, buffer;
+    } limits[] = {
+        {8, 7, 2,                   1                     },
+        {2, 0, 1,                   1                     },
+        {3, 7, POD_PACKETS_VCS_MAX, 1                     },
+        {3, 0, 1,                   POD_PACKETS_BUFFER_MAX},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const int32_t side = limits[i].side;
+        const pod_slice slice = slice_of(3, side, side, side, limits[i].closed);
+        arrivals a;
+        network_new(&a, &slice, POD_DIRECTIONS, limits[i].vcs, limits[i].buffer, slice.nchips);
+        for (int32_t chip = 0; chip < slice.nchips; chip++) {
+            const int32_t dst = slice.nchips - 1 - chip;
+            cr_assert_eq(
+                pod_packets_send(a.packets, chip, dst, chip % POD_DIRECTIONS, 0, chip, NULL),
+                POD_OK);
+        }
+        while (pod_packets_waiting(a.packets) > 0 && pod_packets_now(a.packets) < 10000) {
+            pod_packets_step(a.packets);
+        }
+        cr_expect_eq(a.count, slice.nchips, "case %zu: %ld arrive", i, (long)a.count);
+        network_free(&a);
+    }
+    pod_slice slice = slice_of(3, 2, 2, 2, 0);
+    pod_packets_options options = {
+        .slice = &slice, .ends = 1, .vcs = 1, .buffer = POD_PACKETS_BUFFER_MAX + 1};
+    cr_expect_eq(pod_packets_check(&options, NULL), POD_E_USAGE);
+    options.buffer = 1;
+    cr_expect_eq(pod_packets_check(&options, NULL), POD_OK);
+    options.vcs = 0;
+    cr_expect_eq(pod_packets_check(&options, NULL), POD_E_USAGE);
+    options.vcs = 1;
+    slice.nslices = 2;
+    cr_expect_eq(pod_packets_check(&options, NULL), POD_E_INVALID);
+}

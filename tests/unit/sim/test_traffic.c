@@ -206,6 +206,28 @@ Test(sim_traffic, what_a_run_takes_is_counted_before)
     pod_fini(p);
 }
 
+/* Every link of a torus carries as much: the first of the lowest chip is named. */
+Test(sim_traffic, of_equal_links_the_lowest_is_the_busiest)
+{
+    pod pod_;
+    pod *p = &pod_;
+    pod_init(p, 1, 1.0);
+    const pod_traffic traffic = traffic_of(&p->slice, POD_TRAFFIC_NEIGHBOR, (int64_t)4 * US_BYTES);
+    pod_traffic_result result = burst(p, &traffic);
+    cr_expect_eq(result.messages, 4 * CHIPS);
+    cr_expect_eq(result.mean_hops, 1);
+    cr_expect_eq(result.time_ps, 7 * POD_PS_PER_US, "each link carries one message");
+    cr_expect_eq(result.links.max_bytes, US_BYTES);
+    cr_expect_eq(result.links.busiest_bytes, US_BYTES);
+    cr_expect_eq(result.links.busy_ps, POD_PS_PER_US);
+    cr_expect_eq(result.links.busiest_chip, 0);
+    cr_expect_eq(result.links.busiest_direction, 0);
+    for (int direction = 0; direction < 4; direction++) {
+        cr_expect_eq(result.links.direction_bytes[direction], (int64_t)CHIPS * US_BYTES);
+    }
+    pod_fini(p);
+}
+
 /* ---- open-loop ---- */
 
 Test(sim_traffic, cycles_of_a_load)
