@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds of single chips, of schedules and of groups over slices, by hand: links of 1 GB/s, elements of a byte, hops of
- * 1 us. Times of bytes are told in shares of the vector over one link. */
+/* Bounds of single chips, of schedules and of groups over slices, by hand: links of 1 GB/s, elements of a byte,
+ * hops of 1 us. Times of bytes are told in shares of the vector over one link. */
 #include "collectives/bounds/bound.h"
 #include "collectives/registry.h"
 
@@ -69,9 +69,9 @@ typedef struct line_bounds {
     double each, links;
 } line_bounds;
 
-/* Of four in a line the ends have a link each, the others two; the six links carry the vector three times. What is on the
- * other side of a cut comes over one link: to an end three blocks, to the middle two. A chip at the middle sends a block
- * for each of two chips over the link there, if all blocks differ. */
+/* Of four in a line the ends have a link each, the others two; the six links carry the vector three times. What is
+ * on the other side of a cut comes over one link: to an end three blocks, to the middle two. A chip at the middle
+ * sends a block for each of two chips over the link there, if all blocks differ. */
 static const line_bounds of_four[] = {
     {POD_ALL_GATHER,     {0.75, 0.375}, {0.25, 0.125}, {0.75, 0.5},  0.125, 0.5},
     {POD_REDUCE_SCATTER, {0.25, 0.125}, {0.75, 0.5},   {0.25, 0.25}, 0.125, 0.5},
@@ -120,7 +120,8 @@ Test(bound_chips, of_few_bytes_are_hops)
     bench_fini(b);
 }
 
-/* In a ring all chips are the same: an all-reduce of podsim sends three quarters of the vector twice, over two links. */
+/* In a ring all chips are the same: an all-reduce of podsim sends three quarters of the vector twice, over two
+ * links. */
 Test(bound_chips, of_a_ring_are_even)
 {
     bench bench_;
@@ -179,8 +180,8 @@ Test(bound_chips, of_groups_that_rest_are_none)
 
 /* ---- schedules ---- */
 
-/* Of 12288 elements in equal blocks each of four owns 3072: a ring's links carry the others into a chip or out of it, over
- * two of them. */
+/* Of 12288 elements in equal blocks each of four owns 3072: a ring's links carry the others into a chip or out of
+ * it, over two of them. */
 Test(bound_chips, of_a_schedule_are_those_of_its_blocks)
 {
     static const pod_coll_op ops[] = {POD_ALL_GATHER, POD_REDUCE_SCATTER, POD_ALL_TO_ALL};
@@ -211,8 +212,8 @@ Test(bound_chips, of_a_schedule_are_those_of_its_blocks)
 
 /* ---- over slices ---- */
 
-/* Slices of two chips, each with a server and a NIC of 1 GB/s of its own: a slice sends 2 GB/s. A chip has one link and
- * PCIe of 1 GB/s. Flights take 10 us. */
+/* Slices of two chips, each with a server and a NIC of 1 GB/s of its own: a slice sends 2 GB/s. A chip has one
+ * link and PCIe of 1 GB/s. Flights take 10 us. */
 static void slices_init(bench *b, int32_t slices)
 {
     bench_init(b, 2, 1, false);
@@ -241,9 +242,9 @@ static void check_slices(bench *b, const char *what, double border, double chip)
     near(what, b->bound.link_ps, chip);
 }
 
-/* All-reduce: the vector into and out of each slice; all-gather, reduce-scatter: half of it; all-to-all: half of it from
- * each of two chips; broadcast: all, out of one, into the other. Chips hear or tell three quarters of a gather over two
- * links. */
+/* All-reduce: the vector into and out of each slice; all-gather, reduce-scatter: half of it; all-to-all: half of
+ * it from each of two chips; broadcast: all, out of one, into the other. Chips hear or tell three quarters of a
+ * gather over two links. */
 Test(bound_chips, of_two_slices_cross_their_borders)
 {
     bench bench_;
@@ -272,7 +273,8 @@ Test(bound_chips, of_two_slices_cross_their_borders)
     bench_fini(b);
 }
 
-/* Two of three slices must send every element before a third knows its sum, and again after: 4 vectors over 6 GB/s. */
+/* Two of three slices must send every element before a third knows its sum, and again after: 4 vectors over 6
+ * GB/s. */
 Test(bound_chips, of_three_slices_send_each_sum_twice)
 {
     bench bench_;

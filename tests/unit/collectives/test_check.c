@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proof on paper finds wrong with a schedule, and where: schedules of a few steps, right but for one thing. */
+/* What the proof on paper finds wrong with a schedule, and where: schedules of a few steps, right but for one
+ * thing. */
 #include "fixture.h"
 
 enum { RANKS = 3, CHANNELS = 2, STEPS = 2 };
@@ -238,8 +239,8 @@ Test(check, finds_parts_that_are_not_the_vector)
     check(&t, "", -1, -1, -1);
 }
 
-/* A vector comes to rank 1 in one channel and goes on in another, which may wait for it or not: without, it is right where
- * messages happen to come early. */
+/* A vector comes to rank 1 in one channel and goes on in another, which may wait for it or not: without, it is
+ * right where messages happen to come early. */
 Test(check, holds_messages_back)
 {
     for (int waits = 0; waits < 2; waits++) {

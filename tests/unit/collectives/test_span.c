@@ -116,8 +116,8 @@ Test(span, distances_are_those_of_all_pairs)
     }
 }
 
-/* Pairs of chips 3 apart on an open line of 6 are in one box of 6; neighbours in three boxes of two, whose links are 2 of
- * the line's 10. */
+/* Pairs of chips 3 apart on an open line of 6 are in one box of 6; neighbours in three boxes of two, whose links
+ * are 2 of the line's 10. */
 Test(span, lists_lie_in_the_least_blocks)
 {
     static const shape line = {
@@ -220,8 +220,8 @@ Test(span, faults_tell_all_chips_apart)
     spanned_close(&s);
 }
 
-/* More ranks than are measured pair by pair: estimates from below. A twisted slice with a dead cable; a plain slice's sums
- * are exact all the same. */
+/* More ranks than are measured pair by pair: estimates from below. A twisted slice with a dead cable; a plain
+ * slice's sums are exact all the same. */
 Test(span, of_many_ranks_distances_are_not_too_long)
 {
     static const shape many[] = {

@@ -262,8 +262,8 @@ Test(sim_step_fold, a_box_is_as_long_as_what_repeats)
     cr_expect_eq(cells_of(2, by_last_chip), 32, "a chip that differs leaves all");
 }
 
-/* Neighbours along x pass on: round a ring all chips do the same; on a line its ends don't. Across, nothing is sent, so
- * that one row stands for all whether columns close or not. */
+/* Neighbours along x pass on: round a ring all chips do the same; on a line its ends don't. Across, nothing is
+ * sent, so that one row stands for all whether columns close or not. */
 Test(sim_step_fold, what_is_sent_along_an_axis_decides)
 {
     for (unsigned closed = 0; closed < 4; closed++) {
@@ -285,8 +285,8 @@ Test(sim_step_fold, what_is_sent_along_an_axis_decides)
     world_fini(&w);
 }
 
-/* A ring through all chips of a torus leads each to another link: only where rings are asked for one chip stands for all,
- * and the step takes as long. */
+/* A ring through all chips of a torus leads each to another link: only where rings are asked for one chip stands
+ * for all, and the step takes as long. */
 Test(sim_step_fold, a_ring_through_all_chips_is_asked_for)
 {
     pod_time_ps times[3];

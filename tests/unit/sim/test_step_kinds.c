@@ -40,8 +40,8 @@ static const step_kind_bounds *bounds_over(const found *f, int32_t group)
     return NULL;
 }
 
-/* On an open 3x4 no two chips have the same place in rows and columns: each is a kind. Of collectives over rows, rows are
- * the sets, over columns columns; those that take longest are followed. */
+/* On an open 3x4 no two chips have the same place in rows and columns: each is a kind. Of collectives over rows,
+ * rows are the sets, over columns columns; those that take longest are followed. */
 Test(sim_step_kinds, sets_are_the_groups_of_what_takes_longest)
 {
     for (int over_x = 0; over_x < 2; over_x++) {
@@ -71,8 +71,8 @@ Test(sim_step_kinds, sets_are_the_groups_of_what_takes_longest)
     }
 }
 
-/* Columns of an open 3 by a closed 4: along y all chips do the same, along x each has its own place. Rows are one set,
- * of three kinds; each column is a set of its own, all whose chips are of one kind. */
+/* Columns of an open 3 by a closed 4: along y all chips do the same, along x each has its own place. Rows are one
+ * set, of three kinds; each column is a set of its own, all whose chips are of one kind. */
 Test(sim_step_kinds, chips_a_period_apart_are_one_kind)
 {
     world w;
@@ -96,8 +96,8 @@ Test(sim_step_kinds, chips_a_period_apart_are_one_kind)
     kinds_close(&f, &w);
 }
 
-/* A kind can't be faster than the fastest of its chips: in a line of 3, 9000 bytes of an all-reduce enter the ends over
- * one link of 1 GB/s, the middle over two. Over rows that do the same in each of two columns. */
+/* A kind can't be faster than the fastest of its chips: in a line of 3, 9000 bytes of an all-reduce enter the ends
+ * over one link of 1 GB/s, the middle over two. Over rows that do the same in each of two columns. */
 Test(sim_step_kinds, a_kind_has_the_least_of_its_chips)
 {
     world w;
@@ -169,8 +169,8 @@ Test(sim_step_kinds, stages_have_kinds_of_their_own)
     kinds_close(&f, &w);
 }
 
-/* Up to 4 Mi times of ops and kinds are kept: 1024 kinds of an open 32x32 and 4096 ops. With one more all chips are one
- * kind. */
+/* Up to 4 Mi times of ops and kinds are kept: 1024 kinds of an open 32x32 and 4096 ops. With one more all chips
+ * are one kind. */
 Test(sim_step_kinds, are_one_where_they_would_be_too_many)
 {
     for (int over = 0; over < 2; over++) {

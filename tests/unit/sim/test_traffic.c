@@ -180,8 +180,8 @@ Test(sim_traffic, hops_are_counted_over_messages)
     pod_fini(p);
 }
 
-/* A byte or none goes in one piece. Two chips opposite each other along both axes have eight ways: each axis both ways
- * round, x or y first. */
+/* A byte or none goes in one piece. Two chips opposite each other along both axes have eight ways: each axis both
+ * ways round, x or y first. */
 Test(sim_traffic, what_a_run_takes_is_counted_before)
 {
     pod pod_;
