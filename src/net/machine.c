@@ -328,9 +328,7 @@ static void summary_add(const pod_machine *machine, int32_t cell, const pod_net_
         summary->total_bytes += record[port].bytes;
         summary->direction_bytes[port] += record[port].bytes;
         summary->direction_busy_ps[port] += record[port].busy_ps;
-        if (record[port].bytes > summary->max_bytes) {
-            summary->max_bytes = record[port].bytes;
-        }
+        summary->max_bytes = pod_max_i64(summary->max_bytes, record[port].bytes);
         if (record[port].busy_ps > summary->busy_ps
             || (record[port].busy_ps == summary->busy_ps
                 && record[port].bytes > summary->busiest_bytes)) {

@@ -15,9 +15,8 @@ static bool on_left(const pod_bounds *b, int32_t chip, const cut_place *cut)
     return b->position[chip] >= cut->from && b->position[chip] < cut->to;
 }
 
-/* What must go from side `from` to the other, in elements. */
-static double over_cut(const pod_bounds *b, const pod_bound_side *from, const pod_bound_side *to,
-                       bool root_is_there)
+/* What must go from side `from` to the other, in elements; of a broadcast either way, as cables are as fast both ways. */
+static double over_cut(const pod_bounds *b, const pod_bound_side *from, const pod_bound_side *to)
 {
     const double all = (double)b->request->elements;
     if (from->ranks == 0 || to->ranks == 0) {
@@ -29,11 +28,10 @@ static double over_cut(const pod_bounds *b, const pod_bound_side *from, const po
     case POD_REDUCE_SCATTER:
         return (double)to->own;
     case POD_ALL_REDUCE:
+    case POD_BROADCAST:
         return all;
     case POD_ALL_TO_ALL:
         return (double)from->ranks * (double)to->own;
-    case POD_BROADCAST:
-        return root_is_there ? all : 0.0;
     case POD_PERMUTE:
     case POD_COLL_OP_COUNT:
         break;
@@ -89,11 +87,9 @@ static void cut_group(pod_bounds *b, int32_t group, const cut_place *cut)
     }
     const int32_t box = pod_span_box(&b->span, group);
     for (int left = 0; left < 2; ++left) {
-        const bool root =
-            request->op == POD_BROADCAST && on_left(b, chips[request->root], cut) == (left == 0);
         const double elements = request->op == POD_PERMUTE
                                     ? crossing[left] * (double)request->elements
-                                    : over_cut(b, &sides[1 - left], &sides[left], root);
+                                    : over_cut(b, &sides[1 - left], &sides[left]);
         b->across[left][box] += elements;
         b->across[left][b->span.nboxes] += elements;
     }

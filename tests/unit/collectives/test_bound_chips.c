@@ -178,6 +178,35 @@ Test(bound_chips, of_groups_that_rest_are_none)
     bench_fini(b);
 }
 
+/* ---- cuts ---- */
+
+/* A ring is cut into halves: over two links goes what two chips own. */
+Test(bound_chips, of_a_ring_are_cut_into_halves)
+{
+    bench bench_;
+    bench *b = &bench_;
+    bench_init(b, 4, 1, true);
+    b->request.op = POD_ALL_GATHER;
+    OK(pod_coll_bound_get(&b->request, b->router, &b->bound, &b->err));
+    near("all-gather", b->bound.bisection_ps, 0.25);
+    bench_fini(b);
+}
+
+/* Two pairs on a line of five, whose middle is in none: a cut divides one of them at most. */
+Test(bound_chips, of_groups_on_one_side_of_a_cut_do_not_cross_it)
+{
+    static const int32_t pairs[] = {0, 1, 3, 4};
+    bench bench_;
+    bench *b = &bench_;
+    bench_init(b, 5, 1, false);
+    pod_group_fini(&b->group);
+    OK(pod_group_init_some(&b->group, &b->slice, pairs, 2, 2, true, &b->err));
+    b->request.op = POD_ALL_REDUCE;
+    OK(pod_coll_bound_get(&b->request, b->router, &b->bound, &b->err));
+    near("all-reduce", b->bound.bisection_ps, 1);
+    bench_fini(b);
+}
+
 /* ---- schedules ---- */
 
 /* Of 12288 elements in equal blocks each of four owns 3072: a ring's links carry the others into a chip or out of

@@ -227,6 +227,19 @@ Test(schedule, a_frame_repeats_where_axes_close)
     cr_expect(b.schedule.repeat[0] == 0 && b.schedule.repeat[1] == 0, "a slow link");
     pod_coll_frame_fini(&b.schedule);
     pod_group_fini(&b.group);
+    /* as many dims as there can be: half of a ring of 16, and a line of eight */
+    pod_group_dim dims[POD_GROUP_DIMS_MAX];
+    for (int d = 0; d < POD_GROUP_DIMS_MAX; d++) {
+        dims[d] = (pod_group_dim){.axis = d / 3, .size = 2, .stride = 1 << d % 3};
+    }
+    bench_slice(&b, 16, 8, true);
+    cr_assert_eq(pod_group_init_dims(&b.group, &b.slice, dims, POD_GROUP_DIMS_MAX, NULL), POD_OK);
+    frame_init(&b, true, 1, 1);
+    pod_coll_frame_repeat(&b.schedule, &b.slice);
+    cr_expect_eq(b.schedule.repeat[0], 8);
+    cr_expect_eq(b.schedule.repeat[1], 8);
+    pod_coll_frame_fini(&b.schedule);
+    pod_group_fini(&b.group);
 }
 
 /* On 4x3 rank 5 is (1, 1), 6 is (2, 1): one way (3, 2), the other (3, 0). Lists count round. */

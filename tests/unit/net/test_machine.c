@@ -38,6 +38,9 @@ Test(machine, periods_must_fit_the_servers)
     cr_expect(pod_machine_folds(&p->machine), "1 divides 2");
     p->machine.period[1] = 3;
     cr_expect_not(pod_machine_folds(&p->machine));
+    p->machine.period[1] = SIDE;
+    p->machine.period[0] = 3;
+    cr_expect_not(pod_machine_folds(&p->machine), "nor along x");
     p->machine.dcn = NULL;
     cr_expect(pod_machine_folds(&p->machine), "no servers, no limit");
     pod_fini(p);
