@@ -15,7 +15,8 @@ static bool on_left(const pod_bounds *b, int32_t chip, const cut_place *cut)
     return b->position[chip] >= cut->from && b->position[chip] < cut->to;
 }
 
-/* What must go from side `from` to the other, in elements; of a broadcast either way, as cables are as fast both ways. */
+/* What must go from side `from` to the other, in elements; of a broadcast either way, as cables are as fast both
+ * ways. */
 static double over_cut(const pod_bounds *b, const pod_bound_side *from, const pod_bound_side *to)
 {
     const double all = (double)b->request->elements;
@@ -214,7 +215,8 @@ static void bound_cut(pod_bounds *b, const cut_place *cut)
     }
 }
 
-/* Positions in their boxes, which repeat every `length` chips, along an axis on which neighbours are `pitch` apart. */
+/* Positions in their boxes, which repeat every `length` chips, along an axis on which neighbours are `pitch`
+ * apart. */
 static void positions_fill(pod_bounds *b, int32_t pitch, int32_t length)
 {
     const int32_t nchips = b->request->slice->nchips;
