@@ -24,7 +24,6 @@ set(POD_MPI_ENVIRONMENT
 # What a workflow of CMakePresets.json builds for its tests.
 add_custom_target(unit_tests)
 add_custom_target(launched_tests)
-add_custom_target(whole_tests)
 
 # Tests that take long have a COST, so that ctest begins with them also in a new build folder, and no core idles at the
 # end while the other runs the last of them.
@@ -39,7 +38,7 @@ endfunction()
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
-# tests/unit/sample.h becomes three tests: a sample of its cases, twice as many (label "whole") and all.
+# tests/unit/sample.h becomes two tests: a sample of its cases, and all.
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")
@@ -60,14 +59,9 @@ function(pod_add_unit_test module source)
   file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
   if(sampled)
     set_tests_properties("${name}" PROPERTIES COST 10)
-    add_dependencies(whole_tests ${target})
-    foreach(sample whole all)
-      add_test(NAME "${name}_${sample}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
-      set_tests_properties(
-        "${name}_${sample}" PROPERTIES LABELS "${sample}" PROCESSORS 1 COST 10 ENVIRONMENT
-                                       "${environment};PODSIM_TEST_SAMPLE=${sample}")
-    endforeach()
-    set_tests_properties("${name}_all" PROPERTIES LABELS "unit;slow" TIMEOUT ${POD_SLOW_S})
+    add_test(NAME "${name}_all" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
+    set_tests_properties("${name}_all" PROPERTIES LABELS "unit;slow" PROCESSORS 1 COST 10 TIMEOUT ${POD_SLOW_S}
+                                                  ENVIRONMENT "${environment};PODSIM_TEST_SAMPLE=all")
   endif()
 endfunction()
 

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Tests that loop over many cases. Sanitizers make them five times as slow, so that ctest runs a program that
- *  includes this three times: as unit.MODULE.FILE, which takes a sample of the cases; as unit.MODULE.FILE_whole, which
- *  takes twice as many; and as unit.MODULE.FILE_all. scripts/test runs the first under
- *  sanitizers, the second in the release build and the third with --all. PODSIM_TEST_SAMPLE says which: whole, all. */
+ *  includes this twice: as unit.MODULE.FILE, which takes a sample of the cases and is part of scripts/test; and as
+ *  unit.MODULE.FILE_all with --all, where PODSIM_TEST_SAMPLE is set to all. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-/** Of how many cases one is tried where the smallest sample takes one of `every`. */
+/** Of how many cases one is tried where a sample takes one of `every`. */
 static inline uint64_t sample_of(int every)
 {
-    const char *sample = getenv("PODSIM_TEST_SAMPLE");
-    return sample == NULL                 ? (uint64_t)every
-           : strcmp(sample, "whole") == 0 ? (uint64_t)(every + 1) / 2
-                                          : 1;
+    return getenv("PODSIM_TEST_SAMPLE") == NULL ? (uint64_t)every : 1;
 }
 
 /** Whether case `number` is tried: about one of so many, by a hash, so that a loop inside another one gives all its
