@@ -530,7 +530,8 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
                                             candidate->setup, &candidate->mesh, err);
     const bool infers = candidate->request->mode > POD_STEP_FORWARD;
     if (st == POD_OK && infers) {
-        st = pod_experiment_step_infer(experiment, &run_case, chip, NULL, &result, &numbers, err);
+        st = pod_experiment_step_infer(experiment, &run_case, chip, NULL, NULL, &result, &numbers,
+                                       err);
     } else if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
         st = pod_experiment_step_reference(experiment, &run_case, terms, reference, err);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_infer.h"
 
+#include "experiment/step_slices.h"
 #include "workload/verify/place_infer.h"
 
 #include <stdlib.h>
@@ -8,10 +9,11 @@
 
 /** Steps of inference under way. */
 typedef struct infer_run {
+    pod_place_infer places; /**< first: callbacks get it */
     pod_experiment *experiment;
     const pod_experiment_step_case *run_case;
     const pod_chip_spec *chip;
-    pod_place_infer places;
+    const pod_experiment_tamper *tamper;
     int64_t prompt;  /**< tokens of each sequence before the first that is decoded */
     int64_t steps;   /**< whose logits are compared */
     int64_t total;   /**< prompt, and tokens that are decoded */
@@ -24,11 +26,20 @@ static int64_t logits_of_step(const infer_run *run)
     return run->run_case->request.batch * run->run_case->request.model->vocab;
 }
 
+static void run_tamper(void *context, int32_t chip, const pod_program *program, int32_t op,
+                       bool arrived, void *data)
+{
+    const pod_experiment_tamper *tamper = ((const infer_run *)context)->tamper;
+    tamper->tamper(tamper->context, chip, program, op, arrived, data);
+}
+
 /** Run one program. */
 static pod_status program_run(infer_run *run, const pod_step_request *request,
                               const pod_step_work *work, int64_t before,
                               pod_experiment_watch *watch, pod_step_result *result, pod_error *err)
 {
+    const bool tampered =
+        work == &run->run_case->work && run->tamper != NULL && run->tamper->tamper != NULL;
     pod_experiment_step_machine own;
     pod_experiment_step_case step = *run->run_case;
     pod_place_check *check = &run->places.check;
@@ -45,11 +56,13 @@ static pod_status program_run(infer_run *run, const pod_step_request *request,
                                 .data = true,
                                 .load = pod_place_infer_load,
                                 .store = pod_place_infer_store,
-                                .context = &run->places};
+                                .tamper = tampered ? run_tamper : NULL,
+                                .context = run};
     pod_status st = pod_experiment_watch_step(watch, &args, result, err);
     pod_experiment_progress_end(run->experiment);
-    POD_THEN(st,
-             pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err));
+    if (st == POD_OK && run->tamper == NULL) {
+        st = pod_experiment_step_bounds_check(args.programs, result, own.machine.launch_ps, err);
+    }
     st = pod_par_agree(run->experiment->par, st, err);
     if (st == POD_OK) {
         pod_experiment_words_share(run->experiment, run->places.logits, logits_of_step(run));
@@ -111,6 +124,8 @@ static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_ste
     }
     POD_TRY(program_run(run, &asked->request, &asked->work,
                         decode ? run->prompt : asked->request.serving.cached, watch, result, err));
+    pod_experiment_step_slowest_slice(run->chip, &asked->setup->slice, &asked->work.programs,
+                                      result);
     step_end(run, decode ? 1 : 0);
     for (int64_t i = 1; decode && i + 1 < run->steps; i++) {
         pod_step_request request = asked->request;
@@ -122,6 +137,17 @@ static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_ste
 }
 
 /* ---- comparison ---- */
+
+/** Of all logits (FNV-1a). */
+static int64_t digest_of_logits(const infer_run *run)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)run->logits;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int64_t i = 0; i < run->steps * logits_of_step(run); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
+    }
+    return (int64_t)(hash >> 1U);
+}
 
 /** The forward pass that steps are compared with. */
 static pod_transformer_reference_args reference_args(const infer_run *run,
@@ -192,6 +218,7 @@ static pod_status steps_compare(infer_run *run, pod_experiment_step_numbers *num
     numbers->wrong = check.wrong;
     numbers->checked = check.checked;
     numbers->inexact = check.checked;
+    numbers->digest = digest_of_logits(run);
     numbers->near_experts = st == POD_OK ? pod_transformer_reference_near(reference) : 0;
     free(choices);
     pod_transformer_reference_free(reference);
@@ -227,11 +254,12 @@ static pod_status run_init(infer_run *run, pod_error *err)
 
 pod_status pod_experiment_step_infer(pod_experiment *experiment,
                                      const pod_experiment_step_case *run_case,
-                                     const pod_chip_spec *chip, pod_experiment_watch *watch,
-                                     pod_step_result *result, pod_experiment_step_numbers *numbers,
-                                     pod_error *err)
+                                     const pod_chip_spec *chip, const pod_experiment_tamper *tamper,
+                                     pod_experiment_watch *watch, pod_step_result *result,
+                                     pod_experiment_step_numbers *numbers, pod_error *err)
 {
-    infer_run run = {.experiment = experiment, .run_case = run_case, .chip = chip};
+    infer_run run = {
+        .experiment = experiment, .run_case = run_case, .chip = chip, .tamper = tamper};
     *numbers = (pod_experiment_step_numbers){.checked = 0};
     /* caches are kept between steps: as much again at most */
     pod_status st =

@@ -11,10 +11,12 @@
 
 #include "experiment/step_numbers.h"
 
-/** @param[out] result  of the step that is asked for; for pod_step_result_fini
+/** Collective.
+ *  @param tamper       of the step that is asked for; NULL: nothing goes wrong
+ *  @param[out] result  of the step that is asked for; for pod_step_result_fini
  *  @return POD_E_NOFIT, POD_E_NOMEM, … */
 pod_status pod_experiment_step_infer(pod_experiment *experiment,
                                      const pod_experiment_step_case *run_case,
-                                     const pod_chip_spec *chip, pod_experiment_watch *watch,
-                                     pod_step_result *result, pod_experiment_step_numbers *numbers,
-                                     pod_error *err);
+                                     const pod_chip_spec *chip, const pod_experiment_tamper *tamper,
+                                     pod_experiment_watch *watch, pod_step_result *result,
+                                     pod_experiment_step_numbers *numbers, pod_error *err);

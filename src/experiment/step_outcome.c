@@ -134,7 +134,8 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
                                         pod_experiment_step_multiply_adds(run_case), 1, &data, err);
     *outcome = (pod_experiment_step_outcome){.status = POD_OK};
     if (st == POD_OK && data && run_case->request.mode > POD_STEP_FORWARD) {
-        st = pod_experiment_step_infer(experiment, run_case, chip, watch, result, &numbers, err);
+        st = pod_experiment_step_infer(experiment, run_case, chip, NULL, watch, result, &numbers,
+                                       err);
     } else if (st == POD_OK && data) {
         st = pod_experiment_step_reference(experiment, run_case, NULL, &reference, err);
         pod_experiment_step_case tried = *run_case;

@@ -100,8 +100,7 @@ static void copy_part(pod_tf *tf, pod_number_view from, pod_number_view to, bool
     pod_tf_number_compute(tf, &copy);
 }
 
-/** Rows of all chips, chip by chip, to the order of sequences, or back. */
-static int32_t regroup(pod_tf *tf, int32_t from, bool back)
+int32_t pod_tf_context_regroup(pod_tf *tf, int32_t from, bool back)
 {
     const pod_buffer like = tf->program->buffers[from];
     const int32_t to = pod_tf_number_new(tf, like.name, like.dtype, like.rows, like.columns);
@@ -219,7 +218,8 @@ static pod_number gathered_attend(pod_tf *tf, const pod_layer *layer, pod_number
     for (int i = 0; i < 2; i++) {
         const bool again = i == 1 && of->gathered[1] == of->gathered[0];
         if (of->regrouped[i] == NONE) {
-            of->regrouped[i] = again ? of->regrouped[0] : regroup(tf, of->gathered[i], false);
+            of->regrouped[i] =
+                again ? of->regrouped[0] : pod_tf_context_regroup(tf, of->gathered[i], false);
         }
     }
     pod_number attend = attend_of(tf, layer, function, 1);
@@ -256,7 +256,7 @@ int32_t pod_tf_context_attend_back(pod_tf *tf, const pod_layer *layer,
     pod_tf_number_compute(tf, &attend);
     heads_turn_back(tf, layer, some_columns(tf, raw, 0, w.q), pod_tf_number_whole(tf, dq),
                     some_columns(tf, pod_tf_number(tf, qkv_dcontext_dqkv[2]), 0, w.q));
-    return regroup(tf, dkv, true);
+    return pod_tf_context_regroup(tf, dkv, true);
 }
 
 void pod_tf_context_scatter(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t all)
@@ -475,7 +475,7 @@ static pod_number share_attend(pod_tf *tf, const pod_layer *layer, pod_number_fu
 {
     const widths share = heads_share(tf, layer);
     if (tf->context.regrouped[0] == NONE) {
-        tf->context.regrouped[0] = regroup(tf, tf->context.gathered[0], false);
+        tf->context.regrouped[0] = pod_tf_context_regroup(tf, tf->context.gathered[0], false);
     }
     pod_number attend = attend_of(tf, layer, function, pod_tf_context_chips(tf));
     attend.in[0] = some_columns(tf, tf->context.regrouped[0], 0, share.q);
@@ -494,7 +494,7 @@ void pod_tf_context_share_attend(pod_tf *tf, const pod_layer *layer)
             rows_new(tf, "context", gathered_rows(tf), attend.heads * layer->v_dim);
         attend.out[0] = pod_tf_number_whole(tf, result);
         pod_tf_number_compute(tf, &attend);
-        tf->context.scattered = regroup(tf, result, true);
+        tf->context.scattered = pod_tf_context_regroup(tf, result, true);
     }
 }
 
@@ -523,12 +523,13 @@ void pod_tf_context_share_attend_back(pod_tf *tf, const pod_layer *layer)
         const widths share = heads_share(tf, layer);
         const int32_t d = rows_new(tf, "dqkv", gathered_rows(tf), share_width(tf, layer));
         pod_number attend = share_attend(tf, layer, POD_NUMBER_ATTEND_BACK);
-        attend.in[RESULT] = pod_tf_number_whole(tf, regroup(tf, tf->context.along, false));
+        attend.in[RESULT] =
+            pod_tf_number_whole(tf, pod_tf_context_regroup(tf, tf->context.along, false));
         attend.out[0] = some_columns(tf, d, 0, share.q);
         attend.out[1] = some_columns(tf, d, share.q, share.k);
         attend.out[2] = some_columns(tf, d, share.q + share.k, share.v);
         pod_tf_number_compute(tf, &attend);
-        tf->context.along = regroup(tf, d, true);
+        tf->context.along = pod_tf_context_regroup(tf, d, true);
     }
 }
 

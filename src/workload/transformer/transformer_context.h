@@ -68,6 +68,9 @@ void pod_tf_context_ring_add(pod_tf *tf, int64_t step, int which);
 /** `op` passes the sum on. */
 void pod_tf_context_ring_pass_back(pod_tf *tf, int32_t op, int which);
 
+/** Rows of all chips, chip by chip, to the order of sequences, or back. @return other numbers */
+int32_t pod_tf_context_regroup(pod_tf *tf, int32_t from, bool back);
+
 /* ---- ulysses ---- */
 
 void pod_tf_context_exchange(pod_tf *tf, const pod_layer *layer, int32_t op, int32_t qkv);

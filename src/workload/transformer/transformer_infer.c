@@ -289,7 +289,10 @@ static int64_t attend(infer *in, const pod_layer *layer, const layer_cut *cut, i
                                      * (args.qk_dim + (args.shared_kv ? 0 : args.v_dim));
             const int32_t all =
                 pod_tf_buffer(tf, "kv", POD_MEMORY_ACTIVATIONS, POD_DTYPE_BF16, elements, 1);
-            (void)cross(in, POD_ALL_GATHER, "fwd.gather.kv", &tf->sequence, elements, all);
+            pod_tf_infer_bring(tf, &in->numbers, layer, qkv);
+            pod_tf_infer_gather(
+                tf, &in->numbers,
+                cross(in, POD_ALL_GATHER, "fwd.gather.kv", &tf->sequence, elements, all));
         }
         pod_tf_attention_pieces(tf, "fwd.attention", &args, in->context,
                                 TOUCH(qkv, NONE, NONE, NONE));
@@ -380,7 +383,9 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     pod_tf_infer_route(tf, &in->numbers, layer);
     (void)cross(in, POD_ALL_REDUCE, "fwd.sum.router", &tf->layout->fsdp,
                 tf->tokens * layer->experts, x);
-    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * d, h);
+    pod_tf_infer_exchange(
+        tf, layer, false,
+        cross(in, POD_ALL_TO_ALL, "fwd.exchange.rows", &tf->layout->expert, rows * d, h));
     pod_tf_experts_product(tf, "fwd.matmul.experts.in", POD_ROLE_EXPERTS_UP, POD_GROUPED_FORWARD,
                            here, (const int64_t[3]){rows, d, matrices_of(in) * f},
                            TOUCH(h, NONE, NONE, NONE));
@@ -389,7 +394,9 @@ static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
     pod_tf_experts_product(tf, "fwd.matmul.experts.out", POD_ROLE_EXPERTS_DOWN, POD_GROUPED_FORWARD,
                            here, (const int64_t[3]){rows, f, d}, TOUCH(h, NONE, NONE, NONE));
     pod_tf_infer_experts_out(tf, &in->numbers, layer);
-    (void)cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * d, h);
+    pod_tf_infer_exchange(
+        tf, layer, true,
+        cross(in, POD_ALL_TO_ALL, "fwd.exchange.results", &tf->layout->expert, rows * d, h));
 }
 
 /* ---- layers ---- */
@@ -587,7 +594,7 @@ static pod_status numbers_begin(infer *in, pod_error *err)
     POD_TRY(pod_tf_numbers_begin(tf));
     const infer_part *part = &in->part[0];
     in->numbers = (pod_tf_infer_numbers){.sequences = part->sequences,
-                                         .queries = part->queries,
+                                         .queries = part->queries / in->context,
                                          .keys = part->keys + (part->decode ? 1 : 0)};
     pod_tf_infer_begin(tf, &in->numbers);
     return tf->stage.build.st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/transformer/transformer_infer_numbers.h"
 
+#include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_heads.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
@@ -18,19 +19,28 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     const bool cut = tensor > 1;
     const bool spread =
         request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
+    const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
+    const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
+    const bool decodes = request->mode == POD_STEP_DECODE;
     const struct {
         bool asked;
         const char *what;
     } lacks[] = {
-        {request->mode == POD_STEP_SERVE,              "--mode serve"                               },
-        {layout->size[POD_MESH_FSDP] > 1,              "inference over the mesh axis fsdp"          },
-        {layout->size[POD_MESH_SEQUENCE] > 1,          "inference over the mesh axis sequence"      },
-        {layout->size[POD_MESH_EXPERT] > 1,            "inference over the mesh axis expert"        },
-        {model->kv_lora > 0 && cut && spread,          "rows of latent attention spread over tensor"},
-        {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"   },
-        {model->capacity_percent > 0,                  "a capacity of experts"                      },
-        {model->parallel > 0 && experts,               "attention beside experts"                   },
-        {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"      },
+        {request->mode == POD_STEP_SERVE,                                  "--mode serve"                                                  },
+        {layout->size[POD_MESH_FSDP] > 1,                                  "inference over the mesh axis fsdp"                             },
+        {over_expert && decodes,                                           "decode over the mesh axis expert, whose rows differ in number,"},
+        {over_expert && over_sequence,                                     "prefill over both expert and sequence"                         },
+        {over_expert && cut,                                               "inference over both expert and tensor"                         },
+        {over_sequence && (model->kv_lora > 0 || model->shared_kv > 0),
+         "latent attention, or keys that are values, over the mesh axis sequence"                                                          },
+        {over_sequence && request->serving.cached > 0,                     "--cached over the mesh axis sequence"                          },
+        {over_sequence && pod_step_cache_dtype(request) != POD_DTYPE_BF16,
+         "a narrow cache over the mesh axis sequence"                                                                                      },
+        {model->kv_lora > 0 && cut && spread,                              "rows of latent attention spread over tensor"                   },
+        {request->dtype != POD_DTYPE_BF16,                                 "a transformer in another dtype than bf16"                      },
+        {model->capacity_percent > 0,                                      "a capacity of experts"                                         },
+        {model->parallel > 0 && experts,                                   "attention beside experts"                                      },
+        {model->parallel > 0 && model->post_norms > 0,                     "parallel layers with norms after them"                         },
     };
     for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
         if (lacks[i].asked) {
@@ -38,6 +48,20 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
                             "--data real: %s has no real numbers yet; use --data none",
                             lacks[i].what);
         }
+    }
+    const int64_t classes = pod_max_i64(model->experts, 1);
+    if (over_expert && (request->seq % classes != 0 || request->serving.cached % classes != 0)) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: tokens of %lld classes don't divide among chips of expert; use "
+            "a --seq and --cached that are multiples of %lld",
+            (long long)classes, (long long)classes);
+    }
+    if (model->vocab < model->experts || model->d_model < model->experts) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: %lld experts need as many columns and a vocabulary of as many",
+            (long long)model->experts);
     }
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "heads", model->heads, &layout->tensor, err));
@@ -84,6 +108,7 @@ void pod_tf_infer_begin(pod_tf *tf, pod_tf_infer_numbers *n)
     if (pod_tf_numbers(tf)) {
         tf->layer = -1;
         n->sum = ABSENT;
+        n->returning = false;
         n->x =
             given_new(tf, "x", POD_PLACE_EMBEDDED, POD_DTYPE_BF16, tf->tokens, tf->model->d_model);
         tf->positions =
@@ -102,7 +127,7 @@ static int64_t part_elements(const pod_tf *tf, const pod_layer *layer, int part)
     int64_t elements = 0;
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
-        const int64_t experts = pod_layer_matmul_of_experts(m) ? layer->experts : 1;
+        const int64_t experts = pod_layer_matmul_of_experts(m) ? layer->experts / tf->expert : 1;
         elements += (int)m->part == part
                         ? pod_layer_matmul_k(m, tf->tensor) * pod_layer_matmul_n(m, tf->tensor)
                               * m->count * experts
@@ -125,6 +150,29 @@ void pod_tf_infer_layer(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *la
 
 /* ---- the residual path ---- */
 
+/** Where what goes to the residual path is added up. */
+static int32_t sum_of(pod_tf *tf, pod_tf_infer_numbers *n)
+{
+    if (n->sum == ABSENT) {
+        n->sum = rows_of_tokens(tf, "sum", tf->model->d_model);
+    }
+    return n->sum;
+}
+
+/** Of each token the results of its experts, times their shares. */
+static void results_add(pod_tf *tf, pod_tf_infer_numbers *n)
+{
+    pod_number sum = pod_tf_number_begin(POD_NUMBER_RETURN);
+    sum.experts = tf->model->experts;
+    sum.in[0] = pod_tf_number_whole(tf, tf->rows.row);
+    sum.in[1] = pod_tf_number_whole(tf, tf->rows.back);
+    sum.in[2] = pod_tf_number_whole(tf, tf->rows.share);
+    sum.accumulate = n->sum != ABSENT;
+    sum.out[0] = pod_tf_number_whole(tf, sum_of(tf, n));
+    pod_tf_number_compute(tf, &sum);
+    n->returning = false;
+}
+
 static int32_t normed_new(pod_tf *tf, int32_t from)
 {
     const int32_t to = rows_of_tokens(tf, "norm", tf->model->d_model);
@@ -139,6 +187,9 @@ void pod_tf_infer_norm(pod_tf *tf, pod_tf_infer_numbers *n)
 {
     if (!pod_tf_numbers(tf)) {
         return;
+    }
+    if (n->returning) {
+        results_add(tf, n);
     }
     if (n->sum != ABSENT) {
         enum { OF_MLP = 2, OF_ATTENTION = 3 };
@@ -164,15 +215,6 @@ void pod_tf_infer_sum(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op)
         pod_tf_number_move(tf, op, n->sum, sum, (const int[2]){0, 0});
         n->sum = sum;
     }
-}
-
-/** Where what goes to the residual path is added up. */
-static int32_t sum_of(pod_tf *tf, pod_tf_infer_numbers *n)
-{
-    if (n->sum == ABSENT) {
-        n->sum = rows_of_tokens(tf, "sum", tf->model->d_model);
-    }
-    return n->sum;
 }
 
 /* ---- products ---- */
@@ -288,15 +330,17 @@ void pod_tf_infer_route(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *la
                    (const int32_t[2]){n->xn, logits}, false);
     tf->rows.row = pod_tf_number_new(tf, "row", POD_DTYPE_F32, tf->tokens, layer->top_k);
     tf->rows.share = pod_tf_number_new(tf, "share", POD_DTYPE_F32, tf->tokens, layer->top_k);
-    tf->rows.count = pod_tf_number_new(tf, "count", POD_DTYPE_F32, layer->experts, 1);
     tf->rows.sent = pod_tf_number_new(tf, "rows", POD_DTYPE_BF16, rows, tf->model->d_model);
     pod_number route = pod_tf_number_begin(POD_NUMBER_ROUTE);
     route.experts = layer->experts;
-    route.room = rows;
+    route.room = tf->expert > 1 ? rows / layer->experts : rows;
     route.in[0] = pod_tf_number_whole(tf, logits);
     route.out[0] = pod_tf_number_whole(tf, tf->rows.row);
     route.out[1] = pod_tf_number_whole(tf, tf->rows.share);
-    route.out[2] = pod_tf_number_whole(tf, tf->rows.count);
+    if (tf->expert == 1) {
+        tf->rows.count = pod_tf_number_new(tf, "count", POD_DTYPE_F32, layer->experts, 1);
+        route.out[2] = pod_tf_number_whole(tf, tf->rows.count);
+    }
     const int32_t chosen =
         pod_tf_number_new(tf, "experts", POD_DTYPE_F32, tf->tokens, layer->top_k);
     route.out[3] = pod_tf_number_whole(tf, chosen);
@@ -310,10 +354,44 @@ void pod_tf_infer_route(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *la
     pod_tf_number_compute(tf, &send);
 }
 
+void pod_tf_infer_exchange(pod_tf *tf, const pod_layer *layer, bool results, int32_t op)
+{
+    int32_t *rows = results ? &tf->rows.back : &tf->rows.sent;
+    if (pod_tf_numbers(tf) && layer->experts > 0 && tf->expert > 1) {
+        const pod_buffer of = tf->program->buffers[*rows];
+        const int32_t there = pod_tf_number_new(tf, of.name, of.dtype, of.rows, of.columns);
+        pod_tf_number_move(tf, op, *rows, there, (const int[2]){0, 0});
+        *rows = there;
+    }
+}
+
+/** Rows of experts of this chip, chip by chip of expert and equally many each: their products. */
+static void blocks_add(pod_tf *tf, const pod_layer *layer, int32_t weights, int32_t rows,
+                       pod_number_view out)
+{
+    const int64_t here = layer->experts / tf->expert;
+    const int64_t room = out.rows / layer->experts;
+    const int64_t depth = tf->program->buffers[rows].columns;
+    for (int64_t block = 0; block < layer->experts; block++) {
+        pod_number product = pod_tf_number_begin(POD_NUMBER_PRODUCT);
+        product.in[0] = pod_tf_number_part(tf, rows, block * room, room, 0, depth);
+        product.in[1] = pod_tf_number_matrix(tf, weights, block % here * depth * out.columns, depth,
+                                             out.columns);
+        product.out[0] = out;
+        product.out[0].rows = room;
+        product.out[0].offset += block * room * out.pitch;
+        pod_tf_number_compute(tf, &product);
+    }
+}
+
 /** out = each expert's rows times its matrix of a part. */
 static void groups_add(pod_tf *tf, const pod_layer *layer, int32_t weights, int32_t rows,
                        pod_number_view out)
 {
+    if (tf->expert > 1) {
+        blocks_add(tf, layer, weights, rows, out);
+        return;
+    }
     pod_number groups = pod_tf_number_begin(POD_NUMBER_GROUPS);
     groups.in[0] = pod_tf_number_whole(tf, rows);
     groups.in[1] = pod_tf_number_matrix(
@@ -357,16 +435,11 @@ void pod_tf_infer_experts_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_lay
     tf->rows.back = pod_tf_number_new(tf, "rows", POD_DTYPE_BF16, rows, tf->model->d_model);
     groups_add(tf, layer, n->weights[POD_PART_EXPERTS_OUT], tf->rows.h,
                pod_tf_number_whole(tf, tf->rows.back));
-    pod_number sum = pod_tf_number_begin(POD_NUMBER_RETURN);
-    sum.experts = layer->experts;
-    sum.in[0] = pod_tf_number_whole(tf, tf->rows.row);
-    sum.in[1] = pod_tf_number_whole(tf, tf->rows.back);
-    sum.in[2] = pod_tf_number_whole(tf, tf->rows.share);
-    sum.accumulate = n->sum != ABSENT;
-    sum.out[0] = pod_tf_number_whole(tf, sum_of(tf, n));
-    pod_tf_number_compute(tf, &sum);
+    n->returning = tf->expert > 1;
+    if (!n->returning) {
+        results_add(tf, n);
+    }
 }
-
 /* ---- the cache ---- */
 
 /** Columns of a cache: two kinds of each head, as keys and values. */
@@ -548,23 +621,52 @@ void pod_tf_infer_rotate(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *l
     }
 }
 
+void pod_tf_infer_bring(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer, int32_t qkv)
+{
+    if (pod_tf_numbers(tf)) {
+        n->brought = brought_new(tf, n, layer, pod_tf_number(tf, qkv));
+    }
+}
+
+void pod_tf_infer_gather(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op)
+{
+    if (pod_tf_numbers(tf)) {
+        const pod_buffer of = tf->program->buffers[n->brought];
+        const int32_t all = pod_tf_number_new(tf, of.name, of.dtype,
+                                              of.rows * pod_tf_context_chips(tf), of.columns);
+        pod_tf_number_move(tf, op, n->brought, all, (const int[2]){0, 0});
+        n->brought = all;
+    }
+}
+
+/** Keys and values of all tokens that this step's see. @param heads  packed numbers */
+static int32_t keys_values(pod_tf *tf, const pod_tf_infer_numbers *n, const pod_layer *layer,
+                           int32_t heads)
+{
+    const pod_step_request *request = tf->stage.request;
+    const pod_dtype dtype = pod_step_cache_dtype(request);
+    const int64_t page = pod_step_page(request) > 0 ? pod_step_page(request) : 1;
+    const int64_t rows = n->sequences * pod_round_up(n->keys, page);
+    const cache_columns c = cache_columns_of(tf, layer);
+    if (pod_tf_context_chips(tf) > 1) {
+        return pod_tf_context_regroup(tf, n->brought, false);
+    }
+    const int32_t brought = brought_new(tf, n, layer, heads);
+    return dtype == POD_DTYPE_BF16 ? through_cache(
+               tf, n, given_new(tf, "cache", POD_PLACE_CACHE, dtype, rows, cache_width(&c)),
+               brought)
+                                   : through_narrow_cache(tf, n, &c, dtype, rows, brought);
+}
+
 void pod_tf_infer_attend(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer, int32_t qkv)
 {
     enum { KEY_POSITION = 4 };
     if (!pod_tf_numbers(tf)) {
         return;
     }
-    const pod_step_request *request = tf->stage.request;
-    const pod_dtype dtype = pod_step_cache_dtype(request);
-    const int64_t page = pod_step_page(request) > 0 ? pod_step_page(request) : 1;
-    const int64_t rows = n->sequences * pod_round_up(n->keys, page);
     const cache_columns c = cache_columns_of(tf, layer);
     const int32_t heads = pod_tf_number(tf, qkv);
-    const int32_t brought = brought_new(tf, n, layer, heads);
-    const int32_t kv =
-        dtype == POD_DTYPE_BF16 ? through_cache(
-            tf, n, given_new(tf, "cache", POD_PLACE_CACHE, dtype, rows, cache_width(&c)), brought)
-                                : through_narrow_cache(tf, n, &c, dtype, rows, brought);
+    const int32_t kv = keys_values(tf, n, layer, heads);
     pod_number attend = pod_tf_number_attend_of(tf, layer, POD_NUMBER_ATTEND);
     pod_number_view view[3];
     pod_tf_heads_views(tf, layer, heads, view);

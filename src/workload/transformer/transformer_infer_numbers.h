@@ -9,6 +9,9 @@
  *  Latent attention is timed in the latent space, with the weights of "kv" taken to the queries and the context;
  *  numbers make keys and values of all tokens from the latents, the same sums in another order.
  *
+ *  Over sequence a chip has the tokens that training gives it; keys and values of a prompt are gathered, and the cache,
+ *  which no step reads, has none. Over expert each has as many rows of a chip as of the next.
+ *
  *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
@@ -17,8 +20,10 @@
 /** Numbers of what is under way. */
 typedef struct pod_tf_infer_numbers {
     int64_t sequences; /**< of this chip */
-    int64_t queries;   /**< tokens of each in the step */
-    int64_t keys;      /**< with those of the step */
+    int64_t queries;   /**< tokens of each in the step, on this chip */
+    int64_t keys;      /**< with those of the step, of all chips */
+    bool returning;    /**< results of experts are on their way back */
+    int32_t brought;   /**< over sequence: keys and values of this chip's tokens, then of all */
     int32_t x;         /**< the residual path, */
     int32_t sum;       /**< and what is added to it next; POD_OP_NONE: nothing */
     bool of_mlp;       /**< the MLP gave that */
@@ -47,16 +52,21 @@ void pod_tf_infer_project(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *
                           const pod_layer_matmul *m);
 /** @param qkv  a buffer that stands for queries, keys and values */
 void pod_tf_infer_rotate(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer, int32_t qkv);
+/** Keys and values for `op`, which gathers them over sequence. */
+void pod_tf_infer_bring(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer, int32_t qkv);
+void pod_tf_infer_gather(pod_tf *tf, pod_tf_infer_numbers *n, int32_t op);
 void pod_tf_infer_attend(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer, int32_t qkv);
 void pod_tf_infer_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_function(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_down(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
-/** The router, with the rows of all experts; their first products; the second, and their sums. */
+/** The router, with the rows of all experts, which `op` exchanges over expert, as later their results; first products;
+ *  the second; sums. */
 void pod_tf_infer_route(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_experts_in(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
 void pod_tf_infer_experts_function(pod_tf *tf, const pod_layer *layer);
 void pod_tf_infer_experts_out(pod_tf *tf, pod_tf_infer_numbers *n, const pod_layer *layer);
+void pod_tf_infer_exchange(pod_tf *tf, const pod_layer *layer, bool results, int32_t op);
 void pod_tf_infer_head(pod_tf *tf, pod_tf_infer_numbers *n);
 
 /** `op` adds up what is added to the residual path; POD_OP_NONE: no chips to add up over. */

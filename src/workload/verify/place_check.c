@@ -108,6 +108,15 @@ static int64_t position_of(const chip_place *place, int64_t t)
     return t < half ? chip * half + t : request->seq - (chip + 1) * (tokens - half) + t - half;
 }
 
+int64_t pod_place_position(const pod_place_check *check, int32_t chip, int32_t piece, int64_t t)
+{
+    chip_place place = chip_place_of(check, chip);
+    if (piece >= 0) {
+        place.coordinate[POD_MESH_SEQUENCE] = piece;
+    }
+    return position_of(&place, t);
+}
+
 /** The token of a chip's row. */
 static int64_t token_at(const chip_place *place, int32_t microbatch, int64_t row)
 {

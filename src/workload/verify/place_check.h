@@ -41,6 +41,10 @@ pod_status pod_place_check_init(pod_place_check *check, const pod_step_request *
                                 const pod_transformer_reference *reference, pod_error *err);
 void pod_place_check_fini(pod_place_check *check);
 
+/** Where token `t` of a sequence, of those that a chip has, is in it. @param piece  of the mesh axis sequence; -1: the
+ *  chip's own */
+int64_t pod_place_position(const pod_place_check *check, int32_t chip, int32_t piece, int64_t t);
+
 /** Callbacks of pod_step_args; context is a pod_place_check. */
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers);
 void pod_place_check_store(void *context, int32_t chip, const pod_program *program, void **buffers);

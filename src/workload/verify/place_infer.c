@@ -11,21 +11,43 @@ typedef struct infer_place {
     int32_t chip;
     int64_t sequences; /**< of this chip */
     int64_t sequence;  /**< the first of them */
-    int64_t queries;
+    int64_t queries;   /**< of each in the step, */
+    int64_t own;       /**< and on this chip */
     int64_t keys;
 } infer_place;
 
 static infer_place infer_place_of(pod_place_infer *infer, int32_t chip)
 {
     const pod_work_layout *layout = &infer->check.work->layout;
-    const bool cut = layout->size[POD_MESH_DATA] > 1;
-    const pod_axis_list batch = {.count = cut, .axis = {POD_MESH_DATA}};
+    pod_axis_list batch = {.count = 0};
+    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
+        if ((axis == POD_MESH_DATA || axis == POD_MESH_EXPERT) && layout->size[axis] > 1) {
+            batch.axis[batch.count++] = (pod_mesh_axis)axis;
+        }
+    }
     infer_place p = {.infer = infer, .request = infer->check.request, .chip = chip};
     p.sequences = p.request->batch / pod_work_layout_pieces(layout, &batch);
     p.sequence = pod_work_layout_piece(layout, &batch, chip) * p.sequences;
     p.queries = p.request->mode == POD_STEP_PREFILL ? p.request->seq : 1;
+    p.own = p.queries / layout->size[POD_MESH_SEQUENCE];
     p.keys = infer->before + p.queries;
     return p;
+}
+
+/** Where one of a chip's rows is in its sequence. */
+static int64_t position_of_row(const infer_place *p, int64_t row)
+{
+    const int64_t t = row % p->own;
+    return p->infer->before
+           + (p->own < p->queries ? pod_place_position(&p->infer->check, p->chip, -1, t) : t);
+}
+
+/** The key of a sequence: of the chips of sequence one after the other. */
+static int64_t position_of_key(const infer_place *p, int64_t key)
+{
+    return p->own < p->queries ? pod_place_position(&p->infer->check, p->chip,
+                                                    (int32_t)(key / p->own), key % p->own)
+                               : key;
 }
 
 /** The row of the cache of a token: pages lie in an order of their own. */
@@ -52,8 +74,8 @@ static void embedded_fill(const infer_place *p, int64_t rows, pod_dtype dtype, c
     const int64_t d = p->request->model->d_model;
     float *row = calloc(2 * (size_t)d, sizeof *row);
     for (int64_t r = 0; row != NULL && r < rows; r++) {
-        const int64_t position = infer->before + r % p->queries;
-        const int64_t at = (p->sequence + r / p->queries) * infer->total + position;
+        const int64_t position = position_of_row(p, r);
+        const int64_t at = (p->sequence + r / p->own) * infer->total + position;
         for (int64_t i = 0; i < infer->check.narrays; i++) {
             const pod_transformer_array *array = &infer->check.arrays[i];
             const bool table = strcmp(array->name, "embedding") == 0;
@@ -77,9 +99,9 @@ static void names_fill(const infer_place *p, pod_place_role role, int64_t rows, 
 {
     const bool of_keys = role == POD_PLACE_KEY_POSITIONS || role == POD_PLACE_CACHE_READ;
     const bool cached = role == POD_PLACE_CACHE_READ || role == POD_PLACE_CACHE_WRITE;
-    const int64_t each = of_keys ? p->keys : p->queries;
+    const int64_t each = of_keys ? p->keys : p->own;
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t position = r % each + (of_keys ? 0 : p->infer->before);
+        const int64_t position = of_keys ? position_of_key(p, r % each) : position_of_row(p, r);
         out[r] = (float)(cached ? cache_row(p, r / each, position) : position);
     }
 }
@@ -137,7 +159,8 @@ static void logits_take(const infer_place *p, const pod_buffer *buffer, const ch
     const pod_work_layout *layout = &p->infer->check.work->layout;
     const int64_t vocab = p->request->model->vocab;
     const int64_t first = pod_work_layout_piece(layout, &layout->tensor, p->chip) * buffer->columns;
-    for (int64_t s = 0; s < buffer->rows; s++) {
+    const bool has_last = position_of_row(p, p->own - 1) == p->keys - 1;
+    for (int64_t s = 0; has_last && s < buffer->rows; s++) {
         pod_dtype_to_f32(buffer->dtype, p->infer->logits + (p->sequence + s) * vocab + first,
                          data + (size_t)s * row_bytes(buffer), buffer->columns);
     }
@@ -149,8 +172,7 @@ static void choices_take(const infer_place *p, const pod_place *what, const pod_
     const int64_t k = buffer->columns;
     int32_t *all = p->infer->choices + what->layer * p->request->batch * p->infer->total * k;
     for (int64_t r = 0; r < buffer->rows; r++) {
-        const int64_t token =
-            (p->sequence + r / p->queries) * p->infer->total + p->infer->before + r % p->queries;
+        const int64_t token = (p->sequence + r / p->own) * p->infer->total + position_of_row(p, r);
         for (int64_t i = 0; i < k; i++) {
             all[token * k + i] = 1 + (int32_t)expert[r * k + i];
         }

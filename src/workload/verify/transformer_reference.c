@@ -537,7 +537,8 @@ static pod_status choices_check(const pod_transformer_reference *ref, pod_error 
     if (ref->step.near * PERCENT > choices) {
         return pod_fail(err, POD_E_CHECK,
                         "%lld of %lld tokens have experts whose scores are nearer than their "
-                        "error: no layout can be checked; use fewer experts than d_model",
+                        "error, too many to check a layout: use another --seed, fewer layers, or "
+                        "more columns of d_model for each expert",
                         (long long)ref->step.near, (long long)choices);
     }
     return POD_OK;
