@@ -10,47 +10,14 @@ enum { ABSENT = POD_OP_NONE };
 
 /* ---- what has no numbers ---- */
 
-pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
-                                      const pod_work_layout *layout, pod_error *err)
+/** Equally many rows for the experts of each chip; columns and tokens that say which. */
+static pod_status experts_check(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err)
 {
     const pod_model *model = request->model;
-    const bool experts = model->experts > 0;
-    const int32_t tensor = layout->size[POD_MESH_TENSOR];
-    const bool cut = tensor > 1;
-    const bool spread =
-        request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
-    const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
-    const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
-    const bool decodes = request->mode == POD_STEP_DECODE;
-    const struct {
-        bool asked;
-        const char *what;
-    } lacks[] = {
-        {request->mode == POD_STEP_SERVE,                                  "--mode serve"                                                  },
-        {layout->size[POD_MESH_FSDP] > 1,                                  "inference over the mesh axis fsdp"                             },
-        {over_expert && decodes,                                           "decode over the mesh axis expert, whose rows differ in number,"},
-        {over_expert && over_sequence,                                     "prefill over both expert and sequence"                         },
-        {over_expert && cut,                                               "inference over both expert and tensor"                         },
-        {over_sequence && (model->kv_lora > 0 || model->shared_kv > 0),
-         "latent attention, or keys that are values, over the mesh axis sequence"                                                          },
-        {over_sequence && request->serving.cached > 0,                     "--cached over the mesh axis sequence"                          },
-        {over_sequence && pod_step_cache_dtype(request) != POD_DTYPE_BF16,
-         "a narrow cache over the mesh axis sequence"                                                                                      },
-        {model->kv_lora > 0 && cut && spread,                              "rows of latent attention spread over tensor"                   },
-        {request->dtype != POD_DTYPE_BF16,                                 "a transformer in another dtype than bf16"                      },
-        {model->capacity_percent > 0,                                      "a capacity of experts"                                         },
-        {model->parallel > 0 && experts,                                   "attention beside experts"                                      },
-        {model->parallel > 0 && model->post_norms > 0,                     "parallel layers with norms after them"                         },
-    };
-    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
-        if (lacks[i].asked) {
-            return pod_fail(err, POD_E_INVALID,
-                            "--data real: %s has no real numbers yet; use --data none",
-                            lacks[i].what);
-        }
-    }
     const int64_t classes = pod_max_i64(model->experts, 1);
-    if (over_expert && (request->seq % classes != 0 || request->serving.cached % classes != 0)) {
+    if (layout->size[POD_MESH_EXPERT] > 1
+        && (request->seq % classes != 0 || request->serving.cached % classes != 0)) {
         return pod_fail(
             err, POD_E_INVALID,
             "--data real: tokens of %lld classes don't divide among chips of expert; use "
@@ -63,6 +30,50 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
             "--data real: %lld experts need as many columns and a vocabulary of as many",
             (long long)model->experts);
     }
+    return POD_OK;
+}
+
+pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
+                                      const pod_work_layout *layout, pod_error *err)
+{
+    const pod_model *model = request->model;
+    const bool experts = model->experts > 0;
+    const int32_t tensor = layout->size[POD_MESH_TENSOR];
+    const bool cut = tensor > 1;
+    const bool spread =
+        request->batch / layout->size[POD_MESH_DATA] >= tensor; /* sequences go to chips */
+    const bool over_expert = layout->size[POD_MESH_EXPERT] > 1;
+    const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
+    const bool decodes = request->mode == POD_STEP_DECODE;
+    const bool cached = request->serving.cached > 0;
+    const bool narrow = pod_step_cache_dtype(request) != POD_DTYPE_BF16;
+    const struct {
+        bool asked;
+        const char *what;
+    } lacks[] = {
+        {request->mode == POD_STEP_SERVE,              "--mode serve"                                    },
+        {layout->size[POD_MESH_FSDP] > 1,              "inference over the mesh axis fsdp"               },
+        {over_expert && decodes,                       "decode over the mesh axis expert"                },
+        {over_expert && over_sequence,                 "prefill over both expert and sequence"           },
+        {over_expert && cut,                           "inference over both expert and tensor"           },
+        {over_sequence && model->kv_lora > 0,          "latent attention over the mesh axis sequence"    },
+        {over_sequence && model->shared_kv > 0,        "keys that are values over the mesh axis sequence"},
+        {over_sequence && cached,                      "--cached over the mesh axis sequence"            },
+        {over_sequence && narrow,                      "a narrow cache over the mesh axis sequence"      },
+        {model->kv_lora > 0 && cut && spread,          "rows of latent attention spread over tensor"     },
+        {request->dtype != POD_DTYPE_BF16,             "a transformer in another dtype than bf16"        },
+        {model->capacity_percent > 0,                  "a capacity of experts"                           },
+        {model->parallel > 0 && experts,               "attention beside experts"                        },
+        {model->parallel > 0 && model->post_norms > 0, "parallel layers with norms after them"           },
+    };
+    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++) {
+        if (lacks[i].asked) {
+            return pod_fail(err, POD_E_INVALID,
+                            "--data real: %s has no real numbers yet; use --data none",
+                            lacks[i].what);
+        }
+    }
+    POD_TRY(experts_check(request, layout, err));
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "heads", model->heads, &layout->tensor, err));
     if (model->kv_lora > 0) {
