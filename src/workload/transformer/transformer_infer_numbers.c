@@ -11,7 +11,7 @@ enum { ABSENT = POD_OP_NONE };
 /* ---- what has no numbers ---- */
 
 /** Equally many rows for the experts of each chip; columns and tokens that say which. */
-static pod_status experts_check(const pod_step_request *request, const pod_work_layout *layout,
+static pod_status classes_check(const pod_step_request *request, const pod_work_layout *layout,
                                 pod_error *err)
 {
     const pod_model *model = request->model;
@@ -73,7 +73,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
                             lacks[i].what);
         }
     }
-    POD_TRY(experts_check(request, layout, err));
+    POD_TRY(classes_check(request, layout, err));
     POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
     POD_TRY(pod_work_divides(layout, "heads", model->heads, &layout->tensor, err));
     if (model->kv_lora > 0) {
