@@ -108,9 +108,51 @@ static void work_free(work *w)
 
 /* ---- functions ---- */
 
+/** Largest value of a dtype of one byte. */
+static float largest_of(pod_dtype dtype)
+{
+    static const float int8 = 127;
+    static const float fp8 = 448;
+    return dtype == POD_DTYPE_INT8 ? int8 : fp8;
+}
+
+/** The scale with which the largest of some values is the largest of a dtype. */
+static float scale_of(pod_dtype dtype, const float *values, int64_t count)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;
+    }
+    return largest > 0 ? largest / largest_of(dtype) : 1;
+}
+
+/** An operand as a matmul in a dtype of one byte reads it: rounded, with one scale. */
+static pod_status narrow(const work *w, float *values, int64_t count)
+{
+    const float scale = scale_of(w->op->dtype, values, count);
+    char *bytes = malloc((size_t)count + 1);
+    if (bytes == NULL) {
+        return pod_fail(w->err, POD_E_NOMEM, "out of memory for the numbers of %s", w->op->name);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        values[i] /= scale;
+    }
+    pod_dtype_from_f32(w->op->dtype, bytes, values, count);
+    pod_dtype_to_f32(w->op->dtype, values, bytes, count);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] *= scale;
+    }
+    free(bytes);
+    return POD_OK;
+}
+
 static pod_status compute_product(work *w)
 {
     const pod_number *n = w->number;
+    const bool narrows = w->op->kind == POD_OP_MATMUL && pod_dtype_size(w->op->dtype) == 1;
+    for (int i = 0; i < 2 && narrows && !n->untimed; i++) {
+        POD_TRY(narrow(w, w->in[i], elements_of(&n->in[i])));
+    }
     const pod_gemm_parts parts = {
         .shape = {.m = n->out[0].rows,
                   .k = n->transpose_a ? n->in[0].rows : n->in[0].columns,
@@ -520,26 +562,14 @@ static pod_status compute_groups(work *w)
     return POD_OK;
 }
 
-/** Largest value of a dtype of one byte. */
-static float largest_of(pod_dtype dtype)
-{
-    static const float int8 = 127;
-    static const float fp8 = 448;
-    return dtype == POD_DTYPE_INT8 ? int8 : fp8;
-}
-
 static pod_status compute_quantize(work *w)
 {
     const pod_number *n = w->number;
-    const float most = largest_of(w->program->buffers[n->out[0].buffer].dtype);
+    const pod_dtype dtype = w->program->buffers[n->out[0].buffer].dtype;
     for (int64_t group = 0; group < elements_of(&n->in[0]) / n->dim; group++) {
         const float *a = w->in[0] + group * n->dim;
         float *x = w->out[0] + group * n->dim;
-        float largest = 0;
-        for (int64_t i = 0; i < n->dim; i++) {
-            largest = fabsf(a[i]) > largest ? fabsf(a[i]) : largest;
-        }
-        const float scale = largest > 0 ? largest / most : 1;
+        const float scale = scale_of(dtype, a, n->dim);
         for (int64_t i = 0; i < n->dim; i++) {
             x[i] = a[i] / scale;
         }

@@ -47,6 +47,8 @@ typedef enum pod_place_role {
     POD_PLACE_POSITIONS,
     /** [rows, 1]: likewise of one sequence, of this chip's tokens, then those of the chip before it along `cut`, … */
     POD_PLACE_RING_POSITIONS,
+    /** [rows, 1]: of all rows of the chips of `cut`, which they are piece by piece (transformer_turns.h) */
+    POD_PLACE_TURNED_ROWS,
     POD_PLACE_POSITION_ROWS, /**< as tokens: rows of trainable positions; -1 but on one chip of tensor */
     POD_PLACE_POSITION_GRADIENTS, /**< likewise on all of them */
     POD_PLACE_WEIGHTS,

@@ -7,6 +7,7 @@
 #include "workload/transformer/transformer_context.h"
 #include "workload/transformer/transformer_infer.h"
 #include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_lacks.h"
 #include "workload/transformer/transformer_layer.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
@@ -165,7 +166,7 @@ static void patches_backward(pod_tf *tf, int32_t dx)
     const pod_conv_shape shape = patches_of(tf);
     pod_tf_bundle *patches = pod_tf_bundle_of(tf, 0, POD_TF_EMBEDDING);
     const int32_t partial = pod_tf_gradient_buffer(tf, patches);
-    pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
+    (void)pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
     pod_tf_conv(tf, "bwd.conv.dpatches", POD_CONV_WEIGHTS, &shape, TOUCH(dx, partial, NONE, NONE));
     pod_tf_gradient(tf, patches, partial);
 }
@@ -464,6 +465,7 @@ static pod_array tf_backward(pod_stage *stage, int32_t layer, const pod_array *d
 {
     pod_tf *tf = tf_of(stage);
     pod_tf_wait(tf, dy->op);
+    tf->came = dy->op;
     pod_tf_stages_take(tf, dy->buffer);
     tf->layer = layer;
     if (layer > pod_stage_first_layer(stage)) {
@@ -484,8 +486,9 @@ static void tf_finish(pod_stage *stage, const pod_array *derivative)
         patches_backward(tf, dx);
         return;
     }
-    pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
-    pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx, derivative->op));
+    const int32_t whole = pod_tf_gather_rows(tf, "bwd.gather.rows", dx);
+    pod_tf_wait(tf, embedding_exchange(tf, "bwd.exchange.embedding", true, dx,
+                                       whole != NONE ? whole : derivative->op));
     const bool first = table->gradient == NONE;
     if (table->there && first) {
         table->gradient = pod_tf_buffer(tf, "embedding.gradient", POD_MEMORY_GRADIENTS,
@@ -596,8 +599,11 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
         .plan = work->plan,
         .program = &work->programs.stages[number],
         .last_core = NONE,
+        .came = NONE,
         .keys_gather = NONE,
         .context = {.scattered = NONE, .returned = NONE},
+        .turned_rows = NONE,
+        .whole_dy = NONE,
         .scatters = { NONE,             NONE,             NONE},
         .layer = -1
     };
@@ -618,7 +624,7 @@ pod_status pod_transformer_program(const pod_step_request *request, pod_step_wor
             build->st = pod_tf_context_check(request, tf.layout, err);
         }
         if (build->st == POD_OK && request->numbers) {
-            build->st = pod_tf_numbers_check(request, &work->layout, err);
+            build->st = pod_tf_lacks_layout(request, &work->layout, err);
         }
         if (build->st == POD_OK && request->numbers) {
             build->st = pod_tf_numbers_begin(&tf);

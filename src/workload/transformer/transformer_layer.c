@@ -133,7 +133,7 @@ static int32_t qkv_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, int32
                                        alone ? POD_TF_KEYS | POD_TF_VALUES : what[i], again);
         }
     }
-    pod_tf_multiply(tf, &products[REST], tf->rows_cut && !again);
+    pod_tf_multiply(tf, &products[REST], tf->rows_cut);
     return qkv;
 }
 
@@ -159,6 +159,8 @@ static void qkv_keep(pod_tf *tf, const pod_layer *layer, int32_t qkv)
 static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t weights)
 {
     if (pod_tf_qkv_is_whole(tf)) {
+        (void)pod_tf_gather_rows(tf, "bwd.gather.rows.again",
+                                 xn); /* the derivative by the weights reads them */
         return pod_tf_kept(tf, POD_TF_SLOT_PROJECTION);
     }
     for (int i = 0; i < layer->nmatmuls; i++) {
@@ -370,8 +372,8 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     if (!norms) {
         norm_forward(tf, "bwd.norm.again", s->x, NONE, s->xn);
     }
-    s->normed = norms ? saved->normed[0] : pod_tf_number(tf, s->xn);
     s->qkv = qkv_again(tf, layer, s->xn, weights);
+    s->normed = norms ? saved->normed[0] : pod_tf_number(tf, s->xn);
     s->raw_qkv = pod_tf_number(tf, s->qkv);
     if (!norms) {
         rotate(tf, "bwd.rotate.again", layer, (rotated){.qkv = s->qkv, .more = NONE, .raw = NONE});
@@ -391,6 +393,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
     }
     s->out = out ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
                  : out_forward(tf, layer, s->attended.context, weights);
+    tf->rows_cut = tf->pieces && !norms;
     s->raw_out = out ? saved->raw[0] : pod_tf_number(tf, s->out);
     if (!norms && out && has_post_norm(tf, false)) {
         post_norm_op(tf, "bwd.norm.post.again", 2, s->out); /* what is kept has it in its numbers */
@@ -543,6 +546,9 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
     const int32_t residue = post_norm_back(tf, false, s->raw_out, dy);
     pod_tf_quantize(tf, 2 * tf->tokens * d, dy);
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, d);
+    if (is_parallel(tf)) { /* the MLP gathered it */
+        pod_tf_number_set(tf, all, tf->whole_dy);
+    }
     const int64_t first = pod_tf_weights_first(tf, layer, pod_layer_find(layer, POD_ROLE_OUT));
     pod_tf_number_set(tf, s->xn, s->normed);
     const pod_tf_products products = {
@@ -555,7 +561,7 @@ static int32_t attention_backward(pod_tf *tf, const pod_layer *layer, const laye
                      1,
                      {all, weights, dcontext, NONE},
                      pod_tf_factor_by_input(tf, TOUCH(all, weights, dcontext), first, 0, false)}}};
-    pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf)); /* else the MLP gathered it */
+    pod_tf_multiply(tf, &products, tf->rows_cut && !is_parallel(tf));
     attention_gradient g = {.dout = all,
                             .dqkv = pod_tf_activation(tf, "dqkv", pod_tf_qkv_width(tf, layer)),
                             .out_done = tf->puts_off};
@@ -582,7 +588,8 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     const bool rows_cut = tf->rows_cut;
     layer_state s;
-    tf->rows_cut = false; /* what is kept is at hand whole */
+    /* the embedding gives whole rows, and norms are kept after they were gathered */
+    tf->rows_cut = tf->pieces && tf->layer > 0 && !pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
     tf->program->recomputes = true;
     attention_again(tf, &layer, weights, &s);
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);

@@ -65,7 +65,7 @@ static int32_t hidden_forward(pod_tf *tf, const pod_layer *layer, int32_t xn, bo
         pod_tf_quantize(tf, tf->tokens * d, xn);
         pod_tf_multiply(tf, &products, gather);
     } else if (gather) {
-        pod_tf_gather_rows(tf, "fwd.gather.rows", xn);
+        (void)pod_tf_gather_rows(tf, "fwd.gather.rows", xn);
     }
     if (layer->experts > 0) {
         pod_tf_experts_hidden(tf, layer, xn, wi, again);
@@ -119,6 +119,7 @@ static int32_t output_forward(pod_tf *tf, const pod_layer *layer, int32_t wi, in
     if (layer->d_ff == 0) {
         widen_forward(tf, layer, partial);
         pod_tf_sum_rows(tf, scatter_names, partial);
+        pod_tf_number_set(tf, y, pod_tf_number(tf, partial));
         return y;
     }
     const int32_t out = pod_tf_use_part(tf, POD_PART_OUT);
@@ -174,8 +175,10 @@ pod_tf_mlp pod_tf_mlp_again(pod_tf *tf, const pod_layer *layer, int32_t xn)
     }
     if (kept) {
         mlp.wi = pod_tf_kept(tf, POD_TF_SLOT_MLPWI);
-        pod_tf_gather_rows(tf, "bwd.gather.rows.again",
-                           xn); /* the derivative by the weights reads them */
+        if (tf->model->parallel == 0) { /* else attention gathered them */
+            (void)pod_tf_gather_rows(tf, "bwd.gather.rows.again",
+                                     xn); /* the derivative by the weights reads them */
+        }
     } else {
         mlp.wi = hidden_forward(tf, layer, xn, true);
     }
@@ -232,7 +235,7 @@ static int32_t out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, tf->model->d_model);
     int32_t shares = NONE;
     if (layer->experts > 0) {
-        pod_tf_gather_rows(tf, "bwd.gather.rows", all);
+        (void)pod_tf_gather_rows(tf, "bwd.gather.rows", all);
         shares = pod_tf_experts_out_backward(tf, layer, mlp, dh, all);
     }
     if (layer->d_ff == 0) {
@@ -248,6 +251,7 @@ static int32_t out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp
         products.buffer = all;
         dense_quantize(tf, kn, 1, all);
         pod_tf_multiply(tf, &products, tf->rows_cut && layer->experts == 0);
+        tf->whole_dy = pod_tf_number(tf, all);
         pod_tf_products by_weights =
             one_product("bwd.matmul.ddown", kn, 1, (const int32_t[3]){mlp->wi, all, NONE});
         by_weights.product[0].factor = pod_tf_factor_of_function(tf, mlp->wi, all);
@@ -277,6 +281,7 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
         if (!parallel) {
             pod_tf_sum_rows(tf, names, partial);
         }
+        pod_tf_number_set(tf, dxn, pod_tf_number(tf, partial));
         return;
     }
     pod_tf_routes_router_back(tf, layer, in_out[0], in->gathered, partial);
@@ -291,6 +296,7 @@ static void in_backward(pod_tf *tf, const pod_layer *layer, const int32_t in_out
     dense_quantize(tf, kn, matrices, in_out[1]);
     if (parallel) {
         pod_tf_multiply(tf, &products, false);
+        pod_tf_number_set(tf, dxn, pod_tf_number(tf, partial));
     } else {
         sum = pod_tf_multiply_sum(tf, &products);
     }

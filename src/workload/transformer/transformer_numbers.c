@@ -4,155 +4,12 @@
 #include "workload/build/circular.h"
 #include "workload/build/visits.h"
 #include "workload/transformer/transformer_keep.h"
+#include "workload/transformer/transformer_lacks.h"
 #include "workload/transformer/transformer_ops.h"
 #include "workload/transformer/transformer_sizes.h"
 #include "workload/transformer/transformer_weights.h"
 
 #include <string.h>
-
-/* ---- what has no numbers yet ---- */
-
-static pod_status feature_fail(const char *feature, pod_error *err)
-{
-    return pod_fail(err, POD_E_USAGE, "--data real: %s has no real numbers yet; use --data none",
-                    feature);
-}
-
-/** Keep the first feature that is asked for. */
-static void lack_note(const char **lack, bool asked, const char *feature)
-{
-    *lack = *lack == NULL && asked ? feature : *lack;
-}
-
-static void model_lacks(const pod_model *m, const char **lack)
-{
-    lack_note(lack, m->index_top_k > 0, "an indexer");
-    lack_note(lack, m->encoder > 0 && m->window > 0, "an encoder with windows");
-    lack_note(lack, m->expert_d_model > 0, "narrow experts");
-    lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
-    lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
-    lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
-              "attention beside experts or before norms of its own");
-    lack_note(lack, m->masked > 0, "a head of some tokens (masked)");
-    lack_note(lack, m->image > 0, "a model that reads pictures");
-    lack_note(lack, m->biases > 0 || m->head_dense > 0, "a model with biases or a dense head");
-    lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
-}
-
-static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
-                         const char **lack)
-{
-    lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
-    lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
-              "--optimizer muon");
-    lack_note(lack, r->dtype != POD_DTYPE_BF16, "a transformer in another dtype than bf16");
-    lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
-    lack_note(lack, r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1,
-              "--collective-matmul on");
-    lack_note(lack,
-              r->model->kv_lora > 0 && r->mode == POD_STEP_TRAIN
-                  && layout->size[POD_MESH_TENSOR] > 1,
-              "training of latent attention over tensor");
-}
-
-/** What tensor and the cut of the embedding's columns must divide. */
-static pod_status divides_check(const pod_step_request *request, const pod_work_layout *layout,
-                                pod_error *err)
-{
-    const pod_model *model = request->model;
-    const pod_axis_list sequence = {.count = layout->size[POD_MESH_SEQUENCE] > 1,
-                                    .axis = {POD_MESH_SEQUENCE}};
-    const pod_axis_list rest = pod_axis_list_join(layout->fsdp, &sequence);
-    const pod_axis_list columns = pod_axis_list_join(rest, &layout->expert);
-    POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
-    POD_TRY(pod_work_divides(layout, "kv_heads", model->kv_heads, &layout->tensor, err));
-    POD_TRY(pod_work_divides(layout, "d_model", model->d_model, &columns, err));
-    const int64_t rotated = model->kv_lora > 0 ? model->rope_dim : model->head_dim;
-    if (rotated % 2 != 0 && request->form.rotary_base > 0) {
-        return pod_fail(err, POD_E_INVALID, "%s %lld: pairs of a head are rotated; use an even one",
-                        model->kv_lora > 0 ? "rope_dim" : "head_dim", (long long)rotated);
-    }
-    return POD_OK;
-}
-
-/** Over sequence a chip has two pieces of each one, or one. */
-static bool pieces_divide(const pod_step_request *request, const pod_work_layout *layout)
-{
-    const int64_t chips = layout->size[POD_MESH_SEQUENCE];
-    const int64_t pieces = request->settings.context_unbalanced ? chips : 2 * chips;
-    return chips == 1 || request->seq % (pieces * request->model->experts) == 0;
-}
-
-/** Experts: equally many rows for each, of all that a chip has at a time. */
-static pod_status rows_divide(const pod_step_request *request, const pod_work_layout *layout,
-                              pod_error *err)
-{
-    const pod_model *model = request->model;
-    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
-    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
-    if (model->experts == 0) {
-        return POD_OK;
-    }
-    enum { PERCENT = 100 };
-    const int64_t room = request->seq * model->top_k * model->capacity_percent;
-    if (model->capacity_percent > 0 && layout->size[POD_MESH_SEQUENCE] > 1) {
-        return feature_fail("a capacity of experts over the mesh axis sequence", err);
-    }
-    if (model->capacity_percent > 0 && request->mode == POD_STEP_TRAIN
-        && layout->size[POD_MESH_TENSOR] > 1) { /* nobody sums derivatives by shares */
-        return feature_fail("training of a capacity of experts over tensor", err);
-    }
-    if (room % (PERCENT * model->experts) != 0) {
-        return pod_fail(err, POD_E_INVALID,
-                        "--data real: a capacity of %lld %% of %lld tokens with %lld of %lld "
-                        "experts each is no whole number of rows; use a --seq with more factors "
-                        "of the experts",
-                        (long long)model->capacity_percent, (long long)request->seq,
-                        (long long)model->top_k, (long long)model->experts);
-    }
-    if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
-        return feature_fail("--expert-balance above 1", err);
-    }
-    if (model->vocab < model->experts || model->d_model < model->experts) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "--data real: %lld experts need as many columns and a vocabulary of as many",
-            (long long)model->experts);
-    }
-    if (tokens % model->experts != 0 || !pieces_divide(request, layout)) {
-        return pod_fail(err, POD_E_INVALID,
-                        "--data real: %lld tokens of a chip at a time do not divide among %lld "
-                        "experts; use a --batch or --seq with more factors of it",
-                        (long long)tokens, (long long)model->experts);
-    }
-    return pod_work_divides(layout, "moe_d_ff", model->moe_d_ff, &layout->tensor, err);
-}
-
-/** Logits of all tokens of a chip at a time in equal pieces. */
-static pod_status tiles_divide(const pod_step_request *request, const pod_work_layout *layout,
-                               pod_error *err)
-{
-    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
-    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
-    const int64_t tiles = request->settings.vocab_tiles;
-    return tiles <= 1 || tiles >= tokens || tokens % tiles == 0
-               ? POD_OK
-               : pod_fail(err, POD_E_INVALID,
-                          "--data real: --vocab-tiling %lld does not divide the %lld tokens of a "
-                          "chip at a time; use a divisor",
-                          (long long)tiles, (long long)tokens);
-}
-
-pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_layout *layout,
-                                pod_error *err)
-{
-    const char *lack = NULL;
-    layout_lacks(request, layout, &lack);
-    POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
-    POD_TRY(rows_divide(request, layout, err));
-    POD_TRY(tiles_divide(request, layout, err));
-    return divides_check(request, layout, err);
-}
 
 /* ---- buffers of numbers ---- */
 
@@ -161,26 +18,10 @@ bool pod_tf_numbers(const pod_tf *tf)
     return tf->stage.build.number_of != NULL && tf->stage.build.st == POD_OK;
 }
 
-/** What norms are of. */
-static pod_status widths_check(const pod_model *model, pod_error *err)
-{
-    if (model->d_model < 2 || (model->qk_norms > 0 && model->head_dim < 2) || model->kv_lora == 1
-        || model->q_lora == 1) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "--data real: a norm of one column is no more than its sign, which rounding "
-            "may change; use sizes of 2 and more");
-    }
-    return POD_OK;
-}
-
 pod_status pod_tf_numbers_begin(pod_tf *tf)
 {
     pod_build *build = &tf->stage.build;
-    const char *lack = NULL;
-    model_lacks(tf->model, &lack);
-    POD_TRY(lack != NULL ? feature_fail(lack, build->err) : POD_OK);
-    POD_TRY(widths_check(tf->model, build->err));
+    POD_TRY(pod_tf_lacks_model(tf->model, build->err));
     build->number_of = malloc(sizeof *build->number_of);
     build->nnumber_of = 0;
     return build->number_of != NULL
@@ -317,6 +158,15 @@ static pod_number_view columns_of(const pod_tf *tf, int32_t number, int64_t firs
     return view;
 }
 
+/** Some rows of a view. */
+static pod_number_view some_rows(pod_number_view view, int64_t first, int64_t rows)
+{
+    POD_ASSERT(first + rows <= view.rows);
+    view.offset += first * view.pitch;
+    view.rows = rows;
+    return view;
+}
+
 static pod_number_view matrix_at(const pod_tf *tf, int32_t number, int64_t first, int64_t rows,
                                  int64_t columns)
 {
@@ -425,31 +275,43 @@ pod_tf_factor pod_tf_factor_of_function(pod_tf *tf, int32_t wi, int32_t b)
     return factor;
 }
 
+/** What a product writes, and whether it adds to that. */
+typedef struct product_out {
+    int32_t number;
+    int64_t row; /**< the first */
+    bool add;
+} product_out;
+
 /** Matrix `i` of a product: [k, n] of what is forward, in the names of pod_tf_factor. */
-static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int32_t out, bool add)
+static void product_add(pod_tf *tf, const pod_tf_product *p, int64_t i, int64_t rows,
+                        product_out to)
 {
     const pod_tf_factor *f = &p->factor;
+    const int32_t out = to.number;
     const bool by_input = f->kind == POD_TF_BY_INPUT;
     const int64_t k = by_input ? p->n : p->k; /* of W */
     const int64_t n = by_input ? p->k : p->n;
     const int64_t first = f->weights + i * k * n;
     const int64_t column = f->column + i * n;
     pod_number product = number_of(POD_NUMBER_PRODUCT);
-    product.accumulate = add;
+    product.accumulate = to.add;
     if (f->kind == POD_TF_FORWARD) {
-        product.in[0] = whole_of(tf, f->a);
+        product.in[0] = some_rows(whole_of(tf, f->a), f->a_row, rows);
         product.in[1] = matrix_at(tf, f->b, first, k, n);
-        product.out[0] = columns_of(tf, out, column, n);
+        product.out[0] = some_rows(columns_of(tf, out, column, n), to.row, rows);
     } else if (by_input) {
-        product.in[0] = columns_of(tf, f->a, column, n);
+        product.in[0] = some_rows(columns_of(tf, f->a, column, n), f->a_row, rows);
         product.in[1] = matrix_at(tf, f->b, first, k, n);
         product.transpose_b = true;
-        product.out[0] = whole_of(tf, out);
+        product.out[0] = some_rows(whole_of(tf, out), to.row, rows);
     } else {
+        const int64_t columns = f->columns > 0 ? f->columns : n;
         product.in[0] = whole_of(tf, f->a);
         product.transpose_a = true;
-        product.in[1] = columns_of(tf, f->b, column, n);
+        product.in[1] = columns_of(tf, f->b, column + f->first, columns);
         product.out[0] = matrix_at(tf, out, first, k, n);
+        product.out[0].offset += f->first;
+        product.out[0].columns = columns;
     }
     compute(tf, &product);
 }
@@ -491,16 +353,53 @@ void pod_tf_number_product(pod_tf *tf, const pod_tf_product *p, int64_t rows)
     const int32_t out = f->out != NONE ? f->out : pod_tf_number(tf, p->touch[2]);
     const int32_t sum = sums ? pod_tf_number_new(tf, p->name, POD_DTYPE_F32, rows, p->n) : out;
     for (int64_t i = 0; i < p->count; i++) {
-        product_add(tf, p, i, sum, sums ? i > 0 : f->add);
+        product_add(tf, p, i, rows,
+                    (product_out){sum, sums ? 0 : f->out_row, sums ? i > 0 : f->add});
     }
     if (sums) {
         pod_number rounded = number_of(POD_NUMBER_COPY);
         rounded.in[0] = whole_of(tf, sum);
-        rounded.out[0] = whole_of(tf, out);
+        rounded.out[0] = some_rows(whole_of(tf, out), f->out_row, rows);
         rounded.accumulate = f->add;
         compute(tf, &rounded);
     }
     latent_back(tf, f);
+}
+
+/* ---- rows in pieces ---- */
+
+/** Names of all rows in the other order (transformer_turns.h). */
+static int32_t turned_rows(pod_tf *tf)
+{
+    if (tf->turned_rows == NONE
+        || tf->program->buffers[tf->turned_rows].rows != tf->tokens) { /* other passes */
+        tf->turned_rows = pod_tf_number_new(tf, "turned", POD_DTYPE_F32, tf->tokens, 1);
+        pod_tf_place(tf, POD_PLACE_TURNED_ROWS, tf->turned_rows, NULL, &tf->layout->tensor);
+    }
+    return tf->turned_rows;
+}
+
+void pod_tf_number_rows_turn(pod_tf *tf, pod_number_view from, pod_number_view to)
+{
+    pod_number pick = number_of(POD_NUMBER_PICK);
+    pick.in[0] = some_rows(whole_of(tf, turned_rows(tf)), 0, to.rows);
+    pick.in[1] = from;
+    pick.out[0] = to;
+    pick.untimed = true;
+    compute(tf, &pick);
+}
+
+/** The rows of this chip's piece, if `number` has more than `rows`; else itself. By the last core op. */
+static int32_t own_rows(pod_tf *tf, int32_t number, int64_t rows)
+{
+    const pod_buffer like = tf->program->buffers[number];
+    if (like.rows == rows) {
+        return number;
+    }
+    POD_ASSERT(like.rows == rows * tf->tensor && like.rows == tf->tokens);
+    const int32_t own = pod_tf_number_new(tf, like.name, like.dtype, rows, like.columns);
+    pod_tf_number_rows_turn(tf, whole_of(tf, number), whole_of(tf, own));
+    return own;
 }
 
 /* ---- elementwise ---- */
@@ -529,8 +428,8 @@ void pod_tf_number_add(pod_tf *tf, int32_t x, int32_t y)
 {
     if (pod_tf_numbers(tf)) {
         pod_number add = number_of(POD_NUMBER_ADD);
-        add.in[0] = whole_of(tf, pod_tf_number(tf, x));
         add.in[1] = whole_of(tf, pod_tf_number(tf, y));
+        add.in[0] = whole_of(tf, own_rows(tf, pod_tf_number(tf, x), add.in[1].rows));
         add.out[0] = whole_of(tf, pod_tf_number_next(tf, y));
         compute(tf, &add);
     }
@@ -544,6 +443,11 @@ void pod_tf_number_norm(pod_tf *tf, int32_t x, int32_t more, int32_t xn)
         }
         pod_number norm = pod_tf_number_norm_of(tf, false);
         norm.in[0] = whole_of(tf, pod_tf_number(tf, x));
+        if (norm.in[0].rows != whole_of(tf, pod_tf_number(tf, xn)).rows) { /* gathered later */
+            pod_tf_number_set(tf, xn,
+                              pod_tf_number_new(tf, "norm", tf->stage.build.dtype, norm.in[0].rows,
+                                                norm.in[0].columns));
+        }
         norm.out[0] = whole_of(tf, pod_tf_number(tf, xn));
         compute(tf, &norm);
     }
@@ -553,8 +457,8 @@ void pod_tf_number_norm_back(pod_tf *tf, int32_t x, int32_t dxn, int32_t dy, boo
 {
     if (pod_tf_numbers(tf)) {
         pod_number norm = pod_tf_number_norm_of(tf, true);
-        norm.in[0] = whole_of(tf, pod_tf_number(tf, x));
         norm.in[1] = whole_of(tf, pod_tf_number(tf, dxn));
+        norm.in[0] = whole_of(tf, own_rows(tf, pod_tf_number(tf, x), norm.in[1].rows));
         norm.in[2] = alone ? nothing : whole_of(tf, pod_tf_number(tf, dy));
         norm.out[0] = whole_of(tf, pod_tf_number_next(tf, dy));
         compute(tf, &norm);
@@ -746,10 +650,7 @@ pod_number pod_tf_number_begin(pod_number_function function)
 pod_number_view pod_tf_number_part(const pod_tf *tf, int32_t number, int64_t row, int64_t rows,
                                    int64_t column, int64_t columns)
 {
-    pod_number_view view = columns_of(tf, number, column, columns);
-    view.offset += row * view.pitch;
-    view.rows = rows;
-    return view;
+    return some_rows(columns_of(tf, number, column, columns), row, rows);
 }
 
 pod_number_view pod_tf_number_whole(const pod_tf *tf, int32_t number)

@@ -15,9 +15,6 @@
 #include "program/numbers.h"
 #include "workload/transformer/transformer_state.h"
 
-/** Of steps that train or go forward: @return POD_E_USAGE with the feature of a layout that has no numbers yet */
-pod_status pod_tf_numbers_check(const pod_step_request *request, const pod_work_layout *layout,
-                                pod_error *err);
 /** The program has numbers. @return POD_E_USAGE: a kind of model that has none; POD_E_NOMEM */
 pod_status pod_tf_numbers_begin(pod_tf *tf);
 bool pod_tf_numbers(const pod_tf *tf);
@@ -52,7 +49,7 @@ pod_tf_factor pod_tf_factor_by_weights(pod_tf *tf, int32_t a, int32_t b, int64_t
                                        int64_t column);
 /** Likewise where a is the MLP's function of `wi`. */
 pod_tf_factor pod_tf_factor_of_function(pod_tf *tf, int32_t wi, int32_t b);
-/** @param rows  that it multiplies */
+/** @param rows  that it multiplies: all, or those from the factor's on */
 void pod_tf_number_product(pod_tf *tf, const pod_tf_product *product, int64_t rows);
 
 /** Buffers of numbers: a copy of `from`, rounded; the same columns of two. */
@@ -79,6 +76,10 @@ void pod_tf_number_loss_sums(pod_tf *tf, int32_t sums);
 /** Loss and the derivative by the logits, for which these stand from now on.
  *  @param sums  of all chips of tensor  @param again  of logits that were made again: the loss is counted already */
 void pod_tf_number_loss(pod_tf *tf, int32_t sums, bool again);
+
+/** The last core op: rows of `to` are those of `from` in the other order, by pieces or by tokens (transformer_turns.h);
+ *  the first ones, where `to` has fewer. */
+void pod_tf_number_rows_turn(pod_tf *tf, pod_number_view from, pod_number_view to);
 
 /** A collective that moves `from` to `to`, buffers of numbers; NONE is no op: then `to` was `from` all along.
  *  @param dims  of pod_op.dim and dim_out */

@@ -34,6 +34,7 @@ static void core_op(pod_tf *tf, pod_op *op, const int32_t touch[POD_OP_TOUCHES_M
     memcpy(op->touch, touch, sizeof op->touch);
     tf->last_core = pod_program_op(tf->program, op, tf->waits, tf->nwaits);
     tf->nwaits = 0;
+    tf->came = POD_OP_NONE;
 }
 
 void pod_tf_matmul_of(pod_tf *tf, pod_dtype dtype, const char *name, const int64_t size[3],

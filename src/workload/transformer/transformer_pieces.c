@@ -21,7 +21,12 @@ int32_t pod_tf_row_buffer(pod_tf *tf, const char *name, int64_t width)
 
 int32_t pod_tf_whole_buffer(pod_tf *tf, const char *name, int32_t buffer, int64_t width)
 {
-    return tf->rows_cut ? pod_tf_activation(tf, name, width) : buffer;
+    if (!tf->rows_cut) {
+        return buffer;
+    }
+    const int32_t whole = pod_tf_activation(tf, name, width);
+    pod_tf_number_set(tf, whole, pod_tf_number(tf, buffer)); /* until they are gathered */
+    return whole;
 }
 
 /** Pass a piece on by `shift` positions, after the core op `made` and after another. */
@@ -41,47 +46,88 @@ static int32_t pass(pod_tf *tf, const pod_tf_products *products, int32_t shift, 
     return op;
 }
 
-static void rows_multiply(pod_tf *tf, const pod_tf_products *products, int64_t rows)
+/** The op of product `i`. */
+static void rows_matmul(pod_tf *tf, const pod_tf_products *products, int i, int64_t rows)
 {
     const int64_t tiles = products->tiles > 1 ? products->tiles : 1;
+    const pod_tf_product *p = &products->product[i];
+    pod_tf_matmul(tf, p->name, (const int64_t[3]){pod_ceil_div(rows, tiles), p->k, p->n},
+                  tiles * p->count, p->touch);
+}
+
+static void rows_multiply(pod_tf *tf, const pod_tf_products *products)
+{
     for (int i = 0; i < products->count; i++) {
-        const pod_tf_product *p = &products->product[i];
-        pod_tf_matmul(tf, p->name, (const int64_t[3]){pod_ceil_div(rows, tiles), p->k, p->n},
-                      tiles * p->count, p->touch);
-        pod_tf_number_product(tf, p, rows);
+        rows_matmul(tf, products, i, tf->tokens);
+        pod_tf_number_product(tf, &products->product[i], tf->tokens);
     }
 }
 
 /* ---- gather and multiply ---- */
+
+/** @param arrived  numbers of piece `piece` */
+static void piece_multiply(pod_tf *tf, const pod_tf_products *products, const pod_tf_pieces_come *g,
+                           int32_t piece, int32_t arrived)
+{
+    const int64_t rows = tf->tokens / tf->tensor;
+    for (int i = 0; i < products->count; i++) {
+        rows_matmul(tf, products, i, rows);
+        const pod_tf_product p =
+            pod_tf_pieces_gathered_product(tf, g, &products->product[i], piece, arrived);
+        pod_tf_number_product(tf, &p, rows);
+    }
+    pod_tf_pieces_gathered(tf, g, piece, arrived);
+}
 
 void pod_tf_multiply(pod_tf *tf, const pod_tf_products *products, bool gather)
 {
     enum { UP, DOWN };
     const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
     const int32_t made = tf->last_core;
+    const int32_t own = pod_tf_number(tf, products->buffer);
     int32_t passed[2] = {NONE, NONE};
+    int32_t numbers[2] = {NONE, NONE}; /* that they bring */
     if (!gather) {
-        rows_multiply(tf, products, tf->tokens);
+        rows_multiply(tf, products);
         return;
     }
+    const pod_tf_pieces_come gathering = pod_tf_pieces_gather_begin(tf, products);
     for (int32_t k = 0; k < ring.n; k++) {
         const int from = k % 2 == 1 ? UP : DOWN;
         const int32_t arrived = k > 0 ? passed[from] : NONE;
+        const int32_t number = k > 0 ? numbers[from] : own;
         const int32_t piece = pod_piece_ring_arrival(&ring, k);
         if (k == 0) {
-            passed[UP] = pass(tf, products, 1, made, NONE);
-            passed[DOWN] = ring.down > 0 ? pass(tf, products, ring.n - 1, made, NONE) : NONE;
-        } else if (from == UP && piece < ring.up) {
-            passed[UP] = pass(tf, products, 1, made, arrived);
-        } else if (from == DOWN && ring.n - piece < ring.down) {
-            passed[DOWN] = pass(tf, products, ring.n - 1, made, arrived);
+            passed[UP] = pass(tf, products, 1, made, tf->came);
+            passed[DOWN] = ring.down > 0 ? pass(tf, products, ring.n - 1, made, tf->came) : NONE;
+            numbers[UP] = pod_tf_pieces_move(tf, passed[UP], own);
+            numbers[DOWN] = pod_tf_pieces_move(tf, passed[DOWN], own);
+        } else if (from == UP ? piece < ring.up : ring.n - piece < ring.down) {
+            passed[from] = pass(tf, products, from == UP ? 1 : ring.n - 1, made, arrived);
+            numbers[from] = pod_tf_pieces_move(tf, passed[from], number);
         }
         pod_tf_wait(tf, arrived);
-        rows_multiply(tf, products, tf->tokens / tf->tensor);
+        piece_multiply(tf, products, &gathering, piece, number);
     }
+    pod_tf_pieces_gather_end(tf, &gathering, products);
 }
 
 /* ---- multiply and scatter ---- */
+
+/** The product of a piece and the sum that has come from a side. @return numbers of their sum */
+static int32_t piece_add(pod_tf *tf, const pod_tf_summing *s, int32_t piece, int side)
+{
+    const int64_t rows = tf->tokens / tf->tensor;
+    int32_t sum = NONE;
+    for (int i = 0; i < s->products->count; i++) {
+        rows_matmul(tf, s->products, i, rows);
+        sum = i == 0 ? pod_tf_pieces_sum_from(tf, s, piece, s->arrived[side]) : sum;
+        const pod_tf_product p = pod_tf_pieces_sum_product(tf, s, &s->products->product[i], piece,
+                                                           sum, i == 0 && s->arrived[side] == NONE);
+        pod_tf_number_product(tf, &p, rows);
+    }
+    return pod_tf_pieces_sum_round(tf, sum);
+}
 
 /** Add the product of the next piece to a sum and pass it on. */
 static void piece_sum(pod_tf *tf, pod_tf_summing *s)
@@ -89,9 +135,10 @@ static void piece_sum(pod_tf *tf, pod_tf_summing *s)
     const pod_piece_ring ring = pod_piece_ring_of((int32_t)tf->tensor);
     const int side = s->other_way ? 1 : 0;
     pod_tf_wait(tf, s->waits[side]);
-    rows_multiply(tf, s->products, tf->tokens / tf->tensor);
+    const int32_t sum = piece_add(tf, s, s->other_way ? ring.n - s->away : s->away, side);
     s->waits[side] =
         pass(tf, s->products, s->other_way ? 1 : ring.n - 1, tf->last_core, POD_OP_NONE);
+    s->arrived[side] = pod_tf_pieces_move(tf, s->waits[side], sum);
     s->other_way = !s->other_way && s->away <= ring.down;
     s->away -= s->other_way ? 0 : 1;
 }
@@ -107,13 +154,18 @@ static int32_t pieces_left(const pod_tf *tf, const pod_tf_summing *s)
 pod_tf_summing pod_tf_multiply_sum(pod_tf *tf, const pod_tf_products *products)
 {
     pod_tf_summing s = {
-        .products = products, .waits = {NONE, NONE}
+        .products = products,
+        .waits = {NONE, NONE},
+        .arrived = {NONE, NONE},
+        .turned = NONE,
+        .beside = NONE
     };
     if (tf->pieces) {
         s.away = pod_piece_ring_of((int32_t)tf->tensor).up;
+        pod_tf_pieces_sum_begin(tf, &s);
         piece_sum(tf, &s);
     } else {
-        rows_multiply(tf, products, tf->tokens);
+        rows_multiply(tf, products);
         s.waits[0] = pod_tf_sum(tf, products->sum, products->buffer, tf->model->d_model, NONE);
     }
     return s;
@@ -133,19 +185,23 @@ void pod_tf_multiply_weights(pod_tf *tf, pod_tf_summing *s, const pod_tf_product
 {
     const int64_t tiles = weights->tiles > 1 ? weights->tiles : 1;
     const int32_t parts = pieces_left(tf, s) + 1;
+    int64_t first[POD_TF_PRODUCTS_MAX] = {0};
     for (int32_t part = 0; part < parts; part++) {
         if (part > 0) {
             piece_sum(tf, s);
         }
         for (int i = 0; i < weights->count; i++) {
-            const pod_tf_product *p = &weights->product[i];
-            const int64_t columns = columns_of_part(p->n, part, parts);
+            pod_tf_product p = weights->product[i];
+            const int64_t columns = columns_of_part(p.n, part, parts);
             if (columns > 0) {
-                pod_tf_matmul(tf, p->name,
-                              (const int64_t[3]){p->k, pod_ceil_div(tf->tokens, tiles), columns},
-                              tiles * p->count, p->touch);
-                pod_tf_number_product(tf, p, tf->tokens);
+                pod_tf_matmul(tf, p.name,
+                              (const int64_t[3]){p.k, pod_ceil_div(tf->tokens, tiles), columns},
+                              tiles * p.count, p.touch);
+                p.factor.first = first[i];
+                p.factor.columns = columns;
+                pod_tf_number_product(tf, &p, tf->tokens);
             }
+            first[i] += columns;
         }
     }
 }
@@ -191,36 +247,39 @@ void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *s)
     if (!tf->pieces) {
         return;
     }
-    rows_multiply(tf, s->products, tf->tokens / tf->tensor);
+    int32_t sum = piece_add(tf, s, 0, 0);
     if (tf->tensor > 2) { /* the sum from the other side; fused but for reading it */
         pod_tf_wait(tf, s->waits[1]);
         pod_tf_vector(tf, "pieces.add", (double)elements, elements * BYTES,
                       TOUCH(s->products->buffer, NONE, NONE, NONE));
+        sum = pod_tf_pieces_sum_both(tf, sum, s->arrived[1]);
     }
+    pod_tf_number_set(tf, s->products->buffer, sum);
     tf->rows_cut = true;
 }
 
 /* ---- what no matmul makes ---- */
 
 /** A collective over all rows that the next core op waits for. */
-static void whole(pod_tf *tf, pod_coll_op op, const char *name, int32_t buffer)
+static int32_t whole(pod_tf *tf, pod_coll_op what, const char *name, int32_t buffer)
 {
-    pod_tf_wait(tf, pod_tf_collective(tf, op, name, &tf->layout->tensor,
-                                      tf->tokens * tf->model->d_model, POD_DTYPE_BF16, NONE,
-                                      TOUCH(buffer, NONE, NONE, NONE)));
+    const int32_t op =
+        pod_tf_collective(tf, what, name, &tf->layout->tensor, tf->tokens * tf->model->d_model,
+                          POD_DTYPE_BF16, tf->came, TOUCH(buffer, NONE, NONE, NONE));
+    pod_tf_pieces_whole(tf, op, buffer, what == POD_ALL_GATHER);
+    pod_tf_wait(tf, op);
+    return op;
 }
 
-void pod_tf_gather_rows(pod_tf *tf, const char *name, int32_t buffer)
+int32_t pod_tf_gather_rows(pod_tf *tf, const char *name, int32_t buffer)
 {
-    if (tf->rows_cut) {
-        whole(tf, POD_ALL_GATHER, name, buffer);
-    }
+    return tf->rows_cut ? whole(tf, POD_ALL_GATHER, name, buffer) : NONE;
 }
 
 void pod_tf_sum_rows(pod_tf *tf, const char *const names[2], int32_t buffer)
 {
     if (tf->pieces) {
-        whole(tf, POD_REDUCE_SCATTER, names[0], buffer);
+        (void)whole(tf, POD_REDUCE_SCATTER, names[0], buffer);
         tf->rows_cut = true;
     } else {
         pod_tf_wait(tf, pod_tf_sum(tf, names[1], buffer, tf->model->d_model, NONE));

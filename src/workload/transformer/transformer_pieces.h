@@ -13,33 +13,13 @@
  *
  *  In between, in norms and residuals, a chip works on its T/n rows. n - 1 permutes of T/n rows are as many bytes
  *  as the half of an all-reduce. What is not a matmul (rows of experts, the embedding, tiles of the vocabulary)
- *  reduce-scatters and gathers in one collective. Rows come from the embedding whole, and what backward computes
- *  again begins with whole rows, as kept rows do without.
+ *  reduce-scatters and gathers in one collective. Rows come from the embedding whole. What backward computes again
+ *  begins with the rows that were kept, so they are gathered again.
  *
  *  Ownership: borrows everything. Errors stick in tf->stage.build.st. Threads: none. */
 #pragma once
 
-#include "workload/transformer/transformer_state.h"
-
-enum { POD_TF_PRODUCTS_MAX = 8 };
-
-/** Matmuls of all rows of this chip's tokens. */
-typedef struct pod_tf_products {
-    const char *pass; /**< name of the permutes of pieces, static */
-    const char *sum;  /**< of the all-reduce without them, static */
-    int32_t buffer;   /**< whose rows are gathered or summed */
-    int64_t tiles;    /**< > 1: rows are multiplied in so many parts, one after another */
-    int count;
-    pod_tf_product product[POD_TF_PRODUCTS_MAX];
-} pod_tf_products;
-
-/** A sum under way. */
-typedef struct pod_tf_summing {
-    const pod_tf_products *products; /**< NULL: nothing is summed */
-    int32_t away;                    /**< of pieces: how far from its chip the next sum is */
-    bool other_way;                  /**< and whether it comes from lower positions */
-    int32_t waits[2];                /**< ops that the next piece or the end waits for */
-} pod_tf_summing;
+#include "workload/transformer/transformer_turns.h"
 
 /** Rows of a chip between the layers' matmuls: tokens, or their share of tensor. */
 int64_t pod_tf_rows(const pod_tf *tf);
@@ -62,7 +42,7 @@ void pod_tf_put_off_end(pod_tf *tf);
 /** The next core op finds the sum of pod_tf_rows. */
 void pod_tf_multiply_sum_end(pod_tf *tf, pod_tf_summing *summing);
 
-/** Gather rows in one collective, if they are shares of tensor. */
-void pod_tf_gather_rows(pod_tf *tf, const char *name, int32_t buffer);
+/** Gather rows in one collective, if they are shares of tensor; the next core op waits for it. @return it, or NONE */
+int32_t pod_tf_gather_rows(pod_tf *tf, const char *name, int32_t buffer);
 /** Sum rows over tensor that no matmul makes. @param names  of the reduce-scatter, of the all-reduce */
 void pod_tf_sum_rows(pod_tf *tf, const char *const names[2], int32_t buffer);

@@ -138,6 +138,10 @@ typedef struct pod_tf_factor {
     int64_t weights; /**< the first element of the first W */
     int64_t column;  /**< the first column of the first result */
     bool add;        /**< to what `out` holds */
+    int64_t a_row;   /**< of some rows: the first of `a`, */
+    int64_t out_row; /**< and of `out` */
+    int64_t first;   /**< by weights, of some columns of each: the first, */
+    int64_t columns; /**< and how many; 0: all */
     int32_t before;  /**< a is the MLP's function of these; POD_OP_NONE: it is there */
     int32_t
         raw; /**< numbers of projections with a latent whose norm is multiplied; POD_OP_NONE: none */
@@ -187,6 +191,9 @@ typedef struct pod_tf {
     pod_tf_saved *saved; /**< saved[part · layers + layer] */
     bool pieces;   /**< collective matmul: sums over tensor taken apart (transformer_pieces.h) */
     bool rows_cut; /**< rows between matmuls are a share of tensor */
+    int32_t
+        turned_rows; /**< numbers: names of all rows in the order of pieces; POD_OP_NONE: not yet */
+    int32_t whole_dy;   /**< likewise what the MLP gathered for attention beside it */
     pod_tf_routes rows; /**< of the layer under way */
     int32_t norms;      /**< numbers of lars and lamb: sums of squares of all bundles */
     pod_tf_context context;
@@ -196,9 +203,10 @@ typedef struct pod_tf {
     struct pod_number
         *before; /**< what the core op after `before_op` computes first; NULL: nothing more */
     int32_t before_op;
-    int32_t positions;   /**< numbers: of this chip's tokens in their sequences */
-    int32_t logits;      /**< of the piece under way */
-    int32_t last_core;   /**< op */
+    int32_t positions; /**< numbers: of this chip's tokens in their sequences */
+    int32_t logits;    /**< of the piece under way */
+    int32_t last_core; /**< op */
+    int32_t came; /**< op that brought what comes next, until a core op waits for it; POD_OP_NONE */
     int32_t keys_gather; /**< of keys and values, begun for the next attention; POD_OP_NONE */
     int32_t scatters
         [POD_TF_SCATTERS]; /**< of gradients under way, the oldest is nscatters modulo its size */

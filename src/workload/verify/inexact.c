@@ -94,8 +94,33 @@ void pod_inexact_store(const pod_inexact_context *context, const char *site,
 
 /* ---- matmuls ---- */
 
-/** x² · factor + s² of all elements, packed. */
-static float *squares(pod_inexact_context *context, const pod_inexact *x, double factor,
+/** e² of what is rounded to a dtype: relative · x² + absolute. */
+typedef struct narrowing {
+    double relative;
+    double absolute;
+} narrowing;
+
+static narrowing narrowing_of(pod_dtype dtype, const pod_inexact *x)
+{
+    static const double int8_step = 1.0 / 254;    /* half of a step, of the largest */
+    static const double fp8_roundoff = 0x1p-4;    /* half of a step, of the value */
+    static const double fp8_step = 0x1p-10 / 448; /* likewise below the least normal number */
+    double largest = 0;
+    for (int64_t r = 0; r < x->rows && pod_dtype_size(dtype) == 1; r++) {
+        for (int64_t c = 0; c < x->columns; c++) {
+            largest = fmax(largest, fabs(x->value[r * x->stride + c]));
+        }
+    }
+    if (dtype == POD_DTYPE_INT8) {
+        return (narrowing){.absolute = pod_square(int8_step * largest)};
+    }
+    return pod_dtype_size(dtype) > 1
+               ? (narrowing){0}
+               : (narrowing){pod_square(fp8_roundoff), pod_square(fp8_step * largest)};
+}
+
+/** x² · factor + s² of all elements + absolute, packed. */
+static float *squares(pod_inexact_context *context, const pod_inexact *x, narrowing factor,
                       bool errors)
 {
     float *packed = pod_arena_take(&context->arena, (size_t)(x->rows * x->columns) * sizeof(float));
@@ -104,7 +129,8 @@ static float *squares(pod_inexact_context *context, const pod_inexact *x, double
         const float *square = errors && x->square != NULL ? x->square + r * x->stride : NULL;
         float *out = packed + r * x->columns;
         for (int64_t c = 0; c < x->columns; c++) {
-            out[c] = (float)(factor * pod_square(value[c])) + (square != NULL ? square[c] : 0.0F);
+            out[c] = (float)(factor.relative * pod_square(value[c]) + factor.absolute)
+                     + (square != NULL ? square[c] : 0.0F);
         }
     }
     return packed;
@@ -169,16 +195,18 @@ void pod_inexact_matmul(pod_inexact_context *context, const pod_inexact_product 
     } else {
         pod_gemm_parts_f64(&parts, a->value, b->value, out->value);
     }
+    const narrowing value = {.relative = 1};
+    const narrowing by_b = narrowing_of(product->operands, b);
+    narrowing by_a = narrowing_of(product->operands, a);
+    by_a.relative += sums + stored;
     parts.stride_a = a->columns;
     parts.stride_b = b->columns;
-    pod_gemm_parts_f32(&parts, squares(context, a, sums + stored, true),
-                       squares(context, b, 1, false), out->square);
-    if (b->square != NULL) {
-        pod_inexact errors = *b;
+    pod_gemm_parts_f32(&parts, squares(context, a, by_a, true), squares(context, b, value, false),
+                       out->square);
+    if (b->square != NULL || pod_dtype_size(product->operands) == 1) {
         parts.accumulate = true;
-        errors.square = b->square;
-        pod_gemm_parts_f32(&parts, squares(context, a, 1, false),
-                           squares(context, &errors, 0, true), out->square);
+        pod_gemm_parts_f32(&parts, squares(context, a, value, false),
+                           squares(context, b, by_b, true), out->square);
     }
     context->arena.used = mark;
     if (!product->accumulate) {

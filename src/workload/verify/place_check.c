@@ -185,6 +185,18 @@ static void token_positions_fill(const chip_place *place, const pod_place *what,
     }
 }
 
+/** Row by row, in which place it lies if the chip's own piece comes first, then those of the chips before it. */
+static void turned_rows_fill(const chip_place *place, const pod_place *what, int64_t count,
+                             float *out)
+{
+    const int64_t pieces = pod_work_layout_pieces(&place->check->work->layout, &what->cut);
+    const int64_t own = piece_of(place, &what->cut);
+    const int64_t each = count / pieces;
+    for (int64_t row = 0; row < count; row++) {
+        out[row] = (float)((own - row / each + pieces) % pieces * each + row % each);
+    }
+}
+
 /* ---- bundles ---- */
 
 /** A run of elements of a bundle's piece that is a patch of an array. */
@@ -430,6 +442,9 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_POSITIONS:
         case POD_PLACE_RING_POSITIONS:
             token_positions_fill(&place, what, buffer->rows, numbers);
+            break;
+        case POD_PLACE_TURNED_ROWS:
+            turned_rows_fill(&place, what, buffer->rows, numbers);
             break;
         case POD_PLACE_WEIGHTS:
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);

@@ -16,6 +16,7 @@ typedef struct pod_transformer_reference_args {
     int64_t batch; /**< sequences */
     int64_t seq;
     pod_dtype dtype;    /**< of stored activations, gradients and collectives: bf16 or f32 */
+    pod_dtype operands; /**< of layers' matmuls: of one byte, or as they are stored */
     pod_step_mode mode; /**< train; others: forward */
     pod_optimizer optimizer;
     double rate;

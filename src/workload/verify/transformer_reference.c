@@ -194,7 +194,8 @@ pod_status pod_transformer_reference_new(const pod_transformer_reference_args *a
     POD_TRY(weights_list(ref, err));
     results_list(ref);
     const int64_t chunk = CHUNK_TOKENS / args->seq > 0 ? CHUNK_TOKENS / args->seq : 1;
-    ref->step.sequences = chunk < args->batch ? chunk : args->batch;
+    const bool whole = pod_dtype_size(args->operands) == 1; /* scales are of all tokens */
+    ref->step.sequences = chunk < args->batch && !whole ? chunk : args->batch;
     return POD_OK;
 }
 

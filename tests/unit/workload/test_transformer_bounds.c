@@ -113,6 +113,76 @@ Test(transformer_bounds, are_reached_to_a_tenth)
     }
 }
 
+/* ---- operands of one byte ---- */
+
+enum { ROWS = 24, DEPTH = 40, COLUMNS = 32, OPERANDS = 200 };
+
+/** Values of both signs, many of them small. */
+static void operand_fill(uint64_t seed, const pod_inexact *x)
+{
+    for (int64_t i = 0; i < x->rows * x->columns; i++) {
+        const double u = (double)(pod_rng_u64(seed, 0, (uint64_t)i) >> 11) * 0x1p-52 - 1;
+        x->value[i] = u * u * u;
+        x->square[i] = 0;
+    }
+}
+
+/** As a matmul in a dtype reads it. @param[out] rounded  of as many elements */
+static void operand_round(pod_dtype dtype, float most, const pod_inexact *x, double *rounded)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < x->rows * x->columns; i++) {
+        largest = fmax(largest, fabs(x->value[i]));
+    }
+    for (int64_t i = 0; i < x->rows * x->columns; i++) {
+        const float scaled = (float)(x->value[i] / largest) * most;
+        char byte;
+        float back;
+        pod_dtype_from_f32(dtype, &byte, &scaled, 1);
+        pod_dtype_to_f32(dtype, &back, &byte, 1);
+        rounded[i] = (double)back * largest / (double)most;
+    }
+}
+
+Test(transformer_bounds, of_operands_of_one_byte_hold)
+{
+    static const struct {
+        pod_dtype dtype;
+        float most;
+    } kinds[] = {
+        {POD_DTYPE_INT8, 127},
+        {POD_DTYPE_FP8,  448},
+    };
+    static char memory[1 << 20];
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        double share = 0;
+        for (uint64_t seed = 0; seed < OPERANDS; seed++) {
+            static double rounded[2][DEPTH * (ROWS + COLUMNS)];
+            pod_inexact_context ix = {
+                .roundoff = 0x1p-24, .arena = {.data = memory, .size = sizeof memory}
+            };
+            const pod_inexact a = pod_inexact_make(&ix, ROWS, DEPTH);
+            const pod_inexact b = pod_inexact_make(&ix, DEPTH, COLUMNS);
+            const pod_inexact c = pod_inexact_make(&ix, ROWS, COLUMNS);
+            const pod_inexact_product product = {.terms = 1, .operands = kinds[k].dtype};
+            operand_fill(2 * seed, &a);
+            operand_fill(2 * seed + 1, &b);
+            pod_inexact_matmul(&ix, &product, &a, &b, &c);
+            operand_round(kinds[k].dtype, kinds[k].most, &a, rounded[0]);
+            operand_round(kinds[k].dtype, kinds[k].most, &b, rounded[1]);
+            for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+                double got = 0;
+                for (int64_t d = 0; d < DEPTH; d++) {
+                    got +=
+                        rounded[0][i / COLUMNS * DEPTH + d] * rounded[1][d * COLUMNS + i % COLUMNS];
+                }
+                share = fmax(share, fabs(got - c.value[i]) / (6 * sqrt((double)c.square[i])));
+            }
+        }
+        cr_expect(share > 0.2 && share < 0.9, "%s: %g", pod_dtype_name(kinds[k].dtype), share);
+    }
+}
+
 static void leave_out(const pod_model *model, const char *sites, bool gradient)
 {
     pod_transformer_reference_args args = small_args(model);

@@ -48,12 +48,13 @@ typedef struct layout {
     pod_remat remat;
 } layout;
 
-/** Over sequence, or in a circular pipeline. */
+/** Over sequence, in a circular pipeline, or with collective matmuls. */
 typedef struct set_layout {
     layout of;
     pod_context_parallel context;
     bool unbalanced;
     pod_circular circular;
+    bool pieces;
 } set_layout;
 
 static void case_prepare(step_case *c, const layout *of)
@@ -104,44 +105,73 @@ static const layout layouts[] = {
 static const set_layout set_layouts[] = {
     {{"sequence=2,fsdp=4", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_ALL_GATHER, false,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"sequence=4,tensor=2", normed, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_NONE},
      POD_CONTEXT_ALL_GATHER, true,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"sequence=4,data=2", dense, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_RING,       false,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"sequence=2,tensor=2,data=2", dense, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_MINIMAL},
      POD_CONTEXT_RING,       true,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"pipeline=2,sequence=2,fsdp=2", normed, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_MINIMAL},
      POD_CONTEXT_ULYSSES,    false,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"data=2,sequence=4", dense, 1, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_ULYSSES,    false,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"sequence=2,expert=4", experts, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_RING,       true,
-     {.on = false}                                       },
+     {.on = false},
+     false},
     {{"pipeline=2,fsdp=2,tensor=2", deep, 2, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_ALL_GATHER, false,
-     {.on = true, .repeats = 2}                          },
+     {.on = true, .repeats = 2},
+     false},
     {{"pipeline=2,data=2,fsdp=2", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_MINIMAL},
      POD_CONTEXT_ALL_GATHER, false,
-     {.on = true, .repeats = 2, .gather_once = true}     },
+     {.on = true, .repeats = 2, .gather_once = true},
+     false},
     {{"pipeline=2,fsdp=4", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
      POD_CONTEXT_ALL_GATHER, false,
-     {.on = true, .repeats = 2, .gather_by_rounds = true}},
+     {.on = true, .repeats = 2, .gather_by_rounds = true},
+     false},
     {{"pipeline=2,sequence=2,tensor=2", deep, 4, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_FULL},
      POD_CONTEXT_RING,       false,
-     {.on = true, .repeats = 2, .delayed = true}         },
+     {.on = true, .repeats = 2, .delayed = true},
+     false},
     {{"pipeline=2,data=2,expert=2", leading, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
       POD_REMAT_FULL},
      POD_CONTEXT_ALL_GATHER, false,
-     {.on = true, .repeats = 1}                          },
+     {.on = true, .repeats = 1},
+     false},
+    {{"data=2,tensor=4", tied, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_FULL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false},
+     true },
+    {{"pipeline=2,data=2,tensor=2", deep, 4, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_NONE},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false},
+     true },
+    {{"fsdp=2,tensor=2,expert=2", shared, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN,
+      POD_REMAT_SAVE_OUT_PROJ},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false},
+     true },
+    {{"fsdp=4,tensor=2", gated, 1, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_MINIMAL},
+     POD_CONTEXT_ALL_GATHER, false,
+     {.on = false},
+     true },
 };
 
 enum {
@@ -158,6 +188,7 @@ static const char *layout_prepare(step_case *c, int i)
     c->request.settings.context = of->context;
     c->request.settings.context_unbalanced = of->unbalanced;
     c->request.settings.circular = of->circular;
+    c->request.collective_matmul = of->pieces;
     return of->of.mesh;
 }
 
@@ -216,6 +247,7 @@ static pod_transformer_reference *reference_of(const step_case *c)
         .batch = c->request.batch,
         .seq = c->request.seq,
         .dtype = POD_DTYPE_BF16,
+        .operands = c->request.dtype,
         .mode = c->request.mode,
         .optimizer = c->request.optimizer,
         .rate = pod_transformer_rate(c->request.optimizer),
@@ -277,6 +309,26 @@ Test(transformer_numbers, are_those_of_one_chip)
         cr_expect_eq(s.check.found.wrong, 0, "%s: %lld of %lld", mesh,
                      (long long)s.check.found.wrong, (long long)s.check.found.checked);
         cr_expect_gt(s.check.found.checked, 0);
+        pod_transformer_reference_free(reference);
+        step_free(&c);
+    }
+}
+
+/* Of layers' matmuls in a byte, too: dense and with experts, pieces of rows and of sequences. */
+Test(transformer_numbers, of_matmuls_in_one_byte_are_those_of_one_chip)
+{
+    static const pod_dtype dtypes[] = {POD_DTYPE_INT8, POD_DTYPE_FP8};
+    static const int which[] = {1, 3, 8, 14, PLAIN, LAYOUTS - 3};
+    for (size_t i = 0; i < 2 * sizeof which / sizeof which[0]; i++) {
+        step_case c;
+        const char *mesh = layout_prepare(&c, which[i / 2]);
+        c.request.dtype = dtypes[i % 2];
+        step_build(&c);
+        pod_transformer_reference *reference = reference_of(&c);
+        const seen s = numbers_run(&c, reference, FAULT_NONE, -1);
+        cr_expect_eq(s.check.found.wrong, 0, "%s: %lld of %lld", mesh,
+                     (long long)s.check.found.wrong, (long long)s.check.found.checked);
+        cr_expect_gt(s.check.found.share, 0.05, "%s: %g", mesh, s.check.found.share);
         pod_transformer_reference_free(reference);
         step_free(&c);
     }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "workload/transformer/transformer_lacks.h"
+
+#include "workload/build/circular.h"
+
+static pod_status feature_fail(const char *feature, pod_error *err)
+{
+    return pod_fail(err, POD_E_USAGE, "--data real: %s has no real numbers yet; use --data none",
+                    feature);
+}
+
+/** Keep the first feature that is asked for. */
+static void lack_note(const char **lack, bool asked, const char *feature)
+{
+    *lack = *lack == NULL && asked ? feature : *lack;
+}
+
+static void model_lacks(const pod_model *m, const char **lack)
+{
+    lack_note(lack, m->index_top_k > 0, "an indexer");
+    lack_note(lack, m->encoder > 0 && m->window > 0, "an encoder with windows");
+    lack_note(lack, m->expert_d_model > 0, "narrow experts");
+    lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
+    lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
+    lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),
+              "attention beside experts or before norms of its own");
+    lack_note(lack, m->masked > 0, "a head of some tokens (masked)");
+    lack_note(lack, m->image > 0, "a model that reads pictures");
+    lack_note(lack, m->biases > 0 || m->head_dense > 0, "a model with biases or a dense head");
+    lack_note(lack, m->kv_shared_layers > 0, "a model whose layers share keys and values");
+}
+
+static void layout_lacks(const pod_step_request *r, const pod_work_layout *layout,
+                         const char **lack)
+{
+    lack_note(lack, r->model->tied > 0 && layout->stages > 1, "a tied head over pipeline");
+    lack_note(lack, r->mode == POD_STEP_TRAIN && r->optimizer == POD_OPTIMIZER_MUON,
+              "--optimizer muon");
+    lack_note(lack, r->settings.narrow_gathers && r->dtype != POD_DTYPE_BF16,
+              "a gather of weights that are quantised before");
+    lack_note(lack, r->attention == POD_ATTENTION_PLAIN, "--attention plain");
+    const bool pieces = r->collective_matmul && layout->size[POD_MESH_TENSOR] > 1;
+    lack_note(lack, pieces && pod_circular_is_on(r, layout->stages),
+              "--collective-matmul on in a circular pipeline");
+    lack_note(lack, pieces && r->model->kv_lora > 0, "--collective-matmul on of latent attention");
+    lack_note(lack,
+              r->model->kv_lora > 0 && r->mode == POD_STEP_TRAIN
+                  && layout->size[POD_MESH_TENSOR] > 1,
+              "training of latent attention over tensor");
+}
+
+/** What tensor and the cut of the embedding's columns must divide. */
+static pod_status divides_check(const pod_step_request *request, const pod_work_layout *layout,
+                                pod_error *err)
+{
+    const pod_model *model = request->model;
+    const pod_axis_list sequence = {.count = layout->size[POD_MESH_SEQUENCE] > 1,
+                                    .axis = {POD_MESH_SEQUENCE}};
+    const pod_axis_list rest = pod_axis_list_join(layout->fsdp, &sequence);
+    const pod_axis_list columns = pod_axis_list_join(rest, &layout->expert);
+    POD_TRY(pod_work_divides(layout, "vocab", model->vocab, &layout->tensor, err));
+    POD_TRY(pod_work_divides(layout, "kv_heads", model->kv_heads, &layout->tensor, err));
+    POD_TRY(pod_work_divides(layout, "d_model", model->d_model, &columns, err));
+    const int64_t rotated = model->kv_lora > 0 ? model->rope_dim : model->head_dim;
+    if (rotated % 2 != 0 && request->form.rotary_base > 0) {
+        return pod_fail(err, POD_E_INVALID, "%s %lld: pairs of a head are rotated; use an even one",
+                        model->kv_lora > 0 ? "rope_dim" : "head_dim", (long long)rotated);
+    }
+    return POD_OK;
+}
+
+/** Over sequence a chip has two pieces of each one, or one. */
+static bool pieces_divide(const pod_step_request *request, const pod_work_layout *layout)
+{
+    const int64_t chips = layout->size[POD_MESH_SEQUENCE];
+    const int64_t pieces = request->settings.context_unbalanced ? chips : 2 * chips;
+    return chips == 1 || request->seq % (pieces * request->model->experts) == 0;
+}
+
+/** Experts: equally many rows for each, of all that a chip has at a time. */
+static pod_status rows_divide(const pod_step_request *request, const pod_work_layout *layout,
+                              pod_error *err)
+{
+    const pod_model *model = request->model;
+    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
+    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
+    if (model->experts == 0) {
+        return POD_OK;
+    }
+    enum { PERCENT = 100 };
+    const int64_t room = request->seq * model->top_k * model->capacity_percent;
+    if (model->capacity_percent > 0 && layout->size[POD_MESH_SEQUENCE] > 1) {
+        return feature_fail("a capacity of experts over the mesh axis sequence", err);
+    }
+    if (model->capacity_percent > 0 && request->mode == POD_STEP_TRAIN
+        && layout->size[POD_MESH_TENSOR] > 1) { /* nobody sums derivatives by shares */
+        return feature_fail("training of a capacity of experts over tensor", err);
+    }
+    if (room % (PERCENT * model->experts) != 0) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: a capacity of %lld %% of %lld tokens with %lld of %lld "
+                        "experts each is no whole number of rows; use a --seq with more factors "
+                        "of the experts",
+                        (long long)model->capacity_percent, (long long)request->seq,
+                        (long long)model->top_k, (long long)model->experts);
+    }
+    if (layout->size[POD_MESH_EXPERT] > 1 && request->settings.expert_balance > 1) {
+        return feature_fail("--expert-balance above 1", err);
+    }
+    if (model->vocab < model->experts || model->d_model < model->experts) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: %lld experts need as many columns and a vocabulary of as many",
+            (long long)model->experts);
+    }
+    if (tokens % model->experts != 0 || !pieces_divide(request, layout)) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: %lld tokens of a chip at a time do not divide among %lld "
+                        "experts; use a --batch or --seq with more factors of it",
+                        (long long)tokens, (long long)model->experts);
+    }
+    return pod_work_divides(layout, "moe_d_ff", model->moe_d_ff, &layout->tensor, err);
+}
+
+/** Logits of all tokens of a chip at a time in equal pieces. */
+static pod_status tiles_divide(const pod_step_request *request, const pod_work_layout *layout,
+                               pod_error *err)
+{
+    const int64_t chips = pod_work_layout_pieces(layout, &layout->rows);
+    const int64_t tokens = request->batch * request->seq / chips / request->microbatches;
+    const int64_t tiles = request->settings.vocab_tiles;
+    return tiles <= 1 || tiles >= tokens || tokens % tiles == 0
+               ? POD_OK
+               : pod_fail(err, POD_E_INVALID,
+                          "--data real: --vocab-tiling %lld does not divide the %lld tokens of a "
+                          "chip at a time; use a divisor",
+                          (long long)tiles, (long long)tokens);
+}
+
+pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_layout *layout,
+                               pod_error *err)
+{
+    const char *lack = NULL;
+    layout_lacks(request, layout, &lack);
+    POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
+    POD_TRY(rows_divide(request, layout, err));
+    POD_TRY(tiles_divide(request, layout, err));
+    return divides_check(request, layout, err);
+}
+
+/** What norms are of. */
+static pod_status widths_check(const pod_model *model, pod_error *err)
+{
+    if (model->d_model < 2 || (model->qk_norms > 0 && model->head_dim < 2) || model->kv_lora == 1
+        || model->q_lora == 1) {
+        return pod_fail(
+            err, POD_E_INVALID,
+            "--data real: a norm of one column is no more than its sign, which rounding "
+            "may change; use sizes of 2 and more");
+    }
+    return POD_OK;
+}
+
+pod_status pod_tf_lacks_model(const pod_model *model, pod_error *err)
+{
+    const char *lack = NULL;
+    model_lacks(model, &lack);
+    POD_TRY(lack != NULL ? feature_fail(lack, err) : POD_OK);
+    return widths_check(model, err);
+}

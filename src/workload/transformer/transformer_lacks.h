@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** @file workload/transformer/transformer_lacks.h
+ *  Private to workload/transformer/: what has no real numbers yet, and sizes that they need.
+ *
+ *  Threads: none. */
+#pragma once
+
+#include "workload/transformer/transformer_state.h"
+
+/** Of steps that train or go forward. @return POD_E_USAGE with the feature of a layout that has no numbers yet;
+ *  POD_E_INVALID with what would divide */
+pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_layout *layout,
+                               pod_error *err);
+/** @return POD_E_USAGE with the feature of a model that has none */
+pod_status pod_tf_lacks_model(const pod_model *model, pod_error *err);
