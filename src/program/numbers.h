@@ -12,8 +12,8 @@
  *
  *  Functions; a, b, c, d = in[0…], x and y = out[0], out[1]; rows of activations are tokens:
  *
- *      product      x (+)= op(a) · op(b); of a matmul in a dtype of one byte both are rounded to it before, with a scale
- *                   each, by which their largest value is that of the dtype
+ *      product      x (+)= op(a) · op(b); of a matmul in a dtype of one byte both are rounded to it before, each with a
+ *                   scale by which its largest value is that of the dtype
  *      copy         x (+)= a, rounded
  *      add          x = a + b
  *      pick         x (+)= the rows of table b that a names (a[rows, 1]; a name outside the table: zeros)
