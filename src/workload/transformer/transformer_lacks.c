@@ -20,6 +20,7 @@ static void model_lacks(const pod_model *m, const char **lack)
     lack_note(lack, m->index_top_k > 0, "an indexer");
     lack_note(lack, m->encoder > 0 && m->window > 0, "an encoder with windows");
     lack_note(lack, m->expert_d_model > 0, "narrow experts");
+    lack_note(lack, m->gated > 0 && m->kv_lora > 0, "gated latent attention");
     lack_note(lack, m->delta_v_heads > 0, "a gated delta rule");
     lack_note(lack, m->layer_embedding > 0, "a further embedding of each layer");
     lack_note(lack, m->parallel > 0 && (m->experts > 0 || m->post_norms > 0),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/verify/place_check.h"
 
+#include "workload/verify/reference_update.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,6 +373,7 @@ typedef struct target {
     const char *prefix; /**< of the reference's name */
     pod_dtype dtype;
     char *data;
+    double trust; /**< of lars and lamb: t of the chip over that of the reference; else 0 */
 } target;
 
 /** Elements of a run with a step, between the piece and `row`. */
@@ -489,9 +492,44 @@ static void patch_compare(const target *t, const char *name, const pod_patch *pa
     }
 }
 
+/** A row of a run, less what the chip's norms have beside the reference's: what moves weights goes by them. */
+static void trusting_compare(const target *t, const run *r, const pod_patch *piece, int64_t at)
+{
+    const bool weights = strcmp(t->prefix, "weight.") == 0;
+    const int64_t step = r->step > 0 ? r->step : 1;
+    float before[STEP_ELEMENTS] = {0};
+    float got[STEP_ELEMENTS];
+    if (weights) {
+        pod_transformer_fill_patch(r->array, t->check->seed, piece, POD_DTYPE_F32, before);
+    }
+    for (int64_t i = 0; i < piece->columns; i++) {
+        float value;
+        pod_dtype_to_f32(t->dtype, &value, t->data + (at + i * step) * pod_dtype_size(t->dtype), 1);
+        const double moved = (double)value - (double)before[i];
+        got[i] = (float)((double)before[i] + moved / t->trust);
+    }
+    target plain = *t;
+    plain.dtype = POD_DTYPE_F32;
+    plain.data = (char *)got;
+    patch_compare(&plain, r->array->name, piece, 0);
+}
+
 static void run_compare(void *context, const run *r)
 {
     const target *t = context;
+    for (int64_t e = 0; t->trust > 0 && e < r->patch.rows * r->patch.columns;) {
+        const int64_t column = e % r->patch.columns;
+        const int64_t left = r->patch.columns - column;
+        const pod_patch piece = {.row = r->patch.row + e / r->patch.columns,
+                                 .rows = 1,
+                                 .column = r->patch.column + column,
+                                 .columns = left < STEP_ELEMENTS ? left : STEP_ELEMENTS};
+        trusting_compare(t, r, &piece, r->at + (r->step > 0 ? e * r->step : e));
+        e += piece.columns;
+    }
+    if (t->trust > 0) {
+        return;
+    }
     char row[STEP_BYTES];
     target stepped = *t;
     if (r->step > 0) {
@@ -520,20 +558,51 @@ static void logits_compare(const chip_place *place, const pod_place *what, const
     }
 }
 
-static void norms_compare(const chip_place *place, const pod_place *what, target *t)
+/** The array whose name a part's norms have, or NULL. */
+static const pod_transformer_array *first_of_part(const pod_place_check *check,
+                                                  const pod_place *what)
 {
-    const pod_place_check *check = place->check;
     const pod_model *model = check->request->model;
     const int part =
         what->layer < 0 && what->part != POD_PLACE_HEAD ? POD_PLACE_EMBEDDING : what->part;
     for (int64_t i = 0; i < check->narrays; i++) {
         const pod_transformer_array *array = &check->arrays[i];
         if (array->layer == what->layer && pod_transformer_part(model, array) == part) {
-            t->prefix = "norms.";
-            patch_compare(t, array->name, &(pod_patch){.rows = 1, .columns = 2}, 0);
-            return;
+            return array;
         }
     }
+    return NULL;
+}
+
+static void norms_compare(const chip_place *place, const pod_place *what, target *t)
+{
+    const pod_transformer_array *array = first_of_part(place->check, what);
+    t->prefix = "norms.";
+    patch_compare(t, array != NULL ? array->name : "", &(pod_patch){.rows = 1, .columns = 2}, 0);
+}
+
+/** Of what an update moved: the chip's norms of the same bundle against the reference's; 0: it has none. */
+static double trust_of_chip(const pod_place_check *check, const pod_place *what, void **buffers)
+{
+    const bool lars = check->request->optimizer == POD_OPTIMIZER_LARS;
+    const pod_transformer_array *array = first_of_part(check, what);
+    char name[POD_TRANSFORMER_NAME_MAX + 16];
+    pod_transformer_values values;
+    (void)snprintf(name, sizeof name, "norms.%s", array != NULL ? array->name : "");
+    if (!pod_transformer_reference_find(check->reference, name, &values)
+        || (what->role != POD_PLACE_UPDATED && (what->role != POD_PLACE_FIRST_MOMENT || !lars))) {
+        return 0;
+    }
+    for (int32_t i = 0; i < check->work->tensors.nplaces; i++) {
+        const pod_place *norms = &check->work->tensors.places[i];
+        if (norms->role == POD_PLACE_NORMS && norms->stage == what->stage
+            && norms->layer == what->layer && norms->part == what->part) {
+            const float *sums = buffers[norms->buffer];
+            return pod_reference_trust((double)sums[0], (double)sums[1])
+                   / pod_reference_trust(values.value[0], values.value[1]);
+        }
+    }
+    return 0;
 }
 
 /** Of the bytes of one array on one chip, below 2^32, so that sums of them don't overflow (FNV-1a). */
@@ -589,6 +658,7 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
                                                    [POD_PLACE_SECOND_MOMENT] = "moment2.",
                                                    [POD_PLACE_GRADIENT] = "gradient."};
             t.prefix = prefixes[what->role];
+            t.trust = trust_of_chip(check, what, buffers);
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_compare, &t);
         }
     }

@@ -97,25 +97,9 @@ pod_reference_norms pod_reference_norms_of(const pod_reference_step *step,
     return norms;
 }
 
-/** |w| / |direction|, 1 where either is 0. */
-static moving trust_of(const pod_reference_norms *norms)
+double pod_reference_trust(double weights, double directions)
 {
-    static const double beyond = 0x1p20; /* any bound: of gradients that may all be 0 */
-    const double t =
-        norms->weights > 0 && norms->directions > 0 ? sqrt(norms->weights / norms->directions) : 1;
-    const double most = norms->below > 0 ? sqrt(norms->weights / norms->below) : beyond * t;
-    const double least = norms->above > 0 ? sqrt(norms->weights / norms->above) : 1;
-    return (moving){.value = t,
-                    .s = ((most - t > t - least ? most - t : t - least) + wide * t)
-                         / pod_transformer_lambda};
-}
-
-/** a · b. The largest errors of both come together: adam's step has no other. */
-static moving times(moving a, moving b)
-{
-    return (moving){.value = a.value * b.value,
-                    .s = fabs(a.value) * b.s + fabs(b.value) * a.s
-                         + pod_transformer_lambda * a.s * b.s};
+    return weights > 0 && directions > 0 ? sqrt(weights / directions) : 1;
 }
 
 /* ---- weights ---- */
@@ -126,20 +110,19 @@ void pod_reference_update(const pod_reference_step *step, const pod_reference_we
     static const double eta = 0.001;
     const pod_optimizer optimizer = step->args->optimizer;
     const double rate = step->args->rate;
-    const moving trust = norms != NULL ? trust_of(norms) : (moving){.value = 1};
+    const double trust = norms != NULL ? pod_reference_trust(norms->weights, norms->directions) : 1;
     for (int64_t i = 0; i < moved->weight.rows * moved->weight.columns; i++) {
         const double w = weight->value.value[i];
         const double g = weight->gradient.value[i];
         const double s2 = (double)weight->gradient.square[i];
         moving by = {.value = g, .s = sqrt(s2)};
         if (optimizer == POD_OPTIMIZER_ADAM || optimizer == POD_OPTIMIZER_LAMB) {
-            by = times(adam_moving(g, s2), trust);
+            by = adam_moving(g, s2);
             adam_moments(moved, i, g, s2);
-        } else if (optimizer == POD_OPTIMIZER_LARS) {
-            by = times(by, trust);
-            by = (moving){.value = eta * by.value, .s = eta * by.s};
         }
-        const double largest = fabs(by.value) > trust.value ? fabs(by.value) : trust.value;
+        const double times = optimizer == POD_OPTIMIZER_LARS ? eta * trust : trust;
+        by = (moving){.value = times * by.value, .s = times * by.s};
+        const double largest = fabs(by.value) > trust ? fabs(by.value) : trust;
         if (moved->moment[0].value != NULL && moved->moment[1].value == NULL) {
             keep(&moved->moment[0], i, by, by.value);
         }

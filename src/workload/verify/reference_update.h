@@ -11,7 +11,9 @@
  *      lamb               w - rate · t · u(g)      t = |w| / |u|
  *
  *  Errors of a norm are those of its elements all in one direction: |g| changes by no more than b_n, b_n² = Σ b², and
- *  u² of an element whose sign isn't sure by 1. Norms of weights are exact. All in f32, which rounds a few times.
+ *  u² of an element whose sign isn't sure by 1. Norms of weights are exact. Errors of updates are those with norms as
+ *  they are here: norms that chips found are compared by themselves, and then stand for these (place_check.c).
+ *  All in f32, which rounds a few times.
  *  Sources: You et al. 2017 (LARS), 2020 (LAMB).
  *
  *  Ownership: borrows everything. Threads: none. */
@@ -30,6 +32,9 @@ typedef struct pod_reference_norms {
 /** Of all arrays in the part of one of them. */
 pod_reference_norms pod_reference_norms_of(const pod_reference_step *step,
                                            const pod_transformer_array *array);
+
+/** |w| / |direction| of sums of squares; 1 where either is 0. */
+double pod_reference_trust(double weights, double directions);
 
 /** A weight after the update, and its moments; without value: there are none. */
 typedef struct pod_reference_moved {
