@@ -152,12 +152,14 @@ pod_status pod_tf_lacks_layout(const pod_step_request *request, const pod_work_l
 /** What norms are of. */
 static pod_status widths_check(const pod_model *model, pod_error *err)
 {
-    if (model->d_model < 2 || (model->qk_norms > 0 && model->head_dim < 2) || model->kv_lora == 1
-        || model->q_lora == 1) {
-        return pod_fail(
-            err, POD_E_INVALID,
-            "--data real: a norm of one column is no more than its sign, which rounding "
-            "may change; use sizes of 2 and more");
+    const int64_t least = model->positions > 0 ? 3 : 2; /* a layer norm of two says who is larger */
+    if (model->d_model < least || (model->qk_norms > 0 && model->head_dim < 2)
+        || model->kv_lora == 1 || model->q_lora == 1) {
+        return pod_fail(err, POD_E_INVALID,
+                        "--data real: a norm of so few columns is no more than signs, which "
+                        "rounding may change; "
+                        "use a d_model of %lld and more, and others of 2",
+                        (long long)least);
     }
     return POD_OK;
 }

@@ -181,9 +181,13 @@ static pod_transformer_array end_at(const pod_model *model, int64_t index)
         embedding.fill = POD_FILL_EMBEDDING;
         return embedding;
     }
-    return index == 1 && model->positions > 0
-               ? table(model, "positions", model->positions, d, positions_rms)
-               : table(model, "head", d, model->vocab, 1 / sqrt((double)d));
+    if (index == 1 && model->positions > 0) {
+        pod_transformer_array positions =
+            table(model, "positions", model->positions, d, positions_rms);
+        positions.fill = POD_FILL_RESIDUAL; /* are added to the embedding */
+        return positions;
+    }
+    return table(model, "head", d, model->vocab, 1 / sqrt((double)d));
 }
 
 pod_transformer_array pod_transformer_array_at(const pod_model *model, int64_t index)
