@@ -256,7 +256,7 @@ static void emit_row(const comparison *c, pod_emit *emit, int rank,
 static pod_status table_new(const comparison *c, pod_emit **emit, pod_error *err)
 {
     pod_emit_column columns[COLUMNS] = {rank_column};
-    pod_step_columns(columns + 1, c->request, c->setup->slice.nslices > 1);
+    pod_step_columns(columns + 1, c->request, c->setup->slice.nslices > 1, c->cli->experiment.data);
     memcpy(columns + COLUMNS - OWN_COLUMNS, own_columns, sizeof own_columns);
     return pod_emit_new(c->cli->common.format, "compare", columns, COLUMNS, emit, err);
 }
@@ -445,10 +445,28 @@ static pod_status read_top(comparison *c, pod_error *err)
     return POD_OK;
 }
 
+static void say_idle(const comparison *c)
+{
+    int32_t size[POD_MESH_AXES];
+    for (int axis = 0; axis < POD_MESH_AXES; axis++) {
+        size[axis] = 1;
+    }
+    for (int i = 0; i < c->count; i++) {
+        const pod_logical_mesh *mesh = &c->candidates[i].mesh;
+        for (int k = 0; k < mesh->naxes; k++) {
+            const int32_t all = mesh->size[k] * mesh->dcn_size[k];
+            size[mesh->axis[k]] = all > size[mesh->axis[k]] ? all : size[mesh->axis[k]];
+        }
+    }
+    pod_step_idle_say(c->cli, c->texts, c->recipe->given, c->request, size,
+                      c->setup->slice.nslices);
+}
+
 static pod_status compare(comparison *c, pod_error *err)
 {
     pod_status st = list_candidates(c, err);
     if (st == POD_OK) {
+        say_idle(c);
         st = read_top(c, err);
     }
     if (st == POD_OK) {

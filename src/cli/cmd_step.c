@@ -219,7 +219,7 @@ static pod_status print(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_emit_column columns[COLUMNS] = {[POD_STEP_COLUMNS] = {.name = "limit"}};
     pod_emit *emit = NULL;
     pod_findings findings = {0};
-    pod_step_columns(columns, run_case->asked, slice->nslices > 1);
+    pod_step_columns(columns, run_case->asked, slice->nslices > 1, cli->experiment.data);
     pod_status st = pod_emit_new(cli->common.format, "step", columns, COLUMNS, &emit, err);
     st = pod_par_agree(cli->par, st, err);
     if (st == POD_OK) {
@@ -333,24 +333,31 @@ static pod_status run(pod_cli *cli, const pod_step_texts *texts,
     return st == POD_OK ? pod_experiment_step_verdict(&outcome, err) : st;
 }
 
-static pod_status lay(pod_cli *cli, const pod_logical_mesh *logical,
-                      const pod_experiment_step_request *request, const pod_experiment_setup *setup,
-                      pod_experiment_step_case *run_case, pod_error *err)
+static pod_status lay(pod_cli *cli, const pod_step_texts *texts, const pod_step_recipe *recipe,
+                      const pod_logical_mesh *logical, const pod_experiment_step_request *request,
+                      const pod_experiment_setup *setup, pod_experiment_step_case *run_case,
+                      pod_error *err)
 {
     const pod_status st =
         pod_experiment_step_lay(&cli->experiment, run_case, request, setup, logical, err);
-    if (st == POD_OK && request->collective_matmul
-        && run_case->work.layout.size[POD_MESH_TENSOR] == 1) {
-        pod_cli_say(cli, "--collective-matmul on changes nothing: the mesh has no tensor axis");
+    if (st == POD_OK) {
+        pod_step_idle_say(cli, texts, recipe->given, request, run_case->work.layout.size,
+                          setup->slice.nslices);
     }
     return st;
 }
 
 /* What a table of batches has no place for. */
 static pod_status batches_check(const pod_cli *cli, const pod_step_texts *texts,
-                                const pod_experiment_step_request *request, pod_error *err)
+                                const pod_experiment_step_request *request,
+                                const pod_step_batches *batches, pod_error *err)
 {
     const bool decodes = request->mode >= POD_STEP_DECODE;
+    if (batches->count == 0 && decodes) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--max-ms-per-token chooses among the numbers of --batch; give --batch, as "
+                        "8,16,32");
+    }
     if (request->mode <= POD_STEP_FORWARD || (texts->max_ms > 0 && !decodes)) {
         return pod_fail(err, POD_E_USAGE,
                         "several batches are for --mode prefill, decode and serve, and "
@@ -410,8 +417,8 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
     if (st == POD_OK && !recipe->given) {
         st = pod_cli_require(texts->mesh, "--mesh", "data=16,tensor=4", err);
     }
-    if (st == POD_OK && batches->count > 0) {
-        st = batches_check(cli, texts, &request, err);
+    if (st == POD_OK && (batches->count > 0 || texts->max_ms > 0)) {
+        st = batches_check(cli, texts, &request, batches, err);
     }
     if (st == POD_OK && shapes->count > 0) {
         st = shapes_check(cli, texts, &request, batches, err);
@@ -445,7 +452,7 @@ static pod_status step(pod_cli *cli, const pod_step_texts *texts, const pod_step
         return st;
     }
     if (st == POD_OK) {
-        st = lay(cli, &logical, &request, &targets.setup[0], &run_case, err);
+        st = lay(cli, texts, recipe, &logical, &request, &targets.setup[0], &run_case, err);
     }
     if (st == POD_OK && texts->inject != NULL) {
         st = pod_step_inject(cli, &run_case, &targets.setup[0].chip, texts->inject, err);

@@ -82,11 +82,19 @@ pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_text
                               const char *mesh, const pod_slice *slice, pod_logical_mesh *logical,
                               pod_error *err);
 
+/** A line for each option that was given and that changes nothing of such steps: by their mode, type or mesh.
+ *  @param by_recipe  a recipe may have given some; those aren't told of
+ *  @param size       by pod_mesh_axis, all slices together, of several meshes the largest; NULL = not known yet
+ *  @param nslices    0 = likewise */
+void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_recipe,
+                       const pod_experiment_step_request *request, const int32_t *size,
+                       int nslices);
+
 enum { POD_STEP_COLUMNS = 24 };
 /** The columns of `podsim step`: the table shows the host's if there is input, those of DCN with several
- *  slices. */
+ *  slices; where real numbers are asked for, what is wrong with them on a narrow terminal, too. */
 void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_request *request,
-                      bool several_slices);
+                      bool several_slices, pod_experiment_data data);
 /** The cells of those columns. */
 void pod_step_emit(pod_emit *emit, const pod_experiment_step_request *request,
                    const pod_slice *slice, const pod_experiment_step_outcome *outcome);

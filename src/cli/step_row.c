@@ -51,12 +51,18 @@ static const pod_emit_column all_columns[POD_STEP_COLUMNS] = {
 /* clang-format on */
 #undef AT
 
-enum { FIRST_FIGURE = 10, HOST_COLUMN = 17 };
+enum { FIRST_FIGURE = 10, HOST_COLUMN = 17, ERROR_COLUMN = 22, WRONG_COLUMN = 23 };
 
 void pod_step_columns(pod_emit_column *columns, const pod_experiment_step_request *request,
-                      bool several_slices)
+                      bool several_slices, pod_experiment_data data)
 {
     memcpy(columns, all_columns, sizeof all_columns);
+    if (data == POD_DATA_REAL) {
+        columns[WRONG_COLUMN].minor = 0;
+    }
+    if (request->numbers) {
+        columns[ERROR_COLUMN].title = "error/bound";
+    }
     columns[HOST_COLUMN].table_hidden = !pod_experiment_step_has_input(request);
     for (int i = 0; i < POD_STEP_COLUMNS && !several_slices; i++) {
         if (strstr(columns[i].name, "dcn") != NULL) {

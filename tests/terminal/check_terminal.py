@@ -108,6 +108,11 @@ check(re.search(r"^podsim: fsdp=64 beats data=4,fsdp=16 by [0-9.]+ m?s \([0-9.]+
 check(re.search(r"podsim: [1-9]\d* of 10 layouts, best so far \S+ [0-9.]+ s", raw), "no progress", [raw])
 check("layouts, best" not in on_terminal(100, compare, quiet=True)[1], "progress in spite of -q")
 
+# who asks for real numbers sees how many are wrong
+numbers = ["step", "--slice", "v5e:2x2", "--model", "mlp:layers=2,d_model=64,d_ff=128", "--mesh", "data=4", "--batch", "16", "--data"]
+check(any("wrong" in line and "limit" in line for line in on_terminal(100, numbers + ["real"])[0]), "no column wrong with --data real")
+check(not any("wrong  limit" in line for line in on_terminal(100, numbers + ["none"])[0]), "a column wrong with --data none")
+
 # --wide and CSV on a terminal are whole; a pipe and a file get what they got before
 piped = subprocess.run([podsim] + compare, capture_output=True, text=True, check=True).stdout
 check(sum("does not fit" in line for line in piped.splitlines()) == 6, "rows are missing in a pipe", [piped])
