@@ -392,6 +392,17 @@ const char *pod_format_bytes(int64_t bytes, char *buf, size_t size)
     return buf;
 }
 
+const char *pod_format_rounded(double value, int digits, char *buf, size_t size)
+{
+    POD_ASSERT(digits >= 1 && digits <= 15);
+    if (fabs(value) >= pow(10, digits) - 0.5) {
+        (void)snprintf(buf, size, "%.0f", value);
+    } else {
+        (void)snprintf(buf, size, "%.*g", digits, value);
+    }
+    return buf;
+}
+
 const char *pod_format_double(double value, char *buf, size_t size)
 {
     POD_ASSERT(isfinite(value));

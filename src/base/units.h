@@ -130,6 +130,9 @@ const char *pod_format_time(double seconds, char *buf, size_t size);
 /** Format into buf (always terminated) in B, KiB, MiB, GiB, TiB or PiB: the whole number of units if it has at most
  *  four digits ("64 MiB"), else four significant digits ("11.77 MiB"). @param bytes >= 0 @return buf */
 const char *pod_format_bytes(int64_t bytes, char *buf, size_t size);
+/** Format into buf with so many significant digits, and whole numbers that have more with all of theirs: of three,
+ *  "1.23" and "10234". @param digits  1 to 15 @return buf */
+const char *pod_format_rounded(double value, int digits, char *buf, size_t size);
 /** Format into buf: the fewest digits that read back to exactly the same double; whole numbers
  *  below 1e15 without exponent. @param value  finite @return buf */
 const char *pod_format_double(double value, char *buf, size_t size);

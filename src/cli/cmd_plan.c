@@ -16,7 +16,6 @@ typedef struct plan_row {
     int64_t rank;
     const char *slice;
     int64_t chips;
-    const char *over_slices;
     pod_experiment_step_outcome best;
     double tokens_per_s;
     double cost;
@@ -35,7 +34,7 @@ static const pod_emit_column columns[] = {
     {.name = "slice", AT(slice)},
     {.name = "chips", AT(chips)},
     {.name = "mesh", AT(best.mesh)},
-    {.name = "dcn_mesh", .title = "over slices", AT(over_slices)},
+    {.name = "dcn_mesh", .title = "over slices", AT(best.dcn_mesh)},
     {.name = "remat", .table_hidden = true, AT(best.remat)},
     {.name = "microbatches", .table_hidden = true, AT(best.microbatches)},
     {.name = "step_time_s", .title = "step", .unit = "s", .decimals = 4, AT(best.figures.step_time_s)},
@@ -128,7 +127,6 @@ static void emit_row(const pod_plan *p, pod_emit *emit, int rank,
     const plan_row shown = {.rank = rank,
                             .slice = row->setup->slice.name,
                             .chips = row->chips,
-                            .over_slices = row->best.dcn_mesh[0] != '\0' ? row->best.dcn_mesh : "-",
                             .best = row->best,
                             .tokens_per_s = pod_plan_tokens_per_s(row),
                             .cost = pod_plan_cost(p, row),
@@ -313,6 +311,7 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
     POD_TRY(refuse_layout(texts, err));
     texts->seq_default = SEQ_DEFAULT;
     POD_TRY(pod_step_request_read(&request, texts, recipe, cli, err));
+    pod_step_idle_say(cli, texts, recipe->given, &request, NULL, 0);
     request.plain = true;
     request.microbatches = pod_step_text(texts, "microbatches") == NULL ? 0 : request.microbatches;
     p->question.recipe = recipe->given && request.batch == 0 ? &recipe->recipe : NULL;

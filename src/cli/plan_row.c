@@ -21,8 +21,9 @@ double pod_plan_tokens_per_s(const pod_experiment_plan_row *row)
 
 const char *pod_plan_days_text(double days, char *text, size_t size)
 {
+    char rounded[POD_FORMAT_MAX];
     if (days >= 1) {
-        (void)snprintf(text, size, "%.4g days", days);
+        (void)snprintf(text, size, "%s days", pod_format_rounded(days, 4, rounded, sizeof rounded));
     } else if (days * 24 >= 1) {
         (void)snprintf(text, size, "%.4g h", days * 24);
     } else {

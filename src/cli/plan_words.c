@@ -175,17 +175,19 @@ static pod_status say_generation(pod_plan *plan, int first, pod_error *err)
     char run[96] = "";
     char days[32];
     char step[POD_FORMAT_MAX];
-    const double cost = pod_plan_cost(plan, row);
+    char price[POD_FORMAT_MAX];
     if (plan->tokens > 0) {
-        (void)snprintf(run, sizeof run, "; all tokens: %s, %.4g%s",
+        (void)snprintf(run, sizeof run, "; all tokens: %s, %s%s",
                        pod_plan_days_text(pod_plan_days(plan, row), days, sizeof days),
-                       pod_plan_run_cost(plan, row), plan->prices.count > 0 ? "" : " chip-hours");
+                       pod_format_rounded(pod_plan_run_cost(plan, row), 4, price, sizeof price),
+                       plan->prices.count > 0 ? "" : " chip-hours");
     }
     pod_findings_say(plan->findings, POD_FINDING_AFTER, "best",
-                     "best of %s: %s, %s a step, MFU %.1f %%, limited by %s; %.4g %sa M tokens%s",
+                     "best of %s: %s, %s a step, MFU %.1f %%, limited by %s; %s %sa M tokens%s",
                      chip_of(row), pod_plan_name(row, name, sizeof name),
                      pod_format_time(row->best.figures.step_time_s, step, sizeof step),
-                     100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best), cost,
+                     100 * row->best.figures.mfu_frac, pod_experiment_step_limit(&row->best),
+                     pod_format_rounded(pod_plan_cost(plan, row), 4, price, sizeof price),
                      plan->prices.count > 0 ? "" : "chip-hours ", run);
     if (next != NULL) {
         say_next_slice(plan, row, next);
@@ -219,10 +221,10 @@ static void say_front(const pod_plan *plan)
         const pod_experiment_plan_row *row = &plan->rows[i];
         if (on_front(plan, row)) {
             char step[POD_FORMAT_MAX];
-            pod_text_printf(&text, "%s %s (%s, %.4g)", count++ > 0 ? "," : "",
-                            row->setup->slice.name,
+            char price[POD_FORMAT_MAX];
+            pod_text_printf(&text, "%s %s (%s, %s)", count++ > 0 ? "," : "", row->setup->slice.name,
                             pod_format_time(row->best.figures.step_time_s, step, sizeof step),
-                            pod_plan_cost(plan, row));
+                            pod_format_rounded(pod_plan_cost(plan, row), 4, price, sizeof price));
         }
     }
     if (count > 0 && plan->slices.count > 1 && pod_plan_has_row(plan, &plan->rows[1])) {

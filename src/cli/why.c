@@ -38,8 +38,11 @@ void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_c
     const pod_time_unit time = pod_time_unit_of(total);
     const double scale = unit != NULL ? 1 : time.per_s;
     unit = unit != NULL ? unit : time.name;
-    pod_text_printf(text, "%s beats %s by %.3g %s (%.2g %%)", first->name, second->name,
-                    scale * total, unit, 100 * total / whole);
+    char amount[POD_FORMAT_MAX];
+    char percent[POD_FORMAT_MAX];
+    pod_text_printf(text, "%s beats %s by %s %s (%s %%)", first->name, second->name,
+                    pod_format_rounded(scale * total, 3, amount, sizeof amount), unit,
+                    pod_format_rounded(100 * total / whole, 2, percent, sizeof percent));
     for (int n = 0; n < POD_STEP_PARTS; n++) { /* the largest of those that are left */
         int largest = -1;
         for (int i = 0; i < POD_STEP_PARTS; i++) {
@@ -51,7 +54,8 @@ void pod_cli_why(pod_text *text, const pod_cli_candidate *first, const pod_cli_c
         if (fabs(less) < SHOWN_FRAC * total) {
             break;
         }
-        pod_text_printf(text, "%s %s %.3g %s %s", n == 0 ? ":" : ",", names[largest],
-                        scale * fabs(less), unit, less > 0 ? "less" : "more");
+        pod_text_printf(text, "%s %s %s %s %s", n == 0 ? ":" : ",", names[largest],
+                        pod_format_rounded(scale * fabs(less), 3, amount, sizeof amount), unit,
+                        less > 0 ? "less" : "more");
     }
 }

@@ -408,6 +408,17 @@ Test(units, every_double_reads_back)
     }
 }
 
+Test(units, rounds_without_exponents)
+{
+    char text[POD_FORMAT_MAX];
+    cr_expect_str_eq(pod_format_rounded(10234.4, 3, text, sizeof text), "10234");
+    cr_expect_str_eq(pod_format_rounded(-10234.4, 3, text, sizeof text), "-10234");
+    cr_expect_str_eq(pod_format_rounded(999.7, 3, text, sizeof text), "1000");
+    cr_expect_str_eq(pod_format_rounded(999.4, 3, text, sizeof text), "999");
+    cr_expect_str_eq(pod_format_rounded(1.2345, 3, text, sizeof text), "1.23");
+    cr_expect_str_eq(pod_format_rounded(0, 4, text, sizeof text), "0");
+}
+
 Test(units, formats_times_in_the_unit_that_fits)
 {
     char text[POD_FORMAT_MAX];
