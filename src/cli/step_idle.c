@@ -28,20 +28,22 @@ void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_
     static const char *const no_sequence = "the mesh has no sequence axis";
     char in_mode[WHY_MAX];
     (void)snprintf(in_mode, sizeof in_mode, "the step is of --mode %s", pod_step_mode_name(mode));
+    /* clang-format off */
     const idle_option options[] = {
-        {"optimizer",                    !trains,                 in_mode,                     true                          },
-        {"remat",                        !trains,                 in_mode,                     true                          },
-        {"vocab-tiling",                 infers,                  in_mode,                     false                         },
-        {"mfu",                          mode == POD_STEP_DECODE, in_mode,                     false                         },
-        {"gather-ahead",                 infers,                  in_mode,                     true                          },
-        {"gather-ahead",                 !infers && whole,        "the mesh has no fsdp axis", true                          },
-        {"context-parallel",             lacks(size,              POD_MESH_SEQUENCE),          no_sequence,                    false},
-        {"context-balance",                              lacks(size,                                     POD_MESH_SEQUENCE),                         no_sequence, false},
-        {"expert-balance",                         lacks(size,                                                POD_MESH_EXPERT),                                                            "the mesh has no expert axis",                                                        false},
-        {"quantization", request->dtype == POD_DTYPE_BF16,                   "--dtype is bf16",false},
-        {"dcn-overlap",             !trains,             in_mode,                                                      false                                                                                                                           },
-        {"dcn-overlap",                       trains && nslices == 1,                             "there is one slice",   false},
+        {"optimizer", !trains, in_mode, true},
+        {"remat", !trains, in_mode, true},
+        {"vocab-tiling", infers, in_mode, false},
+        {"mfu", mode == POD_STEP_DECODE, in_mode, false},
+        {"gather-ahead", infers, in_mode, true},
+        {"gather-ahead", !infers && whole, "the mesh has no fsdp axis", true},
+        {"context-parallel", lacks(size, POD_MESH_SEQUENCE), no_sequence, false},
+        {"context-balance", lacks(size, POD_MESH_SEQUENCE), no_sequence, false},
+        {"expert-balance", lacks(size, POD_MESH_EXPERT), "the mesh has no expert axis", false},
+        {"quantization", request->dtype == POD_DTYPE_BF16, "--dtype is bf16", false},
+        {"dcn-overlap", !trains, in_mode, false},
+        {"dcn-overlap", trains && nslices == 1, "there is one slice", false},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const idle_option *option = &options[i];
         if (option->idle && !(by_recipe && option->of_recipes)
