@@ -38,11 +38,18 @@ pod_status pod_experiment_watch_step(pod_experiment_watch *watch, const pod_step
         return record(&watch->step, watch->chips, watch->nchips, args, result, err);
     }
     int32_t chips[2] = {0, 0};
-    pod_status status = record(&watch->step, chips, 1, args, result, err);
+    pod_step_args first = *args;
+    if (args->data) { /* numbers are loaded and compared once; they change no time */
+        first.data = false;
+        first.load = NULL;
+        first.store = NULL;
+        first.tamper = NULL;
+    }
+    pod_status status = record(&watch->step, chips, 1, &first, result, err);
     chips[1] = result->last_chip;
-    if (status == POD_OK && chips[1] != 0) {
+    if (status == POD_OK && (chips[1] != 0 || args->data)) {
         pod_step_result_fini(result);
-        status = record(&watch->step, chips, 2, args, result, err);
+        status = record(&watch->step, chips, chips[1] != 0 ? 2 : 1, args, result, err);
     }
     return status;
 }
