@@ -163,8 +163,8 @@ static pod_status ends_check(const pod_cli_traffic *request, pod_error *err)
     if (request->patterns.count > 1) {
         return pod_fail(err, POD_E_USAGE, "a pair runs alone; give --pattern pair by itself");
     }
-    POD_TRY(pod_cli_require(request->from_text, "--from", "0,0,0", err));
-    return pod_cli_require(request->to_text, "--to", "1,0,0", err);
+    POD_TRY(pod_cli_require(request->from_text, "--from", "0,0", err));
+    return pod_cli_require(request->to_text, "--to", "1,0", err);
 }
 
 /* Options that need each other, or exclude each other. */

@@ -62,12 +62,15 @@ double pod_experiment_room_bytes(const pod_experiment *experiment)
 pod_status pod_experiment_room_fail(const char *what, double needed, double room,
                                     const char *remedies, pod_error *err)
 {
+    const double there = room / MEMORY_FRAC;
+    char needs[POD_FORMAT_MAX];
+    char has[POD_FORMAT_MAX];
     return pod_fail(
         err, POD_E_NOFIT,
-        "%s need %.3g GiB, and this machine has %.3g GiB free, of which 80 %% are used at "
+        "%s need %s GiB, and this machine has %s GiB free, of which 80 %% are used at "
         "most; %s, more machines, or --force",
-        what, needed / (double)POD_BYTES_PER_GIB, room / MEMORY_FRAC / (double)POD_BYTES_PER_GIB,
-        remedies);
+        what, pod_format_rounded(needed / (double)POD_BYTES_PER_GIB, 3, needs, sizeof needs),
+        pod_format_rounded(there / (double)POD_BYTES_PER_GIB, 3, has, sizeof has), remedies);
 }
 
 pod_status pod_experiment_memory_check(const pod_experiment *experiment, int64_t bytes,

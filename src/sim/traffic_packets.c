@@ -61,7 +61,7 @@ pod_status pod_traffic_packets_check(const pod_traffic_packets *how, const pod_t
     POD_TRY(pod_packets_check(&options, err));
     return load == 0 && flits > POD_TRAFFIC_FLITS_MAX
                ? pod_fail(err, POD_E_RANGE,
-                          "%.3g flits are more than the %d that packets are simulated for; give "
+                          "%.0f flits are more than the %d that packets are simulated for; give "
                           "fewer --bytes or a larger --flit-bytes",
                           flits, POD_TRAFFIC_FLITS_MAX)
                : POD_OK;
