@@ -119,9 +119,10 @@ static void say(pod_findings *findings, const serve_row *row, const pod_serving_
                        pod_cli_plural(args->concurrency));
     }
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
-                     "podsim serve: %s, %d chip%s, %s, %s, %lld tokens in, %lld out, %s",
+                     "podsim serve: %s, %d chip%s, %s, %s, %lld token%s in, %lld out, %s",
                      row->slice, (int)chips, pod_cli_plural(chips), row->model, row->dtype,
-                     (long long)args->input, (long long)args->output, load);
+                     (long long)args->input, pod_cli_plural(args->input), (long long)args->output,
+                     load);
     pod_step_serving_heading(findings, request);
     pod_findings_say(
         findings, POD_FINDING_BELOW, "room",

@@ -185,11 +185,12 @@ static void best_say(const shapes_row *rows, pod_findings *findings)
                          "No padding saves time: each costs more than its fewer programs save");
         return;
     }
-    pod_findings_say(
-        findings, POD_FINDING_BELOW, "shapes",
-        "Padding to %s saves %.1f s of %.1f s (%.1f %%): %" PRId64 " programs instead of %" PRId64,
-        way_names[best], rows[0].total_s - rows[best].total_s, rows[0].total_s,
-        100 * (1 - rows[best].total_s / rows[0].total_s), rows[best].shapes, rows[0].shapes);
+    pod_findings_say(findings, POD_FINDING_BELOW, "shapes",
+                     "Padding to %s saves %.1f s of %.1f s (%.1f %%): %" PRId64
+                     " program%s instead of %" PRId64,
+                     way_names[best], rows[0].total_s - rows[best].total_s, rows[0].total_s,
+                     100 * (1 - rows[best].total_s / rows[0].total_s), rows[best].shapes,
+                     pod_cli_plural(rows[best].shapes), rows[0].shapes);
 }
 
 pod_status pod_step_shapes_run(pod_cli *cli, const pod_step_texts *texts,
@@ -205,9 +206,9 @@ pod_status pod_step_shapes_run(pod_cli *cli, const pod_step_texts *texts,
     POD_THEN(st, pod_emit_new(cli->common.format, "step", columns, NCOLUMNS, &emit, err));
     if (st == POD_OK) {
         pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
-                         "podsim step: %s, %s, %s, %" PRId64 " steps of %d lengths",
+                         "podsim step: %s, %s, %s, %" PRId64 " steps of %d length%s",
                          setup->slice.name, request->model.name, pod_step_mode_name(request->mode),
-                         texts->steps, shapes->count);
+                         texts->steps, shapes->count, pod_cli_plural(shapes->count));
     }
     for (int way = 0; way < WAYS && st == POD_OK; way++) {
         st = way_run(cli, texts, shapes, way, request, setup, logical, known, &rows[way], err);
