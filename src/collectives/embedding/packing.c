@@ -278,12 +278,72 @@ static int starts_of(int ntrees, int32_t nranks)
     return starts < 1 || ntrees == 1 ? 1 : starts < STARTS_MAX ? starts : STARTS_MAX;
 }
 
+/* The hops from a root to the farthest rank. @param scratch  scratch[nranks] */
+static int32_t farthest(packer *p, int32_t root, int32_t *scratch)
+{
+    int32_t found = 0;
+    for (int32_t r = 0; r < p->axes->nranks; ++r) {
+        p->depth[r] = -1;
+    }
+    p->depth[root] = 0;
+    scratch[found++] = root;
+    for (int32_t i = 0; i < found; ++i) {
+        const int32_t first = scratch[i] * 2 * p->axes->naxes;
+        for (int32_t link = first; link < first + 2 * p->axes->naxes; ++link) {
+            const int32_t to = p->axes->hop[link].rank;
+            if (is_usable(p->axes, link) && p->depth[to] < 0) {
+                p->depth[to] = p->depth[scratch[i]] + 1;
+                scratch[found++] = to;
+            }
+        }
+    }
+    return p->depth[scratch[found - 1]];
+}
+
+/* What no round is better than: all links share all trees' hops, those of a rank its part of each tree, and a tree is
+ * as deep as its root is far from the others. Slow links count as others. */
+static packing_round round_least(packer *p)
+{
+    const pod_coll_axes *axes = p->axes;
+    const int32_t ntrees = p->args->ntrees;
+    packing_round least = {.busiest = 0, .deepest = 0};
+    int32_t usable = 0; /* links, or cables */
+    for (int32_t rank = 0; rank < axes->nranks; ++rank) {
+        int32_t own = 0;
+        for (int32_t way = 0; way < 2 * axes->naxes; ++way) {
+            const int32_t link = rank * 2 * axes->naxes + way;
+            if (axes->hop[link].rank < 0) {
+                continue;
+            }
+            const int32_t back = link_back(axes, link);
+            const bool in = is_usable(axes, back); /* a tree that comes to a rank */
+            const bool either = in || is_usable(axes, link);
+            own += p->args->both_ways ? either : in;
+            usable += p->args->both_ways ? either && link < back : in;
+        }
+        const int32_t share = own > 0 ? (ntrees + own - 1) / own : 0;
+        least.busiest =
+            share > least.busiest && rank != p->args->root ? share : least.busiest;
+    }
+    const int64_t hops = (int64_t)ntrees * (axes->nranks - 1);
+    const int32_t share = usable > 0 ? (int32_t)((hops + usable - 1) / usable) : 0;
+    least.busiest = share > least.busiest ? share : least.busiest;
+    for (int tree = 0; tree < ntrees; ++tree) {
+        const int32_t root = p->args->root >= 0 ? p->args->root : middle(axes, tree);
+        const int32_t far = tree == 0 || p->args->root < 0 ? farthest(p, root, p->link_to) : 0;
+        least.deepest = far > least.deepest ? far : least.deepest;
+    }
+    return least;
+}
+
+/* From so many starts, unless no other could be better than what was found. */
 static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
 {
     const int32_t n = p->axes->nranks;
     const bool many = n <= POD_COLL_SMALL_RANKS && !p->args->once;
     const int starts = many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
-    for (int i = 0; i < starts; ++i) {
+    const packing_round least = round_least(p);
+    for (int i = 0; i < starts && !(kept->count == 1 && is_as_good(&kept->round[0], &least)); ++i) {
         p->weight = load_weight[i % LOAD_WEIGHTS];
         memset(p->load, 0, (size_t)links_of(p->axes) * sizeof *p->load);
         POD_TRY(pack_rounds(p, kept, err));
@@ -434,6 +494,7 @@ typedef struct known_packing {
     bool both_ways;
     bool once;
     int32_t root;
+    double *slowness; /* slowness[links], or NULL */
     packing_rounds rounds;
 } known_packing;
 
@@ -458,6 +519,7 @@ static void known_fini(known_packing *one)
     rounds_fini(&one->rounds);
     free(one->axes.position);
     free(one->axes.hop);
+    free(one->slowness);
 }
 
 static void packings_forget(pod_coll_packings *known)
@@ -493,13 +555,24 @@ static bool same_axes(const pod_coll_axes *a, const pod_coll_axes *b)
     return same;
 }
 
+static bool same_slowness(const double *a, const double *b, int32_t links)
+{
+    bool same = (a == NULL) == (b == NULL);
+    for (int32_t i = 0; same && a != NULL && i < links; i++) {
+        same = !(a[i] < b[i] || a[i] > b[i]);
+    }
+    return same;
+}
+
 static packing_rounds *known_find(const pod_coll_packings *known, const pod_coll_axes *axes,
                                   const pod_coll_packing_args *args)
 {
     for (int i = 0; known != NULL && i < known->count; i++) {
         known_packing *one = &known->list[i];
         if (one->ntrees == args->ntrees && one->both_ways == args->both_ways
-            && one->once == args->once && one->root == args->root && same_axes(&one->axes, axes)) {
+            && one->once == args->once && one->root == args->root
+            && same_slowness(one->slowness, args->slowness, links_of(axes))
+            && same_axes(&one->axes, axes)) {
             return &one->rounds;
         }
     }
@@ -525,14 +598,20 @@ static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
     }
     one.axes.position = malloc(positions * sizeof *one.axes.position);
     one.axes.hop = malloc(links * sizeof *one.axes.hop);
+    one.slowness = args->slowness != NULL ? malloc(links * sizeof *one.slowness) : NULL;
     if (one.axes.position == NULL || one.axes.hop == NULL
+        || (one.slowness == NULL) != (args->slowness == NULL)
         || !POD_GROW(known->list, known->room, known->count + 1)) {
         free(one.axes.position);
         free(one.axes.hop);
+        free(one.slowness);
         return false;
     }
     memcpy(one.axes.position, axes->position, (positions - 1) * sizeof *axes->position);
     memcpy(one.axes.hop, axes->hop, (links - 1) * sizeof *axes->hop);
+    if (one.slowness != NULL) {
+        memcpy(one.slowness, args->slowness, (links - 1) * sizeof *one.slowness);
+    }
     known->list[known->count++] = one;
     known->bytes += bytes;
     return true;
@@ -541,8 +620,7 @@ static bool known_add(pod_coll_packings *known, const pod_coll_axes *axes,
 pod_status pod_coll_packing_init(pod_coll_packing *packing, const pod_coll_axes *axes,
                                  const pod_coll_packing_args *args, pod_error *err)
 {
-    /* slow links are few, and what they are is not in the axes */
-    pod_coll_packings *known = args->slowness == NULL ? args->known : NULL;
+    pod_coll_packings *known = args->known;
     packing_rounds *before = known_find(known, axes, args);
     packing_rounds rounds = {.count = 0};
     *packing = (pod_coll_packing){.nranks = 0};

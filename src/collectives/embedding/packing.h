@@ -8,11 +8,10 @@
  *
  *  Trees are grown from the root like Prim's: the next rank is the one whose link has the least
  *  4 · load + depth, so that trees avoid busy links and stay shallow. A tree over a slow link loads it as many
- *  times as it is slower. Then every tree in turn is taken
- *  out and grown again against the load of the others, for some rounds, more for few trees; the best
- *  round counts. Ties are
- *  broken by numbers drawn from a fixed seed. On an open 8x8: 0.95 of what the cut allows, depth
- *  10.
+ *  times as it is slower. Then every tree in turn is taken out and grown again against the load of the others, for
+ *  some rounds, more for few trees; the best round counts. Small groups start several times, unless a round is as
+ *  good as links and distances allow. Ties are broken by numbers drawn from a fixed seed. On an open 8x8: 0.95 of what
+ *  the cut allows, depth 10.
  *
  *  Disjoint trees for a broadcast on closed axes: 2·D of them, of which no two share a link, one for each axis
  *  and way. The tree of a, +, goes + along a, then from there + along the next axis, and so on round the axes;

@@ -167,7 +167,7 @@ static void expect_same(const pod_coll_packing *a, const pod_coll_packing *b)
     }
 }
 
-/* Trees that were grown for another size, another group between them, are those that are grown anew. */
+/* Trees that were grown for another size, another group or slow link between them, are those that are grown anew. */
 Test(collectives_tree, are_the_same_from_memory)
 {
     static const shape shapes[] = {
@@ -184,8 +184,13 @@ Test(collectives_tree, are_the_same_from_memory)
         pod_coll_packing anew;
         pod_coll_packing again;
         cr_assert(pod_coll_axes_init(&axes, &f.request, NULL) == POD_OK);
+        double slowness[24 * 3 * 2]; /* one link is slow, every other time */
+        for (int32_t link = 0; link < axes.nranks * axes.naxes * 2; link++) {
+            slowness[link] = link == i / 8 ? 2.5 : 1.0;
+        }
         pod_coll_packing_args args = {.ntrees = counts[i % 4],
                                       .both_ways = i / 8 % 2 == 0,
+                                      .slowness = i / 4 % 4 < 2 ? slowness : NULL,
                                       .root = i / 16 % 2 == 0 ? 0 : -1,
                                       .hop_load = i / 32 == 0 ? 0 : 0.25 * i};
         cr_assert(pod_coll_packing_init(&anew, &axes, &args, NULL) == POD_OK);
