@@ -25,6 +25,9 @@
  * axes named otherwise are flooded the same way, they are planned as *places* and *ways*: ranks in the order of their
  * coordinates and directions with the axes in an order of their sizes, of all orders the one that is done first.
  * Channels are ways.
+ *
+ * Trees share links more evenly if some cable is left out, now and then. Small groups of a slice without faults try that
+ * with each: what a dead cable would let them find they find without its death.
  */
 #include "collectives/algorithms/gather.h"
 
@@ -45,6 +48,7 @@ typedef struct flood_schedule {
     int32_t *start;
     int32_t *rank_of;  /* rank_of[place] */
     int32_t *place_of; /* place_of[rank] */
+    pod_flood_plan plan;
     int8_t direction_of
         [POD_DIRECTIONS]; /* of a way. All that follows says place for rank and way for direction. */
     int32_t *neighbor;    /* neighbor[rank · 6 + direction] */
@@ -305,18 +309,17 @@ typedef struct planner {
     int32_t *used; /* steps used in this round, [channel · n + rank] */
 } planner;
 
-/* The message of a tree edge: who sends it, by which channel, in which round. */
+/* The message of a tree edge: who sends it, by which channel. */
 typedef struct edge {
     int32_t sender;
     int channel;
-    int32_t round;
 } edge;
 
 static edge edge_of(const flood_schedule *self, const planner *plan, int32_t root, int32_t rank)
 {
     const int64_t at = (int64_t)root * self->n + rank;
     const int in = plan->trees.parent[at];
-    return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in, plan->trees.hops[at] - 1};
+    return (edge){self->neighbor[rank * POD_DIRECTIONS + (in ^ 1)], in};
 }
 
 /* Place the messages of one round one after another; the longest list of a channel sets its length. */
@@ -333,10 +336,10 @@ static void place_round(flood_schedule *self, planner *plan, int32_t round, bool
         if (rank == root) {
             continue;
         }
-        const edge e = edge_of(self, plan, root, rank);
-        if (e.round != round) {
+        if (plan->trees.hops[root * (int64_t)self->n + rank] - 1 != round) {
             continue;
         }
+        const edge e = edge_of(self, plan, root, rank);
         const int32_t used = plan->used[e.channel * self->n + e.sender]++;
         longest[e.channel] = used + 1 > longest[e.channel] ? used + 1 : longest[e.channel];
         const int32_t step = start_of(self, e.channel, round) + used;
@@ -522,8 +525,8 @@ static const int8_t axis_orders[ORDERS][POD_AXES] = {
     {2, 1, 0}
 };
 
-/* Beyond so many ranks one order of the axes is taken untried. */
-enum { ORDERS_TRIED_RANKS_MAX = 128 };
+/* Beyond so many ranks one order of the axes is taken untried, and no cable is left out. */
+enum { ORDERS_TRIED_RANKS_MAX = 128, CABLES_TRIED_RANKS_MAX = 32 };
 
 /* What planning makes, and needs for a while. */
 typedef struct places {
@@ -559,27 +562,102 @@ static bool plan_order(flood_schedule *self, places *p, int order)
     return ok;
 }
 
-/* The order of the axes that is done first. */
-static bool plan_best(flood_schedule *self, places *p)
+/* Whether an earlier order differs only by where axes without links stand. */
+static bool is_repeated(const pod_slice *slice, int order)
 {
-    int best = 0;
-    int planned = -1;
-    double least = 0.0;
-    bool ok = true;
-    for (int order = 0; ok && self->n <= ORDERS_TRIED_RANKS_MAX && order < ORDERS; ++order) {
-        ok = plan_order(self, p, order);
-        planned = order;
-        const double time_ps = ok ? flood_time(self, p->request) : -1.0;
-        ok = time_ps >= 0.0;
-        if (order == 0 || time_ps < least) {
-            least = time_ps;
-            best = order;
+    int sorted[POD_AXES];
+    bool repeated = false;
+    pod_slice_axes_sorted(slice, sorted);
+    for (int earlier = 0; earlier < order && !repeated; ++earlier) {
+        int at = 0;
+        repeated = true;
+        for (int i = 0; i < POD_AXES; ++i) {
+            const int axis = sorted[axis_orders[order][i]];
+            if (slice->dims[axis] > 1) {
+                while (slice->dims[sorted[axis_orders[earlier][at]]] == 1) {
+                    ++at;
+                }
+                repeated = repeated && sorted[axis_orders[earlier][at++]] == axis;
+            }
         }
     }
-    return ok && (planned == best || plan_order(self, p, best));
+    return repeated;
 }
 
-static bool plan_all(flood_schedule *self, const pod_coll_request *request)
+/* Take a link out both ways, if all ranks can do without. @return false: they can't, and nothing is taken out */
+static bool cable_take(flood_schedule *self, places *p, int32_t link)
+{
+    const int32_t to = p->neighbor[link];
+    if (to == NOBODY) {
+        return false;
+    }
+    const int32_t back = to * POD_DIRECTIONS + (link % POD_DIRECTIONS ^ 1);
+    const int32_t from = p->neighbor[back];
+    p->neighbor[link] = NOBODY;
+    p->neighbor[back] = NOBODY;
+    if (pod_flood_search(p->neighbor, self->n, 0, self->place_of, self->rank_of) == self->n) {
+        return true;
+    }
+    p->neighbor[link] = to;
+    p->neighbor[back] = from;
+    return false;
+}
+
+/* Try all orders of the axes. @param without  the link that was taken out, or -1
+ * @param least_ps  of what was tried before; below 0: nothing */
+static bool orders_try(flood_schedule *self, places *p, int32_t without, double *least_ps)
+{
+    bool ok = true;
+    for (int order = 0; ok && order < ORDERS; ++order) {
+        if (is_repeated(p->request->slice, order)) {
+            continue;
+        }
+        ok = plan_order(self, p, order);
+        const double time_ps = ok ? flood_time(self, p->request) : -1.0;
+        ok = time_ps >= 0.0;
+        if (ok && (*least_ps < 0.0 || time_ps < *least_ps)) {
+            *least_ps = time_ps;
+            self->plan = (pod_flood_plan){.order = order, .without = without};
+        }
+    }
+    return ok;
+}
+
+/* The plan that is done first. @param back  back[size * POD_DIRECTIONS]: p->neighbor, to be put back */
+static bool plan_find(flood_schedule *self, places *p, const int32_t *back)
+{
+    const int32_t links = self->n * POD_DIRECTIONS;
+    const bool few = self->n <= CABLES_TRIED_RANKS_MAX && p->request->slice->nfaults == 0;
+    double least_ps = -1.0;
+    bool ok = self->n > ORDERS_TRIED_RANKS_MAX || orders_try(self, p, -1, &least_ps);
+    for (int32_t link = 0; ok && few && link < links; link += 2) { /* + directions */
+        if (cable_take(self, p, link)) {
+            ok = orders_try(self, p, link, &least_ps);
+            memcpy(p->neighbor, back, (size_t)links * sizeof *back);
+        }
+    }
+    return ok;
+}
+
+/* @param known  or NULL: it is to be found */
+static bool plan_follow(flood_schedule *self, places *p, const pod_flood_plan *known)
+{
+    const size_t bytes = (size_t)self->n * POD_DIRECTIONS * sizeof *p->neighbor;
+    int32_t *back = known == NULL ? malloc(bytes) : NULL;
+    self->plan = known != NULL ? *known : (pod_flood_plan){.order = 0, .without = -1};
+    if (back != NULL) {
+        memcpy(back, p->neighbor, bytes);
+    }
+    bool ok = known != NULL || (back != NULL && plan_find(self, p, back));
+    free(back);
+    if (ok && self->plan.without >= 0) {
+        ok = cable_take(self, p, self->plan.without);
+    }
+    return ok && plan_order(self, p, self->plan.order);
+}
+
+static bool plan_all(flood_schedule *self, const pod_coll_request *request,
+                     const pod_flood_plan *known)
 {
     const size_t n = (size_t)self->n;
     places p = {.request = request,
@@ -595,7 +673,8 @@ static bool plan_all(flood_schedule *self, const pod_coll_request *request)
               && self->neighbor && self->brought && self->passes_on;
     if (ok) {
         find_neighbors(request, p.neighbor, self->neighbor);
-        ok = plan_best(self, &p) && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
+        ok = plan_follow(self, &p, known)
+             && (self->base.op != POD_REDUCE_SCATTER || turn_round(self));
     }
     free(p.plan.used);
     free(p.keyed);
@@ -603,8 +682,8 @@ static bool plan_all(flood_schedule *self, const pod_coll_request *request)
     return ok;
 }
 
-pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                           pod_error *err)
+pod_status pod_flood_build(const pod_coll_request *request, const pod_flood_plan *known,
+                           pod_coll_schedule **schedule, pod_error *err)
 {
     const int32_t n = request->group->size;
     flood_schedule *self = calloc(1, sizeof *self);
@@ -617,7 +696,7 @@ pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **
     if (st == POD_OK) {
         const bool sums = request->op == POD_ALL_REDUCE;
         pod_coll_frame_slots(&self->base, sums ? 1 : n, sums ? n + 1 : n);
-        st = plan_all(self, request)
+        st = plan_all(self, request, known)
                  ? POD_OK
                  : pod_fail(err, POD_E_NOMEM, "no memory for a schedule; use fewer chips");
     }
@@ -629,19 +708,20 @@ pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **
     return POD_OK;
 }
 
-pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                             pod_error *err)
+pod_flood_plan pod_flood_plan_of(const pod_coll_schedule *schedule)
 {
-    pod_coll_schedule *schedule = NULL;
-    POD_TRY(pod_flood_build(request, &schedule, err));
+    return ((const flood_schedule *)schedule)->plan;
+}
+
+pod_status pod_flood_predict(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                             pod_coll_prediction *prediction, pod_error *err)
+{
     const flood_schedule *self = (const flood_schedule *)schedule;
     const double time_ps = flood_time(self, request);
     if (time_ps < 0.0) {
-        pod_coll_schedule_free(schedule);
         return pod_fail(err, POD_E_NOMEM, "no memory to predict a flood; use fewer chips");
     }
     const double hops = (double)self->rounds * (double)request->hop_latency_ps;
     pod_coll_prediction_make(request, (pod_time_ps)hops, (pod_time_ps)(time_ps - hops), prediction);
-    pod_coll_schedule_free(schedule);
     return POD_OK;
 }

@@ -472,69 +472,96 @@ static bool could_flood(const pod_coll_request *request, pod_time_ps best_ps)
            && (between || n <= POD_COLL_SMALL_RANKS);
 }
 
-static pod_status build_form(const pod_coll_request *request, bool flood,
-                             pod_coll_schedule **schedule, pod_error *err)
+/* What a prediction remembers: PLAN_RELAY, or a flood's plan. */
+enum { PLAN_RELAY = 0, PLAN_ORDERS = 8 };
+
+static int32_t plan_write(const pod_flood_plan *plan)
 {
-    const pod_relay_plan plan = {.algorithm = "gather"};
-    return flood ? pod_flood_build(request, schedule, err)
-                 : pod_relay_build(request, &plan, schedule, err);
+    return 1 + plan->order + PLAN_ORDERS * (plan->without + 1);
 }
 
-static pod_status predict_form(const pod_coll_request *request, bool flood,
-                               pod_coll_prediction *prediction, pod_error *err)
+static pod_flood_plan plan_read(int32_t plan)
+{
+    return (pod_flood_plan){.order = (plan - 1) % PLAN_ORDERS,
+                            .without = (plan - 1) / PLAN_ORDERS - 1};
+}
+
+static pod_status relay_build(const pod_coll_request *request, pod_coll_schedule **schedule,
+                              pod_error *err)
+{
+    const pod_relay_plan plan = {.algorithm = "gather"};
+    return pod_relay_build(request, &plan, schedule, err);
+}
+
+static pod_status relay_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                pod_error *err)
 {
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
-    pod_status st = build_form(request, flood, &schedule, err);
-    POD_THEN(st, pod_coll_predict_schedule(request, schedule, flood ? POD_LIKE_NONE : POD_LIKE_ALL,
-                                           prediction, &complete, err));
+    pod_status st = relay_build(request, &schedule, err);
+    POD_THEN(st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete,
+                                           err));
     pod_coll_schedule_free(schedule);
-    if (st != POD_OK || complete) {
-        return st;
-    }
-    return flood ? pod_flood_predict(request, prediction, err)
-                 : pod_relay_predict(request, prediction, err);
+    return st != POD_OK || complete ? st : pod_relay_predict(request, prediction, err);
 }
 
-static pod_status choose_form(const pod_coll_request *request, bool *flood,
-                              pod_coll_prediction *prediction, pod_error *err)
+static pod_status flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                pod_error *err)
 {
-    *flood = should_flood(request);
-    POD_TRY(predict_form(request, *flood, prediction, err));
+    pod_coll_schedule *schedule = NULL;
+    bool complete = false;
+    pod_status st = pod_flood_build(request, NULL, &schedule, err);
+    POD_THEN(st, pod_coll_predict_schedule(request, schedule, POD_LIKE_NONE, prediction, &complete,
+                                           err));
+    if (st == POD_OK && !complete) {
+        st = pod_flood_predict(request, schedule, prediction, err);
+    }
+    if (st == POD_OK) {
+        const pod_flood_plan plan = pod_flood_plan_of(schedule);
+        prediction->plan = plan_write(&plan);
+    }
+    pod_coll_schedule_free(schedule);
+    return st;
+}
+
+static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
+                                 pod_error *err)
+{
+    const bool floods = should_flood(request);
+    POD_TRY(floods ? flood_predict(request, prediction, err)
+                   : relay_predict(request, prediction, err));
     const pod_time_ps enough_ps = request->enough_ps;
     pod_coll_request asked = *request;
     asked.enough_ps =
         enough_ps > 0 && enough_ps < prediction->total_ps ? enough_ps : prediction->total_ps;
-    if (!*flood && could_flood(request, asked.enough_ps)) {
+    if (!floods && could_flood(request, asked.enough_ps)) {
         pod_coll_prediction other;
-        POD_TRY(predict_form(&asked, true, &other, err));
-        if (other.total_ps < prediction->total_ps) {
-            *flood = true;
-            *prediction = other;
-        }
+        POD_TRY(flood_predict(&asked, &other, err));
+        *prediction = other.total_ps < prediction->total_ps ? other : *prediction;
     }
+    prediction->planner = &pod_coll_gather;
     return POD_OK;
 }
 
 static pod_status gather_build(const pod_coll_request *request, pod_coll_schedule **schedule,
                                pod_error *err)
 {
-    bool flood = should_flood(request);
-    if (!flood && may_flood(request)) {
-        pod_coll_prediction prediction;
-        const pod_status st = choose_form(request, &flood, &prediction, err);
-        if (st != POD_OK) {
-            return st;
+    const pod_coll_prediction *known = request->predicted;
+    pod_coll_prediction mine = {.plan = PLAN_RELAY};
+    if (known == NULL || known->planner != &pod_coll_gather) {
+        known = &mine;
+        if (should_flood(request)) {
+            return pod_flood_build(request, NULL, schedule, err);
+        }
+        if (may_flood(request)) {
+            POD_TRY(gather_predict(request, &mine, err));
         }
     }
-    return build_form(request, flood, schedule, err);
-}
-
-static pod_status gather_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                                 pod_error *err)
-{
-    bool flood = false;
-    return choose_form(request, &flood, prediction, err);
+    if (known->plan == PLAN_RELAY) {
+        return relay_build(request, schedule, err);
+    }
+    const pod_flood_plan plan = plan_read(known->plan);
+    return pod_flood_build(request, &plan, schedule, err);
 }
 
 const pod_coll_algorithm pod_coll_gather = {

@@ -20,10 +20,22 @@ enum { POD_FLOOD_RANKS_MAX = 512, POD_FLOOD_SLOW_MAX = 2 };
 
 /** POD_E_INVALID when the group is too large or, seen alone, not connected by links that all groups have. */
 pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err);
-pod_status pod_flood_build(const pod_coll_request *request, pod_coll_schedule **schedule,
-                           pod_error *err);
-pod_status pod_flood_predict(const pod_coll_request *request, pod_coll_prediction *prediction,
-                             pod_error *err);
+
+/** How a flood is planned: what takes time to find. */
+typedef struct pod_flood_plan {
+    int32_t order;   /**< of the axes */
+    int32_t without; /**< rank * POD_DIRECTIONS + direction of a link whose cable is left out; -1 = none is */
+} pod_flood_plan;
+
+/** @param known  of a flood of the same request, NULL = the one that is done first is found
+ *  @return POD_E_NOMEM */
+pod_status pod_flood_build(const pod_coll_request *request, const pod_flood_plan *known,
+                           pod_coll_schedule **schedule, pod_error *err);
+/** @param schedule  of pod_flood_build */
+pod_flood_plan pod_flood_plan_of(const pod_coll_schedule *schedule);
+/** By message after message, where they are too many to be followed. @return POD_E_NOMEM */
+pod_status pod_flood_predict(const pod_coll_request *request, const pod_coll_schedule *schedule,
+                             pod_coll_prediction *prediction, pod_error *err);
 
 typedef struct pod_relay_plan {
     const char *algorithm; /**< static */

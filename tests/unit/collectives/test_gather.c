@@ -159,6 +159,79 @@ Test(gather, is_no_slower_than_beside_a_dead_cable)
     }
 }
 
+/* Small groups leave out each cable in turn: none helps by its death. */
+Test(gather, of_few_chips_is_no_slower_than_beside_any_dead_cable)
+{
+    static const shape shapes[] = {
+        {{5, 4, 1}, "y", false, 7, 0, {{0}}},
+        {{4, 4, 1}, "",  false, 7, 0, {{0}}},
+        {{2, 3, 3}, "",  false, 7, 0, {{0}}},
+    };
+    for (int i = 0; i < 3; ++i) {
+        for (int64_t elements = 20000; elements <= 200000; elements *= 10) {
+            fixture f;
+            fixture_init(&f, &shapes[i], POD_ALL_GATHER, elements);
+            const pod_time_ps healthy = gather_time(&f);
+            for (int32_t link = 0; link < f.slice.nchips * POD_DIRECTIONS; link += 2) {
+                const int32_t chip = link / POD_DIRECTIONS;
+                const int direction = link % POD_DIRECTIONS;
+                if (pod_slice_neighbor(&f.slice, chip, direction) >= 0) {
+                    f.slice.faults[0] = (pod_fault){
+                        .kind = POD_FAULT_LINK_DEAD, .chip = chip, .direction = direction};
+                    f.slice.nfaults = 1;
+                    cr_expect(healthy <= gather_time(&f), "%s, %d elements, chip %d direction %d",
+                              f.name, (int)elements, (int)chip, direction);
+                    f.slice.nfaults = 0;
+                }
+            }
+            fixture_fini(&f);
+        }
+    }
+}
+
+/* A schedule from the plan of its prediction is the one that is built without. */
+Test(gather, is_built_from_its_prediction)
+{
+    static const shape mesh = {
+        {5,   4, 1},
+        "y", false, 7, 0, {{0}}
+    };
+    for (int o = 0; o < 3; ++o) {
+        for (int64_t elements = 1 << 10; elements <= 1 << 20; elements <<= 5) {
+            fixture f;
+            fixture_init(&f, &mesh, ops[o], elements);
+            pod_coll_prediction prediction;
+            pod_coll_schedule *found = NULL;
+            pod_coll_schedule *known = NULL;
+            cr_assert(gather()->predict(&f.request, &prediction, NULL) == POD_OK);
+            cr_assert(gather()->build(&f.request, &found, NULL) == POD_OK);
+            f.request.predicted = &prediction;
+            cr_assert(gather()->build(&f.request, &known, NULL) == POD_OK);
+            cr_assert_eq(found->nchannels, known->nchannels);
+            for (int32_t rank = 0; rank < f.group.size; ++rank) {
+                pod_coll_place me;
+                pod_coll_place_make(&f.group, rank, &me);
+                for (int32_t c = 0; c < found->nchannels; ++c) {
+                    const int32_t steps = found->ops->steps(found, &me, c);
+                    cr_assert_eq(steps, known->ops->steps(known, &me, c));
+                    for (int32_t s = 0; s < steps; ++s) {
+                        pod_coll_step one;
+                        pod_coll_step other;
+                        found->ops->step(found, &me, c, s, &one);
+                        known->ops->step(known, &me, c, s, &other);
+                        cr_assert(one.send_to == other.send_to && one.send_slot == other.send_slot
+                                  && one.recv_from == other.recv_from
+                                  && one.recv_slot == other.recv_slot);
+                    }
+                }
+            }
+            pod_coll_schedule_free(known);
+            pod_coll_schedule_free(found);
+            fixture_fini(&f);
+        }
+    }
+}
+
 /* A flood up the trees is the flood down them, turned round. */
 Test(gather, scatters_as_fast_as_it_gathers)
 {
