@@ -133,45 +133,11 @@ static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
     return 2 * (int64_t)packing->ntrees * chunks * packing->nranks;
 }
 
-/* Too many messages to be followed. The formula, which knows load and depth only, can't tell trees of many starts
- * apart: they are grown from one. */
-static bool is_beyond(const pod_coll_request *request, const pod_coll_axes *axes, int trees)
+/* Few enough messages to be followed. */
+static bool is_followed(const pod_coll_request *request, const pod_coll_packing *packing,
+                        int variant)
 {
-    const pod_coll_packing like = {.ntrees = trees, .nranks = axes->nranks, .busiest = 2};
-    return tree_messages(&like, tree_chunks(request, &like, 0)) > TRIED_MESSAGES_MAX;
-}
-
-/* The number of trees that loads the busiest link least; few for few elements or many ranks.
- * @param hop_worth  of a hop less, in times of what it takes */
-static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
-                               int least_trees, int most_trees, double hop_worth,
-                               pod_coll_packing *best, pod_error *err)
-{
-    double *slowness = slowness_of(request, axes);
-    for (int trees = least_trees; trees <= most_trees; trees += 2) {
-        const pod_coll_packing_args args = {.known = request->packings,
-                                            .ntrees = trees,
-                                            .both_ways = request->op == POD_ALL_REDUCE,
-                                            .once = is_beyond(request, axes, trees),
-                                            .root = root_of(request),
-                                            .slowness = slowness,
-                                            .hop_load = hop_worth * tree_hop_load(request, trees)};
-        pod_coll_packing packing;
-        const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
-        if (st != POD_OK) {
-            pod_coll_packing_fini(best);
-            free(slowness);
-            return st;
-        }
-        if (!best->parent || packing_load(&packing) < packing_load(best) * 0.999) {
-            pod_coll_packing_fini(best);
-            *best = packing;
-        } else {
-            pod_coll_packing_fini(&packing);
-        }
-    }
-    free(slowness);
-    return POD_OK;
+    return tree_messages(packing, tree_chunks(request, packing, variant)) <= TRIED_MESSAGES_MAX;
 }
 
 /* Time by the formula above. */
@@ -183,6 +149,53 @@ static double tree_formula_s(const pod_coll_request *request, const pod_coll_pac
                           / request->link_rate.bytes_per_s / packing->ntrees;
     const int phases = request->op == POD_ALL_REDUCE ? 2 : 1;
     return tree_s * packing->busiest + phases * packing->depth * (alpha + tree_s / chunks);
+}
+
+/* Which of two packings is better: the one that loads the busiest link less; the quicker one in large groups, of which
+ * no other plans are tried. */
+static bool is_better(const pod_coll_request *request, const pod_coll_packing *a,
+                      const pod_coll_packing *b)
+{
+    if (a->nranks <= FEW_RANKS_MAX) {
+        return packing_load(a) < packing_load(b) * 0.999;
+    }
+    return tree_formula_s(request, a, tree_chunks(request, a, 0))
+           < tree_formula_s(request, b, tree_chunks(request, b, 0)) * 0.999;
+}
+
+/* The best number of trees; few for few elements or many ranks. The formula, which knows load and depth only, can't tell
+ * trees of many starts apart: those that are not followed are grown from one.
+ * @param hop_worth  of a hop less, in times of what it takes */
+static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
+                               int least_trees, int most_trees, double hop_worth,
+                               pod_coll_packing *best, pod_error *err)
+{
+    double *slowness = slowness_of(request, axes);
+    for (int trees = least_trees; trees <= most_trees; trees += 2) {
+        const pod_coll_packing like = {.ntrees = trees, .nranks = axes->nranks, .busiest = 2};
+        const pod_coll_packing_args args = {.known = request->packings,
+                                            .ntrees = trees,
+                                            .both_ways = request->op == POD_ALL_REDUCE,
+                                            .once = !is_followed(request, &like, 0),
+                                            .root = root_of(request),
+                                            .slowness = slowness,
+                                            .hop_load = hop_worth * tree_hop_load(request, trees)};
+        pod_coll_packing packing;
+        const pod_status st = pod_coll_packing_init(&packing, axes, &args, err);
+        if (st != POD_OK) {
+            pod_coll_packing_fini(best);
+            free(slowness);
+            return st;
+        }
+        if (!best->parent || is_better(request, &packing, best)) {
+            pod_coll_packing_fini(best);
+            *best = packing;
+        } else {
+            pod_coll_packing_fini(&packing);
+        }
+    }
+    free(slowness);
+    return POD_OK;
 }
 
 /* Many packed trees; few for many ranks. */
@@ -228,8 +241,8 @@ static pod_status find_packing(const pod_coll_request *request, const pod_coll_a
     }
     if (kind == TREES_LIGHTEST) {
         const int most = tree_most(request, axes);
-        return best_packing(request, axes, most > TREES_MIN ? TREES_MIN : most, most, 0.0, packing,
-                            err);
+        return best_packing(request, axes, most > TREES_MIN ? TREES_MIN : most, most,
+                            axes->nranks <= FEW_RANKS_MAX ? 0.0 : 1.0, packing, err);
     }
     const bool fits = request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(axes);
     return fits ? pod_coll_packing_disjoint(packing, axes, request->root, err) : POD_OK;
@@ -288,7 +301,7 @@ static pod_status tree_consider(const pod_coll_request *request, pod_coll_packin
                                 tree_plan *plan, tree_plan *best, pod_error *err)
 {
     const int32_t chunks = tree_chunks(request, packing, plan->variant);
-    plan->followed = tree_messages(packing, chunks) <= TRIED_MESSAGES_MAX;
+    plan->followed = is_followed(request, packing, plan->variant);
     const bool later = plan->kind >= LATER_TREES && plan->kind < TREES_LIGHTEST;
     if (later && !plan->followed) { /* the formula can't tell them from the others */
         plan->estimate.time_ps = POD_TIME_NEVER;

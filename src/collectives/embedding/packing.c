@@ -19,12 +19,15 @@ enum {
     STARTED_RANKS = 64, /* of all starts with one weight, */
     STARTED_RANKS_OF_FEW = 256,
     STARTS_MAX = 24,
+    LARGE_RANKS = 128, /* more are started with few weights, once each */
+    LARGE_STARTS = 2,
     PACKING_SEED = 1,
     TIE_BITS = 20
 };
 
 /* How many hops of depth a tree more over a link is worth, in turn. Groups of few ranks try all. */
 static const int64_t load_weight[LOAD_WEIGHTS] = {4, 1, 16, 2};
+static const int64_t large_weight[LARGE_STARTS] = {4, 8};
 
 /* A link that would join a rank to the growing tree. */
 typedef struct candidate {
@@ -341,10 +344,12 @@ static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
 {
     const int32_t n = p->axes->nranks;
     const bool many = n <= POD_COLL_SMALL_RANKS && !p->args->once;
-    const int starts = many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
+    const bool large = n > LARGE_RANKS && p->args->ntrees > 1;
+    const int starts =
+        large ? LARGE_STARTS : many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
     const packing_round least = round_least(p);
     for (int i = 0; i < starts && !(kept->count == 1 && is_as_good(&kept->round[0], &least)); ++i) {
-        p->weight = load_weight[i % LOAD_WEIGHTS];
+        p->weight = large ? large_weight[i] : load_weight[i % LOAD_WEIGHTS];
         memset(p->load, 0, (size_t)links_of(p->axes) * sizeof *p->load);
         POD_TRY(pack_rounds(p, kept, err));
     }
