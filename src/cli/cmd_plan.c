@@ -152,10 +152,11 @@ static pod_status print(pod_plan *p, pod_error *err)
     pod_status status = pod_emit_new(p->cli->common.format, "plan", shown, NCOLUMNS, &emit, err);
     if (status == POD_OK) {
         pod_findings_say(p->findings, POD_FINDING_ABOVE, "settings",
-                         "podsim plan: %s, %s, %s, %d slices, cost in %s",
+                         "podsim plan: %s, %s, %s, %d slice%s, cost in %s",
                          p->question.request->model.name,
                          pod_plan_batch_text(p, batch, sizeof batch),
                          pod_step_mode_name(p->question.request->mode), p->slices.count,
+                         pod_cli_plural(p->slices.count),
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
         pod_step_serving_heading(p->findings, p->question.request);
     }

@@ -30,11 +30,11 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
     const pod_chip_spec *chip = &run_case->setup->chip;
     const pod_slice *slice = &run_case->setup->slice;
     const int32_t n = run_case->group.size;
-    pod_cli_explain(cli, "%s %s over %s (%d groups of %d), %lld bytes of %s%s, %s:", slice->name,
-                    pod_coll_op_name(request->op), run_case->axes,
-                    slice->nchips * slice->nslices / n, n, (long long)row->bytes,
-                    pod_dtype_name(row->dtype), request->dtype_given ? "" : " (default)",
-                    row->algorithm);
+    const int32_t groups = slice->nchips * slice->nslices / n;
+    pod_cli_explain(cli, "%s %s over %s (%d group%s of %d), %lld bytes of %s%s, %s:", slice->name,
+                    pod_coll_op_name(request->op), run_case->axes, groups, pod_cli_plural(groups),
+                    n, (long long)row->bytes, pod_dtype_name(row->dtype),
+                    request->dtype_given ? "" : " (default)", row->algorithm);
     pod_cli_explain(
         cli,
         "  rates %s: link %g GB/s one way%s, hop %g us, launch %g us on the device + %g on the "

@@ -266,10 +266,11 @@ static pod_status devices_find(const pod_cli *cli, const pod_hlo_texts *texts,
                            (long long)module->replicas);
         }
         return pod_fail(err, POD_E_INVALID,
-                        "%s has %s%lld partition%s, %s %d chips; give a --slice of as many chips "
+                        "%s has %s%lld partition%s, %s %d chip%s; give a --slice of as many chips "
                         "as %spartitions",
                         inputs->text.path, of_replicas, (long long)module->partitions,
-                        module->partitions == 1 ? "" : "s", setup->slice.name, setup->slice.nchips,
+                        pod_cli_plural(module->partitions), setup->slice.name, setup->slice.nchips,
+                        pod_cli_plural(setup->slice.nchips),
                         module->replicas > 1 ? "replicas times " : "");
     }
     const int32_t count = (int32_t)module->devices;

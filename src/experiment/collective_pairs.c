@@ -176,9 +176,10 @@ static pod_status read_end(const pod_slice *slice, const pod_group *group, const
     }
     if (group->count * slice->nslices > 1) {
         return pod_table_fail(table, row, column, err,
-                              "'%s' is one chip, and there are %d groups in %d slices; give its "
+                              "'%s' is one chip, and there are %d group%s in %d slice%s; give its "
                               "rank in a group, 0 to %d",
-                              text, group->count, slice->nslices, group->size - 1);
+                              text, group->count, group->count == 1 ? "" : "s", slice->nslices,
+                              slice->nslices == 1 ? "" : "s", group->size - 1);
     }
     int32_t chip = 0;
     pod_error inner = {0};

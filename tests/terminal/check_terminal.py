@@ -154,6 +154,9 @@ for columns in (60, 80, 100, 200):
         check(raw.index("rank  mesh") < raw.rindex("layouts, best so far"), f"rows come at the end: {told}", [raw])
 lines, _ = on_terminal(100, compare, interrupt=b"     1  fsdp=64 ")
 check(len(rows_of(lines)) >= 1 and all(len(row) == 8 for row in rows_of(lines)), "an interrupt leaves half a row", lines)
+lines, _ = on_terminal(100, ["compare", "--slice", "v5p:8x8x16", "--model", "llama3.1-405b", "--batch", "1024", "--seq", "8192", "--data",
+                             "none"], interrupt=b"best so far")
+check(not any("best so far" in line for line in lines), "an interrupt leaves a progress line", lines)
 lines, _ = on_terminal(120, compare + ["--wide", "--top", "1"])
 check(sum(" slower " in line for line in lines) >= 1 and len(rows_of(lines)) >= 1, "--wide has other rows", lines)
 
