@@ -26,8 +26,8 @@
  * coordinates and directions with the axes in an order of their sizes, of all orders the one that is done first.
  * Channels are ways.
  *
- * Trees share links more evenly if some cable is left out, now and then. Small groups of a slice without faults try that
- * with each: what a dead cable would let them find they find without its death.
+ * Trees share links more evenly if some cable is left out, now and then. Small groups of a slice without faults try
+ * that with each: what a dead cable would let them find they find without its death.
  */
 #include "collectives/algorithms/gather.h"
 
@@ -563,7 +563,7 @@ static bool plan_order(flood_schedule *self, places *p, int order)
 }
 
 /* Whether an earlier order differs only by where axes without links stand. */
-static bool is_repeated(const pod_slice *slice, int order)
+static bool order_is_repeated(const pod_slice *slice, int order)
 {
     int sorted[POD_AXES];
     bool repeated = false;
@@ -609,7 +609,7 @@ static bool orders_try(flood_schedule *self, places *p, int32_t without, double 
 {
     bool ok = true;
     for (int order = 0; ok && order < ORDERS; ++order) {
-        if (is_repeated(p->request->slice, order)) {
+        if (order_is_repeated(p->request->slice, order)) {
             continue;
         }
         ok = plan_order(self, p, order);

@@ -475,12 +475,12 @@ static bool could_flood(const pod_coll_request *request, pod_time_ps best_ps)
 /* What a prediction remembers: PLAN_RELAY, or a flood's plan. */
 enum { PLAN_RELAY = 0, PLAN_ORDERS = 8 };
 
-static int32_t plan_write(const pod_flood_plan *plan)
+static int32_t flood_plan_write(const pod_flood_plan *plan)
 {
     return 1 + plan->order + PLAN_ORDERS * (plan->without + 1);
 }
 
-static pod_flood_plan plan_read(int32_t plan)
+static pod_flood_plan flood_plan_read(int32_t plan)
 {
     return (pod_flood_plan){.order = (plan - 1) % PLAN_ORDERS,
                             .without = (plan - 1) / PLAN_ORDERS - 1};
@@ -499,8 +499,8 @@ static pod_status relay_predict(const pod_coll_request *request, pod_coll_predic
     pod_coll_schedule *schedule = NULL;
     bool complete = false;
     pod_status st = relay_build(request, &schedule, err);
-    POD_THEN(st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete,
-                                           err));
+    POD_THEN(
+        st, pod_coll_predict_schedule(request, schedule, POD_LIKE_ALL, prediction, &complete, err));
     pod_coll_schedule_free(schedule);
     return st != POD_OK || complete ? st : pod_relay_predict(request, prediction, err);
 }
@@ -518,7 +518,7 @@ static pod_status flood_predict(const pod_coll_request *request, pod_coll_predic
     }
     if (st == POD_OK) {
         const pod_flood_plan plan = pod_flood_plan_of(schedule);
-        prediction->plan = plan_write(&plan);
+        prediction->plan = flood_plan_write(&plan);
     }
     pod_coll_schedule_free(schedule);
     return st;
@@ -560,7 +560,7 @@ static pod_status gather_build(const pod_coll_request *request, pod_coll_schedul
     if (known->plan == PLAN_RELAY) {
         return relay_build(request, schedule, err);
     }
-    const pod_flood_plan plan = plan_read(known->plan);
+    const pod_flood_plan plan = flood_plan_read(known->plan);
     return pod_flood_build(request, &plan, schedule, err);
 }
 

@@ -23,8 +23,9 @@ pod_status pod_flood_applies(const pod_coll_request *request, pod_error *err);
 
 /** How a flood is planned: what takes time to find. */
 typedef struct pod_flood_plan {
-    int32_t order;   /**< of the axes */
-    int32_t without; /**< rank * POD_DIRECTIONS + direction of a link whose cable is left out; -1 = none is */
+    int32_t order; /**< of the axes */
+    int32_t
+        without; /**< rank * POD_DIRECTIONS + direction of a link whose cable is left out; -1 = none is */
 } pod_flood_plan;
 
 /** @param known  of a flood of the same request, NULL = the one that is done first is found

@@ -134,8 +134,8 @@ static int64_t tree_messages(const pod_coll_packing *packing, int32_t chunks)
 }
 
 /* Few enough messages to be followed. */
-static bool is_followed(const pod_coll_request *request, const pod_coll_packing *packing,
-                        int variant)
+static bool tree_is_followed(const pod_coll_request *request, const pod_coll_packing *packing,
+                             int variant)
 {
     return tree_messages(packing, tree_chunks(request, packing, variant)) <= TRIED_MESSAGES_MAX;
 }
@@ -163,8 +163,8 @@ static bool is_better(const pod_coll_request *request, const pod_coll_packing *a
            < tree_formula_s(request, b, tree_chunks(request, b, 0)) * 0.999;
 }
 
-/* The best number of trees; few for few elements or many ranks. The formula, which knows load and depth only, can't tell
- * trees of many starts apart: those that are not followed are grown from one.
+/* The best number of trees; few for few elements or many ranks. The formula, which knows load and depth only, can't
+ * tell trees of many starts apart: those that are not followed are grown from one.
  * @param hop_worth  of a hop less, in times of what it takes */
 static pod_status best_packing(const pod_coll_request *request, const pod_coll_axes *axes,
                                int least_trees, int most_trees, double hop_worth,
@@ -176,7 +176,7 @@ static pod_status best_packing(const pod_coll_request *request, const pod_coll_a
         const pod_coll_packing_args args = {.known = request->packings,
                                             .ntrees = trees,
                                             .both_ways = request->op == POD_ALL_REDUCE,
-                                            .once = !is_followed(request, &like, 0),
+                                            .once = !tree_is_followed(request, &like, 0),
                                             .root = root_of(request),
                                             .slowness = slowness,
                                             .hop_load = hop_worth * tree_hop_load(request, trees)};
@@ -301,7 +301,7 @@ static pod_status tree_consider(const pod_coll_request *request, pod_coll_packin
                                 tree_plan *plan, tree_plan *best, pod_error *err)
 {
     const int32_t chunks = tree_chunks(request, packing, plan->variant);
-    plan->followed = is_followed(request, packing, plan->variant);
+    plan->followed = tree_is_followed(request, packing, plan->variant);
     const bool later = plan->kind >= LATER_TREES && plan->kind < TREES_LIGHTEST;
     if (later && !plan->followed) { /* the formula can't tell them from the others */
         plan->estimate.time_ps = POD_TIME_NEVER;

@@ -282,7 +282,7 @@ static int starts_of(int ntrees, int32_t nranks)
 }
 
 /* The hops from a root to the farthest rank. @param scratch  scratch[nranks] */
-static int32_t farthest(packer *p, int32_t root, int32_t *scratch)
+static int32_t farthest_hops(packer *p, int32_t root, int32_t *scratch)
 {
     int32_t found = 0;
     for (int32_t r = 0; r < p->axes->nranks; ++r) {
@@ -325,15 +325,14 @@ static packing_round round_least(packer *p)
             usable += p->args->both_ways ? either && link < back : in;
         }
         const int32_t share = own > 0 ? (ntrees + own - 1) / own : 0;
-        least.busiest =
-            share > least.busiest && rank != p->args->root ? share : least.busiest;
+        least.busiest = share > least.busiest && rank != p->args->root ? share : least.busiest;
     }
     const int64_t hops = (int64_t)ntrees * (axes->nranks - 1);
     const int32_t share = usable > 0 ? (int32_t)((hops + usable - 1) / usable) : 0;
     least.busiest = share > least.busiest ? share : least.busiest;
     for (int tree = 0; tree < ntrees; ++tree) {
         const int32_t root = p->args->root >= 0 ? p->args->root : middle(axes, tree);
-        const int32_t far = tree == 0 || p->args->root < 0 ? farthest(p, root, p->link_to) : 0;
+        const int32_t far = tree == 0 || p->args->root < 0 ? farthest_hops(p, root, p->link_to) : 0;
         least.deepest = far > least.deepest ? far : least.deepest;
     }
     return least;
@@ -345,8 +344,9 @@ static pod_status pack(packer *p, packing_rounds *kept, pod_error *err)
     const int32_t n = p->axes->nranks;
     const bool many = n <= POD_COLL_SMALL_RANKS && !p->args->once;
     const bool large = n > LARGE_RANKS && p->args->ntrees > 1;
-    const int starts =
-        large ? LARGE_STARTS : many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n) : 1;
+    const int starts = large  ? LARGE_STARTS
+                       : many ? LOAD_WEIGHTS * starts_of(p->args->ntrees, n)
+                              : 1;
     const packing_round least = round_least(p);
     for (int i = 0; i < starts && !(kept->count == 1 && is_as_good(&kept->round[0], &least)); ++i) {
         p->weight = large ? large_weight[i] : load_weight[i % LOAD_WEIGHTS];

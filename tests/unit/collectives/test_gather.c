@@ -193,7 +193,7 @@ Test(gather, of_few_chips_is_no_slower_than_beside_any_dead_cable)
 Test(gather, is_built_from_its_prediction)
 {
     static const shape mesh = {
-        {5,   4, 1},
+        {5,  4, 1},
         "y", false, 7, 0, {{0}}
     };
     for (int o = 0; o < 3; ++o) {
