@@ -262,11 +262,9 @@ static void weight_backward(pod_tf *tf, const pod_layer *layer, const char *name
  *  matmuls. @return the sum, under way; NONE: there is none */
 static int32_t shares_sum(pod_tf *tf, const pod_layer *layer)
 {
-    const int32_t op = drops(tf)
-                           ? NONE
-                           : pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.shares",
-                                               &tf->layout->tensor, tf->tokens * layer->top_k,
-                                               POD_DTYPE_F32, NONE, TOUCH(NONE, NONE, NONE, NONE));
+    const int32_t op = pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.shares", &tf->layout->tensor,
+                                         tf->tokens * layer->top_k, POD_DTYPE_F32, NONE,
+                                         TOUCH(NONE, NONE, NONE, NONE));
     pod_tf_routes_shares_sum(tf, layer, op);
     return op;
 }

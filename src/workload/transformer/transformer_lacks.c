@@ -93,10 +93,6 @@ static pod_status rows_divide(const pod_step_request *request, const pod_work_la
     if (model->capacity_percent > 0 && layout->size[POD_MESH_SEQUENCE] > 1) {
         return feature_fail("a capacity of experts over the mesh axis sequence", err);
     }
-    if (model->capacity_percent > 0 && request->mode == POD_STEP_TRAIN
-        && layout->size[POD_MESH_TENSOR] > 1) { /* nobody sums derivatives by shares */
-        return feature_fail("training of a capacity of experts over tensor", err);
-    }
     if (room % (PERCENT * model->experts) != 0) {
         return pod_fail(err, POD_E_INVALID,
                         "--data real: a capacity of %lld %% of %lld tokens with %lld of %lld "
