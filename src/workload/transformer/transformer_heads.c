@@ -267,6 +267,11 @@ static const pod_layer_matmul *latent_read(const pod_layer *layer, const pod_lay
                                            : NULL;
 }
 
+bool pod_tf_makes_latent(const pod_tf *tf, const pod_layer_matmul *m)
+{
+    return heads_are_latent(tf) && m->role == POD_ROLE_PROJECTION && m->n_units == 0;
+}
+
 bool pod_tf_reads_latent(const pod_layer *layer, const pod_layer_matmul *m)
 {
     return latent_read(layer, m) != NULL;

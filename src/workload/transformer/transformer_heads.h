@@ -26,7 +26,8 @@ pod_number_view pod_tf_heads_gates(const pod_tf *tf, const pod_layer *layer, int
 /** A factor of projection `m`, with the latent that it reads, if it does. @param raw  numbers of all projections */
 pod_tf_factor pod_tf_factor_latent(pod_tf *tf, const pod_layer *layer, const pod_layer_matmul *m,
                                    pod_tf_factor factor, int32_t raw);
-/** Whether it reads a latent. */
+/** Whether a projection makes a latent, which all chips of tensor have whole; whether it reads one. */
+bool pod_tf_makes_latent(const pod_tf *tf, const pod_layer_matmul *m);
 bool pod_tf_reads_latent(const pod_layer *layer, const pod_layer_matmul *m);
 
 /** Attention with all but its arrays, but for positions; rotation of the heads of a view. */

@@ -44,10 +44,6 @@ static void layout_lacks(const pod_step_request *r, const pod_work_layout *layou
     lack_note(lack, pieces && pod_circular_is_on(r, layout->stages),
               "--collective-matmul on in a circular pipeline");
     lack_note(lack, pieces && r->model->kv_lora > 0, "--collective-matmul on of latent attention");
-    lack_note(lack,
-              r->model->kv_lora > 0 && r->mode == POD_STEP_TRAIN
-                  && layout->size[POD_MESH_TENSOR] > 1,
-              "training of latent attention over tensor");
 }
 
 /** What tensor and the cut of the embedding's columns must divide. */

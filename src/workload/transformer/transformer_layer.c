@@ -479,6 +479,67 @@ static pod_tf_product out_derivative(pod_tf *tf, const pod_layer *layer, const l
     return product;
 }
 
+/** Where chips of tensor share latents, each has the part of their derivatives that its heads make: what a chip makes of
+ *  that for the layer's input is summed with all else, but gradients of weights need the sum.
+ *  @param[out] sum  its numbers, latent by latent @return the sum, under way; NONE: there is none */
+static int32_t latents_sum(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t *sum)
+{
+    int64_t width = 0;
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        width += tf->tensor > 1 && pod_tf_makes_latent(tf, m) ? m->n : 0;
+    }
+    const int32_t own =
+        width > 0 ? pod_tf_number_new(tf, "dlatent", tf->stage.build.dtype, tf->tokens, width)
+                  : NONE;
+    *sum = width > 0 ? pod_tf_number_new(tf, "dlatent", tf->stage.build.dtype, tf->tokens, width)
+                     : NONE;
+    int64_t first = 0;
+    for (int i = 0; i < layer->nmatmuls && own != NONE; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (pod_tf_makes_latent(tf, m)) {
+            const int64_t column = pod_tf_column_first(tf, layer, m);
+            pod_number copy = pod_tf_number_begin(POD_NUMBER_COPY);
+            copy.in[0] =
+                pod_tf_number_part(tf, pod_tf_number(tf, dqkv), 0, tf->tokens, column, m->n);
+            copy.out[0] = pod_tf_number_part(tf, own, 0, tf->tokens, first, m->n);
+            pod_tf_number_compute(tf, &copy);
+            first += m->n;
+        }
+    }
+    const int32_t op = width > 0
+                           ? pod_tf_collective(tf, POD_ALL_REDUCE, "bwd.sum.latents",
+                                               &tf->layout->tensor, tf->tokens * width,
+                                               POD_DTYPE_BF16, NONE, TOUCH(dqkv, NONE, NONE, NONE))
+                           : NONE;
+    pod_tf_number_move(tf, op, own, *sum, (const int[2]){0, 0});
+    return op;
+}
+
+/** Derivatives by weights that make latents, when those are summed. */
+static void latents_by_weights(pod_tf *tf, const pod_layer *layer, const layer_state *s,
+                               const int32_t dqkv_partial_sum[3], int32_t summed)
+{
+    pod_tf_products latents = {0};
+    pod_tf_summing none = {.products = NULL};
+    int64_t first = 0;
+    if (summed == NONE) {
+        return;
+    }
+    for (int i = 0; i < layer->nmatmuls; i++) {
+        const pod_layer_matmul *m = &layer->matmul[i];
+        if (pod_tf_makes_latent(tf, m)) {
+            pod_tf_product *p = &latents.product[latents.count++];
+            *p = weights_derivative(tf, layer, s, m, dqkv_partial_sum[0], dqkv_partial_sum[1]);
+            p->factor.b = dqkv_partial_sum[2];
+            p->factor.column = first;
+            first += m->n;
+        }
+    }
+    pod_tf_wait(tf, summed);
+    pod_tf_multiply_weights(tf, &none, &latents);
+}
+
 /** Products of a projection's gradient: by its input, and by its weights. */
 static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer_state *s,
                                  const attention_gradient *g, int32_t weights, int32_t dxn)
@@ -500,10 +561,13 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
     pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_ATTENTION);
     const int32_t partial = g->out_done ? g->partial : pod_tf_gradient_buffer(tf, bundle);
     pod_tf_quantize(tf, tf->tokens * (tf->model->d_model + pod_tf_context_width(tf, layer)), s->xn);
+    int32_t latents = NONE;
+    const int32_t summed = latents_sum(tf, layer, dqkv, &latents);
     pod_tf_products derivatives = {0};
     for (int i = 0; i < layer->nmatmuls; i++) {
         const pod_layer_matmul *m = &layer->matmul[i];
-        if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m))) {
+        const bool later = summed != NONE && pod_tf_makes_latent(tf, m);
+        if (m->role == POD_ROLE_PROJECTION && !(g->out_done && is_of_queries(m)) && !later) {
             derivatives.product[derivatives.count++] =
                 weights_derivative(tf, layer, s, m, dqkv, partial);
         }
@@ -512,6 +576,7 @@ static void projections_backward(pod_tf *tf, const pod_layer *layer, const layer
         derivatives.product[derivatives.count++] = out_derivative(tf, layer, s, g->dout, partial);
     }
     pod_tf_multiply_weights(tf, &sum, &derivatives);
+    latents_by_weights(tf, layer, s, TOUCH(dqkv, partial, latents), summed);
     pod_tf_gradient(tf, bundle, partial);
     pod_tf_multiply_sum_end(tf, &sum);
 }

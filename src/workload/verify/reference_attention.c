@@ -299,14 +299,14 @@ static pod_inexact make_cleared(pod_reference_step *step, int64_t width)
     return x;
 }
 
-/** The derivative by what a norm of heads or latents read; stored. */
+/** The derivative by what a norm of heads or latents read; stored so often, of a latent as partial sums, too. */
 static pod_inexact norm_heads_back(pod_reference_step *step, const pod_inexact *x, int64_t width,
-                                   const pod_inexact *dy)
+                                   const pod_inexact *dy, double roundings)
 {
     const pod_inexact_norm norm = head_norm(step, width);
     const pod_inexact dx = make_rows(step, x->columns);
     pod_inexact_norm_backward(&step->ix, &norm, x, dy, &dx);
-    pod_inexact_store(&step->ix, "bwd.norm.qk", &dx, 1);
+    pod_inexact_store(&step->ix, "bwd.norm.qk", &dx, roundings);
     return dx;
 }
 
@@ -323,7 +323,8 @@ static void latent_query_back(pod_reference_step *step, pod_reference_state *s,
     const pod_inexact dnormed = make_cleared(step, model->q_lora);
     project_input_back(step, s, "query", &s->query_normed, dq, &dnormed);
     pod_inexact_store(&step->ix, "bwd.latent", &dnormed, terms);
-    const pod_inexact dlatent = norm_heads_back(step, &s->query_latent, model->q_lora, &dnormed);
+    const pod_inexact dlatent =
+        norm_heads_back(step, &s->query_latent, model->q_lora, &dnormed, 2 * terms - 1);
     project_input_back(step, s, "query.latent", &s->xn, &dlatent, dxn);
 }
 
@@ -345,7 +346,8 @@ static void latent_heads_back(pod_reference_step *step, pod_reference_state *s,
     project_input_back(step, s, "kv", &s->kv_normed, &dkv, &dnormed);
     pod_inexact_store(&step->ix, "bwd.latent", &dnormed, terms);
     const pod_inexact part = pod_inexact_part(&s->kv_latent, 0, model->kv_lora);
-    const pod_inexact by_norm = norm_heads_back(step, &part, model->kv_lora, &dnormed);
+    const pod_inexact by_norm =
+        norm_heads_back(step, &part, model->kv_lora, &dnormed, 2 * terms - 1);
     const pod_inexact dlatent = make_cleared(step, s->kv_latent.columns);
     copy_columns(&all, &by_norm, &dlatent);
     copy_columns_back(&rope, &dlatent, &d->k);
@@ -358,7 +360,7 @@ static void latent_heads_back(pod_reference_step *step, pod_reference_state *s,
 static pod_inexact head_norm_back(pod_reference_step *step, const pod_layer *layer,
                                   const pod_inexact *raw, const pod_inexact *dx)
 {
-    return step->args->model->qk_norms > 0 ? norm_heads_back(step, raw, layer->qk_dim, dx) : *dx;
+    return step->args->model->qk_norms > 0 ? norm_heads_back(step, raw, layer->qk_dim, dx, 1) : *dx;
 }
 
 /** @param dgate  derivatives by the gates, if gated */

@@ -97,6 +97,7 @@ static const layout layouts[] = {
     {"data=2,fsdp=2,tensor=2",     tied,       1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"fsdp=2,expert=4",            dropping,   1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_MINIMAL      },
     {"expert=4,tensor=2",          dropping,   1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
+    {"data=2,fsdp=2,tensor=2",     latent,     1, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_FULL         },
     {"pipeline=2,fsdp=4",          latent,     2, 1, POD_OPTIMIZER_SGD,      POD_STEP_TRAIN,   POD_REMAT_SAVE_QKV_PROJ},
     {"fsdp=4,tensor=2",
      "transformer:layers=3,d_model=32,d_ff=64,heads=4,kv_heads=4,head_dim=8,vocab=32,"
@@ -400,8 +401,6 @@ Test(transformer_numbers, of_other_layouts_are_refused)
                    "mlp_matrices=3",
                    "d_model = 36 does not divide over fsdp=8");
     expect_refused("pipeline=2,data=4", tied, "a tied head over pipeline has no real numbers yet");
-    expect_refused("fsdp=4,tensor=2", latent,
-                   "training of latent attention over tensor has no real");
     expect_refused("fsdp=8",
                    "transformer:layers=1,d_model=32,heads=4,kv_heads=2,head_dim=8,vocab=32,"
                    "mlp_matrices=3,experts=16,top_k=2,moe_d_ff=16,d_ff=16",
