@@ -479,8 +479,8 @@ static pod_tf_product out_derivative(pod_tf *tf, const pod_layer *layer, const l
     return product;
 }
 
-/** Where chips of tensor share latents, each has the part of their derivatives that its heads make: what a chip makes of
- *  that for the layer's input is summed with all else, but gradients of weights need the sum.
+/** Where chips of tensor share latents, each has the part of their derivatives that its heads make. What a chip makes
+ *  of that for the layer's input is summed with all else, but gradients of weights need the sum.
  *  @param[out] sum  its numbers, latent by latent @return the sum, under way; NONE: there is none */
 static int32_t latents_sum(pod_tf *tf, const pod_layer *layer, int32_t dqkv, int32_t *sum)
 {

@@ -161,7 +161,7 @@ static const set_layout set_layouts[] = {
      POD_CONTEXT_ALL_GATHER, false,
      {.on = false},
      true },
-    {{"pipeline=2,data=2,tensor=2", deep, 4, 1, POD_OPTIMIZER_ADAM, POD_STEP_TRAIN, POD_REMAT_NONE},
+    {{"pipeline=2,data=2,tensor=2", deep, 2, 1, POD_OPTIMIZER_SGD, POD_STEP_TRAIN, POD_REMAT_NONE},
      POD_CONTEXT_ALL_GATHER, false,
      {.on = false},
      true },
