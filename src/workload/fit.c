@@ -143,6 +143,25 @@ static bool try_microbatches(fit_search *search)
     return false;
 }
 
+/** Fewest pieces of the logits that fit, in powers of two. */
+static bool try_tiles(fit_search *search)
+{
+    enum { TILES_MAX = 64 };
+    pod_step_request request = *search->request;
+    int32_t tiles = request.settings.vocab_tiles > 1 ? request.settings.vocab_tiles : 1;
+    if (request.model->kind != POD_MODEL_TRANSFORMER || request.mode > POD_STEP_FORWARD) {
+        return false;
+    }
+    for (tiles *= 2; tiles <= TILES_MAX; tiles *= 2) {
+        request.settings.vocab_tiles = tiles;
+        if (request_fits(search, &request, NULL)) {
+            pod_text_printf(&search->advice, "it fits with --vocab-tiling %d", (int)tiles);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool mesh_fits(const fit_search *search, const pod_logical_mesh *logical)
 {
     pod_step_request request = *search->request;
@@ -237,8 +256,8 @@ pod_status pod_step_fits(const pod_step_request *request, const pod_step_work *w
         return POD_OK;
     }
     const bool found = !request->plain
-                       && (try_plans(&search) || try_microbatches(&search) || try_meshes(&search)
-                           || try_batches(&search));
+                       && (try_plans(&search) || try_microbatches(&search) || try_tiles(&search)
+                           || try_meshes(&search) || try_batches(&search));
     const pod_memory_kind kind = largest_kind(use);
     const pod_status st = pod_fail(
         err, POD_E_NOFIT, "needs %s a chip, of which %s %s, but a program may use %s on %s; %s",
