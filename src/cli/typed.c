@@ -155,10 +155,14 @@ pod_status pod_cli_typed_fail(const pod_cli_names *names, const char *bad, int a
     }
     char dashed[POD_CLI_OPTIONS_MAX][NAME_MAX_SIZE];
     const char *all[POD_CLI_OPTIONS_MAX];
+    int count = 0;
     for (int i = 0; i < names->count; i++) {
-        (void)snprintf(dashed[i], sizeof dashed[i], "--%s", names->options[i]->name);
-        all[i] = dashed[i];
+        if (names->options[i]->help != NULL) { /* others are for tests */
+            (void)snprintf(dashed[count], sizeof dashed[count], "--%s", names->options[i]->name);
+            all[count] = dashed[count];
+            count++;
+        }
     }
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(bad, "="), bad);
-    return pod_fail_unknown(err, POD_E_USAGE, "option", name, all, names->count);
+    return pod_fail_unknown(err, POD_E_USAGE, "option", name, all, count);
 }
