@@ -289,6 +289,8 @@ static void norm_row_forward(const pod_inexact_norm *norm, const double *x, cons
     const int64_t n = norm->width;
     const norm_row row = norm_of(norm->form, x, n);
     const double part = 1 / pod_square((double)n);
+    const double most =
+        4 * (double)n / pod_square(pod_transformer_lambda); /* within sqrt(n) of 0 */
     const double of_mean = norm->form->norm == POD_NORM_LAYER ? 1 : 0;
     double weighted = 0;
     double sum = 0;
@@ -299,7 +301,7 @@ static void norm_row_forward(const pod_inexact_norm *norm, const double *x, cons
     }
     for (int64_t i = 0; i < n; i++) {
         const double square = (double)sx[i] + part * (of_mean * sum + pod_square(y[i]) * weighted);
-        sy[i] = (float)(square * pod_square(row.scale));
+        sy[i] = (float)fmin(square * pod_square(row.scale), most);
     }
 }
 
@@ -553,11 +555,21 @@ static double softmax(double *z, int64_t n)
     return log_sum;
 }
 
+/** By how much more than s exp changes within lambda · s, where that is more than 1 and slopes say too little. */
+static double exp_growth(double square)
+{
+    const double most = pod_transformer_lambda * sqrt(square);
+    return most > 1 ? expm1(most) / most : 1;
+}
+
 /* loss = log Σ exp z - z[target], its derivative d = p - [target], δp_i = p_i (δz_i - Σ p_j δz_j) */
 static void loss_row(segment z, int64_t n, int32_t target, double share, double loss_square[2])
 {
+    static const double most_growth = 0x1p20; /* any bound */
+    static const double wide = 0x1p-24;       /* of differences in f32 */
     const double of_target = z.value[target];
-    const double loss = softmax(z.value, n) - of_target;
+    const double log_sum = softmax(z.value, n);
+    const double loss = log_sum - of_target;
     double weighted = 0;
     double of_loss = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -565,14 +577,20 @@ static void loss_row(segment z, int64_t n, int32_t target, double share, double 
         weighted += pod_square(p) * (double)z.square[i];
         of_loss += pod_square(p - (i == target ? 1 : 0)) * (double)z.square[i];
     }
-    loss_square[0] += share * loss;
-    loss_square[1] += pod_square(share) * of_loss;
+    double largest = 1;
     for (int64_t i = 0; i < n; i++) {
         const double p = z.value[i];
-        const double own = (1 - 2 * p) * (double)z.square[i]; /* (1 - p)² - p² */
+        const double square = weighted + (1 - 2 * p) * (double)z.square[i]; /* (1 - p)² - p² */
+        const double growth = exp_growth(square);
+        const double moved = p * sqrt(square) * growth; /* p stays between 0 and 1 */
+        const double s = share * fmin(moved, 1 / pod_transformer_lambda);
+        largest = fmax(largest, growth);
         z.value[i] = share * (p - (i == target ? 1 : 0));
-        z.square[i] = (float)(pod_square(share * p) * (own + weighted));
+        z.square[i] = (float)(pod_square(s) + pod_square(2 * wide * share));
     }
+    loss_square[0] += share * loss;
+    loss_square[1] += pod_square(share) * of_loss * pod_square(fmin(largest, most_growth));
+    loss_square[1] += pod_square(2 * wide * share * log_sum);
 }
 
 void pod_inexact_loss(const pod_inexact_context *context, const pod_inexact *logits,
