@@ -73,3 +73,21 @@ unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule
     }
     return directions;
 }
+
+unsigned pod_directions_axes(const pod_machine *machine, const pod_group *group,
+                             unsigned directions)
+{
+    const pod_slice *slice = machine->slice;
+    if (slice->nfaults > 0 || group->ndims == 0 || group->slices > 1
+        || (directions & POD_DIRECTION_DCN) != 0) {
+        return POD_DIRECTIONS_AXES_ALL;
+    }
+    unsigned axes = 0;
+    for (int dim = 0; dim < group->ndims; dim++) {
+        axes |= 1U << group->dim[dim].axis;
+    }
+    for (int axis = 0; axis < POD_AXES; axis++) {
+        axes |= (directions & axis_directions(axis)) != 0 ? 1U << axis : 0;
+    }
+    return axes;
+}

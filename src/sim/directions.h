@@ -13,7 +13,14 @@
 /** All directions of links in a slice, a bit each, and the ports to other slices. */
 enum { POD_DIRECTIONS_ALL = (1 << POD_DIRECTIONS) - 1, POD_DIRECTION_DCN = 1 << POD_DIRECTIONS };
 
+/** All axes of a slice, a bit each, and one for several slices. */
+enum { POD_DIRECTIONS_AXES_ALL = (2 << POD_AXES) - 1 };
+
 /** Directions of links that messages of a schedule may take from any chip: bit d for direction d, and POD_DIRECTION_DCN
  *  for messages to other slices. None that they take is left out. Local.
  *  @param machine  folded or not, which makes no difference but in time */
 unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule);
+/** Axes along which chips of a group differ, or messages of its schedule go: bit a for axis a. Chips that differ along
+ *  the others only do the same apart from each other. Where a twist or a fault tells them apart, and over slices: all. */
+unsigned pod_directions_axes(const pod_machine *machine, const pod_group *group,
+                             unsigned directions);

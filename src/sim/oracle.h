@@ -7,6 +7,11 @@
  *  step and says the ends. What it has answered is in a memo, by all beginnings of the cluster so far: where a
  *  beginning is new, a net of its own runs the cluster, and no farther than the step needs to know.
  *
+ *  Parts. A collective along some axes only is one for each row of chips along these: rows share no link, and one is as
+ *  the other. So each row is a question of its own, and its net is folded to one row (net/cells.h).
+ *
+ *      v5p:8x8x16, all-reduce along y and z: 8 parts of 128 chips; where all of a part begin together, one net
+ *
  *  Time. The step runs in parts. A beginning is known one launch before it happens: when all before T has happened,
  *  all beginnings before T + launch are known, so that ends before it can be told.
  *
@@ -15,19 +20,17 @@
 
 #include "sim/oracle_memo.h"
 
-/** What stands for a schedule and a machine: equal keys, equal both. */
-enum { POD_ORACLE_KEY_WORDS = 12 };
-
 typedef struct pod_oracle pod_oracle;
 
 /** A collective of a step. */
 typedef struct pod_oracle_question {
-    int64_t key[POD_ORACLE_KEY_WORDS];
+    int32_t known_as; /**< equal numbers: equal schedules, in all steps of one memo */
     const pod_coll_schedule *schedule;
     pod_dtype dtype;
     bool shared; /**< as pod_collective_options.shared */
     /** bit by bit those that it may use: collectives without a common bit never meet */
     unsigned links;
+    unsigned axes;   /**< pod_directions_axes */
     uint32_t number; /**< names it in answers */
 } pod_oracle_question;
 

@@ -56,7 +56,7 @@ static void live_woke(void *context, int32_t cell, uint64_t argument)
     const live *net = context;
     const beginning *b = &net->of->beginnings[argument];
     const uint64_t order = b->order;
-    pod_collective_start(net->collectives[b->what->member], cell,
+    pod_collective_start(net->collectives[b->member], cell,
                          order < UINT32_MAX ? (uint32_t)order : UINT32_MAX);
 }
 
@@ -80,7 +80,7 @@ static void live_freed(void *context, int32_t cell, int port)
 
 static void sees(live *net, const oracle_sight *sight)
 {
-    if (!net->watch->cells[sight->cell]) {
+    if (!net->watch->cells[oracle_cell(net->of->row, net->of->first, sight->cell)]) {
         return;
     }
     if (!POD_GROW(net->sights, net->sights_room, net->nsights + 1)) {
@@ -128,10 +128,6 @@ static pod_status live_new(pod_oracle *oracle, cluster *c, pod_error *err)
         return pod_fail(err, POD_E_NOMEM, "no memory for a collective");
     }
     net->of = c;
-    net->machine = *oracle->machine;
-    net->machine.progress = NULL;
-    net->machine.hbm_bytes_per_s = 0;
-    net->machine.dcn = net->machine.slice->nslices > 1 ? net->machine.dcn : NULL;
     net->zero_ps = oracle_part_of(oracle, c->base_ps);
     net->watch = oracle->watch.cells != NULL ? &oracle->watch : NULL;
     net->exclusive = c->nmembers == 1 && first->schedule->exclusive && net->watch == NULL;
@@ -146,13 +142,13 @@ static pod_status live_new(pod_oracle *oracle, cluster *c, pod_error *err)
                                    .left = net->watch != NULL ? live_left : NULL};
     const int64_t exclusive_bytes =
         net->exclusive ? first->schedule->least_elements * pod_dtype_size(first->dtype) : -1;
-    return pod_machine_net(&net->machine, &client, exclusive_bytes, &net->net, err);
+    return pod_machine_net(&c->row->machine, &client, exclusive_bytes, &net->net, err);
 }
 
 static pod_status live_member(live *net, const asked *what, pod_error *err)
 {
     const pod_oracle_question *question = &what->question;
-    const pod_collective_options options = {.machine = &net->machine,
+    const pod_collective_options options = {.machine = &net->of->row->machine,
                                             .net = net->net,
                                             .schedule = question->schedule,
                                             .instance = (uint32_t)net->ncollectives,
@@ -177,7 +173,8 @@ static pod_status live_feed(live *net, pod_error *err)
     }
     for (; net->fed < c->count; net->fed++) {
         const beginning *b = &c->beginnings[net->fed];
-        pod_net_wake(net->net, b->cell, b->time_ps - net->zero_ps, (uint64_t)net->fed);
+        pod_net_wake(net->net, c->row->local_of[b->cell], b->time_ps - net->zero_ps,
+                     (uint64_t)net->fed);
     }
     return POD_OK;
 }
@@ -279,7 +276,7 @@ static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
     if (to == NULL || net->out_of_memory) {
         return pod_fail(err, POD_E_NOMEM, "no memory for collectives");
     }
-    if (net->ended == c->nmembers * oracle->cells && net->until_ps == POD_TIME_NEVER) {
+    if (net->ended == c->cells && net->until_ps == POD_TIME_NEVER) {
         to->hops = pod_net_hops(net->net);
         if (net->nsights > 0) {
             to->sights = malloc((size_t)net->nsights * sizeof *to->sights);
@@ -290,19 +287,10 @@ static pod_status answer_keep(pod_oracle *oracle, cluster *c, pod_error *err)
         }
         to->nsights = net->nsights;
         oracle->memo->bytes += to->nsights * (int64_t)sizeof *to->sights;
-        oracle->memo->bytes += oracle->cells * (int64_t)(POD_NET_PORTS_MAX * sizeof *to->links);
+        oracle->memo->bytes += c->row->ncells * (int64_t)(POD_NET_PORTS_MAX * sizeof *to->links);
         return pod_net_records(oracle->machine->par, net->net, &to->links, err);
     }
     return POD_OK;
-}
-
-static bool all_begun(const pod_oracle *oracle, const cluster *c)
-{
-    bool all = true;
-    for (int64_t i = 0; i < c->nmembers && all; i++) {
-        all = c->members[i]->begun == oracle->cells;
-    }
-    return all;
 }
 
 /* What began since doesn't fit to what the net has run: it must run again, from the first beginning. */
@@ -338,10 +326,10 @@ pod_status pod_oracle_live_run(pod_oracle *oracle, cluster *c, pod_time_ps limit
         qsort(net->outcomes + before, (size_t)(net->count - before), sizeof *net->outcomes,
               outcome_compare);
     }
-    if (net->ended == c->nmembers * oracle->cells) {
+    if (net->ended == c->cells) {
         net->until_ps = pod_engine_run_part(pod_net_engine(net->net), POD_TIME_NEVER, NULL);
     }
-    if (net->until_ps == POD_TIME_NEVER && (all_begun(oracle, c) || net->out_of_memory)) {
+    if (net->until_ps == POD_TIME_NEVER && (c->count == c->cells || net->out_of_memory)) {
         POD_TRY(pod_net_run(net->net, err)); /* says what went wrong */
     }
     return answer_keep(oracle, c, err);

@@ -51,7 +51,6 @@ void pod_oracle_memo_free(pod_oracle_memo *memo)
 {
     if (memo != NULL) {
         memo_forget(memo);
-        free(memo->fold_words);
         free(memo);
     }
 }
@@ -107,25 +106,4 @@ oracle_entry *pod_oracle_memo_add(pod_oracle_memo *memo, const uint64_t hash[2])
     memo->count++;
     memo->bytes += (int64_t)(sizeof *made + sizeof(oracle_entry *));
     return made;
-}
-
-bool pod_oracle_fold_get(const pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         pod_oracle_fold *fold)
-{
-    const bool known = memo->fold_words != NULL && memo->nfold_words == count
-                       && memcmp(memo->fold_words, words, (size_t)count * sizeof *words) == 0;
-    *fold = known ? memo->fold : *fold;
-    return known;
-}
-
-void pod_oracle_fold_put(pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         const pod_oracle_fold *fold)
-{
-    free(memo->fold_words);
-    memo->fold_words = malloc((size_t)count * sizeof *words + 1);
-    memo->nfold_words = count;
-    memo->fold = *fold;
-    if (memo->fold_words != NULL) {
-        memcpy(memo->fold_words, words, (size_t)count * sizeof *words);
-    }
 }

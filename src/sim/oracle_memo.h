@@ -20,16 +20,6 @@ typedef struct pod_oracle_counts {
 } pod_oracle_counts;
 pod_oracle_counts pod_oracle_memo_counts(const pod_oracle_memo *memo);
 
-/** The latest fold of a machine (step_fold.c), by what decides on it; where memory is short, none. */
-typedef struct pod_oracle_fold {
-    bool fold_slices;
-    int32_t period[POD_AXES];
-} pod_oracle_fold;
-bool pod_oracle_fold_get(const pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         pod_oracle_fold *fold);
-void pod_oracle_fold_put(pod_oracle_memo *memo, const int64_t *words, int64_t count,
-                         const pod_oracle_fold *fold);
-
 /* Something happens to a member of a cluster, counted from its first beginning. */
 typedef struct oracle_outcome {
     pod_time_ps time_ps;
@@ -70,9 +60,6 @@ struct pod_oracle_memo {
     size_t count;
     int64_t bytes;
     pod_oracle_counts counts;
-    int64_t *fold_words; /* fold_words[nfold_words] decided on fold */
-    int64_t nfold_words;
-    pod_oracle_fold fold;
 };
 
 /** @return NULL: none; from add: no memory */

@@ -3,22 +3,42 @@
  *  clusters (oracle_live.c). For these two only. */
 #pragma once
 
+#include "sim/directions.h"
 #include "sim/oracle.h"
 
-/* A collective that some chip has begun, or will. */
+/* The cells of a row of chips along some axes: a machine folded to one row, and which cell of it stands for which. Cell
+ * i of a row is cell_of[i] + the row's first cell. */
+typedef struct frame {
+    pod_machine machine;
+    int32_t ncells;    /* 0: not made yet */
+    int32_t *local_of; /* local_of[cell] */
+    int32_t *cell_of;  /* cell_of[ncells]: of the row that begins with cell 0 */
+} frame;
+
+/* A collective that some chip has begun. */
 typedef struct asked {
     pod_oracle_question question;
-    struct cluster *cluster; /* NULL: not yet */
-    int32_t member;          /* its number there */
-    int32_t begun;           /* chips that have */
+    const frame *row;      /* of its parts */
+    const int32_t *number; /* number[cell] of its part */
+    struct part *parts;    /* parts[nparts] */
+    int32_t nparts;
+    int32_t left; /* parts that aren't over */
 } asked;
+
+/* What of it one row of chips does. */
+typedef struct part {
+    asked *of;
+    struct cluster *cluster; /* NULL: not yet */
+    int32_t first;           /* its first cell, then */
+} part;
 
 typedef struct beginning {
     pod_time_ps time_ps;
     int32_t cell;
+    int32_t member; /* the number of its collective in the cluster */
     int64_t number; /* in the order in which the oracle was told */
     uint64_t order;
-    asked *what;
+    part *what;
     uint64_t hash[2]; /* of the cluster's, up to this one */
 } beginning;
 
@@ -26,7 +46,6 @@ typedef struct beginning {
 typedef struct live {
     pod_net *net;
     const struct cluster *of;
-    pod_machine machine;
     bool exclusive;
     bool enough; /* something happened that is news */
     pod_time_ps zero_ps;
@@ -47,10 +66,16 @@ typedef struct live {
 } live;
 
 typedef struct cluster {
-    unsigned links;
-    asked **members;
+    unsigned axes; /* of all its collectives */
+    const frame *row;
+    int32_t first;         /* its first cell */
+    const asked **members; /* collectives, by their first beginnings */
     int64_t nmembers;
     int64_t members_room;
+    part **parts;
+    int64_t nparts;
+    int64_t parts_room;
+    int64_t cells; /* of all parts: so many beginnings are to come */
     beginning *beginnings;
     int64_t count;
     int64_t room;
@@ -65,11 +90,16 @@ typedef struct cluster {
     live *net;
 } cluster;
 
+/* Directions of links, and ports to other slices. */
+enum { ORACLE_LINKS = POD_DIRECTIONS + 1 };
+
 struct pod_oracle {
     pod_oracle_memo *memo;
     const pod_machine *machine;
     pod_oracle_watch watch; /* .cells is NULL: nobody watches */
     int32_t cells;
+    frame rows[POD_DIRECTIONS_AXES_ALL + 1]; /* by axes */
+    cluster **holds;    /* holds[cell * ORACLE_LINKS + link]: who uses it, or NULL */
     beginning *waiting; /* waiting[nwaiting], from `next` on sorted if so */
     int64_t waiting_room;
     int64_t nwaiting;
@@ -89,6 +119,11 @@ struct pod_oracle {
     int64_t hops;
     bool out_of_memory;
 };
+
+static inline int32_t oracle_cell(const frame *row, int32_t first, int32_t local)
+{
+    return row->cell_of[local] + first;
+}
 
 static inline pod_time_ps oracle_part_of(const pod_oracle *oracle, pod_time_ps time_ps)
 {

@@ -44,13 +44,17 @@ static unsigned links_of(const step_run *run, step_schedule *entry)
 void pod_step_oracle_begin(step_run *run, int32_t cell, int32_t op, uint64_t order,
                            pod_time_ps time_ps)
 {
-    step_schedule *entry = &run->schedules[run->stages[0].schedule_of[op]];
-    pod_oracle_question question = {.schedule = entry->schedule,
-                                    .dtype = entry->dtype,
-                                    .shared = entry->shared,
-                                    .links = links_of(run, entry),
-                                    .number = (uint32_t)op};
-    pod_step_key(run, entry, question.key);
+    const int32_t number = run->stages[0].schedule_of[op];
+    step_schedule *entry = &run->schedules[number];
+    const unsigned links = links_of(run, entry);
+    const pod_oracle_question question = {
+        .known_as = number,
+        .schedule = entry->schedule,
+        .dtype = entry->dtype,
+        .shared = entry->shared,
+        .links = links,
+        .axes = pod_directions_axes(run->args->machine, entry->schedule->group, links),
+        .number = (uint32_t)op};
     pod_oracle_begin(run->oracle, &question, cell, order, time_ps);
     run->begins = true;
 }

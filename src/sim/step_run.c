@@ -263,7 +263,7 @@ static pod_status machine_fold(const step_run *run, pod_machine *machine, pod_pa
     if (!run->args->fold || run->args->data || run->args->programs->nmeetings > 0) {
         return POD_OK;
     }
-    pod_step_fold_known(run, machine);
+    pod_step_fold(run, machine);
     const int64_t cells = pod_machine_cells(machine);
     const int ranks = pod_par_size(machine->par);
     const bool asks = pod_step_oracle_part_ps(run->args) > 0;

@@ -31,7 +31,6 @@ typedef struct step_schedule {
     bool shared;        /* drives several axes */
     bool directions_known;
     unsigned directions; /* of links that it may use, a bit each, once they are known */
-    uint64_t group_hash; /* of its group's chips, 0 = not made yet */
     pod_coll_schedule *schedule;
     /* bound_ps[stage]: for the groups of that stage; of meetings bound_ps[group]; -1 = not known
      * yet */
@@ -322,11 +321,6 @@ pod_status pod_step_stage_groups(const step_run *run, const pod_group *group, in
  *  that closes may be folded, and an open one along which nothing moves; slices, when all do the
  *  same. Needs the plan. Local, and the same on every rank. */
 void pod_step_fold(const step_run *run, pod_machine *machine);
-
-/** pod_step_fold, unless a step of the same schedules was folded before (step_key.c). */
-void pod_step_fold_known(const step_run *run, pod_machine *machine);
-/** What stands for a schedule on the machine of a step: key[POD_ORACLE_KEY_WORDS] (step_key.c). */
-void pod_step_key(const step_run *run, step_schedule *entry, int64_t *key);
 
 /** A step with an oracle (step_oracle.c): how far its parts go, 0 if it has none; the run; a cell will begin a
  *  collective. */

@@ -228,6 +228,24 @@ Test(sim_step_oracle, other_links_are_other_clusters)
     world_fini(&w);
 }
 
+/* Chips of open axes don't do the same, but rows do: one is simulated for all along x, and one for all along y, whose
+ * chips begin together, though not when the others' do. */
+Test(sim_step_oracle, rows_are_asked_one_by_one)
+{
+    world w;
+    pod_oracle_memo *memo = NULL;
+    world_init_axes(&w, 4, 4, 1, 0);
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
+    (void)collective(&w, POD_ALL_GATHER, GROUP_Y, 300,
+                     collective(&w, POD_ALL_GATHER, GROUP_X, 300, POD_OP_NONE));
+    same_with_and_without(&w, memo, NULL, 0);
+    cr_assert_eq(w.result.cells, 16);
+    cr_assert_eq(pod_oracle_memo_counts(memo).clusters, 2 * (4 + 4));
+    cr_assert_eq(pod_oracle_memo_counts(memo).nets, 2);
+    pod_oracle_memo_free(memo);
+    world_fini(&w);
+}
+
 /* Collectives on different links are one cluster from when another one uses both. */
 Test(sim_step_oracle, clusters_join)
 {
