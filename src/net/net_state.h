@@ -2,9 +2,9 @@
 /** @file net/net_state.h  What the files of net share: the state of links and cells. Private. */
 #pragma once
 
+#include "base/map.h"
 #include "ici/link_queue.h"
 #include "net/flow_queue.h"
-#include "net/map.h"
 #include "net/net.h"
 
 enum {

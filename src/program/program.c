@@ -17,51 +17,23 @@ static char *text_copy(const char *text)
 
 /* ---- names ---- */
 
-/* The slot of a name, or the one where it would be. */
-static int32_t *slot_of(const pod_program_names *names, const char *text)
-{
-    const uint32_t last = (uint32_t)names->nslots - 1;
-    uint32_t at = pod_hash(text, strlen(text)) & last;
-    while (names->slot[at] != 0 && strcmp(names->name[names->slot[at] - 1], text) != 0) {
-        at = (at + 1) & last;
-    }
-    return &names->slot[at];
-}
-
-/* Room for one more; at most half of the slots are taken. */
-static bool names_grow(pod_program_names *names)
-{
-    enum { FIRST = 128 };
-    if (!pod_grow_by_count(&names->name, names->count, sizeof *names->name)) {
-        return false;
-    }
-    if (2 * names->count < names->nslots) {
-        return true;
-    }
-    const int32_t nslots = names->nslots == 0 ? FIRST : 2 * names->nslots;
-    int32_t *slot = calloc((size_t)nslots, sizeof *slot);
-    if (slot == NULL) {
-        return false;
-    }
-    free(names->slot);
-    names->slot = slot;
-    names->nslots = nslots;
-    for (int32_t i = 0; i < names->count; i++) {
-        *slot_of(names, names->name[i]) = i + 1;
-    }
-    return true;
-}
-
 /* The program's own copy of a name; NULL without memory. */
 static const char *name_keep(pod_program_names *names, const char *text)
 {
-    int32_t *slot = names->nslots > 0 ? slot_of(names, text) : NULL;
-    if (slot != NULL && *slot != 0) {
-        return names->name[*slot - 1];
+    uint64_t hash[2] = {0};
+    for (const char *at = text; *at != '\0'; at++) {
+        hash[0] = pod_hash_mix(hash[0], (uint8_t)*at);
+        hash[1] = pod_hash_mix_other(hash[1], (uint8_t)*at);
     }
-    char *copy = names_grow(names) ? text_copy(text) : NULL;
+    const uint64_t *known = pod_map_get(&names->index, hash[0], hash[1]);
+    if (known != NULL) {
+        return names->name[*known];
+    }
+    const bool room = pod_grow_by_count(&names->name, names->count, sizeof *names->name)
+                      && pod_map_reserve(&names->index);
+    char *copy = room ? text_copy(text) : NULL;
     if (copy != NULL) {
-        *slot_of(names, text) = names->count + 1;
+        pod_map_put(&names->index, hash[0], hash[1], (uint64_t)names->count);
         names->name[names->count++] = copy;
     }
     return copy;
@@ -73,7 +45,7 @@ static void names_fini(pod_program_names *names)
         free(names->name[i]);
     }
     free(names->name);
-    free(names->slot);
+    pod_map_fini(&names->index);
 }
 
 /* ---- programs ---- */

@@ -51,6 +51,7 @@
 #pragma once
 
 #include "base/dtype.h"
+#include "base/map.h"
 #include "base/units.h"
 #include "chip/attention.h"
 #include "chip/conv.h"
@@ -230,8 +231,7 @@ static inline bool pod_op_receives(const pod_op *op)
 typedef struct pod_program_names {
     char **name; /**< name[count] */
     int32_t count;
-    int32_t *slot;  /**< slot[nslots]: index + 1 in name, or 0; open addressing by a hash */
-    int32_t nslots; /**< a power of two, or 0 */
+    pod_map index; /**< in name, by 128 bits of two hashes */
 } pod_program_names;
 
 typedef struct pod_program {

@@ -2,7 +2,7 @@
 /** @file sim/collective_state.h  What the files of sim/collective share. Private. */
 #pragma once
 
-#include "net/map.h"
+#include "base/map.h"
 #include "sim/collective.h"
 
 enum { NOT_QUEUED = -1 };

@@ -2,7 +2,6 @@
 #include "sim/oracle_memo.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A memo of more than this takes in nothing else, and is forgotten before the next step. */
 static const int64_t memo_bytes_max = INT64_C(64) << 20;
@@ -22,16 +21,13 @@ void pod_oracle_entry_fini(oracle_entry *entry)
 
 static void memo_forget(pod_oracle_memo *memo)
 {
-    for (size_t i = 0; i < memo->room; i++) {
-        if (memo->entries[i] != NULL) {
-            pod_oracle_entry_fini(memo->entries[i]);
-            free(memo->entries[i]);
-        }
+    while (memo->all != NULL) {
+        oracle_entry *first = memo->all;
+        memo->all = first->next;
+        pod_oracle_entry_fini(first);
+        free(first);
     }
-    free(memo->entries);
-    memo->entries = NULL;
-    memo->room = 0;
-    memo->count = 0;
+    pod_map_fini(&memo->entries);
     memo->bytes = 0;
 }
 
@@ -60,50 +56,20 @@ pod_oracle_counts pod_oracle_memo_counts(const pod_oracle_memo *memo)
     return memo->counts;
 }
 
-static oracle_entry **memo_place(const pod_oracle_memo *memo, const uint64_t hash[2])
-{
-    size_t i = (size_t)hash[0] & (memo->room - 1);
-    while (memo->entries[i] != NULL
-           && memcmp(memo->entries[i]->hash, hash, sizeof memo->entries[i]->hash) != 0) {
-        i = (i + 1) & (memo->room - 1);
-    }
-    return &memo->entries[i];
-}
-
 oracle_entry *pod_oracle_memo_find(const pod_oracle_memo *memo, const uint64_t hash[2])
 {
-    return memo->room > 0 ? *memo_place(memo, hash) : NULL;
+    const uint64_t *found = pod_map_get(&memo->entries, hash[0], hash[1]);
+    return found != NULL ? (oracle_entry *)(uintptr_t)*found : NULL;
 }
 
-static bool memo_grow(pod_oracle_memo *memo)
-{
-    pod_oracle_memo grown = *memo;
-    grown.room = memo->room > 0 ? 2 * memo->room : 256;
-    grown.entries = calloc(grown.room, sizeof(oracle_entry *));
-    if (grown.entries == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < memo->room; i++) {
-        if (memo->entries[i] != NULL) {
-            *memo_place(&grown, memo->entries[i]->hash) = memo->entries[i];
-        }
-    }
-    free(memo->entries);
-    *memo = grown;
-    return true;
-}
-
-/* @return NULL: no memory */
 oracle_entry *pod_oracle_memo_add(pod_oracle_memo *memo, const uint64_t hash[2])
 {
-    oracle_entry *made = calloc(1, sizeof *made);
-    if (made == NULL || (2 * memo->count >= memo->room && !memo_grow(memo))) {
-        free(made);
-        return NULL;
+    oracle_entry *made = pod_map_reserve(&memo->entries) ? calloc(1, sizeof *made) : NULL;
+    if (made != NULL) {
+        pod_map_put(&memo->entries, hash[0], hash[1], (uint64_t)(uintptr_t)made);
+        made->next = memo->all;
+        memo->all = made;
+        memo->bytes += (int64_t)(sizeof *made + sizeof *memo->entries.slots);
     }
-    memcpy(made->hash, hash, sizeof made->hash);
-    *memo_place(memo, hash) = made;
-    memo->count++;
-    memo->bytes += (int64_t)(sizeof *made + sizeof(oracle_entry *));
     return made;
 }

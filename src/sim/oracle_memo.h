@@ -6,6 +6,7 @@
  *  two have the same 128 bits with a probability of n^2 / 2^129: 10^-27 for a million. The memo owns its entries. */
 #pragma once
 
+#include "base/map.h"
 #include "sim/collective.h"
 
 typedef struct pod_oracle_memo pod_oracle_memo;
@@ -41,8 +42,8 @@ typedef struct oracle_sight {
 /* What follows from some beginnings if no others come. What happened well before the last of them is in the entries for
  * fewer beginnings: entries of a cluster without end take room for each outcome once or twice, not a beginning. */
 typedef struct oracle_entry {
-    uint64_t hash[2];
-    oracle_outcome *outcomes; /* outcomes[count - first]: from number first on, before until_ps */
+    struct oracle_entry *next; /* of all in the memo */
+    oracle_outcome *outcomes;  /* outcomes[count - first]: from number first on, before until_ps */
     int64_t first;
     int64_t count; /* from the start */
     int64_t room;
@@ -55,9 +56,8 @@ typedef struct oracle_entry {
 } oracle_entry;
 
 struct pod_oracle_memo {
-    oracle_entry **entries; /* by hash, room a power of two */
-    size_t room;
-    size_t count;
+    pod_map entries; /* the address of each by its hash */
+    oracle_entry *all;
     int64_t bytes;
     pod_oracle_counts counts;
 };

@@ -2,8 +2,8 @@
 /** @file sim/step_state.h  What the files of sim/step share: the state of a step. Private. */
 #pragma once
 
+#include "base/map.h"
 #include "collectives/bounds/bound.h"
-#include "net/map.h"
 #include "program/exec.h"
 #include "sim/collective.h"
 #include "sim/oracle.h"

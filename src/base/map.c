@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/map.h"
+#include "base/map.h"
 
 #include "base/status.h"
 
@@ -42,12 +42,18 @@ uint64_t *pod_map_get(const pod_map *map, uint64_t a, uint64_t b)
     return slot->used ? &slot->value : NULL;
 }
 
-static void map_grow(pod_map *map)
+bool pod_map_reserve(pod_map *map)
 {
     const pod_map old = *map;
-    const size_t capacity = old.slots ? 2 * (old.mask + 1) : 64;
-    map->slots = calloc(capacity, sizeof *map->slots);
-    POD_NEED(map->slots, "messages under way");
+    if (old.slots != NULL && 2 * (old.count + 1) <= old.mask + 1) {
+        return true;
+    }
+    const size_t capacity = old.slots != NULL ? 2 * (old.mask + 1) : 64;
+    pod_map_slot *slots = calloc(capacity, sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    map->slots = slots;
     map->mask = capacity - 1;
     for (size_t i = 0; old.slots && i <= old.mask; i++) {
         if (old.slots[i].used) {
@@ -55,12 +61,13 @@ static void map_grow(pod_map *map)
         }
     }
     free(old.slots);
+    return true;
 }
 
 void pod_map_put(pod_map *map, uint64_t a, uint64_t b, uint64_t value)
 {
-    if (!map->slots || 2 * (map->count + 1) > map->mask + 1) {
-        map_grow(map);
+    if (!pod_map_reserve(map)) {
+        pod_out_of_memory("messages under way");
     }
     pod_map_slot *slot = &map->slots[slot_find(map, a, b)];
     map->count += slot->used ? 0 : 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
 #include "base/rng.h"
-#include "net/map.h"
 
 #include <criterion/criterion.h>
 
 enum { KEYS = 97, OPERATIONS = 20000 };
 
 /* Against the simplest map there is: an array indexed by the key. */
-Test(sim_map, agrees_with_an_array_under_random_use)
+Test(base_map, agrees_with_an_array_under_random_use)
 {
     pod_map map;
     pod_map_init(&map);
@@ -35,7 +35,7 @@ Test(sim_map, agrees_with_an_array_under_random_use)
     pod_map_fini(&map);
 }
 
-Test(sim_map, finds_nothing_when_empty)
+Test(base_map, finds_nothing_when_empty)
 {
     pod_map map;
     pod_map_init(&map);

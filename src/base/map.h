@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file net/map.h  A small hash map from 128-bit keys to 64-bit values.
+/** @file base/map.h  A small hash map from 128-bit keys to 64-bit values.
  *
  *  Open addressing with linear probing and backward-shift deletion, at most half full. It is never
  *  iterated, so its order can't reach a result. Ownership: init/fini. Threads: none. */
@@ -27,7 +27,10 @@ void pod_map_fini(pod_map *map);
 
 /** The value stored under a key, or NULL. Valid until the next put or remove. */
 uint64_t *pod_map_get(const pod_map *map, uint64_t a, uint64_t b);
-/** Insert or overwrite. Ends the job when memory is out (pod_out_of_memory), as it runs in handlers. */
+/** Room for one more key; false without memory. Then what comes next has it. */
+bool pod_map_reserve(pod_map *map);
+/** Insert or overwrite. Ends the job when memory is out (pod_out_of_memory), as it runs in handlers; others reserve
+ *  room before. */
 void pod_map_put(pod_map *map, uint64_t a, uint64_t b, uint64_t value);
 /** Remove; returns true and the value if the key was there. */
 bool pod_map_take(pod_map *map, uint64_t a, uint64_t b, uint64_t *value);
