@@ -7,7 +7,7 @@
 enum { KEYS = 97, OPERATIONS = 20000 };
 
 /* Against the simplest map there is: an array indexed by the key. */
-Test(base_map, agrees_with_an_array_under_random_use)
+Test(map, agrees_with_an_array_under_random_use)
 {
     pod_map map;
     pod_map_init(&map);
@@ -35,7 +35,7 @@ Test(base_map, agrees_with_an_array_under_random_use)
     pod_map_fini(&map);
 }
 
-Test(base_map, finds_nothing_when_empty)
+Test(map, finds_nothing_when_empty)
 {
     pod_map map;
     pod_map_init(&map);
