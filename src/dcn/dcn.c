@@ -123,7 +123,7 @@ static void server_coords(const pod_dcn *dcn, int32_t server, int32_t at[POD_DCN
 }
 
 /* The chip of a server at a place inside its block, or the last before it where the edge cuts. */
-static int32_t chip_at(const pod_dcn *dcn, int32_t server, const int32_t place[POD_DCN_AXES])
+static int32_t server_chip(const pod_dcn *dcn, int32_t server, const int32_t place[POD_DCN_AXES])
 {
     int32_t at[POD_DCN_AXES];
     server_coords(dcn, server, at);
@@ -137,14 +137,14 @@ static int32_t chip_at(const pod_dcn *dcn, int32_t server, const int32_t place[P
 
 int32_t pod_dcn_server_first(const pod_dcn *dcn, int32_t server)
 {
-    return chip_at(dcn, server, (const int32_t[POD_DCN_AXES]){0, 0, 0});
+    return server_chip(dcn, server, (const int32_t[POD_DCN_AXES]){0, 0, 0});
 }
 
 int32_t pod_dcn_server_last(const pod_dcn *dcn, int32_t server)
 {
     const int32_t *block = dcn->options.server_dims;
-    return chip_at(dcn, server,
-                   (const int32_t[POD_DCN_AXES]){block[0] - 1, block[1] - 1, block[2] - 1});
+    return server_chip(dcn, server,
+                       (const int32_t[POD_DCN_AXES]){block[0] - 1, block[1] - 1, block[2] - 1});
 }
 
 int32_t pod_dcn_server_chips(const pod_dcn *dcn, int32_t server)
@@ -253,7 +253,7 @@ int32_t pod_dcn_exit(const pod_dcn *dcn, int32_t slice, int32_t chip)
         chip / dims[0] % dims[1] % dcn->options.server_dims[1],
         chip / dims[0] / dims[1] % dcn->options.server_dims[2],
     };
-    return chip_at(dcn, nearest, place);
+    return server_chip(dcn, nearest, place);
 }
 
 /* Chips whose messages go by a server. */

@@ -21,6 +21,6 @@ enum { POD_DIRECTIONS_AXES_ALL = (2 << POD_AXES) - 1 };
  *  @param machine  folded or not, which makes no difference but in time */
 unsigned pod_directions_used(const pod_machine *machine, const pod_coll_schedule *schedule);
 /** Axes along which chips of a group differ, or messages of its schedule go: bit a for axis a. Chips that differ along
- *  the others only do the same apart from each other. Where a twist or a fault tells them apart, and over slices: all. */
+ *  other axes do the same, and share no link. Where a twist or a fault tells them apart, and over slices: all. */
 unsigned pod_directions_axes(const pod_machine *machine, const pod_group *group,
                              unsigned directions);

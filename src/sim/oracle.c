@@ -93,7 +93,7 @@ const pod_net_link_record *pod_oracle_links(const pod_oracle *oracle, int64_t *h
 /* ---- rows of chips ---- */
 
 /* @return NULL: no memory */
-static const frame *row_of(pod_oracle *oracle, unsigned axes)
+static const frame *row_along(pod_oracle *oracle, unsigned axes)
 {
     frame *row = &oracle->rows[axes];
     if (row->ncells > 0) {
@@ -143,8 +143,8 @@ static asked *asked_new(pod_oracle *oracle, const pod_oracle_question *question)
     }
     made->question = *question;
     made->question.axes = oracle->watch.cells != NULL ? POD_DIRECTIONS_AXES_ALL : question->axes;
-    made->row = row_of(oracle, made->question.axes);
-    const frame *across = row_of(oracle, POD_DIRECTIONS_AXES_ALL & ~made->question.axes);
+    made->row = row_along(oracle, made->question.axes);
+    const frame *across = row_along(oracle, POD_DIRECTIONS_AXES_ALL & ~made->question.axes);
     if (made->row == NULL || across == NULL) {
         free(made);
         return NULL;
@@ -333,7 +333,7 @@ static bool cluster_again(pod_oracle *oracle, cluster *c, unsigned axes)
     c->nmembers = 0;
     memset(c->hash, 0, sizeof c->hash);
     c->axes = axes;
-    c->row = row_of(oracle, axes);
+    c->row = row_along(oracle, axes);
     return c->row != NULL && (c->count == 0 || cluster_hash(c));
 }
 
