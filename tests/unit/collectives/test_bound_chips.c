@@ -161,6 +161,31 @@ Test(bound_chips, of_a_permute_are_those_of_whom_they_wait_for)
     bench_fini(b);
 }
 
+/* In 256 parts four of five chips may own 1024 elements less than the fifth: of five more each has one at least,
+ * which it sends over two links. */
+Test(bound_chips, of_elements_beyond_the_slack_are_rounded_up)
+{
+    static const struct {
+        int64_t elements;
+        pod_time_ps each_ps;
+    } cases[] = {
+        {1024,     0   },
+        {1024 + 1, 500 },
+        {1024 + 5, 500 },
+        {1024 + 6, 1000}
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench bench_;
+        bench *b = &bench_;
+        bench_init(b, 5, 1, false);
+        b->request.elements = cases[i].elements;
+        chips_bound(b, POD_REDUCE_SCATTER);
+        cr_expect_eq(b->chips.each_ps, cases[i].each_ps, "%lld elements: %lld ps",
+                     (long long)cases[i].elements, (long long)b->chips.each_ps);
+        bench_fini(b);
+    }
+}
+
 /* Groups that don't take part have none. */
 Test(bound_chips, of_groups_that_rest_are_none)
 {

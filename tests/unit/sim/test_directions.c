@@ -52,6 +52,26 @@ Test(sim_directions, are_those_of_the_axes_of_a_group)
     cr_expect_eq(along(3, "direct", POD_ALL_TO_ALL), X | Y);
 }
 
+/* Of four in a row one sends to the first: along the row; nobody sends: nowhere. */
+Test(sim_directions, of_a_permute_are_those_of_its_messages)
+{
+    static const int32_t source[][4] = {
+        {1,  -1, -1, -1},
+        {-1, -1, -1, 3 }
+    };
+    for (int i = 0; i < 2; i++) {
+        joined joined_;
+        joined *j = &joined_;
+        pod_group group;
+        alone_init(j);
+        OK(pod_group_init_axes(&group, &j->slice, 1, &j->err));
+        j->request.source_of = source[i];
+        cr_expect_eq(directions_of(j, &group, "permute", POD_PERMUTE), i == 0 ? X : 0);
+        pod_group_fini(&group);
+        joined_fini(j);
+    }
+}
+
 /* A message round a dead link, or of a list of chips, may go any way that the slice has. */
 Test(sim_directions, are_all_where_routes_may_leave_the_axis)
 {

@@ -124,6 +124,7 @@ Test(sim_run, a_ring_takes_its_steps_and_gives_the_right_numbers)
     cr_assert_eq(run_ring(NO_FAULT, true, &result, &err), POD_OK, "%s", err.text);
     cr_assert_eq(result.time_ps, 5 * POD_PS_PER_US + 3 * (POD_PS_PER_US + 200 * POD_PS_PER_NS));
     cr_assert_eq(result.wrong, 0);
+    cr_assert_eq(result.last_chip, 0, "all end at once: the first is named");
     cr_assert_eq(result.checked, RANKS * RANKS * BLOCK);
     cr_assert_eq(result.links.hops, RANKS * (RANKS - 1));
     cr_assert_eq(result.links.max_bytes, (RANKS - 1) * BLOCK * 2);

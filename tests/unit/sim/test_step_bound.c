@@ -125,3 +125,31 @@ Test(sim_step_bound, collectives_at_once_add_up_on_the_links)
         world_fini(&w);
     }
 }
+
+/* Ops that move nothing take no links. */
+Test(sim_step_bound, ops_on_the_core_send_nothing)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    for (int i = 0; i < 1000; i++) {
+        (void)core(&w, 0, 0, POD_OP_NONE, POD_OP_NONE);
+    }
+    cr_expect_eq(world_bound(&w), 0);
+    world_fini(&w);
+}
+
+/* On a closed 4x4 a chip sends 15/8 of a vector of all chips and 3/2 of one of its row, over four links: more than
+ * either takes over its own links. */
+Test(sim_step_bound, collectives_of_all_groups_share_the_links_of_a_chip)
+{
+    world w;
+    world_init(&w, 4, 4, 1);
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_ALL, 16000, POD_OP_NONE);
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_X, 10000, POD_OP_NONE);
+    const pod_time_ps bound_ps = world_bound(&w);
+    cr_expect_eq(bound_ps, US((15.0 / 8 * 16000 + 3.0 / 2 * 10000) / 4), "%lld ps",
+                 (long long)bound_ps);
+    world_run(&w);
+    cr_expect_leq(bound_ps, w.result.time_ps);
+    world_fini(&w);
+}

@@ -196,8 +196,8 @@ static int64_t nets_of_pairs(double late_us, pod_oracle_counts *counts)
     return counts->nets;
 }
 
-/* The second pair is known from the first, unless its second collective begins so much later that both don't meet; the
- * step again is known. */
+/* The second pair is known from the first, unless its second collective begins so much later that both don't meet;
+ * the step again is known. */
 Test(sim_step_oracle, knows_what_comes_again)
 {
     pod_oracle_counts counts;
@@ -273,4 +273,38 @@ Test(sim_step_oracle, parts_are_an_eighth_of_a_launch_or_less)
         cr_assert_eq(pod_oracle_part_ps(launch_ps), part_ps, "%lld", (long long)launch_ps);
     }
     cr_assert_eq(pod_oracle_part_ps(US(5)), 524288);
+}
+
+/* A launch has 8 to 15 parts, each a power of two of picoseconds. */
+Test(sim_step_oracle, a_launch_has_eight_parts_or_more)
+{
+    static const pod_time_ps launches[][2] = {
+        {0,     0     },
+        {7,     0     },
+        {8,     1     },
+        {15,    1     },
+        {16,    2     },
+        {31,    2     },
+        {32,    4     },
+        {US(5), 524288}
+    };
+    for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+        cr_expect_eq(pod_oracle_part_ps(launches[i][0]), launches[i][1], "%lld ps",
+                     (long long)launches[i][0]);
+    }
+}
+
+/* What is watched: the first chip and the last, with the oracle as without. */
+Test(sim_step_oracle, a_watched_step_is_the_same_with_and_without)
+{
+    world w;
+    pod_oracle_memo *memo = NULL;
+    pod_coll_choices *choices = NULL;
+    random_step(&w, 1);
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
+    OK(&w, pod_coll_choices_new(&choices, &w.err));
+    same_timelines(&w, memo, choices, 1);
+    pod_coll_choices_free(choices);
+    pod_oracle_memo_free(memo);
+    world_fini(&w);
 }
