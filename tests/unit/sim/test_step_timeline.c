@@ -65,3 +65,37 @@ Test(sim_step_timeline, a_busy_link_belongs_to_who_sends_most)
     pod_step_timeline_fini(&timeline);
     world_fini(&w);
 }
+
+/* All four chips, the last first: each passes on over its own link, which it is busy with from 15 to 19 us. */
+Test(sim_step_timeline, keeps_what_all_chips_do)
+{
+    world w;
+    pod_step_timeline timeline;
+    const int32_t chips[] = {3, 2, 1, 0};
+    world_init(&w, 4, 1, 1);
+    const int32_t first = core(&w, 0, 10, POD_OP_NONE, POD_OP_NONE);
+    const int32_t one = pass(&w, 4, 1, first);
+    const int32_t back = pass(&w, 6, -1, first);
+    run_recorded(&w, chips, 4, &timeline);
+    cr_assert_eq(timeline.nops, 4 * 3);
+    cr_assert_eq(timeline.nlinks, 4 * 2);
+    for (int32_t watch = 0; watch < 4; watch++) {
+        cr_expect_eq(timeline.chips[watch], chips[watch]);
+        for (int32_t i = 0; i < 3; i++) {
+            const pod_step_op_time *op = &timeline.ops[3 * watch + i];
+            cr_expect_eq(op->watch, watch);
+            cr_expect_eq(op->op, i == 0 ? first : i == 1 ? one : back);
+            cr_expect_eq(op->end_ps, US(i == 0 ? 10 : i == 1 ? 20 : 22));
+        }
+        for (int32_t i = 0; i < 2; i++) {
+            const pod_step_link_time *link = &timeline.links[2 * watch + i];
+            cr_expect_eq(link->watch, watch);
+            cr_expect_eq(link->direction, i);
+            cr_expect_eq(link->op, i == 0 ? one : back);
+            cr_expect_eq(link->start_ps, US(15));
+            cr_expect_eq(link->end_ps, US(i == 0 ? 19 : 21));
+        }
+    }
+    pod_step_timeline_fini(&timeline);
+    world_fini(&w);
+}

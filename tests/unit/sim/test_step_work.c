@@ -54,6 +54,18 @@ Test(sim_step_work, a_copy_takes_its_bytes_over_the_hbm_rate)
     world_fini(&w);
 }
 
+/* Of an HBM that reaches half its rate 3 us of bytes take 6. */
+Test(sim_step_work, a_copy_takes_longer_where_the_hbm_reaches_less)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    w.chip.hbm_eff_frac = 0.5;
+    (void)copy(&w, POD_LANE_COPY, 3, POD_OP_NONE);
+    world_run(&w);
+    cr_assert_eq(w.result.time_ps, US(6));
+    world_fini(&w);
+}
+
 /* Both have 20 us of bytes: until the copy has had its 20 at half the rate, 40 us; the core, which has 30 us, gets the
  * whole HBM for the last 10. */
 Test(sim_step_work, core_and_copies_share_the_hbm)
