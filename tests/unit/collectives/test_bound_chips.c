@@ -117,6 +117,8 @@ Test(bound_chips, of_few_bytes_are_hops)
     for (int32_t chip = 0; chip < 4; chip++) {
         cr_expect_eq(b->chips.far_ps[chip], hops[chip] * POD_PS_PER_US);
     }
+    cr_expect_eq(b->bound.time_ps, 3 * POD_PS_PER_US);
+    cr_expect_eq(b->bound.limit, POD_LIMIT_LATENCY);
     bench_fini(b);
 }
 

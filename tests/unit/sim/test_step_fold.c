@@ -317,3 +317,40 @@ Test(sim_step_fold, a_ring_through_all_chips_is_asked_for)
     cr_expect_eq(times[0], times[1]);
     cr_expect_eq(times[0], times[2]);
 }
+
+/* Every second chip of a ring of eight sends to one between, each to the one after it or two of them across. */
+static int64_t cells_of_partners(const int32_t partner[4])
+{
+    world w;
+    world_init(&w, 8, 1, 2);
+    w.programs.stage_of = calloc(8, sizeof(int32_t));
+    w.programs.place_of = calloc(8, sizeof(int32_t));
+    w.programs.chip_at = calloc(8, sizeof(int32_t));
+    for (int32_t place = 0; place < 4; place++) {
+        const int32_t both[] = {2 * place, partner[place]};
+        for (int32_t stage = 0; stage < 2; stage++) {
+            w.programs.stage_of[both[stage]] = stage;
+            w.programs.place_of[both[stage]] = place;
+            w.programs.chip_at[2 * place + stage] = both[stage];
+        }
+    }
+    pod_op send = pod_op_make(POD_OP_SEND, "send", 0);
+    pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
+    send.to_stage = 1;
+    send.bytes = 4000;
+    recv.to_stage = 0;
+    recv.bytes = 4000;
+    (void)op_add(&w, 0, &send, POD_OP_NONE, POD_OP_NONE);
+    (void)op_add(&w, 1, &recv, POD_OP_NONE, POD_OP_NONE);
+    world_run(&w);
+    const int64_t cells = w.result.cells;
+    world_fini(&w);
+    return cells;
+}
+
+Test(sim_step_fold, stages_meet_alike_or_not)
+{
+    cr_expect_eq(cells_of_partners((const int32_t[]){1, 3, 5, 7}), 2);
+    cr_expect_eq(cells_of_partners((const int32_t[]){7, 1, 3, 5}), 2);
+    cr_expect_eq(cells_of_partners((const int32_t[]){1, 3, 7, 5}), 8);
+}
