@@ -219,6 +219,25 @@ Test(bound_chips, of_a_ring_are_cut_into_halves)
     bench_fini(b);
 }
 
+/* One vector over one link, from the first chip or to it. */
+Test(bound_chips, of_a_permute_count_the_first_chip)
+{
+    static const int32_t source[][4] = {
+        {-1, 0,  -1, -1},
+        {1,  -1, -1, -1}
+    };
+    for (int i = 0; i < 2; i++) {
+        bench bench_;
+        bench *b = &bench_;
+        bench_init(b, 4, 1, false);
+        b->request.op = POD_PERMUTE;
+        b->request.source_of = source[i];
+        OK(pod_coll_bound_get(&b->request, b->router, &b->bound, &b->err));
+        near("permute", b->bound.bisection_ps, 1);
+        bench_fini(b);
+    }
+}
+
 /* Two pairs on a line of five, whose middle is in none: a cut divides one of them at most. */
 Test(bound_chips, of_groups_on_one_side_of_a_cut_do_not_cross_it)
 {
@@ -270,12 +289,12 @@ Test(bound_chips, of_a_schedule_are_those_of_its_blocks)
 
 /* Slices of two chips, each with a server and a NIC of 1 GB/s of its own: a slice sends 2 GB/s. A chip has one
  * link and PCIe of 1 GB/s. Flights take 10 us. */
-static void slices_init(bench *b, int32_t slices)
+static void slices_init(bench *b, int32_t y, int32_t slices)
 {
-    bench_init(b, 2, 1, false);
+    bench_init(b, 2, y, false);
     const pod_dcn_options options = {
         .nslices = slices,
-        .dims = {2, 1, 1},
+        .dims = {2, y, 1},
         .host_dims = {1, 1, 1},
         .server_dims = {1, 1, 1},
         .nic_bytes_per_s = 1e9,
@@ -305,7 +324,7 @@ Test(bound_chips, of_two_slices_cross_their_borders)
 {
     bench bench_;
     bench *b = &bench_;
-    slices_init(b, 2);
+    slices_init(b, 1, 2);
     chips_bound(b, POD_ALL_REDUCE);
     check_slices(b, "all-reduce", 0.5, 0.5);
     near("together", b->chips.links_ps, 0.5);
@@ -329,13 +348,24 @@ Test(bound_chips, of_two_slices_cross_their_borders)
     bench_fini(b);
 }
 
+/* Two groups side by side, of chips with two links each: twice the bytes over four NICs, and a vector over three. */
+Test(bound_chips, of_two_slices_count_all_links_of_a_chip)
+{
+    bench bench_;
+    bench *b = &bench_;
+    slices_init(b, 2, 2);
+    chips_bound(b, POD_ALL_REDUCE);
+    check_slices(b, "all-reduce", 0.5, 1.0 / 3);
+    bench_fini(b);
+}
+
 /* Two of three slices must send every element before a third knows its sum, and again after: 4 vectors over 6
  * GB/s. */
 Test(bound_chips, of_three_slices_send_each_sum_twice)
 {
     bench bench_;
     bench *b = &bench_;
-    slices_init(b, 3);
+    slices_init(b, 1, 3);
     chips_bound(b, POD_ALL_REDUCE);
     check_slices(b, "all-reduce", 4.0 / 6, 0.5);
     near("together", b->chips.links_ps, 4.0 / 6);
@@ -360,7 +390,7 @@ Test(bound_chips, of_a_permute_over_slices_count_what_crosses)
     };
     bench bench_;
     bench *b = &bench_;
-    slices_init(b, 2);
+    slices_init(b, 1, 2);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         b->request.source_of = cases[i].source;
         chips_bound(b, POD_PERMUTE);

@@ -132,6 +132,9 @@ Test(span, lists_lie_in_the_least_blocks)
     cr_expect_eq(s.span.nboxes, 1);
     check_boxes(&s);
     check_distances(&s, 1);
+    int32_t period[POD_AXES];
+    cr_expect_not(pod_span_periods(&s.span, period), "nothing is known of lists");
+    cr_expect_eq(period[0], 6);
     spanned_close(&s);
     spanned_lists(&s, &line, close, 3, 2);
     cr_expect_eq(s.span.extent[0], 2);

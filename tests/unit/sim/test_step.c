@@ -334,3 +334,23 @@ Test(sim_step, an_op_with_too_many_dependencies_is_refused)
     cr_assert_str_eq(w.err.text, "core waits for 65535 others; an op can wait for 65534 at most");
     world_fini(&w);
 }
+
+/* Alone each takes 5 us of launch, 1 us of a hop and 4 us of bytes; at once they share a link. */
+Test(sim_step, one_at_a_time_they_take_turns)
+{
+    for (int turns = 0; turns < 2; turns++) {
+        world w;
+        world_init(&w, 4, 1, 1);
+        for (int i = 0; i < 4; i++) {
+            (void)pass(&w, 4, 1, POD_OP_NONE);
+        }
+        const pod_step_args args = {.machine = &w.machine,
+                                    .chip = &w.chip,
+                                    .programs = &w.programs,
+                                    .one_at_a_time = turns == 1};
+        OK(&w, pod_step_run(&args, &w.result, &w.err));
+        cr_expect_eq(w.result.time_ps, turns == 1 ? US(4 * 10) : US(5 + 1 + 4 * 4), "%d: %lld",
+                     turns, (long long)w.result.time_ps);
+        world_fini(&w);
+    }
+}

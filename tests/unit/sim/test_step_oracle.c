@@ -308,3 +308,24 @@ Test(sim_step_oracle, a_watched_step_is_the_same_with_and_without)
     pod_oracle_memo_free(memo);
     world_fini(&w);
 }
+
+/* The first op alone does the same on all chips; with one that has a root each chip is another. */
+Test(sim_step_oracle, a_fold_is_known_for_the_same_schedules_alone)
+{
+    world w;
+    pod_oracle_memo *memo = NULL;
+    world_init(&w, 4, 1, 1);
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
+    (void)collective(&w, POD_ALL_GATHER, GROUP_X, 80, POD_OP_NONE);
+    (void)collective(&w, POD_BROADCAST, GROUP_X, 80, POD_OP_NONE);
+    for (int again = 0; again < 2; again++) {
+        w.programs.stages[0].nops = 2;
+        try_with(&w, memo, NULL);
+        cr_expect_eq(w.result.cells, 4);
+        w.programs.stages[0].nops = 1;
+        try_with(&w, memo, NULL);
+        cr_expect_eq(w.result.cells, 1);
+    }
+    pod_oracle_memo_free(memo);
+    world_fini(&w);
+}
