@@ -219,6 +219,36 @@ Test(bound_chips, of_a_ring_are_cut_into_halves)
     bench_fini(b);
 }
 
+/* A chip owns a quarter of 4096 elements and 256 at most: what the three others own crosses to it. */
+Test(bound_chips, of_a_side_know_what_the_other_cannot_own)
+{
+    bench bench_;
+    bench *b = &bench_;
+    bench_init(b, 4, 1, false);
+    b->request.op = POD_ALL_GATHER;
+    b->request.elements = 4096;
+    OK(pod_coll_bound_get(&b->request, b->router, &b->bound, &b->err));
+    cr_expect_eq(b->bound.bisection_ps, INT64_C(1000) * (4096 - 1024 - 256), "%lld ps",
+                 (long long)b->bound.bisection_ps);
+    bench_fini(b);
+}
+
+/* The root alone must tell, all others must hear. */
+Test(bound_chips, of_a_broadcast_are_those_of_its_root)
+{
+    bench bench_;
+    bench *b = &bench_;
+    bench_init(b, 4, 1, false);
+    b->request.root = 1;
+    chips_bound(b, POD_BROADCAST);
+    static const double in[] = {1, 0, 0.5, 1};
+    for (int32_t chip = 0; chip < 4; chip++) {
+        near("in", b->chips.in_ps[chip], in[chip]);
+        near("out", b->chips.out_ps[chip], chip == 1 ? 0.5 : 0);
+    }
+    bench_fini(b);
+}
+
 /* One vector over one link, from the first chip or to it. */
 Test(bound_chips, of_a_permute_count_the_first_chip)
 {
