@@ -153,3 +153,14 @@ Test(sim_step_bound, collectives_of_all_groups_share_the_links_of_a_chip)
     cr_expect_leq(bound_ps, w.result.time_ps);
     world_fini(&w);
 }
+
+/* Nor do collectives of nothing. */
+Test(sim_step_bound, collectives_of_no_bytes_take_no_time)
+{
+    world w;
+    world_init_axes(&w, 4, 4, 1, 1);
+    (void)collective(&w, POD_ALL_REDUCE, GROUP_ALL, 0, core(&w, 0, 7, POD_OP_NONE, POD_OP_NONE));
+    (void)collective(&w, POD_ALL_GATHER, GROUP_Y, 0, POD_OP_NONE);
+    cr_expect_eq(world_bound(&w), US(7));
+    world_fini(&w);
+}
