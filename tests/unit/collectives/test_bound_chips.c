@@ -219,6 +219,20 @@ Test(bound_chips, of_a_ring_are_cut_into_halves)
     bench_fini(b);
 }
 
+/* Both cables of the last chip are slow: each half has one of them, and one that isn't. */
+Test(bound_chips, of_a_ring_with_slow_cables_are_cut_into_halves)
+{
+    bench bench_;
+    bench *b = &bench_;
+    bench_init(b, 4, 1, true);
+    OK(pod_slice_fault_insert(&b->slice, POD_FAULT_LINK_SLOW, 2, 0, 10, &b->err));
+    OK(pod_slice_fault_insert(&b->slice, POD_FAULT_LINK_SLOW, 3, 0, 10, &b->err));
+    b->request.op = POD_ALL_REDUCE;
+    OK(pod_coll_bound_get(&b->request, b->router, &b->bound, &b->err));
+    near("all-reduce", b->bound.bisection_ps, 1 / 1.1);
+    bench_fini(b);
+}
+
 /* A chip owns a quarter of 4096 elements and 256 at most: what the three others own crosses to it. */
 Test(bound_chips, of_a_side_know_what_the_other_cannot_own)
 {

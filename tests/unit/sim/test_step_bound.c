@@ -164,3 +164,25 @@ Test(sim_step_bound, collectives_of_no_bytes_take_no_time)
     cr_expect_eq(world_bound(&w), US(7));
     world_fini(&w);
 }
+
+/* The first stage waits for what the second sends after 100 us. */
+Test(sim_step_bound, a_stage_waits_for_the_messages_of_another)
+{
+    world w;
+    world_init(&w, 2, 1, 2);
+    w.programs.stage_of = calloc(2, sizeof(int32_t));
+    w.programs.place_of = calloc(2, sizeof(int32_t));
+    w.programs.chip_at = calloc(2, sizeof(int32_t));
+    w.programs.stage_of[1] = 1;
+    w.programs.chip_at[1] = 1;
+    pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
+    recv.to_stage = 1;
+    recv.message = 0;
+    (void)core(&w, 0, 3, op_add(&w, 0, &recv, POD_OP_NONE, POD_OP_NONE), POD_OP_NONE);
+    pod_op send = pod_op_make(POD_OP_SEND, "send", 0);
+    send.to_stage = 0;
+    send.message = 0;
+    (void)op_add(&w, 1, &send, core(&w, 1, 100, POD_OP_NONE, POD_OP_NONE), POD_OP_NONE);
+    cr_expect_eq(world_bound(&w), US(103));
+    world_fini(&w);
+}
