@@ -154,7 +154,17 @@ Test(sim_step_bound, collectives_of_all_groups_share_the_links_of_a_chip)
     world_fini(&w);
 }
 
-/* Nor do collectives of nothing. */
+/* A step of one op takes as long as it. */
+Test(sim_step_bound, an_op_takes_its_time)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    (void)core(&w, 0, 7, POD_OP_NONE, POD_OP_NONE);
+    cr_expect_eq(world_bound(&w), US(7));
+    world_fini(&w);
+}
+
+/* Collectives of nothing take none. */
 Test(sim_step_bound, collectives_of_no_bytes_take_no_time)
 {
     world w;

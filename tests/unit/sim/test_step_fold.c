@@ -354,3 +354,27 @@ Test(sim_step_fold, stages_meet_alike_or_not)
     cr_expect_eq(cells_of_partners((const int32_t[]){7, 1, 3, 5}), 2);
     cr_expect_eq(cells_of_partners((const int32_t[]){1, 3, 7, 5}), 8);
 }
+
+/* Two slices of two chips: an all-reduce of all four waits for the links inside, then for the others. */
+Test(sim_step_fold, waiting_inside_a_slice_is_no_waiting_across)
+{
+    world w;
+    pod_group inside;
+    pod_group joined;
+    int32_t over = 0;
+    world_init(&w, 2, 1, 1);
+    slices_join(&w, 2);
+    w.programs.groups = realloc(w.programs.groups, (GROUPS + 1) * sizeof *w.programs.groups);
+    cr_assert(w.programs.groups != NULL); /* room as pod_grow_by_count has it */
+    OK(&w, pod_group_init_axes(&inside, &w.slice, 3, &w.err));
+    OK(&w, pod_group_init_slices(&joined, &inside, 2, NULL, 2, &w.err));
+    pod_group_fini(&inside);
+    OK(&w, pod_programs_group(&w.programs, &joined, &over, &w.err));
+    (void)collective(&w, POD_ALL_REDUCE, over, 1000, POD_OP_NONE);
+    world_run(&w);
+    cr_expect_gt(w.result.exposed_dcn_ps, 0);
+    cr_expect_gt(w.result.exposed_ici_ps, 0);
+    cr_expect_eq(w.result.exposed_dcn_ps + w.result.exposed_ici_ps,
+                 w.result.cells * w.result.time_ps);
+    world_fini(&w);
+}
