@@ -245,6 +245,13 @@ static int32_t by_last_row(int32_t slice, int32_t x, int32_t y)
     return y == 3;
 }
 
+static int32_t by_outer_rows(int32_t slice, int32_t x, int32_t y)
+{
+    (void)slice;
+    (void)x;
+    return y == 0 || y == 3;
+}
+
 static int32_t by_last_chip(int32_t slice, int32_t x, int32_t y)
 {
     return slice == 1 && x == 3 && y == 3;
@@ -263,6 +270,7 @@ Test(sim_step_fold, a_box_is_as_long_as_what_repeats)
     cr_expect_eq(cells_of(1, by_square), 4);
     cr_expect_eq(cells_of(1, by_two_columns), 4 * 2);
     cr_expect_eq(cells_of(1, by_last_row), 4);
+    cr_expect_eq(cells_of(1, by_outer_rows), 4, "three rows don't fit into four");
     cr_expect_eq(cells_of(3, by_column), 2, "one slice stands for all");
     cr_expect_eq(cells_of(2, by_slice), 2, "a chip of each");
     cr_expect_eq(cells_of(3, by_slice), 3);
@@ -355,26 +363,42 @@ Test(sim_step_fold, stages_meet_alike_or_not)
     cr_expect_eq(cells_of_partners((const int32_t[]){1, 3, 7, 5}), 8);
 }
 
-/* Two slices of two chips: an all-reduce of all four waits for the links inside, then for the others. */
-Test(sim_step_fold, waiting_inside_a_slice_is_no_waiting_across)
+/* Two slices of two chips, which all take part in a collective of 1000 us. */
+static void joined_init(world *w, pod_coll_op op)
 {
-    world w;
     pod_group inside;
     pod_group joined;
     int32_t over = 0;
-    world_init(&w, 2, 1, 1);
-    slices_join(&w, 2);
-    w.programs.groups = realloc(w.programs.groups, (GROUPS + 1) * sizeof *w.programs.groups);
-    cr_assert(w.programs.groups != NULL); /* room as pod_grow_by_count has it */
-    OK(&w, pod_group_init_axes(&inside, &w.slice, 3, &w.err));
-    OK(&w, pod_group_init_slices(&joined, &inside, 2, NULL, 2, &w.err));
+    world_init(w, 2, 1, 1);
+    slices_join(w, 2);
+    w->programs.groups = realloc(w->programs.groups, (GROUPS + 1) * sizeof *w->programs.groups);
+    cr_assert(w->programs.groups != NULL); /* room as pod_grow_by_count has it */
+    OK(w, pod_group_init_axes(&inside, &w->slice, 3, &w->err));
+    OK(w, pod_group_init_slices(&joined, &inside, 2, NULL, 2, &w->err));
     pod_group_fini(&inside);
-    OK(&w, pod_programs_group(&w.programs, &joined, &over, &w.err));
-    (void)collective(&w, POD_ALL_REDUCE, over, 1000, POD_OP_NONE);
+    OK(w, pod_programs_group(&w->programs, &joined, &over, &w->err));
+    (void)collective(w, op, over, 1000, POD_OP_NONE);
+}
+
+/* An all-reduce of all four waits for the links inside, then for the others. */
+Test(sim_step_fold, waiting_inside_a_slice_is_no_waiting_across)
+{
+    world w;
+    joined_init(&w, POD_ALL_REDUCE);
     world_run(&w);
     cr_expect_gt(w.result.exposed_dcn_ps, 0);
     cr_expect_gt(w.result.exposed_ici_ps, 0);
     cr_expect_eq(w.result.exposed_dcn_ps + w.result.exposed_ici_ps,
                  w.result.cells * w.result.time_ps);
+    world_fini(&w);
+}
+
+/* The root of a broadcast is in one slice: none stands for the other. */
+Test(sim_step_fold, the_slice_of_a_root_is_like_no_other)
+{
+    world w;
+    joined_init(&w, POD_BROADCAST);
+    world_run(&w);
+    cr_expect_eq(w.result.cells, 4, "%d cells", (int)w.result.cells);
     world_fini(&w);
 }
