@@ -76,7 +76,7 @@ static pod_status case_time(pod_experiment *self, const pod_experiment_step_case
                             pod_error *err)
 {
     pod_step_result result = {0};
-    pod_status st = pod_experiment_step_time(self, run_case, chip, &result, err);
+    pod_status st = pod_experiment_step_time(self, run_case, chip, NULL, &result, err);
     POD_THEN(st, pod_experiment_step_bound_hold(outcome->bound_ps, &result, err));
     if (st == POD_OK) {
         pod_experiment_step_outcome_get(run_case, chip, &result, NULL, outcome);

@@ -16,7 +16,8 @@ static pod_status try_placement(pod_experiment *experiment, const pod_experiment
     pod_status st =
         pod_experiment_step_case_init(&tried, like->asked, like->setup, logical, placement, err);
     st = pod_par_agree(experiment->par, st, err);
-    POD_THEN(st, pod_experiment_step_time(experiment, &tried, &like->setup->chip, &result, err));
+    POD_THEN(st,
+             pod_experiment_step_time(experiment, &tried, &like->setup->chip, NULL, &result, err));
     if (st == POD_OK) {
         *time_ps = result.time_ps;
     }

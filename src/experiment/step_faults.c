@@ -26,7 +26,7 @@ static pod_status time_step_on(void *context, const pod_experiment_setup *setup,
         *time_ps = a->healthy->time_ps;
         a->healthy = NULL;
     } else if (runs) {
-        st = pod_experiment_step_time(a->experiment, &changed, a->chip, &result, err);
+        st = pod_experiment_step_time(a->experiment, &changed, a->chip, NULL, &result, err);
         *time_ps = result.time_ps;
     }
     pod_step_result_fini(&result);

@@ -140,7 +140,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
         st = pod_experiment_step_reference(experiment, run_case, NULL, &reference, err);
         pod_experiment_step_case tried = *run_case;
         if (st == POD_OK && tried.setup->detour != NULL) {
-            st = pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err);
+            st = pod_experiment_step_time(experiment, run_case, chip, &tried.setup, result, err);
             pod_step_result_fini(result);
         }
         POD_THEN(st, pod_experiment_step_run_data(experiment, &tried, chip, &reference, NULL, watch,

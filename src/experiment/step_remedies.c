@@ -281,7 +281,7 @@ static pod_status trial_run(pod_experiment *experiment, const trials *t, const t
     const bool can_run = st == POD_OK;
     *remedy = (pod_experiment_step_remedy){.change = POD_CHANGE_NONE};
     if (can_run) {
-        st = pod_experiment_step_time(experiment, &changed, chip, &result, err);
+        st = pod_experiment_step_time(experiment, &changed, chip, NULL, &result, err);
     }
     if (can_run && st == POD_OK && changed.work.model_flops > 0) {
         const double per_flop = (double)result.time_ps / changed.work.model_flops;

@@ -29,27 +29,30 @@ static pod_status step_on_setup(pod_experiment *experiment,
     return st;
 }
 
-pod_status pod_experiment_step_routes(pod_experiment *experiment,
-                                      const pod_experiment_step_case *run_case,
-                                      const pod_chip_spec *chip, const pod_experiment_setup **best,
-                                      pod_step_result *result, pod_error *err)
+pod_status pod_experiment_step_time(pod_experiment *experiment,
+                                    const pod_experiment_step_case *run_case,
+                                    const pod_chip_spec *chip, const pod_experiment_setup **best,
+                                    pod_step_result *result, pod_error *err)
 {
     pod_experiment own = *experiment;
     pod_experiment_step_case tried = *run_case;
+    const pod_experiment_setup *quickest = NULL;
     pod_status st = POD_OK;
     *result = (pod_step_result){0};
-    *best = NULL;
     for (; st == POD_OK && tried.setup != NULL; tried.setup = tried.setup->detour) {
         pod_step_result timed = {0};
         st = step_on_setup(&own, &tried, chip, NULL, &timed, err);
-        if (st == POD_OK && (*best == NULL || timed.time_ps < result->time_ps)) {
+        if (st == POD_OK && (quickest == NULL || timed.time_ps < result->time_ps)) {
             const pod_step_result slower = *result;
             *result = timed;
             timed = slower;
-            *best = tried.setup;
+            quickest = tried.setup;
         }
         pod_step_result_fini(&timed);
         own.choices = NULL; /* those of another slice */
+    }
+    if (best != NULL) {
+        *best = quickest;
     }
     return st;
 }
@@ -62,18 +65,9 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
     pod_experiment own = *experiment;
     pod_experiment_step_case tried = *run_case;
     if (tried.setup->detour != NULL) {
-        POD_TRY(pod_experiment_step_routes(experiment, run_case, chip, &tried.setup, result, err));
+        POD_TRY(pod_experiment_step_time(experiment, run_case, chip, &tried.setup, result, err));
         pod_step_result_fini(result);
         own.choices = tried.setup == run_case->setup ? own.choices : NULL;
     }
     return step_on_setup(&own, &tried, chip, watch, result, err);
-}
-
-pod_status pod_experiment_step_time(pod_experiment *experiment,
-                                    const pod_experiment_step_case *run_case,
-                                    const pod_chip_spec *chip, pod_step_result *result,
-                                    pod_error *err)
-{
-    const pod_experiment_setup *best;
-    return pod_experiment_step_routes(experiment, run_case, chip, &best, result, err);
 }

@@ -19,16 +19,9 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_chip_spec *chip, pod_experiment_watch *watch,
                                    pod_step_result *result, pod_error *err);
 
-/** The setup on which a case is quickest: its own, or round its slow cables (experiment/setup.h). Collective.
- *  @param[out] best    borrowed from the case's setup
- *  @param[out] result  of it, as of pod_experiment_step_time */
-pod_status pod_experiment_step_routes(pod_experiment *experiment,
-                                      const pod_experiment_step_case *run_case,
-                                      const pod_chip_spec *chip, const pod_experiment_setup **best,
-                                      pod_step_result *result, pod_error *err);
-
-/** The same where only the result is asked for. Collective. */
+/** The same on the setup on which a case is quickest: its own, or round its slow cables (experiment/setup.h). Collective.
+ *  @param[out] best    NULL, or that setup, borrowed from the case's */
 pod_status pod_experiment_step_time(pod_experiment *experiment,
                                     const pod_experiment_step_case *run_case,
-                                    const pod_chip_spec *chip, pod_step_result *result,
-                                    pod_error *err);
+                                    const pod_chip_spec *chip, const pod_experiment_setup **best,
+                                    pod_step_result *result, pod_error *err);

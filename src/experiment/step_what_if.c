@@ -64,7 +64,8 @@ pod_status pod_experiment_what_if_probe(pod_experiment *experiment,
 {
     const pod_chip_spec faster = pod_experiment_what_if_chip(chip, key, POD_WHAT_IF_PROBE);
     pod_step_result result = {0};
-    const pod_status st = pod_experiment_step_time(experiment, run_case, &faster, &result, err);
+    const pod_status st =
+        pod_experiment_step_time(experiment, run_case, &faster, NULL, &result, err);
     *probe = pod_experiment_what_if_of(base_ps, result.time_ps);
     pod_step_result_fini(&result);
     return st;
