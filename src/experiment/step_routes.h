@@ -19,7 +19,7 @@ pod_status pod_experiment_step_run(pod_experiment *experiment,
                                    const pod_chip_spec *chip, pod_experiment_watch *watch,
                                    pod_step_result *result, pod_error *err);
 
-/** The same on the setup on which a case is quickest: its own, or round its slow cables (experiment/setup.h). Collective.
+/** The same on the setup on which a case is quickest: its own, or round its slow cables (setup.h). Collective.
  *  @param[out] best    NULL, or that setup, borrowed from the case's */
 pod_status pod_experiment_step_time(pod_experiment *experiment,
                                     const pod_experiment_step_case *run_case,
