@@ -133,6 +133,7 @@ static void fill_losses(const struct pod_chip_row *row, pod_chip_spec *spec)
     spec->dcn_eff_frac = measured ? value[FIG_DCN_EFF] : 1;
     spec->multi_axis_eff_frac = measured ? value[FIG_MULTI_AXIS] : 1;
     spec->gather_hbm_ratio = measured ? value[FIG_GATHER_HBM] : 1;
+    spec->scatter_hbm_ratio = measured ? value[FIG_SCATTER_HBM] : 1;
     spec->paged_eff_frac = measured ? value[FIG_PAGED_EFF] : 1;
     if (!measured) {
         return;

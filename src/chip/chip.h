@@ -67,8 +67,9 @@ typedef struct pod_chip_spec {
     double hbm_eff_frac;
     pod_time_ps copy_launch_ps; /**< an HBM copy run alone */
     double paged_eff_frac;      /**< of the rate at which HBM is read: of a KV cache in pages */
-    double gather_hbm_ratio;    /**< HBM bytes moved for each byte of gathered weights or scattered
-                               gradients: 1 is the receipt, more what passes on and lays out anew */
+    double gather_hbm_ratio;    /**< HBM bytes moved for each byte of gathered weights: 1 is the
+                               receipt, more what passes on and lays out anew */
+    double scatter_hbm_ratio; /**< likewise of scattered gradients, which are added up on the way */
     int64_t vmem_bytes;
     int64_t vmem_block_bytes; /**< what the blocks of a matmul may use of one core's VMEM */
     double vmem_bytes_per_s;  /**< between VMEM and the units */

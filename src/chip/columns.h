@@ -59,6 +59,7 @@ enum { POD_FIG_SHEET = POD_FIG_MEASURED | POD_FIG_VENDOR | POD_FIG_FALLBACK };
     X(FIG_HBM_EFF, "hbm_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                      \
     X(FIG_COPY_LAUNCH, "copy_launch_us", 0, 1e6, POD_FIG_MEASURED)                                 \
     X(FIG_GATHER_HBM, "gather_hbm_ratio", 0, 64, POD_FIG_MEASURED)                                 \
+    X(FIG_SCATTER_HBM, "scatter_hbm_ratio", 0, 64, POD_FIG_MEASURED)                               \
     X(FIG_PAGED_EFF, "paged_eff_frac", 1e-3, 1, POD_FIG_MEASURED)                                  \
     X(FIG_VMEM_SIZE, "vmem_MiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                        \
     X(FIG_VMEM_BLOCK, "vmem_block_MiB", 1e-3, 1e6, POD_FIG_ALWAYS)                                 \

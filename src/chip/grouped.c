@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/grouped.h"
 
+#include "chip/ragged_tiles.h"
 #include "chip/tile.h"
 
 #include <math.h>
@@ -254,6 +255,21 @@ static pod_matmul_block choose_tile(const pod_chip_spec *worker, const pod_group
     return best;
 }
 
+/* Where none is given: tokamax's own in bf16, if it has the shape and VMEM holds it. */
+static pod_matmul_block tile_unless_given(const pod_chip_spec *worker, const pod_grouped_args *args,
+                                          int64_t rows)
+{
+    const bool back = args->op == POD_GROUPED_ROWS;
+    const int64_t kn[2] = {back ? args->n : args->k, back ? args->k : args->n};
+    pod_matmul_block own = {0};
+    if (!args->megablox && !args->split_groups && args->dtype == POD_DTYPE_BF16) {
+        own = pod_ragged_tile_find((int)args->op, args->groups, rows, kn);
+    }
+    return own.m > 0 && grouped_vmem_need(args, &own) <= (double)worker->vmem_bytes
+               ? own
+               : choose_tile(worker, args, rows);
+}
+
 static pod_status grouped_check(const pod_grouped_args *args, int64_t *flops, pod_error *err)
 {
     if (args->m < 0 || args->k < 0 || args->n < 0 || args->groups < 1) {
@@ -311,7 +327,7 @@ pod_status pod_grouped_time_get(const pod_chip_spec *chip, const pod_grouped_arg
                + pod_ceil_div(args->m % args->groups * own.groups, args->groups);
     }
     if (time.flops > 0) {
-        time.tile = args->tile.m > 0 ? args->tile : choose_tile(&worker, &own, rows);
+        time.tile = args->tile.m > 0 ? args->tile : tile_unless_given(&worker, &own, rows);
         const device_sum device = device_of(&worker, &own, rows, &time);
         const step_cost cost = device.cost;
         const grouped_sums sum = device.sum;

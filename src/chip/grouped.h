@@ -28,10 +28,10 @@
  *  the columns, its first dimension, so that of three tiles one core has two.
  *
  *  No tile is larger than the matrix rounded up to 128; whether k is cut unevenly is judged before that. Where no tile
- *  is given, it is the one with the least such time of those that VMEM holds: multiples of 128, up to 1024 rows. All is
- *  per JAX device: two devices of a chip share the rows, and each has all groups; or they share the groups
- *  (split_groups), so that weights are read once. On v5p and v4 the kernel runs on one of a device's two cores
- *  (grouped_cores of chips.csv): no published shape passes 46 % of the chip.
+ *  is given, it is that of tokamax's table (chip/ragged_tiles.h), or the one with the least such time of those that
+ *  VMEM holds: multiples of 128, up to 1024 rows. All is per JAX device: two devices of a chip share the rows, and
+ *  each has all groups; or they share the groups (split_groups), so that weights are read once. On v5p and v4 the
+ *  kernel runs on one of a device's two cores (grouped_cores of chips.csv): no published shape passes 46 % of the chip.
  *
  *  Source of the form: 109 kernels of openxla/tokamax's autotuning data (validation/measurements.csv, class
  *  matmul-grouped). Ownership: plain values. Threads: none. */

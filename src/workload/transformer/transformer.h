@@ -15,11 +15,13 @@
  *  gathered once use u - 1 - ahead has begun.
  *
  *  Communication of weights and gradients overlaps with products, but not its HBM traffic: what is received is
- *  written, read to be passed on, and copied into the layout that products want. That is four bytes moved for
- *  each byte of a whole bundle; the chip's gather_hbm_ratio is what steps show. The core's work waits for the HBM
- *  meanwhile.
+ *  written, read to be passed on, and copied into the layout that products want: four bytes for each byte of a whole
+ *  bundle (the chip's gather_hbm_ratio). Of gradients the partial sums that arrive are read beside the chip's own, too,
+ *  and their sum is written: seven (scatter_hbm_ratio). The core's work waits for the HBM meanwhile.
  *
- *  Over tensor activations are all-reduced after each pair of products, forward and backward; over sequence
+ *  Over tensor activations are all-reduced after each pair of products, forward and backward. Backward sums go on
+ *  beside derivatives by weights; one that is done again beside the first product of the MLP's backward pass. Over
+ *  sequence
  *  keys and values are gathered, and their gradients reduced; over expert tokens go to their experts and back
  *  (all-to-all); over pipeline stages exchange activations.
  *

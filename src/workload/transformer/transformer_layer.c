@@ -2,7 +2,7 @@
 /* A layer of a transformer, forward and backward. With T tokens on a chip, width d, q and kv the columns of
  * queries, and of keys with values, elementwise work moves (elements, 2 bytes each):
  *
- *      norm       forward 2·T·d        backward 4·T·d
+ *      norm       forward 3·T·d        backward 5·T·d: what is squared is read before, by a pass of its own
  *      rotation   forward 2·T·(q + kv) backward the same: into the order of heads, rotated; twice that with norms
  *                                      of queries and keys
  *      residual   forward T·d          backward T·d
@@ -34,7 +34,7 @@ static bool is_parallel(const pod_tf *tf)
 static void norm_forward(pod_tf *tf, const char *name, int32_t x, int32_t more, int32_t xn)
 {
     const int64_t elements = pod_tf_rows(tf) * tf->model->d_model;
-    pod_tf_vector(tf, name, (double)elements, 2 * elements * BYTES, TOUCH(x, xn, NONE, NONE));
+    pod_tf_vector(tf, name, (double)elements, 3 * elements * BYTES, TOUCH(x, xn, NONE, NONE));
     pod_tf_number_norm(tf, x, more, xn);
 }
 
@@ -172,7 +172,16 @@ static int32_t qkv_again(pod_tf *tf, const pod_layer *layer, int32_t xn, int32_t
     return qkv_forward(tf, layer, xn, weights, true);
 }
 
-static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights)
+/** What backward of an MLP begins with, if that is done before what precedes it is there again. */
+typedef struct early_mlp {
+    int32_t dy; /**< by the layer's output */
+    int32_t dh;
+    bool there;
+} early_mlp;
+
+/** @param beside  done again, what the MLP's backward pass begins with beside the sum, or NULL */
+static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, int32_t weights,
+                           early_mlp *beside)
 {
     const int64_t d = pod_layer_find(layer, POD_ROLE_OUT)->n;
     const int64_t width = pod_tf_context_width(tf, layer);
@@ -197,6 +206,12 @@ static int32_t out_forward(pod_tf *tf, const pod_layer *layer, int32_t context, 
         pod_tf_multiply(tf, &products, false);
     } else {
         pod_tf_summing sum = pod_tf_multiply_sum(tf, &products);
+        if (beside != NULL && pod_tf_mlp_begins_early(tf, layer)) {
+            tf->program->recomputes = false;
+            beside->dh = pod_tf_mlp_begin_early(tf, layer, beside->dy);
+            tf->program->recomputes = true;
+            beside->there = true;
+        }
         pod_tf_multiply_sum_end(tf, &sum);
     }
     return out;
@@ -269,9 +284,13 @@ void pod_tf_layer_declare(pod_tf *tf, int32_t layer, bool backward)
                                                    POD_PART_EXPERTS_GATE, POD_PART_EXPERTS_IN,
                                                    POD_PART_IN};
     const char *phase = backward ? "bwd" : "fwd";
+    const pod_layer sizes = pod_model_layer(tf->model, layer);
     const bool attention_first = !backward || attention_is_done_again(tf);
     const pod_layer_part *order =
-        backward && pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI) ? back : forward;
+        backward
+                && (pod_tf_is_kept(tf, 1U << POD_KEEP_MLPWI) || pod_tf_mlp_begins_early(tf, &sizes))
+            ? back
+            : forward;
     if (attention_first) {
         pod_tf_use_declare(tf, pod_tf_bundle_of(tf, layer, POD_PART_ATTENTION), phase);
     }
@@ -331,7 +350,7 @@ int32_t pod_tf_layer_forward(pod_tf *tf, int32_t x)
     const int32_t context = scores.context;
     pod_tf_keep(tf, POD_TF_SLOT_CONTEXT, 1U << POD_KEEP_CONTEXT, context);
     pod_tf_keep(tf, POD_TF_SLOT_SCORES, 1U << POD_KEEP_SCORES, scores.probabilities);
-    const int32_t out = out_forward(tf, &layer, context, weights);
+    const int32_t out = out_forward(tf, &layer, context, weights, NULL);
     const int32_t xn2 = is_parallel(tf) ? xn : middle_forward(tf, x, out);
     const int32_t y = pod_tf_mlp_forward(tf, &layer, xn2, is_parallel(tf) ? out : NONE);
     if (pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS)) {
@@ -357,6 +376,7 @@ typedef struct layer_state {
     int32_t normed;  /**< the numbers of xn */
     int32_t raw_qkv; /**< likewise before norms of heads and rotation, */
     int32_t raw_out; /**< and of what the output projection gives, before a norm */
+    early_mlp early;
     pod_tf_mlp mlp;
 } layer_state;
 
@@ -392,7 +412,7 @@ static void attention_again(pod_tf *tf, const pod_layer *layer, int32_t weights,
         return;
     }
     s->out = out ? pod_tf_kept(tf, POD_TF_SLOT_OUT)
-                 : out_forward(tf, layer, s->attended.context, weights);
+                 : out_forward(tf, layer, s->attended.context, weights, &s->early);
     tf->rows_cut = tf->pieces && !norms;
     s->raw_out = out ? saved->raw[0] : pod_tf_number(tf, s->out);
     if (!norms && out && has_post_norm(tf, false)) {
@@ -652,12 +672,15 @@ int32_t pod_tf_layer_backward(pod_tf *tf, int32_t dy)
     const bool again = attention_is_done_again(tf);
     int32_t weights = again ? pod_tf_use_begin(tf)->gathered : NONE;
     const bool rows_cut = tf->rows_cut;
-    layer_state s;
+    layer_state s = {.early = {.dy = dy}};
     /* the embedding gives whole rows, and norms are kept after they were gathered */
     tf->rows_cut = tf->pieces && tf->layer > 0 && !pod_tf_is_kept(tf, 1U << POD_KEEP_NORMS);
     tf->program->recomputes = true;
     attention_again(tf, &layer, weights, &s);
     s.mlp = pod_tf_mlp_again(tf, &layer, s.xn2);
+    s.mlp.dh_there = s.early.there;
+    s.mlp.dh = s.early.dh;
+    s.mlp.out_used = s.mlp.out_used || s.early.there;
     tf->program->recomputes = false;
     tf->rows_cut = rows_cut;
     const int32_t residue = post_norm_back(tf, true, s.mlp.y, dy);

@@ -226,12 +226,38 @@ static void weights_backward(pod_tf *tf, pod_tf_summing *sum, pod_tf_products pr
     pod_tf_gradient(tf, bundle, partial);
 }
 
+/** The derivative after the function of a dense part. @param all  by its output, on all chips of tensor */
+static void down_backward(pod_tf *tf, const pod_layer *layer, int32_t dh, int32_t all, int32_t out)
+{
+    const int64_t kn[2] = {layer->d_ff / tf->tensor, tf->model->d_model};
+    const int64_t nk[2] = {kn[1], kn[0]};
+    pod_tf_products products =
+        one_product("bwd.matmul.down", nk, 1, (const int32_t[3]){all, out, dh});
+    products.product[0].factor = pod_tf_factor_by_input(tf, TOUCH(all, out, dh), 0, 0, false);
+    products.pass = "bwd.pass.down";
+    products.buffer = all;
+    dense_quantize(tf, kn, 1, all);
+    pod_tf_multiply(tf, &products, tf->rows_cut && layer->experts == 0);
+}
+
+bool pod_tf_mlp_begins_early(const pod_tf *tf, const pod_layer *layer)
+{
+    return tf->tensor > 1 && !tf->pieces && tf->model->parallel == 0 && layer->experts == 0
+           && !pod_tf_is_kept(tf, 1U << POD_KEEP_OUT) && !output_is_read(tf, layer);
+}
+
+int32_t pod_tf_mlp_begin_early(pod_tf *tf, const pod_layer *layer, int32_t dy)
+{
+    const int32_t dh = dense_activation(tf, "dh", layer, pod_tf_function_width(tf, layer), 1);
+    down_backward(tf, layer, dh, dy, pod_tf_use_part(tf, POD_PART_OUT));
+    return dh;
+}
+
 /** From the derivative by the output, gathered over tensor, to that after the function. */
 static int32_t out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp *mlp, int32_t dh,
                             int32_t dy)
 {
     const int64_t kn[2] = {layer->d_ff / tf->tensor, tf->model->d_model};
-    const int64_t nk[2] = {kn[1], kn[0]};
     const int32_t all = pod_tf_whole_buffer(tf, "dy", dy, tf->model->d_model);
     int32_t shares = NONE;
     if (layer->experts > 0) {
@@ -244,13 +270,9 @@ static int32_t out_backward(pod_tf *tf, const pod_layer *layer, const pod_tf_mlp
         pod_tf_bundle *bundle = pod_tf_bundle_of(tf, tf->layer, POD_PART_OUT);
         const int32_t out = mlp->out_used ? bundle->gathered : pod_tf_use_part(tf, POD_PART_OUT);
         pod_tf_summing none = {.products = NULL};
-        pod_tf_products products =
-            one_product("bwd.matmul.down", nk, 1, (const int32_t[3]){all, out, dh});
-        products.product[0].factor = pod_tf_factor_by_input(tf, TOUCH(all, out, dh), 0, 0, false);
-        products.pass = "bwd.pass.down";
-        products.buffer = all;
-        dense_quantize(tf, kn, 1, all);
-        pod_tf_multiply(tf, &products, tf->rows_cut && layer->experts == 0);
+        if (!mlp->dh_there) {
+            down_backward(tf, layer, dh, all, out);
+        }
         tf->whole_dy = pod_tf_number(tf, all);
         pod_tf_products by_weights =
             one_product("bwd.matmul.ddown", kn, 1, (const int32_t[3]){mlp->wi, all, NONE});
@@ -313,7 +335,9 @@ int32_t pod_tf_mlp_backward(pod_tf *tf, const pod_layer *layer, int32_t xn, cons
     const int64_t d = tf->model->d_model;
     const bool use = !mlp->in_used;
     const int32_t wi = mlp->wi;
-    const int32_t dh = dense_activation(tf, "dh", layer, pod_tf_function_width(tf, layer), 1);
+    const int32_t dh = mlp->dh_there
+                           ? mlp->dh
+                           : dense_activation(tf, "dh", layer, pod_tf_function_width(tf, layer), 1);
     const int32_t shares = out_backward(tf, layer, mlp, dh, dy);
     const int64_t elements = tf->tokens * pod_tf_function_width(tf, layer);
     /* in place of what is before the function, unless that is a slice of what a loop keeps */

@@ -117,6 +117,8 @@ typedef struct pod_tf_mlp {
     int32_t y;     /**< numbers: its result before a norm */
     bool in_used;  /**< weights before the function are at hand: they were used again */
     bool out_used; /**< likewise those after it */
+    bool dh_there; /**< the derivative after the function is */
+    int32_t dh;
 } pod_tf_mlp;
 
 enum { POD_TF_LATER = 3 + 2 * POD_LAYER_MATMULS_MAX };

@@ -301,17 +301,31 @@ void pod_tf_use_gather(void *context, pod_use *use)
     }
 }
 
-/** HBM traffic of a collective over a bundle, which its overlap doesn't hide. */
-static void relayout(pod_tf *tf, const char *name, const pod_tf_bundle *bundle, pod_dtype dtype,
-                     int32_t buffer)
+/** HBM traffic of a collective over a bundle, which its overlap doesn't hide.
+ *  @param ratio  bytes for each of its bytes */
+static void relayout(pod_tf *tf, const char *name, double ratio, const pod_tf_bundle *bundle,
+                     pod_dtype dtype, int32_t buffer)
 {
-    const double ratio =
-        tf->stage.request->chip != NULL ? tf->stage.request->chip->gather_hbm_ratio : 1;
     const int64_t size = pod_dtype_size(dtype);
     const int devices = tf->stage.request->chip != NULL ? tf->stage.request->chip->devices : 1;
     const double bytes = ratio * (double)(bundle->whole * size * devices);
     const int32_t touch[POD_OP_TOUCHES_MAX] = {buffer, POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
     pod_tf_vector(tf, name, (double)bundle->whole, llround(bytes), touch);
+}
+
+static void relayout_weights(pod_tf *tf, const pod_tf_bundle *bundle, pod_dtype dtype,
+                             int32_t buffer)
+{
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    relayout(tf, "relayout.weights", chip != NULL ? chip->gather_hbm_ratio : 1, bundle, dtype,
+             buffer);
+}
+
+static void relayout_gradients(pod_tf *tf, const pod_tf_bundle *bundle, int32_t buffer)
+{
+    const pod_chip_spec *chip = tf->stage.request->chip;
+    relayout(tf, "relayout.gradients", chip != NULL ? chip->scatter_hbm_ratio : 1, bundle,
+             tf->stage.build.dtype, buffer);
 }
 
 void pod_tf_gather_once(pod_tf *tf)
@@ -329,8 +343,7 @@ void pod_tf_gather_once(pod_tf *tf)
     pod_tf_wait(tf, last);
     for (int32_t i = 0; i < tf->nbundles && last != POD_OP_NONE; i++) {
         if (tf->bundles[i].once != POD_OP_NONE) {
-            relayout(tf, "relayout.weights", &tf->bundles[i], tf->stage.build.dtype,
-                     tf->bundles[i].once);
+            relayout_weights(tf, &tf->bundles[i], tf->stage.build.dtype, tf->bundles[i].once);
         }
     }
 }
@@ -345,9 +358,10 @@ pod_tf_bundle *pod_tf_use_begin(pod_tf *tf)
     bundle->gathered = use->gathered.buffer; /* a later use may be gathered already, into another */
     pod_tf_wait(tf, use->gathered.op);
     if (use->gathered.op != POD_OP_NONE) {
-        relayout(tf, "relayout.weights", bundle,
-                 travels_narrow(tf, bundle) ? tf->stage.build.compute : tf->stage.build.dtype,
-                 bundle->gathered);
+        relayout_weights(tf, bundle,
+                         travels_narrow(tf, bundle) ? tf->stage.build.compute
+                                                    : tf->stage.build.dtype,
+                         bundle->gathered);
     }
     if (bundle->layer >= 0 && !travels_narrow(tf, bundle)) {
         pod_tf_quantize_weights(tf, bundle->whole, bundle->gathered);
@@ -491,7 +505,7 @@ void pod_tf_gradient(pod_tf *tf, pod_tf_bundle *bundle, int32_t partial)
     const int32_t touch[POD_OP_TOUCHES_MAX] = {partial, bundle->gradient, POD_OP_NONE, POD_OP_NONE};
     if (pieces > 1) {
         pod_tf_wait(tf, tf->scatters[tf->nscatters % POD_TF_SCATTERS]);
-        relayout(tf, "relayout.gradients", bundle, tf->stage.build.dtype, partial);
+        relayout_gradients(tf, bundle, partial);
     }
     pod_build_name(name, "bwd", "scatter", bundle->name);
     bundle->gradient_op =

@@ -106,6 +106,7 @@ Test(chip, book_and_vendor_have_no_losses_and_no_launch_cost)
         cr_expect_eq(spec.hbm_eff_frac, 1);
         cr_expect_eq(spec.multi_axis_eff_frac, 1);
         cr_expect_eq(spec.gather_hbm_ratio, 1);
+        cr_expect_eq(spec.scatter_hbm_ratio, 1);
         cr_expect_eq(spec.link_oneway_bytes_per_s, spec.link_nominal_bytes_per_s);
         cr_expect_eq(spec.kernel_start_ps + spec.matmul_launch_ps + spec.block_step_ps
                          + spec.copy_launch_ps + spec.collective_launch_ps + spec.host_launch_ps,

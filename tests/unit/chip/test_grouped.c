@@ -216,7 +216,7 @@ Test(grouped, cores_and_devices)
 Test(grouped, the_cheapest_tile_is_chosen)
 {
     static const pod_grouped_args shapes[] = {
-        {.groups = 128, .m = 131072, .k = 1536, .n = 4096            },
+        {.groups = 128, .m = 131000, .k = 1536, .n = 4096            },
         {.groups = 128, .m = 1024,   .k = 2048, .n = 192             },
         {.groups = 5,   .m = 1280,   .k = 384,  .n = 640,              .equal = true},
         {.groups = 1,             .m = 5000,              .k = 1000,  .n = 2880},
@@ -237,6 +237,39 @@ Test(grouped, the_cheapest_tile_is_chosen)
                       (long long)args.tile.m, (long long)args.tile.k, (long long)args.tile.n);
         }
     }
+}
+
+static bool has_tile(const pod_chip_spec *chip, pod_grouped_args args, int64_t m, int64_t k,
+                     int64_t n)
+{
+    const pod_grouped_time time = time_of(chip, args);
+    return time.tile.m == m && time.tile.k == k && time.tile.n == n;
+}
+
+/* Shapes of tokamax's table have its tiles, by the rows of a device; others, and JAX's kernel, the cheapest. */
+Test(grouped, tokamax_has_tiles_of_its_own)
+{
+    const pod_chip_spec chip = chip_read("tpu7x", POD_RATES_MEASURED, NULL);
+    pod_grouped_args args = {
+        .groups = 128, .m = 2 * 524288, .k = 4096, .n = 1536, .dtype = POD_DTYPE_BF16};
+    cr_expect(has_tile(&chip, args, 256, 4096, 1536));
+    args.op = POD_GROUPED_WEIGHTS;
+    cr_expect(has_tile(&chip, args, 512, 4096, 512));
+    args.megablox = true;
+    cr_expect_not(has_tile(&chip, args, 512, 4096, 512));
+    args.megablox = false;
+    args.cores = 1; /* the rows of both devices */
+    cr_expect_not(has_tile(&chip, args, 512, 4096, 512));
+    args.cores = 0;
+    args.dtype = POD_DTYPE_FP8;
+    cr_expect_not(has_tile(&chip, args, 512, 4096, 512));
+    args = (pod_grouped_args){.op = POD_GROUPED_ROWS,
+                              .groups = 128,
+                              .m = 2 * 524288,
+                              .k = 1536,
+                              .n = 4096,
+                              .dtype = POD_DTYPE_BF16};
+    cr_expect(has_tile(&chip, args, 1024, 1536, 1024)); /* k is the layer's n */
 }
 
 /* Two devices that share groups take as long as one with half of them. */

@@ -28,14 +28,16 @@ static int64_t traffic(const char *mesh, const pod_chip_spec *chip, const char *
 /* Layers are gathered twice (forward and backward) in bf16 and scattered once; norms add less than 1 %. */
 Test(gathers, move_as_many_hbm_bytes_as_the_chip_says)
 {
-    pod_chip_spec chip = {
-        .devices = 1, .gather_hbm_ratio = 3, .hbm_usable_bytes = INT64_C(1) << 40};
+    pod_chip_spec chip = {.devices = 1,
+                          .gather_hbm_ratio = 3,
+                          .scatter_hbm_ratio = 5,
+                          .hbm_usable_bytes = INT64_C(1) << 40};
     const int64_t once = traffic("fsdp=16", NULL, "relayout.weights");
     cr_expect_float_eq((double)once / (2.0 * (2 * 2 * LAYER + VOCAB)), 1, 0.01, "%lld",
                        (long long)once);
     cr_expect_eq(traffic("fsdp=16", &chip, "relayout.weights"), 3 * once);
     cr_expect_float_eq((double)traffic("fsdp=16", &chip, "relayout.gradients")
-                           / (3 * 2.0 * (2 * LAYER + VOCAB)),
+                           / (5 * 2.0 * (2 * LAYER + VOCAB)),
                        1, 0.01);
     chip.devices = 2; /* each has its own copy */
     cr_expect_eq(traffic("fsdp=16", &chip, "relayout.weights"), 6 * once);

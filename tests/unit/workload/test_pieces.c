@@ -245,3 +245,35 @@ Test(pieces, need_a_tensor_axis)
     }
     cr_expect_eq(nops[0], nops[1]);
 }
+
+/** How often the first matmul of an MLP's backward pass directly follows attention's output projection. */
+static int begins_early(const char *mesh, const char *model, pod_remat remat, bool pieces)
+{
+    step_case c;
+    prepare(&c, mesh, model, pieces);
+    c.request.remat = remat;
+    step_build(&c);
+    const pod_program *program = &c.work.programs.stages[0];
+    int early = 0;
+    const char *before = "";
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (op->kind == POD_OP_MATMUL) {
+            early +=
+                strcmp(op->name, "bwd.matmul.down") == 0 && strcmp(before, "fwd.matmul.out") == 0;
+            before = op->name;
+        }
+    }
+    step_free(&c);
+    return early;
+}
+
+/* Where the sum over tensor is done again, the MLP's backward pass begins beside it, if it is dense and whole. */
+Test(pieces, a_sum_done_again_is_beside_the_backward_pass)
+{
+    cr_expect_eq(begins_early("fsdp=2,tensor=4", dense, POD_REMAT_FULL, false), LAYERS);
+    cr_expect_eq(begins_early("fsdp=2,tensor=4", dense, POD_REMAT_FULL, true), 0);
+    cr_expect_eq(begins_early("fsdp=2,tensor=4", dense, POD_REMAT_MINIMAL, false), 0);
+    cr_expect_eq(begins_early("fsdp=2,tensor=4", experts, POD_REMAT_FULL, false), 0);
+    cr_expect_eq(begins_early("fsdp=8", dense, POD_REMAT_FULL, false), 0);
+}
