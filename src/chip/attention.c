@@ -279,12 +279,16 @@ static pod_status attention_check(const pod_attention_args *args, const pod_atte
                                   pod_error *err)
 {
     if (args->sequences < 0 || args->heads < 0 || args->queries < 0 || args->keys < 0
-        || args->window < 0 || args->qk_dim < 0 || args->v_dim < 0
-        || ((args->causal || args->window > 0) && args->keys < args->queries)) {
+        || args->window < 0 || args->qk_dim < 0 || args->v_dim < 0) {
         return pod_fail(err, POD_E_RANGE,
-                        "attention of %lld queries to %lld keys; sizes must not be negative, and "
-                        "queries are among the keys",
+                        "attention of %lld queries to %lld keys; sizes must not be negative",
                         (long long)args->queries, (long long)args->keys);
+    }
+    if ((args->causal || args->window > 0) && args->keys < args->queries) {
+        return pod_fail(err, POD_E_RANGE,
+                        "attention of %lld queries to %lld keys: a causal mask and a window need "
+                        "the queries among the keys; give at least %lld keys",
+                        (long long)args->queries, (long long)args->keys, (long long)args->queries);
     }
     if (args->queries / block->queries > QUERY_BLOCKS_MAX) {
         return pod_fail(

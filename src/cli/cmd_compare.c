@@ -448,6 +448,7 @@ static pod_status read_top(comparison *c, pod_error *err)
 static void say_idle(const comparison *c)
 {
     int32_t size[POD_MESH_AXES];
+    int data_slices = 1;
     for (int axis = 0; axis < POD_MESH_AXES; axis++) {
         size[axis] = 1;
     }
@@ -456,10 +457,13 @@ static void say_idle(const comparison *c)
         for (int k = 0; k < mesh->naxes; k++) {
             const int32_t all = mesh->size[k] * mesh->dcn_size[k];
             size[mesh->axis[k]] = all > size[mesh->axis[k]] ? all : size[mesh->axis[k]];
+            if (mesh->axis[k] == POD_MESH_DATA && mesh->dcn_size[k] > data_slices) {
+                data_slices = mesh->dcn_size[k];
+            }
         }
     }
     pod_step_idle_say(c->cli, c->texts, c->recipe->given, c->request, size,
-                      c->setup->slice.nslices);
+                      c->setup->slice.nslices, data_slices);
 }
 
 static pod_status compare(comparison *c, pod_error *err)

@@ -312,7 +312,7 @@ static pod_status run(pod_cli *cli, pod_step_texts *texts, const pod_step_recipe
     POD_TRY(refuse_layout(texts, err));
     texts->seq_default = SEQ_DEFAULT;
     POD_TRY(pod_step_request_read(&request, texts, recipe, cli, err));
-    pod_step_idle_say(cli, texts, recipe->given, &request, NULL, 0);
+    pod_step_idle_say(cli, texts, recipe->given, &request, NULL, 0, 0);
     request.plain = true;
     request.microbatches = pod_step_text(texts, "microbatches") == NULL ? 0 : request.microbatches;
     p->question.recipe = recipe->given && request.batch == 0 ? &recipe->recipe : NULL;

@@ -341,8 +341,10 @@ static pod_status lay(pod_cli *cli, const pod_step_texts *texts, const pod_step_
     const pod_status st =
         pod_experiment_step_lay(&cli->experiment, run_case, request, setup, logical, err);
     if (st == POD_OK) {
+        const pod_mesh *mesh = run_case->work.layout.mesh;
+        const int data = pod_mesh_find(mesh, POD_MESH_DATA);
         pod_step_idle_say(cli, texts, recipe->given, request, run_case->work.layout.size,
-                          setup->slice.nslices);
+                          setup->slice.nslices, data < 0 ? 1 : mesh->axis[data].dcn_size);
     }
     return st;
 }

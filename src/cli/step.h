@@ -85,10 +85,11 @@ pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_text
 /** A line for each option that was given and that changes nothing of such steps: by their mode, type or mesh.
  *  @param by_recipe  a recipe may have given some; those aren't told of
  *  @param size       by pod_mesh_axis, all slices together, of several meshes the largest; NULL = not known yet
- *  @param nslices    0 = likewise */
+ *  @param nslices    0 = likewise
+ *  @param data_slices  over which the mesh axis data goes, of several meshes the most; 0 = likewise */
 void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_recipe,
                        const pod_experiment_step_request *request, const int32_t *size,
-                       int nslices);
+                       int nslices, int data_slices);
 
 enum { POD_STEP_COLUMNS = 24 };
 /** The columns of `podsim step`: the table shows the host's if there is input, those of DCN with several

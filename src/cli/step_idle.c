@@ -19,7 +19,8 @@ static bool lacks(const int32_t *size, pod_mesh_axis axis)
 }
 
 void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_recipe,
-                       const pod_experiment_step_request *request, const int32_t *size, int nslices)
+                       const pod_experiment_step_request *request, const int32_t *size, int nslices,
+                       int data_slices)
 {
     const pod_step_mode mode = request->mode;
     const bool trains = mode == POD_STEP_TRAIN;
@@ -42,6 +43,7 @@ void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_
         {"quantization", request->dtype == POD_DTYPE_BF16, "--dtype is bf16", false},
         {"dcn-overlap", !trains, in_mode, false},
         {"dcn-overlap", trains && nslices == 1, "there is one slice", false},
+        {"dcn-overlap", trains && nslices > 1 && data_slices == 1, "data goes over no slices", false},
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {

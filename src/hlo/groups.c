@@ -570,11 +570,30 @@ static pod_status read_groups(pod_hlo_groups_pool *pool, const pod_hlo_module *m
     return st;
 }
 
+/* As in XLA (GetCollectiveOpGroupMode), ids of devices go with a channel. */
+static pod_status check_channel(const pod_hlo_module *module, const pod_hlo_instruction *collective,
+                                pod_error *err)
+{
+    pod_hlo_span channel;
+    pod_hlo_span global;
+    if (!has_global_ids(collective)
+        || !pod_hlo_attribute_is(module, collective, POD_HLO_AT_GLOBAL_IDS, "true")
+        || !pod_hlo_attribute_of(module, collective, POD_HLO_AT_GLOBAL_IDS, &global)
+        || pod_hlo_attribute_of(module, collective, POD_HLO_AT_CHANNEL, &channel)) {
+        return POD_OK;
+    }
+    const pod_hlo_scan scan = pod_hlo_part(module, global, err);
+    return pod_hlo_fail(&scan, global.begin,
+                        "use_global_device_ids=true without channel_id; ids of devices need a "
+                        "channel_id, without either they are ids of replicas");
+}
+
 pod_status pod_hlo_groups_read(pod_hlo_groups_pool *pool, const pod_hlo_module *module,
                                const pod_hlo_instruction *collective, uint32_t *group,
                                pod_error *err)
 {
     pod_hlo_span value = {0};
+    POD_TRY(check_channel(module, collective, err));
     (void)pod_hlo_attribute_of(module, collective, POD_HLO_AT_GROUPS, &value);
     return read_numbers(pool, module, collective, value, read_groups, group, err);
 }

@@ -15,6 +15,7 @@
  *
  *      channel_id  use_global_device_ids    numbers     a group of the list is, for
  *      no                                   replicas    these replicas, each partition by itself
+ *      no          true                     an error, as in XLA
  *      yes         true                     devices     these devices
  *      yes         false (all-reduce,       replicas    these replicas with all their partitions
  *                  all-gather, reduce-scatter)
