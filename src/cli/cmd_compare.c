@@ -462,8 +462,8 @@ static void say_idle(const comparison *c)
             }
         }
     }
-    pod_step_idle_say(c->cli, c->texts, c->recipe->given, c->request, size,
-                      c->setup->slice.nslices, data_slices);
+    pod_step_idle_say(c->cli, c->texts, c->recipe->given, c->request, size, c->setup->slice.nslices,
+                      data_slices);
 }
 
 static pod_status compare(comparison *c, pod_error *err)

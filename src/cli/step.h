@@ -88,8 +88,8 @@ pod_status pod_step_mesh_read(const pod_step_recipe *recipe, const pod_step_text
  *  @param nslices    0 = likewise
  *  @param data_slices  over which the mesh axis data goes, of several meshes the most; 0 = likewise */
 void pod_step_idle_say(const pod_cli *cli, const pod_step_texts *texts, bool by_recipe,
-                       const pod_experiment_step_request *request, const int32_t *size,
-                       int nslices, int data_slices);
+                       const pod_experiment_step_request *request, const int32_t *size, int nslices,
+                       int data_slices);
 
 enum { POD_STEP_COLUMNS = 24 };
 /** The columns of `podsim step`: the table shows the host's if there is input, those of DCN with several

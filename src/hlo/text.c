@@ -185,7 +185,8 @@ pod_status pod_hlo_number(pod_hlo_scan *scan, const char *what, int64_t max, int
         scan->at++;
     }
     if (scan->at == begin && scan->at < scan->size && scan->text[begin] == '-') {
-        return pod_hlo_fail(scan, begin, "%s is negative here; a whole number without a sign", what);
+        return pod_hlo_fail(scan, begin, "%s is negative here; a whole number without a sign",
+                            what);
     }
     if (scan->at == begin) {
         return pod_hlo_fail(scan, begin, "%s is missing here; a whole number", what);
