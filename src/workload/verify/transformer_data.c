@@ -62,12 +62,19 @@ static void mark(const pod_model *model, pod_transformer_array *array)
     }
 }
 
-/** The expert that a column of d_model stands for, or -1. */
+/** The expert that a column of d_model stands for, or -1: the sum of the digits of the marked column's number, to the
+ *  base `experts`. Of `experts` columns one after the other each has another one, and blocks of them differ. */
 static int64_t marked_for(const pod_transformer_array *array, int64_t column)
 {
-    const bool marked = array->experts > 0 && column % array->stride == 0
-                        && column / array->stride < array->experts * array->marks;
-    return marked ? column / array->stride % array->experts : -1;
+    if (array->experts == 0 || column % array->stride != 0
+        || column / array->stride >= array->experts * array->marks) {
+        return -1;
+    }
+    int64_t sum = 0;
+    for (int64_t i = column / array->stride; i > 0 && array->experts > 1; i /= array->experts) {
+        sum += i % array->experts;
+    }
+    return sum % array->experts;
 }
 
 static pod_transformer_array table(const pod_model *model, const char *name, int64_t rows,

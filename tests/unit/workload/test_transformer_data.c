@@ -118,7 +118,8 @@ Test(transformer_data, each_token_takes_top_k_experts_by_the_embedding)
         int taken = 0;
         for (int e = 0; e < EXPERTS; e++) {
             const float value = rows[t * D + 4 * e]; /* every fourth column is marked */
-            cr_expect_eq(value > 1.0F, rows[t * D + 4 * (EXPERTS + e)] > 1.0F);
+            const int again = EXPERTS + (e + EXPERTS - 1) % EXPERTS; /* in another order */
+            cr_expect_eq(value > 1.0F, rows[t * D + 4 * again] > 1.0F);
             cr_expect(value > 1.0F || value < 0.0F);
             taken += value > 1.0F;
             loads[e] += value > 1.0F;
@@ -127,6 +128,28 @@ Test(transformer_data, each_token_takes_top_k_experts_by_the_embedding)
     }
     for (int e = 0; e < EXPERTS; e++) {
         cr_expect(loads[e] > 8 && loads[e] < 40, "%d", loads[e]);
+    }
+}
+
+/** Parts of a router in each other's place choose other experts. */
+Test(transformer_data, halves_and_quarters_of_a_router_differ)
+{
+    enum { EXPERTS = 8, D = 1024 };
+    const pod_model model = parse(
+        "transformer:layers=1,d_model=1024,d_ff=8,heads=4,vocab=96,experts=8,top_k=2,moe_d_ff=8");
+    static float router[D * EXPERTS];
+    pod_transformer_array array;
+    cr_assert(pod_transformer_array_find(&model, "layer.0.router", &array));
+    fill(&array, (pod_patch){.rows = D, .columns = EXPERTS}, POD_DTYPE_BF16, router);
+    for (int parts = 2; parts <= 4; parts *= 2) {
+        int alike = 0;
+        for (int row = 0; row < D / parts; row += 4) {
+            for (int e = 0; e < EXPERTS; e++) {
+                const int other = (row + D / parts) * EXPERTS + e;
+                alike += router[row * EXPERTS + e] > 0.03F && router[other] > 0.03F;
+            }
+        }
+        cr_expect_eq(alike, 0, "%d parts: %d marked elements are alike", parts, alike);
     }
 }
 
