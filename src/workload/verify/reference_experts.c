@@ -56,23 +56,19 @@ static bool is_near(const double *logits, const float *square, int32_t a, int32_
     return logits[a] - logits[b] <= pod_transformer_lambda * error;
 }
 
-/** Take the chips' choice of a token where each of its experts that differs is near. */
-static void experts_follow(pod_reference_step *step, const pod_layer *layer, const int32_t *theirs,
-                           const double *logits, const float *square, int32_t *chosen)
+/** Whether chips may have chosen so: each expert that they take may have a higher score than each that they leave. */
+static bool may_choose(const pod_layer *layer, const int32_t *theirs, const double *logits,
+                       const float *square, const int32_t *chosen)
 {
     const int64_t k = layer->top_k;
-    bool differs = false;
-    bool near = true;
-    for (int64_t i = 0; i < k; i++) {
-        if (!is_among(chosen, k, theirs[i])) {
-            differs = true;
-            near = near && is_near(logits, square, chosen[k - 1], theirs[i]);
+    bool may = true;
+    for (int64_t i = 0; i < k && may; i++) {
+        may = theirs[i] >= 0 && theirs[i] < layer->experts && !is_among(theirs, i, theirs[i]);
+        for (int64_t j = 0; j < k && may && !is_among(chosen, k, theirs[i]); j++) {
+            may = is_among(theirs, k, chosen[j]) || is_near(logits, square, chosen[j], theirs[i]);
         }
     }
-    step->differ += differs && !near;
-    if (near) {
-        memcpy(chosen, theirs, (size_t)k * sizeof *chosen);
-    }
+    return may;
 }
 
 static void experts_choose(pod_reference_step *step, const pod_reference_state *s,
@@ -92,7 +88,12 @@ static void experts_choose(pod_reference_step *step, const pod_reference_state *
         step->near += next >= 0 && is_near(value, square, chosen[k - 1], next);
         if (given != NULL && given[s->number].expert != NULL) {
             const int64_t token = step->sequence * step->args->seq + t;
-            experts_follow(step, layer, given[s->number].expert + token * k, value, square, chosen);
+            const int32_t *theirs = given[s->number].expert + token * k;
+            if (may_choose(layer, theirs, value, square, chosen)) {
+                memcpy(chosen, theirs, (size_t)k * sizeof *chosen);
+            } else {
+                step->differ++;
+            }
         }
     }
 }

@@ -203,6 +203,23 @@ Test(transformer_reference, another_clear_choice_is_an_error)
     pod_transformer_reference_free(reference);
 }
 
+Test(transformer_reference, one_expert_twice_is_no_choice)
+{
+    const pod_model model = small_model(EXPERTS);
+    int32_t expert[BATCH * SEQ * 2] = {0};
+    char all[32];
+    const pod_transformer_choices choices[2] = {{.expert = expert}, {.expert = NULL}};
+    pod_transformer_reference_args args = small_args(&model);
+    pod_transformer_reference *reference = NULL;
+    pod_error err = {0};
+    args.choices = choices;
+    cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK);
+    cr_expect_eq(pod_transformer_reference_compute(reference, &err), POD_E_CHECK);
+    (void)snprintf(all, sizeof all, "of %d tokens", BATCH * SEQ); /* those that take it, too */
+    cr_expect_not_null(strstr(err.text, all), "%s", err.text);
+    pod_transformer_reference_free(reference);
+}
+
 /** More experts than columns can steer: their scores are near each other for many tokens. */
 static const char crowded[] = "transformer:layers=1,d_model=8,d_ff=16,heads=2,vocab=48,"
                               "mlp_matrices=3,experts=64,top_k=4,moe_d_ff=8";
