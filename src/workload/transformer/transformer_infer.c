@@ -29,6 +29,7 @@
 #include "workload/transformer/transformer_infer_numbers.h"
 #include "workload/transformer/transformer_numbers.h"
 #include "workload/transformer/transformer_ops.h"
+#include "workload/transformer/transformer_sizes.h"
 
 /** How attention of a layer is cut. */
 typedef struct attention_cut {
@@ -374,7 +375,7 @@ static void hidden_sum(infer *in, const pod_layer *layer, bool of_experts, int64
 static void experts(infer *in, const pod_layer *layer, int32_t x, int32_t h)
 {
     pod_tf *tf = in->tf;
-    const int64_t rows = tf->tokens * layer->top_k;
+    const int64_t rows = pod_tf_busiest(tf, tf->tokens * layer->top_k);
     const int64_t here = layer->experts / tf->expert;
     const int64_t f = layer->moe_d_ff / tf->tensor;
     const int64_t d = pod_ceil_div(layer->expert_d_model, in->fsdp);
@@ -434,7 +435,8 @@ static void layer_in_turn(infer *in, const pod_layer *layer, const layer_cut *cu
     (void)cross(in, POD_ALL_GATHER, "fwd.gather.context", fsdp, tf->tokens * context, qkv);
     out_product(in, layer, context, qkv, x);
     residual_sum(in, "fwd.sum.out", x);
-    const int64_t f = hidden_of(in, layer) + layer->top_k * (layer->moe_d_ff / tf->tensor);
+    const int64_t of_experts = pod_tf_busiest(tf, layer->top_k * (layer->moe_d_ff / tf->tensor));
+    const int64_t f = hidden_of(in, layer) + of_experts;
     const int32_t h = infer_activation(in, "hidden", matrices_of(in) * f);
     residual_gather(in, x);
     in_products(in, layer, x, h);

@@ -46,6 +46,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
     const bool over_sequence = layout->size[POD_MESH_SEQUENCE] > 1;
     const bool decodes = request->mode == POD_STEP_DECODE;
     const bool cached = request->serving.cached > 0;
+    const bool skewed = request->settings.expert_balance > 1;
     const bool narrow = pod_step_cache_dtype(request) != POD_DTYPE_BF16;
     const struct {
         bool asked;
@@ -56,6 +57,7 @@ pod_status pod_tf_infer_numbers_check(const pod_step_request *request,
         {over_expert && decodes,                       "decode over the mesh axis expert"                },
         {over_expert && over_sequence,                 "prefill over both expert and sequence"           },
         {over_expert && cut,                           "inference over both expert and tensor"           },
+        {over_expert && skewed,                        "--expert-balance above 1"                        },
         {over_sequence && model->kv_lora > 0,          "latent attention over the mesh axis sequence"    },
         {over_sequence && model->shared_kv > 0,        "keys that are values over the mesh axis sequence"},
         {over_sequence && cached,                      "--cached over the mesh axis sequence"            },

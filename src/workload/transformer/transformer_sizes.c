@@ -21,11 +21,16 @@ static int64_t capacity_percent(const pod_tf *tf)
     return tf->model->capacity_percent > 0 ? tf->model->capacity_percent : PERCENT;
 }
 
-int64_t pod_tf_expert_rows(const pod_tf *tf, const pod_layer *layer)
+int64_t pod_tf_busiest(const pod_tf *tf, int64_t mean)
 {
     const double balance = tf->stage.request->settings.expert_balance;
-    const int64_t rows = (tf->tokens * layer->top_k * capacity_percent(tf) + PERCENT - 1) / PERCENT;
-    return tf->expert > 1 && balance > 1 ? (int64_t)((double)rows * balance + 0.5) : rows;
+    return tf->expert > 1 && balance > 1 ? (int64_t)((double)mean * balance + 0.5) : mean;
+}
+
+int64_t pod_tf_expert_rows(const pod_tf *tf, const pod_layer *layer)
+{
+    return pod_tf_busiest(tf, (tf->tokens * layer->top_k * capacity_percent(tf) + PERCENT - 1)
+                                  / PERCENT);
 }
 
 int64_t pod_tf_function_width(const pod_tf *tf, const pod_layer *layer)

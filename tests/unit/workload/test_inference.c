@@ -206,6 +206,27 @@ Test(inference, experts_get_rows)
     step_free(&c);
 }
 
+/* Of the busiest chip of expert: its rows travel and are multiplied. */
+Test(inference, expert_balance_is_of_rows)
+{
+    const pod_model model =
+        model_inline("transformer:layers=1,d_model=512,d_ff=64,heads=8,kv_heads=8,head_dim=64,"
+                     "vocab=1024,mlp_matrices=3,experts=8,top_k=2,moe_d_ff=1024");
+    for (int mode = POD_STEP_PREFILL; mode <= POD_STEP_DECODE; mode++) {
+        for (int balance = 1; balance <= 3; balance += 2) {
+            const int64_t rows = INT64_C(16) / 4 * (mode == POD_STEP_DECODE ? 1 : 128) * 2;
+            step_case c;
+            prepare(&c, &model,
+                    &(inference){"v5e:2x4", "expert=4,tensor=2", (pod_step_mode)mode, 16, 128});
+            c.request.settings.expert_balance = balance;
+            step_build(&c);
+            cr_expect_eq(step_bytes(&c, POD_ALL_TO_ALL, "expert"), 2 * balance * rows * 512 * 2);
+            cr_expect_eq(op_named(&c, "fwd.matmul.experts.in")->grouped->m, balance * rows);
+            step_free(&c);
+        }
+    }
+}
+
 Test(inference, prefill_cuts_queries_by_heads)
 {
     const pod_model model = model_named("palm-540b");
