@@ -20,11 +20,11 @@
  *  embedding (every d_model/experts-th of narrower models) is marked: it stands for an expert, each for equally many
  *  columns, and is 1 to 2 if the token takes that expert, else 0 to -1. The order of experts changes from one row of
  *  marked columns to the next: parts of a router in each other's place choose others. The residual path hardly changes
- *  marked columns, and the router reads them before all others. In models with many norms after attention or MLP, whose
- *  results are of order 1, the embedding is half as large as all of them together. So the scores of the last expert
- *  chosen and the first left out are far apart against rounding errors, whatever the layout. The experts go by the token's remainder modulo
- *  `experts`, and token number i of a batch has that of i: of each `experts` tokens one after the other every expert
- *  gets top_k, and all-to-alls of rows have equal blocks.
+ *  marked columns, and the router reads them before all others. In models with many norms after attention or MLP,
+ *  whose results are of order 1, the embedding is half as large as all of them together. So the scores of the last
+ *  expert chosen and the first left out are far apart against rounding errors, whatever the layout. The experts go by
+ *  the token's remainder modulo `experts`, and token number i of a batch has that of i: of each `experts` tokens one
+ *  after the other every expert gets top_k, and all-to-alls of rows have equal blocks.
  *
  *  Ownership: plain values. Threads: any (no state). */
 #pragma once
