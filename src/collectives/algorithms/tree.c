@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     TREES_MIN = 8,
@@ -33,8 +34,9 @@ enum {
 static const double contested_ratio = 1.5;
 
 /* So many packed trees (CORNER_TREES: as a corner has links, if that is odd), where a hop less of depth is worth what
- * it takes, nothing, or several times as much; as many as load the busiest link least; disjoint ones. Each with the
- * chunks of the formula, half or twice as many. Only small groups try the later ones. */
+ * it takes, nothing, or several times as much; as many as load the busiest link least; disjoint ones; on a ring, those
+ * that leave out the cable farthest from the root. Each with the chunks of the formula, half or twice as many. Only
+ * small groups try the later ones. */
 enum { CORNER_TREES = 0 };
 static const int few_trees[] = {1, 2, 4, 8, 12, 16, 24, 36, 6, CORNER_TREES};
 static const double hop_worths[] = {1.0, 0.0, 6.0};
@@ -44,6 +46,7 @@ enum {
     HOP_WORTHS = sizeof hop_worths / sizeof *hop_worths,
     TREES_LIGHTEST = FEW_TREES * HOP_WORTHS,
     TREES_DISJOINT,
+    TREES_OF_CHAINS,
     TREE_KINDS,
     CHUNK_VARIANTS = 3
 };
@@ -229,6 +232,35 @@ static int trees_of(const pod_coll_axes *axes, int kind)
     return tried ? trees : 0;
 }
 
+/* The trees of a broadcast round a ring whose cable farthest from the root is left out: two chains, many times. A ring
+ * that lacks another cable has a longer chain, so none is quicker by that. */
+static pod_status chains_init(const pod_coll_request *request, const pod_coll_axes *axes,
+                              pod_coll_packing *packing, pod_error *err)
+{
+    const int32_t n = axes->nranks;
+    const bool ring = axes->naxes == 1 && n > 2 && !axes->quotient && axes->axis[0].closed;
+    if (request->op != POD_BROADCAST || !ring || !pod_coll_axes_linked(axes)) {
+        return POD_OK;
+    }
+    pod_coll_axes open = *axes;
+    open.hop = malloc(2 * (size_t)n * sizeof *open.hop);
+    if (open.hop == NULL) {
+        return pod_fail(err, POD_E_NOMEM, "no memory for trees; use fewer chips");
+    }
+    memcpy(open.hop, axes->hop, 2 * (size_t)n * sizeof *open.hop);
+    const int32_t far = (axes->position[request->root] + n / 2) % n;
+    for (int32_t rank = 0; rank < n; ++rank) {
+        const bool before = axes->position[rank] == far;
+        if (before || axes->position[rank] == (far + 1) % n) {
+            open.hop[2 * rank + !before].rank = -1;
+        }
+    }
+    const int trees = tree_most(request, axes) > TREES_MIN ? TREES_MIN : 1;
+    const pod_status st = best_packing(request, &open, trees, trees, 0.0, packing, err);
+    free(open.hop);
+    return st;
+}
+
 /* The trees of a kind; without parents where there are none. */
 static pod_status find_packing(const pod_coll_request *request, const pod_coll_axes *axes, int kind,
                                pod_coll_packing *packing, pod_error *err)
@@ -243,6 +275,9 @@ static pod_status find_packing(const pod_coll_request *request, const pod_coll_a
         const int most = tree_most(request, axes);
         return best_packing(request, axes, most > TREES_MIN ? TREES_MIN : most, most,
                             axes->nranks <= FEW_RANKS_MAX ? 0.0 : 1.0, packing, err);
+    }
+    if (kind == TREES_OF_CHAINS) {
+        return chains_init(request, axes, packing, err);
     }
     const bool fits = request->op == POD_BROADCAST && pod_coll_packing_disjoint_fits(axes);
     return fits ? pod_coll_packing_disjoint(packing, axes, request->root, err) : POD_OK;
@@ -368,7 +403,9 @@ static pod_status tree_try_plans(const pod_coll_request *request,
         const bool near =
             plan.variant == 0
             || (double)first_ps[kind] <= varied_ratio * (double)best->estimate.time_ps;
-        if (formula[kind] <= contested_ratio * least_s && near) {
+        const bool thought_fast = formula[kind] <= contested_ratio * least_s
+                                  || (kind == TREES_OF_CHAINS && isfinite(formula[kind]));
+        if (thought_fast && near) {
             st = tree_consider(request, &packings[kind], &plan, best, err);
         }
         if (plan.variant == 0) {

@@ -298,3 +298,42 @@ Test(collectives_tree, broadcasts_near_the_bound_on_closed_slices)
     pod_router_free(router);
     fixture_fini(&f);
 }
+
+static pod_time_ps tree_time(const fixture *f)
+{
+    pod_error err = {0};
+    pod_coll_prediction prediction;
+    cr_assert(tree()->predict(&f->request, &prediction, &err) == POD_OK, "%s: %s", f->name,
+              err.text);
+    return prediction.total_ps;
+}
+
+/* A ring without a cable is a ring of which a plan leaves that cable out: whichever dies, nothing gets quicker. */
+Test(collectives_tree, no_dead_cable_of_a_ring_helps)
+{
+    static const int64_t sizes[] = {12540, 26627, 1000000};
+    static const int64_t least_cuts[] = {0, 8192};
+    for (int32_t n = 3; n <= 16; ++n) {
+        const shape ring = {
+            {n,  1, 1},
+            "x", false, 7, 0, {{0}}
+        };
+        for (int i = 0; i < 6; ++i) {
+            fixture f;
+            fixture_init(&f, &ring, POD_BROADCAST, sizes[i / 2]);
+            f.request.cut_min_bytes = least_cuts[i % 2];
+            f.request.root = n / 3;
+            const pod_time_ps healthy = tree_time(&f);
+            for (int32_t chip = 0; chip < n; ++chip) {
+                f.slice.faults[0] =
+                    (pod_fault){.kind = POD_FAULT_LINK_DEAD, .chip = chip, .direction = 0};
+                f.slice.nfaults = 1;
+                const pod_time_ps lost = tree_time(&f);
+                cr_expect(healthy <= lost, "%s, root %d: %lld ps, %lld without the cable after %d",
+                          f.name, (int)f.request.root, (long long)healthy, (long long)lost,
+                          (int)chip);
+            }
+            fixture_fini(&f);
+        }
+    }
+}
