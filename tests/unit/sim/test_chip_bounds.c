@@ -145,8 +145,10 @@ static void check_schedule(scene *s, const pod_coll_algorithm *algorithm,
     pod_machine machine = s->machine;
     pod_oracle_memo *memo = NULL;
     pod_oracle *oracle = NULL;
-    const pod_oracle_question question = {
-        .schedule = schedule, .dtype = POD_DTYPE_BF16, .links = ~0U};
+    const pod_oracle_question question = {.schedule = schedule,
+                                          .dtype = POD_DTYPE_BF16,
+                                          .links = ~0U,
+                                          .axes = POD_DIRECTIONS_AXES_ALL};
     machine.part_ps = 1;
     OK(pod_oracle_memo_new(&memo, &s->err));
     OK(pod_oracle_new(memo, &machine, NULL, &oracle, &s->err));
