@@ -365,14 +365,14 @@ static void hear_progress(void *context, int64_t done, int64_t total, const char
     }
     /* what reached the last column would begin a second line, which \r doesn't overwrite */
     const int most = columns > 0 ? columns - 1 : INT_MAX;
-    (void)fprintf(stderr, "\r%.*s\033[K", most, text.data != NULL ? text.data : "");
-    (void)fflush(stderr);
-    pod_text_free(&text);
     if (!cli->progress_shown) {
         watch_signals();
     }
     cli->progress_shown = true;
-    progress_on_screen = 1;
+    progress_on_screen = 1; /* before the line is: who reads it may end the program at once */
+    (void)fprintf(stderr, "\r%.*s\033[K", most, text.data != NULL ? text.data : "");
+    (void)fflush(stderr);
+    pod_text_free(&text);
 }
 
 void pod_cli_init(pod_cli *cli, pod_par *par, pod_experiment_tables *tables, pod_cli_run *execute)

@@ -129,7 +129,7 @@ Test(hlo_shape, refuses_what_is_no_shape)
         {"f32", POD_E_INVALID, 4, "'['"},
         {"f32[3", POD_E_INVALID, 6, "']'"},
         {"f32[3,]", POD_E_INVALID, 7, "a dim is missing"},
-        {"f32[-3]", POD_E_INVALID, 5, "a dim is missing"},
+        {"f32[-3]", POD_E_INVALID, 5, "a dim is negative"},
         {"f32[3,5]{1}", POD_E_INVALID, 10, "names 1 of 2 dims"},
         {"f32[3,5]{1,1}", POD_E_INVALID, 10, "names a dim twice"},
         {"f32[3,5]{2,0}", POD_E_INVALID, 10, "names others"},
