@@ -8,7 +8,7 @@
  *      collective_case  groups of chips that run one collective at once             …/collective_case.h
  *      collective_row   one algorithm at one size: simulated, held to its bound     …/collective_row.h
  *      step_case        one layout of a step: mesh, programs, memory                …/step_case.h
- *      step_simulate    its simulation;  step_routes: from few layers;  step_best: the best placement;
+ *      step_simulate    its simulation;  step_routes: its time;  step_best: the best placement;
  *      step_numbers     with real numbers;  step_outcome: all its figures
  *      search           many layouts or settings, dealt out to the ranks            …/search.h
  *      serving          requests that arrive, wait and share steps; serving_steps: …/serving.h

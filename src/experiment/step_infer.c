@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/step_infer.h"
 
+#include "base/hash.h"
 #include "experiment/step_slices.h"
 #include "workload/verify/place_infer.h"
 
@@ -142,9 +143,9 @@ static pod_status steps_run(infer_run *run, pod_experiment_watch *watch, pod_ste
 static int64_t digest_of_logits(const infer_run *run)
 {
     const uint32_t *words = (const uint32_t *)(const void *)run->logits;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = POD_FNV_START;
     for (int64_t i = 0; i < run->steps * logits_of_step(run); i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x100000001b3);
+        hash = pod_hash_fnv(hash, words[i]);
     }
     return (int64_t)(hash >> 1U);
 }

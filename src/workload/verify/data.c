@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/verify/data.h"
 
+#include "base/hash.h"
 #include "base/rng.h"
 
 #include <string.h>
@@ -30,9 +31,9 @@ pod_patch pod_tensor_patch(const pod_tensor *tensor, const pod_work_layout *layo
 /* FNV-1a */
 uint64_t pod_data_stream(const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = POD_FNV_START;
     for (; *name != '\0'; name++) {
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+        hash = pod_hash_fnv(hash, (unsigned char)*name);
     }
     return hash;
 }

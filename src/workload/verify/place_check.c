@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "workload/verify/place_check.h"
 
+#include "base/hash.h"
 #include "workload/verify/reference_update.h"
 
 #include <math.h>
@@ -608,9 +609,9 @@ static double trust_of_chip(const pod_place_check *check, const pod_place *what,
 /** Of the bytes of one array on one chip, below 2^32, so that sums of them don't overflow (FNV-1a). */
 static int64_t digest_of(int32_t chip, int32_t buffer, const void *data, int64_t bytes)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)chip << 32U ^ (uint64_t)buffer;
+    uint64_t hash = POD_FNV_START ^ (uint64_t)chip << 32U ^ (uint64_t)buffer;
     for (int64_t i = 0; i < bytes; i++) {
-        hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+        hash = pod_hash_fnv(hash, ((const unsigned char *)data)[i]);
     }
     return (int64_t)(hash >> 32U);
 }
