@@ -11,7 +11,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -227,11 +227,12 @@ pod_status pod_file_write(const char *path, const char *data, size_t size, pod_e
  * @return path[PATH_MAX], or "" if the system doesn't say */
 static char *own_file(char *path)
 {
-    Dl_info info;
-    struct link_map *map = NULL;
-    const bool told =
-        dladdr1(__extension__(void *) own_file, &info, (void **)&map, RTLD_DL_LINKMAP) != 0;
-    const char *file = told && map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe";
+    Dl_info own;
+    Dl_info program; /* of which the kernel says where its headers are */
+    const bool told = dladdr(__extension__(void *) own_file, &own) != 0
+                      && dladdr((void *)getauxval(AT_PHDR), &program) != 0;
+    const char *file =
+        told && own.dli_fbase != program.dli_fbase ? own.dli_fname : "/proc/self/exe";
     if (realpath(file, path) == NULL) {
         path[0] = '\0';
     }
