@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct pod_text {
     char *data;
@@ -36,5 +37,10 @@ size_t pod_text_width(const char *string, size_t size);
 /** Append one line and its end, broken at blanks so that no part is wider than `width`; the parts after the first begin
  *  with `indent`. A word that is wider stays whole. width 0: unbroken. */
 void pod_text_wrap(pod_text *text, const char *line, size_t size, size_t width, const char *indent);
+/** What a noun for so many ends in: "" of one, else "s". */
+static inline const char *pod_text_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 /** Free the contents and leave an empty text. */
 void pod_text_free(pod_text *text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chip/origin.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ const char *pod_origin_text(const pod_table *figures, const char *figure, const 
         (void)snprintf(buf, size, "%s %s of %s rests on no published row", figure, value, chip);
     } else if (origin.own_rows == 0) {
         (void)snprintf(buf, size, "%s %s of %s rests on %d row%s of other chips (%s)", figure,
-                       value, chip, origin.rows, origin.rows == 1 ? "" : "s", origin.chips);
+                       value, chip, origin.rows, pod_text_plural(origin.rows), origin.chips);
     } else {
         (void)snprintf(buf, size, "%s", "");
     }

@@ -139,12 +139,6 @@ void pod_cli_rows_next(pod_cli *cli, pod_emit *emit);
  *  Not collective. POD_E_IO. */
 pod_status pod_cli_deliver(const pod_cli *cli, pod_error *err);
 
-/** What a noun for so many ends in: "" of one, else "s". */
-static inline const char *pod_cli_plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /** True where a table is made for a terminal: rows that nobody reads become one line. */
 bool pod_cli_is_narrow(const pod_cli *cli);
 

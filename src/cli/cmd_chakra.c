@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim chakra: execution traces in. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
@@ -329,7 +330,7 @@ static pod_status find(const pod_cli *cli, const pod_experiment_chakra *chakra,
     const pod_step_result *result = &outcome->result;
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim chakra: %s, %d chip%s, %s, %" PRId64 " nodes, %s", slice->name,
-                     (int)chakra->count, pod_cli_plural(chakra->count), texts->prefix,
+                     (int)chakra->count, pod_text_plural(chakra->count), texts->prefix,
                      outcome->told.nodes, chakra->on_chip ? "on the chip's rates" : "as recorded");
     if (what != NULL) {
         pod_findings_say(findings, POD_FINDING_ABOVE, "what_if", "as if %s were %g times faster",

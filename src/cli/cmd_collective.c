@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim collective: one operation on all groups of a slice at once. */
+#include "base/text.h"
 #include "cli/collective.h"
 #include "cli/command_list.h"
 #include "cli/faults.h"
@@ -348,12 +349,12 @@ static void add_heading(const pod_cli *cli, pod_findings *findings,
                             pod_logical_mesh_axis_name(mesh, i));
         }
     }
-    pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
-                     "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s%s",
-                     pod_coll_op_name(run_case->request->op), slice->name,
-                     slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
-                     groups, pod_cli_plural(groups), run_case->group.size, run_case->axes,
-                     axes.size > 0 ? axes.data : "");
+    pod_findings_say(
+        findings, POD_FINDING_ABOVE, "settings",
+        "podsim collective: %s on %s, %d chip%s: %d group%s of %d over %s%s",
+        pod_coll_op_name(run_case->request->op), slice->name, slice->nchips * slice->nslices,
+        pod_text_plural(slice->nchips * slice->nslices), groups, pod_text_plural(groups),
+        run_case->group.size, run_case->axes, axes.size > 0 ? axes.data : "");
     pod_text_free(&axes);
     pod_findings_say(findings, POD_FINDING_ABOVE, "rates",
                      "rates %s: link %g GB/s one way, hop %g us, launch %g us",

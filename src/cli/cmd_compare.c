@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim compare: a step under many layouts, fastest first. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
@@ -266,9 +267,9 @@ static void say_settings(const comparison *c, pod_findings *findings)
     const pod_slice *slice = &c->setup->slice;
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim compare: %s, %d chip%s, %s, %s, %s", slice->name,
-                     slice->nchips * slice->nslices, pod_cli_plural(slice->nchips * slice->nslices),
-                     c->request->model.name, pod_dtype_name(c->request->dtype),
-                     pod_step_mode_name(c->request->mode));
+                     slice->nchips * slice->nslices,
+                     pod_text_plural(slice->nchips * slice->nslices), c->request->model.name,
+                     pod_dtype_name(c->request->dtype), pod_step_mode_name(c->request->mode));
     pod_step_serving_heading(findings, c->request);
 }
 

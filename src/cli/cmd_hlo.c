@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo: a compiled program in. */
 #include "base/gzip.h"
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/hlo.h"
 #include "hlo/devices.h"
@@ -220,7 +221,7 @@ static pod_status print_facts(pod_cli *cli, const pod_hlo_analysis *analysis,
         pod_emit_i64(emit, memory->bytes);
         if (module->replicas > 1) {
             pod_emit_note(emit, "%lld replicas of %lld partition%s", (long long)module->replicas,
-                          (long long)module->partitions, module->partitions == 1 ? "" : "s");
+                          (long long)module->partitions, pod_text_plural(module->partitions));
         }
         note_list(emit, "loops", &facts->loops, ' ');
         note_list(emit, "collectives", &facts->collectives, ';');

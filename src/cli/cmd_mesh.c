@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim mesh: how a logical mesh lies on a slice. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/target.h"
@@ -61,7 +62,7 @@ static void explain(const pod_cli *cli, const pod_mesh *mesh)
         const pod_mesh_axis_info *axis = &mesh->axis[i];
         pod_cli_explain(cli, "%s: %d = %d inside a slice x %d slices, %d part%s",
                         pod_logical_mesh_axis_name(&mesh->logical, i), axis->size, axis->slice_size,
-                        axis->dcn_size, axis->parts.count, axis->parts.count == 1 ? "" : "s");
+                        axis->dcn_size, axis->parts.count, pod_text_plural(axis->parts.count));
     }
 }
 
@@ -76,7 +77,7 @@ static pod_status print(pod_cli *cli, const mesh_options *own, const pod_slice *
     }
     POD_TRY(pod_emit_new(cli->common.format, "mesh", columns, NCOLUMNS, &emit, err));
     pod_emit_heading(emit, "podsim mesh: %s, %d device%s, closed axes %s", slice->name,
-                     mesh->ndevices, mesh->ndevices == 1 ? "" : "s",
+                     mesh->ndevices, pod_text_plural(mesh->ndevices),
                      pod_axes_name(pod_slice_closed_axes(slice), wrap));
     for (int i = 0; i < mesh->naxes; i++) {
         const mesh_row row = {

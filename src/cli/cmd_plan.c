@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim plan: which slice, and which layout on it. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/plan.h"
 #include "cli/plot.h"
@@ -156,7 +157,7 @@ static pod_status print(pod_plan *p, pod_error *err)
                          p->question.request->model.name,
                          pod_plan_batch_text(p, batch, sizeof batch),
                          pod_step_mode_name(p->question.request->mode), p->slices.count,
-                         pod_cli_plural(p->slices.count),
+                         pod_text_plural(p->slices.count),
                          p->prices.count > 0 ? "the currency of --price" : "chip-hours");
         pod_step_serving_heading(p->findings, p->question.request);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim profile: where the time of a measured step went. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/options.h"
 #include "cli/tables.h"
@@ -83,7 +84,7 @@ static void profile_head(pod_emit *emit, const profile_texts *texts, const pod_p
         exposed_ps += pod_profile_communicates(&profile->op[i]) ? profile->op[i].time_ps : 0;
     }
     pod_emit_heading(emit, "podsim profile: %s, %s, one of %d device%s", texts->file,
-                     profile->device, profile->devices, profile->devices == 1 ? "" : "s");
+                     profile->device, profile->devices, pod_text_plural(profile->devices));
     char text[3][POD_FORMAT_MAX];
     pod_emit_heading(emit, "step %s, one of %d: %s, of which %s are communication, %s gaps",
                      profile->step, profile->steps,

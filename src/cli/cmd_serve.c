@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim serve: a server under load. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/step.h"
 #include "cli/tables.h"
@@ -116,19 +117,19 @@ static void say(pod_findings *findings, const serve_row *row, const pod_serving_
         (void)snprintf(load, sizeof load, "%g requests/s", args->rate);
     } else {
         (void)snprintf(load, sizeof load, "%lld client%s", (long long)args->concurrency,
-                       pod_cli_plural(args->concurrency));
+                       pod_text_plural(args->concurrency));
     }
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim serve: %s, %d chip%s, %s, %s, %lld token%s in, %lld out, %s",
-                     row->slice, (int)chips, pod_cli_plural(chips), row->model, row->dtype,
-                     (long long)args->input, pod_cli_plural(args->input), (long long)args->output,
+                     row->slice, (int)chips, pod_text_plural(chips), row->model, row->dtype,
+                     (long long)args->input, pod_text_plural(args->input), (long long)args->output,
                      load);
     pod_step_serving_heading(findings, request);
     pod_findings_say(
         findings, POD_FINDING_BELOW, "room",
         "At most %lld request%s at once%s; %lld requests counted in %lld steps of %lld "
         "mixes",
-        (long long)args->room, pod_cli_plural(args->room),
+        (long long)args->room, pod_text_plural(args->room),
         args->room == own->room                                ? " by --max-batch"
         : !(args->rate > 0) && args->room == args->concurrency ? ", all clients'"
                                                                : ", as the cache has room",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim step: one step of a model under one layout. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/step.h"
@@ -40,7 +41,7 @@ static void explain(const pod_cli *cli, const pod_experiment_step_case *run_case
                     "%d ops in %d stage%s; %lld of %d chips simulated: %lld messages at a hop; "
                     "MFU = %.6g model FLOPs / (%d chips x %.6g FLOP/s x step)",
                     nops, run_case->work.programs.nstages,
-                    run_case->work.programs.nstages == 1 ? "" : "s", (long long)result->cells,
+                    pod_text_plural(run_case->work.programs.nstages), (long long)result->cells,
                     run_case->mesh.ndevices, (long long)result->links.hops,
                     run_case->work.model_flops, run_case->mesh.ndevices,
                     chip->peak_ops_per_s[run_case->request.dtype]);
@@ -188,7 +189,7 @@ static pod_status find(pod_cli *cli, const pod_experiment_step_case *run_case,
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim step: %s, %d chip%s, %s, batch %lld, %s, %s",
                      run_case->setup->slice.name, run_case->mesh.ndevices,
-                     pod_cli_plural(run_case->mesh.ndevices), run_case->asked->model.name,
+                     pod_text_plural(run_case->mesh.ndevices), run_case->asked->model.name,
                      (long long)outcome->batch, pod_dtype_name(run_case->asked->dtype),
                      pod_step_mode_name(run_case->asked->mode));
     if (what != NULL) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim traffic: point-to-point patterns. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/plot.h"
 #include "cli/target.h"
@@ -508,7 +509,7 @@ static void add_headings(traffic_run *run)
         const pod_experiment_setup *setup = &run->targets->setup[i];
         pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                          "podsim traffic: %s, %d chip%s, %s", setup->slice.name,
-                         setup->slice.nchips, pod_cli_plural(setup->slice.nchips),
+                         setup->slice.nchips, pod_text_plural(setup->slice.nchips),
                          request->patterns.count > 1
                              ? "several patterns"
                              : pod_traffic_name((pod_traffic_pattern)request->patterns.index[0]));

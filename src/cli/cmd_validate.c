@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim validate: rerun published measurements. Rows are dealt out to the ranks, and each runs whole on
  * one rank by itself, so that more ranks than a row has chips do no harm. */
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/figure.h"
 #include "cli/options.h"
@@ -82,7 +83,7 @@ static pod_status summarize(const pod_cli *cli, const pod_experiment_measurement
                            sum->p90_error_frac * 100, sum->bias_frac * 100);
         }
         pod_cli_say(cli, "%s: %d row%s, %s, %d off, %d unsupported", sum->name, sum->rows,
-                    sum->rows == 1 ? "" : "s", figures, sum->off, sum->unsupported);
+                    pod_text_plural(sum->rows), figures, sum->off, sum->unsupported);
         off += sum->off;
         unsupported += sum->unsupported;
     }

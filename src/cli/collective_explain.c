@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Formulas and numbers of a collective, for --explain. */
+#include "base/text.h"
 #include "cli/collective.h"
 
 #include "base/units.h"
@@ -32,7 +33,7 @@ void pod_collective_explain(const pod_cli *cli, const pod_experiment_collective_
     const int32_t n = run_case->group.size;
     const int32_t groups = slice->nchips * slice->nslices / n;
     pod_cli_explain(cli, "%s %s over %s (%d group%s of %d), %lld bytes of %s%s, %s:", slice->name,
-                    pod_coll_op_name(request->op), run_case->axes, groups, pod_cli_plural(groups),
+                    pod_coll_op_name(request->op), run_case->axes, groups, pod_text_plural(groups),
                     n, (long long)row->bytes, pod_dtype_name(row->dtype),
                     request->dtype_given ? "" : " (default)", row->algorithm);
     pod_cli_explain(

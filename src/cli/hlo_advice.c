@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the table of `podsim hlo` shows of simulations with something else: remedies, kernels that aren't known. */
+#include "base/text.h"
 #include "cli/faults.h"
 #include "cli/hlo.h"
 
@@ -31,19 +32,19 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
         (void)snprintf(text, size,
                        "begin synchronous collectives when their operands are there (asynchronous "
                        "collectives): %d collective%s",
-                       remedy->count, pod_cli_plural(remedy->count));
+                       remedy->count, pod_text_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_SCATTER:
         (void)snprintf(text, size,
                        "reduce-scatters for all-reduces of which only a slice is used: %d "
                        "collective%s",
-                       remedy->count, pod_cli_plural(remedy->count));
+                       remedy->count, pod_text_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_BY_AXES:
         (void)snprintf(text, size,
                        "gather along the major dim, axis by axis, instead of round one ring: %d "
                        "collective%s",
-                       remedy->count, pod_cli_plural(remedy->count));
+                       remedy->count, pod_text_plural(remedy->count));
         break;
     case POD_HLO_REMEDY_ORDER:
         order_print(&remedy->devices, order, sizeof order);
@@ -56,7 +57,7 @@ static void remedy_print(const pod_experiment_hlo_remedy *remedy, char *text, si
         (void)snprintf(text, size,
                        "fuse elementwise operations with what makes or reads their arrays: %d "
                        "array%s, %.3g GiB of HBM less",
-                       remedy->count, pod_cli_plural(remedy->count),
+                       remedy->count, pod_text_plural(remedy->count),
                        pod_bytes_to_gib(remedy->bytes));
         break;
     case POD_HLO_REMEDIES:
@@ -113,7 +114,7 @@ static void note_unknowns(pod_findings *findings, const pod_hlo_report *report)
     char time[2][POD_FORMAT_MAX];
     pod_findings_say(findings, POD_FINDING_BELOW, "unknown",
                      "Not known: %lld run%s of custom calls, %s as a lower bound",
-                     (long long)totals.unknown_calls, totals.unknown_calls == 1 ? "" : "s",
+                     (long long)totals.unknown_calls, pod_text_plural(totals.unknown_calls),
                      pod_format_time(totals.unknown_s, time[0], sizeof time[0]));
     for (int i = 0; i < report->nunknown; i++) {
         char name[POD_HLO_CELL_MAX];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row of `podsim hlo`. */
+#include "base/text.h"
 #include "cli/hlo.h"
 
 #include "cli/step.h"
@@ -150,14 +151,14 @@ static pod_status find(pod_cli *cli, const pod_hlo_report *report, const char *w
     const int chips = pod_experiment_setup_chips(report->setup);
     pod_findings_say(findings, POD_FINDING_ABOVE, "settings",
                      "podsim hlo: %s, %d chip%s, %s, %u instructions, %lld executed, cost from %s",
-                     report->setup->slice.name, chips, chips == 1 ? "" : "s", report->module,
+                     report->setup->slice.name, chips, pod_text_plural(chips), report->module,
                      module->ninstructions,
                      (long long)report->text->analysis.inside[module->entry].executed,
                      report->request->cost.compiler ? "the compiler" : "shapes");
     if (module->replicas > 1) {
         pod_findings_say(findings, POD_FINDING_ABOVE, "replicas",
                          "%lld replicas of %lld partition%s", (long long)module->replicas,
-                         (long long)module->partitions, module->partitions == 1 ? "" : "s");
+                         (long long)module->partitions, pod_text_plural(module->partitions));
     }
     if (what_if[0] != '\0') {
         pod_findings_say(findings, POD_FINDING_ABOVE, "what_if", "%s", what_if);

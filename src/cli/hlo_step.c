@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsim hlo without --facts: the step of a compiled program on a slice. */
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/hlo.h"
 #include "cli/step.h"
@@ -269,8 +270,8 @@ static pod_status devices_find(const pod_cli *cli, const pod_hlo_texts *texts,
                         "%s has %s%lld partition%s, %s %d chip%s; give a --slice of as many chips "
                         "as %spartitions",
                         inputs->text.path, of_replicas, (long long)module->partitions,
-                        pod_cli_plural(module->partitions), setup->slice.name, setup->slice.nchips,
-                        pod_cli_plural(setup->slice.nchips),
+                        pod_text_plural(module->partitions), setup->slice.name, setup->slice.nchips,
+                        pod_text_plural(setup->slice.nchips),
                         module->replicas > 1 ? "replicas times " : "");
     }
     const int32_t count = (int32_t)module->devices;
@@ -320,7 +321,7 @@ static void say_kernels(const pod_cli *cli, const pod_hlo_program *program, bool
     }
     if (attention > 0) {
         pod_cli_say(cli, "%d attention kernel%s taken as %s; --attention %s is the other",
-                    attention, attention == 1 ? "" : "s", full ? "full" : "causal",
+                    attention, pod_text_plural(attention), full ? "full" : "causal",
                     full ? "causal" : "full");
     }
 }
@@ -332,7 +333,7 @@ static void say_program(const pod_cli *cli, const pod_hlo_report *report, bool f
     say_kernels(cli, program, full);
     if (program->sparse_calls > 0) {
         pod_cli_say(cli, "%d SparseCore call%s run beside the core at the HBM's rate",
-                    program->sparse_calls, program->sparse_calls == 1 ? "" : "s");
+                    program->sparse_calls, pod_text_plural(program->sparse_calls));
     }
     if ((double)report->hbm_bytes > usable) {
         pod_cli_warn(cli, "%s needs %.4g GiB of HBM a chip, of which a program may use %.4g",
@@ -343,7 +344,7 @@ static void say_program(const pod_cli *cli, const pod_hlo_report *report, bool f
         cli,
         "%d simulation%s of %lld ops in all; %lld of %d chips simulated: %lld messages "
         "at a hop",
-        report->outcome->simulations, report->outcome->simulations == 1 ? "" : "s",
+        report->outcome->simulations, pod_text_plural(report->outcome->simulations),
         (long long)report->outcome->simulated_ops, (long long)report->outcome->result.cells,
         pod_experiment_setup_chips(report->setup), (long long)report->outcome->result.links.hops);
 }

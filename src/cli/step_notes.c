@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step's table says below its row, and the files of its collectives and its memory. */
+#include "base/text.h"
 #include "cli/step.h"
 
 #include "base/units.h"
@@ -63,7 +64,7 @@ static void note_mesh(pod_findings *findings, const pod_mesh *mesh)
         const mesh_row row = {pod_mesh_axis_name(mesh->axis[i].axis), mesh->axis[i]};
         pod_findings_row(findings, &row, "  %-9s %5d  on %s, %s, %d link%s a chip", row.axis,
                          row.info.size, row.info.physical, row.info.closed ? "closed" : "open",
-                         row.info.links, row.info.links == 1 ? "" : "s");
+                         row.info.links, pod_text_plural(row.info.links));
     }
 }
 

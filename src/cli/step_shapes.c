@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of batches whose sequences differ in length: what is compiled anew, and what padding to buckets saves. */
+#include "base/text.h"
 #include "cli/step.h"
 #include "cli/tables.h"
 
@@ -190,7 +191,7 @@ static void best_say(const shapes_row *rows, pod_findings *findings)
                      " program%s instead of %" PRId64,
                      way_names[best], rows[0].total_s - rows[best].total_s, rows[0].total_s,
                      100 * (1 - rows[best].total_s / rows[0].total_s), rows[best].shapes,
-                     pod_cli_plural(rows[best].shapes), rows[0].shapes);
+                     pod_text_plural(rows[best].shapes), rows[0].shapes);
 }
 
 pod_status pod_step_shapes_run(pod_cli *cli, const pod_step_texts *texts,
@@ -208,7 +209,7 @@ pod_status pod_step_shapes_run(pod_cli *cli, const pod_step_texts *texts,
         pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
                          "podsim step: %s, %s, %s, %" PRId64 " steps of %d length%s",
                          setup->slice.name, request->model.name, pod_step_mode_name(request->mode),
-                         texts->steps, shapes->count, pod_cli_plural(shapes->count));
+                         texts->steps, shapes->count, pod_text_plural(shapes->count));
     }
     for (int way = 0; way < WAYS && st == POD_OK; way++) {
         st = way_run(cli, texts, shapes, way, request, setup, logical, known, &rows[way], err);

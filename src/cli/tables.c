@@ -2,6 +2,7 @@
 #include "cli/tables.h"
 
 #include "base/file.h"
+#include "base/text.h"
 #include "chip/origin.h"
 #include "experiment/accuracy.h"
 
@@ -238,6 +239,6 @@ void pod_cli_heading_accuracy(const pod_cli *cli, const pod_chip_spec *chip, con
     pod_findings_say(
         findings, POD_FINDING_ABOVE, "accuracy",
         "accuracy: %d published row%s of class %s%s%s, median error %.1f %%, worst %.1f %%",
-        all.rows, pod_cli_plural(all.rows), class, own.rows > 0 ? " on " : ", none of ", chip->name,
-        100 * all.median_frac, 100 * all.worst_frac);
+        all.rows, pod_text_plural(all.rows), class, own.rows > 0 ? " on " : ", none of ",
+        chip->name, 100 * all.median_frac, 100 * all.worst_frac);
 }

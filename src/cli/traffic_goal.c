@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/traffic_goal.h"
 
+#include "base/text.h"
 #include "cli/tables.h"
 #include "cli/target.h"
 #include "cli/trace.h"
@@ -109,8 +110,8 @@ static pod_status print(pod_cli *cli, const pod_experiment_setup *setup, const p
     }
     pod_findings_say(&findings, POD_FINDING_ABOVE, "settings",
                      "podsim traffic: %s, %d chip%s, %s, %d rank%s", slice->name, slice->nchips,
-                     pod_cli_plural(slice->nchips), goal->file, (int)goal->nranks,
-                     pod_cli_plural(goal->nranks));
+                     pod_text_plural(slice->nchips), goal->file, (int)goal->nranks,
+                     pod_text_plural(goal->nranks));
     pod_findings_say(&findings, POD_FINDING_ABOVE, "rates",
                      "rates %s: link %g GB/s one way, hop %g us, launch %g us",
                      pod_rates_name(cli->common.rates), setup->chip.link_oneway_bytes_per_s / 1e9,

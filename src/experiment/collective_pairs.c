@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "experiment/collective_pairs.h"
 
+#include "base/text.h"
 #include "experiment/collective_group.h"
 
 #include "base/units.h"
@@ -178,8 +179,8 @@ static pod_status read_end(const pod_slice *slice, const pod_group *group, const
         return pod_table_fail(table, row, column, err,
                               "'%s' is one chip, and there are %d group%s in %d slice%s; give its "
                               "rank in a group, 0 to %d",
-                              text, group->count, group->count == 1 ? "" : "s", slice->nslices,
-                              slice->nslices == 1 ? "" : "s", group->size - 1);
+                              text, group->count, pod_text_plural(group->count), slice->nslices,
+                              pod_text_plural(slice->nslices), group->size - 1);
     }
     int32_t chip = 0;
     pod_error inner = {0};

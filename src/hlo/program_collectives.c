@@ -2,6 +2,7 @@
 /* Groups of chips, permutes and algorithms of a program's collectives and transfers. */
 #include "hlo/program_collectives.h"
 
+#include "base/text.h"
 #include "hlo/transfers.h"
 
 #include <stdio.h>
@@ -197,7 +198,7 @@ static pod_status transfer_check(const pod_hlo_program *program, const pod_hlo_t
             module, send, err,
             "a transfer between %d slices, chips %lld to %lld; --slice has %d slice%s of %d chips",
             target.nslices, (long long)target.first_chip, (long long)target.last_chip, slices,
-            slices == 1 ? "" : "s", chips);
+            pod_text_plural(slices), chips);
     }
     return POD_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hlo/results.h"
 
+#include "base/text.h"
 #include "hlo/attributes.h"
 
 #include <stdio.h>
@@ -140,7 +141,7 @@ static pod_status dims_take(const pod_hlo_module *module, const pod_hlo_instruct
         if (dims[i] >= rank) {
             POD_TRY(pod_hlo_fail_instruction(
                 module, instruction, err, "dimensions has %lld; the operand has %u dim%s, from 0",
-                (long long)dims[i], rank, rank == 1 ? "" : "s"));
+                (long long)dims[i], rank, pod_text_plural(rank)));
         }
     }
     return POD_OK;

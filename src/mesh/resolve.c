@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/resolve.h"
 
+#include "base/text.h"
 #include "base/units.h"
 #include "mesh/search.h"
 
@@ -46,7 +47,7 @@ static pod_status fail_slices(const pod_logical_mesh *logical, const pod_slice *
     return pod_fail(err, POD_E_INVALID,
                     "wrong product: --dcn-mesh %s does not multiply to the %d slice%s of %s; "
                     "%s=%d works",
-                    text, (int)slice->nslices, slice->nslices == 1 ? "" : "s", slice->name, axis,
+                    text, (int)slice->nslices, pod_text_plural(slice->nslices), slice->name, axis,
                     (int)slice->nslices);
 }
 
