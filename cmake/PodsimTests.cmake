@@ -35,10 +35,14 @@ function(pod_slots ranks variable)
   set(${variable} ${slots} PARENT_SCOPE)
 endfunction()
 
+# For programs that include tests/failing.h.
+set(POD_WRAP_MALLOC -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+
 # pod_add_unit_test(MODULE SOURCE LINK…): a Criterion program tests/unit/MODULE/test_FILE.c becomes
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
-# tests/unit/sample.h becomes two tests: a sample of its cases, and all.
+# tests/unit/sample.h becomes two tests: a sample of its cases, and all. One that includes tests/unit/out_of_memory.h has
+# memory that runs out.
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")
@@ -56,6 +60,10 @@ function(pod_add_unit_test module source)
   add_test(NAME "${name}" COMMAND ${wrapper} $<TARGET_FILE:${target}>)
   set(environment OPENBLAS_NUM_THREADS=1 "PODSIM_DATA=${PROJECT_SOURCE_DIR}")
   set_tests_properties("${name}" PROPERTIES LABELS "unit" PROCESSORS 1 ENVIRONMENT "${environment}")
+  file(STRINGS "${source}" failing REGEX "^#include \"../out_of_memory\\.h\"$")
+  if(failing)
+    target_link_options(${target} PRIVATE ${POD_WRAP_MALLOC})
+  endif()
   file(STRINGS "${source}" sampled REGEX "^#include \"../sample\\.h\"$")
   if(sampled)
     set_tests_properties("${name}" PROPERTIES COST 10)

@@ -6,6 +6,7 @@
  * One rank: every allocation of the step fails in turn. What runs out inside the links of a running simulation
  * ends the job at once; here that is caught. Several ranks: the data of the first message on rank 0, and all
  * ranks hear of it. */
+#include "../../failing.h"
 #include "mpi_check.h"
 
 #include "engine/payload.h"
@@ -14,37 +15,10 @@
 
 #include <setjmp.h>
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
 pod_payload *__real_pod_payload_new(int64_t size_bytes);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
 pod_payload *__wrap_pod_payload_new(int64_t size_bytes);
 
-static int64_t until_failure = -1; /* allocations before the one that fails; below 0: none does */
 static int64_t until_payload = -1;
-
-static bool fails(int64_t *left)
-{
-    return *left >= 0 && (*left)-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails(&until_failure) ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails(&until_failure) ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails(&until_failure) ? NULL : __real_realloc(old, size);
-}
 
 pod_payload *__wrap_pod_payload_new(int64_t size_bytes)
 {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../out_of_memory.h"
+
 #include "base/rng.h"
 #include "net/packets.h"
 
@@ -234,4 +236,24 @@ Test(packets, limits_are_what_still_works)
     options.vcs = 1;
     slice.nslices = 2;
     cr_expect_eq(pod_packets_check(&options, NULL), POD_E_INVALID);
+}
+
+/* More packets than a first piece of memory holds. */
+static pod_status sends_many(void *context)
+{
+    const pod_packets_options *options = context;
+    pod_packets *packets = NULL;
+    pod_status st = pod_packets_new(options, &packets, NULL);
+    for (int64_t i = 0; i < 5000 && st == POD_OK; i++) {
+        st = pod_packets_send(packets, 0, 3, 0, 0, i, NULL);
+    }
+    pod_packets_free(packets);
+    return st;
+}
+
+Test(packets, need_memory_for_routers_and_queues)
+{
+    const pod_slice slice = slice_of(2, 4, 2, 1, 1);
+    pod_packets_options options = {.slice = &slice, .ends = 1, .vcs = 2, .buffer = 2};
+    cr_expect_gt(every_allocation_fails(sends_many, &options), 16);
 }

@@ -2,6 +2,7 @@
 /* The bound of a step: what its collectives' last chips need doesn't add up where others end sooner. */
 #include "step_fixture.h"
 
+#include "../out_of_memory.h"
 #include "../sample.h"
 
 static pod_time_ps world_bound(world *w)
@@ -195,4 +196,33 @@ Test(sim_step_bound, a_stage_waits_for_the_messages_of_another)
     (void)op_add(&w, 1, &send, core(&w, 1, 100, POD_OP_NONE, POD_OP_NONE), POD_OP_NONE);
     cr_expect_eq(world_bound(&w), US(103));
     world_fini(&w);
+}
+
+static pod_status bounds_world(void *context)
+{
+    world *w = context;
+    const pod_step_args args = {.machine = &w->machine, .chip = &w->chip, .programs = &w->programs};
+    pod_time_ps bound_ps = 0;
+    return pod_step_bound(&args, &bound_ps, &w->err);
+}
+
+/* One stage, and two of two rows each. */
+Test(sim_step_bound, needs_memory)
+{
+    for (int32_t stages = 1; stages <= 2; stages++) {
+        world w;
+        world_init_axes(&w, 4, 4, stages, 1);
+        chain(&w, POD_ALL_REDUCE, 2000);
+        if (stages > 1) {
+            w.programs.stage_of = calloc(16, sizeof *w.programs.stage_of);
+            for (int32_t chip = 8; w.programs.stage_of != NULL && chip < 16; chip++) {
+                w.programs.stage_of[chip] = 1;
+            }
+        } else {
+            (void)collective(&w, POD_ALL_TO_ALL, GROUP_ALL, 300, POD_OP_NONE);
+            (void)collective(&w, POD_ALL_GATHER, GROUP_Y, 300, POD_OP_NONE);
+        }
+        cr_expect_gt(every_allocation_fails(bounds_world, &w), 30);
+        world_fini(&w);
+    }
 }
