@@ -115,8 +115,7 @@ static void ordered_next(const place *here, int direction)
     const bool timed = coll->schedule->timed;
     uint64_t *bits = ready_bits(coll, here->chip, direction);
     int32_t first = timed ? timed_next(here, direction) : -1;
-    int32_t count = first >= 0 ? 1 : 0;
-    int priority = 0;
+    int32_t count = 0;
     int64_t least_bytes = INT64_MAX;
     for (int32_t word = 0; word < coll->nwords && !timed; word++) {
         for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
@@ -124,13 +123,12 @@ static void ordered_next(const place *here, int direction)
             const coll_channel *ch = &here->chip->channels[channel];
             least_bytes = ch->send.bytes < least_bytes ? ch->send.bytes : least_bytes;
             count++;
-            if (first < 0 || ch->priority < priority) {
+            if (first < 0 || ch->priority < here->chip->channels[first].priority) {
                 first = channel;
-                priority = ch->priority;
             }
         }
     }
-    if (count == 0) {
+    if (first < 0) {
         return;
     }
     bits[first / 64] &= ~(UINT64_C(1) << (first % 64));

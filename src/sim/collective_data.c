@@ -39,8 +39,8 @@ pod_payload *pod_collective_snapshot(pod_collective *coll, int32_t cell, const c
 void pod_collective_place(pod_collective *coll, int32_t cell, const coll_chip *state, int32_t part,
                           int32_t slot, bool reduce, const pod_payload *payload)
 {
-    int64_t offset = 0;
-    int64_t ignored = 0;
+    int64_t offset;
+    int64_t ignored;
     pod_coll_slots(coll->schedule, state->place.rank, part, slot, 0, &offset, &ignored);
     void *to = slot_address(coll, cell, part, offset);
     const int64_t elements = payload->size_bytes / coll->element_bytes;

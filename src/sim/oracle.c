@@ -469,7 +469,7 @@ static void links_tell(pod_oracle *oracle, const cluster *c)
 static pod_status answer(pod_oracle *oracle, int64_t at, pod_time_ps time_ps, pod_error *err)
 {
     cluster *c = oracle->clusters[at];
-    pod_time_ps ignored_ps = 0;
+    pod_time_ps ignored_ps;
     const oracle_outcome *what = next_known(c, &ignored_ps);
     for (; what != NULL && c->base_ps + what->time_ps == time_ps;
          what = next_known(c, &ignored_ps)) {
@@ -554,8 +554,8 @@ pod_status pod_oracle_ask(pod_oracle *oracle, pod_time_ps next_ps, pod_time_ps *
         const pod_time_ps part_ps =
             waiting_ps == POD_TIME_NEVER ? POD_TIME_NEVER : oracle_part_of(oracle, waiting_ps);
         const pod_time_ps stop_ps = part_ps < *limit_ps ? part_ps : *limit_ps;
-        int64_t at = -1;
-        pod_time_ps time_ps = POD_TIME_NEVER;
+        int64_t at;
+        pod_time_ps time_ps;
         POD_TRY(first_find(oracle, stop_ps, &at, &time_ps, err));
         if (at >= 0) {
             if (time_ps < next_ps) {

@@ -2,6 +2,7 @@
 #include "sim/pattern.h"
 
 #include "base/rng.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ pod_status pod_pattern_init(pod_pattern *pattern, pod_dtype dtype, uint64_t seed
         (pod_pattern){.dtype = dtype, .seed = seed, .nranks = nranks, .classes = CLASSES_PLAIN};
     if (share == 0) {
         /* ones in one class of so many that at most `limit` ranks contribute to an element */
-        pattern->classes = (int32_t)((nranks + limit - 1) / limit) + 1;
+        pattern->classes = (int32_t)pod_ceil_div(nranks, limit);
     }
     const size_t classes = (size_t)pattern->classes;
     float *value = calloc(2 * classes, sizeof *value);

@@ -329,7 +329,7 @@ static bool same_chips(fold *f, int32_t a, int32_t b, int open_axis)
 /* One more schedule to be compared; the suspect goes first. */
 static void leave(fold *f, int32_t number)
 {
-    const bool first = number == f->suspect && f->nleft > 0;
+    const bool first = number == f->suspect;
     f->left[f->nleft++] = first ? f->left[0] : number;
     f->left[0] = first ? number : f->left[0];
 }

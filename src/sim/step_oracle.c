@@ -108,7 +108,7 @@ pod_status pod_step_oracle_run(step_run *run, pod_error *err)
 {
     pod_engine *engine = pod_net_engine(run->net);
     run->beside = transfers_beside(run);
-    run->beside_links = run->beside > 0 ? links_over_slices(run) : 0;
+    run->beside_links = links_over_slices(run);
     int64_t count = 1;
     for (pod_time_ps next_ps = 0; next_ps != POD_TIME_NEVER || count > 0;) {
         const pod_oracle_answer *answers = NULL;

@@ -248,7 +248,9 @@ static pod_status schedule_bound(const step_run *run, step_schedule *entry, int3
         st = run->bounds_only
                  ? pod_coll_bound_chips(&request, router, &bound, &entry->chip_bounds[stage], err)
                  : pod_coll_bound_get(&request, router, &bound, err);
-        entry->bound_ps[stage] = st == POD_OK ? bound.time_ps : -1;
+        if (st == POD_OK) {
+            entry->bound_ps[stage] = bound.time_ps;
+        }
     }
     free(runs);
     return st;
@@ -297,24 +299,21 @@ static pod_status schedule_find(step_run *run, const pod_op *op, int32_t *index,
 
 /* ---- stages ---- */
 
-/* Turn "op depends on dep" round: the users of each op. */
+/* Turn "op depends on dep" round: the users of each op. While they are filled in, first_user[op + 1] is where the next
+ * one of `op` goes; then where those of the next op begin. */
 static void users_list(step_stage *stage)
 {
     const pod_program *program = stage->program;
     for (int32_t i = 0; i < program->ndeps; i++) {
-        stage->first_user[program->deps[i] + 1]++;
+        stage->first_user[program->deps[i] + 2]++;
     }
     for (int32_t i = 0; i < program->nops; i++) {
-        stage->first_user[i + 1] += stage->first_user[i];
-    }
-    int32_t *end = stage->core_next; /* borrowed as scratch; filled below */
-    for (int32_t i = 0; i < program->nops; i++) {
-        end[i] = stage->first_user[i];
+        stage->first_user[i + 2] += stage->first_user[i + 1];
     }
     for (int32_t i = 0; i < program->nops; i++) {
         const pod_op *op = &program->ops[i];
         for (int32_t j = 0; j < op->ndeps; j++) {
-            stage->users[end[program->deps[op->first_dep + j]]++] = i;
+            stage->users[stage->first_user[program->deps[op->first_dep + j] + 1]++] = i;
         }
     }
 }

@@ -108,7 +108,7 @@ static int32_t transpose_target(const pod_slice *slice, int32_t chip)
     int32_t to[POD_AXES];
     pod_slice_coords(slice, chip, at);
     for (int axis = 0; axis < POD_AXES; axis++) {
-        to[axis] = axis < slice->naxes ? at[(axis + 1) % slice->naxes] % slice->dims[axis] : 0;
+        to[axis] = at[(axis + 1) % slice->naxes] % slice->dims[axis];
     }
     return pod_slice_chip(slice, to);
 }
@@ -334,8 +334,8 @@ static void hops_count(const traffic_run *run, pod_traffic_result *result)
     for (int32_t chip = run->first; chip < run->first + run->nlocal; chip++) {
         const int32_t messages = pod_traffic_messages(run->traffic, chip);
         for (int32_t i = 0; i < messages; i++) {
-            int32_t dst = 0;
-            int64_t bytes = 0;
+            int32_t dst;
+            int64_t bytes;
             pod_traffic_message(run->traffic, chip, i, &dst, &bytes);
             const int32_t hops = pod_router_hops(run->machine->router, chip, dst);
             sums[0] += hops;

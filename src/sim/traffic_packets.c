@@ -55,8 +55,7 @@ pod_status pod_traffic_packets_check(const pod_traffic_packets *how, const pod_t
                                      double load, pod_error *err)
 {
     const pod_slice *slice = traffic->slice;
-    const pod_packets_options options = {
-        .slice = slice, .ends = 1, .vcs = how->vcs, .buffer = how->buffer};
+    const pod_packets_options options = {.slice = slice, .vcs = how->vcs, .buffer = how->buffer};
     const double flits = (double)traffic->bytes / (double)how->flit_bytes * slice->nchips;
     POD_TRY(pod_packets_check(&options, err));
     return load == 0 && flits > POD_TRAFFIC_FLITS_MAX
@@ -94,8 +93,8 @@ static pod_status burst_send(burst *b, int32_t chip, pod_error *err)
     for (int64_t flit = 0; more; flit++) {
         more = false;
         for (int32_t i = 0; i < messages; i++) {
-            int32_t dst = 0;
-            int64_t bytes = 0;
+            int32_t dst;
+            int64_t bytes;
             pod_traffic_message(b->traffic, chip, i, &dst, &bytes);
             if (dst != chip && flit < pod_ceil_div(bytes, b->flit_bytes)) {
                 const unsigned ties =
@@ -174,7 +173,7 @@ static pod_status cycle_begin(packet_load *run, int64_t cycle, pod_error *err)
 {
     const pod_slice *slice = run->load->traffic->slice;
     for (int32_t chip = 0; chip < slice->nchips; chip++) {
-        int32_t dst = 0;
+        int32_t dst;
         if (pod_traffic_load_message(run->load, chip, cycle, &dst)) {
             const uint64_t index = (uint64_t)(cycle * slice->nchips + chip);
             const unsigned ties =

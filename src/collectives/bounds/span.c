@@ -416,15 +416,16 @@ void pod_span_measure(const pod_span *span, int32_t group, pod_span_distances *d
                 distances->closest_hops = dim->stride;
             }
         }
-    } else if (n <= POD_SPAN_SEARCH_MAX && is_same_from_all(span)) {
-        measure_rank(span, group, 0, distances);
-        for (int32_t r = 1; r < n; r++) {
-            distances->ecc_hops[r] = distances->ecc_hops[0];
-            distances->sum_hops[r] = distances->sum_hops[0];
-        }
     } else if (n <= POD_SPAN_SEARCH_MAX) {
-        for (int32_t r = 0; r < n; ++r) {
-            measure_rank(span, group, r, distances);
+        measure_rank(span, group, 0, distances);
+        const bool same = is_same_from_all(span);
+        for (int32_t r = 1; r < n; ++r) {
+            if (same) {
+                distances->ecc_hops[r] = distances->ecc_hops[0];
+                distances->sum_hops[r] = distances->sum_hops[0];
+            } else {
+                measure_rank(span, group, r, distances);
+            }
         }
     } else {
         measure_roughly(span, group, distances);

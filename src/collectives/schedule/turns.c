@@ -8,11 +8,14 @@ bool pod_coll_turns_init(pod_coll_turns *turns, const pod_coll_schedule *schedul
     const int32_t channels = schedule->nchannels;
     *turns = (pod_coll_turns){.schedule = schedule,
                               .first = calloc((size_t)channels + 1, sizeof *turns->first)};
-    for (int32_t c = 0; turns->first != NULL && c < channels; c++) {
+    if (turns->first == NULL) {
+        return false;
+    }
+    for (int32_t c = 0; c < channels; c++) {
         turns->first[c + 1] =
             turns->first[c] + schedule->channels[c].max_steps * (int64_t)schedule->group->size;
     }
-    const int64_t steps = turns->first != NULL ? turns->first[channels] : most + 1;
+    const int64_t steps = turns->first[channels];
     turns->turn = steps <= most ? malloc(((size_t)steps + 1) * sizeof *turns->turn) : NULL;
     for (int64_t i = 0; turns->turn != NULL && i < steps; i++) {
         turns->turn[i] = -1;
