@@ -171,6 +171,10 @@ Test(check, finds_what_cannot_be_received)
     table_exchange(&t, POD_ALL_GATHER);
     t.step[1][0][1].recv_from = -1;
     check(&t, "it sends a message that is never received", -1, -1, 1);
+    table_init(&t, POD_ALL_GATHER, 2, 2, 2);
+    slot_goes(&t, 0, 0, 1, 0, 1, POD_RECV_STORE);
+    t.step[0][0][0].recv_from = -1;
+    check(&t, "it sends a message that is never received", -1, -1, 1);
 }
 
 Test(check, finds_who_waits_for_ever)

@@ -15,10 +15,10 @@ typedef struct attempt {
 } attempt;
 
 static const shape some_shapes[] = {
-    {{4, 1, 1}, "x",   false, 7, 0, {{0}}                               },
-    {{3, 2, 1}, "",    false, 7, 0, {{0}}                               },
-    {{4, 4, 1}, "xy",  false, 1, 0, {{0}}                               },
-    {{8, 2, 1}, "x",   false, 0, 2, {{0, 4, 2, false}, {1, 2, 1, false}}},
+    {{4, 1, 1}, "x",  false, 7, 0, {{0}}                               },
+    {{3, 2, 1}, "",   false, 7, 0, {{0}}                               },
+    {{4, 4, 1}, "xy", false, 1, 0, {{0}}                               },
+    {{8, 2, 1}, "x",  false, 0, 2, {{0, 4, 2, false}, {1, 2, 1, false}}},
 };
 enum { SOME_SHAPES = sizeof some_shapes / sizeof *some_shapes };
 

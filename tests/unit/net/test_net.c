@@ -95,6 +95,9 @@ static scene play(const send *sends, int count)
     pod_net_link_record *records = NULL;
     cr_assert_eq(pod_net_records(par, s.net, &records, &err), POD_OK, "%s", err.text);
     s.first_link_bytes = records[UP].bytes;
+    for (int i = 0; i < CELLS * POD_NET_PORTS_MAX; i++) {
+        cr_assert(i % POD_NET_PORTS_MAX < 2 || records[i].bytes == 0, "a cell has two ports");
+    }
     free(records);
     pod_net_free(s.net);
     pod_par_stop(par);
@@ -220,4 +223,21 @@ Test(sim_net, paths_hold_ten_runs_and_long_runs_take_several)
         cr_assert(pod_net_path_append(&path, i % 2, 1));
     }
     cr_assert_not(pod_net_path_append(&path, 0, 1));
+}
+
+/* The i-th run leaves i + 1 times by port 3 · i mod 16. */
+Test(sim_net, paths_are_gone_as_they_were_put_together)
+{
+    pod_net_path path = {
+        {0, 0}
+    };
+    for (int i = 0; i < POD_NET_SEGMENTS_MAX; i++) {
+        cr_assert(pod_net_path_append(&path, 3 * i % 16, i + 1));
+    }
+    for (int i = 0; i < POD_NET_SEGMENTS_MAX; i++) {
+        for (int hop = 0; hop <= i; hop++) {
+            cr_assert_eq(pod_net_path_pop(&path), 3 * i % 16, "hop %d of run %d", hop, i);
+        }
+    }
+    cr_assert(path.word[0] == 0 && path.word[1] == 0);
 }

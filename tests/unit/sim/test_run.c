@@ -9,7 +9,14 @@
 
 enum { RANKS = 4, BLOCK = 100 };
 
-typedef enum fault { NO_FAULT, SKIPS_A_SEND, SWAPS_TWO_BLOCKS, REDUCES_TWICE, SENDS_UNOWNED } fault;
+typedef enum fault {
+    NO_FAULT,
+    SKIPS_A_SEND,
+    SWAPS_TWO_BLOCKS,
+    REDUCES_TWICE,
+    SENDS_UNOWNED,
+    TAKES_A_STEP_LATER /* right: sends in even steps, takes in odd ones */
+} fault;
 
 /* schedule.h's example: an all-gather (or an all-reduce by passing sums on) one way round. */
 typedef struct ring {
@@ -22,10 +29,9 @@ typedef struct ring {
 static int32_t ring_steps(const pod_coll_schedule *schedule, const pod_coll_place *me,
                           int32_t channel)
 {
-    (void)schedule;
     (void)me;
     (void)channel;
-    return RANKS - 1;
+    return (RANKS - 1) * (((const ring *)schedule)->broken == TAKES_A_STEP_LATER ? 2 : 1);
 }
 
 static void ring_step(const pod_coll_schedule *schedule, const pod_coll_place *me, int32_t channel,
@@ -34,6 +40,7 @@ static void ring_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     (void)channel;
     const ring *self = (const ring *)schedule;
     const int32_t rank = me->rank;
+    cr_assert(step >= 0 && step < ring_steps(schedule, me, channel));
     *out = (pod_coll_step){
         .send_to = (rank + 1) % RANKS,
         .send_step = step,
@@ -46,6 +53,13 @@ static void ring_step(const pod_coll_schedule *schedule, const pod_coll_place *m
         .recv_slot = (rank + RANKS - 1 - step) % RANKS,
         .recv_also = -1,
     };
+    if (self->broken == TAKES_A_STEP_LATER) {
+        out->send_to = step % 2 == 0 ? out->send_to : -1;
+        out->send_step = step + 1;
+        out->send_slot = (rank + RANKS - step / 2) % RANKS;
+        out->recv_from = step % 2 == 1 ? out->recv_from : -1;
+        out->recv_slot = (rank + RANKS - 1 - step / 2) % RANKS;
+    }
     if (rank != 2 || step != 1) {
         return;
     }
@@ -82,7 +96,7 @@ static pod_status run_watched_ring(fault broken, bool data, pod_run_watch *watch
     ring schedule = {
         .broken = broken,
         .part = {.elements = RANKS * BLOCK, .blocks = RANKS, .slots = RANKS},
-        .channel = {.max_steps = RANKS - 1          }
+        .channel = {.max_steps = 2 * (RANKS - 1)          }
     };
     schedule.base = (pod_coll_schedule){.ops = &ring_ops,
                                         .algorithm = "ring",
@@ -189,6 +203,27 @@ Test(sim_run, watched_chips_tell_every_message_and_change_nothing)
         cr_expect_eq(message->bytes, BLOCK * 2);
         cr_expect_eq(message->start_ps, 5 * POD_PS_PER_US + step * step_ps);
         cr_expect_eq(message->end_ps - message->start_ps, 200 * POD_PS_PER_NS);
+    }
+    pod_run_watch_fini(&watch);
+}
+
+/* A message that its receiver takes one step later is still that of the step that sent it. */
+Test(sim_run, watched_messages_know_the_step_that_sent_them)
+{
+    const int32_t chips[] = {0, 1, 2, 3};
+    pod_run_watch watch = {.nchips = 4, .chips = chips};
+    pod_run_result result = {0};
+    pod_error err = {0};
+    cr_assert_eq(run_watched_ring(TAKES_A_STEP_LATER, true, &watch, &result, &err), POD_OK, "%s",
+                 err.text);
+    cr_expect_eq(result.wrong, 0);
+    cr_assert_eq(watch.nmessages, RANKS * (RANKS - 1));
+    for (int32_t i = 0; i < watch.nmessages; i++) {
+        const pod_run_message *message = &watch.messages[i];
+        const int32_t step = i % (RANKS - 1);
+        cr_expect_eq(message->source, i / (RANKS - 1));
+        cr_expect_eq(message->step, 2 * step, "%d", (int)message->step);
+        cr_expect_eq(message->slot, (message->source + RANKS - step) % RANKS);
     }
     pod_run_watch_fini(&watch);
 }

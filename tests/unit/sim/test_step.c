@@ -227,6 +227,54 @@ Test(sim_step, a_message_that_never_comes_is_a_deadlock_that_says_who_waits)
     world_fini(&w);
 }
 
+/* Two chips with programs of their own meet in a collective, which is the first op of one; the other waits for what
+ * never comes before. */
+static void meeting_init(world *w, bool comes)
+{
+    world_init(w, 2, 1, 2);
+    w->programs.stage_of = calloc(2, sizeof(int32_t));
+    w->programs.place_of = calloc(2, sizeof(int32_t));
+    w->programs.chip_at = calloc(2, sizeof(int32_t));
+    cr_assert(w->programs.stage_of && w->programs.place_of && w->programs.chip_at);
+    w->programs.stage_of[1] = 1;
+    w->programs.chip_at[1] = 1;
+    w->programs.nmeetings = 1;
+    pod_op meet = pod_op_make(POD_OP_COLLECTIVE, "meet", 0);
+    meet.op = POD_ALL_GATHER;
+    meet.group = GROUP_X;
+    meet.bytes = 4000;
+    meet.dtype = POD_DTYPE_BF16;
+    meet.meeting = 0;
+    pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
+    recv.to_stage = 0;
+    recv.message = 0;
+    (void)op_add(w, 0, &meet, POD_OP_NONE, POD_OP_NONE);
+    const int32_t before = comes ? core(w, 1, 10, POD_OP_NONE, POD_OP_NONE)
+                                 : op_add(w, 1, &recv, POD_OP_NONE, POD_OP_NONE);
+    (void)op_add(w, 1, &meet, before, POD_OP_NONE);
+}
+
+/* After 10 us and the launch a chip sends its half over a hop. */
+Test(sim_step, a_meeting_begins_when_the_last_has_come)
+{
+    world w;
+    meeting_init(&w, true);
+    world_run(&w);
+    cr_expect_eq(w.result.time_ps, US(10 + 5 + 1 + 2), "%lld", (long long)w.result.time_ps);
+    world_fini(&w);
+}
+
+Test(sim_step, who_waits_for_a_meeting_says_for_whom)
+{
+    world w;
+    meeting_init(&w, false);
+    cr_assert_eq(world_try(&w), POD_E_INTERNAL);
+    cr_assert(strstr(w.err.text, "chip 0 waits for chip 1 in channel") != NULL, "%s", w.err.text);
+    cr_assert(strstr(w.err.text, "chip 1 waits to run the end (2 ops left)") != NULL, "%s",
+              w.err.text);
+    world_fini(&w);
+}
+
 /* ---- any program ---- */
 
 /* What a collective takes at least. */

@@ -165,6 +165,19 @@ Test(sim_step_bound, an_op_takes_its_time)
     world_fini(&w);
 }
 
+/* A host works for 8 us beside 5 us of the core, then 3 us. */
+Test(sim_step_bound, who_needs_a_host_waits_for_it)
+{
+    world w;
+    world_init(&w, 4, 1, 1);
+    pod_op op = pod_op_make(POD_OP_HOST, "input", 0);
+    op.host_ps = US(8);
+    const int32_t input = op_add(&w, 0, &op, POD_OP_NONE, POD_OP_NONE);
+    (void)core(&w, 0, 3, core(&w, 0, 5, POD_OP_NONE, POD_OP_NONE), input);
+    cr_expect_eq(world_bound(&w), US(8 + 3));
+    world_fini(&w);
+}
+
 /* Collectives of nothing take none. */
 Test(sim_step_bound, collectives_of_no_bytes_take_no_time)
 {

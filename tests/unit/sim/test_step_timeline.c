@@ -99,3 +99,60 @@ Test(sim_step_timeline, keeps_what_all_chips_do)
     pod_step_timeline_fini(&timeline);
     world_fini(&w);
 }
+
+/* ---- whose a stretch is ---- */
+
+/* Messages leave link 2 of chip 0 while it is busy from 200 to 300 and on to 450. */
+static int32_t owner_of(const pod_time_ps *left_ps, const int32_t *ops, int count, int32_t stretch)
+{
+    world w;
+    pod_step_timeline timeline;
+    pod_step_recorder *recorder = NULL;
+    const int32_t chips[] = {0};
+    world_init(&w, 2, 1, 1);
+    OK(&w, pod_step_recorder_new(1, chips, &recorder, &w.err));
+    const pod_step_observer *observer = pod_step_recorder_observer(recorder);
+    observer->busy(observer->context, 0, 2, 200, 300);
+    observer->busy(observer->context, 0, 2, 300, 450);
+    for (int i = 0; i < count; i++) {
+        observer->left(observer->context, 0, 2, 0, ops[i], left_ps[i]);
+    }
+    OK(&w, pod_step_recorder_finish(recorder, w.par, 450, &timeline, &w.err));
+    cr_assert_eq(timeline.nlinks, 2);
+    const int32_t owner = timeline.links[stretch].op;
+    pod_step_timeline_fini(&timeline);
+    pod_step_recorder_free(recorder);
+    world_fini(&w);
+    return owner;
+}
+
+/* A message leaves within a stretch after its start, up to its end. */
+Test(sim_step_timeline, a_stretch_holds_its_end_and_not_its_start)
+{
+    static const struct {
+        pod_time_ps left_ps;
+        int32_t first;
+        int32_t second;
+    } cases[] = {
+        {200, POD_OP_NONE, POD_OP_NONE},
+        {201, 7,           POD_OP_NONE},
+        {300, 7,           POD_OP_NONE},
+        {301, POD_OP_NONE, 7          },
+        {450, POD_OP_NONE, 7          },
+        {451, POD_OP_NONE, POD_OP_NONE}
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int32_t op = 7;
+        cr_expect_eq(owner_of(&cases[i].left_ps, &op, 1, 0), cases[i].first, "%d", (int)i);
+        cr_expect_eq(owner_of(&cases[i].left_ps, &op, 1, 1), cases[i].second, "%d", (int)i);
+    }
+}
+
+/* Three messages from 250 to 449 are 51 / 200 · 3 of one before 300, less than one whole one. */
+Test(sim_step_timeline, messages_of_several_stretches_are_shared_out)
+{
+    const pod_time_ps left_ps[] = {220, 250, 350, 449};
+    const int32_t ops[] = {1, 2, 2, 2};
+    cr_expect_eq(owner_of(left_ps, ops, 4, 0), 1);
+    cr_expect_eq(owner_of(left_ps, ops, 4, 1), 2);
+}

@@ -200,6 +200,11 @@ Test(sim_traffic, what_a_run_takes_is_counted_before)
     cr_expect_eq(need.messages, 1);
     cr_expect_eq(need.fragments, 8);
     cr_expect_eq(need.bytes, pod_traffic_need_bytes(&p->machine, &p->slice, 8));
+    pod_traffic hotspot = traffic_of(&p->slice, POD_TRAFFIC_HOTSPOT, US_BYTES);
+    hotspot.to = 2 + 2 * SIDE;
+    pod_traffic_need_get(&p->machine, &hotspot, &need);
+    cr_expect_eq(need.fragments, 8 * CHIPS, "as of chip 0, which has most ways to it");
+    pod_traffic_need_get(&p->machine, &pair, &need);
     const int64_t none = pod_traffic_need_bytes(&p->machine, &p->slice, 0);
     cr_expect_geq(none, INT64_C(16) << 20, "a rank has time slots");
     cr_expect_eq(need.bytes - none, 8 * (pod_traffic_need_bytes(&p->machine, &p->slice, 1) - none));
@@ -390,6 +395,8 @@ Test(sim_traffic, a_flit_alone_takes_five_cycles_a_router_and_two)
     cr_assert_eq(pod_traffic_packets_run(&how, &traffic, &result, NULL), POD_OK);
     cr_expect_eq(result.time_ps, 3 * POD_PS_PER_US, "to itself");
     cr_expect_eq(result.first_byte_ps, 3 * POD_PS_PER_US);
+    cr_expect_eq(result.links.busiest_chip, -1, "no link carries anything");
+    cr_expect_eq(result.links.dcn_busiest_slice, -1);
 }
 
 /* Flits of 1000 bytes from 15 chips: 2 of each, and they go 32 hops of the chips twice. */
