@@ -112,8 +112,25 @@ static inline pod_status bench_try(bench *b, pod_step_check *check, pod_step_res
                                 .data = check != NULL,
                                 .load = pod_step_check_load,
                                 .store = pod_step_check_store,
-                                .context = check};
+                                .context = check,
+                                .chip_records = true};
     return pod_step_run(&args, result, err);
+}
+
+/** Where the time of every cell went, on every rank; all together that of the step. */
+static inline void bench_parts_add_up(const pod_step_result *result)
+{
+    pod_step_parts all = {.compute_ps = 0};
+    for (int64_t i = 0; i < result->cells; i++) {
+        const pod_step_parts *of = &result->cell_parts[i];
+        MPI_CHECK_I64(of->compute_ps + of->exposed_ici_ps + of->exposed_dcn_ps + of->exposed_host_ps
+                          + of->exposed_hbm_ps + of->idle_ps,
+                      result->time_ps);
+        all.compute_ps += of->compute_ps;
+        all.idle_ps += of->idle_ps;
+    }
+    MPI_CHECK_I64(all.compute_ps, result->compute_ps);
+    MPI_CHECK_I64(all.idle_ps, result->idle_ps);
 }
 
 static inline void bench_run(bench *b, pod_step_check *check, pod_step_result *result)

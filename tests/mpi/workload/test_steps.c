@@ -26,6 +26,8 @@ static void layout_is_right(pod_par *par, const char *mesh, int32_t microbatches
     MPI_CHECK(checked > 0);
     MPI_CHECK_SAME_I64(with_data.time_ps);
     MPI_CHECK_I64(with_data.time_ps, without.time_ps);
+    bench_parts_add_up(&with_data);
+    bench_parts_add_up(&without);
     pod_step_result_fini(&with_data);
     pod_step_result_fini(&without);
     pod_reference_free(reference);

@@ -214,8 +214,6 @@ Test(bound, of_strided_groups_counts_what_they_share)
     close_bench(&b);
 }
 
-/* One axis of a twisted slice: its four chips are a line, but between the far ends of the long axis other
- * axes are as short, so that all links of a chip count. */
 /* {x, 4, 2} on an axis of 8: 0 2 4 6 and 1 3 5 7 share its cables, unless only one of them runs. */
 Test(bound, of_groups_that_run_leaves_the_others_out)
 {
@@ -242,6 +240,8 @@ Test(bound, of_groups_that_run_leaves_the_others_out)
     close_bench(&b);
 }
 
+/* One axis of a twisted slice: its four chips are a line, but between the far ends of the long axis other
+ * axes are as short, so that all links of a chip count. */
 Test(bound, of_one_axis_of_a_twisted_slice_knows_where_routes_leave_it)
 {
     bench b;
@@ -253,6 +253,17 @@ Test(bound, of_one_axis_of_a_twisted_slice_knows_where_routes_leave_it)
     group_axes(&b, 4);
     got = bound_of(&b, POD_ALL_REDUCE, LARGE);
     near(link_elements(&got), 2.0 * 7 / 8 / 6 * LARGE, 1e-8);
+    close_bench(&b);
+}
+
+/* Groups of more chips than whose routes are looked at may leave, too. */
+Test(bound, of_two_axes_of_a_large_twisted_slice_counts_all_links)
+{
+    bench b;
+    open_bench(&b, (int32_t[3]){16, 16, 32}, "111", true);
+    group_axes(&b, 6);
+    pod_coll_bound got = bound_of(&b, POD_ALL_REDUCE, LARGE);
+    near(link_elements(&got), 2.0 * 511 / 512 / 6 * LARGE, 1e-8);
     close_bench(&b);
 }
 

@@ -52,6 +52,35 @@ Test(sim_directions, are_those_of_the_axes_of_a_group)
     cr_expect_eq(along(3, "direct", POD_ALL_TO_ALL), X | Y);
 }
 
+/* Axes that a group spans, and those that its messages take. */
+Test(sim_directions, axes_are_those_of_groups_and_messages)
+{
+    static const struct {
+        unsigned group;
+        unsigned directions;
+        unsigned axes;
+    } cases[] = {
+        {1, X,      1},
+        {2, Y,      2},
+        {2, X,      3},
+        {1, Y,      3},
+        {1, 3 << 4, 5},
+        {2, 2 << 4, 6},
+        {3, 0,      3}
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        joined joined_;
+        joined *j = &joined_;
+        pod_group group;
+        alone_init(j);
+        OK(pod_group_init_axes(&group, &j->slice, cases[i].group, &j->err));
+        cr_expect_eq(pod_directions_axes(&j->machine, &group, cases[i].directions), cases[i].axes,
+                     "case %d", (int)i);
+        pod_group_fini(&group);
+        joined_fini(j);
+    }
+}
+
 /* Of four in a row one sends to the first: along the row; nobody sends: nowhere. */
 Test(sim_directions, of_a_permute_are_those_of_its_messages)
 {

@@ -402,3 +402,41 @@ Test(sim_step_fold, the_slice_of_a_root_is_like_no_other)
     cr_expect_eq(w.result.cells, 4, "%d cells", (int)w.result.cells);
     world_fini(&w);
 }
+
+/* ---- an observer ---- */
+
+static void see_busy(void *context, int32_t watch, int direction, pod_time_ps start_ps,
+                     pod_time_ps end_ps)
+{
+    (void)watch;
+    cr_assert_lt(direction, POD_DIRECTIONS);
+    *(pod_time_ps *)context += end_ps - start_ps;
+}
+
+static void see_left(void *context, int32_t watch, int direction, int32_t stage, int32_t op,
+                     pod_time_ps now_ps)
+{
+    (void)context;
+    (void)watch;
+    (void)stage;
+    (void)op;
+    (void)now_ps;
+    cr_assert_lt(direction, POD_DIRECTIONS);
+}
+
+/* What goes to another slice leaves by PCIe and a NIC, which are no links of the chip. */
+Test(sim_step_fold, an_observer_sees_links_alone)
+{
+    world w;
+    joined_init(&w, POD_ALL_REDUCE);
+    pod_time_ps busy_ps = 0;
+    const int32_t chips[] = {0, 3};
+    const pod_step_observer observer = {
+        .context = &busy_ps, .nchips = 2, .chips = chips, .busy = see_busy, .left = see_left};
+    const pod_step_args args = {
+        .machine = &w.machine, .chip = &w.chip, .programs = &w.programs, .observer = &observer};
+    OK(&w, pod_step_run(&args, &w.result, &w.err));
+    cr_expect_gt(w.result.links.dcn_bytes, 0);
+    cr_expect_gt(busy_ps, 0);
+    world_fini(&w);
+}
