@@ -41,6 +41,11 @@ Test(sim_step_timeline, keeps_ops_and_links_of_each_chip_in_order)
         cr_expect_eq(ops[1].end_ps, US(20), "5 us launch, 1 us hop, 4 us of bytes");
         cr_expect_eq(ops[2].op, last);
         cr_expect_eq(ops[2].end_ps, timeline.end_ps);
+        for (int i = 0; i < 3; i++) {
+            const pod_op_record *record = &w.result.ops[0][ops[i].op];
+            cr_expect_eq(record->first_start_ps, ops[i].start_ps, "all chips do the same");
+            cr_expect_eq(record->last_end_ps, ops[i].end_ps);
+        }
         cr_expect_eq(timeline.links[watch].direction, 0);
         cr_expect_eq(timeline.links[watch].start_ps, US(15));
         cr_expect_eq(timeline.links[watch].end_ps, US(19));
@@ -148,11 +153,12 @@ Test(sim_step_timeline, a_stretch_holds_its_end_and_not_its_start)
     }
 }
 
-/* Three messages from 250 to 449 are 51 / 200 · 3 of one before 300, less than one whole one. */
+/* Of three messages from 250 to 449, 51 / 200 · 3 left before 300, less than one whole one; of six 51 / 200 · 6. */
 Test(sim_step_timeline, messages_of_several_stretches_are_shared_out)
 {
-    const pod_time_ps left_ps[] = {220, 250, 350, 449};
-    const int32_t ops[] = {1, 2, 2, 2};
+    const pod_time_ps left_ps[] = {220, 250, 350, 449, 449, 449, 449};
+    const int32_t ops[] = {1, 2, 2, 2, 2, 2, 2};
     cr_expect_eq(owner_of(left_ps, ops, 4, 0), 1);
     cr_expect_eq(owner_of(left_ps, ops, 4, 1), 2);
+    cr_expect_eq(owner_of(left_ps, ops, 7, 0), 2);
 }
