@@ -113,3 +113,52 @@ Test(dcn_ports, rates_are_those_of_chips_servers_and_slices)
     cr_expect_eq(ports[POD_PORT_UP].peer, -1, "kept by the slice's first chip");
     pod_fini(p);
 }
+
+/* ---- peers ---- */
+
+typedef struct peers {
+    int32_t cell[CHIPS];
+    int count;
+} peers;
+
+static void visit(void *context, int32_t peer)
+{
+    peers *found = context;
+    cr_assert_lt(found->count, CHIPS);
+    found->cell[found->count++] = peer;
+}
+
+/* @param chips  that a port of a chip leads to, in order */
+static void expect_peers(const pod *p, int32_t chip, int port, const int32_t *chips, int count)
+{
+    peers found = {.count = 0};
+    pod_dcn_peers(&p->machine, pod_machine_cell(&p->machine, chip), port, visit, &found);
+    cr_expect_eq(found.count, count, "port %d of chip %d leads to %d", port, (int)chip,
+                 found.count);
+    for (int i = 0; i < count && i < found.count; i++) {
+        cr_expect_eq(found.cell[i], pod_machine_cell(&p->machine, chips[i]),
+                     "port %d of chip %d, peer %d", port, (int)chip, i);
+    }
+}
+
+/* Three slices of 16 chips; servers begin at chips 0 and 8 of each. */
+Test(dcn_ports, lead_to_all_that_a_message_may_go_to)
+{
+    static const int32_t servers[] = {0, 8, 32, 40};
+    static const int32_t served[] = {24, 25, 26, 27, 28, 29, 30, 31};
+    static const int32_t slices[] = {0, 32};
+    static const int32_t own[] = {16, 24};
+    for (int uplinks = 0; uplinks < 2; uplinks++) {
+        pod pod_, *p = &pod_;
+        pod_init(p, 3, uplinks == 1 ? 2.0 : 1.0);
+        for (int server = 0; server < 2; server++) {
+            expect_peers(p, own[server], POD_PORT_NIC_OUT, uplinks == 1 ? own : servers,
+                         uplinks == 1 ? 1 : 4);
+        }
+        expect_peers(p, 24, POD_PORT_NIC_IN, served, 8);
+        expect_peers(p, 16, POD_PORT_UP, slices, 2);
+        expect_peers(p, 16, POD_PORT_DOWN, own, 2);
+        expect_peers(p, 16, POD_PORT_PCIE_OUT, NULL, 0);
+        pod_fini(p);
+    }
+}
