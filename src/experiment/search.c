@@ -533,7 +533,7 @@ static pod_status run_data(pod_experiment *experiment, const pod_experiment_cand
         st = pod_experiment_step_infer(experiment, &run_case, chip, NULL, NULL, &result, &numbers,
                                        err);
     } else if (st == POD_OK && !pod_experiment_reference_is_there(reference)) {
-        st = pod_experiment_step_reference(experiment, &run_case, terms, reference, err);
+        st = pod_experiment_step_reference(experiment, &run_case, terms, NULL, reference, err);
     }
     if (st == POD_OK && !infers) {
         st = pod_experiment_step_run_data(experiment, &run_case, chip, reference, NULL, NULL,

@@ -16,15 +16,22 @@ const char *pod_injected_name(pod_injected_fault fault)
     return names[fault];
 }
 
+/** What a gather gave in the first step. */
+typedef struct gathers {
+    char **data; /**< data[chip]; NULL: it has no such op, or is on another rank */
+} gathers;
+
 /** A fault at an op. */
 typedef struct site {
     const pod_programs *programs;
-    const pod_experiment_setup *setup;
+    const pod_experiment_step_case *run_case;
     pod_injected_fault fault;
     int32_t stage;
     int32_t op;
     int32_t number; /* of the program, POD_OP_NONE: the fault is in what travels */
     int32_t group;  /* that takes the place of the op's */
+    int32_t chip;   /* of a stale shard */
+    gathers *kept;  /* of a stale gather */
 } site;
 
 static const pod_op *site_op(const site *s)
@@ -129,6 +136,86 @@ static void site_tamper(const void *context, int32_t chip, const pod_program *pr
     }
 }
 
+/* ---- stale weights, in a second step ---- */
+
+static bool in_second(pod_injected_fault fault)
+{
+    return fault == POD_INJECTED_STALE_SHARD || fault == POD_INJECTED_STALE_GATHER;
+}
+
+/** What an op has gathered. @return its bytes; 0: it is another op */
+static size_t gathered_bytes(const site *s, const pod_program *program, int32_t op, bool arrived)
+{
+    return program->stage == s->stage && op == s->op && arrived
+               ? (size_t)pod_buffer_bytes(&program->buffers[program->ops[op].out])
+               : 0;
+}
+
+/** Keep it. Without memory nothing is stale. */
+static void gather_keep(const void *context, int32_t chip, const pod_program *program, int32_t op,
+                        bool arrived, void *data)
+{
+    const site *s = context;
+    const size_t bytes = gathered_bytes(s, program, op, arrived);
+    if (bytes > 0) {
+        free(s->kept->data[chip]);
+        s->kept->data[chip] = malloc(bytes);
+        if (s->kept->data[chip] != NULL) {
+            memcpy(s->kept->data[chip], data, bytes);
+        }
+    }
+}
+
+static void gather_put(const void *context, int32_t chip, const pod_program *program, int32_t op,
+                       bool arrived, void *data)
+{
+    const site *s = context;
+    const size_t bytes = gathered_bytes(s, program, op, arrived);
+    if (bytes > 0 && s->kept->data[chip] != NULL) {
+        memcpy(data, s->kept->data[chip], bytes);
+    }
+}
+
+static bool shard_stale(const void *context, int32_t chip, int32_t stage, int32_t buffer)
+{
+    const site *s = context;
+    const pod_number *update = &s->programs->stages[s->stage].numbers[s->number];
+    return chip == s->chip && stage == s->stage && buffer == update->in[0].buffer;
+}
+
+/** The last chip of a stage. */
+static int32_t last_chip(const site *s)
+{
+    const int32_t chips = s->run_case->work.layout.mesh->ndevices;
+    return s->programs->nstages > 1 ? s->programs->chip_at[chips - s->programs->nstages + s->stage]
+                                    : chips - 1;
+}
+
+/** Whether numbers are a chip's piece of weights: as stored, rounded, or gathered over some axes. */
+static bool are_weights(const site *s, int32_t buffer)
+{
+    const pod_tensors *tensors = &s->run_case->work.tensors;
+    const pod_program *program = &s->programs->stages[s->stage];
+    for (int32_t i = 0; i < tensors->nplaces; i++) {
+        if (tensors->places[i].stage == s->stage && tensors->places[i].buffer == buffer) {
+            return tensors->places[i].role == POD_PLACE_WEIGHTS;
+        }
+    }
+    for (int32_t i = 0; i < program->nnumbers; i++) {
+        const pod_number *n = &program->numbers[i];
+        if (n->function == POD_NUMBER_COPY && n->out[0].buffer == buffer) {
+            return are_weights(s, n->in[0].buffer);
+        }
+    }
+    for (int32_t i = 0; i < program->nops; i++) {
+        const pod_op *op = &program->ops[i];
+        if (pod_op_is_collective(op) && op->op == POD_ALL_GATHER && op->out == buffer) {
+            return are_weights(s, program->ops[i].in[0]);
+        }
+    }
+    return false;
+}
+
 /* ---- where a fault can be ---- */
 
 /** Another group of as many chips, or POD_OP_NONE. */
@@ -158,10 +245,10 @@ static int32_t number_of(const pod_program *program, const pod_op *op, pod_injec
                              || n->function == POD_NUMBER_LAMB;
         const bool adds = (n->function == POD_NUMBER_ADD && strcmp(op->name, "bwd.add") == 0)
                           || (n->function == POD_NUMBER_PICK_BACK && n->accumulate);
-        if (fault == POD_INJECTED_MASK         ? attends && !n->all
-            : fault == POD_INJECTED_STALE      ? updates
-            : fault == POD_INJECTED_MICROBATCH ? adds
-                                               : false) {
+        if (fault == POD_INJECTED_MASK                                         ? attends && !n->all
+            : fault == POD_INJECTED_STALE || fault == POD_INJECTED_STALE_SHARD ? updates
+            : fault == POD_INJECTED_MICROBATCH                                 ? adds
+                                                                               : false) {
             return i;
         }
     }
@@ -169,7 +256,7 @@ static int32_t number_of(const pod_program *program, const pod_op *op, pod_injec
 }
 
 /** @return whether the fault can be there */
-static bool site_make(site *s, const pod_experiment_step_case *run_case)
+static bool site_make(site *s)
 {
     const pod_program *program = &s->programs->stages[s->stage];
     const pod_op *op = site_op(s);
@@ -188,14 +275,19 @@ static bool site_make(site *s, const pod_experiment_step_case *run_case)
         s->group = travels && collective ? other_group(s->programs, op->group) : POD_OP_NONE;
         return s->group != POD_OP_NONE;
     case POD_INJECTED_MICROBATCH:
-        if (run_case->request.microbatches == 1) {
+        if (s->run_case->request.microbatches == 1) {
             return false;
         }
         /* fall through */
     case POD_INJECTED_MASK:
     case POD_INJECTED_STALE:
+    case POD_INJECTED_STALE_SHARD:
         s->number = number_of(program, op, s->fault);
+        s->chip = last_chip(s);
         return s->number != POD_OP_NONE;
+    case POD_INJECTED_STALE_GATHER:
+        return travels && collective && op->op == POD_ALL_GATHER
+               && strncmp(op->name, "fwd.", 4) == 0 && are_weights(s, op->in[0]);
     case POD_INJECTED_FAULTS:
         break;
     }
@@ -208,8 +300,12 @@ typedef struct injection {
     pod_experiment *experiment;
     pod_experiment_step_case *run_case;
     const pod_chip_spec *chip;
-    const pod_experiment_reference *reference;
+    pod_experiment_reference reference;
     int64_t digest; /* without a fault */
+    bool has_second;
+    pod_place_state between; /* what a second step starts from */
+    pod_experiment_reference second;
+    int64_t second_digest;
 } injection;
 
 static bool infers(const pod_experiment_step_case *run_case)
@@ -217,17 +313,20 @@ static bool infers(const pod_experiment_step_case *run_case)
     return run_case->request.mode > POD_STEP_FORWARD;
 }
 
+/** One step: the second one, if tamper says what it starts from. */
 static pod_status run_with(const injection *in, const pod_experiment_tamper *tamper,
                            pod_experiment_step_numbers *numbers, pod_error *err)
 {
+    const pod_experiment_reference *reference =
+        tamper->before != NULL ? &in->second : &in->reference;
     pod_step_result result = {0};
     pod_status st;
     if (infers(in->run_case)) {
         st = pod_experiment_step_infer(in->experiment, in->run_case, in->chip, tamper, NULL,
                                        &result, numbers, err);
     } else {
-        st = pod_experiment_step_run_data(in->experiment, in->run_case, in->chip, in->reference,
-                                          tamper, NULL, &result, numbers, err);
+        st = pod_experiment_step_run_data(in->experiment, in->run_case, in->chip, reference, tamper,
+                                          NULL, &result, numbers, err);
     }
     if (st == POD_E_CHECK) { /* of experts that the reference doesn't choose */
         numbers->wrong++;
@@ -253,8 +352,37 @@ static void number_break(pod_number *number, pod_injected_fault fault)
     }
 }
 
-static pod_status site_run(const injection *in, const site *s, pod_experiment_injected *run,
-                           pod_error *err)
+/** Two steps, the second with stale weights. */
+static pod_status stale_run(const injection *in, const site *s,
+                            pod_experiment_step_numbers *numbers, pod_error *err)
+{
+    const int32_t chips = in->run_case->work.layout.mesh->ndevices;
+    gathers gathered = {.data = calloc((size_t)chips, sizeof *gathered.data)};
+    site at = *s;
+    at.kept = &gathered;
+    const bool gather = s->fault == POD_INJECTED_STALE_GATHER;
+    const pod_experiment_tamper first = {.tamper = gather_keep, .context = &at};
+    const pod_experiment_tamper second = {.tamper = gather ? gather_put : NULL,
+                                          .stale = gather ? NULL : shard_stale,
+                                          .context = &at,
+                                          .before = &in->between};
+    pod_status st =
+        gathered.data != NULL ? POD_OK : pod_fail(err, POD_E_NOMEM, "out of memory for faults");
+    st = pod_par_agree(in->experiment->par, st, err);
+    if (st == POD_OK && gather) {
+        st = run_with(in, &first, numbers, err);
+    }
+    POD_THEN(st, run_with(in, &second, numbers, err));
+    for (int32_t chip = 0; gathered.data != NULL && chip < chips; chip++) {
+        free(gathered.data[chip]);
+    }
+    free(gathered.data);
+    return st;
+}
+
+/** One step with a fault. */
+static pod_status broken_run(const injection *in, const site *s,
+                             pod_experiment_step_numbers *numbers, pod_error *err)
 {
     pod_program *program = &in->run_case->work.programs.stages[s->stage];
     pod_op *op = &program->ops[s->op];
@@ -263,21 +391,32 @@ static pod_status site_run(const injection *in, const site *s, pod_experiment_in
         s->number != POD_OP_NONE ? program->numbers[s->number] : (pod_number){0};
     const bool travels = s->number == POD_OP_NONE && s->group == POD_OP_NONE;
     const pod_experiment_tamper tamper = {.tamper = travels ? site_tamper : NULL, .context = s};
-    pod_experiment_step_numbers numbers = {0};
     if (s->number != POD_OP_NONE) {
         number_break(&program->numbers[s->number], s->fault);
     }
     op->group = s->group != POD_OP_NONE ? s->group : op->group;
-    const pod_status st = run_with(in, &tamper, &numbers, err);
+    const pod_status st = run_with(in, &tamper, numbers, err);
     *op = was;
     if (s->number != POD_OP_NONE) {
         program->numbers[s->number] = number_was;
     }
+    return st;
+}
+
+static pod_status site_run(const injection *in, const site *s, pod_experiment_injected *run,
+                           pod_error *err)
+{
+    const bool second = in_second(s->fault);
+    const pod_op *op = site_op(s);
+    pod_experiment_step_numbers numbers = {0};
+    const pod_status st =
+        second ? stale_run(in, s, &numbers, err) : broken_run(in, s, &numbers, err);
     *run = (pod_experiment_injected){.fault = s->fault,
                                      .op = op->name,
                                      .layer = op->layer,
                                      .stage = s->stage,
-                                     .changes = numbers.digest != in->digest,
+                                     .changes = numbers.digest
+                                                != (second ? in->second_digest : in->digest),
                                      .wrong = numbers.wrong};
     return st;
 }
@@ -298,9 +437,12 @@ static int64_t sites_find(const injection *in, pod_injected_fault fault, const c
     *sites = calloc((size_t)all + 1, sizeof **sites);
     for (int32_t stage = 0; *sites != NULL && stage < programs->nstages; stage++) {
         for (int32_t op = 0; op < programs->stages[stage].nops; op++) {
-            site s = {.programs = programs, .fault = fault, .stage = stage, .op = op};
-            if ((name == NULL || strcmp(site_op(&s)->name, name) == 0)
-                && site_make(&s, in->run_case)) {
+            site s = {.programs = programs,
+                      .run_case = in->run_case,
+                      .fault = fault,
+                      .stage = stage,
+                      .op = op};
+            if ((name == NULL || strcmp(site_op(&s)->name, name) == 0) && site_make(&s)) {
                 (*sites)[count++] = s;
             }
         }
@@ -352,10 +494,45 @@ static pod_status what_read(const char *what, pod_injected_fault *fault, const c
     }
     return *fault != POD_INJECTED_FAULTS || strcmp(what, "all") == 0
                ? POD_OK
-               : pod_fail(err, POD_E_USAGE,
-                          "--inject %s: use all, or drop, double, permute, swap, group, "
-                          "microbatch, mask or stale, with :OP for ops of that name",
-                          what);
+               : pod_fail(
+                   err, POD_E_USAGE,
+                   "--inject %s: use all, or drop, double, permute, swap, group, "
+                   "microbatch, mask, stale, stale-shard or stale-gather, with :OP for ops of that "
+                   "name",
+                   what);
+}
+
+/** Whether a second step can follow: after one of experts too many choices are near. */
+static bool has_second(const pod_step_request *request)
+{
+    return request->mode == POD_STEP_TRAIN && request->model->experts == 0
+           && (request->optimizer == POD_OPTIMIZER_SGD
+               || request->optimizer == POD_OPTIMIZER_MOMENTUM);
+}
+
+/** Both steps without a fault: nothing may be wrong. */
+static pod_status clean_run(injection *in, pod_error *err)
+{
+    const pod_experiment_tamper first = {.after = in->has_second ? &in->between : NULL};
+    const pod_experiment_tamper second = {.before = &in->between};
+    pod_experiment_step_numbers clean = {0};
+    POD_TRY(infers(in->run_case) ? POD_OK
+                                 : pod_experiment_step_reference(in->experiment, in->run_case, NULL,
+                                                                 NULL, &in->reference, err));
+    POD_TRY(run_with(in, &first, &clean, err));
+    in->digest = clean.digest;
+    int64_t wrong = clean.wrong;
+    if (in->has_second) {
+        wrong += pod_experiment_state_share(in->experiment, &in->between);
+        POD_TRY(pod_experiment_step_reference(in->experiment, in->run_case, NULL, &in->between,
+                                              &in->second, err));
+        POD_TRY(run_with(in, &second, &clean, err));
+        in->second_digest = clean.digest;
+        wrong += clean.wrong;
+    }
+    return wrong == 0 ? POD_OK
+                      : pod_fail(err, POD_E_CHECK, "%lld elements are wrong without a fault",
+                                 (long long)wrong);
 }
 
 pod_status pod_experiment_inject(pod_experiment *experiment, pod_experiment_step_case *run_case,
@@ -363,7 +540,6 @@ pod_status pod_experiment_inject(pod_experiment *experiment, pod_experiment_step
                                  pod_experiment_injected_visit *visit, void *context,
                                  pod_error *err)
 {
-    static const pod_experiment_tamper nothing = {.tamper = NULL};
     pod_injected_fault fault;
     const char *name;
     POD_TRY(what_read(what, &fault, &name, err));
@@ -371,25 +547,30 @@ pod_status pod_experiment_inject(pod_experiment *experiment, pod_experiment_step
         || run_case->work.data_bytes < 0) {
         return pod_fail(err, POD_E_USAGE, "--inject is for transformers with --data real");
     }
-    pod_experiment_reference reference = {0};
-    pod_experiment_step_numbers clean = {0};
-    injection in = {
-        .experiment = experiment, .run_case = run_case, .chip = chip, .reference = &reference};
-    pod_status st = infers(run_case) ? POD_OK
-                                     : pod_experiment_step_reference(experiment, run_case, NULL,
-                                                                     &reference, err);
-    POD_THEN(st, run_with(&in, &nothing, &clean, err));
-    in.digest = clean.digest;
-    if (st == POD_OK && clean.wrong > 0) {
-        st = pod_fail(err, POD_E_CHECK, "%lld elements are wrong without a fault",
-                      (long long)clean.wrong);
+    const pod_step_request *request = &run_case->request;
+    injection in = {.experiment = experiment,
+                    .run_case = run_case,
+                    .chip = chip,
+                    .has_second =
+                        has_second(request) && (fault == POD_INJECTED_FAULTS || in_second(fault))};
+    if (in_second(fault) && !in.has_second) {
+        return pod_fail(err, POD_E_USAGE,
+                        "--inject %s: two steps are of training with sgd or sgd-momentum, and of "
+                        "models without experts",
+                        what);
     }
+    pod_status st = in.has_second ? pod_place_state_init(&in.between, request->model, err) : POD_OK;
+    st = pod_par_agree(experiment->par, st, err);
+    POD_THEN(st, clean_run(&in, err));
     for (int i = 0; i < POD_INJECTED_FAULTS; i++) {
-        if (fault == POD_INJECTED_FAULTS || fault == (pod_injected_fault)i) {
+        const bool asked = fault == POD_INJECTED_FAULTS || fault == (pod_injected_fault)i;
+        if (asked && (in.has_second || !in_second((pod_injected_fault)i))) {
             POD_THEN(st, fault_run(&in, (pod_injected_fault)i, name, fault == POD_INJECTED_FAULTS,
                                    visit, context, err));
         }
     }
-    pod_experiment_reference_free(&reference);
+    pod_experiment_reference_free(&in.reference);
+    pod_experiment_reference_free(&in.second);
+    pod_place_state_fini(&in.between);
     return st;
 }

@@ -13,6 +13,10 @@
  *      microbatch  one microbatch's gradient is not added
  *      mask        one attention, forward or backward, sees one token too many
  *      stale       an update leaves weights as they were, as if the next step used those of this one
+ *      stale-shard   in a second step, which starts from what the first one ended with, one chip's piece of a
+ *                    bundle is still that of the first
+ *      stale-gather  likewise what one op of the forward pass gathers of weights, on all chips; both of sgd and
+ *                    sgd-momentum, without experts, whose choices a step leaves unclear
  *
  *  Ownership: borrows everything. Threads: none. */
 #pragma once
@@ -27,7 +31,9 @@
     X(POD_INJECTED_GROUP, "group")                                                                 \
     X(POD_INJECTED_MICROBATCH, "microbatch")                                                       \
     X(POD_INJECTED_MASK, "mask")                                                                   \
-    X(POD_INJECTED_STALE, "stale")
+    X(POD_INJECTED_STALE, "stale")                                                                 \
+    X(POD_INJECTED_STALE_SHARD, "stale-shard")                                                     \
+    X(POD_INJECTED_STALE_GATHER, "stale-gather")
 #define POD_INJECTED_ENUM(id, name) id,
 typedef enum pod_injected_fault {
     POD_INJECTED_LIST(POD_INJECTED_ENUM) POD_INJECTED_FAULTS

@@ -143,6 +143,32 @@ pod_transformer_choices *pod_experiment_choices_share(pod_experiment *experiment
     return choices;
 }
 
+int64_t pod_experiment_state_share(pod_experiment *experiment, pod_place_state *state)
+{
+    enum { AT_ONCE = 1024 };
+    static const int64_t most = UINT32_MAX;
+    const int64_t count = POD_STATE_KINDS * state->elements;
+    int64_t differ = 0;
+    for (int64_t first = 0; first < count; first += AT_ONCE) {
+        int64_t high[AT_ONCE]; /* the largest bits of any rank, and most less the smallest */
+        int64_t low[AT_ONCE];
+        const int some = (int)pod_min_i64(count - first, AT_ONCE);
+        for (int i = 0; i < some; i++) {
+            high[i] = state->word[first + i];
+            low[i] = high[i] >= 0 ? most - high[i] : -1;
+        }
+        pod_par_max_i64(experiment->par, high, some);
+        pod_par_max_i64(experiment->par, low, some);
+        for (int i = 0; i < some; i++) {
+            const bool there = high[i] >= 0;
+            const bool needed = first + i < state->elements; /* a weight */
+            state->word[first + i] = high[i];
+            differ += there ? high[i] + low[i] != most : needed;
+        }
+    }
+    return differ;
+}
+
 static pod_experiment_terms case_terms(const pod_experiment_step_case *run_case)
 {
     const pod_work_layout *layout = &run_case->work.layout;
@@ -157,6 +183,7 @@ static pod_experiment_terms case_terms(const pod_experiment_step_case *run_case)
 static pod_status transformer_reference(pod_experiment *experiment,
                                         const pod_experiment_step_case *run_case,
                                         const pod_experiment_terms *terms,
+                                        const pod_place_state *before,
                                         const pod_transformer_choices *choices,
                                         pod_transformer_reference **reference, pod_error *err)
 {
@@ -175,6 +202,7 @@ static pod_status transformer_reference(pod_experiment *experiment,
         .context_terms = terms->context,
         .gradient_terms = terms->gradients,
         .choices = choices,
+        .before = before,
     };
     return pod_experiment_reference_run(experiment, &args, reference, err);
 }
@@ -182,13 +210,14 @@ static pod_status transformer_reference(pod_experiment *experiment,
 pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                          const pod_experiment_step_case *run_case,
                                          const pod_experiment_terms *terms,
+                                         const pod_place_state *before,
                                          pod_experiment_reference *reference, pod_error *err)
 {
     const pod_experiment_terms own = case_terms(run_case);
     *reference = (pod_experiment_reference){0};
     return run_case->request.model->kind == POD_MODEL_TRANSFORMER
-               ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own, NULL,
-                                       &reference->transformer, err)
+               ? transformer_reference(experiment, run_case, terms != NULL ? terms : &own, before,
+                                       NULL, &reference->transformer, err)
                : rows_reference(experiment, run_case, &reference->rows, err);
 }
 
@@ -300,7 +329,13 @@ static pod_status data_run(pod_experiment *experiment, const data_step *what, fo
                         ? POD_OK
                         : pod_place_check_init(&f->transformer, &run_case->request, &run_case->work,
                                                experiment->seed, reference->transformer, err);
-    f->transformer.digests = tamper != NULL;
+    if (tamper != NULL) {
+        f->transformer.digests = true;
+        f->transformer.before = tamper->before;
+        f->transformer.after = tamper->after;
+        f->transformer.stale = tamper->stale;
+        f->transformer.stale_context = tamper->context;
+    }
     st = pod_par_agree(experiment->par, st, err);
     POD_THEN(st, pod_experiment_watch_step(what->watch, &args, result, err));
     pod_experiment_progress_end(experiment);
@@ -332,7 +367,8 @@ static pod_status near_run(pod_experiment *experiment, const data_step *first, f
     pod_transformer_choices *choices =
         pod_experiment_choices_share(experiment, first->run_case->request.model->layers,
                                      f->transformer.choices, f->transformer.nchoices);
-    pod_status st = transformer_reference(experiment, first->run_case, &terms, choices,
+    const pod_place_state *before = first->tamper != NULL ? first->tamper->before : NULL;
+    pod_status st = transformer_reference(experiment, first->run_case, &terms, before, choices,
                                           &followed.transformer, err);
     if (st == POD_OK) {
         pod_step_result_fini(result);

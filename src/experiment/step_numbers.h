@@ -5,6 +5,7 @@
 #pragma once
 
 #include "experiment/step_simulate.h"
+#include "workload/verify/place_state.h"
 #include "workload/verify/reference.h"
 #include "workload/verify/transformer_reference.h"
 
@@ -57,10 +58,12 @@ typedef struct pod_experiment_terms {
 /** The numbers of all layouts of a request, on one chip. Collective.
  *  @param run_case  any case of the request
  *  @param terms     NULL: those of the case
+ *  @param before    what the step starts from, after another one; NULL: the first step
  *  @param[out] reference  pod_experiment_reference_free, also after an error */
 pod_status pod_experiment_step_reference(pod_experiment *experiment,
                                          const pod_experiment_step_case *run_case,
                                          const pod_experiment_terms *terms,
+                                         const pod_place_state *before,
                                          pod_experiment_reference *reference, pod_error *err);
 
 /** What real numbers came out as. */
@@ -75,12 +78,19 @@ typedef struct pod_experiment_step_numbers {
     int64_t digest;       /**< with a fault: of all bytes that were compared */
 } pod_experiment_step_numbers;
 
-/** Of tests: what goes wrong in a run (sim/step.h). */
+/** Of tests: what goes wrong in a run (sim/step.h), and where a second step begins (workload/verify/place_check.h). */
 typedef struct pod_experiment_tamper {
     void (*tamper)(const void *context, int32_t chip, const pod_program *program, int32_t op,
                    bool arrived, void *data);
+    bool (*stale)(const void *context, int32_t chip, int32_t stage, int32_t buffer);
     const void *context;
+    const pod_place_state *before;
+    pod_place_state *after;
 } pod_experiment_tamper;
+
+/** What ranks' chips end a step with, to all of them. Collective. @return elements that differ between ranks, or that
+ *  no chip has of weights */
+int64_t pod_experiment_state_share(pod_experiment *experiment, pod_place_state *state);
 
 /** Simulate with real numbers and compare. Where elements differ and scores of experts are nearer than their error, the
  *  step is run once more against a reference that takes the chips' choices of these. Collective.

@@ -137,7 +137,7 @@ pod_status pod_experiment_step(pod_experiment *experiment, const pod_experiment_
         st = pod_experiment_step_infer(experiment, run_case, chip, NULL, watch, result, &numbers,
                                        err);
     } else if (st == POD_OK && data) {
-        st = pod_experiment_step_reference(experiment, run_case, NULL, &reference, err);
+        st = pod_experiment_step_reference(experiment, run_case, NULL, NULL, &reference, err);
         pod_experiment_step_case tried = *run_case;
         if (st == POD_OK && tried.setup->detour != NULL) {
             st = pod_experiment_step_time(experiment, run_case, chip, &tried.setup, result, err);

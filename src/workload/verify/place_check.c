@@ -375,7 +375,14 @@ typedef struct target {
     pod_dtype dtype;
     char *data;
     double trust; /**< of lars and lamb: t of the chip over that of the reference; else 0 */
+    pod_place_state_kind kind;     /**< between steps */
+    const pod_place_state *before; /**< what it is filled from; NULL: the first step */
 } target;
+
+static int64_t number_of_array(const target *t, const run *r)
+{
+    return r->array - t->check->arrays;
+}
 
 /** Elements of a run with a step, between the piece and `row`. */
 static void step_copy(const target *t, const run *r, char *row, bool load)
@@ -392,12 +399,29 @@ static void run_fill(void *context, const run *r)
 {
     const target *t = context;
     char row[STEP_BYTES];
-    char *data = t->data + r->at * pod_dtype_size(t->dtype);
-    pod_transformer_fill_patch(r->array, t->check->seed, &r->patch, t->dtype,
-                               r->step > 0 ? row : data);
+    char *data = r->step > 0 ? row : t->data + r->at * pod_dtype_size(t->dtype);
+    if (t->before != NULL) {
+        pod_place_state_get(t->before, t->kind, number_of_array(t, r), &r->patch, t->dtype, data);
+    } else {
+        pod_transformer_fill_patch(r->array, t->check->seed, &r->patch, t->dtype, data);
+    }
     if (r->step > 0) {
         step_copy(t, r, row, true);
     }
+}
+
+/** Keep it for the next step. What copies differ in is wrong. */
+static void run_take(void *context, const run *r)
+{
+    const target *t = context;
+    char row[STEP_BYTES];
+    const char *data = t->data + r->at * pod_dtype_size(t->dtype);
+    if (r->step > 0) {
+        step_copy(t, r, row, false);
+        data = row;
+    }
+    t->check->found.wrong += pod_place_state_put(t->check->after, t->kind, number_of_array(t, r),
+                                                 &r->patch, t->dtype, data);
 }
 
 /** Whether chips of tensor have other elements of an array. */
@@ -424,6 +448,19 @@ static void run_share(void *context, const run *r)
     }
 }
 
+/** What is filled before a step, the first or another one. */
+static target filled_of(pod_place_check *check, int32_t chip, const pod_place *what,
+                        const pod_buffer *buffer, void *data)
+{
+    const bool stale =
+        check->stale != NULL && check->stale(check->stale_context, chip, what->stage, what->buffer);
+    return (target){.check = check,
+                    .dtype = buffer->dtype,
+                    .data = data,
+                    .kind = what->role == POD_PLACE_MOMENT ? POD_STATE_MOMENT : POD_STATE_WEIGHTS,
+                    .before = stale ? NULL : check->before};
+}
+
 void pod_place_check_load(void *context, int32_t chip, const pod_program *program, void **buffers)
 {
     pod_place_check *check = context;
@@ -435,7 +472,7 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
             continue;
         }
         float *numbers = buffers[what->buffer];
-        target t = {.check = check, .dtype = buffer->dtype, .data = buffers[what->buffer]};
+        target t = filled_of(check, chip, what, buffer, buffers[what->buffer]);
         switch (what->role) {
         case POD_PLACE_TOKENS:
         case POD_PLACE_TARGETS:
@@ -456,8 +493,12 @@ void pod_place_check_load(void *context, int32_t chip, const pod_program *progra
         case POD_PLACE_SHARES:
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_share, &t);
             break;
+        case POD_PLACE_MOMENT: /* zeros before the first step */
+            if (check->before != NULL) {
+                bundle_visit(&place, what, buffer->rows * buffer->columns, run_fill, &t);
+            }
+            break;
         case POD_PLACE_NORMS:
-        case POD_PLACE_MOMENT: /* zeros */
         case POD_PLACE_UPDATED:
         case POD_PLACE_FIRST_MOMENT:
         case POD_PLACE_SECOND_MOMENT:
@@ -661,6 +702,10 @@ void pod_place_check_store(void *context, int32_t chip, const pod_program *progr
             t.prefix = prefixes[what->role];
             t.trust = trust_of_chip(check, what, buffers);
             bundle_visit(&place, what, buffer->rows * buffer->columns, run_compare, &t);
+            if (check->after != NULL && what->role != POD_PLACE_GRADIENT) {
+                t.kind = what->role == POD_PLACE_UPDATED ? POD_STATE_WEIGHTS : POD_STATE_MOMENT;
+                bundle_visit(&place, what, buffer->rows * buffer->columns, run_take, &t);
+            }
         }
     }
 }

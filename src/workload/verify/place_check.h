@@ -13,7 +13,7 @@
  *  Ownership: init/fini; borrows request, work and reference. Threads: none. */
 #pragma once
 
-#include "workload/verify/transformer_data.h"
+#include "workload/verify/place_state.h"
 #include "workload/verify/transformer_reference.h"
 
 typedef struct pod_place_check {
@@ -29,7 +29,12 @@ typedef struct pod_place_check {
     int64_t digest; /**< of all bytes that are compared: a sum over chips and arrays */
     /** 1 + expert: choices[layer][batch · seq · top_k], of this rank's chips, others 0 */
     int32_t *choices;
-    int64_t nchoices; /**< elements of it: 0 without experts */
+    int64_t nchoices;              /**< elements of it: 0 without experts */
+    const pod_place_state *before; /**< what chips start from; NULL: the first step */
+    pod_place_state *after;        /**< takes what they end with; NULL: nobody asks */
+    /** Of tests, else NULL: whether a chip's buffer is left as the first step had it. */
+    bool (*stale)(const void *context, int32_t chip, int32_t stage, int32_t buffer);
+    const void *stale_context;
 } pod_place_check;
 
 /** What the programs of a step that is compared take from its model. */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "workload/verify/inexact.h"
+#include "workload/verify/place_state.h"
 
 /** The experts that chips chose, of one layer: taken where the reference's own choice is nearer than its error. */
 typedef struct pod_transformer_choices {
@@ -29,6 +30,8 @@ typedef struct pod_transformer_reference_args {
     pod_dtype cache;
     bool hidden; /**< keep what each layer gives, and logits, to find where a layout differs */
     const pod_transformer_choices *choices; /**< of each layer; NULL: the reference's own */
+    /** Weights and moments before the step, after others; sgd, sgd-momentum. NULL: those of the seed, and zeros. */
+    const pod_place_state *before;
     const int32_t *tokens; /**< [batch · seq], as after decode steps; NULL: pod_transformer_token */
     const pod_emulation *emulation; /**< of tests; else NULL */
 } pod_transformer_reference_args;

@@ -108,6 +108,7 @@ void pod_reference_update(const pod_reference_step *step, const pod_reference_we
                           const pod_reference_norms *norms, const pod_reference_moved *moved)
 {
     static const double eta = 0.001;
+    static const double beta = 0.9;
     const pod_optimizer optimizer = step->args->optimizer;
     const double rate = step->args->rate;
     const double trust = norms != NULL ? pod_reference_trust(norms->weights, norms->directions) : 1;
@@ -124,6 +125,7 @@ void pod_reference_update(const pod_reference_step *step, const pod_reference_we
         by = (moving){.value = times * by.value, .s = times * by.s};
         const double largest = fabs(by.value) > trust ? fabs(by.value) : trust;
         if (moved->moment[0].value != NULL && moved->moment[1].value == NULL) {
+            by.value += beta * moved->moment[0].value[i];
             keep(&moved->moment[0], i, by, by.value);
         }
         const moving after = {.value = w - rate * by.value, .s = rate * by.s};

@@ -2,9 +2,10 @@
 /** @file workload/verify/reference_update.h  Private to workload/verify: how a reference's weights are updated, and how
  *  far from that chips' may be.
  *
- *  Model: first steps, moments 0 before. With gradient g, s² its error and b = lambda · s:
+ *  Model: first steps, moments 0 before, where nothing else is said. With gradient g, s² its error and b = lambda · s:
  *
- *      sgd, sgd-momentum  w - rate · g             rate² s²
+ *      sgd                w - rate · g             rate² s²
+ *      sgd-momentum       w - rate · (0.9 m + g)   likewise; m, exact, is not 0 after another step
  *      adam               w - rate · u(g)          the largest change of u(g) = g / (|g| + epsilon) within b: it is
  *                                                  monotonic, so at one of the ends
  *      lars               w - rate · eta · t · g   t = |w| / |g|, norms over a part of a layer
@@ -36,7 +37,7 @@ pod_reference_norms pod_reference_norms_of(const pod_reference_step *step,
 /** |w| / |direction| of sums of squares; 1 where either is 0. */
 double pod_reference_trust(double weights, double directions);
 
-/** A weight after the update, and its moments; without value: there are none. */
+/** A weight after the update, and its moments, which hold those before it until then; without value: there are none. */
 typedef struct pod_reference_moved {
     pod_inexact weight;
     pod_inexact moment[2];

@@ -273,9 +273,21 @@ int64_t pod_transformer_reference_bytes(const pod_transformer_reference *ref)
 
 /* ---- weights ---- */
 
-static pod_status weight_fill(pod_transformer_reference *ref, pod_reference_weight *weight,
-                              pod_error *err)
+/** A row of a weight before the step. */
+static void row_fill(const pod_transformer_reference *ref, int64_t number, const pod_patch *patch,
+                     float *row)
 {
+    if (ref->args.before != NULL) {
+        pod_place_state_get(ref->args.before, POD_STATE_WEIGHTS, number, patch, POD_DTYPE_F32, row);
+    } else {
+        pod_transformer_fill_patch(&ref->step.weights[number].array, ref->args.seed, patch,
+                                   POD_DTYPE_F32, row);
+    }
+}
+
+static pod_status weight_fill(pod_transformer_reference *ref, int64_t number, pod_error *err)
+{
+    pod_reference_weight *weight = &ref->step.weights[number];
     const pod_transformer_array *array = &weight->array;
     const int64_t rows = array->groups * array->rows;
     float *row = malloc((size_t)array->columns * sizeof *row);
@@ -285,7 +297,7 @@ static pod_status weight_fill(pod_transformer_reference *ref, pod_reference_weig
     weight->value.value = value;
     for (int64_t r = 0; row != NULL && value != NULL && r < rows; r++) {
         const pod_patch patch = {.row = r, .rows = 1, .columns = array->columns};
-        pod_transformer_fill_patch(array, ref->args.seed, &patch, POD_DTYPE_F32, row);
+        row_fill(ref, number, &patch, row);
         for (int64_t c = 0; c < array->columns; c++) {
             value[r * array->columns + c] = (double)row[c];
         }
@@ -313,7 +325,7 @@ static pod_status memory_take(pod_transformer_reference *ref, pod_error *err)
                       (long long)pod_transformer_reference_bytes(ref));
     }
     for (int64_t i = 0; i < ref->step.nweights; i++) {
-        POD_THEN(st, weight_fill(ref, &ref->step.weights[i], err));
+        POD_THEN(st, weight_fill(ref, i, err));
     }
     return st;
 }
@@ -507,13 +519,29 @@ static void norms_result(const pod_transformer_reference *ref, const char *name,
     kept.square[1] = (float)pod_square((up > down ? up : down) / pod_transformer_lambda);
 }
 
-static void weight_update(const pod_transformer_reference *ref, const pod_reference_weight *weight)
+/** A moment's elements before the step, in place of which those after it come. */
+static void moment_fill(const pod_transformer_reference *ref, int64_t number,
+                        const pod_inexact *moment)
 {
+    for (int64_t i = 0; ref->args.before != NULL && i < moment->rows * moment->columns; i++) {
+        const pod_patch patch = {
+            .row = i / moment->columns, .rows = 1, .column = i % moment->columns, .columns = 1};
+        float value;
+        pod_place_state_get(ref->args.before, POD_STATE_MOMENT, number, &patch, POD_DTYPE_F32,
+                            &value);
+        moment->value[i] = (double)value;
+    }
+}
+
+static void weight_update(const pod_transformer_reference *ref, int64_t number)
+{
+    const pod_reference_weight *weight = &ref->step.weights[number];
     const char *name = weight->array.name;
     const pod_reference_moved moved = {
         .weight = result_array(ref, "weight.", name),
         .moment = {result_array(ref, "moment1.", name), result_array(ref, "moment2.", name)}
     };
+    moment_fill(ref, number, &moved.moment[0]);
     if (sums_squares(ref)) {
         const pod_reference_norms norms = pod_reference_norms_of(&ref->step, &weight->array);
         norms_result(ref, name, &norms);
@@ -592,7 +620,7 @@ pod_status pod_transformer_reference_compute(pod_transformer_reference *ref, pod
                           (double)ref->args.gradient_terms);
     }
     for (int64_t i = 0; st == POD_OK && trains(ref) && i < step->nweights; i++) {
-        weight_update(ref, &step->weights[i]);
+        weight_update(ref, i);
     }
     if (st == POD_OK) {
         loss_keep(ref, loss_square);

@@ -61,7 +61,8 @@ static void world_init(world *w, int *argc, char ***argv)
     w->mesh.split_axes = true;
     OK(pod_experiment_step_lay(&w->experiment, &w->run_case, &w->request, &w->setup, &w->mesh,
                                &w->err));
-    OK(pod_experiment_step_reference(&w->experiment, &w->run_case, NULL, &w->reference, &w->err));
+    OK(pod_experiment_step_reference(&w->experiment, &w->run_case, NULL, NULL, &w->reference,
+                                     &w->err));
 }
 
 static void world_fini(world *w)
