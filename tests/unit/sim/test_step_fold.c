@@ -3,6 +3,8 @@
  * patterns over axes and slices, against the same step without folding. */
 #include "step_fixture.h"
 
+#include "collectives/registry.h"
+
 #include <string.h>
 
 enum { STAGES = 3, FEW = 12, SEEDS = 100, OPS = 5 };
@@ -324,6 +326,51 @@ Test(sim_step_fold, a_ring_through_all_chips_is_asked_for)
     }
     cr_expect_eq(times[0], times[1]);
     cr_expect_eq(times[0], times[2]);
+}
+
+/* @return time, 0 where the algorithm doesn't do it */
+static pod_time_ps alone_ps(pod_coll_op op, const char *algorithm, bool rings, int64_t *cells)
+{
+    world w;
+    world_init(&w, 4, 4, 1);
+    (void)collective(&w, op, GROUP_ALL, 100.3, POD_OP_NONE);
+    const pod_step_args args = {.machine = &w.machine,
+                                .chip = &w.chip,
+                                .programs = &w.programs,
+                                .algorithm = algorithm,
+                                .fold = rings,
+                                .fold_rings = rings};
+    const pod_time_ps time_ps =
+        pod_step_run(&args, &w.result, &w.err) == POD_OK ? w.result.time_ps : 0;
+    *cells = w.result.cells;
+    world_fini(&w);
+    return time_ps;
+}
+
+/* Whatever it does, and however its chips differ. Of messages that are routed, which of two of the same moment goes
+ * first may differ. */
+Test(sim_step_fold, a_collective_alone_takes_as_long)
+{
+    int folded = 0;
+    for (int op = 0; op < POD_COLL_OP_COUNT; op++) {
+        for (int i = 0; i < pod_coll_algorithm_count(); i++) {
+            const pod_coll_algorithm *algorithm = pod_coll_algorithm_at(i);
+            if (algorithm->plans) { /* it makes one of the others */
+                continue;
+            }
+            int64_t all = 0;
+            int64_t few = 0;
+            const pod_time_ps exact_ps = alone_ps((pod_coll_op)op, algorithm->name, false, &all);
+            const pod_time_ps folded_ps = alone_ps((pod_coll_op)op, algorithm->name, true, &few);
+            const double frac = op == POD_ALL_TO_ALL ? 1e-3 : 0;
+            cr_expect_float_eq((double)folded_ps, (double)exact_ps, frac * (double)exact_ps,
+                               "%s by %s on %d of %d cells: %lld ps, not %lld",
+                               pod_coll_op_name((pod_coll_op)op), algorithm->name, (int)few,
+                               (int)all, (long long)folded_ps, (long long)exact_ps);
+            folded += few < all;
+        }
+    }
+    cr_expect_gt(folded, 20, "%d", folded);
 }
 
 /* Every second chip of a ring of eight sends to one between, each to the one after it or two of them across. */
