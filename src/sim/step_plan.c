@@ -307,7 +307,7 @@ static void users_list(step_stage *stage)
     for (int32_t i = 0; i < program->ndeps; i++) {
         stage->first_user[program->deps[i] + 2]++;
     }
-    for (int32_t i = 0; i < program->nops; i++) {
+    for (int32_t i = 1; i < program->nops; i++) {
         stage->first_user[i + 2] += stage->first_user[i + 1];
     }
     for (int32_t i = 0; i < program->nops; i++) {

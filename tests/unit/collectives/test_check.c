@@ -118,6 +118,17 @@ Test(check, an_exchange_is_right)
     check(&t, NULL, -1, -1, -1);
 }
 
+/* Nothing but a signal: no slots, so that the gap between them says nothing. */
+Test(check, an_empty_message_is_right)
+{
+    table t;
+    table_exchange(&t, POD_ALL_GATHER);
+    slot_goes(&t, 0, 0, 0, 1, 0, POD_RECV_STORE);
+    t.step[0][0][0].send_slots = 0;
+    t.step[0][0][0].send_gap = 2;
+    check(&t, NULL, -1, -1, -1);
+}
+
 Test(check, finds_what_cannot_be_sent)
 {
     table t;

@@ -128,6 +128,7 @@ static pod_status turns(void *context)
     const attempt *a = context;
     pod_coll_turns found;
     const bool ok = pod_coll_turns_init(&found, a->schedule, 1000);
+    cr_assert(!ok || (found.first != NULL && *pod_coll_turn_at(&found, 0, 0, 0) == -1));
     pod_coll_turns_fini(&found);
     return ok ? POD_OK : POD_E_NOMEM;
 }

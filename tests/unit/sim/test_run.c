@@ -55,7 +55,7 @@ static void ring_step(const pod_coll_schedule *schedule, const pod_coll_place *m
     };
     if (self->broken == TAKES_A_STEP_LATER) {
         out->send_to = step % 2 == 0 ? out->send_to : -1;
-        out->send_step = step + 1;
+        out->send_step = step - step % 2 + 1;
         out->send_slot = (rank + RANKS - step / 2) % RANKS;
         out->recv_from = step % 2 == 1 ? out->recv_from : -1;
         out->recv_slot = (rank + RANKS - 1 - step / 2) % RANKS;

@@ -200,14 +200,33 @@ Test(sim_traffic, what_a_run_takes_is_counted_before)
     cr_expect_eq(need.messages, 1);
     cr_expect_eq(need.fragments, 8);
     cr_expect_eq(need.bytes, pod_traffic_need_bytes(&p->machine, &p->slice, 8));
-    pod_traffic hotspot = traffic_of(&p->slice, POD_TRAFFIC_HOTSPOT, US_BYTES);
-    hotspot.to = 2 + 2 * SIDE;
-    pod_traffic_need_get(&p->machine, &hotspot, &need);
-    cr_expect_eq(need.fragments, 8 * CHIPS, "as of chip 0, which has most ways to it");
-    pod_traffic_need_get(&p->machine, &pair, &need);
     const int64_t none = pod_traffic_need_bytes(&p->machine, &p->slice, 0);
     cr_expect_geq(none, INT64_C(16) << 20, "a rank has time slots");
     cr_expect_eq(need.bytes - none, 8 * (pod_traffic_need_bytes(&p->machine, &p->slice, 1) - none));
+    pod_fini(p);
+}
+
+/* Of two chips one sends: for as many fragments as if both did. */
+Test(sim_traffic, the_first_chip_may_need_most)
+{
+    pod pod_;
+    pod *p = &pod_;
+    pod_init(p, 1, 1.0);
+    const pod_slice two = open_slice(2, 2, 1, 1);
+    pod_router *router = NULL;
+    pod_traffic_need need;
+    OK(pod_router_new(&two, &router, &p->err));
+    pod_machine machine = p->machine;
+    machine.slice = &two;
+    machine.router = router;
+    for (int32_t to = 0; to < 2; to++) {
+        pod_traffic hotspot = traffic_of(&two, POD_TRAFFIC_HOTSPOT, US_BYTES);
+        hotspot.to = to;
+        pod_traffic_need_get(&machine, &hotspot, &need);
+        cr_expect_eq(need.messages, 1);
+        cr_expect_eq(need.fragments, 2);
+    }
+    pod_router_free(router);
     pod_fini(p);
 }
 
