@@ -176,6 +176,30 @@ Test(packets, a_stream_takes_a_cycle_a_packet)
     network_free(&a);
 }
 
+/* Chips 0 and 1 of an open line send to chip 2. What passes through chip 1 and what it sends have the one virtual
+ * channel of the link in turn. */
+Test(packets, those_that_share_a_link_take_turns)
+{
+    enum { EACH = 40 };
+    const pod_slice slice = slice_of(2, 3, 1, 1, 0);
+    arrivals a;
+    network_new(&a, &slice, 1, 1, 8, (int64_t)2 * EACH);
+    for (int32_t src = 0; src < 2; src++) {
+        for (int64_t i = 0; i < EACH; i++) {
+            cr_assert_eq(pod_packets_send(a.packets, src, 2, 0, 0, src * EACH + i, NULL), POD_OK);
+        }
+    }
+    while (pod_packets_waiting(a.packets) > 0) {
+        pod_packets_step(a.packets);
+    }
+    const int64_t each_cycles = (a.at[2 * EACH - 1] - a.at[EACH]) / (EACH - 1);
+    for (int64_t i = 0; i < EACH; i++) {
+        cr_expect_leq(llabs(a.at[i] - a.at[EACH + i]), 3 * each_cycles, "packet %d: %d and %d",
+                      (int)i, (int)a.at[i], (int)a.at[EACH + i]);
+    }
+    network_free(&a);
+}
+
 Test(packets, what_it_cannot_be_is_refused)
 {
     pod_slice slice = slice_of(3, 4, 4, 4, 7);

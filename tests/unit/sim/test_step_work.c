@@ -148,6 +148,64 @@ Test(sim_step_work, work_below_nothing_is_refused)
     world_fini(&w);
 }
 
+/* ---- matmuls ---- */
+
+/* Time of the last of some matmuls. */
+static pod_time_ps last_matmul_ps(const pod_op *matmuls, int count)
+{
+    world w;
+    world_init(&w, 2, 1, 1);
+    w.chip.devices = 1;
+    w.chip.cores = 1;
+    w.chip.mxus_per_core = 4;
+    w.chip.mxu_dim = 128;
+    w.chip.clock_hz = 1.5e9;
+    w.chip.peak_ops_per_s[POD_DTYPE_BF16] = 197e12;
+    w.chip.peak_ops_per_s[POD_DTYPE_INT8] = 394e12;
+    w.chip.mxu_eff_frac = 1;
+    w.chip.mxu_step_frac = 0.5;
+    w.chip.vmem_bytes = 128 << 20;
+    w.chip.vmem_block_bytes = 64 << 20;
+    w.chip.vmem_bytes_per_s = 1e13;
+    for (int i = 0; i < count; i++) {
+        (void)op_add(&w, 0, &matmuls[i], POD_OP_NONE, POD_OP_NONE);
+    }
+    world_run(&w);
+    const pod_op_record *last = &w.result.ops[0][count - 1];
+    const pod_time_ps time_ps = last->last_end_ps - last->first_start_ps;
+    world_fini(&w);
+    return time_ps;
+}
+
+/* The search for blocks is spared where the same matmul came before, and only there. */
+Test(sim_step_work, a_matmul_takes_its_own_time_after_one_that_is_like_it)
+{
+    enum { SAME, M, K, N, COUNT, DTYPE, SUSTAINED, IN_VMEM, PREFETCH, CHANGES };
+    for (int change = SAME; change < CHANGES; change++) {
+        pod_op two[2];
+        for (int i = 0; i < 2; i++) {
+            two[i] = pod_op_make(POD_OP_MATMUL, "matmul", 0);
+            two[i].dtype = POD_DTYPE_BF16;
+            two[i].m = 1024;
+            two[i].k = 1024;
+            two[i].n = 1024;
+        }
+        two[1].m *= change == M ? 2 : 1;
+        two[1].k *= change == K ? 2 : 1;
+        two[1].n *= change == N ? 2 : 1;
+        two[1].count += change == COUNT ? 1 : 0;
+        two[1].dtype = change == DTYPE ? POD_DTYPE_INT8 : POD_DTYPE_BF16;
+        two[1].sustained = change == SUSTAINED;
+        two[1].weights_in_vmem = change == IN_VMEM;
+        two[1].prefetch_bytes = change == PREFETCH ? 1 << 30 : 0;
+        const pod_time_ps first_ps = last_matmul_ps(two, 1);
+        const pod_time_ps alone_ps = last_matmul_ps(two + 1, 1);
+        cr_expect_eq(last_matmul_ps(two, 2), alone_ps, "change %d", change);
+        cr_expect_eq(alone_ps == first_ps, change == SAME, "change %d: %lld ps", change,
+                     (long long)alone_ps);
+    }
+}
+
 /* ---- algorithms of ops ---- */
 
 static void algorithms_set(world *w, const pod_program_algorithm *algorithms, int32_t count)
