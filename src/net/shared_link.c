@@ -177,14 +177,11 @@ static void link_join(pod_net *net, int32_t local, int port, int32_t flow, int64
     net->cells[local].done[port] = link_done(net, link);
 }
 
-enum { NAME_ADDRESSED = 1 << 8 };
-
 /* What the next cell knows a flow by. A number may be in use again before its last tail has arrived
  * there, but not on the same link to the same cell, which keeps its order. */
-static uint64_t flow_name(const net_link *link, int32_t flow, int port)
+static uint64_t flow_name(int32_t flow, int port)
 {
-    const bool addressed = link->peer == POD_NET_PEER_ADDRESSED;
-    return (uint64_t)(uint32_t)(addressed ? port | NAME_ADDRESSED : port) << 32 | (uint32_t)flow;
+    return (uint64_t)(uint32_t)port << 32 | (uint32_t)flow;
 }
 
 static int32_t flow_peer(const pod_net *net, const net_link *link, int32_t flow)
@@ -256,7 +253,7 @@ static void event_hand_on(pod_net *net, int32_t cell, const net_link *link, int3
     event->small = left->fragments;
     event->arg[0] = left->tag;
     event->arg[1] = left->step;
-    event->arg[2] = flow_name(link, flow, left->port);
+    event->arg[2] = flow_name(flow, left->port);
     event->arg[3] = net->flow_watch ? (uint64_t)net->flow_watch[flow].source : 0;
 }
 
@@ -431,7 +428,7 @@ static void flow_start(pod_net *net, int32_t cell, int32_t flow, pod_net_hop hop
     const net_link *link = &net->links[local * net->stride + hop.port];
     const int32_t peer = flow_peer(net, link, flow);
     const unsigned shared = net->flows[flow].flags & FLOW_SHARED;
-    uint64_t name = flow_name(link, flow, hop.port);
+    uint64_t name = flow_name(flow, hop.port);
     if (is_near(net, peer)) {
         const int32_t next = flow_new(net, peer - net->first, FLOW_NO_TAIL | shared);
         net->flows[flow].next = next;
