@@ -102,6 +102,34 @@ static inline void world_hosts(world *w)
     w->machine.dcn = &w->dcn;
 }
 
+/** Several slices, each chip with a server of its own. @return the number of the group of all chips */
+static inline int32_t world_slices(world *w, int32_t slices)
+{
+    const pod_dcn_options options = {
+        .nslices = slices,
+        .dims = {w->slice.dims[0], w->slice.dims[1], w->slice.dims[2]},
+        .host_dims = {1,                1,                1               },
+        .server_dims = {1,                1,                1               },
+        .nic_bytes_per_s = 1e9,
+        .pcie_bytes_per_s = 1e9,
+        .oversubscription = 1,
+        .latency_ps = US(10),
+    };
+    pod_group inside;
+    pod_group joined;
+    int32_t over = 0;
+    w->slice.nslices = slices;
+    OK(w, pod_dcn_init(&w->dcn, &options, &w->err));
+    w->machine.dcn = &w->dcn;
+    w->programs.groups = realloc(w->programs.groups, (GROUPS + 1) * sizeof *w->programs.groups);
+    cr_assert(w->programs.groups != NULL); /* room as pod_grow_by_count has it */
+    OK(w, pod_group_init_axes(&inside, &w->slice, 3, &w->err));
+    OK(w, pod_group_init_slices(&joined, &inside, slices, NULL, slices, &w->err));
+    pod_group_fini(&inside);
+    OK(w, pod_programs_group(&w->programs, &joined, &over, &w->err));
+    return over;
+}
+
 static inline void world_fini(world *w)
 {
     pod_step_result_fini(&w->result);

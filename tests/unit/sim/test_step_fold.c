@@ -10,23 +10,6 @@
 enum { STAGES = 3, FEW = 12, SEEDS = 100, OPS = 5 };
 
 /* Slices of chips on hosts of their own, servers of one. */
-static void slices_join(world *w, int32_t slices)
-{
-    const pod_dcn_options options = {
-        .nslices = slices,
-        .dims = {w->slice.dims[0], w->slice.dims[1], w->slice.dims[2]},
-        .host_dims = {1,                1,                1               },
-        .server_dims = {1,                1,                1               },
-        .nic_bytes_per_s = 1e9,
-        .pcie_bytes_per_s = 1e9,
-        .oversubscription = 1,
-        .latency_ps = US(10),
-    };
-    w->slice.nslices = slices;
-    OK(w, pod_dcn_init(&w->dcn, &options, &w->err));
-    w->machine.dcn = &w->dcn;
-}
-
 /* Which stage a chip is of: by its place along an axis, its slice, or a single chip that differs from all. */
 static int32_t stage_at(const world *w, uint64_t seed, int32_t chip)
 {
@@ -114,16 +97,7 @@ static double folded_frac(uint64_t seed)
     w.programs.place_of = calloc(all, sizeof *w.programs.place_of);
     w.programs.chip_at = calloc(all * STAGES, sizeof *w.programs.chip_at);
     if (slices > 1) {
-        pod_group inside;
-        pod_group joined;
-        int32_t over = 0;
-        slices_join(&w, slices);
-        w.programs.groups = realloc(w.programs.groups, (GROUPS + 1) * sizeof *w.programs.groups);
-        cr_assert(w.programs.groups != NULL); /* room as pod_grow_by_count has it */
-        OK(&w, pod_group_init_axes(&inside, &w.slice, 3, &w.err));
-        OK(&w, pod_group_init_slices(&joined, &inside, slices, NULL, slices, &w.err));
-        pod_group_fini(&inside);
-        OK(&w, pod_programs_group(&w.programs, &joined, &over, &w.err));
+        (void)world_slices(&w, slices);
     }
     int32_t number[STAGES] = {POD_OP_NONE, POD_OP_NONE, POD_OP_NONE};
     w.programs.nstages = 0;
@@ -202,7 +176,7 @@ static int64_t cells_of(int32_t slices, int32_t (*stage_of)(int32_t slice, int32
     world w;
     world_init(&w, 4, 4, STAGES);
     if (slices > 1) {
-        slices_join(&w, slices);
+        (void)world_slices(&w, slices);
     }
     const int32_t all = w.slice.nchips * slices;
     w.programs.stage_of = calloc((size_t)all, sizeof *w.programs.stage_of);
@@ -421,17 +395,8 @@ Test(sim_step_fold, stages_meet_alike_or_not)
 /* Two slices of two chips, which all take part in a collective of 1000 us. */
 static void joined_init(world *w, pod_coll_op op)
 {
-    pod_group inside;
-    pod_group joined;
-    int32_t over = 0;
     world_init(w, 2, 1, 1);
-    slices_join(w, 2);
-    w->programs.groups = realloc(w->programs.groups, (GROUPS + 1) * sizeof *w->programs.groups);
-    cr_assert(w->programs.groups != NULL); /* room as pod_grow_by_count has it */
-    OK(w, pod_group_init_axes(&inside, &w->slice, 3, &w->err));
-    OK(w, pod_group_init_slices(&joined, &inside, 2, NULL, 2, &w->err));
-    pod_group_fini(&inside);
-    OK(w, pod_programs_group(&w->programs, &joined, &over, &w->err));
+    const int32_t over = world_slices(w, 2);
     (void)collective(w, op, over, 1000, POD_OP_NONE);
 }
 

@@ -174,6 +174,39 @@ Test(sim_step_oracle, steps_are_the_same_with_and_without)
     cr_assert_gt(known, 0);
 }
 
+/* Collectives over two or three slices beside others, and beside transfers of hosts, which use the same ports. */
+static void step_over_slices(uint64_t seed)
+{
+    world w;
+    pod_oracle_memo *memo = NULL;
+    world_init(&w, 4, 2, 1);
+    const int32_t over = world_slices(&w, 2 + (int32_t)pod_rng_below(seed, 5, 0, 2));
+    for (uint64_t i = 0; i < OPS; i++) {
+        const int32_t dep = i > 1 ? (int32_t)pod_rng_below(seed, 6, i, i) : POD_OP_NONE;
+        const uint64_t kind = pod_rng_below(seed, 7, i, seed % 2 == 0 ? 5 : 4);
+        if (kind < 2) {
+            (void)collective(&w, kind == 0 ? POD_ALL_REDUCE : POD_ALL_GATHER, over, 40, dep);
+        } else if (kind == 4) {
+            pod_op host = pod_op_make(POD_OP_HOST, "input", 0);
+            host.bytes = pod_rng_below(seed, 8, i, 2) == 0 ? 1 : 8000;
+            (void)op_add(&w, 0, &host, dep, POD_OP_NONE);
+        } else {
+            world_random_op(&w, seed, i, false);
+        }
+    }
+    OK(&w, pod_oracle_memo_new(&memo, &w.err));
+    same_with_and_without(&w, memo, NULL, seed);
+    pod_oracle_memo_free(memo);
+    world_fini(&w);
+}
+
+Test(sim_step_oracle, steps_over_slices_are_the_same)
+{
+    for (int number = 0; number < 64; number = sample_next(number, 8)) {
+        step_over_slices((uint64_t)number);
+    }
+}
+
 /* Pairs of collectives that meet, each after core work and `late_us` more before the second pair.
  * @return clusters of both steps that were simulated */
 static int64_t nets_of_pairs(double late_us, pod_oracle_counts *counts)
