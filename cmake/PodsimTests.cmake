@@ -42,7 +42,7 @@ set(POD_WRAP_MALLOC -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 # the test unit.MODULE.FILE. LeakSanitizer can't fail a Criterion test (its processes end without
 # passing the exit code on), so under PODSIM_SANITIZE a wrapper looks for the report instead. One that includes
 # tests/unit/sample.h becomes two tests: a sample of its cases, and all. One that includes tests/unit/out_of_memory.h has
-# memory that runs out.
+# memory that runs out. CMake sees either when it configures.
 function(pod_add_unit_test module source)
   get_filename_component(file "${source}" NAME_WE)
   string(REGEX REPLACE "^test_" "" file "${file}")

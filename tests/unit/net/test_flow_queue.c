@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages come off a link's queue by finish and number, as an insertion sort has them. */
+#include "../out_of_memory.h"
+
 #include "base/rng.h"
 #include "net/flow_queue.h"
 
-#include <criterion/criterion.h>
 #include <string.h>
 
 enum { MESSAGES = 2000 };
@@ -62,4 +63,33 @@ Test(flow_queue, serves_messages_of_any_size_in_order)
 {
     serve(5, 1, 1000000);
     serve(6, 3, 40);
+}
+
+/* Some finish as they joined, in runs, others in between, in a heap. */
+static pod_status puts_many(void *context)
+{
+    enum { MANY = 400 };
+    pod_flow_queue queue;
+    (void)context;
+    pod_flow_queue_init(&queue);
+    int32_t put = 0;
+    for (bool there = true; there && put < MANY; put += there ? 1 : 0) {
+        const pod_flow_key key = {
+            .finish = (pod_time_ps)(put * 7919 % 1000), .number = (uint32_t)put, .flow = put};
+        there = pod_flow_queue_put(&queue, key);
+    }
+    pod_time_ps last = 0;
+    for (int32_t i = 0; i < put; i++) {
+        cr_assert_leq(last, queue.first.finish);
+        last = queue.first.finish;
+        (void)pod_flow_queue_take(&queue);
+    }
+    pod_flow_queue_fini(&queue);
+    return put == MANY ? POD_OK : POD_E_NOMEM;
+}
+
+/* What has been put before is served all the same. */
+Test(flow_queue, needs_memory)
+{
+    cr_expect_gt(every_allocation_fails(puts_many, NULL), 6);
 }
