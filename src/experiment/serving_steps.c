@@ -176,7 +176,7 @@ static pod_status mix_time(pod_serving_steps *s, pod_serving_known mix, pod_serv
     mix.cached = 0;
     POD_TRY(mix_known(s, mix, step, err));
     if (cached > 0) {
-        pod_serving_step other;
+        pod_serving_step other = {.time_ps = 0};
         mix.cached = most;
         POD_TRY(mix_known(s, mix, &other, err));
         mix_blend(step, &other, (double)cached / (double)most);

@@ -123,7 +123,7 @@ pod_status pod_logical_mesh_meant(pod_logical_mesh *logical, pod_error *err)
 {
     for (int i = 0; i < logical->naxes; i++) {
         const char *name = pod_logical_mesh_axis_name(logical, i);
-        pod_mesh_axis axis;
+        pod_mesh_axis axis = POD_MESH_DATA;
         POD_TRY(pod_mesh_axis_parse(name, strlen(name), &axis, err));
         const int first = find_meaning(logical, (int)axis);
         if (first != i) {

@@ -70,7 +70,8 @@ pod_array pod_pieces_multiply(pod_mlp *mlp, const pod_piece_product *product,
                                .result = *product->result,
                                .kind = POD_MEMORY_ACTIVATIONS,
                                .into = into};
-    (void)snprintf(buffer, sizeof buffer, "%s.%d", product->result->array, (int)product->layer);
+    (void)snprintf(buffer, sizeof buffer, "%.*s.%d", POD_SHARDED_NAME_MAX - 1,
+                   product->result->array, (int)product->layer);
     return pod_build_matmul(&mlp->stage.build, &whole);
 }
 
