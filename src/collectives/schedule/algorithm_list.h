@@ -16,6 +16,7 @@
     X(ring)                                                                                        \
     X(line)                                                                                        \
     X(bucket)                                                                                      \
+    X(rarest_first)                                                                                \
     X(tree)                                                                                        \
     X(as_all_reduce)                                                                               \
     X(mirrored)                                                                                    \
