@@ -11,8 +11,11 @@
  *
  * The number of chunks depends on the slice, and not on the size of a vector unless it is large, or a few bytes more
  * would be faster. Where blocks may not be cut into less than so many bytes, there are as many as trees, or as fit.
- * On a slice with slow links two plans are followed: one that takes all links for equally fast, as on a slice without
- * faults, and one that does without the slow ones. So a slow link finds nothing that a healthy slice doesn't.
+ *
+ * A worse cable is not to help. On a slice with slow links two plans are followed: one that takes all links for
+ * equally fast, as on a slice without faults, and one that does without the slow ones. And small groups of a slice
+ * without faults try to do without each cable, since of two cables between the same chips one may be better left
+ * alone.
  *
  * Example, 4 in a row (open), root 1, chunks a b:
  *     channel  step   rank 0          rank 1        rank 2                rank 3
@@ -34,7 +37,8 @@ enum {
     RAREST_FEW_MESSAGES = 1 << 14,
     RAREST_CHUNKS_MAX = 1024, /* and of large ones */
     RAREST_MESSAGES_MAX = 1 << 16,
-    RAREST_UNCUT_CHUNKS = 36 /* as many as tree has trees */
+    RAREST_TRIED_MESSAGES = 1 << 16, /* each cable is left out in turn if that takes no more */
+    RAREST_UNCUT_CHUNKS = 36         /* as many as tree has trees */
 };
 
 /* Chunks of large vectors take this much of a hop. */
@@ -161,6 +165,40 @@ static bool rarest_slow(const pod_coll_request *request, const pod_coll_axes *ax
     return any;
 }
 
+/* The spread that is done first, of all links and of all but those of a cable. */
+static pod_status rarest_best(const pod_spread_args *args, bool *left_out, pod_spread *best,
+                              pod_error *err)
+{
+    const int32_t ways = 2 * args->axes->naxes;
+    const int32_t links = args->axes->nranks * ways;
+    pod_spread_args tried = *args;
+    tried.left_out = left_out;
+    POD_TRY(pod_spread_grow(best, args, err));
+    for (int32_t link = 0; link < links; link += 2) { /* + directions */
+        const int32_t to = args->axes->hop[link].rank;
+        const int32_t back = to * ways + (link % ways ^ 1);
+        pod_spread spread;
+        if (to < 0) {
+            continue;
+        }
+        left_out[link] = true;
+        left_out[back] = true;
+        const pod_status st = pod_spread_grow(&spread, &tried, err);
+        left_out[link] = false;
+        left_out[back] = false;
+        if (st != POD_OK) {
+            return st;
+        }
+        if (spread.count == best->count && spread.end_ps < best->end_ps) {
+            pod_spread_fini(best);
+            *best = spread;
+        } else {
+            pod_spread_fini(&spread);
+        }
+    }
+    return POD_OK;
+}
+
 /* @param around       without slow links
  * @param[out] found  false: there are none, or others don't reach everyone */
 static pod_status rarest_spread(const pod_coll_request *request, const pod_coll_axes *axes,
@@ -169,6 +207,7 @@ static pod_status rarest_spread(const pod_coll_request *request, const pod_coll_
 {
     const int32_t chunks = rarest_chunks(request);
     const int64_t elements = (request->elements + chunks - 1) / chunks;
+    const int64_t tried = (int64_t)axes->nranks * chunks * axes->nranks * axes->naxes;
     const pod_spread_args args = {
         .axes = axes,
         .left_out = around ? left_out : NULL,
@@ -179,6 +218,9 @@ static pod_status rarest_spread(const pod_coll_request *request, const pod_coll_
     *found = !around || rarest_slow(request, axes, left_out);
     if (*found && around) {
         POD_TRY(pod_spread_reaches(&args, found, err));
+    }
+    if (*found && request->slice->nfaults == 0 && tried <= RAREST_TRIED_MESSAGES) {
+        return rarest_best(&args, left_out, spread, err);
     }
     return *found ? pod_spread_grow(spread, &args, err) : POD_OK;
 }

@@ -66,7 +66,7 @@ typedef struct pod_spread_args {
  *  @return POD_E_NOMEM */
 pod_status pod_spread_reaches(const pod_spread_args *args, bool *reaches, pod_error *err);
 
-/** Links must lead to every rank.
+/** Where links don't lead to every rank, there are fewer messages.
  *  @return POD_E_NOMEM */
 pod_status pod_spread_grow(pod_spread *spread, const pod_spread_args *args, pod_error *err);
 void pod_spread_fini(pod_spread *spread);

@@ -92,6 +92,7 @@ Test(collectives_rarest_first, gains_nothing_by_a_worse_cable)
         {{3, 6, 1}, "xy", false, 3, 0, {{0}}},
         {{4, 4, 1}, "",   false, 3, 0, {{0}}},
         {{8, 1, 1}, "x",  false, 1, 0, {{0}}},
+        {{2, 3, 1}, "xy", false, 3, 0, {{0}}},
     };
     static const double slowness[] = {0.0, 1.5, 2.0, 10.0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
