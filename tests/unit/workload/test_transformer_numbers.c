@@ -351,7 +351,7 @@ static void faults_are_found(serial_fault fault)
         const seen clean = numbers_run(&c, reference, FAULT_NONE, -1);
         const pod_program *program = &c.work.programs.stages[0];
         for (int32_t op = 0; op < program->nops; op++) {
-            if (program->ops[op].kind == POD_OP_COLLECTIVE && sample_takes(collectives++, 8)) {
+            if (program->ops[op].kind == POD_OP_COLLECTIVE && sample_takes(collectives++, 20)) {
                 const seen s = numbers_run(&c, reference, fault, op);
                 changed += s.digest != clean.digest ? 1 : 0;
                 cr_expect(s.digest == clean.digest || s.check.found.wrong > 0,
@@ -362,7 +362,7 @@ static void faults_are_found(serial_fault fault)
         pod_transformer_reference_free(reference);
         step_free(&c);
     }
-    cr_expect_gt(changed, 100 / (int)sample_of(8) / 2);
+    cr_expect_gt(changed, 100 / (int)sample_of(20) / 2);
 }
 
 Test(transformer_numbers, a_dropped_message_is_found)
