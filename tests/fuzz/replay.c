@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 
-enum { MUTATIONS = 300 };
+enum { MUTATIONS = 100 };
 
 static void run(const char *data, size_t size)
 {
