@@ -163,8 +163,8 @@ static pod_status run(podsim *context, words *line, podsim_result *result, bool 
     pod_cli_taker taker = {.context = result, .take = pod_api_result_take};
     pod_cli_init(&cli, context->par, &context->tables, pod_cli_execute);
     cli.taker = &taker;
-    pod_cli_line_set(&cli, line->argc - 1, line->argv + 1);
     POD_ASSERT(line->argv != NULL);
+    pod_cli_line_set(&cli, line->argc - 1, line->argv + 1);
     line->argv[1] = "--format=json"; /* before an option that lacks its value */
     pod_status st = pod_cli_execute(&cli, line->argc, line->argv, err);
     if (st == POD_OK && cli.help) {

@@ -104,9 +104,8 @@ static int64_t rarest_offset(const pod_coll_schedule *schedule, int32_t rank, in
                              int32_t slot)
 {
     const pod_coll_part *p = &schedule->parts[part];
-    const int64_t chunk = (p->elements + p->blocks - 1) / p->blocks;
     (void)rank;
-    return slot * chunk < p->elements ? slot * chunk : p->elements;
+    return pod_min_i64(slot * pod_ceil_div(p->elements, p->blocks), p->elements);
 }
 
 static void rarest_free(pod_coll_schedule *schedule)
@@ -121,24 +120,19 @@ static void rarest_free(pod_coll_schedule *schedule)
 static const pod_coll_schedule_ops rarest_ops = {
     .steps = rarest_steps, .step = rarest_step, .slot_offset = rarest_offset, .free = rarest_free};
 
-static int32_t least_of(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
 static int32_t rarest_chunks(const pod_coll_request *request)
 {
     const int32_t n = request->group->size;
     const double bytes = (double)request->elements * request->element_bytes;
     const double chunk_bytes =
         chunk_hops * pod_time_to_s(request->hop_latency_ps) * request->link_rate.bytes_per_s;
-    const int32_t most = least_of(RAREST_CHUNKS_MAX, RAREST_MESSAGES_MAX / n);
-    const int32_t few = least_of(RAREST_FEW_CHUNKS, RAREST_FEW_MESSAGES / n);
+    const int32_t most = (int32_t)pod_min_i64(RAREST_CHUNKS_MAX, RAREST_MESSAGES_MAX / n);
+    const int32_t few = (int32_t)pod_min_i64(RAREST_FEW_CHUNKS, RAREST_FEW_MESSAGES / n);
     const bool large = bytes > few * chunk_bytes;
     const int32_t wanted = !large                       ? few
                            : bytes < most * chunk_bytes ? (int32_t)(bytes / chunk_bytes)
                                                         : most;
-    const int32_t uncut = least_of(wanted, RAREST_UNCUT_CHUNKS);
+    const int32_t uncut = (int32_t)pod_min_i64(wanted, RAREST_UNCUT_CHUNKS);
     const int32_t cut = pod_coll_cuts_max(request, bytes, wanted);
     const int32_t chunks = cut > uncut ? cut : uncut;
     return request->elements >= chunks ? chunks
@@ -206,7 +200,7 @@ static pod_status rarest_spread(const pod_coll_request *request, const pod_coll_
                                 pod_error *err)
 {
     const int32_t chunks = rarest_chunks(request);
-    const int64_t elements = (request->elements + chunks - 1) / chunks;
+    const int64_t elements = pod_ceil_div(request->elements, chunks);
     const int64_t tried = (int64_t)axes->nranks * chunks * axes->nranks * axes->naxes;
     const pod_spread_args args = {
         .axes = axes,

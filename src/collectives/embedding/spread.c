@@ -175,7 +175,8 @@ pod_status pod_spread_grow(pod_spread *spread, const pod_spread_args *args, pod_
                            .message = malloc(n * chunks * sizeof *spread->message),
                            .brought = malloc(n * chunks * sizeof *spread->brought),
                            .first_step = calloc(cells + 1, sizeof *spread->first_step)};
-    spreader s = {.args = args, .out = spread, .words = (args->chunks + WORD_BITS - 1) / WORD_BITS};
+    spreader s = {
+        .args = args, .out = spread, .words = (int32_t)pod_ceil_div(args->chunks, WORD_BITS)};
     s.has = calloc(n * (size_t)s.words, sizeof *s.has);
     s.coming = calloc(n * (size_t)s.words, sizeof *s.coming);
     s.holders = calloc(chunks, sizeof *s.holders);

@@ -85,6 +85,18 @@ static inline void world_init(world *w, int32_t x, int32_t y, int32_t stages)
     world_init_axes(w, x, y, stages, 3);
 }
 
+/** Two chips, each a stage of its own. */
+static inline void world_two_stages(world *w)
+{
+    world_init(w, 2, 1, 2);
+    w->programs.stage_of = calloc(2, sizeof(int32_t));
+    w->programs.place_of = calloc(2, sizeof(int32_t));
+    w->programs.chip_at = calloc(2, sizeof(int32_t));
+    cr_assert(w->programs.stage_of && w->programs.place_of && w->programs.chip_at);
+    w->programs.stage_of[1] = 1;
+    w->programs.chip_at[1] = 1;
+}
+
 /** Every chip gets a host of its own. */
 static inline void world_hosts(world *w)
 {

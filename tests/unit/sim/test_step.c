@@ -231,13 +231,7 @@ Test(sim_step, a_message_that_never_comes_is_a_deadlock_that_says_who_waits)
  * never comes before. */
 static void meeting_init(world *w, bool comes)
 {
-    world_init(w, 2, 1, 2);
-    w->programs.stage_of = calloc(2, sizeof(int32_t));
-    w->programs.place_of = calloc(2, sizeof(int32_t));
-    w->programs.chip_at = calloc(2, sizeof(int32_t));
-    cr_assert(w->programs.stage_of && w->programs.place_of && w->programs.chip_at);
-    w->programs.stage_of[1] = 1;
-    w->programs.chip_at[1] = 1;
+    world_two_stages(w);
     w->programs.nmeetings = 1;
     pod_op meet = pod_op_make(POD_OP_COLLECTIVE, "meet", 0);
     meet.op = POD_ALL_GATHER;

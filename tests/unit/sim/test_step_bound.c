@@ -193,12 +193,7 @@ Test(sim_step_bound, collectives_of_no_bytes_take_no_time)
 Test(sim_step_bound, a_stage_waits_for_the_messages_of_another)
 {
     world w;
-    world_init(&w, 2, 1, 2);
-    w.programs.stage_of = calloc(2, sizeof(int32_t));
-    w.programs.place_of = calloc(2, sizeof(int32_t));
-    w.programs.chip_at = calloc(2, sizeof(int32_t));
-    w.programs.stage_of[1] = 1;
-    w.programs.chip_at[1] = 1;
+    world_two_stages(&w);
     pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
     recv.to_stage = 1;
     recv.message = 0;

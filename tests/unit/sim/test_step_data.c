@@ -133,13 +133,7 @@ Test(sim_step_data, what_a_collective_takes_and_brings_may_be_changed)
 /* Chip 0 of stage 0 sends what it has to chip 1 of stage 1. */
 static void pass_on(world *w, witness *of)
 {
-    world_init(w, 2, 1, 2);
-    w->programs.stage_of = calloc(2, sizeof(int32_t));
-    w->programs.place_of = calloc(2, sizeof(int32_t));
-    w->programs.chip_at = calloc(2, sizeof(int32_t));
-    cr_assert(w->programs.stage_of && w->programs.place_of && w->programs.chip_at);
-    w->programs.stage_of[1] = 1;
-    w->programs.chip_at[1] = 1;
+    world_two_stages(w);
     pod_op send = pod_op_make(POD_OP_SEND, "send", 0);
     pod_op recv = pod_op_make(POD_OP_RECV, "recv", 0);
     buffers_add(w, of, 0);

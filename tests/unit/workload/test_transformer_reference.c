@@ -185,6 +185,20 @@ Test(transformer_reference, choices_of_experts_are_clear)
     }
 }
 
+/* Chips' choices in the first of two layers that the reference refuses, with this in its text. */
+static void choices_refused(const pod_model *model, int32_t *expert, const char *text)
+{
+    const pod_transformer_choices choices[2] = {{.expert = expert}, {.expert = NULL}};
+    pod_transformer_reference_args args = small_args(model);
+    pod_transformer_reference *reference = NULL;
+    pod_error err = {0};
+    args.choices = choices;
+    cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK);
+    cr_expect_eq(pod_transformer_reference_compute(reference, &err), POD_E_CHECK);
+    cr_expect_not_null(strstr(err.text, text), "%s", err.text);
+    pod_transformer_reference_free(reference);
+}
+
 Test(transformer_reference, another_clear_choice_is_an_error)
 {
     const pod_model model = small_model(EXPERTS);
@@ -192,15 +206,7 @@ Test(transformer_reference, another_clear_choice_is_an_error)
     for (int i = 0; i < BATCH * SEQ * 2; i++) {
         expert[i] = i % 2; /* all tokens to the first two of four */
     }
-    const pod_transformer_choices choices[2] = {{.expert = expert}, {.expert = NULL}};
-    pod_transformer_reference_args args = small_args(&model);
-    pod_transformer_reference *reference = NULL;
-    pod_error err = {0};
-    args.choices = choices;
-    cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK);
-    cr_expect_eq(pod_transformer_reference_compute(reference, &err), POD_E_CHECK);
-    cr_expect_not_null(strstr(err.text, "differ"), "%s", err.text);
-    pod_transformer_reference_free(reference);
+    choices_refused(&model, expert, "differ");
 }
 
 Test(transformer_reference, one_expert_twice_is_no_choice)
@@ -208,16 +214,8 @@ Test(transformer_reference, one_expert_twice_is_no_choice)
     const pod_model model = small_model(EXPERTS);
     int32_t expert[BATCH * SEQ * 2] = {0};
     char all[32];
-    const pod_transformer_choices choices[2] = {{.expert = expert}, {.expert = NULL}};
-    pod_transformer_reference_args args = small_args(&model);
-    pod_transformer_reference *reference = NULL;
-    pod_error err = {0};
-    args.choices = choices;
-    cr_assert_eq(pod_transformer_reference_new(&args, &reference, &err), POD_OK);
-    cr_expect_eq(pod_transformer_reference_compute(reference, &err), POD_E_CHECK);
     (void)snprintf(all, sizeof all, "of %d tokens", BATCH * SEQ); /* those that take it, too */
-    cr_expect_not_null(strstr(err.text, all), "%s", err.text);
-    pod_transformer_reference_free(reference);
+    choices_refused(&model, expert, all);
 }
 
 /** More experts than columns can steer: their scores are near each other for many tokens. */
