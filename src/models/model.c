@@ -76,9 +76,9 @@ static const kind_row kinds[] = {
 #undef MAY
 enum { NKINDS = sizeof kinds / sizeof kinds[0] };
 
-/** Take one "name=value" of `length` characters. */
+/** Take one "name=value" of `length` characters; note in *given, a bit for each parameter, which it is. */
 static pod_status parameter_set(const kind_row *row, const char *text, size_t length,
-                                pod_model *model, pod_error *err)
+                                pod_model *model, uint64_t *given, pod_error *err)
 {
     char token[TOKEN_MAX];
     if (length >= sizeof token) {
@@ -99,11 +99,13 @@ static pod_status parameter_set(const kind_row *row, const char *text, size_t le
         if (strcmp(token, row->parameter[i].name) != 0) {
             continue;
         }
-        if (*field != 0) {
+        if ((*given >> i & 1) != 0) {
             return pod_fail(err, POD_E_USAGE, "%s is given twice in %s; give it once", token,
                             model->name);
         }
-        return pod_parse_i64(value, token, 1, INT32_MAX, field, err);
+        *given |= UINT64_C(1) << i;
+        return pod_parse_i64(value, token, row->parameter[i].optional ? 0 : 1, INT32_MAX, field,
+                             err);
     }
     return pod_fail_unknown(err, POD_E_USAGE, "parameter of this model", token, names,
                             row->nparameters);
@@ -240,17 +242,18 @@ static void sizes_default(pod_model *model)
     }
 }
 
-/** Take "name=value,…". */
+/** Take "name=value,…"; *given becomes a bit for each parameter that is named. */
 static pod_status parameters_set(const kind_row *row, const char *rest, pod_model *model,
-                                 pod_error *err)
+                                 uint64_t *given, pod_error *err)
 {
     if (strlen(model->name) + 1 == sizeof model->name) {
         return pod_fail(err, POD_E_USAGE, "a model of %zu characters or more; write it like %s",
                         sizeof model->name - 1, row->example);
     }
+    *given = 0;
     while (*rest != '\0') {
         const size_t length = strcspn(rest, ",");
-        const pod_status st = parameter_set(row, rest, length, model, err);
+        const pod_status st = parameter_set(row, rest, length, model, given, err);
         if (st != POD_OK) {
             return st;
         }
@@ -266,8 +269,9 @@ static pod_status parameters_set(const kind_row *row, const char *rest, pod_mode
 static pod_status inline_parse(const kind_row *row, const char *rest, pod_model *model,
                                pod_error *err)
 {
+    uint64_t given;
     model->kind = row->kind;
-    POD_TRY(parameters_set(row, rest, model, err));
+    POD_TRY(parameters_set(row, rest, model, &given, err));
     if (model->kind == POD_MODEL_TRANSFORMER) {
         sizes_default(model);
     }
@@ -277,22 +281,14 @@ static pod_status inline_parse(const kind_row *row, const char *rest, pod_model 
 pod_status pod_model_resize(pod_model *model, const char *sizes, pod_error *err)
 {
     const kind_row *row = &kinds[model->kind];
-    pod_model given = {.kind = row->kind};
-    (void)snprintf(given.name, sizeof given.name, "%s", model->name);
+    uint64_t given;
     if (sizes[0] == '\0') {
         return pod_fail(err, POD_E_USAGE,
                         "'%s' has no size after its colon; write e.g. layers=2, or leave the colon "
                         "out",
                         model->name);
     }
-    POD_TRY(parameters_set(row, sizes, &given, err));
-    for (int i = 0; i < row->nparameters; i++) {
-        const size_t offset = row->parameter[i].offset;
-        const int64_t size = *(int64_t *)(void *)((char *)&given + offset);
-        if (size != 0) {
-            *(int64_t *)(void *)((char *)model + offset) = size;
-        }
-    }
+    POD_TRY(parameters_set(row, sizes, model, &given, err));
     return parameters_complete(row, model, err);
 }
 
